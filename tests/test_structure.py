@@ -26,7 +26,10 @@ ON_DEMAND = {
     "api/arrays.py": {"nkic.arrays.npy"},
     "api/artifact.py": {"nkic.api.html"},
     "api/native.py": {"hashlib"},
-    "base/project.py": {"tomllib"},
+    **{
+        path: {"tomllib"}
+        for path in ("base/project.py", "machine/clock/machine_file.py", "specialise/inline.py")
+    },
     "cli/__init__.py": {"importlib", "nkic.cli.common", "nkic.limits"},  # after the handlers
     "cli/common/main.py": {"click.shell_completion", "nkic.cli.common"},
     "cli/common/options.py": {"nkic.limits.table"},

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from nkic.base.source import SourceFile
 from nkic.driver.compiled import Compiled
 from nkic.ir.text import graph_text, program_text, schedule_text
-from nkic.neff.listing.disassemble import dump
+from nkic.neff.listing import disassemble
 from nkic.parse.lexer import lex
 from nkic.parse.tables import load
 from nkic.syntax.bindings import Resolved
@@ -66,6 +66,8 @@ FORMS = {
     "sched": EmitForm(
         "search", ".sched", "with streams", lambda c: schedule_text(c.results["schedule"])
     ),
-    "asm": EmitForm("emit", ".asm", "the records as text", lambda c: dump(c.executable)),
+    "asm": EmitForm(
+        "emit", ".asm", "the records as text", lambda c: disassemble.dump(c.executable)
+    ),
     "neff": EmitForm("file-audit", ".neff", "the file that nki-run runs", lambda c: c.data),
 }

@@ -35,16 +35,15 @@ from nkic.driver.compiled import DEFAULT, Compiled, CompileOptions, StageTiming
 from nkic.driver.notes import build_notes, timed
 from nkic.driver.spilling import fit_or_spill
 from nkic.emit import emit
-from nkic.ir import effects
+from nkic.ir import effects, read_text
 from nkic.ir.program import Instruction, Program, paths
-from nkic.ir.read_text import read_program, read_schedule
 from nkic.ir.schedule import Schedule
 from nkic.language import library
 from nkic.language.trace import here
 from nkic.limits.watch import watched
 from nkic.lower import lower
 from nkic.neff.container import unpack
-from nkic.neff.listing.assemble import assemble
+from nkic.neff.listing import assemble
 from nkic.neff.records import Executable
 from nkic.neff.verify import verify
 from nkic.neff.write import write
@@ -53,8 +52,7 @@ from nkic.resolve import list_kernels as kernels_of
 from nkic.resolve import resolve
 from nkic.resolve.library import Load
 from nkic.search import Found, search
-from nkic.specialise import PROVIDED, specialise
-from nkic.specialise.native import LiveKernel, Traced, trace_kernel
+from nkic.specialise import PROVIDED, native, specialise
 from nkic.specialise.request import Request
 from nkic.syntax.bindings import Kernel, Resolved
 
@@ -136,18 +134,20 @@ def compile_text(
 class Tracing(NamedTuple):
     """A live kernel that was traced, on its way to an artifact."""
 
-    traced: Traced
+    traced: native.Traced
     report: Reporter
 
 
-def trace_live(kernel: LiveKernel, request: Request, options: CompileOptions = DEFAULT) -> Tracing:
+def trace_live(
+    kernel: native.LiveKernel, request: Request, options: CompileOptions = DEFAULT
+) -> Tracing:
     """Calls a live function for its program, in place of parse, resolve and specialise.
 
     Raises `CompileFailed`, and what the function itself raises.
     """
     report = Reporter(options.max_errors)
     try:
-        traced = trace_kernel(kernel, request, report, parse)
+        traced = native.trace_kernel(kernel, request, report, parse)
     except CompileFailed as failure:
         _refuse_arguments(report)
         report.settle()
@@ -166,7 +166,7 @@ def compile_traced(tracing: Tracing, options: CompileOptions = DEFAULT) -> Compi
     return _run(steps, report, options, Compiled(traced.resolved.kernel.module.source))
 
 
-def _from_trace(traced: Traced, report: Reporter, options: CompileOptions) -> Iterator[Step]:
+def _from_trace(traced: native.Traced, report: Reporter, options: CompileOptions) -> Iterator[Step]:
     locate = _locate(traced.resolved)
     yield from _from_program(traced.program, traced.sources, locate, report, options)
 
@@ -228,7 +228,7 @@ def _from_text(
     options: CompileOptions,
 ) -> Iterator[Step]:
     with _read(text, report):
-        program = read_program(text.text)
+        program = read_text.read_program(text.text)
     yield from _from_program(program, _sources(program, find), None, report, options)
 
 
@@ -240,7 +240,7 @@ def _from_schedule(
 ) -> Iterator[Step]:
     """A printed schedule goes on at the proofs. What they find is wrong with the text."""
     with _read(text, report):
-        ordered = read_schedule(text.text)
+        ordered = read_text.read_schedule(text.text)
     program = ordered.program
     yield "specialise", program
     yield "allocate", program
@@ -262,7 +262,7 @@ def _from_assembly(
 ) -> Iterator[Step]:
     """Printed records become a file if they verify: what they were made of is not known."""
     try:
-        executable = assemble(text.text)
+        executable = assemble.assemble(text.text)
         yield "emit", executable
         verify(executable)
         yield "verify", None

@@ -33,8 +33,8 @@ def _master_pattern(tables: Tables) -> re.Pattern[str]:
     operators.sort(key=len, reverse=True)  # the longest first
     name = tables.patterns["NAME"]
     groups = {
-        # The whole word; before a quote it may be a string's prefix.
-        "word": rf"{name}(?![\"'A-Za-z0-9_\x80-\U0010FFFF])",
+        # The whole word; before a quote it may be a string's prefix. Neither that nor more of it.
+        "word": rf"{name}(?![^\x00-!#-&(-/:-@\[-^`{{-\x7f])",
         "newline": r"(?:\#[^\n]*)?\n",
         "number": tables.patterns["NUMBER"],
         "operator": "|".join(map(re.escape, operators)),

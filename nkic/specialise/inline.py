@@ -13,7 +13,6 @@ The form is that of Python's inline script metadata; the content is TOML.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -80,6 +79,8 @@ class _Block:
         return CompileFailed([make("bad-inline-block", message, span, help=help)])
 
     def read(self, content: str) -> RequestOptions:
+        import tomllib  # slow to import, and not all files have a block
+
         self.lines = [line[2:] for line in content.splitlines()]
         try:
             table = tomllib.loads("\n".join(self.lines))

@@ -9,7 +9,9 @@ from typing import Any
 
 import click
 
+from nkic.base.collector import without_collector
 from nkic.cli.common import Session, Tool, run, shared_options
+from nkic.cli.common.rarely import put_off
 from nkic.cli.nkic.options import CommandLine, own_options
 
 EXAMPLES = (
@@ -20,6 +22,10 @@ EXAMPLES = (
     ),
     ("nkic kernel.py --check", "report every mistake, write nothing"),
     ("nkic kernel.py --emit ir=-", "show the program that the kernel evaluates to"),
+)
+RARELY = (
+    *("nkic.ir.read_text", "nkic.neff.listing.assemble", "nkic.neff.listing.disassemble"),
+    *("nkic.report.allocation_picture", "nkic.specialise.native"),
 )
 HELP = """Compile an NKI kernel for Trainium to a file that nki-run runs.
 
@@ -41,7 +47,9 @@ def command(session: Session, /, **words: Any) -> int:
     place = kept.place(line, session)
     if place is not None and place.replay():
         return 0
-    from nkic.cli.nkic.carry_out import carry_out
+    with without_collector():  # what modules are made of is kept
+        put_off(RARELY)
+        from nkic.cli.nkic.carry_out import carry_out
 
     return carry_out(line, session, place)
 

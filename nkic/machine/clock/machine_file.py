@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -61,6 +60,8 @@ class MachineFile:
 
 def read_machine(path: str, text: str) -> MachineFile:
     """The machine file of that text. Raises `UsageFailed`."""
+    import tomllib  # slow to import, and few commands are given a file
+
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
