@@ -7,6 +7,7 @@ all of them. The proofs have a reader of their own.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from nkic.ir.overlap import Box, Cells, box
@@ -35,7 +36,8 @@ _FLAGS = {
     Access.UPDATE: (True, True),
     Access.ORDER: (True, True),  # as if it read and wrote: nothing passes it
 }
-Use = tuple[int, bool, bool]  # the place of an operand, whether it is read, whether written
+# The place of an operand, the touches like that by the pattern's identity, is it read, written?
+Use = tuple[int, dict[int, Touch], bool, bool]
 
 
 Area = tuple[Box, list[int]]  # a box, and its cells as soon as all boxes are known
@@ -59,38 +61,44 @@ class _Known:
         row = instruction.row
         if row.access is no_access:
             if row not in self._fixed:
-                self._fixed[row] = _uses([o.access for o in row.operands])
+                self._fixed[row] = self._each([o.access for o in row.operands])
             return self._fixed[row]
         key = (row, instruction.attributes)
         if key not in self._uses:
             facts = instruction.facts(self.target)
-            self._uses[key] = _uses([row.access_of(o, facts) for o in row.operands])
+            self._uses[key] = self._each([row.access_of(o, facts) for o in row.operands])
         return self._uses[key]
+
+    def _each(self, accesses: Sequence[Access]) -> list[Use]:
+        """In the order of the operands, but that those that are written come last."""
+        found = [(place, *_FLAGS[access]) for place, access in enumerate(accesses)]
+        return [
+            (at, self._touches[r][w], r, w) for at, r, w in sorted(found, key=itemgetter(2))
+        ]
 
     def touches(self, instruction: Instruction) -> list[Touch]:
         """The accesses of `instruction`, reads first, with those of run-time offsets."""
         operands, found = instruction.operands, list[Touch]()
         uses = self._fixed.get(instruction.row) or self.uses(instruction)
-        for place, reads, writes in uses:
+        for place, known, reads, writes in uses:
             operand = operands[place]
-            if type(operand) is not AccessPattern:
-                if operand is not None:
-                    self._no_pattern(instruction, operand)
-                continue
-            known = self._touches[reads][writes]
             touch = known.get(id(operand))
             if touch is None:
+                if type(operand) is not AccessPattern:
+                    self._no_pattern(instruction, operand)
+                    continue
+                if operand.dynamic is not None:
+                    return self._with_offsets(instruction, uses)
                 touch = known[id(operand)] = self._touch(operand, reads, writes)
             found.append(touch)
-            if operand.dynamic is not None:
-                return self._with_offsets(instruction, uses)
         return found
 
     def _touch(self, pattern: AccessPattern, reads: bool, writes: bool) -> Touch:
         area = self._area_of.get(id(pattern))
         if area is None:
             area = self._area_of[id(pattern)] = self._area(pattern)
-        return tuple.__new__(Touch, (pattern, reads, writes, *area))
+        own, cells = area
+        return tuple.__new__(Touch, (pattern, reads, writes, own, cells))
 
     def _area(self, pattern: AccessPattern) -> Area:
         """One object for all equal areas of a tensor."""
@@ -104,6 +112,8 @@ class _Known:
         return area
 
     def _no_pattern(self, instruction: Instruction, operand: object) -> None:
+        if operand is None:
+            return
         if isinstance(operand, View):
             name = instruction.row.name
             raise TypeError(f"{name}: operand is a view: effects are known after lower")
@@ -113,7 +123,7 @@ class _Known:
     def _with_offsets(self, instruction: Instruction, uses: list[Use]) -> list[Touch]:
         """As `touches`, with the reads of what run-time offsets stand in."""
         found: list[Touch] = []
-        for place, reads, writes in sorted(uses):
+        for place, _, reads, writes in sorted(uses, key=itemgetter(0)):
             operand = instruction.operands[place]
             if type(operand) is not AccessPattern:
                 continue
@@ -124,17 +134,7 @@ class _Known:
                     found.append(self._touch(source, True, False))
                 else:
                     self.stateful.add(instruction.number)
-        return sorted(found, key=_writes)
-
-
-def _uses(accesses: Sequence[Access]) -> list[Use]:
-    """In the order of the operands, but that those that are written come last."""
-    found = [(place, *_FLAGS[access]) for place, access in enumerate(accesses)]
-    return sorted(found, key=lambda use: use[2])
-
-
-def _writes(touch: Touch) -> bool:
-    return touch.writes
+        return sorted(found, key=itemgetter(2))
 
 
 Touches = Mapping[int, Sequence[Touch]]

@@ -8,7 +8,7 @@ keeps the ranges of bytes in use in order. Both are linear in the program, devic
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from nkic.ir.program import Body, Instruction, Loop, Program, instructions
@@ -80,19 +80,20 @@ def _overlaps(placed: Program, body: Body, reading: Reading) -> Iterator[Finding
 
 def uses_of(body: Body, touches: Mapping[int, Touches], tensors: Mapping[int, Tensor]) -> Uses:
     """A tensor that a loop touches and does not declare is in use for as long as it runs."""
-    uses = Uses({}, {})
+    firsts, lasts = uses = Uses({}, {})
     for item in body:
         if isinstance(item, Instruction):
             number = item.number
             for _, _, storage in touches[number]:
-                uses.first.setdefault(storage, number)
-                uses.last[storage] = number
+                if storage not in firsts:
+                    firsts[storage] = number
+                lasts[storage] = number
             continue
         inside, (first, last) = uses_of(item.body, touches, tensors), _ends(item)
         for storage in inside.first:
             own = storage >= 0 and item.number in tensors[storage].scope
-            uses.first.setdefault(storage, inside.first[storage] if own else first)
-            uses.last[storage] = inside.last[storage] if own else last
+            firsts.setdefault(storage, inside.first[storage] if own else first)
+            lasts[storage] = inside.last[storage] if own else last
     return uses
 
 
@@ -109,13 +110,16 @@ def _sweep(own: list[Storage], uses: Uses, reading: Reading) -> Iterator[Finding
     """Goes through the ends of all uses, those that end before those that begin."""
     starts = sorted({storage.partition for storage in own})
     in_use: list[Ranges] = [[] for _ in starts]
-    events = [(uses.first[storage.key], 1, index) for index, storage in enumerate(own)]
-    events += [(uses.last[storage.key] + 1, 0, index) for index, storage in enumerate(own)]
+    entries = [(low, low + size, key) for key, _, _, low, _, size in own]
+    events = [(uses.first[entry[2]], 1, index) for index, entry in enumerate(entries)]
+    events += [(uses.last[entry[2]] + 1, 0, index) for index, entry in enumerate(entries)]
     events.sort()
+    rows: Sequence[int] = (0,)
     for when, begins, index in events:
-        key, _, partition, low, partitions, size = own[index]
-        entry = (low, low + size, key)
-        for band in bands(starts, partition, partitions) if len(starts) > 1 else (0,):
+        entry = entries[index]
+        if len(starts) > 1:
+            rows = bands(starts, own[index].partition, own[index].partitions)
+        for band in rows:
             ranges = in_use[band]
             at = bisect_left(ranges, entry)
             if not begins:
@@ -123,8 +127,8 @@ def _sweep(own: list[Storage], uses: Uses, reading: Reading) -> Iterator[Finding
                 continue
             # What is in use shares no byte as long as all is well: two neighbours may.
             for first, last, other in ranges[max(0, at - 1) : at + 1]:
-                if first < entry[1] and low < last:
-                    yield _overlap(reading.tensors[key], reading.tensors[other], when)
+                if first < entry[1] and entry[0] < last:
+                    yield _overlap(reading.tensors[entry[2]], reading.tensors[other], when)
             ranges.insert(at, entry)
 
 

@@ -35,10 +35,13 @@ def unordered(core: Core, reading: Reading, storages: Sequence[Storage]) -> Iter
             start, touches = event.start, [reading.register(r, READ) for r in event.registers]
         else:
             start, touches = event, reading.touches[event[3]]
-        for cells, mode, storage in touches:
-            last = (ledger.read if mode == READ else ledger.write)(start, cells)
-            if last is not None:
-                yield Unordered(start, last, reading.what(cells, storage)[1])
-            if tenancy.hands and tenancy.access(start, storage):
+        missed = ledger.note(start, touches)
+        late = tenancy.note(start, touches) if tenancy.hands else ()
+        if not missed and not late:
+            continue
+        for place, (cells, _, storage) in enumerate(touches):
+            if place in missed:
+                yield Unordered(start, missed[place], reading.what(cells, storage)[1])
+            if place in late:
                 former = reading.name(tenancy.former[storage])
                 yield Unordered(start, None, f"the bytes of `{former}`")

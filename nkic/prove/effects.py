@@ -12,6 +12,7 @@ from typing import Any
 from nkic.ir.program import Body, Instruction, Program, instructions
 from nkic.ir.tensors import AccessPattern, Tensor, View
 from nkic.machine.facts import Facts, Register
+from nkic.machine.memory import Buffer
 from nkic.machine.operands import Access, Effects, Row, no_access, no_effects
 from nkic.machine.targets import Target
 from nkic.prove.boxes import Grid, area
@@ -60,15 +61,14 @@ class Reading:
     def storages(self, placed: Program) -> list[Storage]:
         """Where the tensors on chip lie in `placed`; all must have addresses."""
         if self._placed[0] is not placed:
-            addresses = placed.addresses
-            self._placed = (
-                placed,
-                [
-                    Storage(number, t.buffer.value, *addresses[number], t.partitions, t.bytes)
-                    for number, t in self.tensors.items()
-                    if t.on_chip
-                ],
-            )
+            addresses, new = placed.addresses, tuple.__new__
+            memories = {buffer: buffer.value for buffer in Buffer}
+            on_chip = [(number, t) for number, t in self.tensors.items() if t.on_chip]
+            found = [
+                new(Storage, (n, memories[t.buffer], *addresses[n], t.partitions, t.bytes))
+                for n, t in on_chip
+            ]
+            self._placed = placed, found
         return self._placed[1]
 
     def what(self, cells: Sequence[int], storage: int) -> tuple[str, str]:
@@ -87,7 +87,7 @@ class Reading:
                 self.count += 1
                 continue
             whole = self.wholes[number]
-            grid = Grid({box or whole for box in boxes}, self.count)
+            grid = Grid({box or whole for box in boxes} if WHOLE in boxes else boxes, self.count)
             for box, cells in boxes.items():
                 cells.extend(grid.cells(box or whole))
             self.count += grid.count

@@ -4,10 +4,13 @@ told?
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from nkic.prove.model import Line
+from nkic.prove.model import READ, Line
 from nkic.prove.run import Start
+
+Touches = Sequence[tuple[Sequence[int], int, int]]  # cells, what happens to them, a tensor
+NONE: Mapping[int, Start] = {}
 
 
 class Ledger:
@@ -19,41 +22,26 @@ class Ledger:
         # The last access of each stream since; not in a dictionary where there is but one.
         self.readers: list[dict[int, Start] | Start | None] = [None] * cells
 
-    def read(self, start: Start, cells: Sequence[int]) -> Start | None:
-        """Notes an access that leaves the cells as they are; an earlier one that conflicts with it
-        and that it does not follow.
+    def note(self, start: Start, touches: Touches) -> Mapping[int, Start]:
+        """Notes the accesses of an instruction. Which of them, by place, conflict with an earlier
+        one that they do not follow, and with which.
         """
-        line, position, known, _ = start
-        writers, readers, missed = self.writers, self.readers, None
-        for cell in cells:
-            last = writers[cell]
-            if last is not None and known[last[0]] < last[1] and not self.follows(start, last):
-                missed = last
-            others = readers[cell]
-            if others is None:
-                readers[cell] = start
-                continue
-            if isinstance(others, tuple):
-                others = readers[cell] = {others[0]: others}
-            if line not in others or others[line][1] < position:
-                others[line] = start  # a stream may have turned reads round
-        return missed
-
-    def write(self, start: Start, cells: Sequence[int]) -> Start | None:
-        """As `read`, for an access that may change the cells."""
-        known = start[2]
-        writers, readers, missed = self.writers, self.readers, None
-        for cell in cells:
-            last = writers[cell]
-            if last is not None and known[last[0]] < last[1] and not self.follows(start, last):
-                missed = last
-            others = readers[cell]
-            if others is not None:
-                for last in (others,) if isinstance(others, tuple) else others.values():
-                    if known[last[0]] < last[1] and not self.follows(start, last):
-                        missed = last
-                readers[cell] = None
-            writers[cell] = start
+        known, writers, readers = start[2], self.writers, self.readers
+        missed = NONE
+        for place, (cells, mode, _) in enumerate(touches):
+            for cell in cells:
+                last, others = writers[cell], readers[cell]
+                if last is not None and known[last[0]] < last[1] and not self.follows(start, last):
+                    missed = {**missed, place: last}
+                if mode == READ:
+                    readers[cell] = start if others is None else _with(others, start)
+                    continue
+                if others is not None:
+                    for last in (others,) if isinstance(others, tuple) else others.values():
+                        if known[last[0]] < last[1] and not self.follows(start, last):
+                            missed = {**missed, place: last}
+                    readers[cell] = None
+                writers[cell] = start
         return missed
 
     def follows(self, start: Start, last: Start) -> bool:
@@ -63,3 +51,12 @@ class Ledger:
         if start is last or known[other] >= earlier:
             return True
         return line == other and self.in_order[line] and earlier <= position
+
+
+def _with(others: dict[int, Start] | Start, start: Start) -> dict[int, Start]:
+    """Readers, and one more of them. A stream may have turned reads round: its last one counts."""
+    found = {others[0]: others} if isinstance(others, tuple) else others
+    line = start[0]
+    if line not in found or found[line][1] < start[1]:
+        found[line] = start
+    return found

@@ -32,7 +32,8 @@ class _Streams:
 
     body: Body
     found: list[Finding] = field(default_factory=list)
-    wanted: dict[int, tuple[Instruction, Path]] = field(default_factory=dict)
+    wanted: dict[int, Instruction] = field(default_factory=dict)
+    paths: dict[int, Path] = field(default_factory=dict)  # of those that are in loops
     loops: dict[int, tuple[Loop, Path]] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
     entered: set[int] = field(default_factory=set)  # loops, by this stream
@@ -46,7 +47,9 @@ class _Streams:
                 self.loops[item.number] = (item, path)
                 self.expect(item.body, (*path, item.number))
             else:
-                self.wanted[item.number] = (item, path)
+                self.wanted[item.number] = item
+                if path:
+                    self.paths[item.number] = path
 
     def stream(self, stream: Stream) -> Line:
         self.entered.clear()
@@ -57,6 +60,7 @@ class _Streams:
         self, items: Sequence[StreamItem], path: Path, stream: Stream
     ) -> tuple[Item | Round, ...]:
         found: list[Item | Round] = []
+        wanted, paths, engine, new = self.wanted, self.paths, stream.id.engine, tuple.__new__
         for item in items:
             if not isinstance(item, Slot):
                 found.append(self.loop(item, path, stream))
@@ -66,13 +70,12 @@ class _Streams:
                 found.append(Item(-1, waits, signals))
                 continue
             number, row = one.number, one.row
-            wanted, its_path = self.wanted.get(number, (None, path))
-            fits = wanted is one and its_path == path and one.engine is stream.id.engine
-            if not fits or number in self.seen:
+            fits = wanted.get(number) is one and paths.get(number, ()) == path
+            if not fits or one.engine is not engine or number in self.seen:
                 self.misplaced(one, path, stream)
             self.seen.add(number)
             meets = row if row.rendezvous_rule is not None else None
-            found.append(tuple.__new__(Item, (number, waits, signals, meets)))
+            found.append(new(Item, (number, waits, signals, meets)))
         return tuple(found)
 
     def loop(self, item: StreamLoop, path: Path, stream: Stream) -> Round:
@@ -88,10 +91,9 @@ class _Streams:
         return Round(loop.number, bounds, condition, inside)
 
     def misplaced(self, one: Instruction, path: Path, stream: Stream) -> None:
-        wanted, its_path = self.wanted.get(one.number, (None, path))
-        if wanted != one:
+        if self.wanted.get(one.number) != one:
             self.complain(one, "is not in the program")
-        elif its_path != path:
+        elif self.paths.get(one.number, ()) != path:
             self.complain(one, "is in other loops than in the program")
         elif one.engine is not stream.id.engine:
             self.complain(one, f"is in the stream {stream.id}")
@@ -100,7 +102,7 @@ class _Streams:
 
     def finish(self) -> None:
         """What is in no stream."""
-        for number, (instruction, _) in self.wanted.items():
+        for number, instruction in self.wanted.items():
             if number not in self.seen:
                 self.complain(instruction, "is in no stream")
 

@@ -9,7 +9,7 @@ the order of the placed program, in which allocate may have put writes off.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from nkic.ir.program import Body, Instruction, Loop, Program, instructions
 from nkic.ir.schedule import Schedule
@@ -104,19 +104,19 @@ class _Walk:
         self.asks = any(one.after or one.pinned for one in instructions(reading.body))
 
     def walk(self, body: Body, visit: int = 0) -> None:
-        starts, numbers, touches = self.core.starts, self.numbers, self.reading.touches
-        read, write, tenancy = self.ledger.read, self.ledger.write, self.tenancy
+        starts, numbers, touched = self.core.starts, self.numbers, self.reading.touches
+        note, tenancy = self.ledger.note, self.tenancy
         for item in body:
             if isinstance(item, Loop):
                 self.loop(item, visit)
                 continue
             number = item.number
             start = starts[number if numbers is None else numbers[number]][visit]
-            for cells, mode, storage in touches[number]:
-                if (read if mode == READ else write)(start, cells) is not None:
-                    self.conflict(item, cells, storage)
-                if tenancy is not None and tenancy.access(start, storage):
-                    self.found.append(_still_in_use(item, storage, tenancy, self.reading))
+            touches = touched[number]
+            missed = note(start, touches)
+            late = tenancy.note(start, touches) if tenancy is not None else ()
+            if missed or late:
+                self.conflicts(item, missed, late)
             if self.asks:
                 self.asked(item, start)
 
@@ -130,8 +130,7 @@ class _Walk:
         """Every stream reads the registers that decide whether the loop goes on."""
         for start, registers in self.core.decided.get((loop.number, visit, turn), ()):
             for register in registers:
-                cells, _, _ = self.reading.register(register, READ)
-                if self.ledger.read(start, cells) is not None:
+                if self.ledger.note(start, [self.reading.register(register, READ)]):
                     name = self.core.lines[start[0]].name
                     text = f"stream {name} decides about loop {loop.number} by register {register}"
                     text += " without waiting for what sets it"
@@ -145,10 +144,15 @@ class _Walk:
             self.pin(one, start)
         self.latest[one.number] = start
 
-    def conflict(self, one: Instruction, cells: Sequence[int], storage: int) -> None:
-        rule, name = self.reading.what(cells, storage)
-        text = f"{one.row.name} conflicts with an access to {name} that it does not wait for"
-        self.found.append(Finding(rule, text, one.at))
+    def conflicts(self, one: Instruction, missed: Collection[int], late: Collection[int]) -> None:
+        """The accesses of an instruction that come too early, by place."""
+        for place, (cells, _, storage) in enumerate(self.reading.touches[one.number]):
+            if place in missed:
+                rule, name = self.reading.what(cells, storage)
+                text = f"{one.row.name} conflicts with an access to {name} that it does not wait"
+                self.found.append(Finding(rule, f"{text} for", one.at))
+            if place in late and self.tenancy is not None:
+                self.found.append(_still_in_use(one, storage, self.tenancy, self.reading))
 
     def user(self, one: Instruction, start: Start) -> None:
         for source in one.after:
@@ -172,9 +176,9 @@ def _taken_over(
     body, starts = placed.cores[core.number], core.starts
     touches = reading_of(body, placed.target, reading).touches
     for one, visit in _as_run(body):
-        for _, _, storage in touches[one.number]:
-            if tenancy.access(starts[one.number][visit], storage):
-                yield _still_in_use(one, storage, tenancy, reading)
+        own = touches[one.number]
+        for place in tenancy.note(starts[one.number][visit], own):
+            yield _still_in_use(one, own[place][2], tenancy, reading)
 
 
 def _still_in_use(one: Instruction, storage: int, tenancy: Tenancy, reading: Reading) -> Finding:

@@ -51,14 +51,17 @@ class Runner:
         self.line = line
         self.known: Clock = [0] * len(core.lines)
         self.position = 0
-        looped = any(type(item) is Round for item in line.items)
-        self.steps = _unrolled(line.items) if looped else iter(line.items)
+        self.has_loops = any(type(item) is Round for item in line.items)
+        self.steps = _unrolled(line.items) if self.has_loops else iter(line.items)
         self.entries: list[tuple[Clock, int]] = []  # of the loops that are open
         self.next: Item | None = None
         self.advance()
 
     def advance(self) -> None:
         """Finds the next item, deciding about the loops on the way."""
+        if not self.has_loops:
+            self.next = cast("Item | None", next(self.steps, None))
+            return
         for step in self.steps:
             if type(step) is Item:
                 self.next = step
@@ -207,8 +210,8 @@ def _step(runner: Runner, item: Item, ready: list[Runner]) -> None:
     key, waits, signals, _ = item
     if waits:
         runner.known = _joined(core.tokens, runner.known, waits)
-    runner.position += 1
-    start = (runner.index, runner.position, runner.known, key)
+    position = runner.position = runner.position + 1
+    start = (runner.index, position, runner.known, key)
     if key >= 0:
         core.starts[key].append(start)
         core.sequence.append(start)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nkic.prove.boxes import bands
-from nkic.prove.ledger import Ledger
+from nkic.prove.ledger import Ledger, Touches
 from nkic.prove.model import Storage
 from nkic.prove.run import Start
 
@@ -39,25 +39,25 @@ class Tenancy:
         self.owner: dict[Segment, Tenant] = {}
         self.former: dict[int, int] = {}  # by tensor
 
-    def access(self, start: Start, tensor: int) -> bool:
-        """Notes an access to `tensor`; whether a former owner may still use its bytes."""
-        tenant = self.tenants.get(tensor)
-        if tenant is None:  # in HBM, or state
-            return False
-        if not tenant.resident:
-            self._move_in(tenant)
-        line, position, known, _ = start
-        for at, before in enumerate(tenant.touched):
-            if before[0] == line:
-                if before[1] < position:  # a stream may have turned reads round
-                    tenant.touched[at] = start
-                break
-        else:
-            tenant.touched.append(start)
-        late = False
-        for last in tenant.needed:
-            if known[last[0]] < last[1] and not self.follows(start, last):
-                late = True
+    def note(self, start: Start, touches: Touches) -> Sequence[int]:
+        """Notes the accesses of an instruction. Those of them, by place, to bytes that a former
+        owner may still use.
+        """
+        late: Sequence[int] = ()
+        tenants, known = self.tenants, start[2]
+        for place, (_, _, storage) in enumerate(touches):
+            tenant = tenants.get(storage)
+            if tenant is None:  # in HBM, or state
+                continue
+            if not tenant.resident:
+                self._move_in(tenant)
+            touched = tenant.touched
+            if not touched or touched[-1] is not start:
+                _touch(touched, start)
+            for last in tenant.needed:
+                if known[last[0]] < last[1] and not self.follows(start, last):
+                    late = (*late, place)
+                    break
         return late
 
     def _move_in(self, tenant: Tenant) -> None:
@@ -75,6 +75,16 @@ class Tenancy:
                 self.former[tenant.tensor] = owner.tensor
         tenant.resident = True
         tenant.needed = tuple(needed.values())
+
+
+def _touch(touched: list[Start], start: Start) -> None:
+    """Keeps the last access of each stream."""
+    for at, before in enumerate(touched):
+        if before[0] == start[0]:
+            if before[1] < start[1]:  # a stream may have turned reads round
+                touched[at] = start
+            return
+    touched.append(start)
 
 
 def _inherit(owner: Tenant, needed: dict[int, Start]) -> None:
@@ -100,10 +110,10 @@ def _segments(storages: Sequence[Storage]) -> dict[int, Sequence[Segment]]:
     found: dict[int, Sequence[Segment]] = {}
     for key, memory, partition, byte, partitions, size in storages:
         known = index[memory]
-        pieces = range(known[byte], known[byte + size])
+        first, end = known[byte], known[byte + size]
+        if len(starts) == 1:
+            found[key] = range(first, end)
+            continue
         rows = bands(starts, partition, partitions)
-        if len(rows) == 1:
-            found[key] = range(pieces.start + rows[0] * count, pieces.stop + rows[0] * count)
-        else:
-            found[key] = [row * count + piece for row in rows for piece in pieces]
+        found[key] = [row * count + piece for row in rows for piece in range(first, end)]
     return found

@@ -68,6 +68,7 @@ class _Queues:
     def __init__(self, target: Target, lanes: Mapping[Engine, _Lane], shared: set[Engine]) -> None:
         self.busy = [0] * target.dma_queues  # until their data have moved
         self.commands = dict.fromkeys(Engine, 0)  # when engines end their last trigger
+        self.beside = {engine for engine in Engine if commands_beside(engine)}
         self.half = max(1, target.dma_queues // 2)
         self.engines = target.queue_engines
         self.lanes = lanes
@@ -82,14 +83,19 @@ class _Queues:
         """The one of `queues` for a transfer that could start at `start`, and has that timing on
         each. An engine that has other work is taken where it saves more than the trigger costs it.
         """
-        if queues not in self.groups:
-            engines = dict.fromkeys(self.engines[q] for q in queues)
-            self.groups[queues] = [[q for q in queues if self.engines[q] is e] for e in engines]
         busy = self.busy  # of an engine's queues the one that is free first costs least
-        firsts = [min(group, key=busy.__getitem__) for group in self.groups[queues]]
+        groups = self.groups.get(queues) or self._grouped(queues)
+        firsts = [min(group, key=busy.__getitem__) for group in groups]
         if len(firsts) == 1:
             return firsts[0]
-        return min(firsts, key=lambda q: (self._cost(q, start, of(q)), busy[q], q))
+        return min([(self._cost(q, start, of(q)), busy[q], q) for q in firsts])[2]
+
+    def _grouped(self, queues: range) -> list[list[int]]:
+        """Those queues by the engine that triggers their transfers."""
+        engines = dict.fromkeys(self.engines[q] for q in queues)
+        found = [[q for q in queues if self.engines[q] is e] for e in engines]
+        self.groups[queues] = found
+        return found
 
     def _cost(self, queue: int, start: int, times: Timing) -> int:
         engine, trigger = self.engines[queue], times.trigger
@@ -99,7 +105,7 @@ class _Queues:
 
     def triggered(self, engine: Engine, start: int) -> int:
         """When that engine can trigger what could start at `start`."""
-        free = self.commands[engine] if commands_beside(engine) else self.lanes[engine].free
+        free = self.commands[engine] if engine in self.beside else self.lanes[engine].free
         return free if free > start else start
 
 
@@ -191,7 +197,9 @@ class ListScheduler:
             for source in sources:
                 self.waiters[source].append(number)
         kinds = set(self.alikes.values())
-        self.heights = self._heights(waits, any(kind.table for kind in kinds))
+        # In program order no two instructions of an engine are ready at once.
+        tables = any(kind.table for kind in kinds)
+        self.heights = dict.fromkeys(code, 0) if in_order else self._heights(waits, tables)
         self.following = self._in_turn() if in_order or any(k.meets for k in kinds) else {}
         for followers in self.following.values():
             for later in followers:

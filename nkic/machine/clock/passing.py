@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heappushpop
 from typing import NamedTuple
 
 from nkic.machine.clock.rings import Rings
@@ -78,11 +78,11 @@ class Passing:
         for line in self.lines:
             line.next()
         queue = [(0, line.index) for line in self.lines]
+        lines, advance = self.lines, self._advance
         while queue:
             now, index = heappop(queue)
-            again = self._advance(self.lines[index], now, queue)
-            if again is not None:
-                heappush(queue, (again, index))
+            while (again := advance(lines[index], now, queue)) is not None:
+                now, index = heappushpop(queue, (again, index))
         return None if any(line.entry is not None for line in self.lines) else self.end
 
     def _advance(self, line: Line, now: int, queue: Queue) -> int | None:
@@ -113,33 +113,39 @@ class Passing:
         start = now if now > line.free else line.free
         if line.is_let_go:
             return start
-        if entry.follows and line.done > start:
+        _, _, follows, _, waits, _ = entry
+        if follows and line.done > start:
             start = line.done
-        tokens = self.tokens[line.core]
-        for semaphore, count in entry.waits:
-            there = tokens[semaphore]
-            if len(there) < count:
-                self.parked[line.core][semaphore] = line
-                return None
-            signalled = there[count - 1] + self.semaphore_ps
-            if signalled > start:
-                start = signalled
+        if waits:
+            tokens = self.tokens[line.core]
+            for semaphore, count in waits:
+                there = tokens[semaphore]
+                if len(there) < count:
+                    self.parked[line.core][semaphore] = line
+                    return None
+                signalled = there[count - 1] + self.semaphore_ps
+                if signalled > start:
+                    start = signalled
         line.is_let_go = True
         return start
 
     def _pass(self, line: Line, entry: Entry, start: int, queue: Queue) -> None:
+        _, _, _, _, waits, signals = entry
         tokens = self.tokens[line.core]
-        for semaphore, count in entry.waits:
+        for semaphore, count in waits:
             there = tokens[semaphore]
             for _ in range(count):
                 there.popleft()
         self._pass_time(line, entry, start)
-        for semaphore in entry.signals:
-            tokens[semaphore].append(line.done)
-            waiting = self.parked[line.core].pop(semaphore, None)
-            if waiting is not None:
-                heappush(queue, (max(waiting.free, start), waiting.index))
-        line.next()
+        if signals:
+            parked = self.parked[line.core]
+            for semaphore in signals:
+                tokens[semaphore].append(line.done)
+                waiting = parked.pop(semaphore, None)
+                if waiting is not None:
+                    heappush(queue, (max(waiting.free, start), waiting.index))
+        line.entry = next(line.entries, None)
+        line.is_let_go = False
 
     def _pass_time(self, line: Line, entry: Entry, start: int) -> None:
         timing = entry.timing
