@@ -72,9 +72,7 @@ class _Known:
     def _each(self, accesses: Sequence[Access]) -> list[Use]:
         """In the order of the operands, but that those that are written come last."""
         found = [(place, *_FLAGS[access]) for place, access in enumerate(accesses)]
-        return [
-            (at, self._touches[r][w], r, w) for at, r, w in sorted(found, key=itemgetter(2))
-        ]
+        return [(at, self._touches[r][w], r, w) for at, r, w in sorted(found, key=itemgetter(2))]
 
     def touches(self, instruction: Instruction) -> list[Touch]:
         """The accesses of `instruction`, reads first, with those of run-time offsets."""

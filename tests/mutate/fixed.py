@@ -85,8 +85,8 @@ FIXED = (
     Fixed(
         "depend ignores how attributes refine an access",
         "nkic/ir/effects.py",
-        "_uses([row.access_of(o, facts) for o in row.operands])",
-        "_uses([o.access for o in row.operands])  # of any instance",
+        "_each([row.access_of(o, facts) for o in row.operands])",
+        "_each([o.access for o in row.operands])  # of any instance",
         (EXACT,),
     ),
     Fixed(
