@@ -29,7 +29,7 @@ class _Walk:
         self.touched = touches_of(body, target)
         self.stateful = stateful_of(body, target)
         self.cells = cells_of(body, target)
-        count = sum(map(len, self.cells.values()))
+        count = max((cells[-1] + 1 for cells in self.cells.values()), default=0)
         self.writers = [-1] * count  # by cell: who wrote it last, and who has read it since
         self.readers: list[list[int] | None] = [None] * count
         self.state: dict[str, int] = {}  # the cells of pieces of state, by name

@@ -48,7 +48,8 @@ class _Known:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.areas: dict[int, dict[Box, Area]] = {}  # of each tensor, those that are touched
+        self.first: dict[int, Area] = {}  # of each tensor, what is touched first
+        self.parts: dict[int, dict[Box, Area]] = {}  # of those that have several, all areas
         self.stateful: set[int] = set()  # instructions that have registers
         self._fixed: dict[Row, list[Use]] = {}
         self._uses: dict[tuple[Row, tuple[Any, ...]], list[Use]] = {}
@@ -101,13 +102,15 @@ class _Known:
     def _area(self, pattern: AccessPattern) -> Area:
         """One object for all equal areas of a tensor."""
         tensor, own = pattern.tensor.number, box(pattern)
-        areas = self.areas.get(tensor)
-        if areas is None:
-            areas = self.areas[tensor] = {}
-        area = areas.get(own)
-        if area is None:
-            area = areas[own] = (own, [])
-        return area
+        first = self.first.get(tensor)
+        if first is None:
+            first = self.first[tensor] = (own, [len(self.first)])
+        if first[0] == own:
+            return first
+        parts = self.parts.get(tensor)
+        if parts is None:
+            parts = self.parts[tensor] = {first[0]: first}
+        return parts.setdefault(own, (own, []))
 
     def _no_pattern(self, instruction: Instruction, operand: object) -> None:
         if operand is None:
@@ -149,25 +152,23 @@ class _Reading:
         touches = known.touches
         self.touches = {i.number: touches(i) for i in instructions(body)}
         self.stateful = known.stateful
-        self.cells = _cut(known.areas)
+        self.cells = _cut(known.first, known.parts)
 
 
-def _cut(areas: Mapping[int, Mapping[Box, Area]]) -> dict[int, range]:
-    """Gives every area its cells; those of each tensor. Most tensors are always accessed whole."""
-    found: dict[int, range] = {}
-    first = 0
-    for tensor, boxes in areas.items():
-        count = 1
-        if len(boxes) == 1:
-            ((_, own),) = boxes.values()
-            own.append(first)
-        else:
-            cells = Cells(boxes)
-            count = cells.count
-            for (_, own), numbers in zip(boxes.values(), cells.of_each(), strict=True):
-                own += [first + number for number in numbers]
-        found[tensor] = range(first, first + count)
-        first += count
+def _cut(
+    first: Mapping[int, Area], parts: Mapping[int, Mapping[Box, Area]]
+) -> dict[int, Sequence[int]]:
+    """Gives every area its cells; those of each tensor. Most tensors are always accessed whole:
+    their one area has its cell already.
+    """
+    found: dict[int, Sequence[int]] = {tensor: cells for tensor, (_, cells) in first.items()}
+    count = len(first)
+    for tensor, areas in parts.items():
+        cells = Cells(areas)
+        for (_, own), numbers in zip(areas.values(), cells.of_each(), strict=True):
+            own[:] = [count + number for number in numbers]
+        found[tensor] = range(count, count + cells.count)
+        count += cells.count
     return found
 
 
@@ -194,7 +195,7 @@ def touches_of(body: Body, target: Target) -> Touches:
     return _reading(body, target).touches
 
 
-def cells_of(body: Body, target: Target) -> Mapping[int, range]:
+def cells_of(body: Body, target: Target) -> Mapping[int, Sequence[int]]:
     """The cells of every tensor that `body` touches, by number: it is cut along the sides of all
     its accesses.
     """

@@ -177,8 +177,9 @@ class Cells:
         both = list(zip(sides, self.cuts, strict=True))
         self.sizes = [max(1, len(c) - 1) for c in self.cuts]
         self.count = prod(self.sizes)
-        self._low = [{side: bisect_left(c, side + 1) - 1 for side in own} for own, c in both]
-        self._high = [{side: bisect_left(c, side) for side in own} for own, c in both]
+        low = [{side: bisect_left(c, side + 1) - 1 for side in own} for own, c in both]
+        high = [{side: bisect_left(c, side) for side in own} for own, c in both]
+        self._axes = list(zip(self.sizes, low, high, strict=True))
         self._known = {b: self._cells(b) for b in distinct}
 
     def __getitem__(self, box: Box) -> tuple[int, ...]:
@@ -190,15 +191,18 @@ class Cells:
         return self._known.values()
 
     def _cells(self, box: Box) -> tuple[int, ...]:
-        numbers: Sequence[int] = (0,)
-        for (low, high), size, lows, highs in zip(
-            box, self.sizes, self._low, self._high, strict=True
-        ):
-            first, end = lows[low], highs[high]
-            if end <= first + 1 and len(numbers) == 1:  # most boxes are one cell
-                numbers = (numbers[0] * size + first,)
-                continue
-            here = range(first, max(first + 1, end))
+        number = 0
+        for (low, high), (size, lows, highs) in zip(box, self._axes, strict=True):
+            first = lows[low]
+            if highs[high] > first + 1:
+                return self._several(box)
+            number = number * size + first
+        return (number,)
+
+    def _several(self, box: Box) -> tuple[int, ...]:
+        numbers = [0]
+        for (low, high), (size, lows, highs) in zip(box, self._axes, strict=True):
+            here = range(lows[low], max(lows[low] + 1, highs[high]))
             numbers = [number * size + position for number in numbers for position in here]
         return tuple(numbers)
 

@@ -79,17 +79,12 @@ class Reading:
         return ("register" if name.startswith("register ") else "state"), name
 
     def cut(self, areas: Mapping[int, Areas]) -> None:
-        """Gives every area its cells. Most tensors are always accessed whole."""
+        """Gives the areas of tensors that are touched in several ways their cells."""
         for number, boxes in areas.items():
-            if len(boxes) == 1:
-                (cells,) = boxes.values()
-                cells.append(self.count)
-                self.count += 1
-                continue
             whole = self.wholes[number]
             grid = Grid({box or whole for box in boxes} if WHOLE in boxes else boxes, self.count)
             for box, cells in boxes.items():
-                cells.extend(grid.cells(box or whole))
+                cells[:] = grid.cells(box or whole)
             self.count += grid.count
 
     def name(self, number: int) -> str:
@@ -149,7 +144,8 @@ class _Reader:
     def __init__(self, body: Body, target: Target) -> None:
         self.target = target
         self.reading = Reading(body)
-        self.areas: dict[int, Areas] = {}
+        self.first: dict[int, tuple[Box, list[int]]] = {}  # of each tensor, what is touched first
+        self.areas: dict[int, Areas] = {}  # of those that are touched in several ways
         self.known: dict[int, list[int]] = {}  # cells by the pattern's identity
         self.fixed: dict[Row, tuple[int, ...]] = {}
         self.refined: dict[tuple[Row, int], tuple[int, ...]] = {}
@@ -199,21 +195,28 @@ class _Reader:
         )
 
     def cells(self, pattern: AccessPattern) -> list[int]:
-        """The cells of a pattern, which `Reading.cut` will find."""
-        tensor = pattern.tensor
-        number, areas = tensor.number, self.areas
-        boxes = areas.get(number)
-        if boxes is None:
-            self.reading.tensors[number] = tensor
-            boxes = areas[number] = {}
-        elif number not in self.reading.wholes:
-            self.whole(tensor)
-        box = area_of(pattern)
-        cells = boxes.get(box)
-        if cells is None:
-            cells = boxes[box] = []
+        """The cells of a pattern: those of a tensor that is touched in several ways are found anew
+        by `Reading.cut`.
+        """
+        tensor, box = pattern.tensor, area_of(pattern)
+        first = self.first.get(tensor.number)
+        if first is None:
+            self.reading.tensors[tensor.number] = tensor
+            cells = [self.reading.count]
+            self.reading.count += 1
+            self.first[tensor.number] = box, cells
+        else:
+            cells = first[1] if first[0] == box else self.part(tensor, box)
         self.known[id(pattern)] = cells
         return cells
+
+    def part(self, tensor: Tensor, box: Box) -> list[int]:
+        """The cells of an area that is not the first one of its tensor."""
+        areas = self.areas.get(tensor.number)
+        if areas is None:
+            self.whole(tensor)
+            areas = self.areas[tensor.number] = dict([self.first[tensor.number]])
+        return areas.setdefault(box, [])
 
     def source(self, pattern: AccessPattern) -> Touch:
         """A run-time offset is read where it stands."""
