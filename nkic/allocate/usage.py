@@ -17,13 +17,12 @@ def peak(program: Program, buffer: Buffer) -> int:
 
 def _occupied(body: Body, program: Program, buffer: Buffer) -> int:
     space = space_of(buffer, program.target)
+    tensors = [program.tensors[number] for number in cells_of(body, program.target)]
+    places = {(program.addresses[t.number].byte, t.bytes) for t in tensors if t.buffer is buffer}
     ranges = []
-    for number in cells_of(body, program.target):
-        tensor = program.tensors[number]
-        if tensor.buffer is buffer:
-            first, align = program.addresses[number].byte, space.align
-            end = first + max(1, tensor.bytes)
-            ranges.append((first // align * align, -(-end // align) * align))
+    for first, size in places:  # few: neighbours take turns
+        end = first + max(1, size)
+        ranges.append((first // space.align * space.align, -(-end // space.align) * space.align))
     total = end = 0
     for low, high in sorted(ranges):
         total += max(0, high - max(low, end))

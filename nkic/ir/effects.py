@@ -165,8 +165,8 @@ def _cut(
     count = len(first)
     for tensor, areas in parts.items():
         cells = Cells(areas)
-        for (_, own), numbers in zip(areas.values(), cells.of_each(), strict=True):
-            own[:] = [count + number for number in numbers]
+        for area, own in areas.values():
+            own[:] = [count + number for number in cells[area]]
         found[tensor] = range(count, count + cells.count)
         count += cells.count
     return found

@@ -167,7 +167,7 @@ class Cells:
 
     def __init__(self, boxes: Iterable[Box]) -> None:
         distinct = list(boxes if isinstance(boxes, Mapping) else dict.fromkeys(boxes))
-        self._known: dict[Box, tuple[int, ...]] = {}
+        self._axes: list[tuple[int, dict[int, int], dict[int, int]]] = []
         if len(distinct) == 1:
             self.count = 1
             return
@@ -180,17 +180,11 @@ class Cells:
         low = [{side: bisect_left(c, side + 1) - 1 for side in own} for own, c in both]
         high = [{side: bisect_left(c, side) for side in own} for own, c in both]
         self._axes = list(zip(self.sizes, low, high, strict=True))
-        self._known = {b: self._cells(b) for b in distinct}
 
     def __getitem__(self, box: Box) -> tuple[int, ...]:
         """The cells of a box that was given."""
-        return self._known[box] if self._known else (0,)
-
-    def of_each(self) -> Iterable[tuple[int, ...]]:
-        """The cells of each of the boxes that were given, if there are several."""
-        return self._known.values()
-
-    def _cells(self, box: Box) -> tuple[int, ...]:
+        if not self._axes:
+            return (0,)
         number = 0
         for (low, high), (size, lows, highs) in zip(box, self._axes, strict=True):
             first = lows[low]
