@@ -149,7 +149,6 @@ SPEAKS_OF_ROWS = (
 HOMONYMS = {
     "evaluate/library/itertools.py": {"accumulate"},
     "api/running.py": {"accumulate"},
-    "cli/nki_run/conflicts.py": {"accumulate"},
     "language/enums.py": {"perf_mode"},
     "language/meanings.py": {"reciprocal"},
     "language/names.py": {"tile_size"},
