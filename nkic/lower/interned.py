@@ -17,7 +17,9 @@ class Patterns:
     def __init__(self, keep_rank: bool, streams: bool, interned: Interned) -> None:
         self.keep_rank = keep_rank
         self.streams = streams
-        self.interned = interned
+        # Not `interned`, which refers to this: no collector runs, and both would stay to the end.
+        self.shapes, self.static = interned.geometries, interned.static
+        self.dynamic = interned.dynamic
         self.known: dict[int, AccessPattern] = {}
         self.geometries: dict[tuple[object, ...], _Geometry] = {}
 
@@ -26,7 +28,7 @@ class Patterns:
         tensor, shape, strides, offset, dtype, dynamic = view
         if dynamic is not None:
             made = access_pattern(view, self.keep_rank, self.streams)
-            made = self.known[id(view)] = self.interned.dynamic.setdefault(_content(made), made)
+            made = self.known[id(view)] = self.dynamic.setdefault(_content(made), made)
             return made
         pitch = tensor.bytes // dtype.size if tensor.on_chip else 0
         what = (shape, strides, dtype.code, pitch, tensor.on_chip)
@@ -34,16 +36,14 @@ class Patterns:
         if geometry is None:
             made = access_pattern(view, self.keep_rank, self.streams)
             geometry = (pitch, made.partitions, dtype.code, made.dims)
-            geometry = self.geometries[what] = self.interned.geometries.setdefault(
-                geometry, geometry
-            )
+            geometry = self.geometries[what] = self.shapes.setdefault(geometry, geometry)
         key = (tensor.number, offset, id(geometry))
-        found = self.interned.static.get(key)
+        found = self.static.get(key)
         if found is None:
             start, offset = divmod(offset, pitch) if pitch else (0, 0 if tensor.on_chip else offset)
             partitions, dims = geometry[1], geometry[3]
             content = (tensor, dtype, start, partitions, offset, dims, None)
-            found = self.interned.static[key] = tuple.__new__(AccessPattern, content)
+            found = self.static[key] = tuple.__new__(AccessPattern, content)
         self.known[id(view)] = found
         return found
 

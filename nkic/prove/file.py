@@ -8,10 +8,11 @@ are integers, and not equal numbers of another type, is for the reader: it refus
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
+from io import BytesIO
+from itertools import chain, islice
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgpack
 
@@ -32,6 +33,7 @@ INPUTS, OUTPUTS, CONSTANTS, INTERNAL = range(4)
 KINDS = {"scalar": 0, "vector": 1, "columns": 2}
 
 Record = tuple[Any, ...]
+Ordered = tuple[int, Record]  # a record, and which of its stream it is
 Sections = Mapping[str, bytes | memoryview]  # contents, by name
 
 
@@ -49,28 +51,45 @@ class _Comparison:
     """One schedule against one file.
 
     `same` has the reference that was found equal to the program's object of that identity, which
-    the program keeps alive; `forms` the same of rows and attributes. `tensors` are the program's
-    by the file's and `indices` the other way round: each is one of the other's.
+    the program keeps alive; `forms` the same of rows and attributes. `indices` are the file's
+    tensors by the program's, and `taken` those among them: each is one of the other's.
     """
 
     def __init__(self, program: Program, sections: Sections) -> None:
         self.program = program
         self.found: list[Finding] = []
-        self.kernel, *layout = _placed(_unpacked(sections, "layout"))
-        self.declared = [record for record in layout if record[0] == TENSOR]
-        self.names = _unpacked(sections, "debug")
-        self.ports = [record for record in layout if record[0] != TENSOR]
-        self.code = _unmoved(_unpacked(sections, "code"))
-        self.start = next((n for n, one in enumerate(self.code) if one[0] == STREAM), 0)
+        layout = _records(sections["layout"])
+        self.kernel = next(layout, ())
+        self.declared: list[_Declared] = []
+        self.ports = self.read_layout(layout)
+        known: dict[str, str] = {}  # one object for all equal names
+        self.names = [known.setdefault(name, name) for name, _ in _records(sections["debug"])]
+        self.code = _Code(_records(sections["code"]))
         self.contents = _unpacked(sections, "const")
         self.same: dict[int, int] = {id(None): 0}
         self.forms: dict[tuple[int, int], int] = {}
-        self.first_form = next((n for n, one in enumerate(self.code) if one[0] == FORM), 0)
-        self.tensors: dict[int, int] = {}
+        self.alike: dict[int, Record] = {}  # by identity of what `_Value` has: what it is of ours
+        self.taken = bytearray(len(self.declared))
         self.indices: dict[int, int] = {}
         self.roles = _roles(program)
         self.core = 0
         self.before: dict[int, tuple[int, ...]] = {}  # operands of the last of a form in the stream
+
+    def read_layout(self, records: Iterator[Record]) -> list[Record]:
+        """Notes the tensors; the other records."""
+        others: list[Record] = []
+        for record in records:
+            if record[0] == TENSOR:
+                self.declared.append(_Declared(record[:-1], record[-1]))
+            elif record[0] == PLACED:
+                _, back, step = record
+                kind, byte = self.declared[-back]
+                if back < 1 or others:
+                    raise ValueError("what a tensor is like is not a tensor")
+                self.declared.append(_Declared(kind, byte + step))
+            else:
+                others.append(record)
+        return others
 
     def all(self, schedule: Schedule) -> None:
         program = self.program
@@ -78,43 +97,43 @@ class _Comparison:
         if (kind, target, cores) != (KERNEL, program.target.name, len(schedule.cores)):
             self.complain(f"the file is for {cores} cores of {target}")
         wanted = [(core, s) for core, streams in enumerate(schedule.cores) for s in streams]
-        at = self.start
         for core, stream in wanted:
-            head: Record = self.code[at] if at < len(self.code) else ()
+            head: Record = next(self.code.streams, ())
             ids = (STREAM, core, ENGINE_CODES[stream.id.engine], stream.id.queue)
             if head[:4] != ids:
                 self.complain("the file has other streams")
                 return
             self.core = core
-            self.stream(stream, self.code[at + 1 : at + 1 + head[4]])
-            at += 1 + head[4]
-        if wanted and at != len(self.code):
+            records = enumerate(islice(self.code.streams, head[4]))
+            self.stream(stream, records)
+            for _ in records:  # of a stream that differs: the next one follows them
+                pass
+        if next(self.code.streams, None) is not None:
             self.complain("the file has other streams")
         self.core = 0
         self.parameters("inputs", INPUT, program.inputs)
         self.parameters("outputs", OUTPUT, program.outputs)
         self.constants()
 
-    def stream(self, stream: Stream, records: Sequence[Record]) -> None:
+    def stream(self, stream: Stream, records: Iterator[Ordered]) -> None:
         """Whether the records are the stream's items, one by one, up to the first that is not."""
         self.before = {}
         try:
-            at = self.items(stream.items, records, 0)
+            self.items(stream.items, records, 0)
         except _Differs as differs:
             at, one = differs.args
             name = one.row.name if isinstance(one, Instruction) else "a slot or loop"
             text = f"stream {stream.id}: record {at} is not {name}, which was proven"
             self.complain(text, one.at if one is not None else None)
             return
-        if at < len(records):
-            self.complain(f"stream {stream.id}: {len(records) - at} records too many")
+        if left := sum(1 for _ in records):
+            self.complain(f"stream {stream.id}: {left} records too many")
 
-    def items(self, items: Sequence[StreamItem], records: Sequence[Record], at: int) -> int:
-        """Compares `items` with the records from `at` on; where those of others begin."""
-        count = len(records)
+    def items(self, items: Sequence[StreamItem], records: Iterator[Ordered], at: int) -> int:
+        """Compares `items` with the records, of which the next is number `at`; the number after."""
         for item in items:
-            here, record = at, records[at] if at < count else ()
-            at += 1
+            here, record = next(records, (at, ()))
+            at = here + 1
             if isinstance(item, Slot):
                 fits = self.slot(item, record)
             else:
@@ -150,7 +169,7 @@ class _Comparison:
 
     def form(self, row: Row, attributes: tuple[Any, ...], form: int) -> bool:
         """1, 1.0, True and -0.0, which may be equal to Python, are not the same attribute."""
-        its = self.code[self.first_form + form] if form >= 0 else ()
+        its = self.code.forms[form] if form >= 0 else ()
         if its[:2] != (FORM, row.opcode) or repr(its[2:]) != repr((attributes,)):
             return False
         self.forms[id(row), id(attributes)] = form
@@ -158,13 +177,13 @@ class _Comparison:
 
     def operand(self, own: object, its: int, operands: tuple[int, ...]) -> bool:
         """Whether value `its` of the file, one of `operands`, is `own`. None is value 0."""
-        record = self.code[its - 1] if own is not None and its > 0 else ()
+        record = self.code.values[its - 1] if own is not None and its > 0 else ()
         if isinstance(own, AccessPattern):
-            if len(record) < 7 or not self.pattern(own, record):
+            if not isinstance(record, _Value) or not self.pattern(own, record):
                 return False
             if own.dynamic is not None:  # where the offset stands is each instruction's own
-                return self.dynamic(own.dynamic, record[7:], operands)
-            fits = len(record) == 7
+                return self.dynamic(own.dynamic, record.kind[4:], operands)
+            fits = len(record.kind) == 4
         elif isinstance(own, Register):
             fits = record == (REGISTER, own.number)
         else:  # 1, 1.0, True and -0.0 are not the same number
@@ -173,16 +192,16 @@ class _Comparison:
             self.same[id(own)] = its
         return fits
 
-    def pattern(self, own: AccessPattern, record: Record) -> bool:
+    def pattern(self, own: AccessPattern, its: _Value) -> bool:
         """All but a run-time offset."""
+        kind, its_tensor, its_offset = its
         tensor, dtype, start, partitions, offset, dims, _ = own
-        flat = tuple(chain.from_iterable(dims))
-        kind, its_tensor, *rest = record[:7]
-        return (
-            kind == PATTERN
-            and rest == [dtype.code, start, partitions, offset, flat]
-            and self.tensor(tensor, its_tensor)
-        )
+        ours = (dtype, start, partitions, dims)
+        if self.alike.get(id(kind)) != ours:
+            if kind[:4] != (dtype.code, start, partitions, tuple(chain.from_iterable(dims))):
+                return False
+            self.alike[id(kind)] = ours
+        return offset == its_offset and self.tensor(tensor, its_tensor)
 
     def dynamic(self, own: Dynamic, its: Record, operands: tuple[int, ...]) -> bool:
         if len(its) != 5:
@@ -199,20 +218,21 @@ class _Comparison:
         number, known = own.number, self.indices.get(own.number)
         if known is not None:
             return known == index
-        if index in self.tensors or not 0 <= index < len(self.declared):
+        if not 0 <= index < len(self.declared) or self.taken[index]:
             return False
-        if self.declared[index] != self.expected(own) or self.names[index][0] != own.name:
+        if self.declared[index] != self.expected(own) or self.names[index] != own.name:
             return False
-        self.tensors[index], self.indices[number] = number, index
+        self.taken[index], self.indices[number] = True, index
         return True
 
-    def expected(self, own: Tensor) -> Record:
+    def expected(self, own: Tensor) -> _Declared:
         """What the file must declare for `own`."""
         number, buffer = own.number, own.buffer
         core = -1 if buffer is Buffer.SHARED_HBM else self.core
         role = self.roles.get(number, INTERNAL)
-        address = self.program.addresses.get(number, (0, 0))
-        return (TENSOR, own.dtype.code, own.shape, BUFFER_CODES[buffer], core, role, *address)
+        partition, byte = self.program.addresses.get(number, (0, 0))
+        code = BUFFER_CODES[buffer]
+        return _Declared((TENSOR, own.dtype.code, own.shape, code, core, role, partition), byte)
 
     def parameters(self, what: str, kind: int, own: Sequence[TensorParameter]) -> None:
         its = [record[1:] for record in self.ports if record[0] == kind]
@@ -239,32 +259,65 @@ def _unpacked(sections: Sections, name: str) -> Record:
     return found if isinstance(found, tuple) else ()
 
 
-def _placed(records: Record) -> Record:
-    """Tensors in full that the file tells from earlier ones."""
-    found = list[Record]()
-    for record in records:
-        if record[0] == PLACED:
-            _, back, step = record
-            like = found[-back]
-            if back < 1 or like[0] != TENSOR:
-                raise ValueError("what a tensor is like is not a tensor")
-            record = (*like[:-1], like[-1] + step)
-        found.append(record)
-    return tuple(found)
+def _records(data: bytes | memoryview) -> Iterator[Record]:
+    """The records of a section one by one: all at once take many times the room of their bytes."""
+    unpacker = msgpack.Unpacker(BytesIO(data), use_list=False)
+    unpack = unpacker.unpack
+    for _ in range(unpacker.read_array_header()):
+        yield unpack()
+    if unpacker.tell() != len(data):
+        raise ValueError("bytes follow the last record")
 
 
-def _unmoved(records: Record) -> Record:
-    """Patterns in full that the file tells from earlier ones."""
-    found = list[Record]()
-    for record in records:
-        if record[0] == MOVED:
-            _, back, tensor, offset = record
-            last = found[-back]
-            if back < 1 or last[0] != PATTERN:
-                raise ValueError("what is moved is not an access pattern")
-            record = (PATTERN, last[1] + tensor, *last[2:5], last[5] + offset, *last[6:])
-        found.append(record)
-    return tuple(found)
+class _Declared(NamedTuple):
+    """A tensor of the file: its record up to the byte, which those that are told from it share."""
+
+    kind: Record
+    byte: int
+
+
+class _Value(NamedTuple):
+    """An access pattern of the file. `kind` is one object for a pattern and those that are told
+    from it: dtype, start, partitions, dimensions, and the run-time offset, if any.
+    """
+
+    kind: Record
+    tensor: int
+    offset: int
+
+
+class _Code:
+    """The operands and forms of the file; `streams` has the other records, which come after."""
+
+    def __init__(self, records: Iterator[Record]) -> None:
+        self.values: list[_Value | Record] = []
+        self.forms: list[Record] = []
+        self.streams: Iterator[Record] = iter(())
+        for record in records:
+            kind = record[0]
+            if kind == STREAM:
+                self.streams = chain((record,), records)
+                return
+            if kind == FORM:
+                self.forms.append(record)
+            elif self.forms:
+                raise ValueError("an operand comes after the forms")
+            else:
+                self.values.append(self.value(record))
+
+    def value(self, record: Record) -> _Value | Record:
+        """A pattern in full, also where the file tells it from an earlier one."""
+        if record[0] == PATTERN:
+            _, tensor, dtype, start, partitions, offset, dims, *dynamic = record
+            return _Value((dtype, start, partitions, dims, *dynamic), tensor, offset)
+        if record[0] != MOVED:
+            return record
+        _, back, tensor, offset = record
+        last = self.values[-back]
+        if back < 1 or not isinstance(last, _Value):
+            raise ValueError("what is moved is not an access pattern")
+        kind, its_tensor, its_offset = last
+        return tuple.__new__(_Value, (kind, its_tensor + tensor, its_offset + offset))
 
 
 def _roles(program: Program) -> dict[int, int]:

@@ -102,7 +102,8 @@ def _chunks(values: list[int]) -> Iterator[list[int]]:
 
 def debug(executable: Executable) -> bytes:
     """The tensors' names and places."""
-    return _array([(printable(t.name), t.place) for t in executable.tensors])
+    names = {name: printable(name) for name in {t.name for t in executable.tensors}}
+    return _array([(names[t.name], t.place) for t in executable.tensors])
 
 
 def turns(executable: Executable) -> bytes:

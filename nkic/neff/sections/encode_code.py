@@ -34,27 +34,45 @@ from nkic.neff.records import (
 _INSTRUCTION, _MOVED = int(CodeRecord.INSTRUCTION), int(CodeRecord.MOVED)  # of most records
 
 
-class _Pool:
-    """Encoded values in order of first use. Equal means equal bytes: 1 and 1.0 are two."""
+class _Packed:
+    """Records one after the other in one piece of memory: an object for each takes 50 bytes more.
+    `pack` adds one.
+    """
 
     def __init__(self) -> None:
-        self.all: list[bytes] = []
+        self._packer = msgpack.Packer(autoreset=False)
+        self.pack: Callable[[Any], None] = self._packer.pack
+
+    def __bytes__(self) -> bytes:
+        found: bytes = self._packer.bytes()
+        return found
+
+
+class _Pool(_Packed):
+    """Different values in order of first use. Equal means equal bytes: 1 and 1.0 are two."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._count = 0
         self._index: dict[bytes, int] = {}
+        self._alone: Callable[[Any], bytes] = msgpack.Packer().pack
 
     def __len__(self) -> int:
-        return len(self.all)
+        return self._count
 
-    def add(self, encoded: bytes) -> int:
-        """The number of `encoded`, counted from 0."""
+    def add(self, value: tuple[Any, ...]) -> int:
+        """The number of `value`, counted from 0."""
+        encoded = self._alone(value)
         number = self._index.get(encoded)
         if number is None:
-            number = self._index[encoded] = self.append(encoded)
+            number = self._index[encoded] = self.append(value)
         return number
 
-    def append(self, encoded: bytes) -> int:
-        """The number of `encoded`, which is another value than all before it."""
-        self.all.append(encoded)
-        return len(self.all) - 1
+    def append(self, value: tuple[Any, ...]) -> int:
+        """The number of `value`, which is another one than all before it."""
+        self.pack(value)
+        self._count += 1
+        return self._count - 1
 
 
 class _Shape:
@@ -62,20 +80,15 @@ class _Shape:
 
     __slots__ = ("last", "numbers", "offset", "tensor")
 
-    def __init__(self, number: int, p: PatternRecord) -> None:
-        self.numbers: dict[tuple[int, int], int] = {}
-        self.add(number, p)
-
-    def add(self, number: int, p: PatternRecord) -> None:
-        self.last, self.tensor, self.offset = number, p.tensor, p.offset
-        self.numbers[p.tensor, p.offset] = number
+    def __init__(self) -> None:
+        self.numbers: dict[int, int] = {}  # by tensor and offset, in one number
+        self.last = self.tensor = self.offset = 0
 
 
 class CodeWriter:
     """Collects the records of one executable's streams."""
 
     def __init__(self) -> None:
-        self._pack: Callable[[Any], bytes] = msgpack.Packer().pack
         self.values = _Pool()
         self.forms = _Pool()
         # Emit shares objects, so most are found by identity; they live as long as the writer.
@@ -83,7 +96,8 @@ class CodeWriter:
         self._form_ids: dict[tuple[int, int], int] = {}
         self._shapes: dict[tuple[Any, ...], _Shape] = {}
         self._before: dict[int, list[int]] = {}  # operands of the last of a form in the stream
-        self.items: list[bytes] = []
+        self.items = _Packed()
+        self.count = 0  # of streams and items
 
     def section(self, executable: Executable, limits: Limits) -> bytes:
         """The section's content. Raises `ArtifactFailed` above a limit."""
@@ -91,32 +105,33 @@ class CodeWriter:
             self._stream(stream)
         at_most(len(self.values), limits.values, "different operands")
         at_most(len(self.forms), limits.forms, "different pairs of opcode and attributes")
-        records = [*self.values.all, *self.forms.all, *self.items]
-        head: bytes = msgpack.Packer().pack_array_header(len(records))
-        return head + b"".join(records)
+        count = len(self.values) + len(self.forms) + self.count
+        head: bytes = msgpack.Packer().pack_array_header(count)
+        return b"".join((head, bytes(self.values), bytes(self.forms), bytes(self.items)))
 
     def _stream(self, stream: StreamRecord) -> None:
         code = ENGINE_CODES[stream.engine]
-        record = (CodeRecord.STREAM, stream.core, code, stream.queue, len(stream.items))
-        self.items.append(self._pack(record))
+        pack = self.items.pack
+        pack((CodeRecord.STREAM, stream.core, code, stream.queue, len(stream.items)))
         self._before = {}
         for item in stream.items:
-            if isinstance(item, LoopRecord):
-                self.items.append(self._pack(_loop(item)))
-            else:
-                self.items.append(self._instruction(item))
+            pack(_loop(item) if isinstance(item, LoopRecord) else self._instruction(item))
+        self.count += 1 + len(stream.items)
 
-    def _instruction(self, item: InstructionRecord) -> bytes:
-        waits = [n for wait in item.waits for n in wait]
-        if item.row is None:
-            return self._pack((CodeRecord.SLOT, waits, item.signals))
+    def _instruction(self, item: InstructionRecord) -> tuple[Any, ...]:
+        row, own, attributes, its_waits, signals, *_ = item
+        waits = its_waits[0] if len(its_waits) == 1 else [n for wait in its_waits for n in wait]
+        if row is None:
+            return (CodeRecord.SLOT, waits, signals)
         known = self._value_ids
-        operands = [known.get(id(o)) or self._value(o) for o in item.operands]
-        form = self._form(item.row, item.attributes)
+        operands = [known.get(id(o)) or self._value(o) for o in own]
+        form = self._form_ids.get((id(row), id(attributes)))
+        if form is None:
+            form = self._form(row, attributes)
         before = self._before.get(form, ())
         self._before[form] = operands
         moved = list(map(sub, operands, before)) if len(before) == len(operands) else operands
-        return self._pack((_INSTRUCTION, form, moved, waits, item.signals))
+        return (_INSTRUCTION, form, moved, waits, signals)
 
     def _value(self, operand: OperandRecord) -> int:
         """0 for none, else 1 + the number of the value, of an operand not met before."""
@@ -125,33 +140,32 @@ class CodeWriter:
         if isinstance(operand, PatternRecord):
             number = self._pattern(operand)
         else:
-            number = 1 + self.values.add(self._pack(_value(operand)))
+            number = 1 + self.values.add(_value(operand))
         self._value_ids[id(operand)] = number
         return number
 
     def _pattern(self, p: PatternRecord) -> int:
         tensor, dtype, start, partitions, offset, dims, dynamic = p
         key = (dtype.code, start, partitions, dims, dynamic)
-        shape = self._shapes.get(key)
-        if shape is None:
-            number = 1 + self.values.append(self._pack(_pattern(p)))
-            self._shapes[key] = _Shape(number, p)
-            return number
-        known = shape.numbers.get((tensor, offset))
-        if known is not None:
-            return known
+        shape, where = self._shapes.get(key), offset << 32 | tensor
         number = len(self.values) + 1
-        steps = (_MOVED, number - shape.last, tensor - shape.tensor, offset - shape.offset)
-        self.values.append(self._pack(steps))
-        shape.add(number, p)
+        if shape is None:
+            shape = self._shapes[key] = _Shape()
+            record = _pattern(p)
+        else:
+            known = shape.numbers.get(where)
+            if known is not None:
+                return known
+            record = (_MOVED, number - shape.last, tensor - shape.tensor, offset - shape.offset)
+        self.values.append(record)
+        shape.last, shape.tensor, shape.offset = number, tensor, offset
+        shape.numbers[where] = number
         return number
 
     def _form(self, row: Row, values: tuple[Any, ...]) -> int:
-        key = (id(row), id(values))
-        number = self._form_ids.get(key)
-        if number is None:
-            record = (CodeRecord.FORM, row.opcode, _attributes(row, values))
-            number = self._form_ids[key] = self.forms.add(self._pack(record))
+        """The number of a form that was not met before, or not as these objects."""
+        record = (CodeRecord.FORM, row.opcode, _attributes(row, values))
+        number = self._form_ids[id(row), id(values)] = self.forms.add(record)
         return number
 
 

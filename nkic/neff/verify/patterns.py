@@ -60,6 +60,15 @@ def _byte_problem(pattern: PatternRecord, tensor: TensorRecord) -> str:
     return ""
 
 
+def room(pattern: PatternRecord, tensor: TensorRecord) -> tuple[int, int]:
+    """The least and the greatest offset at which a pattern like this one, which has no problem, has
+    none in any tensor of this size either.
+    """
+    size = pattern.dtype.size
+    low, high = pattern.extent()
+    return pattern.offset - low // size, pattern.offset + (tensor.bytes - high) // size
+
+
 def dynamic_problem(item: InstructionRecord, row: Row, limits: Limits) -> str:
     """What is wrong with the instruction's run-time offsets, or nothing.
 

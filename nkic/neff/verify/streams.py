@@ -6,7 +6,8 @@ object, and the table's rules are asked once per distinct instruction without it
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from collections.abc import Sized
+from typing import Any, NamedTuple, NoReturn
 
 from nkic.machine import rules
 from nkic.machine.engines import Engine
@@ -31,7 +32,10 @@ from nkic.neff.verify.unsound import Unsound
 
 def verify_streams(executable: Executable, target: Target, limits: Limits) -> None:
     """Raises `Unsound` for the first item that is wrong."""
-    cores = [_CoreVerifier(executable, target, core, limits) for core in range(executable.cores)]
+    kinds = _kinds(executable)
+    cores = [
+        _CoreVerifier(executable, target, core, limits, kinds) for core in range(executable.cores)
+    ]
     known: set[tuple[int, Engine, int]] = set()
     record = 0
     for stream in executable.streams:
@@ -61,10 +65,36 @@ def _check_identity(
     raise Unsound(text, section="code", record=record)
 
 
-class _CoreVerifier:
-    """What is known of one core's operands, instructions and semaphores."""
+def _kinds(executable: Executable) -> list[int]:
+    """For each tensor a number that it shares with those that differ in name, byte and place."""
+    numbers: dict[tuple[object, ...], int] = {}
+    keys = ((tensor[1].code, *tensor[2:7]) for tensor in executable.tensors)
+    return [numbers.setdefault(key, len(numbers)) for key in keys]
 
-    def __init__(self, executable: Executable, target: Target, number: int, limits: Limits) -> None:
+
+class _Alike(NamedTuple):
+    """Patterns that differ in their offset and in a tensor of one kind. `low` and `high` are the
+    offsets at which they stay in it, `number` is their signature's.
+    """
+
+    low: int
+    high: int
+    number: int
+
+
+class _CoreVerifier:
+    """What is known of one core's operands, instructions and semaphores. `kinds` are those of the
+    executable's tensors.
+    """
+
+    def __init__(
+        self,
+        executable: Executable,
+        target: Target,
+        number: int,
+        limits: Limits,
+        kinds: list[int],
+    ) -> None:
         self.executable = executable
         self.target = target
         self.number = number
@@ -72,7 +102,9 @@ class _CoreVerifier:
         self.waiters: dict[int, StreamRecord] = {}
         self._limits = limits
         self._most = verify_patterns.most_elements(executable, target.sbuf_bytes)
+        self._kinds = kinds
         self._signatures: dict[object, int] = {}
+        self._alike: dict[tuple[object, ...], _Alike] = {}
         # By identity: the executable keeps its operands and attributes alive while this exists.
         self._numbers: dict[int, int] = {}
         self._inside: dict[int, str] = {}  # what is wrong with the banks of an operand
@@ -80,12 +112,9 @@ class _CoreVerifier:
 
     def check(self, item: InstructionRecord, row: Row, engine: Engine) -> None:
         """Raises `Unsound` if `engine` must not run `item`, which is an instance of `row`."""
-        known = self._numbers
-        signature: list[object] = [row, engine]
-        for part in (item.attributes, *item.operands):
-            number = known.get(id(part))
-            signature.append(self._learn(part) if number is None else number)
-        key = tuple(signature)
+        known = self._numbers.get
+        parts = (item.attributes, *item.operands)
+        key = (row, engine, *[known(id(part)) or self._learn(part) for part in parts])
         if key not in self._legal:
             self._check_form(item, row, engine)
             self._legal.add(key)
@@ -106,19 +135,35 @@ class _CoreVerifier:
                 raise Unsound(known, "artifact-instruction")
 
     def _learn(self, operand: OperandRecord | tuple[Any, ...]) -> int:
-        """Checks an operand on its own; equal numbers mean that rules see no difference."""
-        key: object
+        """Checks an operand on its own. Equal numbers, from 1 on, mean that rules see no
+        difference.
+        """
         if isinstance(operand, PatternRecord):
-            tensor = self._check_pattern(operand)
-            _, dtype, start, partitions, _, dims, dynamic = operand
-            key = (tensor.buffer, dtype.code, tensor.partition + start, partitions, dims, dynamic)
+            number = self._learn_pattern(operand)
         elif isinstance(operand, Register):
             check_register(operand, self.executable)
-            key = operand
+            number = self._signature(operand)
         else:
-            key = repr(operand)  # a number or attributes; 1, 1.0 and True are different
-        number = self._signatures.setdefault(key, len(self._signatures))
+            number = self._signature(repr(operand))  # 1, 1.0 and True are different
         self._numbers[id(operand)] = number
+        return number
+
+    def _signature(self, key: object) -> int:
+        return self._signatures.setdefault(key, len(self._signatures) + 1)
+
+    def _learn_pattern(self, pattern: PatternRecord) -> int:
+        """As `_learn`. Where one that was checked differs in offset and tensor alone, these are."""
+        at, dtype, start, partitions, offset, dims, dynamic = pattern
+        kind = self._kinds[at] if 0 <= at < len(self._kinds) else -1
+        key = (kind, dtype.code, start, partitions, dims, dynamic)
+        alike = self._alike.get(key)
+        inside = alike is not None and alike.low <= offset <= alike.high
+        if alike is not None and inside and not self.executable.tensors[at].byte % dtype.size:
+            return alike.number
+        tensor = self._check_pattern(pattern)
+        first = tensor.partition + start
+        number = self._signature((tensor.buffer, dtype.code, first, partitions, dims, dynamic))
+        self._alike[key] = _Alike(*verify_patterns.room(pattern, tensor), number)
         return number
 
     def _check_pattern(self, pattern: PatternRecord) -> TensorRecord:
@@ -180,6 +225,9 @@ class _StreamVerifier:
         self._first = first
         self._limits = limits
         self._ends = [len(stream.items)]  # of the loops that are open, the stream's own first
+        self._places = len(core.executable.places)
+        self._waits: set[tuple[tuple[int, int], ...]] = {()}  # that were found right
+        self._signals: set[tuple[int, ...]] = {()}
 
     def verify(self) -> None:
         """Raises `Unsound` for the first wrong item, and says which."""
@@ -202,7 +250,7 @@ class _StreamVerifier:
         ) from error
 
     def _item(self, index: int, item: InstructionRecord | LoopRecord) -> None:
-        if item.place >= len(self._core.executable.places):
+        if item.place >= self._places:
             raise Unsound(f"there is no place {item.place}")
         if isinstance(item, LoopRecord):
             self._loop(index, item)
@@ -211,23 +259,32 @@ class _StreamVerifier:
             self._core.check(item, item.row, self._stream.engine)
         elif item.operands or item.attributes:
             raise Unsound("operands without an instruction")
-        if item.waits or item.signals:
-            self._semaphores(item)
+        if item.waits not in self._waits:
+            self._check_waits(item.waits)
+            self._waits.add(item.waits)
+        if item.signals not in self._signals:
+            self._check_signals(item.signals)
+            self._signals.add(item.signals)
 
-    def _semaphores(self, item: InstructionRecord) -> None:
-        core = self._core
-        if len(item.waits) > self._limits.waits or len(item.signals) > self._limits.waits:
-            raise Unsound(f"more than {self._limits.waits} waits or signals", "artifact-limit")
-        for semaphore, count in item.waits:
-            self._claim(semaphore, core.waiters, "waited for")
+    def _check_waits(self, waits: tuple[tuple[int, int], ...]) -> None:
+        self._check_count(waits)
+        for semaphore, count in waits:
+            self._claim(semaphore, self._core.waiters, "waited for")
             if count < 1:
                 raise Unsound(f"a wait for {count} of semaphore s{semaphore}")
-        awaited = [semaphore for semaphore, _ in item.waits]
+        awaited = [semaphore for semaphore, _ in waits]
         if len(set(awaited)) < len(awaited):
             names = ", ".join(f"s{semaphore}" for semaphore in awaited)
             raise Unsound(f"two waits for one semaphore among {names}")
-        for semaphore in item.signals:
-            self._claim(semaphore, core.signallers, "signalled")
+
+    def _check_signals(self, signals: tuple[int, ...]) -> None:
+        self._check_count(signals)
+        for semaphore in signals:
+            self._claim(semaphore, self._core.signallers, "signalled")
+
+    def _check_count(self, semaphores: Sized) -> None:
+        if len(semaphores) > self._limits.waits:
+            raise Unsound(f"more than {self._limits.waits} waits or signals", "artifact-limit")
 
     def _claim(self, semaphore: int, users: dict[int, StreamRecord], how: str) -> None:
         limit = self._core.executable.semaphores

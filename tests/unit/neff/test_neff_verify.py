@@ -485,6 +485,8 @@ def test_rules_are_asked_once_per_distinct_instruction() -> None:
 def test_limits_hold_for_executables_that_no_file_holds() -> None:
     many = DONE._replace(signals=(1,) * (LIMITS.waits + 1))
     assert outcome(running(many))[0] == "NKI0806"
+    many = DONE._replace(signals=(), waits=((1, 1),) * (LIMITS.waits + 1))
+    assert outcome(running(many))[0] == "NKI0806"
 
 
 def test_body_and_store_are_part_of_the_sample() -> None:
