@@ -60,8 +60,7 @@ class _Comparison:
         self.found: list[Finding] = []
         layout = _records(sections["layout"])
         self.kernel = next(layout, ())
-        self.declared: list[_Declared] = []
-        self.ports = self.read_layout(layout)
+        self.declared, self.ports = _declared(layout)
         known: dict[str, str] = {}  # one object for all equal names
         self.names = [known.setdefault(name, name) for name, _ in _records(sections["debug"])]
         self.code = _Code(_records(sections["code"]))
@@ -74,22 +73,6 @@ class _Comparison:
         self.roles = _roles(program)
         self.core = 0
         self.before: dict[int, tuple[int, ...]] = {}  # operands of the last of a form in the stream
-
-    def read_layout(self, records: Iterator[Record]) -> list[Record]:
-        """Notes the tensors; the other records."""
-        others: list[Record] = []
-        for record in records:
-            if record[0] == TENSOR:
-                self.declared.append(_Declared(record[:-1], record[-1]))
-            elif record[0] == PLACED:
-                _, back, step = record
-                kind, byte = self.declared[-back]
-                if back < 1 or others:
-                    raise ValueError("what a tensor is like is not a tensor")
-                self.declared.append(_Declared(kind, byte + step))
-            else:
-                others.append(record)
-        return others
 
     def all(self, schedule: Schedule) -> None:
         program = self.program
@@ -274,6 +257,24 @@ class _Declared(NamedTuple):
 
     kind: Record
     byte: int
+
+
+def _declared(records: Iterator[Record]) -> tuple[list[_Declared], list[Record]]:
+    """The tensors, in full also where the file tells them from earlier ones; the other records."""
+    found: list[_Declared] = []
+    others: list[Record] = []
+    for record in records:
+        if record[0] == TENSOR:
+            found.append(_Declared(record[:-1], record[-1]))
+        elif record[0] == PLACED:
+            _, back, step = record
+            kind, byte = found[-back]
+            if back < 1 or others:
+                raise ValueError("what a tensor is like is not a tensor")
+            found.append(_Declared(kind, byte + step))
+        else:
+            others.append(record)
+    return found, others
 
 
 class _Value(NamedTuple):

@@ -14,7 +14,7 @@ from nkic.machine.instructions import ROWS
 from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord
 from nkic.neff.write import write
 from nkic.prove import prove_file
-from nkic.prove.file import KERNEL, MOVED, PATTERN, PLACED, REGISTER, TENSOR, _placed, _unmoved
+from nkic.prove.file import KERNEL, MOVED, PATTERN, PLACED, REGISTER, TENSOR, _Code, _declared
 from tests.harness.proofs import Made, differences, make, sections, with_stream
 from tests.programs import copy, declare, load, op, program
 
@@ -296,13 +296,13 @@ def test_records_after_the_last_stream_are_found(made: Made) -> None:
 @pytest.mark.parametrize("back", [2, 3, 0, -1])
 def test_a_tensor_is_told_from_an_earlier_tensor_alone(back: int) -> None:
     """What is told from the kernel, or from a place after it, is no tensor."""
-    records = ((KERNEL, 2), (TENSOR, 7, 64), (PLACED, back, 32))
+    records = ((TENSOR, 7, 64), (PLACED, back, 32))
     with pytest.raises((ValueError, LookupError)):
-        _placed(records)
-    assert _placed((*records[:2], (PLACED, 1, 32), (PLACED, 1, 8)))[2:] == (
-        (TENSOR, 7, 96),
-        (TENSOR, 7, 104),
-    )
+        _declared(iter(records))
+    with pytest.raises((ValueError, LookupError)):
+        _declared(iter(((TENSOR, 7, 64), (KERNEL, 2), (PLACED, 1, 32))))
+    found, _ = _declared(iter((records[0], (PLACED, 1, 32), (PLACED, 1, 8))))
+    assert found[1:] == [((TENSOR, 7), 96), ((TENSOR, 7), 104)]
 
 
 @pytest.mark.parametrize("back", [2, 3, 0, -1])
@@ -310,9 +310,10 @@ def test_a_pattern_is_told_from_an_earlier_pattern_alone(back: int) -> None:
     first = (PATTERN, 5, 2, 0, 128, 64, (1, 64))
     records = ((REGISTER, 2), first, (MOVED, back, 1, 32))
     with pytest.raises((ValueError, LookupError)):
-        _unmoved(records)
-    found = _unmoved((*records[:2], (MOVED, 1, 1, 32), (MOVED, 2, 3, -64)))
-    assert found[2:] == ((PATTERN, 6, 2, 0, 128, 96, (1, 64)), (PATTERN, 8, 2, 0, 128, 0, (1, 64)))
+        _Code(iter(records))
+    found = _Code(iter((*records[:2], (MOVED, 1, 1, 32), (MOVED, 2, 3, -64)))).values
+    kind = (2, 0, 128, (1, 64))
+    assert found[2:] == [(kind, 6, 96), (kind, 8, 0)]
 
 
 def test_a_stream_that_the_file_lacks_is_found(made: Made) -> None:
