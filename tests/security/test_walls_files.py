@@ -142,18 +142,24 @@ def test_a_package_is_one_folder(nkic: Run, folder: Path) -> None:
         "/etc/passwd",
         "./../out/../out/secret.npy",
         "a\0b",
-        "circle.npy",
     ],
 )
 def test_data_outside_is_not_read(nkic: Run, outside: Path, path: str) -> None:
     Path("link.npy").symlink_to(outside / "secret.npy")
-    Path("circle.npy").symlink_to("circle.npy")
     Path("k.py").write_text(CONSTANT.format(path=path))
     done = nkic("k.py", "--check")
     assert (done.code, re.findall(r"error\[(NKI\d+)\]", done.err)) == (1, ["NKI0281"]), done.err
     assert "k.py:8:" in done.err
     assert "is neither in the kernel's folder" in done.err
     assert "root:" not in done.err
+
+
+def test_data_behind_a_circle_of_links_is_not_read(nkic: Run) -> None:
+    Path("circle.npy").symlink_to("circle.npy")
+    Path("k.py").write_text(CONSTANT.format(path="circle.npy"))
+    done = nkic("k.py", "--check")
+    assert (done.code, re.findall(r"error\[(NKI\d+)\]", done.err)) == (1, ["NKI0281"]), done.err
+    assert "too many levels of symbolic links" in done.err
 
 
 def test_data_by_an_absolute_path_outside(nkic: Run, outside: Path) -> None:

@@ -212,11 +212,11 @@ class _CompileCommand:
         """Adds the source and the last program to the report of an internal error."""
         for path, source in self.loader.sources.items():
             self.session.attachments[path] = source.text
-        made = [k for k in ("allocated", "lowered", "ir") if FORMS[k].stage in compiled.results]
-        with suppress(Exception):  # what cannot be printed is left out
-            for kind in made[:1]:
+        for kind in ("allocated", "lowered", "ir"):
+            with suppress(Exception):  # what was not made, or cannot be printed
                 text = str(FORMS[kind].make(compiled))
                 self.session.attachments[f"program{FORMS[kind].suffix}"] = text
+                return
 
     # ---- writing ---------------------------------------------------------------------------
 

@@ -169,7 +169,6 @@ class A(type): pass
 class A(nl.NKIObject):\n    def __del__(self): pass
 class A(nl.NKIObject):\n    def __getattribute__(self, n): pass
 match (x for x in []):\n    case object(gi_frame=f): return f
-global zz; zz = 1
 raise SystemExit(3)
 raise KeyboardInterrupt
 with open("x") as f: pass
