@@ -75,6 +75,13 @@ def test_the_only_reader_reads_psum() -> None:
     assert [item.number for item in items] == list(range(len(items)))
 
 
+def test_products_are_called_as_what_they_stand_for() -> None:
+    body = "    x = nisa.tensor_tensor(x, nl.load(rows), op=nl.add, name='sum')\n"
+    items = recorded(body, "f32[64,512]", "f32[1,512]")
+    named = [item.row.name for item in items if item.name == "sum"]
+    assert named == ["nc_matmul", "tensor_tensor"]
+
+
 def test_several_readers_read_a_copy() -> None:
     items = recorded(EACH.format(op="add") * 2, "f32[128,512]", "f32[1,512]")
     assert names(items).count("nc_matmul") == names(items).count("tensor_copy") == 1
