@@ -309,8 +309,8 @@ def _from_program(
     check.warn(program, report)
     yield "check", None
 
-    lowered = lower(program, report)
     meant = prove.written(program)
+    lowered = lower(program, report)
     del program, sound
     yield "lower", lowered
     check.find_unwritten(lowered, report)

@@ -85,19 +85,24 @@ def simulate_ranks(
     if wanted.check_races:
         verify_ordered(executable)
     with without_collector(), blas_threads(wanted.blas_threads), quiet():
-        if make is not plain or len(inputs) != 1 or not rerun.may_repeat(wanted):
-            return _run(executable, inputs, wanted, make)
-        known = rerun.take(executable, wanted)
-        if known.is_fixed and known.rerun is None:
-            known.rerun = _ordered(executable, inputs[0], replace(wanted, watch=None))
-            known.is_fixed = known.rerun is not None
-        if known.rerun is not None:
-            contents = _contents(executable, inputs[0])
-            found = [known.rerun.run(contents, wanted.precise, wanted.watch)]
-        else:
-            found = _run(executable, inputs, wanted, make)
-        rerun.put(known)
-        return found
+        if make is plain and len(inputs) == 1 and rerun.may_repeat(wanted):
+            return [_repeatable(executable, inputs[0], wanted)]
+        return _run(executable, inputs, wanted, make)
+
+
+def _repeatable(executable: Executable, inputs: Arrays, options: RunOptions) -> Result:
+    """A run that later ones, with the same options, may repeat; or one that repeats another."""
+    known = rerun.take(executable, options)
+    if known.is_fixed and known.rerun is None:
+        known.rerun = _ordered(executable, inputs, replace(options, watch=None))
+        known.is_fixed = known.rerun is not None
+    if known.rerun is not None:
+        contents = _contents(executable, inputs)
+        found = known.rerun.run(contents, options.precise, options.watch)
+    else:
+        (found,) = _run(executable, [inputs], options, plain)
+    rerun.put(known)
+    return found
 
 
 class _Rank:
