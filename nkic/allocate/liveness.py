@@ -68,7 +68,7 @@ def _ends(body: Body, touched: Touches) -> tuple[Ends, Ends]:
 
 
 def _over_loop(loop: Loop, touched: Touches) -> tuple[Ends, Ends]:
-    """A tensor that the loop declares is in use in each turn anew."""
+    """A tensor that the loop declares is in use in each iteration anew."""
     numbers = [one.number for one in instructions(loop.body)]
     firsts, lasts = _ends(loop.body, touched)
     for tensor in firsts:

@@ -1,10 +1,10 @@
 """Banks of PSUM by role: the tiles that one place in the source declares take turns among banks of
 their own.
 
-Slots in program order (`place.py`) go around all banks, so that what one turn of an unrolled loop
-reads last is where the next turn begins: the tensor engine waits for the end of a turn before it
-begins the next one. With banks of their own, the first tiles of a turn wait for those of the turn
-before, and the turns overlap.
+Slots in program order (`place.py`) go around all banks, so that what one iteration of an unrolled
+loop reads last is where the next one begins: the tensor engine waits for the end of an iteration
+before it begins the next one. With banks of their own, the first tiles of an iteration wait for
+those of the iteration before, and the iterations overlap.
 """
 
 from __future__ import annotations

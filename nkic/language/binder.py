@@ -133,7 +133,7 @@ class Binder(Identical):
         )
         return NkiInstruction([], -1)
 
-    # Binding
+    # Plans
 
     def _planned(self, count: int, names: tuple[str, ...]) -> Plan | None:
         """How such calls are bound; None where that takes a look at the values, or is an error."""

@@ -7,6 +7,7 @@ from nkic.lower.patterns import access_pattern
 from nkic.machine.patterns import Dims
 
 _Geometry = tuple[int, int, int, Dims]  # elements per partition, partitions, code of the type, dims
+_Place = tuple[int, int, int]  # tensor, offset, identity of the geometry, which is kept
 
 
 class Patterns:
@@ -53,9 +54,7 @@ class Interned:
 
     def __init__(self) -> None:
         self.geometries: dict[_Geometry, _Geometry] = {}
-        self.static: dict[
-            tuple[int, int, int], AccessPattern
-        ] = {}  # tensor, offset, id of geometry
+        self.static: dict[_Place, AccessPattern] = {}
         self.dynamic: dict[tuple[object, ...], AccessPattern] = {}
         self._of: dict[tuple[bool, bool], Patterns] = {}
 

@@ -101,10 +101,8 @@ class Machine:
             if again is not None:
                 heappush(queue, (again, index))
         for runner in self.runners:
-            runner.look, runner.endless = (
-                nothing,
-                unlimited,
-            )  # no cycle of references: all is freed without the collector
+            # No cycle of references: all is freed without the collector.
+            runner.look, runner.endless = nothing, unlimited
         stuck = [r for r in self.runners if r.current() is not None]
         if stuck:
             raise self._deadlock(stuck)

@@ -18,7 +18,7 @@ from nkic.simulate.streams import Item, Runner
 
 # One item that ran, or those of all cores that met; and what there is to say of its place in the
 # order, whatever its values are.
-Turn = tuple[tuple[Item, ...], tuple[Remark, ...]]
+Executed = tuple[tuple[Item, ...], tuple[Remark, ...]]
 
 
 class NotFixed(Exception):
@@ -54,7 +54,7 @@ class Order(Machine):
 
     def __init__(self, *facts: object) -> None:
         super().__init__(*facts)  # type: ignore[arg-type]
-        self.ran: list[Turn] = []
+        self.ran: list[Executed] = []
 
     def _run(self, runner: Runner, item: Item) -> None:
         """Notes that the item ran."""

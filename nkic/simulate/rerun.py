@@ -25,7 +25,7 @@ from nkic.base.diagnostics import Diagnostic
 from nkic.neff.records import Executable, PatternRecord
 from nkic.simulate.decode import EngineState, Step
 from nkic.simulate.options import RunOptions
-from nkic.simulate.order import Turn
+from nkic.simulate.order import Executed
 from nkic.simulate.plans import Window
 from nkic.simulate.printing import Prints
 from nkic.simulate.remarks import Remark, Remarks
@@ -54,7 +54,7 @@ class Ordered(NamedTuple):
     runners: Sequence[Runner]
     prints: Prints
     remarks: Remarks
-    ran: Sequence[Turn]
+    ran: Sequence[Executed]
     result: Result
     unwritten: Sequence[Diagnostic]
 
@@ -132,9 +132,9 @@ class Rerun:
             del tile.window
 
 
-def _acts(compact: Compact, ran: Sequence[Turn]) -> list[_Act]:
+def _acts(compact: Compact, ran: Sequence[Executed]) -> list[_Act]:
     """What items do, over memory that is theirs for as long as they need it."""
-    done: dict[int, list[int]] = defaultdict(list)  # tensors, by the turn that is their last
+    done: dict[int, list[int]] = defaultdict(list)  # tensors, by what uses them last
     for tensor, number in _last(ran).items():
         done[number].append(tensor)
     acts: list[_Act] = []
@@ -151,8 +151,8 @@ def _acts(compact: Compact, ran: Sequence[Turn]) -> list[_Act]:
     return acts
 
 
-def _last(ran: Sequence[Turn]) -> dict[int, int]:
-    """The last turn of every tensor that is used."""
+def _last(ran: Sequence[Executed]) -> dict[int, int]:
+    """What uses each tensor last, by its number in `ran`."""
     last: dict[int, int] = {}
     for number, (items, _) in enumerate(ran):
         for item in items:

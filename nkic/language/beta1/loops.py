@@ -131,7 +131,7 @@ def traced(*bounds: Any, directives: Any = None, precise_schedule: bool = False)
 
 
 def affine(*bounds: Any, directives: Any = None, precise_schedule: bool = False) -> Range:
-    """`nl.affine_range`, whose turns are independent. Options as for `nl.sequential_range`."""
+    """`nl.affine_range`, whose iterations are independent. Options as for `nl.sequential_range`."""
     found = TracedRange(*bounds)
     found.independent = True
     return found
