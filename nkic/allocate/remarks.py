@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from nkic.allocate.liveness import Lifetime, lifetimes
-from nkic.allocate.place import MEMORIES, REST, DoesNotFit, Space, place, space_of
+from nkic.allocate.place import MEMORIES, REST, Addresses, DoesNotFit, Space, place, space_of
+from nkic.allocate.roles import by_role
 from nkic.base.remark import Kind, Number, Remark, line_of
 from nkic.base.text import plural, size
 from nkic.ir.dependence import DependenceGraph
 from nkic.ir.program import Body, Instruction, Program, instructions
 from nkic.ir.tensors import Tensor
-from nkic.machine.memory import PARTITIONS
+from nkic.machine.memory import PARTITIONS, Buffer
 
 STAGE = "allocate"
 NAMED = 3  # lines that a remark names
@@ -36,13 +37,10 @@ def remarks(
 def _strategy(lives: list[Lifetime], space: Space, placed: Program, rest: int) -> Remark:
     """How a memory was filled, and how full it is at most."""
     most = _peak(lives, space)
-    in_slots = False
-    with suppress(DoesNotFit):
-        found = place(lives, space, rest)
-        in_slots = all(placed.addresses[number] == at for number, at in found.items())
-    how = "in program order, oldest free slot first"
-    if not in_slots:
-        how = "by size, because program order leaves no room: less of the kernel overlaps"
+    known = (how for how, found in _in_order(lives, space, rest) if _is_part(found, placed))
+    how = next(known, None)
+    kind = Kind.PASSED if how is not None else Kind.MISSED
+    how = how or "by size, because program order leaves no room: less of the kernel overlaps"
     name = space.buffer.value.upper()
     text = (
         f"{name}: {plural(len(lives), 'tensor')} placed {how}; at most "
@@ -53,10 +51,25 @@ def _strategy(lives: list[Lifetime], space: Space, placed: Program, rest: int) -
         "tensors": len(lives),
         "peak_bytes": most * PARTITIONS,
         "limit_bytes": space.capacity * PARTITIONS,
-        "in_program_order": int(in_slots),
+        "in_program_order": int(kind is Kind.PASSED),
     }
-    kind = Kind.PASSED if in_slots else Kind.MISSED
     return Remark(STAGE, "placement", kind, lives[0].tensor.at, text, numbers)
+
+
+def _in_order(
+    lives: Sequence[Lifetime], space: Space, rest: int
+) -> Iterator[tuple[str, Addresses]]:
+    """The ways in program order that fit, in words, and the addresses that they give."""
+    with suppress(DoesNotFit):
+        yield "in program order, oldest free slot first", place(lives, space, rest)
+    if space.buffer is Buffer.PSUM:
+        with suppress(DoesNotFit):
+            how = "in program order, in banks for each place that declares tiles there"
+            yield how, by_role(lives, space)
+
+
+def _is_part(found: Addresses, placed: Program) -> bool:
+    return all(placed.addresses[number] == at for number, at in found.items())
 
 
 def _peak(lives: Sequence[Lifetime], space: Space) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nkic.allocate import allocate, peak
+from nkic.allocate import remarks as allocated
 from nkic.base.diagnostics import CompileFailed, Reporter
 from nkic.base.source import SourceFile
 from nkic.cli.common import run
@@ -140,6 +141,10 @@ def test_banks_for_each_place_let_turns_overlap() -> None:
     assert done.searched.kept.roles
     assert done.schedule.estimate_ns < 0.9 * first.schedule.estimate_ns
     assert done.schedule.estimate_ns < 1.3 * lower_bound(lowered)
+    found = [one for one in allocated.remarks(done.placed, done.graphs) if one.name == "placement"]
+    assert [one.numbers["memory"] for one in found] == ["sbuf", "psum"]
+    assert "placed in program order, oldest free slot first" in found[0].message
+    assert "placed in program order, in banks for each place" in found[1].message
 
 
 @pytest.mark.parametrize("level", [1, 2])
