@@ -29,6 +29,12 @@ def kernel(a):
     nisa.activation(dst=x, op=nl.copy, data=x, bias=1e39)  # warning[constant-overflow]: activation: `bias`
     nisa.activation(dst=x, op=nl.copy, data=x, scale=-1e39)  # warning[constant-overflow]: activation: `scale`
     nisa.affine_select(dst=h, pattern=[[1, 64]], channel_multiplier=-1, on_true_tile=h, on_false_value=-1e5)  # warning[constant-overflow]: `on_false_value` is -100000.0, which becomes -infinity in float16
+    p = nl.full((128, 64), 1, dtype=nl.uint8)
+    nisa.select_reduce(dst=h, predicate=p, on_true=h, on_false=-7e4)  # warning[constant-overflow]: `on_false` is -70000.0, which becomes -infinity in float16
+    nisa.select_reduce(dst=x, predicate=p, on_true=x, on_false=-7e4)
+    v = nl.ndarray((128, 8), dtype=nl.float16, buffer=nl.sbuf)
+    nisa.max8(dst=v, src=h)
+    nisa.nc_match_replace8(dst=h, data=h, vals=v, imm=7e4)  # warning[constant-overflow]: `imm` is 70000.0, which becomes infinity in float16
     nisa.tensor_tensor(dst=x, data1=x, data2=h, op=nl.add)
     out = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.shared_hbm)
     nisa.dma_copy(dst=out, src=x)
