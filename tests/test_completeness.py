@@ -195,3 +195,12 @@ def test_a_row_asks_its_own_attributes() -> None:
     skip = [a.default if a.name != "oob_mode" else "skip" for a in copy.attributes]
     assert copy.says(copy.skips, skip) and not ROWS["memset"].says(None, ())
     assert not copy.says(copy.skips, [a.default for a in copy.attributes])
+
+
+def test_a_number_becomes_the_type_of_one_of_its_rows_operands() -> None:
+    assert ROWS["memset"].constants == (("value", "dst"),)
+    assert ROWS["activation"].constants == (("bias", ""), ("scale", ""))
+    assert ROWS["iota"].constants == ()  # its offset is an integer, which a register may hold
+    value = replace(ROWS["memset"].attributes[0], into="src")
+    with pytest.raises(ValueError, match=r"memset: no such operands: .'src'."):
+        replace(ROWS["memset"], attributes=(value,))

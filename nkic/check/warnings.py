@@ -1,5 +1,6 @@
 """What is legal and probably not meant: memory never used, results never written, work done
-slowly, digits lost. Asked of a program that check found nothing wrong with.
+slowly, digits lost, numbers that their type does not hold. Asked of a program that check found
+nothing wrong with.
 
 Non-goals: anything that depends on values (the runner's sanitizers).
 """
@@ -14,6 +15,7 @@ from nkic.base.diagnostics import Diagnostic, Level, Reporter, make
 from nkic.base.source import SHIPPED, CallChain
 from nkic.base.text import grouped, plural
 from nkic.check.alike import alike
+from nkic.check.constants import beyond_type
 from nkic.check.holes import first_hole
 from nkic.check.stage import call_labels, seen
 from nkic.ir.overlap import Box, axes_of, hbm_box
@@ -69,7 +71,7 @@ class _Finder:
         self.note_uses(one)
         row = one.row
         moves = Engine.DMA in row.engines and not row.in_blocks
-        if row.warn is None and not moves:
+        if row.warn is None and not moves and not row.constants:
             return
         place = id(one.at)
         last = self.last.get(place)
@@ -92,7 +94,7 @@ class _Finder:
         key = (row, one.attributes, one.engine, *map(seen, one.operands))
         if key in self.quiet:
             return ()
-        own = self.warn(one, key) if row.warn is not None else None
+        own = self.warn(one, key)
         rows = self.dma_rows(one) if moves else None
         said = tuple([found for found in (own, rows) if found is not None])
         if not said:
@@ -102,9 +104,12 @@ class _Finder:
     def warn(self, one: Instruction, key: tuple[object, ...]) -> Diagnostic | None:
         """What its row says of it, although it is legal; asked once per signature."""
         row = one.row
+        if row.warn is None and not row.constants:
+            return None
         if key not in self.warnings:
             facts = one.facts(self.program.target)
-            self.warnings[key] = row.warn(facts, len(self.program.cores)) if row.warn else None
+            own = row.warn(facts, len(self.program.cores)) if row.warn else None
+            self.warnings[key] = own or beyond_type(row, facts)
         found = self.warnings[key]
         if found is None:
             return None

@@ -13,6 +13,8 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
+from math import copysign, frexp, inf, isfinite
+from struct import pack, unpack
 from typing import Any, Literal
 
 from nkic.base.suggest import nearest
@@ -71,6 +73,29 @@ class DType:
         return self.size > 4
 
     @property
+    def halfway(self) -> float:
+        """Of a float: what is as near to the largest finite number as to the next that would be."""
+        last_bit = 2.0 ** (frexp(self.highest)[1] - 1 - self.mantissa_bits)
+        return self.highest + last_bit / 2
+
+    @property
+    def ends_even(self) -> bool:
+        """Of a float: the largest finite number has an even last bit, and `halfway` goes to it."""
+        last_bit = 2 * (self.halfway - self.highest)
+        return self.highest / last_bit % 2 == 0
+
+    def overflows(self, value: float) -> bool:
+        """A finite number that is beyond the limits, once it is rounded: to float32, as constants
+        are, and then to this type.
+        """
+        if not isfinite(value) or self.kind in ("bool", "packed"):
+            return False
+        if self.is_integer:
+            return not self.lowest <= round(value) <= self.highest
+        size, limit = abs(_in_float32(value)), self.halfway
+        return size > limit or (size == limit and not self.ends_even)
+
+    @property
     def dtype(self) -> Any:
         """NumPy's type of this name, which NumPy asks for: `np.zeros(shape, nl.float32)`. Those
         that it lacks are in ml_dtypes.
@@ -97,6 +122,15 @@ class DType:
     def __reduce__(self) -> tuple[Any, ...]:
         # A copied or unpickled type is the same object, so that identity stays equality.
         return _by_name, (self.name,)
+
+
+def _in_float32(value: float) -> float:
+    """The nearest float32: infinite where there is none."""
+    try:
+        found: float = unpack("<f", pack("<f", value))[0]
+    except OverflowError:
+        return copysign(inf, value)
+    return found
 
 
 def _type_name(value: object) -> str:

@@ -71,8 +71,9 @@ class Operand:
     `max_rank` is the most dimensions of the tile, partitions included and those of size 1 left out;
     0: as many as `max_dims` can encode. `one_bank`: what the tensor engine writes into PSUM stays
     inside of a bank, before NeuronCore-v4. `scales` are those of microscaling groups, four
-    partitions of every 32; the row's rules say where they may start. `since` is the first profile
-    that has the parameter.
+    partitions of every 32; the row's rules say where they may start. `into` names the operand of
+    whose type a number becomes; without it, float32. `since` is the first profile that has the
+    parameter.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Operand:
     max_rank: int = 0
     one_bank: bool = False
     scales: bool = False
+    into: str = ""
     since: Profile = Profile.BETA2
 
     @property
@@ -132,7 +134,8 @@ class AttributeKind(Enum):
 class Attribute:
     """A compile-time parameter. `default` is what an absent argument means; `...` = required.
     `since` is the first profile that has it. One that is not a parameter of its row says what the
-    profile makes of the instruction: `former` before `since`, the default from then on.
+    profile makes of the instruction: `former` before `since`, the default from then on. `into` is
+    as for operands.
     """
 
     name: str
@@ -143,6 +146,7 @@ class Attribute:
     since: Profile = Profile.BETA2
     generation: int = 2  # first NeuronCore version that has values other than the default
     former: Any = None
+    into: str = ""
 
     @property
     def required(self) -> bool:
@@ -289,6 +293,9 @@ class Row:
         named |= {asked[0] for asked in (self.pairs, self.skips) if asked}
         if unknown := named - {"", *indexes["attribute_index"]}:
             raise ValueError(f"{self.name}: no such attributes: {sorted(unknown)}")
+        targets = {o.into for o in self.operands} | {a.into for a in self.attributes}
+        if unknown := targets - {"", *indexes["operand_index"]}:
+            raise ValueError(f"{self.name}: no such operands: {sorted(unknown)}")
         known |= {"engine", "name", self.spread}
         if unknown := set(self.parameters) - known:
             raise ValueError(f"{self.name}: parameters without a row entry: {sorted(unknown)}")
@@ -329,6 +336,15 @@ class Row:
         """The attributes, by index, of which equal values may differ in the sign of zero."""
         kinds = (AttributeKind.NUMBER, AttributeKind.NUMBERS)
         return tuple(i for i, rule in enumerate(self.attributes) if rule.kind in kinds)
+
+    @cached_property
+    def constants(self) -> tuple[tuple[str, str], ...]:
+        """The operands and attributes that may be numbers with a fraction, each with the operand of
+        whose type it becomes; without one, it becomes a float32.
+        """
+        found = [(o.name, o.into) for o in self.operands if o.number and not o.register]
+        numbers = [a for a in self.attributes if a.kind is AttributeKind.NUMBER]
+        return (*found, *((a.name, a.into) for a in numbers))
 
     @cached_property
     def streams(self) -> bool:

@@ -45,7 +45,8 @@ class Operator:
     integers. `engines` gives the first NeuronCore version on which an engine has the operator.
     `integers`: gpsimd computes it exactly when all tiles are int32 or all are uint32.
     `reducible`: instructions with a free choice of operator may reduce with it. `identity` is
-    what any reduction or accumulator with it starts from (-1 has all bits set).
+    what any reduction or accumulator with it starts from (-1 has all bits set). `shifts`: y is a
+    number of bits, and from the width of x on the result is 0.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Operator:
     reducible: bool = False
     identity: float | None = None
     integers: bool = False
+    shifts: bool = False
 
     def runs_on(self, engine: Engine, generation: int) -> bool:
         """Whether `engine` of this NeuronCore version has the operator."""
@@ -112,6 +114,10 @@ def _bitvec(name: str, arity: int, doc: str, identity: float | None = None) -> O
     return Operator(name, arity, "bitvec", _engines("vector"), doc, identity is not None, identity)
 
 
+def _shift(name: str, doc: str) -> Operator:
+    return Operator(name, 2, "bitvec", _engines("vector"), doc, shifts=True)
+
+
 _ALU = (
     _folding("add", "vector gpsimd scalar:3", "x + y", 0.0),
     _folding("subtract", "vector scalar:4", "x - y; reduced: the first less all others", 0.0),
@@ -143,8 +149,8 @@ _ALU = (
     _bitvec("bitwise_or", 2, "bits set in x or y", 0.0),
     _bitvec("bitwise_xor", 2, "bits set in exactly one of x and y", 0.0),
     _bitvec("invert", 1, "bits not set in x"),
-    _bitvec("left_shift", 2, "x moved left by y bits, zeros move in"),
-    _bitvec("right_shift", 2, "x moved right by y bits, zeros move in (logical)"),
+    _shift("left_shift", "x moved left by y bits, zeros move in"),
+    _shift("right_shift", "x moved right by y bits, zeros move in (logical)"),
 )
 _ACTIVATIONS = (
     Activation("copy", "x"),

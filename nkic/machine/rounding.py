@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from math import frexp, inf
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -111,12 +111,9 @@ def _narrow_rounder(dtype: DType) -> Rounder:
 
 def _last_rounded_down(dtype: DType) -> float:
     """The greatest float32 that is rounded to a finite value."""
-    _, exponent = frexp(dtype.highest)
-    last_bit = 2.0 ** (exponent - 1 - dtype.mantissa_bits)
-    tie = dtype.highest + last_bit / 2
-    if int(dtype.highest / last_bit) % 2 == 0:  # a tie goes to the even one: down
-        return tie
-    return float(np.nextafter(np.float32(tie), np.float32(0)))
+    if dtype.ends_even:
+        return dtype.halfway
+    return float(np.nextafter(np.float32(dtype.halfway), np.float32(0)))
 
 
 def _integer_rounder(dtype: DType) -> Rounder:

@@ -74,6 +74,38 @@ def comparison(facts: Facts) -> Violation | None:
     )
 
 
+def changed_indices(facts: Facts, cores: int) -> Violation | None:
+    """iota: some index is beyond 32 bits, where it wraps around, or beyond dst's type."""
+    dst = facts.tile("dst")
+    for index in _extremes(facts):
+        if not INT32[0] <= index <= INT32[1]:
+            what, limits = "wraps around: indices are computed in int32", INT32
+        elif dst.dtype.overflows(index):
+            what = f"does not fit in the {dst.dtype.name} of `dst`"
+            limits = int(dst.dtype.lowest), int(dst.dtype.highest)
+        else:
+            continue
+        return Violation(
+            "constant-overflow",
+            f"an index is {index}, which {what}, {limits[0]} to {limits[1]}",
+            "pattern",
+            f"keep all indices from {limits[0]} to {limits[1]}, or use a wider type for `dst`",
+        )
+    return None
+
+
+def _extremes(facts: Facts) -> tuple[int, ...]:
+    """The least and the greatest index, before it wraps; nothing where a register decides."""
+    offset, pattern = facts.operands["offset"], facts.attributes["pattern"]
+    if not isinstance(offset, int):
+        return ()
+    channels = facts.attributes["channel_multiplier"], facts.tile("dst").partitions
+    reached = [step * (num - 1) for step, num in (*pattern, channels)]
+    return offset + sum(min(0, way) for way in reached), offset + sum(
+        max(0, way) for way in reached
+    )
+
+
 ROWS = (
     Row(
         name="iota",
@@ -89,6 +121,7 @@ ROWS = (
         choose=always(Engine.GPSIMD),
         cost=costs.per_element("dst", starts=1),
         rules=(index_pattern, integer_offset),
+        warn=changed_indices,
         source="nki.isa.iota",
     ),
     Row(
@@ -106,7 +139,7 @@ ROWS = (
         attributes=(
             Attribute("pattern", AttributeKind.PATTERN),
             Attribute("channel_multiplier", AttributeKind.INT32),
-            Attribute("on_false_value", AttributeKind.NUMBER),
+            Attribute("on_false_value", AttributeKind.NUMBER, into="dst"),
             alu("cmp_op", default="equal"),
         ),
         engines=(Engine.GPSIMD,),

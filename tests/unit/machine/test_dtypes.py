@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import copy
 import pickle
+from math import inf, nan, nextafter
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from nkic.machine import dtypes
 from nkic.machine.dtypes import ALIASES, BY_CODE, DTYPES, find, suggest
@@ -45,6 +48,54 @@ def test_integer_limits(name: str) -> None:
     assert (dtype.lowest, dtype.highest) == (info.min, info.max)
     assert dtype.size == info.dtype.itemsize
     assert dtype.kind == ("uint" if name.startswith("u") else "int")
+
+
+FLOATS = ("float32", "bfloat16", "float16", "float8_e4m3", "float8_e4m3fn", "float8_e5m2")
+# Halfway from the largest finite number to the next, of each type that has such a float.
+HALFWAY = (2.0**128 - 2.0**103, 2.0**128 - 2.0**119, 65520.0, 248.0, 464.0, 61440.0)
+
+
+def near(limit: float) -> st.SearchStrategy[float]:
+    return st.floats(0.9, 1.1).map(limit.__mul__)
+
+
+@given(st.one_of(st.floats(allow_nan=False), *map(near, HALFWAY)), st.sampled_from([1, -1]))
+@example(1e300, 1)
+def test_numbers_overflow_that_ml_dtypes_makes_infinite(value: float, sign: int) -> None:
+    with np.errstate(over="ignore"):
+        single = np.float32(sign * value)
+        for name in FLOATS:
+            lost = not np.isfinite(single.astype(np.dtype(name)).astype(np.float32))
+            wanted = bool(lost and np.isfinite(value))
+            assert DTYPES[name].overflows(sign * value) is wanted, name
+
+
+@pytest.mark.parametrize(("name", "halfway"), [*zip(FLOATS, HALFWAY, strict=True)])
+def test_a_number_halfway_overflows_unless_the_largest_is_even(name: str, halfway: float) -> None:
+    dtype, even = DTYPES[name], name == "float8_e4m3fn"
+    assert (dtype.halfway, dtype.ends_even) == (halfway, even)
+    assert not dtype.overflows(halfway * (1 - 2.0**-24))
+    assert dtype.overflows(halfway) is not even
+    assert dtype.overflows(-halfway * (1 + 2.0**-23))
+
+
+def test_numbers_are_rounded_to_float32_first() -> None:
+    """So does the engine: 65520 less a 2**-40th is 65520 in float32, and infinite in float16."""
+    assert DTYPES["float16"].overflows(65520 * (1 - 2.0**-40))
+    assert not DTYPES["float32"].overflows(nextafter(HALFWAY[0], 0))
+
+
+@pytest.mark.parametrize("dtype", DTYPES.values())
+def test_infinity_and_nan_on_purpose_never_overflow(dtype: dtypes.DType) -> None:
+    assert not any(dtype.overflows(value) for value in (inf, -inf, nan, 0, 1.0))
+
+
+@pytest.mark.parametrize("name", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
+def test_integers_overflow_beyond_their_limits(name: str) -> None:
+    dtype = DTYPES[name]
+    low, high = int(dtype.lowest), int(dtype.highest)
+    found = [dtype.overflows(value) for value in (low - 1, low, high, high + 0.4, high + 1)]
+    assert found == [True, False, False, False, True]
 
 
 def test_packed_types_hold_four_elements() -> None:

@@ -34,7 +34,7 @@ from nkic.machine.instructions.parts import (
     scalar,
     source,
 )
-from nkic.machine.instructions.vector import rules
+from nkic.machine.instructions.vector import integers, rules
 from nkic.machine.operands import Access, Attribute, AttributeKind, Depends, Operand, Row, always
 
 VECTOR = (Engine.VECTOR,)
@@ -80,7 +80,7 @@ ROWS = (
         doc="Every element of dst = value.",
         parameters=("dst", "value", "engine", "name"),
         operands=(result(packed=True),),
-        attributes=(Attribute("value", AttributeKind.NUMBER),),
+        attributes=(Attribute("value", AttributeKind.NUMBER, into="dst"),),
         engines=FILLING,
         choose=rules.fill_engine,
         cost=costs.filling,
@@ -146,7 +146,7 @@ ROWS = (
             no_scatter_to_psum,
             no_indirect_addresses,
         ),
-        warn=rules.inexact_constants,
+        warn=integers.changed_constants,
         source=f"nki.isa.tensor_scalar; NKI API common fields, engine selection; {MODES}",
     ),
     Row(
@@ -278,7 +278,7 @@ ROWS = (
         parameters=("dst", "src", "predicate", "reverse_pred", "name"),
         operands=(
             Operand("dst", Access.UPDATE, indexed=True),
-            source("src", number=True),
+            source("src", number=True, into="dst"),
             source("predicate", dtypes=frozenset({"uint8", "uint16", "uint32"}), indexed=True),
         ),
         attributes=(flag("reverse_pred"),),

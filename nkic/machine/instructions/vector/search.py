@@ -124,7 +124,7 @@ ROWS = (
             source("vals", max_dims=2),
             result("dst_idx", dtypes=INDICES, max_dims=1, optional=True, default=None),
         ),
-        attributes=(Attribute("imm", AttributeKind.NUMBER),),
+        attributes=(Attribute("imm", AttributeKind.NUMBER, into="dst"),),
         engines=VECTOR,
         choose=always(Engine.VECTOR),
         cost=costs.per_element("data"),

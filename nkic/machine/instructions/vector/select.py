@@ -186,7 +186,7 @@ ROWS = (
             result(),
             source("predicate", dtypes=frozenset({"int8", "uint8", "int16", "uint16"})),
             source("on_true", dtypes=CUMULATED | {"bool"}),
-            scalar("on_false"),
+            scalar("on_false", into="dst"),
             READ_FLOAT,
         ),
         attributes=(
