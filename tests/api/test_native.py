@@ -22,6 +22,7 @@ import nkic.nki
 from nkic import CompileError, NkicWarning, api
 from nkic.api import cache
 from nkic.language.trace import current
+from tests.timing import library, schedules
 
 KERNELS = "tests.api.native_kernels"
 X = np.arange(128 * 8, dtype=np.float32).reshape(128, 8)
@@ -334,3 +335,13 @@ def test_a_kernel_that_runs_a_kernel_of_its_own(k: ModuleType) -> None:
         return out
 
     np.testing.assert_array_equal(k.nki.jit(kernel)(X), X * 2)
+
+
+def test_the_table_of_schedules_has_lines_of_live_kernels(k: ModuleType) -> None:
+    """Its bound is computed from results that a call has freed."""
+    found = schedules.line(
+        "one",
+        lambda n, serial: library.compiled(k.everything, {"x": X}, optimise=n, serial=serial),
+    )
+    _, name, _, bound, *_, over, _ = found.split("|")
+    assert (name.strip(), float(bound) > 2, 1 <= float(over) < 1.5) == ("one", True, True)

@@ -34,7 +34,8 @@ def compiled(function: Any, inputs: dict[str, Any], **how: Any) -> Compiled:
     arrays = {name: a for name, v in bound.arguments.items() if (a := array_of(v)) is not None}
     consts = {name: v for name, v in bound.arguments.items() if name not in arrays}
     given = replace(given_for(how), args={name: type_of(a, name) for name, a in arrays.items()})
-    job, _ = of_live(function, given, consts, None, compile_options(how))
+    options = replace(compile_options(how), keep=None)  # the bound is that of the graphs
+    job, _ = of_live(function, given, consts, None, options)
     if isinstance(job, TracedCompilation):
         return pipeline.compile_traced(job.trace(), job.options)
     return pipeline.compile_source(job.source, job.request, job.loader, job.options)
@@ -51,7 +52,8 @@ def row(case: Case, package: str, line: Line = line) -> str | None:
                 case.name,
                 lambda n, serial: compiled(function, inputs, **case.how, optimise=n, serial=serial),
             )
-    except Exception:  # of the module as well, where it is imported
+    except Exception as refused:  # of the module as well, where it is imported
+        print(f"{case.name} is left out: {refused!r}", file=sys.stderr)
         return None
 
 
