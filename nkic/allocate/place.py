@@ -21,7 +21,6 @@ from nkic.ir.tensors import Tensor
 from nkic.machine.memory import PSUM_BANK_BYTES, Address, Buffer
 from nkic.machine.targets import Target
 
-MEMORIES = (Buffer.SBUF, Buffer.PSUM)
 REST = 8  # slots of a kind that rest before the oldest is taken over
 SBUF_ALIGN = 64  # bytes
 TIGHT_ALIGN = 32  # where there is no room otherwise: what the published kernels align to

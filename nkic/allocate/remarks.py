@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from nkic.allocate.liveness import Lifetime, lifetimes
-from nkic.allocate.place import MEMORIES, REST, Addresses, DoesNotFit, Space, place, space_of
+from nkic.allocate.place import REST, Addresses, DoesNotFit, Space, place, space_of
 from nkic.allocate.roles import by_role
 from nkic.base.remark import Kind, Number, Remark, line_of
 from nkic.base.text import plural, size
 from nkic.ir.dependence import DependenceGraph
 from nkic.ir.program import Body, Instruction, Program, instructions
 from nkic.ir.tensors import Tensor
-from nkic.machine.memory import PARTITIONS, Buffer
+from nkic.machine.memory import MEMORIES, PARTITIONS, Buffer
 
 STAGE = "allocate"
 NAMED = 3  # lines that a remark names

@@ -12,23 +12,14 @@ from nkic.allocate.fixed import check_fixed
 from nkic.allocate.frugal import frugal
 from nkic.allocate.liveness import Lifetime, lifetimes_in
 from nkic.allocate.movable import movable
-from nkic.allocate.place import (
-    MEMORIES,
-    REST,
-    TIGHT_ALIGN,
-    Addresses,
-    DoesNotFit,
-    Space,
-    place,
-    space_of,
-)
+from nkic.allocate.place import REST, TIGHT_ALIGN, Addresses, DoesNotFit, Space, place, space_of
 from nkic.allocate.reuse import reuse_edges
 from nkic.allocate.roles import by_role
 from nkic.allocate.sink import sink
 from nkic.base.diagnostics import Reporter
 from nkic.ir.dependence import DependenceGraph
 from nkic.ir.program import Body, Program
-from nkic.machine.memory import Buffer
+from nkic.machine.memory import MEMORIES, Buffer
 from nkic.machine.targets import Target
 
 Graphs = tuple[DependenceGraph, ...]

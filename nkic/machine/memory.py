@@ -28,6 +28,8 @@ class Buffer(Enum):
         self.on_chip = name in ("sbuf", "psum")  # has a partition dimension
 
 
+MEMORIES = (Buffer.SBUF, Buffer.PSUM)  # those on chip
+
 BUFFER_CODES = {Buffer.SBUF: 0, Buffer.PSUM: 1, Buffer.HBM: 2, Buffer.SHARED_HBM: 3}
 BUFFER_OF_CODE = {code: buffer for buffer, code in BUFFER_CODES.items()}
 

@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from nkic.allocate.liveness import lifetimes
+from nkic.allocate.liveness import lifetimes_in
 from nkic.allocate.reuse import reuse_edges
 from nkic.ir.dependence import DependenceGraph
 from nkic.ir.program import Body, Instruction, Loop, Program, instructions
 from nkic.ir.tensors import AccessPattern
 from nkic.machine.engines import Engine
+from nkic.machine.memory import MEMORIES
 from nkic.machine.targets import Target
 from nkic.machine.timing import semaphore_ps
 from nkic.schedule.placed import Timings
 from nkic.search.jobs import Before, Job, before_of, least, one_by_one
-from nkic.search.plan import ON_CHIP
 
 
 def bound_ns(program: Program, graphs: Sequence[DependenceGraph]) -> float:
@@ -41,8 +41,8 @@ def _named(body: Body, graph: DependenceGraph, target: Target) -> DependenceGrap
     operands = (operand for one in instructions(body) for operand in one.operands)
     if all(o.tensor.fixed is None for o in operands if isinstance(o, AccessPattern)):
         return graph
-    for buffer in ON_CHIP:
-        lives = [life for life in lifetimes(body, target, buffer) if life.tensor.fixed is not None]
+    for touched in lifetimes_in(body, target, MEMORIES):
+        lives = [life for life in touched if life.tensor.fixed is not None]
         fixed = {life.tensor.number: at for life in lives if (at := life.tensor.fixed) is not None}
         graph = graph.plus(reuse_edges(lives, fixed, graph)) if lives else graph
     return graph

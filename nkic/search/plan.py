@@ -12,18 +12,16 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 
-from nkic.allocate.liveness import Lifetime, lifetimes
+from nkic.allocate.liveness import Lifetime, lifetimes_in
 from nkic.allocate.place import Space, space_of
 from nkic.ir.dependence import DependenceGraph
 from nkic.ir.effects import Touches, touches_of
 from nkic.ir.program import Body, Instruction, instructions
 from nkic.ir.renumber import renumbered
-from nkic.machine.memory import Buffer
+from nkic.machine.memory import MEMORIES
 from nkic.machine.targets import Target
 from nkic.schedule.order import ListScheduler, Orderer
 from nkic.schedule.placed import Placed
-
-ON_CHIP = (Buffer.SBUF, Buffer.PSUM)
 
 
 def plan(
@@ -35,8 +33,8 @@ def plan(
     end goes first, or, with `by_program`, what comes first in the program.
     """
     memories = [
-        _Memory(space_of(buffer, target), lifetimes(body, target, buffer), share)
-        for buffer in ON_CHIP
+        _Memory(space_of(buffer, target), lives, share)
+        for buffer, lives in zip(MEMORIES, lifetimes_in(body, target, MEMORIES), strict=True)
     ]
     code = {one.number: one for one in instructions(body)}
     orderer = Orderer(graph, target)

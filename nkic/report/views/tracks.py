@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from nkic.machine.engines import SHORT_NAMES, Engine
-from nkic.machine.memory import Buffer
+from nkic.machine.memory import MEMORIES
 from nkic.neff import places
 from nkic.neff.listing import text
 from nkic.neff.records import StreamRecord
@@ -147,7 +147,7 @@ def counters(found: Insight) -> list[Level]:
     """Bytes alive on chip, the rate of transfers, and how many of them are under way."""
     events, streams = found.trace.events, found.trace.streams
     made: list[Level] = []
-    for buffer in (Buffer.SBUF, Buffer.PSUM):
+    for buffer in MEMORIES:
         own = [life for life in found.lives if life.buffer is buffer]
         if own:
             alive = [(time, float(level)) for time, level in levels(own)]

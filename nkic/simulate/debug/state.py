@@ -9,7 +9,7 @@ import numpy as np
 from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.suggest import did_you_mean
 from nkic.base.text import clean, grouped, plural, size
-from nkic.machine.memory import Buffer
+from nkic.machine.memory import MEMORIES
 from nkic.neff.records import InstructionRecord, PatternRecord, TensorRecord
 from nkic.simulate.comparison.stats import stats_of
 from nkic.simulate.debug.breakpoints import Debugger
@@ -176,7 +176,7 @@ def tensors(debugger: Debugger, stop: Happening) -> Iterator[str]:
 def memory(stop: Happening) -> Iterator[str]:
     """Tensors on chip that hold something, by address, and how full that makes each memory."""
     scene = stop.scene
-    for buffer in (Buffer.SBUF, Buffer.PSUM):
+    for buffer in MEMORIES:
         held = [n for n in _resident(scene) if scene.tensors.record(n).buffer is buffer]
         total = sum(scene.tensors.record(n).bytes * scene.tensors.record(n).shape[0] for n in held)
         yield f"  {buffer.value}: {plural(len(held), 'tensor')}, {size(total)}"
