@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from nkic.ir.effects import Touches, touches_of
@@ -43,6 +44,19 @@ def lifetimes_in(body: Body, target: Target, buffers: Sequence[Buffer]) -> list[
         [new(Lifetime, (tensor, first, lasts[tensor])) for first, _, tensor in sorted(own[buffer])]
         for buffer in buffers
     ]
+
+
+def most_at_once(lives: Sequence[Lifetime], size: Callable[[Tensor], int] = lambda _: 1) -> int:
+    """The most that is in use at one instruction: how many tensors, or the sum of their `size`."""
+    changes: dict[int, int] = defaultdict(int)
+    for life in lives:
+        changes[life.first] += size(life.tensor)
+        changes[life.last + 1] -= size(life.tensor)
+    level = most = 0
+    for number in sorted(changes):
+        level += changes[number]
+        most = max(most, level)
+    return most
 
 
 Ends = dict[Tensor, int]  # instructions, by number

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from nkic.allocate.liveness import Lifetime, lifetimes
+from nkic.allocate.liveness import Lifetime, lifetimes, most_at_once
 from nkic.allocate.place import REST, Addresses, DoesNotFit, Space, place, space_of
 from nkic.allocate.roles import by_role
 from nkic.base.remark import Kind, Number, Remark, line_of
@@ -36,7 +36,7 @@ def remarks(
 
 def _strategy(lives: list[Lifetime], space: Space, placed: Program, rest: int) -> Remark:
     """How a memory was filled, and how full it is at most."""
-    most = _peak(lives, space)
+    most = most_at_once(lives, space.size)
     known = (how for how, found in _in_order(lives, space, rest) if _is_part(found, placed))
     how = next(known, None)
     kind = Kind.PASSED if how is not None else Kind.MISSED
@@ -70,19 +70,6 @@ def _in_order(
 
 def _is_part(found: Addresses, placed: Program) -> bool:
     return all(placed.addresses[number] == at for number, at in found.items())
-
-
-def _peak(lives: Sequence[Lifetime], space: Space) -> int:
-    """The most bytes of a partition in use at one instruction."""
-    changes: dict[int, int] = defaultdict(int)
-    for life in lives:
-        changes[life.first] += space.size(life.tensor)
-        changes[life.last + 1] -= space.size(life.tensor)
-    level = most = 0
-    for number in sorted(changes):
-        level += changes[number]
-        most = max(most, level)
-    return most
 
 
 def _lines(lives: Sequence[Lifetime], space: Space, placed: Program) -> Iterator[Remark]:

@@ -14,7 +14,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from nkic.allocate.liveness import Lifetime
+from nkic.allocate.liveness import Lifetime, most_at_once
 from nkic.allocate.place import Addresses, DoesNotFit, Space
 from nkic.machine.memory import Address
 
@@ -60,20 +60,8 @@ def _roles(lives: Sequence[Lifetime], space: Space) -> list[_Role]:
         role.lives.append(life)
         role.size = max(role.size, space.size(life.tensor))
     for role in roles.values():
-        role.most = _at_once(role.lives)
+        role.most = most_at_once(role.lives)
     return list(roles.values())
-
-
-def _at_once(lives: Sequence[Lifetime]) -> int:
-    """The most that are in use at the same time."""
-    ends: list[int] = []
-    most = 0
-    for life in lives:
-        while ends and ends[0] < life.first:
-            heappop(ends)
-        heappush(ends, life.last)
-        most = max(most, len(ends))
-    return most
 
 
 def _phases(roles: Sequence[_Role]) -> list[list[_Role]]:
