@@ -35,15 +35,17 @@ class Written:
         for band in self.within(dst):
             there = band.written & wanted
             decided.add(there == wanted if there in (0, wanted) else None)
-        self.note(dst)
+        self._add(dst, wanted)
         return decided.pop() if len(decided) == 1 else None
 
     def note(self, dst: AccessPattern) -> None:
         """Remembers the write of a matmul."""
-        first, end = _partitions(dst)
         wanted = touched(dst)
-        if self.covers(dst, wanted):
-            return
+        if not self.covers(dst, wanted):
+            self._add(dst, wanted)
+
+    def _add(self, dst: AccessPattern, wanted: int) -> None:
+        first, end = _partitions(dst)
         bands = self.bands.get(dst.tensor.number, [])
         outside = [
             band._replace(first=max(band.first, low), end=min(band.end, high))
