@@ -21,9 +21,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from nkic.base.diagnostics import Diagnostic
 from nkic.neff.records import Executable, PatternRecord
 from nkic.simulate.decode import EngineState, Step
+from nkic.simulate.machine import WATCHED
 from nkic.simulate.options import RunOptions
 from nkic.simulate.order import Executed
 from nkic.simulate.plans import Window
@@ -38,7 +38,6 @@ from nkic.simulate.tile import Tile
 
 MOST = 8  # programs that are known
 MOST_BYTES = 256 << 20  # of memories that are kept for all of them together
-WATCHED = 256  # steps between two words on how far the run is
 Laid = tuple[tuple[Tile, Window], ...]
 Lent = tuple[tuple[Tile, PatternRecord], ...]
 Watch = Callable[[int], object]
@@ -46,7 +45,7 @@ Watch = Callable[[int], object]
 
 class Ordered(NamedTuple):
     """A run of one kernel up to its values: what `ran`, in order, over which memory, and what all
-    runs of it have in their results. `unwritten` are remarks on bytes that nobody wrote.
+    runs of it have in their results.
     """
 
     executable: Executable
@@ -56,7 +55,24 @@ class Ordered(NamedTuple):
     remarks: Remarks
     ran: Sequence[Executed]
     result: Result
-    unwritten: Sequence[Diagnostic]
+
+
+def with_values(
+    passed: Result,
+    executable: Executable,
+    memory: Memory,
+    prints: Prints,
+    remarks: Remarks,
+    rounded: bool,
+) -> Result:
+    """`passed`, which has what does not depend on values, with what the steps left."""
+    return replace(
+        passed,
+        outputs={p.name: memory.contents_of(p.tensor, rounded) for p in executable.outputs},
+        printed=tuple(prints.kept),
+        prints_left_out=prints.left_out,
+        remarks=(*remarks.diagnostics(executable), *passed.remarks),
+    )
 
 
 # A step, its tiles over memory that is kept, and those over memory that is lent; then what there
@@ -74,7 +90,7 @@ class Rerun:
         self.compact = Compact(self.memory)
         self.acts = _acts(self.compact, ordered.ran)
         self.lent = {tile for _, _, lent, *_ in self.acts for tile, _ in lent}
-        self.result, self.unwritten = ordered.result, ordered.unwritten
+        self.result = ordered.result
         self.is_new = True  # the memory has the inputs of the first run
 
     @property
@@ -90,22 +106,17 @@ class Rerun:
             self._step(acts)
             if watch is not None:  # some instructions have no step of their own
                 watch((first + len(acts)) * self.result.instructions // len(self.acts))
-        results = self.executable.outputs
-        outputs = {p.name: self.memory.contents_of(p.tensor, rounded) for p in results}
-        self._give_back()
-        return replace(
-            self.result,
-            outputs=outputs,
-            printed=tuple(self.prints.kept),
-            prints_left_out=self.prints.left_out,
-            remarks=(*self.remarks.diagnostics(self.executable), *self.unwritten),
+        found = with_values(
+            self.result, self.executable, self.memory, self.prints, self.remarks, rounded
         )
+        self._give_back()
+        return found
 
     def _begin(self, contents: Contents) -> None:
         if self.is_new:
             self.is_new = False
             return
-        if self.memory.recycled is None and not self.unwritten:
+        if self.memory.recycled is None and not self.result.remarks:  # all is written
             self.memory.recycled = Recycled()
         self.memory.lend(contents)
         self.remarks.clear()

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.base.collector import without_collector
-from nkic.base.diagnostics import Diagnostic, LimitHit, ProgramFault
+from nkic.base.diagnostics import LimitHit, ProgramFault
 from nkic.machine.codecs import storage
 from nkic.machine.targets import Target
 from nkic.neff.records import Executable
@@ -183,11 +183,9 @@ def _ordered(executable: Executable, inputs: Arrays, options: RunOptions) -> rer
     except (ProgramFault, LimitHit, NotFixed):
         return None
     memory, prints, remarks = rank.memory, rank.prints, rank.remarks
-    result, unwritten = _passed(rank, order, target), _unwritten(rank, executable)
+    result = _passed(rank, executable, order, target)
     return rerun.Rerun(
-        rerun.Ordered(
-            executable, memory, rank.runners, prints, remarks, order.ran, result, unwritten
-        )
+        rerun.Ordered(executable, memory, rank.runners, prints, remarks, order.ran, result)
     )
 
 
@@ -199,27 +197,23 @@ def _limit(options: RunOptions, target: Target) -> int | None:
 
 
 def _ended(rank: _Rank, executable: Executable, machine: Machine, options: RunOptions) -> Result:
-    memory, prints, bounds = rank.memory, rank.prints, rank.bounds
-    outputs = {p.name: memory.contents_of(p.tensor, options.precise) for p in executable.outputs}
+    bounds = rank.bounds
+    passed = _passed(rank, executable, machine, options.target_of(executable))
     return replace(
-        _passed(rank, machine, options.target_of(executable)),
-        outputs=outputs,
-        printed=tuple(prints.kept),
-        prints_left_out=prints.left_out,
-        remarks=(*rank.remarks.diagnostics(executable), *_unwritten(rank, executable)),
+        rerun.with_values(
+            passed, executable, rank.memory, rank.prints, rank.remarks, options.precise
+        ),
         bounds={p.name: bounds.of_output(p.tensor) for p in executable.outputs} if bounds else None,
         uncovered=bounds.uncovered if bounds else {},
     )
 
 
-def _unwritten(rank: _Rank, executable: Executable) -> list[Diagnostic]:
-    return never_written(executable, rank.shadow) if rank.shadow is not None else []
-
-
-def _passed(rank: _Rank, machine: Machine, target: Target) -> Result:
-    """The time that has passed, in a result without values."""
+def _passed(rank: _Rank, executable: Executable, machine: Machine, target: Target) -> Result:
+    """A result without values: times, and remarks on uninitialised outputs."""
+    unwritten = never_written(executable, rank.shadow) if rank.shadow is not None else []
     return replace(
         _result({}, rank.runners, machine, target),
+        remarks=tuple(unwritten),
         timeline=tuple(_timeline(rank, machine)),
         recorded=recorded(rank.recorder, machine.end) if rank.recorder else None,
     )
