@@ -105,7 +105,7 @@ def accesses(draw: st.DrawFn) -> PatternRecord:
     dims, reach = [], 0
     for _ in range(draw(st.integers(1, 3))):
         num = draw(st.integers(1, 4))
-        step = draw(st.integers(0, max(1, (room - 1 - reach) // 4)))
+        step = draw(st.integers(0, (room - 1 - reach) // 3))  # at most three steps
         reach += step * (num - 1)
         dims.append((step * draw(st.sampled_from([1, -1])), num))
     low = draw(st.integers(0, room - 1 - reach))
