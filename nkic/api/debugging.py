@@ -110,7 +110,7 @@ def _show(changed: Changed) -> None:
 def _dumped(one: Dump) -> Dumped:
     write = one.write
     return Dumped(
-        *(write.name, write.line, one.time, write.turns, write.unrolled, write.stream.name),
+        *(write.name, write.line, one.time, write.iterations, write.unrolled, write.stream.name),
         *(write.start / 1000, write.done / 1000, write.region, one.unwritten),
         presented(one.array, one.dtype),
     )

@@ -110,11 +110,11 @@ class _Checker:
             violation.message,
             span,
             labels=[*_declared(instruction, violation), *call_labels(at)],
-            notes=[*within(at), *([] if known else self.turn(instruction))],
+            notes=[*within(at), *([] if known else self.iteration(instruction))],
             help=violation.help,
         )
 
-    def turn(self, instruction: Instruction) -> tuple[str, ...]:
+    def iteration(self, instruction: Instruction) -> tuple[str, ...]:
         """Which of the instructions of its place this is, where unrolled loops made several."""
         same = [one for one in instructions(self.of(instruction)) if one.at is instruction.at]
         if len(same) < 2:

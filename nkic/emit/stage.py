@@ -31,14 +31,14 @@ def emit(
     program = schedule.program
     places = PlaceTable(sources)
     tensors = Tensors(program, places)
-    turns: dict[str, int] = {}
+    iterations: dict[str, int] = {}
     registers: set[int] = set()
     inputs = tuple(ParameterRecord(p.name, tensors.index(p.tensor, 0)) for p in program.inputs)
     outputs = tuple(ParameterRecord(p.name, tensors.index(p.tensor, 0)) for p in program.outputs)
     streams = tuple(
         emitter.stream(stream)
         for number, core in enumerate(schedule.cores)
-        for emitter in [_CoreEmitter(number, places, tensors, turns, registers)]
+        for emitter in [_CoreEmitter(number, places, tensors, iterations, registers)]
         for stream in core
     )
     numbers = {t.number: t for t in program.tensors}
@@ -60,7 +60,7 @@ def emit(
         files=tuple(places.files),
         arguments=dict(program.arguments),
         meta=dict(meta or {}),
-        turns=tuple(turns),
+        iterations=tuple(iterations),
     )
 
 
@@ -90,12 +90,12 @@ class _CoreEmitter:
         number: int,
         places: PlaceTable,
         tensors: Tensors,
-        turns: dict[str, int],
+        iterations: dict[str, int],
         registers: set[int],
     ) -> None:
         self.number = number
         self.places = places
-        self.turns = turns
+        self.iterations = iterations
         self.tensors = tensors
         self.registers = registers  # that operands are in
         self.waits: dict[tuple[Wait, ...], tuple[tuple[int, int], ...]] = {}
@@ -129,10 +129,12 @@ class _CoreEmitter:
             waits = self.waits[its_waits] = tuple([(w.semaphore, w.amount) for w in its_waits])
         if instruction is None:
             return InstructionRecord(None, (), (), waits, signals, -1)
-        row, _, attributes, _, at, *_, turns = instruction
-        turn = self.turns.setdefault(turns, len(self.turns)) if turns else -1
+        row, _, attributes, _, at, *_, iterations = instruction
+        iteration = (
+            self.iterations.setdefault(iterations, len(self.iterations)) if iterations else -1
+        )
         operands, place = self.operands(instruction), self.places.index(at)
-        made = (row, operands, attributes, waits, signals, place, turn)
+        made = (row, operands, attributes, waits, signals, place, iteration)
         return tuple.__new__(InstructionRecord, made)
 
     def operands(self, instruction: Instruction) -> tuple[OperandRecord, ...]:

@@ -16,8 +16,8 @@ BYTES_PER_STEP = 4
 POINTER = 8  # bytes that an element takes in its container
 CALL_COST = 16  # steps of a call, besides those of the nodes in the function
 CLASS_COST = 8  # steps of a call of a class, besides those of what makes the object
-FREE_TURNS = 10_000  # turns of one `while` loop that cost what their nodes cost
-LATER_TURNS = 100  # times as much for every further one: endless loops are `while` loops
+FREE_ITERATIONS = 10_000  # turns of one `while` loop that cost what their nodes cost
+LATER_ITERATIONS = 100  # times as much for every further one: endless loops are `while` loops
 
 
 class Spent(KernelError):

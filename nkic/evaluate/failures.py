@@ -166,7 +166,7 @@ def explain(error: BaseException, machine: Machine, resolved: Resolved) -> Diagn
         said.slug,
         said.message,
         span if span != NOWHERE else None,
-        labels=[*(given.labels if given else ()), *_turns(failure), *labels],
+        labels=[*(given.labels if given else ()), *_iterations(failure), *labels],
         notes=[
             *(given.notes if given else ()),
             *_values(failure, said.slug),
@@ -219,11 +219,11 @@ def _span(failure: Failure, said: _Said) -> Span:
 # ---- the turns of loops -------------------------------------------------------------------------
 
 
-def _turns(failure: Failure) -> list[Label]:
-    return turns_of(failure.own[:CALLS], failure.resolved)
+def _iterations(failure: Failure) -> list[Label]:
+    return iterations_of(failure.own[:CALLS], failure.resolved)
 
 
-def turns_of(places: list[ActiveNode], resolved: Resolved) -> list[Label]:
+def iterations_of(places: list[ActiveNode], resolved: Resolved) -> list[Label]:
     """``here `i` is 3` at the head of every loop around the places, outermost first."""
     found: list[Label] = []
     for place in places:

@@ -190,7 +190,7 @@ class Interpreter:
         """The turns of the loops around the place and around the nearest calls."""
         places = [failures.ActiveNode(frame, frame[1]) for frame in reversed(self.machine.stack)]
         own = [p for p in places if not p.span.path.startswith(STDLIB)]
-        return failures.turns_of(own[: failures.CALLS], self.resolved)
+        return failures.iterations_of(own[: failures.CALLS], self.resolved)
 
 
 # Where the language's functions are called, and what stands in for NumPy's.

@@ -46,7 +46,7 @@ class Instruction(NamedTuple):
     name: str = ""
     after: tuple[int, ...] = ()
     pinned: int = 0  # > 0: inside that no_reorder region, keep program order
-    turns: str = ""
+    iterations: str = ""
 
     def operand(self, name: str) -> Operand:
         """The operand called `name`."""

@@ -40,7 +40,7 @@ class TextError(ValueError):
 _PLACE = re.compile(r"(.*):(\d+):(\d+)-(\d+):(\d+)")
 _TENSOR = re.compile(r"%(\d+) (.*): (\w+)\[([\d, ]*)\] (\w+)(.*)")
 _INSTRUCTION = re.compile(r"#(\d+) (\w+) (\w+)\(")
-_EXTRAS = re.compile(r"(fixed|scope|at|name|after|pinned|turns) (\([^)]*\)|'[^']*'|\d+)")
+_EXTRAS = re.compile(r"(fixed|scope|at|name|after|pinned|iteration) (\([^)]*\)|'[^']*'|\d+)")
 _LOOP = re.compile(r"loop (\d+) (?:\$(\d+) = (\S+) to (\S+) by (\d+)|while \$(\d+))$")
 _PATTERN = re.compile(r"%(\d+)\[(?:(\d+)\+(\d+), )?(-?\d+); ([^\]]*)\](?::(\w+))?(.*)")
 _VIEW = re.compile(r"%(\d+)\{(-?\d+); (\([^)]*\)); (\([^)]*\))\}(?::(\w+))?(.*)")
@@ -241,7 +241,7 @@ class _Reader:
             extras.get("name", ""),
             extras.get("after", ()),
             extras.get("pinned", 0),
-            extras.get("turns", ""),
+            extras.get("iteration", ""),
         )
 
     def operand(self, text: str) -> Operand:

@@ -143,7 +143,7 @@ def instruction_text(instruction: Instruction) -> str:
         text += f" after {instruction.after}"
     if instruction.pinned:
         text += f" pinned {instruction.pinned}"
-    return text + (f" turns {quoted(instruction.turns)}" if instruction.turns else "")
+    return text + (f" iteration {quoted(instruction.iterations)}" if instruction.iterations else "")
 
 
 def quoted(text: str) -> str:

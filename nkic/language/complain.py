@@ -38,7 +38,7 @@ def complain(
     place = places[0]
     if argument and at.span == place:
         place = active().locate(at, argument, position)
-    labels += _turns(slug, place)
+    labels += _iterations(slug, place)
     module = active().module_of(place.path)
     fixes = [*fixes, *respelt(help, module.source if module else None, place)]
     found = make(
@@ -47,7 +47,7 @@ def complain(
     active().report.add(found)
 
 
-def _turns(slug: str, place: Span) -> list[Label]:
+def _iterations(slug: str, place: Span) -> list[Label]:
     """The turns of the loops around the place and around the nearest calls that led there, for
     what was not reported in an earlier turn.
     """

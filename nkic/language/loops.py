@@ -19,7 +19,7 @@ from nkic.language.versions import deprecated
 from nkic.machine.facts import Register
 from nkic.machine.instructions.registers import MOVE
 
-MOST_TURNS = 1 << 20  # of a loop that is unrolled
+MAX_ITERATIONS = 1 << 20  # of a loop that is unrolled
 
 
 def static_range(start: Any, stop: Any = None, step: Any = 1) -> range:
@@ -47,11 +47,11 @@ def _checked(made: range) -> range:
     """The range, if a kernel could be unrolled over it."""
     reach = abs(made.stop - made.start)  # `len` itself fails for the largest
     length = reach // abs(made.step) if made else 0
-    if length > MOST_TURNS:
+    if length > MAX_ITERATIONS:
         raise KernelError(
             "too-large",
             f"the range would have {grouped(length)} elements; "
-            f"a loop that is unrolled has at most {grouped(MOST_TURNS)}",
+            f"a loop that is unrolled has at most {grouped(MAX_ITERATIONS)}",
             help="loop on the device: nl.fori_loop",
         )
     return made

@@ -110,7 +110,7 @@ class Trace:
         self.locate: Callable[[CallChain, str, int | None], Span] = _whole_call
         self.here: Callable[[], CallChain] = _nowhere  # the kernel's place
         self.loop_context: Callable[[], list[Label]] = list  # of the loops around that place
-        self.turns: Callable[[], str] = str  # of those loops, as `Instruction.turns`
+        self.iterations: Callable[[], str] = str  # of those loops, as `Instruction.turns`
         self.recording: Callable[[], object] = _free  # spends steps, for what goes into a program
         self.viewing: Callable[[], object] = _free  # spends steps, for an index
         self.spaces: Mapping[str, Any] = {}  # the modules of NKI, where Python is evaluating
@@ -253,8 +253,8 @@ class Trace:
         body = self.body
         number = self._instructions
         self._instructions = number + 1
-        at, turns = self.here(), self.turns()
-        made = (row, operands, attributes, engine, at, number, name, after, self.pinned, turns)
+        at, iterations = self.here(), self.iterations()
+        made = (row, operands, attributes, engine, at, number, name, after, self.pinned, iterations)
         body.append(tuple.__new__(Instruction, made))
         return NkiInstruction(body, len(body) - 1)
 

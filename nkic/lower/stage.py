@@ -63,7 +63,7 @@ class _CoreLowerer:
         return tuple(found)
 
     def instruction(self, instruction: Instruction) -> Instruction:
-        row, values, attributes, engine, at, number, name, after, pinned, turns = instruction
+        row, values, attributes, engine, at, number, name, after, pinned, iterations = instruction
         operands = [
             (one.known.get(id(value)) or one.make(value)) if type(value) is View else value
             for value, one in zip(values, self.patterns.get(row) or self.of_row(row), strict=True)
@@ -71,7 +71,18 @@ class _CoreLowerer:
         attributes = self.alike.get(id(attributes)) or self.shared(row, attributes)
         if engine is None and len(row.engines) == 1:
             engine = row.engines[0]
-        made = (row, tuple(operands), attributes, engine, at, number, name, after, pinned, turns)
+        made = (
+            row,
+            tuple(operands),
+            attributes,
+            engine,
+            at,
+            number,
+            name,
+            after,
+            pinned,
+            iterations,
+        )
         lowered = tuple.__new__(Instruction, made)
         return lowered if engine else _changed(lowered, engine=self.engine(lowered))
 

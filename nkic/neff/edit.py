@@ -13,7 +13,7 @@ from nkic.neff.limits import LIMITS, Limits
 from nkic.neff.sections import decode, encode
 from nkic.neff.write import section_entry
 
-_DEBUG = frozenset({"src", "lines", "debug", "turns"})
+_DEBUG = frozenset({"src", "lines", "debug", "iterations"})
 
 
 def strip(data: bytes, what: Literal["debug", "source"], limits: Limits = LIMITS) -> bytes:

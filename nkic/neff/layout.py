@@ -2,7 +2,8 @@
 
 Every section is an array of records. In `layout`, `code`, `meta` and `lines` a record is an
 array that begins with its kind; `const` and `src` are flat, so that large binary data cannot
-nest; a record of `debug` stands for one tensor, `turns` is a list of numbers of all items' turns.
+nest; a record of `debug` stands for one tensor. `iterations` has texts, and the number of one of
+them for each item.
 """
 
 from __future__ import annotations
@@ -10,7 +11,16 @@ from __future__ import annotations
 from enum import IntEnum
 
 SECTION_VERSION = 2
-SECTIONS = ("layout", "const", "code", "meta", "src", "lines", "debug", "turns")  # in file order
+SECTIONS = (
+    "layout",
+    "const",
+    "code",
+    "meta",
+    "src",
+    "lines",
+    "debug",
+    "iterations",
+)  # in file order
 
 
 class Layout(IntEnum):
@@ -51,8 +61,8 @@ class Lines(IntEnum):
     ITEMS = 1  # a place for each of the next items
 
 
-class Turns(IntEnum):
-    """Records of `turns`."""
+class Iterations(IntEnum):
+    """Records of `iterations`."""
 
     TEXT = 0  # text
     ITEMS = 1  # how far the text of each of the next items is from the one before

@@ -29,7 +29,7 @@ def is_shipped(executable: Executable, place: int) -> bool:
     return known and executable.files[file].path.startswith(SHIPPED)
 
 
-def turns(executable: Executable, record: InstructionRecord | LoopRecord) -> str:
+def iterations(executable: Executable, record: InstructionRecord | LoopRecord) -> str:
     """In which turn of Python's loops an item was made, as "i=3 j=0"; nothing if in none."""
-    number = record.turns if isinstance(record, InstructionRecord) else -1
-    return executable.turns[number] if 0 <= number < len(executable.turns) else ""
+    number = record.iterations if isinstance(record, InstructionRecord) else -1
+    return executable.iterations[number] if 0 <= number < len(executable.iterations) else ""

@@ -99,7 +99,7 @@ class InstructionRecord(NamedTuple):
     waits: tuple[tuple[int, int], ...]
     signals: tuple[int, ...]
     place: int
-    turns: int = -1
+    iterations: int = -1
 
 
 class LoopRecord(NamedTuple):
@@ -186,7 +186,7 @@ class Executable:
     files: tuple[FileRecord, ...] = ()
     arguments: Mapping[str, str] = field(default_factory=dict)
     meta: Mapping[str, str] = field(default_factory=dict)
-    turns: tuple[str, ...] = ()  # of Python's loops: "i=3 j=0"
+    iterations: tuple[str, ...] = ()  # of Python's loops: "i=3 j=0"
 
     @property
     def sources(self) -> dict[str, SourceFile]:

@@ -35,7 +35,7 @@ def _sections(executable: Executable, embed_source: bool, limits: Limits) -> dic
         "lines": encode.lines(executable),
         "debug": encode.debug(executable),
     }
-    return found | ({"turns": encode.turns(executable)} if executable.turns else {})
+    return found | ({"iterations": encode.iterations(executable)} if executable.iterations else {})
 
 
 def _header(executable: Executable, sections: dict[str, bytes]) -> Header:
@@ -87,5 +87,5 @@ def _check_limits(executable: Executable, limits: Limits) -> None:
     at_most(len(executable.streams), limits.streams, "streams")
     at_most(len(executable.files), limits.files, "source files")
     at_most(len(executable.places), limits.places, "source places")
-    at_most(len(executable.turns), limits.places, "turns of loops")
+    at_most(len(executable.iterations), limits.places, "turns of loops")
     at_most(len(executable.arguments) + len(executable.meta), limits.notes, "arguments and flags")

@@ -39,8 +39,8 @@ def _count(items: tuple[InstructionRecord | LoopRecord, ...]) -> int:
     while at < len(items):
         item, at = items[at], at + 1
         if isinstance(item, LoopRecord):
-            turns = 1 if item.trips is None else item.trips
-            total += turns * _count(items[at : at + item.length])
+            iterations = 1 if item.trips is None else item.trips
+            total += iterations * _count(items[at : at + item.length])
             at += item.length
         else:
             total += 1

@@ -122,13 +122,13 @@ class _Walk:
 
     def loop(self, loop: Loop, visit: int) -> None:
         self.decide(loop, visit, 0)
-        for turn in range(ITERATIONS):
-            self.walk(loop.body, visit * ITERATIONS + turn)
-            self.decide(loop, visit, turn + 1)
+        for iteration in range(ITERATIONS):
+            self.walk(loop.body, visit * ITERATIONS + iteration)
+            self.decide(loop, visit, iteration + 1)
 
-    def decide(self, loop: Loop, visit: int, turn: int) -> None:
+    def decide(self, loop: Loop, visit: int, iteration: int) -> None:
         """Every stream reads the registers that decide whether the loop goes on."""
-        for start, registers in self.core.decided.get((loop.number, visit, turn), ()):
+        for start, registers in self.core.decided.get((loop.number, visit, iteration), ()):
             for register in registers:
                 if self.ledger.note(start, [self.reading.register(register, READ)]):
                     name = self.core.lines[start[0]].name
@@ -193,5 +193,5 @@ def _as_run(body: Body, visit: int = 0) -> Iterator[tuple[Instruction, int]]:
         if isinstance(item, Instruction):
             yield item, visit
         else:
-            for turn in range(ITERATIONS):
-                yield from _as_run(item.body, visit * ITERATIONS + turn)
+            for iteration in range(ITERATIONS):
+                yield from _as_run(item.body, visit * ITERATIONS + iteration)

@@ -72,8 +72,8 @@ class Runner:
     def pass_edge(self, edge: str, loop: Round, times: int) -> None:
         """The stream enters a loop, goes on with it, or leaves it. `times` tells which."""
         core, visit = self.core, times // (ITERATIONS + 1)
-        turn = times % (ITERATIONS + 1)
-        place = (loop.loop, visit, turn)
+        iteration = times % (ITERATIONS + 1)
+        place = (loop.loop, visit, iteration)
         if edge == "enter":
             core.entered[loop.loop, visit][self.index] = self.position
             self.entries.append((self.known, self.position))
@@ -245,9 +245,9 @@ def _unrolled(items: Sequence[Item | Round], visit: int = 0) -> Iterator[Item | 
             continue
         first = visit * (ITERATIONS + 1)
         yield "enter", item, first
-        for turn in range(ITERATIONS):
-            yield from _unrolled(item.items, visit * ITERATIONS + turn)
-            yield ("turn" if turn + 1 < ITERATIONS else "leave"), item, first + turn + 1
+        for iteration in range(ITERATIONS):
+            yield from _unrolled(item.items, visit * ITERATIONS + iteration)
+            yield ("turn" if iteration + 1 < ITERATIONS else "leave"), item, first + iteration + 1
 
 
 Semaphores = tuple[set[int], set[int]]

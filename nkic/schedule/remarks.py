@@ -287,8 +287,8 @@ def _overtaken(own: Sequence[Issue], issues: Sequence[Issue]) -> int:
 
 def _loop(loop: Loop) -> Remark:
     """A loop on the device, and whether its turns overlap."""
-    turns = loop.trips
-    times = "as often as a register says" if turns is None else plural(turns, "time")
+    iterations = loop.trips
+    times = "as often as a register says" if iterations is None else plural(iterations, "time")
     how = (
         "an iteration reuses the tiles of the one before, and waits for their last uses"
         if overlaps(loop)
@@ -297,7 +297,10 @@ def _loop(loop: Loop) -> Remark:
     )
     text = f"the loop stays one on the device and runs {times}: {how}; a Python range is unrolled"
     count = len([*instructions(loop.body)])
-    numbers: Mapping[str, Number] = {"turns": -1 if turns is None else turns, "instructions": count}
+    numbers: Mapping[str, Number] = {
+        "iterations": -1 if iterations is None else iterations,
+        "instructions": count,
+    }
     return Remark(STAGE, "device-loop", Kind.MISSED, loop.at, text, numbers)
 
 

@@ -11,10 +11,10 @@ from nkic.ir.schedule import Schedule, Stream, StreamId
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
 from nkic.schedule.carried import overlaps
+from nkic.schedule.iterations import iteration
 from nkic.schedule.order import Orderer
 from nkic.schedule.placed import Placed
 from nkic.schedule.semaphores import Wiring
-from nkic.schedule.turns import turn
 
 
 def schedule(
@@ -85,7 +85,7 @@ class _CoreScheduler:
         if self.serial or len(body) < len(loop.body) or not overlaps(loop):
             self.wiring.loop(loop, lambda: self.body(loop.body))
         else:
-            self.wiring.loop(loop, lambda: self.wire(turn(self.orderer, body)))
+            self.wiring.loop(loop, lambda: self.wire(iteration(self.orderer, body)))
 
 
 def _stream_ids(target: Target) -> Iterator[StreamId]:

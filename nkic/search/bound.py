@@ -101,9 +101,9 @@ def _looped(body: Body, graph: DependenceGraph, target: Target, timings: Timings
             for engine in {job.engine, job.by}:
                 busy[engine] += loop.times * job.on(engine)
         if loop.times:
-            around = _around(code, graph, semaphore_ps(target)) if loop.turns > 1 else 0
+            around = _around(code, graph, semaphore_ps(target)) if loop.iterations > 1 else 0
             once = least([code], before_of(code, graph), target, is_start=False)
-            longest = max(longest, once + (loop.turns - 1) * around)
+            longest = max(longest, once + (loop.iterations - 1) * around)
     return max(longest, *busy.values(), 0)
 
 
@@ -113,12 +113,12 @@ class _Round(NamedTuple):
     """
 
     code: list[Instruction]
-    turns: int
+    iterations: int
     times: int
 
 
-def _rounds(body: Body, turns: int = 1, times: int = 1) -> Iterator[_Round]:
-    yield _Round([item for item in body if isinstance(item, Instruction)], turns, times)
+def _rounds(body: Body, iterations: int = 1, times: int = 1) -> Iterator[_Round]:
+    yield _Round([item for item in body if isinstance(item, Instruction)], iterations, times)
     for item in body:
         if isinstance(item, Loop):
             inside = 1 if item.trips is None else item.trips
@@ -130,11 +130,13 @@ def _around(code: Sequence[Job], graph: DependenceGraph, signal: int) -> int:
     and the same one in the turn after, the longest way, and what one engine is busy with.
     """
     known = {job.number: job for job in code}
-    nodes = [(job, turn) for turn in (0, 1) for job in code]
+    nodes = [(job, iteration) for iteration in (0, 1) for job in code]
     sources: dict[_Node, list[_Node]] = {}
-    for job, turn in nodes:
-        edges = [e for e in graph.sources(job.number) if e.source in known and e.distance <= turn]
-        sources[job, turn] = [(known[e.source], turn - e.distance) for e in edges]
+    for job, iteration in nodes:
+        edges = [
+            e for e in graph.sources(job.number) if e.source in known and e.distance <= iteration
+        ]
+        sources[job, iteration] = [(known[e.source], iteration - e.distance) for e in edges]
     after: dict[_Node, list[_Node]] = {node: [] for node in nodes}
     for node in nodes:
         for source in sources[node]:

@@ -83,7 +83,7 @@ class Machine:
         self.rings = Rings(units, engines)
         self.end = 0
         self.timeline: list[tuple[Runner, Item, int, int]] = []
-        self.turns = 0
+        self.iterations = 0
         self.deadline = inf
         self.is_looked_at = options.watch is not None or options.timeout_s is not None
 
@@ -94,7 +94,7 @@ class Machine:
             self.deadline = time.monotonic() + self.options.timeout_s
         for runner in self.runners:
             runner.look, runner.endless = self._look, self._endless
-            runner.most = self.options.max_turns
+            runner.most = self.options.max_iterations
         while queue:
             now, index = heappop(queue)
             again = self._advance(self.runners[index], now, queue)
@@ -110,10 +110,10 @@ class Machine:
 
     def _look(self) -> None:
         """Looks at the host's clock, now and then; called for every item and loop iteration."""
-        self.turns += 1
-        if self.turns % WATCHED == 0 and self.options.watch is not None:
+        self.iterations += 1
+        if self.iterations % WATCHED == 0 and self.options.watch is not None:
             self.options.watch(sum(runner.count for runner in self.runners))
-        if self.turns % CLOCK_CHECK == 0 and time.monotonic() > self.deadline:
+        if self.iterations % CLOCK_CHECK == 0 and time.monotonic() > self.deadline:
             self._too_long()
 
     def _advance(self, runner: Runner, now: int, queue: list[tuple[int, int]]) -> int | None:
@@ -315,19 +315,21 @@ class Machine:
 
     def _too_long(self) -> NoReturn:
         message = f"the simulation took longer than --timeout {self.options.timeout_s:g} s"
-        inside = [(r.turns[-1], r.loops[-1].record) for r in self.runners if r.loops]
+        inside = [(r.iterations[-1], r.loops[-1].record) for r in self.runners if r.loops]
         span, notes = None, []
         if inside:
-            turns, loop = max(inside, key=lambda pair: pair[0])
+            iterations, loop = max(inside, key=lambda pair: pair[0])
             span = source_of(self.executable, loop.place)
-            notes = [f"this loop had run {turns:,} times"]
+            notes = [f"this loop had run {iterations:,} times"]
         help = "raise the limit, or drop it"
         raise LimitHit([make("time-limit", message, span, notes=notes, help=help)])
 
-    def _endless(self, loop: LoopRecord, turns: int) -> NoReturn:
+    def _endless(self, loop: LoopRecord, iterations: int) -> NoReturn:
         """A loop whose end is decided at run time does not come to it."""
         end = "its register is not 0 yet" if loop.condition is not None else "it is not at its end"
-        message = f"this loop has run {turns:,} times and {end}: more than --max-turns allows"
+        message = (
+            f"this loop has run {iterations:,} times and {end}: more than --max-iterations allows"
+        )
         found = make(
             "loop-limit",
             message,

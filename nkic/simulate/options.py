@@ -10,7 +10,7 @@ from nkic.machine.operators import SummationOrder
 from nkic.machine.targets import TARGETS, Target
 from nkic.neff.records import Executable
 
-MAX_TURNS = 1_000_000
+MAX_ITERATIONS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class RunOptions:
     """`check_init`: reading uninitialised bytes is a fault. `precise`: round to each
     destination's type; off, values between instructions stay float32, which splits logic from
     rounding. `max_cycles` (of the base clock), `timeout_s` (host seconds): LimitHit beyond.
-    `max_turns`: as often may one loop run whose end is decided at run time.
+    `max_iterations`: as often may one loop run whose end is decided at run time.
     `timeline`: of how many instructions the times are kept. `trace`: how many events of each
     rank are kept, with what each waited for. `watch` is told now and then how many instructions
     have been executed.
@@ -35,7 +35,7 @@ class RunOptions:
     precise: bool = True
     max_cycles: int | None = None
     timeout_s: float | None = None
-    max_turns: int = MAX_TURNS
+    max_iterations: int = MAX_ITERATIONS
     timeline: int = 0
     check_races: bool = False
     accumulate: SummationOrder | None = None

@@ -23,7 +23,7 @@ from nkic.pace.clock import Clock
 from nkic.simulate.bands import Bands
 from nkic.simulate.decode import Decoder, EngineState, Registers, Rendezvous, Step
 from nkic.simulate.dynamic import Dynamic, is_dynamic
-from nkic.simulate.options import MAX_TURNS
+from nkic.simulate.options import MAX_ITERATIONS
 from nkic.simulate.plans import Planner, Window, Work
 from nkic.simulate.printing import Prints
 from nkic.simulate.remarks import Remarks
@@ -119,7 +119,7 @@ class Runner:
     is_tensor: bool = field(init=False)
     look: Step = field(init=False)
     endless: Callable[[LoopRecord, int], object] = field(init=False)
-    most: int = MAX_TURNS
+    most: int = MAX_ITERATIONS
     at: int = 0
     item: Item | None = None
     free: int = 0  # when the next item may be issued
@@ -130,7 +130,7 @@ class Runner:
     bytes: int = 0  # moved by transfers
     count: int = 0
     loops: list[_Open] = field(default_factory=list)
-    turns: list[int] = field(default_factory=list)  # of each of them
+    iterations: list[int] = field(default_factory=list)  # of each of them
 
     def __post_init__(self) -> None:
         self.core = self.record.core
@@ -174,15 +174,19 @@ class Runner:
         if loop.counter is not None:
             self.state.registers.own[loop.counter.number] = self._value(loop.start)
         self.loops.append(opened)
-        self.turns.append(0)
+        self.iterations.append(0)
         self._repeat_or_leave(opened)
 
     def _next_iteration(self) -> None:
         self.look()
         opened = self.loops[-1]
-        self.turns[-1] += 1
-        if self.turns[-1] >= self.most and opened.record.trips is None and self._goes_on(opened):
-            self.endless(opened.record, self.turns[-1])
+        self.iterations[-1] += 1
+        if (
+            self.iterations[-1] >= self.most
+            and opened.record.trips is None
+            and self._goes_on(opened)
+        ):
+            self.endless(opened.record, self.iterations[-1])
         if opened.record.counter is not None:
             self.state.registers.own[opened.record.counter.number] += opened.record.step
         self._repeat_or_leave(opened)
@@ -192,7 +196,7 @@ class Runner:
             self.at = opened.first
             return
         self.loops.pop()
-        self.turns.pop()
+        self.iterations.pop()
         self.at = opened.end
 
     def _goes_on(self, opened: _Open) -> bool:
@@ -208,7 +212,7 @@ def nothing() -> None:
     """Nobody looks, or there is nothing to run."""
 
 
-def unlimited(loop: LoopRecord, turns: int) -> None:
+def unlimited(loop: LoopRecord, iterations: int) -> None:
     """Loops may run for ever."""
 
 

@@ -22,7 +22,7 @@ from nkic.language.versions import memories
 from nkic.machine.dtypes import DType
 from nkic.machine.memory import Buffer
 from nkic.specialise import numpy_names, surface
-from nkic.specialise.turns import Turns
+from nkic.specialise.iterations import Iterations
 from nkic.syntax.bindings import Resolved
 
 RECORDING = 100  # steps for an instruction, a tensor, a view that is not an index
@@ -97,8 +97,8 @@ class World:
         trace.library = self._function
         trace.here = machine.here
         trace.loop_context = self.interpreter.loop_context
-        turns = Turns(resolved)
-        trace.turns = partial(turns.of, machine.stack)
+        iterations = Iterations(resolved)
+        trace.iterations = partial(iterations.of, machine.stack)
         trace.recording = partial(machine.charge, RECORDING)
         trace.viewing = partial(machine.charge, VIEWING)
 

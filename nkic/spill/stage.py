@@ -111,7 +111,16 @@ class _Writer:
             return again._replace(pinned=pinned, name="")
         operands = (self._whole(move.dst), self._whole(move.src))
         return Instruction(
-            COPY, operands, self.attributes, Engine.DMA, near.at, -1, "", (), pinned, near.turns
+            COPY,
+            operands,
+            self.attributes,
+            Engine.DMA,
+            near.at,
+            -1,
+            "",
+            (),
+            pinned,
+            near.iterations,
         )
 
     def _near(self, place: int) -> Instruction:

@@ -57,7 +57,7 @@ class Event(NamedTuple):
     table: int
     bytes: int
     tokens: tuple[int, ...]
-    turns: tuple[int, ...]
+    iterations: tuple[int, ...]
     trigger: int = 0
     by: Engine = Engine.DMA
     beside: int = 0

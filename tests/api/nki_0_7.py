@@ -144,20 +144,20 @@ def counted_in_a_register(table, number):
 @nki.jit
 def halved(number):
     """while_loop: as long as what the body returns is not 0."""
-    value, turns = new((1, 1), nl.int32), nl.zeros((1, 1), nl.int32, nl.sbuf)
+    value, iterations = new((1, 1), nl.int32), nl.zeros((1, 1), nl.int32, nl.sbuf)
     nisa.dma_copy(dst=value, src=number)
     start = nisa.register_alloc()
     nisa.register_load(start, value)
 
     def body(condition):
         nisa.tensor_scalar(value, value, nl.right_shift, 1)
-        nisa.tensor_scalar(turns, turns, nl.add, 1)
+        nisa.tensor_scalar(iterations, iterations, nl.add, 1)
         nisa.register_load(condition, value)
         return condition
 
     nl.while_loop(start, body)
     out = new((1, 1), nl.int32, nl.shared_hbm)
-    nisa.dma_copy(dst=out, src=turns)
+    nisa.dma_copy(dst=out, src=iterations)
     return out
 
 

@@ -114,12 +114,12 @@ def test_several_instances_on_each_of_several_cores(drop_in: ModuleType) -> None
     """Which core runs which instance is that of the public example of NKI's guide to grids."""
     nl, x = drop_in.nl, np.zeros((8, 4), np.float32)
     ids = np.float32([[10 * i + j] * 4 for i in range(4) for j in range(2)])
-    whole, turns = [0, 0, 1, 1], [0, 1, 0, 1]
+    whole, iterations = [0, 0, 1, 1], [0, 1, 0, 1]
     for axis, cores in (
         (nl.spmd_dim(nl.nc(2), 2), whole),
         (nl.nc(2) * 2, whole),
-        (nl.spmd_dim(2, nl.nc(2)), turns),
-        (2 * nl.nc(2), turns),
+        (nl.spmd_dim(2, nl.nc(2)), iterations),
+        (2 * nl.nc(2), iterations),
     ):
         found = drop_in.where_am_i[axis, 2].call(x)
         np.testing.assert_array_equal(found.values, ids)

@@ -63,7 +63,7 @@ def kernel(a, n):
     nl.store(out, x)
     return out
 """
-TURNS = """
+ITERATIONS = """
 # /// nkic
 # kernel = "kernel"
 # [args]
@@ -193,7 +193,13 @@ def kernel(a):
     nl.store(words[:, 1:2], last)
     return out, words
 """
-OWN = {"loops": LOOPS, "turns": TURNS, "nested": NESTED, "two_cores": CORES, "state": STATE}
+OWN = {
+    "loops": LOOPS,
+    "iterations": ITERATIONS,
+    "nested": NESTED,
+    "two_cores": CORES,
+    "state": STATE,
+}
 
 
 @dataclass
@@ -229,7 +235,7 @@ def subject(name: str) -> Subject:
     if name in OWN:
         path, text, said = f"{name}.py", OWN[name], parse_options()
         rng = np.random.default_rng(0)
-        shape = {"two_cores": (256, 64), "turns": (128, 512), "nested": (128, 512)}.get(
+        shape = {"two_cores": (256, 64), "iterations": (128, 512), "nested": (128, 512)}.get(
             name, (128, 64)
         )
         inputs: Arrays = {"a": rng.standard_normal(shape).astype(np.float32)}

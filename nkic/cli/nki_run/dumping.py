@@ -125,7 +125,7 @@ def _facts(write: Write) -> dict[str, Any]:
     return {
         "tensor": write.name,
         "line": write.line,
-        "iteration": list(write.turns),
+        "iteration": list(write.iterations),
         "unrolled": clean(write.unrolled),
         "engine": write.stream.name,
         "instruction": row.name if row is not None else "",

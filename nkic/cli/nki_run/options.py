@@ -41,7 +41,7 @@ class CommandLine:
     fail_on: str | None
     ranks: int
     max_cycles: int | None
-    max_turns: int | None
+    max_iterations: int | None
     timeout: float | None
     max_memory: int | None
     init_check: bool
@@ -242,7 +242,7 @@ _OPTIONS = (
     ),
     _option(
         _RUN,
-        "--max-turns",
+        "--max-iterations",
         type=click.IntRange(1),
         metavar="N",
         help="Stop a loop whose end is decided at run time after this many iterations.  "

@@ -45,7 +45,7 @@ from nkic.simulate.io.expected import load_expected
 from nkic.simulate.io.numbers import Numbers
 from nkic.simulate.io.signature import signature_of
 from nkic.simulate.io.specs import parse_fill, parse_inputs
-from nkic.simulate.options import MAX_TURNS
+from nkic.simulate.options import MAX_ITERATIONS
 from nkic.simulate.stage import plain
 from nkic.simulate.storage.footprint import check_memory
 
@@ -279,7 +279,7 @@ def _options(line: CommandLine, session: Session) -> RunOptions:
         precise,
         line.max_cycles,
         line.timeout,
-        line.max_turns or MAX_TURNS,
+        line.max_iterations or MAX_ITERATIONS,
         check_races=line.race_check,
         accumulate=line.accumulate,
         blas_threads=blas_threads(os.environ),

@@ -72,7 +72,7 @@ class Writer:
         arrays, types = {}, {}
         for p in self.signature.outputs:
             arrays[p.name] = presented(outputs[p.name], p.dtype, readable)
-            types[p.name] = "float32" if readable and _turns(p.dtype) else p.dtype.name
+            types[p.name] = "float32" if readable and _changes(p.dtype) else p.dtype.name
         self._file(path, "npz", lambda stream: write_npz(stream, arrays, types))
 
     def _one(self, path: str, output: NDArray[Any], parameter: ArrayParameter) -> None:
@@ -110,12 +110,12 @@ def presented(output: NDArray[Any], dtype: DType, readable: bool) -> NDArray[Any
     """An output as a NumPy array: with its bytes, or as numbers that NumPy can show."""
     if readable and dtype.lanes > 1:
         return codecs.unpack(output, dtype)
-    if readable and _turns(dtype):
+    if readable and _changes(dtype):
         return codecs.decode(output, dtype)
     element = natural(dtype)
     return np.ascontiguousarray(output).view(f"{element.kind}{element.size}")
 
 
-def _turns(dtype: DType) -> bool:
+def _changes(dtype: DType) -> bool:
     """--outputs-as f32 changes it: a float, or packed floats, that NumPy lacks."""
     return natural(dtype).kind == "V" or dtype.lanes > 1

@@ -16,14 +16,16 @@ _PLAIN = frozenset({int, float, bool})
 Slots = Sequence[tuple[str, int, bool]]
 
 
-def each_turn(f: Frame, loop: TracedOnce, values: Iterable[Any], slots: Slots) -> Iterator[Any]:
+def each_iteration(
+    f: Frame, loop: TracedOnce, values: Iterable[Any], slots: Slots
+) -> Iterator[Any]:
     """The values of a loop. Before every turn but the first, variables that held a number before
     the loop hold it again; `slots` are those that the body binds.
     """
     before = [(*slot, _held(f, *slot[1:])) for slot in slots]
     before = [one for one in before if one[3].__class__ in _PLAIN]
-    for turn, value in enumerate(values):
-        for name, slot, boxed, old in before if turn else ():
+    for iteration, value in enumerate(values):
+        for name, slot, boxed, old in before if iteration else ():
             if _held(f, slot, boxed) is not old and _held(f, slot, boxed) != old:
                 loop.reset(name)
                 if boxed:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from nkic.evaluate.budget import FREE_TURNS, LATER_TURNS, Spent
+from nkic.evaluate.budget import FREE_ITERATIONS, LATER_ITERATIONS, Spent
 from nkic.evaluate.code import AT, BREAK, CONTINUE, MACHINE, Evaluate, Frame
 from nkic.evaluate.compile.patterns import Patterns
 from nkic.evaluate.compile.targets import Run
@@ -211,10 +211,10 @@ class Generators(Patterns):
         orelse = self.giving(node.orelse)
 
         def run(f: Frame) -> Any:
-            m, turns = f[MACHINE], 0
+            m, iterations = f[MACHINE], 0
             while test(f):
-                turns += 1
-                m.left -= cost if turns < FREE_TURNS else cost * LATER_TURNS
+                iterations += 1
+                m.left -= cost if iterations < FREE_ITERATIONS else cost * LATER_ITERATIONS
                 if m.left < 0:
                     raise Spent(m.limits)
                 left = yield from body(f)

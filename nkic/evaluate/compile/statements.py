@@ -11,9 +11,16 @@ from typing import Any
 
 from nkic.base.device import DeviceCondition, DeviceRange, TracedOnce
 from nkic.base.source import Span
-from nkic.evaluate.budget import FREE_TURNS, LATER_TURNS, Spent
+from nkic.evaluate.budget import FREE_ITERATIONS, LATER_ITERATIONS, Spent
 from nkic.evaluate.code import AT, BREAK, CONTINUE, FUNCTION, MACHINE, Frame
-from nkic.evaluate.compile.blocks import device_for, device_while, each_turn, finally_, then, tried
+from nkic.evaluate.compile.blocks import (
+    device_for,
+    device_while,
+    each_iteration,
+    finally_,
+    then,
+    tried,
+)
 from nkic.evaluate.compile.comprehensions import Comprehensions
 from nkic.evaluate.compile.targets import Run
 from nkic.evaluate.errors import Refused
@@ -262,11 +269,11 @@ class Statements(Comprehensions):
             if isinstance(each, DeviceRange):
                 device_for(f, each, store, body)
                 return None if orelse is None else orelse(f)
-            turns, returned = m.iterate(each), None
+            iterations, returned = m.iterate(each), None
             once = isinstance(each, TracedOnce)
             if once:
-                turns = each_turn(f, each, turns, bound)
-            for value in turns:
+                iterations = each_iteration(f, each, iterations, bound)
+            for value in iterations:
                 m.left -= cost
                 if m.left < 0:
                     f[AT] = header
@@ -301,7 +308,7 @@ class Statements(Comprehensions):
         header = node.test
 
         def run(f: Frame) -> Any:
-            m, turns = f[MACHINE], 0
+            m, iterations = f[MACHINE], 0
             while True:
                 value = test(f)
                 if value is not True:
@@ -311,8 +318,8 @@ class Statements(Comprehensions):
                         break
                     if value is False or not m.truth(value):
                         break
-                turns += 1
-                m.left -= cost if turns < FREE_TURNS else cost * LATER_TURNS
+                iterations += 1
+                m.left -= cost if iterations < FREE_ITERATIONS else cost * LATER_ITERATIONS
                 if m.left < 0:
                     f[AT] = header
                     raise Spent(m.limits)

@@ -67,15 +67,15 @@ class Range:
         restore = remember() if remember is not None else None
         watch = self.watch()
         try:
-            for turn, value in enumerate(self._range):
+            for iteration, value in enumerate(self._range):
                 watch()
-                for name in restore() if turn and restore is not None else ():
+                for name in restore() if iteration and restore is not None else ():
                     self.reset(name)
                 around[depth:] = [LoopIndex.of(value, loop)]
                 try:
                     yield around[depth]
                 except GeneratorExit:
-                    if restore is not None and turn < len(self) - 1:  # Python left the loop
+                    if restore is not None and iteration < len(self) - 1:  # Python left the loop
                         active().left.append(at)
                     raise
             watch(True)
@@ -99,7 +99,7 @@ class TracedRange(Range, TracedOnce):
         seen = Watch(self.independent)
 
         def told(ended: bool = False) -> None:
-            seen.turn()
+            seen.iteration()
             if ended:
                 seen.report()
 

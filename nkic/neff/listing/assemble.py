@@ -65,7 +65,7 @@ class _Assembler:
         self._flags: dict[str, str] = {}
         self._files: list[FileRecord] = []
         self._places: list[PlaceRecord] = []
-        self._turns: list[str] = []
+        self._iterations: list[str] = []
         self._tensors: list[TensorRecord] = []
         self._inputs: list[ParameterRecord] = []
         self._outputs: list[ParameterRecord] = []
@@ -80,7 +80,7 @@ class _Assembler:
             "flag": lambda words: self._note(words, self._flags),
             "file": self._file,
             "place": self._place,
-            "turns": lambda words: self._turns.append(words.string()),
+            "iteration": lambda words: self._iterations.append(words.string()),
             "tensor": self._tensor,
             "input": lambda words: self._parameter(words, self._inputs),
             "output": lambda words: self._parameter(words, self._outputs),
@@ -125,7 +125,7 @@ class _Assembler:
             files=tuple(self._files),
             arguments=self._arguments,
             meta=self._flags,
-            turns=tuple(self._turns),
+            iterations=tuple(self._iterations),
         )
 
     def _read_kernel(self, words: Scanner) -> None:
@@ -215,11 +215,11 @@ class _Assembler:
         waits, signals = parts.semaphores(words)
         # As emit and the reader do, keep one object per operand and per form.
         shared = tuple([self._share(operand) for operand in operands])
-        place, turns = parts.place(words), words.integer() if words.accept("turns") else -1
-        if not -1 <= turns < len(self._turns):
-            words.fail(f"turns {turns}", "turns that are declared before")
+        place, iterations = parts.place(words), words.integer() if words.accept("iteration") else -1
+        if not -1 <= iterations < len(self._iterations):
+            words.fail(f"iteration {iterations}", "an iteration that is declared before")
         own = (row, shared, self._share(values), waits, signals)
-        self._items.append(InstructionRecord(*own, place, turns))
+        self._items.append(InstructionRecord(*own, place, iterations))
 
     def _share(self, value: Any) -> Any:
         return self._shared.setdefault(text.operand(value), value)

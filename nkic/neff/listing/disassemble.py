@@ -11,7 +11,7 @@ from nkic.machine.engines import Engine
 from nkic.neff.container import MAGIC
 from nkic.neff.header import VERSION
 from nkic.neff.listing import text
-from nkic.neff.places import turns, users
+from nkic.neff.places import iterations, users
 from nkic.neff.records import Executable, FileRecord, InstructionRecord, LoopRecord, StreamRecord
 
 INDENT = "    "
@@ -104,7 +104,7 @@ def _row(executable: Executable, line: TextLine) -> dict[str, Any]:
         "opcode": line.opcode,
         "text": line.text,
         "nki_source_location": text.source(executable, line.item.place),
-        "nki_loop_iteration": turns(executable, line.item),
+        "nki_loop_iteration": iterations(executable, line.item),
     }
 
 
@@ -165,7 +165,7 @@ def _dump(e: Executable) -> Iterator[str]:
         caller = f" from {place.caller}" if place.caller >= 0 else ""
         span = f"{place.line}:{place.column} {place.end_line}:{place.end_column}"
         yield f"place {place.file} {span}{caller}"
-    yield from (f"turns {text.quoted(one)}" for one in e.turns)
+    yield from (f"iteration {text.quoted(one)}" for one in e.iterations)
     yield from (f"tensor {text.tensor(i, t)}{_at(t.place)}" for i, t in enumerate(e.tensors))
     yield from (f"input {text.quoted(p.name)} %{p.tensor}" for p in e.inputs)
     yield from (f"output {text.quoted(p.name)} %{p.tensor}" for p in e.outputs)
@@ -190,7 +190,7 @@ def _items(stream: StreamRecord, executable: Executable) -> Iterator[str]:
             yield f"{indent}{text.loop(item, full=True)}{_at(item.place)} {{{comment}"
             ends.append(index + 1 + item.length)
         else:
-            made = f" turns {item.turns}" if item.turns >= 0 else ""
+            made = f" iteration {item.iterations}" if item.iterations >= 0 else ""
             yield f"{indent}{text.instruction(item, full=True)}{_at(item.place)}{made}{comment}"
     for depth in reversed(range(len(ends))):
         yield f"{INDENT * (depth + 1)}}}"
@@ -211,5 +211,5 @@ def _at(place: int) -> str:
 
 def _within(executable: Executable, item: InstructionRecord | LoopRecord) -> str:
     """The turns of Python's loops: ` [i=3 j=0]`."""
-    found = turns(executable, item)
+    found = iterations(executable, item)
     return f" [{found}]" if found else ""

@@ -11,7 +11,7 @@ from typing import Any
 from nkic.machine.operands import Row
 from nkic.neff.container import Section
 from nkic.neff.failures import Malformed, refuse, shown
-from nkic.neff.layout import PLACES_PER_RECORD, Lines, Meta, Turns
+from nkic.neff.layout import PLACES_PER_RECORD, Iterations, Lines, Meta
 from nkic.neff.limits import INT32, Limits
 from nkic.neff.records import Executable, FileRecord, PlaceRecord, TensorRecord
 from nkic.neff.sections.decode_code import CodeReader
@@ -32,12 +32,12 @@ def executable(sections: Sections, rows: Mapping[int, Row], limits: Limits) -> E
     _check_count(sections, "debug", len(names), len(layout.tensors), "tensors")
     arguments, flags = notes(sections, limits)
     constants = _constants(sections["const"], layout.tensors, limits)
-    turns, turned = _turns(sections, limits)
+    iterations, turned = _iterations(sections, limits)
     reader = CodeReader(chain(used, repeat(-1)), chain(turned, repeat(-1)), rows, limits)
     streams = reader.read(sections["code"])
     items = sum(len(stream.items) for stream in streams)
     _check_count(sections, "lines", len(used), items, "instructions")
-    _check_count(sections, "turns", len(turned), items, "instructions")
+    _check_count(sections, "iterations", len(turned), items, "instructions")
     return Executable(
         name=layout.kernel[0],
         target=layout.kernel[1],
@@ -53,7 +53,7 @@ def executable(sections: Sections, rows: Mapping[int, Row], limits: Limits) -> E
         files=sources,
         arguments=arguments,
         meta=flags,
-        turns=turns,
+        iterations=iterations,
     )
 
 
@@ -126,23 +126,23 @@ def _lines(
     return tuple(places), used
 
 
-def _turns(sections: Sections, limits: Limits) -> tuple[tuple[str, ...], compact_array[int]]:
+def _iterations(sections: Sections, limits: Limits) -> tuple[tuple[str, ...], compact_array[int]]:
     """The turns of loops, and those of every item in order."""
     texts: list[str] = []
     used = compact_array("i")
-    if "turns" not in sections:
+    if "iterations" not in sections:
         return (), used
     count, width = limits.places + limits.items, PLACES_PER_RECORD + 1
-    records = Records(sections["turns"], count=count, width=width, largest=limits.record_bytes)
+    records = Records(sections["iterations"], count=count, width=width, largest=limits.record_bytes)
     with records.located():
         for record in records:
-            kind = kind_of(record, len(Turns))
-            if kind == Turns.TEXT and not used:
+            kind = kind_of(record, len(Iterations))
+            if kind == Iterations.TEXT and not used:
                 if len(texts) >= limits.places:
                     raise Malformed(f"more than {limits.places:,} turns", "artifact-limit")
                 (found,) = fields(record, 1, "a turn")
                 texts.append(text(found, limits.string_bytes, "a turn"))
-            elif kind == Turns.ITEMS:
+            elif kind == Iterations.ITEMS:
                 steps = integers(record[1:], -INT32, INT32, "a step to an item's turn")
                 found = tuple(accumulate(steps, initial=used[-1] if used else -1))
                 used.extend(integers(found, -1, len(texts) - 1, "an item's turn")[1:])

@@ -39,10 +39,14 @@ class CodeReader:
     """
 
     def __init__(
-        self, places: Iterator[int], turns: Iterator[int], rows: Mapping[int, Row], limits: Limits
+        self,
+        places: Iterator[int],
+        iterations: Iterator[int],
+        rows: Mapping[int, Row],
+        limits: Limits,
     ) -> None:
         self._places = places
-        self._turns = turns
+        self._iterations = iterations
         self._rows = rows
         self._limits = limits
         self._values: list[OperandRecord] = [None]  # reference 0 is none
@@ -201,7 +205,7 @@ class CodeReader:
                 self._waits(waits) if waits != () else _NO_WAITS,
                 self._signals(signals) if signals != () else (),
                 next(self._places),
-                next(self._turns),
+                next(self._iterations),
             )
         )
 
@@ -218,7 +222,7 @@ class CodeReader:
 
     def _slot(self, record: tuple[Any, ...]) -> None:
         waits, signals = fields(record, 2, "an empty slot")
-        where = (next(self._places), next(self._turns))
+        where = (next(self._places), next(self._iterations))
         made = (self._waits(waits), self._signals(signals))
         self._add(InstructionRecord(None, (), (), *made, *where))
 
@@ -238,7 +242,7 @@ class CodeReader:
 
     def _loop(self, record: tuple[Any, ...]) -> None:
         length, counter, start, stop, step, condition = fields(record, 6, "a loop")
-        next(self._turns)
+        next(self._iterations)
         self._add(
             LoopRecord(
                 integer(length, 0, INT32, "a loop's length"),

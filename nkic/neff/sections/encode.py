@@ -11,7 +11,7 @@ import msgpack
 from nkic.base.text import clean
 from nkic.machine.memory import BUFFER_CODES
 from nkic.neff.failures import refuse
-from nkic.neff.layout import PLACES_PER_RECORD, ROLES, Layout, Lines, Meta, Turns
+from nkic.neff.layout import PLACES_PER_RECORD, ROLES, Iterations, Layout, Lines, Meta
 from nkic.neff.limits import LIMITS
 from nkic.neff.records import (
     Executable,
@@ -106,13 +106,13 @@ def debug(executable: Executable) -> bytes:
     return _array([(names[t.name], t.place) for t in executable.tensors])
 
 
-def turns(executable: Executable) -> bytes:
+def iterations(executable: Executable) -> bytes:
     """The turns of Python's loops, and those that each item of the streams was made in."""
-    texts = [(Turns.TEXT, printable(text)) for text in executable.turns]
+    texts = [(Iterations.TEXT, printable(text)) for text in executable.iterations]
     items = (item for stream in executable.streams for item in stream.items)
-    used = [item.turns if isinstance(item, InstructionRecord) else -1 for item in items]
-    steps = [turn - last for last, turn in pairwise([-1, *used])]
-    return _array([*texts, *((Turns.ITEMS, *chunk) for chunk in _chunks(steps))])
+    used = [item.iterations if isinstance(item, InstructionRecord) else -1 for item in items]
+    steps = [iteration - last for last, iteration in pairwise([-1, *used])]
+    return _array([*texts, *((Iterations.ITEMS, *chunk) for chunk in _chunks(steps))])
 
 
 def _array(records: Iterable[Any]) -> bytes:

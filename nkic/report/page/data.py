@@ -41,7 +41,7 @@ def columns(found: Insight) -> dict[str, Any]:
         "memory": [_memory(found, buffer, names, lines) for buffer in ("sbuf", "psum")],
         "names": [clean(name) for name in names.known],
         "lines": [clean(line) for line in lines.known],
-        "turns": [clean(turns) for turns in found.trace.executable.turns],
+        "iterations": [clean(iterations) for iterations in found.trace.executable.iterations],
         "causes": list(_causes(found)),
     }
 
@@ -72,7 +72,7 @@ def _events(found: Insight, names: _Names, lines: _Names) -> dict[str, str]:
         "done": column((e.done - e.start for e in events), "f8"),
         "name": column(kinds, "i4"),
         "line": column((lines(str(accounts.lines.of(e.record.place))) for e in events), "i4"),
-        "turns": column((e.record.turns for e in events), "i4"),
+        "iterations": column((e.record.iterations for e in events), "i4"),
         "before": column((e.pool_before if e.is_late else e.before for e in events), "i4"),
         "cause": column((causes[cause] for cause, _ in waits), "u1"),
         "wait": column((time for _, time in waits), "f8"),

@@ -8,7 +8,7 @@
     return new kinds[kind](bytes.buffer);
   };
   const forms = {
-    stream: "u2", start: "f8", time: "f8", done: "f8", name: "i4", line: "i4", turns: "i4", before: "i4",
+    stream: "u2", start: "f8", time: "f8", done: "f8", name: "i4", line: "i4", iterations: "i4", before: "i4",
     cause: "u1", wait: "f8", bytes: "f8", event: "i4", end: "f8", tensor: "i4",
   };
   const read = (table) => Object.fromEntries(Object.entries(table).map(
@@ -266,18 +266,18 @@
     return times.map(([time, change]) => [time, level += change]);
   };
 
-  const turns = (i) => events.turns[i] < 0 ? "" : ` (${data.turns[events.turns[i]]})`;
+  const iterationOf = (i) => events.iterations[i] < 0 ? "" : ` (${data.iterations[events.iterations[i]]})`;
   const tell = (i) => {
     view.chosen = i;
     const before = events.before[i];
     const words = [
-      `${data.names[events.name[i]]} in ${data.lines[events.line[i]]}${turns(i)}`,
+      `${data.names[events.name[i]]} in ${data.lines[events.line[i]]}${iterationOf(i)}`,
       `from ${us(events.start[i])}, ${cycles(events.time[i])}, result after ${cycles(events.done[i])}`,
     ];
     if (events.bytes[i]) words.push(size(events.bytes[i]));
     if (events.wait[i]) words.push(`waited ${cycles(events.wait[i])} (${data.causes[events.cause[i]]})`);
     if (before >= 0 && events.name[before] >= 0) {
-      words.push(`after ${data.names[events.name[before]]} in ${data.lines[events.line[before]]}${turns(before)}`);
+      words.push(`after ${data.names[events.name[before]]} in ${data.lines[events.line[before]]}${iterationOf(before)}`);
     }
     if (critical[i]) words.push("on the critical path");
     told.textContent = words.join("; ");

@@ -56,11 +56,11 @@ def answers(found: Insight) -> str:
 
 def critical(found: Insight) -> str:
     """The lines, in which turns of their loops, that hold most of the critical path."""
-    ranked = by_turn(found)
+    ranked = by_iteration(found)
     end, clock = found.trace.end or 1, found.accounts.target.base_clock_mhz
     rows = [
-        (f"{100 * time / end:.1f}%", grouped(round(time * clock / 1e6)), line, turns, spent)
-        for (line, turns, spent), time in ranked[:MOST_CRITICAL]
+        (f"{100 * time / end:.1f}%", grouped(round(time * clock / 1e6)), line, iterations, spent)
+        for (line, iterations, spent), time in ranked[:MOST_CRITICAL]
     ]
     head = ("path", "cycles", "line", "iteration", "spent on")
     more = len(ranked) - len(rows)
@@ -68,7 +68,7 @@ def critical(found: Insight) -> str:
     return table(head, rows, (0, 1)) + left if rows else ""
 
 
-def by_turn(found: Insight) -> list[tuple[tuple[str, str, str], int]]:
+def by_iteration(found: Insight) -> list[tuple[tuple[str, str, str], int]]:
     """Time of the critical path in picoseconds by line, turns of loops and what it was spent on,
     most first.
     """
@@ -76,8 +76,8 @@ def by_turn(found: Insight) -> list[tuple[tuple[str, str, str], int]]:
     for part in found.path:
         event = found.trace.events[part.event]
         line = found.accounts.lines.of(event.record.place)
-        turns = places.turns(found.trace.executable, event.record)
-        times[str(line), turns, part.spent.value] += part.time
+        iterations = places.iterations(found.trace.executable, event.record)
+        times[str(line), iterations, part.spent.value] += part.time
     return sorted(times.items(), key=lambda pair: (-pair[1], pair[0]))
 
 

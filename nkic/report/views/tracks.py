@@ -91,8 +91,8 @@ def _slices(found: Insight) -> Iterator[Slice]:
         inner = accounts.lines.inner(record.place)
         more = {
             "inside": str(inner) if inner is not None else "",
-            "iteration": places.turns(found.trace.executable, record),
-            "turns": list(event.turns),
+            "iteration": places.iterations(found.trace.executable, record),
+            "iterations": list(event.iterations),
             "bytes": event.bytes,
             "critical_ps": critical.get(number, 0),
             **{f"stall_{cause}_ps": time for cause, time in accounts.stalls(event)},
@@ -114,7 +114,7 @@ def triggers(found: Insight) -> Iterator[Slice]:
             stream = known[own[event.stream].core, event.by]
             args = {
                 "source": str(found.accounts.lines.of(event.record.place)),
-                "iteration": places.turns(found.trace.executable, event.record),
+                "iteration": places.iterations(found.trace.executable, event.record),
                 "start_ps": event.ready + event.beside,
                 "duration_ps": event.held,
             }

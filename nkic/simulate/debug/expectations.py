@@ -198,8 +198,8 @@ def _parting(executable: Any, judged: Judged, before: int, later: int) -> Diagno
     _, _, what = made.message.partition(": ")
     text = f"after line {write.line}, `{name}` is not what `{clean(path)}` has: {what}"
     when = "last" if judged.time is None else f"the {ordinal(judged.time + 1)} time"
-    turn = f" ({write.unrolled})" if write.unrolled else ""
-    note = f"written {when}{turn} at {write.done / 1e6:.3f} us by {write.stream.name}; "
+    iteration = f" ({write.unrolled})" if write.unrolled else ""
+    note = f"written {when}{iteration} at {write.done / 1e6:.3f} us by {write.stream.name}; "
     note += f"{plural(before, 'comparison')} before it agreed"
     note += f", {later} after it did not" if later else ""
     span = source_of(executable, write.record.place)

@@ -75,7 +75,7 @@ class Interleaved(Machine):
         """As `Machine.run`."""
         for runner in self.runners:
             runner.look, runner.endless = self._look, self._endless
-            runner.most = self.options.max_turns
+            runner.most = self.options.max_iterations
             runner.current()
         while (action := self.order.choose(self)) is not None:
             self._look()

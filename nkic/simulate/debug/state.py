@@ -39,10 +39,12 @@ def header(stop: Happening) -> Iterator[str]:
     """Where it stopped, in a line, and the line of source."""
     scene, runner, item, start, _ = stop
     row = item.record.row
-    turns = f", iteration {', '.join(map(str, runner.turns))}" if runner.turns else ""
+    iterations = (
+        f", iteration {', '.join(map(str, runner.iterations))}" if runner.iterations else ""
+    )
     name = row.name if row is not None else "nothing"
     where = place(scene, item.record)
-    yield f"{where}: {name} on {runner.name} is about to start at {microseconds(start)}{turns}"
+    yield f"{where}: {name} on {runner.name} is about to start at {microseconds(start)}{iterations}"
     source = scene.executable.sources.get(path_of(scene.executable, item.record.place))
     line = line_of(scene.executable, item.record.place)
     if source is not None and 0 < line <= len(lines := source.text.splitlines()):

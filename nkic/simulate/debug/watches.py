@@ -71,12 +71,13 @@ def text(changed: Changed) -> str:
     """A change, in a line."""
     write, stats = changed.write, changed.stats
     row = write.record.row.name if write.record.row else ""
-    turns = f" iteration {', '.join(map(str, write.turns))}" if write.turns else ""
-    turns += f" ({write.unrolled})" if write.unrolled else ""
+    iterations = f" iteration {', '.join(map(str, write.iterations))}" if write.iterations else ""
+    iterations += f" ({write.unrolled})" if write.unrolled else ""
     values = "" if stats.minimum is None else f"min {stats.minimum:g}  max {stats.maximum:g}  "
     rank = f"rank {write.rank}: " if write.rank else ""
     return (
-        f"{rank}{clean(changed.part.text)}  line {write.line}{turns}  {write.done / 1e6:.3f} us  "
+        f"{rank}{clean(changed.part.text)}  line {write.line}{iterations}  "
+        f"{write.done / 1e6:.3f} us  "
         f"{write.stream.name} {row}  wrote {region_text(write.region)}, "
         f"{plural(changed.changes, 'element')} changed  {values}nan {stats.nan}"
     )

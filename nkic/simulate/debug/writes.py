@@ -13,7 +13,7 @@ from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.suggest import did_you_mean
 from nkic.base.text import clean
 from nkic.machine.targets import Target
-from nkic.neff.places import turns as unrolled
+from nkic.neff.places import iterations as unrolled
 from nkic.neff.places import users
 from nkic.neff.records import Executable, InstructionRecord, PatternRecord, StreamRecord
 from nkic.simulate.debug.observed import Happening, Scene
@@ -36,7 +36,7 @@ class Write(NamedTuple):
     name: str
     line: int
     region: Region | None
-    turns: tuple[int, ...]
+    iterations: tuple[int, ...]
     unrolled: str
     start: int
     done: int
@@ -46,7 +46,7 @@ class Write(NamedTuple):
         """Puts the writes of a line into the order of the program: streams run unrolled iterations
         in any order that the data allows.
         """
-        return tuple(int(turn) for turn in _TURN.findall(self.unrolled)), self.turns
+        return tuple(int(iteration) for iteration in _TURN.findall(self.unrolled)), self.iterations
 
 
 class Writes:
@@ -72,10 +72,10 @@ class Writes:
         scene, runner, item, start, done = happening
         line = line_of(self.executable, item.record.place)
         for number, region in self._of(runner, item):
-            name, turns = self.executable.tensors[number].name, tuple(runner.turns)
+            name, iterations = self.executable.tensors[number].name, tuple(runner.iterations)
             yield Write(
                 *(scene.rank, runner.record, item.record, number, name, line),
-                *(region, turns, unrolled(self.executable, item.record), start, done),
+                *(region, iterations, unrolled(self.executable, item.record), start, done),
             )
 
     def _of(self, runner: Runner, item: Item) -> tuple[tuple[int, Region | None], ...]:

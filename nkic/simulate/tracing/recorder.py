@@ -129,7 +129,7 @@ class Recorder:
         event = Event(
             *(number, item.record, idle, bound.time, start, free, done),
             *(bound.cause, bound.before, late, pool, table),
-            *(item.bytes, tokens, tuple(runner.turns), trigger, by),
+            *(item.bytes, tokens, tuple(runner.iterations), trigger, by),
             self._beside(runner, item, bound.time),
         )
         self.events.append(event)

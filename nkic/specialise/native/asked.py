@@ -48,7 +48,7 @@ class Instructions:
         """The name of the instruction at an offset."""
         return opname[self._bytes[offset]]
 
-    def turn(self, offset: int) -> int:
+    def iteration(self, offset: int) -> int:
         """How many instructions of that name before it have the same place."""
         operation, position = self._bytes[offset], self.positions[offset // 2]
         before = (at for at in range(0, offset, 2) if self._bytes[at] == operation)
@@ -84,7 +84,7 @@ def _looped(node: nodes.Node, code: Instructions, offset: int) -> Span | None:
     if not isinstance(node, _COMPREHENSIONS):
         return None
     inner = code.of_comprehension and code.name(offset) == "GET_ITER"
-    return _at(node.generators, code.turn(offset) + inner, "iter")  # the first is made outside
+    return _at(node.generators, code.iteration(offset) + inner, "iter")  # the first is made outside
 
 
 def _unpacked(node: nodes.Node, code: Instructions, offset: int) -> Span | None:
@@ -92,15 +92,15 @@ def _unpacked(node: nodes.Node, code: Instructions, offset: int) -> Span | None:
         return None
     parts = node.args if isinstance(node, nodes.Call) else node.elts
     starred = [one for one in parts if isinstance(one, nodes.Starred)]
-    return _at(starred, code.turn(offset))
+    return _at(starred, code.iteration(offset))
 
 
 def _managed(node: nodes.Node, code: Instructions, offset: int) -> Span | None:
     """Managers are entered in order, and left in reverse on every way out."""
     if not isinstance(node, nodes.With):
         return None
-    turn = code.turn(offset) % len(node.items)
-    place = turn if code.name(offset) == _ENTERING else len(node.items) - 1 - turn
+    iteration = code.iteration(offset) % len(node.items)
+    place = iteration if code.name(offset) == _ENTERING else len(node.items) - 1 - iteration
     return _at(node.items, place, "context_expr")
 
 

@@ -13,9 +13,9 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple
 
 from nkic.base.source import NOWHERE, SHIPPED, CallChain, SourceFile, Span
+from nkic.specialise.iterations import variables, words
 from nkic.specialise.native import asked
 from nkic.specialise.native.sources import Sources
-from nkic.specialise.turns import variables, words
 
 _CHAINS = 1 << 16
 _COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>"})  # functions until 3.11
@@ -84,7 +84,7 @@ class CallSites:
         chain = self._chains.get(key)
         return chain if chain is not None else self._remember(key, sys._getframe(1))
 
-    def turns(self) -> str:
+    def iterations(self) -> str:
         """The turns of the loops around the place and around all calls, as "i=3 j=0".
 
         Until Python 3.11 a comprehension has a frame of its own, and the loops are those of the

@@ -85,7 +85,7 @@ class _Tracer:
         trace.module_of = sources.module
         trace.here = self.places.here
         trace.loop_context = lambda: failures.loop_context(self.places.own(CALLS), self.places)
-        trace.turns = self.places.turns
+        trace.iterations = self.places.iterations
         trace.decide = Whiles(trace, self.places).decide
         trace.remember = Variables(self.places).remember
 

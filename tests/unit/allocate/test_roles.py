@@ -36,15 +36,15 @@ def banks(*made: Made) -> list[int]:
 
 def test_each_place_has_banks_of_its_own() -> None:
     """Turns of a loop: a tile in use for long, and three one after the other."""
-    turns = [
+    iterations = [
         one
-        for turn in range(3)
+        for iteration in range(3)
         for one in (
-            (1, 1, turn * 10, turn * 10 + 8),
-            *((2, 1, turn * 10 + n, turn * 10 + n) for n in (1, 2, 3)),
+            (1, 1, iteration * 10, iteration * 10 + 8),
+            *((2, 1, iteration * 10 + n, iteration * 10 + n) for n in (1, 2, 3)),
         )
     ]
-    found = banks(*turns)
+    found = banks(*iterations)
     long, short = found[::4], [bank for n, bank in enumerate(found) if n % 4]
     assert not set(long) & set(short)
     assert len(set(long)) == 3  # a bank for each turn, before the short ones get the rest

@@ -106,8 +106,8 @@ def test_an_entry_of_another_user(kept: Store, monkeypatch: pytest.MonkeyPatch) 
 
 def written(place: str, number: int) -> bool:
     made = Store(Path(place))
-    for turn in range(40):
-        made.write(KEY, {"turn": turn}, bytes([number]) * 200_000)
+    for iteration in range(40):
+        made.write(KEY, {"turn": iteration}, bytes([number]) * 200_000)
         found = made.read(KEY)
         if found is None or len({*found.data}) != 1 or len(found.data) != 200_000:
             return False

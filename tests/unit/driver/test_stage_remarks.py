@@ -29,7 +29,7 @@ def kernel(a):
     out = nl.ndarray((128, 4096), dtype=nl.float32, buffer=nl.shared_hbm)
 """
 FIRST = 9  # the line of a body's first line
-TURNS = """
+ITERATIONS = """
 for i in range(8):
     x = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
     nisa.dma_copy(dst=x, src=a[:, i * 512 : (i + 1) * 512])
@@ -76,7 +76,7 @@ def only(found: Sequence[Remark], name: str, line: int | None = None) -> Remark:
 
 
 def test_transfers_are_counted_by_descriptor() -> None:
-    _, found = built(TURNS.format(more=""))
+    _, found = built(ITERATIONS.format(more=""))
     load = only(found, "dma-split", FIRST + 2)
     assert load.kind is Kind.PASSED
     assert load.numbers["transfers"] == 8
@@ -107,7 +107,7 @@ nisa.dma_copy(dst=out[:, 0:64], src=x)
     ],
 )
 def test_engines(more: str, engine: str, named: int, kind: Kind) -> None:
-    _, found = built(TURNS.format(more=more))
+    _, found = built(ITERATIONS.format(more=more))
     one = only(found, "engine")
     assert (one.span.line, one.kind) == (FIRST + 3, kind)
     assert (one.numbers["engine"], one.numbers["named"]) == (engine, named)
@@ -115,7 +115,7 @@ def test_engines(more: str, engine: str, named: int, kind: Kind) -> None:
 
 
 def test_what_waits_for_what() -> None:
-    _, found = built(TURNS.format(more=""))
+    _, found = built(ITERATIONS.format(more=""))
     wait = only(found, "wait", FIRST + 3)
     assert (wait.numbers["edge"], wait.numbers["before_line"]) == ("raw", FIRST + 2)
     assert wait.numbers["engine"] == "DVE"
@@ -125,12 +125,12 @@ def test_what_waits_for_what() -> None:
 
 
 def test_one_buffer_serialises_and_several_do_not() -> None:
-    body = TURNS.format(more="").replace("(128, 512), dtype=nl.float32, buffer=nl.sbuf)", "X)")
+    body = ITERATIONS.format(more="").replace("(128, 512), dtype=nl.float32, buffer=nl.sbuf)", "X)")
     hoisted = "x = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)\n" + "\n".join(
         line for line in body.strip().split("\n") if "X)" not in line
     )
     _, one = built(hoisted)
-    _, several = built(TURNS.format(more=""))
+    _, several = built(ITERATIONS.format(more=""))
     false = [o for o in one if o.name == "wait" and o.numbers["edge"] in ("war", "waw")]
     assert [(o.span.line, o.kind) for o in false] == [(FIRST + 2, Kind.MISSED)]
     assert not [o for o in several if o.name == "wait" and o.numbers["edge"] in ("war", "waw")]
@@ -182,7 +182,9 @@ nisa.dma_copy(dst=out[:, 0:512], src=x)
 
 
 def test_bytes_that_change_hands() -> None:
-    body = TURNS.format(more="").replace("(128, 512)", "(128, 40960)").replace("dst=x,", "dst=V,")
+    body = (
+        ITERATIONS.format(more="").replace("(128, 512)", "(128, 40960)").replace("dst=x,", "dst=V,")
+    )
     body = (
         body.replace("src=x)", "src=V)")
         .replace("=x, data2=x,", "=V, data2=V,")
@@ -197,7 +199,7 @@ def test_bytes_that_change_hands() -> None:
 
 
 def test_loads_before_they_are_needed() -> None:
-    _, found = built(TURNS.format(more=""))
+    _, found = built(ITERATIONS.format(more=""))
     early = only(found, "early-load")
     assert (early.span.line, early.kind, early.numbers["loads"]) == (FIRST + 2, Kind.PASSED, 8)
     assert int(early.numbers["overtaken"]) > 7
@@ -207,7 +209,7 @@ def test_loads_before_they_are_needed() -> None:
 def test_loops_on_the_device() -> None:
     _, found = built(ON_DEVICE, Profile.NKI_0_6)
     loop = only(found, "device-loop")
-    assert (loop.span.line, loop.numbers["turns"], loop.numbers["instructions"]) == (
+    assert (loop.span.line, loop.numbers["iterations"], loop.numbers["instructions"]) == (
         FIRST + 2,
         8,
         4,
@@ -218,9 +220,9 @@ def test_loops_on_the_device() -> None:
 
 
 def test_serial_and_in_order() -> None:
-    _, found = built(TURNS.format(more=""), serial=True)
+    _, found = built(ITERATIONS.format(more=""), serial=True)
     assert [o.name for o in found if o.stage == "schedule"] == ["serial"]
-    _, found = built(TURNS.format(more=""), level=0)
+    _, found = built(ITERATIONS.format(more=""), level=0)
     assert not [o for o in found if o.stage == "search" and o.name == "search"]
 
 
@@ -236,7 +238,7 @@ def test_what_a_search_tried() -> None:
 def test_the_plan_of_remarks_is_the_schedule() -> None:
     """Remarks order the program again: to the same end as the stage did."""
     for level in (0, 1, 2):
-        compiled, found = built(TURNS.format(more=""), level=level)
+        compiled, found = built(ITERATIONS.format(more=""), level=level)
         busy = [o for o in found if o.name == "overlap"]
         assert sum(int(o.numbers["instructions"]) for o in busy) == 24
         assert (
@@ -246,8 +248,8 @@ def test_the_plan_of_remarks_is_the_schedule() -> None:
 
 
 def test_forms() -> None:
-    _, found = built(TURNS.format(more=""))
-    _, again = built(TURNS.format(more=""))
+    _, found = built(ITERATIONS.format(more=""))
+    _, again = built(ITERATIONS.format(more=""))
     assert as_json(found, str) == as_json(again, str)
     rows = json.loads(as_json(found, lambda path: f"here/{path}"))["remarks"]
     assert len(rows) == len(found) == len(text(found, str).splitlines())
@@ -259,7 +261,7 @@ def test_forms() -> None:
 
 
 def test_differences_of_stages() -> None:
-    compiled, _ = built(TURNS.format(more=""))
+    compiled, _ = built(ITERATIONS.format(more=""))
     found = list(changes(compiled))
     heads = [part.splitlines()[:2] for part in found]
     assert heads[0] == ["--- after specialise", "+++ after lower"]
@@ -272,5 +274,5 @@ def test_differences_of_stages() -> None:
 
 
 def test_a_stage_that_changes_nothing_is_quiet() -> None:
-    compiled, _ = built(TURNS.format(more=""), level=0)
+    compiled, _ = built(ITERATIONS.format(more=""), level=0)
     assert "after search" not in "".join(changes(compiled))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nkic.base.evaluation import Limits
-from nkic.evaluate.budget import FREE_TURNS, LATER_TURNS
+from nkic.evaluate.budget import FREE_ITERATIONS, LATER_ITERATIONS
 from tests.harness.metalanguage import body
 
 DEEP = "t, u = (1,), (1,)\nfor i in range(20000): t, u = (t,), (u,)\n"
@@ -260,11 +260,11 @@ def test_a_partial_holds_few_arguments() -> None:
 
 
 def test_later_turns_of_a_while_loop_cost_more() -> None:
-    steps = 30 * FREE_TURNS
+    steps = 30 * FREE_ITERATIONS
     counting = "n = 0\nwhile True:\n    n += 1\n    print(n)"
-    done = body(counting.replace("print(n)", f"assert n < {FREE_TURNS}"), limits=Limits(steps))
+    done = body(counting.replace("print(n)", f"assert n < {FREE_ITERATIONS}"), limits=Limits(steps))
     assert done.slugs == ["assertion-failed"]
-    last = FREE_TURNS + 30 * FREE_TURNS // LATER_TURNS
+    last = FREE_ITERATIONS + 30 * FREE_ITERATIONS // LATER_ITERATIONS
     done = body(counting.replace("print(n)", f"assert n < {last}"), limits=Limits(steps))
     assert done.slugs == ["runaway"]
     nested = "t = 0\nfor i in range(400):\n    n = 0\n    while n < 45: n += 1\nreturn n"

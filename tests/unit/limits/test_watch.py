@@ -81,13 +81,13 @@ def test_a_look_that_fails_is_no_look(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_stage_goes_on_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "_INTERVAL", 0.01)
-    turns = 0
+    iterations = 0
     with pytest.raises(LimitHit), watched(0.02, lambda: NOWHERE):
-        while turns < 1_000_000_000:
+        while iterations < 1_000_000_000:
             try:
-                turns += 1
+                iterations += 1
             except Exception:  # what a stage might do
-                turns = 0
+                iterations = 0
 
 
 def test_threads_and_other_alarms_are_left_alone() -> None:

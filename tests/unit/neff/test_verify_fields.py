@@ -22,7 +22,7 @@ from tests.harness.executables import sample
 PAGE = Path(__file__).parents[2] / "data/verifier.txt"
 SMALL = Limits(rank=3, dimension=4096, registers=3, waits=2, loop_depth=2, trips=5, hbm_bytes=16400)
 # What tells of the source alone, beside the numbers of places.
-SAID = {"arguments", "meta", "files", "places", "turns", "name"}
+SAID = {"arguments", "meta", "files", "places", "iterations", "name"}
 Put = Callable[[Any], Executable]
 
 

@@ -128,10 +128,12 @@ def test_loops_on_the_device_are_recorded_with_their_turns() -> None:
         x="float32[128,64]",
     )
     kept = recorded(run(program))
-    turns = [
-        e.turns for e in kept.trace.events if e.record.row and e.record.row.name[-6:] == "scalar"
+    iterations = [
+        e.iterations
+        for e in kept.trace.events
+        if e.record.row and e.record.row.name[-6:] == "scalar"
     ]
-    assert turns == [(0,), (1,), (2,)]
+    assert iterations == [(0,), (1,), (2,)]
     assert kept.again() == kept.trace.end
 
 

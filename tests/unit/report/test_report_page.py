@@ -126,13 +126,13 @@ def test_tables_and_labels() -> None:
 
 def test_the_critical_path_by_turn() -> None:
     found = seen("10_attention")
-    ranked = parts.by_turn(found)
+    ranked = parts.by_iteration(found)
     assert sum(time for _, time in ranked) == found.trace.end
     assert [time for _, time in ranked] == sorted((t for _, t in ranked), reverse=True)
-    (line, turns, spent), _ = ranked[0]
+    (line, iterations, spent), _ = ranked[0]
     text = page(found, record(), {})
-    row = f"<td>{line}</td><td>{turns}</td><td>{spent}</td>"
-    assert row in text and re.fullmatch(r"(\w+=\d+ ?)+", turns)
+    row = f"<td>{line}</td><td>{iterations}</td><td>{spent}</td>"
+    assert row in text and re.fullmatch(r"(\w+=\d+ ?)+", iterations)
 
 
 def test_triggers_are_on_the_page() -> None:

@@ -295,7 +295,8 @@ def test_flows_pass_through_empty_slots() -> None:
     assert any(event.record.row is None for event in events)
     pairs = [*tracks.flows(found)]
     assert pairs and all(events[x].record.row is not None for pair in pairs for x in pair)
-    assert [one.args.get("turns") for one in tracks.slices(found) if "turns" in one.args] == [
+    kept = [one.args for one in tracks.slices(found)]
+    assert [args["iterations"] for args in kept if "iterations" in args] == [
         [0], [1], [2]
     ]  # fmt: skip
 
@@ -322,5 +323,5 @@ def test_triggers_have_a_track_where_their_engine_does_nothing_else() -> None:
 def test_slices_name_the_turns_of_loops() -> None:
     found = seen("06_matmul")
     said = {one.args.get("iteration", "") for one in tracks.slices(found)}
-    assert said - {""} == set(found.trace.executable.turns)
-    assert len(said) > 4 and all("=" in turns for turns in said - {""})
+    assert said - {""} == set(found.trace.executable.iterations)
+    assert len(said) > 4 and all("=" in iterations for iterations in said - {""})

@@ -325,8 +325,8 @@ def test_the_bound_of_a_loop_counts_its_turns_and_what_goes_around() -> None:
     found = program("\n".join([*head, *tiles, "core", *(f"  {line}" for line in LOOP)]))
     timings, code = Timings(TRN2), list(instructions(found.cores[0]))
     into, step, _ = (timings.of(one) for one in code)
-    turn = sum(t.start + t.hold + t.latency for t in (into, step)) + 2 * semaphore_ps(TRN2)
+    iteration = sum(t.start + t.hold + t.latency for t in (into, step)) + 2 * semaphore_ps(TRN2)
     least, took = lower_bound(found) * 1000, first_found(found).schedule
-    assert least >= 5 * turn
+    assert least >= 5 * iteration
     assert least <= run_ns(Found(took.program, (), took)) * 1000 < 1.4 * least
     assert most_busy(found)[Engine.VECTOR] == 5 * step.hold

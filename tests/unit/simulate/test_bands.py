@@ -78,9 +78,9 @@ CASES: dict[str, tuple[str, str, list[int]]] = {
 }
 
 
-def executable(body: str, turns: str, dtype: str = "float32") -> Executable:
+def executable(body: str, iterations: str, dtype: str = "float32") -> Executable:
     results = "out, more" if "more[" in body else "out"
-    text = HEAD.replace("BODY", body).replace("RESULTS", results).replace("range(8)", turns)
+    text = HEAD.replace("BODY", body).replace("RESULTS", results).replace("range(8)", iterations)
     types = dict(parse_arg(f"{name}={dtype}[256, 256]") for name in "ab")
     request = Request(kernel="kernel", args=types)
     return compile_source(SourceFile("k.py", text), request, lambda *_: None).executable
@@ -111,8 +111,8 @@ def members(found: Executable, given: dict[str, Any], monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("what", CASES)
 def test_bands_are_found_where_nobody_can_tell(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    body, turns, wanted = CASES[what]
-    assert members(executable(body, turns), inputs(), monkeypatch) == wanted
+    body, iterations, wanted = CASES[what]
+    assert members(executable(body, iterations), inputs(), monkeypatch) == wanted
 
 
 def test_integers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,9 +171,9 @@ def test_a_transfer_in_a_ring_leaves_the_dma_engines_to_others() -> None:
     assert end <= (4 + 2 + 1 + 60) * US + 5 * 8000 + round(1000 * SIGNAL)
 
 
-def looped(*body: str, turns: int = 4) -> Executable:
+def looped(*body: str, iterations: int = 4) -> Executable:
     """A loop on the device."""
-    return build(f"loop 1 $0 = 0 to {turns} by 1", *(f"  {line}" for line in body), "end")
+    return build(f"loop 1 $0 = 0 to {iterations} by 1", *(f"  {line}" for line in body), "end")
 
 
 def test_turns_of_a_loop_overlap_as_far_as_tiles_allow() -> None:
@@ -188,8 +188,8 @@ def test_turns_of_a_loop_overlap_as_far_as_tiles_allow() -> None:
         ),
     )
     multiply = cycles(64 / 2 + F["vector.duration_sbuf"], Engine.VECTOR)
-    turn = ns(looped(*steps, turns=9)) - ns(looped(*steps, turns=8))
-    assert turn == pytest.approx(transfer() + MOVING + multiply + 2 * SIGNAL, abs=0.02)
+    iteration = ns(looped(*steps, iterations=9)) - ns(looped(*steps, iterations=8))
+    assert iteration == pytest.approx(transfer() + MOVING + multiply + 2 * SIGNAL, abs=0.02)
 
 
 def test_turns_that_share_nothing_run_as_if_there_were_no_loop() -> None:

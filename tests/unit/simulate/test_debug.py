@@ -140,8 +140,8 @@ def test_writes_of_unrolled_loops_are_in_the_order_of_the_program() -> None:
     assert line_of(executable, -1) == 0
     stream, record = executable.streams[0], executable.streams[0].items[0]
     made = [
-        Write(0, stream, record, 0, "x", 1, None, (), turns, 0, 0)  # type: ignore[arg-type]
-        for turns in ("i=10 j=0", "i=2 j=1", "i=2 j=0")
+        Write(0, stream, record, 0, "x", 1, None, (), iterations, 0, 0)  # type: ignore[arg-type]
+        for iterations in ("i=10 j=0", "i=2 j=1", "i=2 j=0")
     ]
     assert [one.unrolled for one in sorted(made, key=lambda one: one.key)] == [
         "i=2 j=0",

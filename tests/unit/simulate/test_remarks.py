@@ -337,7 +337,7 @@ nl.while_loop(go, body)"""
 
 def test_a_loop_without_end_is_ended_where_it_is() -> None:
     with pytest.raises(LimitHit) as caught:
-        simulate(built(ENDLESS), {"a": ONES}, RunOptions(max_turns=20))
+        simulate(built(ENDLESS), {"a": ONES}, RunOptions(max_iterations=20))
     (found,) = caught.value.diagnostics
     assert found.code.slug == "loop-limit"
     assert "has run 20 times and its register is not 0 yet" in found.message
@@ -346,4 +346,4 @@ def test_a_loop_without_end_is_ended_where_it_is() -> None:
 
 def test_loops_that_the_compiler_counts_are_not_limited() -> None:
     body = "def turn(i):\n    nisa.tensor_copy(dst=y, src=x)\nnl.fori_loop(0, 30, turn)"
-    simulate(built(body), {"a": ONES}, RunOptions(max_turns=20))
+    simulate(built(body), {"a": ONES}, RunOptions(max_iterations=20))

@@ -179,11 +179,11 @@ def test_pages_of_results_are_taken_again_when_nobody_holds_them() -> None:
     executable = compile_source(source, Request(args=types), lambda *_: None).executable
     draw = np.random.default_rng(0)
     held: list[tuple[Any, bytes]] = []
-    for turn in range(8):
+    for iteration in range(8):
         given = draw.standard_normal((128, pages.SMALL // 512)).astype(np.float32)
         found = simulate(executable, {"a": given}).outputs["output_0"]
         assert found.tobytes() == (given + np.float32(1)).tobytes()
-        part = (found, found[3:5], memoryview(found)[7:9], found.view(np.uint8)[0])[turn % 4]
+        part = (found, found[3:5], memoryview(found)[7:9], found.view(np.uint8)[0])[iteration % 4]
         held.append((part, bytes(np.asarray(part).tobytes())))
         del found, part
         assert all(np.asarray(one).tobytes() == before for one, before in held)

@@ -20,7 +20,7 @@ from nkic.language.complain import complain
 from nkic.language.tensors.views import whole
 from nkic.language.trace import active, here
 
-TURNS, MOST = 3, 4096  # how many turns of a loop are looked at, and how many instructions
+ITERATIONS, MOST = 3, 4096  # how many turns of a loop are looked at, and how many instructions
 
 Box = tuple[tuple[int, int], ...]
 _ASSOCIATIVE = {
@@ -34,7 +34,7 @@ _ASSOCIATIVE = {
 class _Access(NamedTuple):
     """A read or a write. `fold`: the operator of a reduction into the place that is written."""
 
-    turn: int
+    iteration: int
     item: Instruction
     view: View
     fold: str
@@ -55,9 +55,9 @@ class Watch:
         self._starts: list[int] = []
         self._independent = independent
 
-    def turn(self) -> None:
+    def iteration(self) -> None:
         """A turn begins, or the loop ends."""
-        if len(self._starts) <= TURNS:
+        if len(self._starts) <= ITERATIONS:
             self._starts.append(len(self._body))
 
     def report(self) -> None:
@@ -75,15 +75,15 @@ class Watch:
 
     def _carried(self) -> Iterator[_Carried]:
         written: dict[Tensor, list[_Access]] = {}
-        for turn, (start, end) in enumerate(pairwise(self._starts)):
-            for item in self._body[start : min(end, start + MOST // TURNS)]:
+        for iteration, (start, end) in enumerate(pairwise(self._starts)):
+            for item in self._body[start : min(end, start + MOST // ITERATIONS)]:
                 if not isinstance(item, Instruction):
                     return
-                for read in _reads(turn, item):
+                for read in _reads(iteration, item):
                     before = _before(read, written.get(read.view.tensor, ()))
                     if before is not None and self._counts(read.view.tensor):
                         yield _Carried(read, before)
-                for write in _writes(turn, item):
+                for write in _writes(iteration, item):
                     written.setdefault(write.view.tensor, []).append(write)
 
     def _counts(self, tensor: Tensor) -> bool:
@@ -98,8 +98,8 @@ def _complain_of_variable(found: _Carried) -> None:
     read, written = found
     complain(
         "loop-carried",
-        f"iteration {read.turn} of this loop reads `{read.view.tensor.name}`, a tile that "
-        f"iteration {written.turn} made: the body is traced once, when the variable still has "
+        f"iteration {read.iteration} of this loop reads `{read.view.tensor.name}`, a tile that "
+        f"iteration {written.iteration} made: the body is traced once, when the variable still has "
         "its value from before the loop",
         help="make the tile before the loop, and assign to it in place: `t[...] = `",
         level=Level.WARNING,
@@ -111,8 +111,8 @@ def _complain_of_order(found: _Carried) -> None:
     read, written = found
     complain(
         "loop-carried",
-        f"iteration {read.turn} of this affine_range reads `{read.view.tensor.name}` where "
-        f"iteration {written.turn} wrote it: iterations of an affine_range must not depend on "
+        f"iteration {read.iteration} of this affine_range reads `{read.view.tensor.name}` where "
+        f"iteration {written.iteration} wrote it: iterations of an affine_range must not depend on "
         "each other",
         help="loop over nl.sequential_range, whose iterations run in order",
         level=Level.WARNING,
@@ -129,25 +129,25 @@ def _labels(found: _Carried) -> list[Label]:
 # ---- accesses ------------------------------------------------------------------------------------
 
 
-def _reads(turn: int, item: Instruction) -> Iterator[_Access]:
+def _reads(iteration: int, item: Instruction) -> Iterator[_Access]:
     fold = _fold(item)
     for operand, spec in zip(item.operands, item.row.operands, strict=True):
         if not isinstance(operand, View):
             continue
         if operand.dynamic is not None and isinstance(operand.dynamic.source, View):
-            yield _Access(turn, item, operand.dynamic.source, "")
+            yield _Access(iteration, item, operand.dynamic.source, "")
         if not spec.access.writes or fold == "nc_matmul":
-            mine = fold and any(operand == one.view for one in _writes(turn, item))
-            yield _Access(turn, item, operand, fold if mine else "")
+            mine = fold and any(operand == one.view for one in _writes(iteration, item))
+            yield _Access(iteration, item, operand, fold if mine else "")
 
 
-def _writes(turn: int, item: Instruction) -> Iterator[_Access]:
+def _writes(iteration: int, item: Instruction) -> Iterator[_Access]:
     if item.number in state().fillings:
         return
     fold = _fold(item)
     for operand, spec in zip(item.operands, item.row.operands, strict=True):
         if isinstance(operand, View) and spec.access.writes:
-            yield _Access(turn, item, operand, fold)
+            yield _Access(iteration, item, operand, fold)
 
 
 def _fold(item: Instruction) -> str:
@@ -178,7 +178,7 @@ def _before(read: _Access, writes: Sequence[_Access]) -> _Access | None:
     box = _box(read.view)
     for write in reversed(writes):
         other = _box(write.view)
-        if write.turn == read.turn:
+        if write.iteration == read.iteration:
             if other is None or (not write.fold and (box is None or _covers(other, box))):
                 return None
         elif write.view == read.view or (box and other and _meet(box, other)):

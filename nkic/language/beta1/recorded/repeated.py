@@ -223,5 +223,5 @@ class _Rewriting:
         body = self.trace.body
         last = body[-1]
         assert isinstance(last, Instruction)
-        body[-1] = last._replace(at=at.at, name=at.name, pinned=at.pinned, turns=at.turns)
+        body[-1] = last._replace(at=at.at, name=at.name, pinned=at.pinned, iterations=at.iterations)
         self.added.add(len(body) - 1)

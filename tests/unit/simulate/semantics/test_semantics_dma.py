@@ -84,19 +84,19 @@ def test_who_makes_descriptors_changes_no_value(hint: dict[str, Any]) -> None:
     assert np.array_equal(built([step], "trn3").run()[dst], NUMBERS)
 
 
-TURNS: dict[tuple[int, ...], tuple[int, ...]] = {
+ITERATIONS: dict[tuple[int, ...], tuple[int, ...]] = {
     (16, 20): (1, 0),
     (4, 5, 6): (2, 1, 0),
     (3, 4, 5, 6): (3, 1, 2, 0),
 }
 
 
-@pytest.mark.parametrize("shape", sorted(TURNS))
+@pytest.mark.parametrize("shape", sorted(ITERATIONS))
 @pytest.mark.parametrize("buffer", ["hbm", "sbuf"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "uint16"])
 @pytest.mark.parametrize("named", [False, True])
 def test_dma_transpose(shape: tuple[int, ...], buffer: str, dtype: str, named: bool) -> None:
-    axes = TURNS[shape]
+    axes = ITERATIONS[shape]
     values = RNG.integers(0, 200, shape).astype(np.float32)
     src, dst = (
         tile(values, dtype=dtype, buffer=buffer),

@@ -70,8 +70,8 @@ def test_four_generators_of_a_vector_lane_take_turns() -> None:
     for lane in range(4):
         parts = [[int(word) for word in words[lane, 6 * i : 6 * i + 6]] for i in range(4)]
         rounds = [xorwow(part, 3) for part in parts]
-        turns = [rounds[i % 4][i // 4] for i in range(10)]
-        assert outcome[drawn][lane].tolist() == turns
+        iterations = [rounds[i % 4][i // 4] for i in range(10)]
+        assert outcome[drawn][lane].tolist() == iterations
         assert outcome[after][lane].tolist() == [word for part in parts for word in part]
 
 

@@ -41,7 +41,7 @@ def test_an_iteration_that_starts_too_early_is_found() -> None:
     assert found.rules(in_loops(found.schedule, without_carried)) == {"memory"}
 
 
-def first_turn(found: Made) -> int:
+def first_iteration(found: Made) -> int:
     """The semaphore by which the vector engine waits for gpsimd's turn before."""
     (vector,) = (s for s in found.schedule.cores[0] if s.id.engine is Engine.VECTOR)
     (loop,) = (item for item in vector.items if isinstance(item, StreamLoop))
@@ -51,7 +51,7 @@ def first_turn(found: Made) -> int:
 @pytest.mark.parametrize(("signals", "rule"), [(0, "deadlock"), (1, ""), (2, "memory")])
 def test_the_first_turn_takes_one_signal_from_before_the_loop(signals: int, rule: str) -> None:
     found = made(tiles(2), *LOOP)
-    carried = first_turn(found)
+    carried = first_iteration(found)
 
     def given(items: Items) -> None:
         at = next(i for i, item in enumerate(items) if isinstance(item, StreamLoop)) - 1

@@ -15,12 +15,12 @@ from nkic.schedule.order import ListScheduler, Orderer
 from nkic.schedule.placed import Placed
 from nkic.schedule.replay import replayed
 
-TURNS = 4  # from the second one on a turn waits for the one before it like all later ones
+ITERATIONS = 4  # from the second one on a turn waits for the one before it like all later ones
 AMID = (1, 2)  # have turns before and after them; transfers may change queues from turn to turn
 MOST = 2000  # instructions of a body: beyond, turns are long against what overlaps
 
 
-def turn(orderer: Orderer, code: Sequence[Instruction]) -> list[Placed]:
+def iteration(orderer: Orderer, code: Sequence[Instruction]) -> list[Placed]:
     """The order of issue of `code`, the body of a loop whose turns overlap."""
     alone = orderer.stretch(code)
     if orderer.keeps_order or not 0 < len(code) <= MOST:
@@ -46,7 +46,7 @@ class _Several:
                 number: one._replace(number=number + n * self.step)
                 for number, one in self.own.items()
             }
-            for n in range(TURNS)
+            for n in range(ITERATIONS)
         ]
         orderer.kept += (one for copy in self.copies for one in copy.values())
         self.waits = self._waits()
@@ -56,7 +56,7 @@ class _Several:
         found: dict[int, list[int]] = {}
         for number in self.own:
             edges = [e for e in self.orderer.graph.edges.get(number, ()) if e.source in self.own]
-            for n in range(TURNS):
+            for n in range(ITERATIONS):
                 sources = {
                     e.source + (n - e.distance) * self.step for e in edges if e.distance <= n
                 }

@@ -38,7 +38,7 @@ class _Slot(NamedTuple):
     boxed: bool
 
 
-class Turns:
+class Iterations:
     """The turns of one evaluation; the variables of each node are looked up once."""
 
     def __init__(self, resolved: Resolved) -> None:

@@ -87,7 +87,7 @@ def fills(found: Executable) -> list[str]:
     """The turns of the fills, sorted."""
     items = [i for s in found.streams for i in s.items if isinstance(i, InstructionRecord)]
     return sorted(
-        found.turns[i.turns] if i.turns >= 0 else ""
+        found.iterations[i.iterations] if i.iterations >= 0 else ""
         for i in items
         if i.row is not None and i.row.name == "memset"
     )
@@ -104,7 +104,7 @@ def test_turns_in_listings(tmp_path: Path) -> None:
     listing = disassemble(found)
     assert "k.py:8 [m=1 part=0]\n" in listing
     text = dump(found)
-    assert 'turns "m=1 part=0"' in text
+    assert 'iteration "m=1 part=0"' in text
     assert assemble(text) == found
 
 
@@ -114,13 +114,13 @@ def turned() -> Executable:
     stream, *rest = made.streams
     first, *items = stream.items
     assert isinstance(first, InstructionRecord)
-    own = stream._replace(items=(first._replace(turns=1), *items))
-    return replace(made, streams=(own, *rest), turns=("i=0", "i=1"))
+    own = stream._replace(items=(first._replace(iterations=1), *items))
+    return replace(made, streams=(own, *rest), iterations=("i=0", "i=1"))
 
 
 def test_turns_are_written_and_read() -> None:
     assert read(write(turned(), embed_source=True), rows=ROWS) == turned()
-    assert read(write(sample()), rows=ROWS).turns == ()
+    assert read(write(sample()), rows=ROWS).iterations == ()
 
 
 @pytest.mark.parametrize(
@@ -139,10 +139,10 @@ def test_turns_are_written_and_read() -> None:
 )
 def test_wrong_turns_are_refused(index: int, record: list[object], says: str) -> None:
     data = write(turned(), embed_source=True)
-    found = records(data, "turns")
+    found = records(data, "iterations")
     found[index] = record
     with pytest.raises(ArtifactFailed, match=says):
-        read(with_records(data, "turns", found), rows=ROWS)
+        read(with_records(data, "iterations", found), rows=ROWS)
 
 
 def test_turns_are_no_part_of_what_a_program_means() -> None:
