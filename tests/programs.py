@@ -13,11 +13,11 @@ from nkic.machine.instructions import ROWS
 from nkic.machine.memory import Buffer
 
 
-def program(text: str) -> Program:
-    """Reads a program; `text` begins after the line `program t on trn2`."""
+def program(text: str, target: str = "trn2") -> Program:
+    """Reads a program; `text` begins after its first line, `program t on TARGET`."""
     lines = dedent(text).strip("\n").split("\n")
     numbered = [_with_place(line, number) for number, line in enumerate(lines, 1)]
-    return read_program("\n".join(["program t on trn2", *numbered]))
+    return read_program("\n".join([f"program t on {target}", *numbered]))
 
 
 def _with_place(line: str, number: int) -> str:

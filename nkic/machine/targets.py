@@ -48,6 +48,8 @@ class Target:
     registers: int = 64  # per engine
     contention: str = ALONE
     machine: str = ""
+    sbuf_exclusive: tuple[Engine, ...] = ()  # engines of which one at a time accesses SBUF
+    psum_exclusive: tuple[Engine, ...] = ()  # the same for PSUM
 
     @property
     def dma_queues(self) -> int:
@@ -107,6 +109,8 @@ TRN1 = Target(
     base_clock_mhz=1400,
     dma_engines=16,
     queue_engines=(Engine.SYNC,) * 8,  # descriptors are prepared before the run
+    sbuf_exclusive=(Engine.VECTOR, Engine.GPSIMD),  # both: memory hierarchy; lifted from trn2 on
+    psum_exclusive=(Engine.VECTOR, Engine.SCALAR),
     max_cores=1,
     chip_cores=2,
     matmul_free=512,

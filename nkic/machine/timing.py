@@ -14,13 +14,16 @@ from typing import Any, NamedTuple
 from nkic.machine.clock.dma_costs import dma_trigger
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
+from nkic.machine.memory import Buffer
 from nkic.machine.operands import AttributeKind, Row
 from nkic.machine.operators import ACTIVATIONS
 from nkic.machine.targets import Target
 
 
 class Timing(NamedTuple):
-    """Picoseconds; `by` is the engine that triggers a transfer."""
+    """Times in picoseconds. `by` is the engine that triggers a transfer; `exclusive` holds the
+    memories that other engines may not access at the same time.
+    """
 
     hold: int
     latency: int
@@ -28,6 +31,7 @@ class Timing(NamedTuple):
     pool: int = 0
     trigger: int = 0
     by: Engine = Engine.DMA
+    exclusive: tuple[Buffer, ...] = ()
 
 
 def timing(row: Row, facts: Facts, engine: Engine, queue: int = 0) -> Timing:
@@ -35,7 +39,8 @@ def timing(row: Row, facts: Facts, engine: Engine, queue: int = 0) -> Timing:
     cost, target = row.cost(facts), facts.target
     latency = _ps(cost.latency_ns)
     if engine is not Engine.DMA:
-        return Timing(round(cost.interval * 1_000_000 / target.clock_mhz[engine]), latency)
+        hold = round(cost.interval * 1_000_000 / target.clock_mhz[engine])
+        return Timing(hold, latency, exclusive=_exclusive(facts, engine))
     busy = _ps(cost.busy_ns)
     share = busy * (cost.dma_engines or target.dma_engines) // target.dma_engines
     if row.is_rendezvous:  # what cores do together is prepared, and no engine's alone
@@ -43,6 +48,14 @@ def timing(row: Row, facts: Facts, engine: Engine, queue: int = 0) -> Timing:
     trigger = dma_trigger(facts, target.queue_engines[queue % target.dma_queues])
     start, trigger_ps = _ps(trigger.start_ns), _ps(trigger.busy_ns)
     return Timing(busy, latency, start, share, trigger_ps, trigger.engine)
+
+
+def _exclusive(facts: Facts, engine: Engine) -> tuple[Buffer, ...]:
+    """The memories that this instruction accesses, and that the target lets few engines share."""
+    target = facts.target
+    accessed = {tile.buffer for tile in facts.tiles.values()}
+    rules = (Buffer.SBUF, target.sbuf_exclusive), (Buffer.PSUM, target.psum_exclusive)
+    return tuple(b for b, engines in rules if engine in engines and b in accessed)
 
 
 def _ps(ns: float) -> int:
@@ -69,12 +82,16 @@ class Tables:
         self.held = ""
         self.load = _ps(target.figures["scalar.table_ns"])
 
+    def missing(self, table: str) -> int:
+        """Picoseconds that the engine would need to load `table`."""
+        return 0 if table == self.held or not table else self.load
+
     def loading(self, table: str) -> int:
         """Picoseconds until the engine holds `table`; it does from now on."""
-        if table == self.held or not table:
-            return 0
-        self.held = table
-        return self.load
+        load = self.missing(table)
+        if load:
+            self.held = table
+        return load
 
 
 class Warmth:

@@ -22,6 +22,7 @@ from math import inf
 from typing import Any, NamedTuple, NoReturn
 
 from nkic.base.diagnostics import LimitHit, ProgramFault, make
+from nkic.machine.clock.exclusive import Exclusive
 from nkic.machine.clock.rings import Rings
 from nkic.machine.targets import Target
 from nkic.machine.timing import semaphore_ps
@@ -81,6 +82,7 @@ class Machine:
         self.semaphore_ps = semaphore_ps(target)
         engines = {(r.unit, r.record.engine): r for r in runners if not r.is_dma}
         self.rings = Rings(units, engines)
+        self.exclusive = Exclusive(self.semaphore_ps)
         self.end = 0
         self.timeline: list[tuple[Runner, Item, int, int]] = []
         self.iterations = 0
@@ -134,6 +136,11 @@ class Machine:
                 start = max(start, signalled + self.semaphore_ps)
             if start > now and queue and start > queue[0][0]:
                 return start
+            if item.timing.exclusive:
+                engine, load = runner.record.engine, runner.tables.missing(item.table)
+                start = self.exclusive.grant(runner, runner.unit, engine, item.timing, start, load)
+                if start > now and queue and start > queue[0][0]:
+                    return start
             if item.timing.trigger:
                 start = self.rings.trigger(runner, runner.unit, item.timing, start)
                 if start > now and queue and start > queue[0][0]:
@@ -299,6 +306,7 @@ class Machine:
             if item.table:
                 hold += runner.tables.loading(item.table)
             runner.free = end = start + hold
+            runner.granted = None
         runner.busy += hold
         runner.done = max(runner.done, end if runner.is_dma else end + latency)
         if len(self.timeline) < self.options.timeline and item.record.row is not None:

@@ -124,6 +124,7 @@ class Runner:
     item: Item | None = None
     free: int = 0  # when the next item may be issued
     triggered: int | None = None  # when its transfer is, once it is ready
+    granted: int | None = None  # when it may access memory, once it is ready
     moved: int = 0  # when the data of its transfers have moved
     done: int = 0  # when the last item issued is complete
     busy: int = 0

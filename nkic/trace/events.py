@@ -22,6 +22,7 @@ class Cause(Enum):
     RESULT = "result"  # it needs the result of the item before, in the same stream
     SEMAPHORE = "semaphore"  # a signal of another stream
     TRIGGER = "trigger"  # the engine that triggers it was busy
+    ACCESS = "access"  # another engine accessed a memory that both may not access at once
     RENDEZVOUS = "rendezvous"  # another core came later to what all run together
     OTHER = "other"  # none of these: the recorder does not know the machine's rule
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush, heappushpop
 from typing import NamedTuple
 
+from nkic.machine.clock.exclusive import Exclusive
 from nkic.machine.clock.rings import Rings
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
@@ -46,6 +47,7 @@ class Line:
     entry: Entry | None = None
     free: int = 0
     triggered: int | None = None
+    granted: int | None = None
     moved: int = 0  # when the data of its transfers have moved
     done: int = 0
     is_let_go: bool = False  # what its item waits for was there, not later than now
@@ -71,6 +73,7 @@ class Passing:
         self.parked: list[dict[int, Line]] = [{} for _ in range(cores)]
         self.met: dict[tuple[Engine, int], dict[int, tuple[Line, int]]] = {}
         self.rings = Rings(cores, {(o.core, o.engine): o for o in lines if not o.is_dma})
+        self.exclusive = Exclusive(self.semaphore_ps)
         self.end = 0
 
     def go(self) -> int | None:
@@ -96,6 +99,13 @@ class Passing:
                 return None
             if start > now and queue and start > queue[0][0]:
                 return start
+            if entry.timing.exclusive:
+                load = line.tables.missing(entry.table)
+                start = self.exclusive.grant(
+                    line, line.core, line.engine, entry.timing, start, load
+                )
+                if start > now and queue and start > queue[0][0]:
+                    return start
             if entry.timing.trigger:
                 start = self.rings.trigger(line, line.core, entry.timing, start)
                 if start > now and queue and start > queue[0][0]:
@@ -160,6 +170,7 @@ class Passing:
                 hold += line.tables.loading(entry.table)
             line.free = start + hold
             done = line.free + latency
+            line.granted = None
         if done > line.done:
             line.done = done
         if line.done > self.end:

@@ -25,6 +25,7 @@ LETTERS = {
     "bandwidth": "b",
     "table": "t",
     "trigger": "i",
+    "access": "a",
     "rendezvous": "c",
     "other": "?",
 }

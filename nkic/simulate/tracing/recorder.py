@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from nkic.machine.engines import Engine
+from nkic.machine.memory import Buffer
 from nkic.machine.targets import Target
 from nkic.machine.timing import commands_beside, semaphore_ps
 from nkic.neff.records import Executable
@@ -52,6 +53,7 @@ class Recorder:
         self.first = runners[0].index if runners else 0
         self._previous = [-1] * len(runners)
         self._holders: dict[tuple[int, Engine], _Bound] = {}  # of engines, triggers included
+        self._accesses: dict[tuple[int, Buffer], _Bound] = {}  # the last exclusive ones
         self._commands: dict[tuple[int, Engine], _Bound] = {}  # their last triggers alone
         self._last = [-1] * len(runners)  # complete last
         self._pool: dict[int, int] = {}  # by unit: who took the DMA engines last
@@ -98,6 +100,10 @@ class Recorder:
             holder = holders.get((runner.unit, item.timing.by), _NOTHING)
             if holder.time > bound.time:
                 bound = holder._replace(cause=Cause.TRIGGER)
+        for buffer in item.timing.exclusive:
+            access = self._accesses.get((runner.unit, buffer), _NOTHING)
+            if access.time > bound.time and not self._is_own(access, number):
+                bound = access
         tokens = []
         for semaphore, count in item.waits:
             there = self._tokens[runner.unit, semaphore]
@@ -106,6 +112,10 @@ class Recorder:
             if (time := signal.time + self.semaphore_ps) > bound.time:
                 bound = _Bound(time, Cause.SEMAPHORE, signal.last)
         return bound, tuple(tokens)
+
+    def _is_own(self, access: _Bound, number: int) -> bool:
+        """Whether the stream itself made the access: an engine does not wait for its own."""
+        return self.events[access.before].stream == number
 
     def _held(self, runner: Runner, number: int) -> _Bound:
         """Who held the stream before."""
@@ -121,7 +131,7 @@ class Recorder:
             return
         number, index = runner.index - self.first, len(self.events)
         idle, asked, bound, late, tokens = self._open
-        hold, latency, lead, pool, trigger, by = item.timing
+        hold, latency, lead, pool, trigger, by, _ = item.timing
         free = runner.moved if runner.is_dma else runner.free
         start = free - hold if runner.is_dma else asked
         done = free + lead + latency
@@ -157,6 +167,9 @@ class Recorder:
             self._commands[by] = _Bound(until, Cause.ENGINE, index)
             if until >= self._holders.get(by, _NOTHING).time:
                 self._holders[by] = self._commands[by]
+        for buffer in item.timing.exclusive:
+            until = event.done + self.semaphore_ps
+            self._accesses[runner.unit, buffer] = _Bound(until, Cause.ACCESS, index)
         for semaphore in item.signals:
             signal = _Signal(runner.done, index, self._last[number])
             self._tokens[runner.unit, semaphore].append(signal)
