@@ -1,4 +1,4 @@
-"""A lower bound of a program's time, whatever the order and the addresses."""
+"""A lower bound of a program's time, for any order and any addresses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nkic.search.jobs import Before, Job, before_of, least, one_by_one
 
 
 def bound_ns(program: Program, graphs: Sequence[DependenceGraph]) -> float:
-    """Nanoseconds that the cores take at least; `graphs` as for `bound`."""
+    """Return a lower bound of the cores' time in nanoseconds; `graphs` as for `bound`."""
     target = program.target.used_by(len(program.cores))
     graphs = [_named(b, g, target) for b, g in zip(program.cores, graphs, strict=True)]
     if len(program.cores) > 1 and not any(map(has_loops, program.cores)):
@@ -35,8 +35,9 @@ def bound_ns(program: Program, graphs: Sequence[DependenceGraph]) -> float:
 
 
 def _named(body: Body, graph: DependenceGraph, target: Target) -> DependenceGraph:
-    """With who takes over bytes from whom where the kernel itself says where tensors are: nkic
-    keeps such tensors in program order.
+    """Add the reuse edges between tensors at addresses that the kernel chose.
+
+    nkic keeps such tensors in program order.
     """
     operands = (operand for one in instructions(body) for operand in one.operands)
     if all(o.tensor.fixed is None for o in operands if isinstance(o, AccessPattern)):
@@ -49,18 +50,18 @@ def _named(body: Body, graph: DependenceGraph, target: Target) -> DependenceGrap
 
 
 def has_loops(body: Body) -> bool:
-    """There are device loops in the body."""
+    """Return whether the body contains device loops."""
     return any(isinstance(item, Loop) for item in body)
 
 
 def bound(body: Body, graph: DependenceGraph, target: Target) -> int:
-    """Picoseconds that `body` takes at least.
+    """Return a lower bound of the time of `body` in picoseconds.
 
-    For each engine: when it is done with its instructions, each of which cannot start before some
-    moment and has some way to the end, if it may leave one for another at any time; the same of all
-    that one instruction waits for, and of all that wait for it. An engine with one instruction
-    gives the longest path. `graph` has no edges of reuse that nkic chose. Of device loops:
-    `_looped`; one whose end a register decides counts as one turn, as in an estimate.
+    For each engine, this is the makespan of its instructions as jobs with release times and tails,
+    under preemption; the same holds for the sources, and for the dependents, of any one
+    instruction. An engine with a single instruction gives the critical path. `graph` has no reuse
+    edges that nkic chose. For device loops see `_looped`; a loop whose bound is in a register
+    counts as one iteration, as in an estimate.
     """
     timings = Timings(target)
     if has_loops(body):
@@ -72,8 +73,10 @@ def bound(body: Body, graph: DependenceGraph, target: Target) -> int:
 def _together(
     cores: Sequence[Sequence[Job]], graphs: Sequence[DependenceGraph], target: Target
 ) -> int:
-    """The same of several cores: a rendezvous waits for what it waits for on any of them, and those
-    of one stream come in program order.
+    """Return the lower bound of several cores.
+
+    A rendezvous waits for its sources on every core, and the rendezvous of one stream come in
+    program order.
     """
     before: Before = {}
     for code, graph in zip(cores, graphs, strict=True):
@@ -90,8 +93,9 @@ def _together(
 
 
 def _looped(body: Body, graph: DependenceGraph, target: Target, timings: Timings) -> int:
-    """What is done in loops is done in every turn: by the engine that has most to do, and by what
-    goes around from turn to turn.
+    """Return the lower bound of a body with device loops.
+
+    It accounts for the busiest engine over all iterations, and for loop-carried cycles.
     """
     busy: Counter[Engine] = Counter()
     longest = 0
@@ -108,8 +112,9 @@ def _looped(body: Body, graph: DependenceGraph, target: Target, timings: Timings
 
 
 class _Round(NamedTuple):
-    """The instructions that stand in a loop, but in none inside it; its turns each time that it is
-    entered, and all of them.
+    """The instructions directly in a loop, not in an inner one.
+
+    `iterations` is the trip count per entry, `times` the total number of iterations.
     """
 
     code: list[Instruction]
@@ -126,8 +131,10 @@ def _rounds(body: Body, iterations: int = 1, times: int = 1) -> Iterator[_Round]
 
 
 def _around(code: Sequence[Job], graph: DependenceGraph, signal: int) -> int:
-    """How long a turn takes at least after the one before: of all that lies between an instruction
-    and the same one in the turn after, the longest way, and what one engine is busy with.
+    """Return a lower bound of the interval between the starts of consecutive iterations.
+
+    For every instruction, it considers the paths to its instance in the next iteration: the longest
+    one, and the work of each engine on them.
     """
     known = {job.number: job for job in code}
     nodes = [(job, iteration) for iteration in (0, 1) for job in code]
@@ -144,7 +151,7 @@ def _around(code: Sequence[Job], graph: DependenceGraph, signal: int) -> int:
     return max((_again(job, nodes, sources, after, signal) for job in code), default=0)
 
 
-_Node = tuple[Job, int]  # an instruction in one of two turns
+_Node = tuple[Job, int]  # an instruction in one of two iterations
 
 
 def _again(
@@ -154,7 +161,9 @@ def _again(
     after: Mapping[_Node, Sequence[_Node]],
     signal: int,
 ) -> int:
-    """How long it is at least from the start of `first` to that in the next turn."""
+    """Return a lower bound of the time from the start of `first` to its start in the next
+    iteration.
+    """
     begins, rest = {(first, 0): 0}, {(first, 1): 0}
     for node in nodes:
         ways = [begins[s] + s[0].until(node[0], signal) for s in sources[node] if s in begins]

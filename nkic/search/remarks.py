@@ -1,4 +1,4 @@
-"""What a search tried, what it kept, and what that gained."""
+"""Remarks on the search: the trials, the one that was kept, and its gain."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ STAGE = "search"
 
 
 def remarks(lowered: Program, found: Found) -> Iterator[Remark]:
-    """`lowered` is what the stage was given, `found` what it made."""
+    """Yield the remarks on the stage's input `lowered` and its output `found`."""
     if found.searched is not None:
         yield _search(found.searched)
     yield from _moved(lowered, found.placed)
 
 
 def _search(done: Searched) -> Remark:
-    """All trials in one remark."""
+    """Return one remark on all trials."""
     times = [one.ns for one in done.tried if one.ns is not None]
     last = min([done.first_ns, *times])
     gain = 1 - last / done.first_ns if done.first_ns else 0.0
@@ -53,7 +53,7 @@ def _search(done: Searched) -> Remark:
 
 
 def words(trial: Trial) -> str:
-    """A trial as people call it."""
+    """Return a description of the trial."""
     if trial.share is None:
         banks = ", with banks of PSUM for each place that declares tiles there"
         order = ", on each engine too" if trial.in_order else ""
@@ -63,9 +63,9 @@ def words(trial: Trial) -> str:
 
 
 def _moved(lowered: Program, placed: Program) -> Iterator[Remark]:
-    """Lines whose instructions stand earlier in the new order than in the program."""
+    """Yield the lines whose transfers come earlier in the new order than in the program."""
     for before, after in zip(lowered.cores, placed.cores, strict=True):
-        # A new order has new numbers, but the same operands.
+        # A new order has new instruction numbers, but the same operands.
         old = {id(one.operands): at for at, one in enumerate(instructions(before)) if one.operands}
         by_line: dict[object, list[tuple[int, Instruction]]] = defaultdict(list)
         for at, one in enumerate(instructions(after)):

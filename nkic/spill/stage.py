@@ -1,4 +1,4 @@
-"""The stage: every core's tiles, put away and brought back by instructions in between."""
+"""The spill stage: inserts the stores and reloads of every core's tiles."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ COPY = next(
 
 @dataclass(frozen=True)
 class Spilled:
-    """The `program`, and which tiles of each core left SBUF. `stuck`: an instruction or a device
-    loop that needs more than there is at once, so that no order of loads and stores can help.
+    """The `program`, and the tiles of each core that left SBUF.
+
+    `stuck` is an instruction or device loop that by itself needs more than the available memory, so
+    that spilling cannot help.
     """
 
     program: Program
@@ -39,17 +41,17 @@ class Spilled:
 
     @property
     def enough(self) -> bool:
-        """SBUF has room for what each item needs."""
+        """Whether SBUF has room for the tiles of each item."""
         return self.stuck is None
 
     @property
     def traffic(self) -> Traffic:
-        """What that costs, over all cores."""
+        """The total cost over all cores."""
         return Traffic.of(chain.from_iterable(self.away))
 
 
 def spill(program: Program, share: float = 1.0) -> Spilled:
-    """`program`, as lower made it, with at most `share` of SBUF in use at once in its order."""
+    """Spill tiles of a lowered `program` until at most `share` of SBUF is live in program order."""
     stay, same = staying(program), constant(program)
     space = space_of(Buffer.SBUF, program.target)
     tensors = list(program.tensors)
@@ -77,7 +79,7 @@ def spill(program: Program, share: float = 1.0) -> Spilled:
 
 
 class _Writer:
-    """Writes a body anew, with what a plan puts in between."""
+    """Rewrites a body with the instructions that a plan inserts."""
 
     def __init__(self, body: Body, plan: Plan) -> None:
         self.old = body
@@ -87,11 +89,11 @@ class _Writer:
         self.attributes = tuple(a.default for a in COPY.attributes)
 
     def body(self) -> Body:
-        """In its new numbers."""
+        """Return the body with its new instruction numbers."""
         return _numbered(list(self._items()))
 
     def _items(self) -> Iterator[tuple[Item, bool]]:
-        """The items, and whether each is the kernel's own."""
+        """Yield the items, and whether each is the kernel's own."""
         for place, item in enumerate(self.old):
             for move in self.plan.before.get(place, ()):
                 yield self._move(move, place, place - 1), False
@@ -100,7 +102,7 @@ class _Writer:
                 yield self._move(move, place, place + 1), False
 
     def _move(self, move: Move, place: int, other: int) -> Instruction:
-        """At the place of the item, which stands next to an `other` one."""
+        """Return the instruction of a move, between the items at `place` and `other`."""
         near, pinned = self._near(place), 0
         if 0 <= other < len(self.old) and near.pinned == self._near(other).pinned:
             pinned = near.pinned
@@ -124,7 +126,7 @@ class _Writer:
         )
 
     def _near(self, place: int) -> Instruction:
-        """The item there, or an instruction of that loop."""
+        """Return the item at `place`, or the first instruction of a loop."""
         item = self.old[place]
         while isinstance(item, Loop):
             item = item.body[0]
@@ -152,7 +154,7 @@ class _Writer:
         )
 
     def _pattern(self, pattern: AccessPattern, names: Mapping[int, Tensor]) -> AccessPattern:
-        """The same over the tensors of these names; equal ones are one object."""
+        """Return the pattern over the renamed tensors; equal patterns are interned."""
         dynamic, tensor = pattern.dynamic, names.get(pattern.tensor.number, pattern.tensor)
         if dynamic is not None and isinstance(dynamic.source, AccessPattern):
             source = self._pattern(dynamic.source, names)
@@ -170,7 +172,7 @@ def _is_tile(operand: Operand) -> TypeGuard[AccessPattern]:
 
 
 def _numbered(items: Sequence[tuple[Item, bool]]) -> Body:
-    """With numbers that grow; what the kernel put after an instruction still comes after it."""
+    """Renumber the items in order, and keep the kernel's explicit dependences."""
     new: dict[int, int] = {}
     order = count()
 

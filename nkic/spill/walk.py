@@ -1,8 +1,8 @@
-"""Decides what leaves SBUF, and when: a walk through a body in program order.
+"""Decides which tiles leave SBUF, and when, in one walk through a body in program order.
 
-Belady's rule, for tiles of different sizes and prices: of what is not needed now goes the tile that
-frees most, for longest, for each byte that is moved. What has changed since it was last in HBM is
-moved twice, everything else once.
+This is Belady's rule for tiles of different sizes and costs: among the tiles not needed now, the
+one leaves that frees the most bytes for the longest time, per byte moved. A tile that has changed
+since it was last in HBM is moved twice, any other tile once.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from nkic.machine.engines import Engine
 from nkic.machine.memory import Buffer
 from nkic.spill.steps import Step
 
-Declare = Callable[[Tensor, Buffer], Tensor]  # a new tensor like another one
+Declare = Callable[[Tensor, Buffer], Tensor]  # declares a new tensor like another one
 MayRepeat = Callable[[Item, Tensor], bool]
 
 
 class Away(NamedTuple):
-    """A tile that did not stay in SBUF: how often it was stored, loaded (from where it first came
-    from, where it has not changed), and made again without a transfer.
+    """A tile that left SBUF: how often it was stored, reloaded, and recomputed.
+
+    An unchanged tile is reloaded from its original source; a recomputation needs no transfer.
     """
 
     tensor: Tensor
@@ -36,17 +37,17 @@ class Away(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Of one of the transfers."""
+        """The bytes of one transfer."""
         return self.tensor.bytes * self.tensor.partitions
 
     @property
     def moved(self) -> int:
-        """Bytes stored and loaded."""
+        """The bytes stored and loaded."""
         return (self.stored + self.loaded) * self.bytes
 
 
 class Traffic(NamedTuple):
-    """What tiles outside SBUF cost: bytes stored and loaded, and how often one was made again."""
+    """The cost of spilling: bytes stored and loaded, and the number of recomputations."""
 
     stored: int
     loaded: int
@@ -54,14 +55,15 @@ class Traffic(NamedTuple):
 
     @classmethod
     def of(cls, away: Iterable[Away]) -> Traffic:
-        """That of these tiles together."""
+        """Return the total of these tiles."""
         found = [(a.stored * a.bytes, a.loaded * a.bytes, a.remade) for a in away]
         return cls(*map(sum, zip((0, 0, 0), *found, strict=True)))
 
 
 class Move(NamedTuple):
-    """What comes in between: `dst` gets what `src` holds. Without `src` the item at `maker` is
-    done again, into `dst`.
+    """An inserted instruction: it copies `src` to `dst`.
+
+    Without `src`, it repeats the item at `maker` into `dst`.
     """
 
     dst: Tensor
@@ -71,8 +73,10 @@ class Move(NamedTuple):
 
 @dataclass
 class Plan:
-    """By place in the body: what comes right before and right after an item, and the tensors, by
-    number, that it finds elsewhere. `stuck`: the first step that needs more than there is.
+    """The moves right before and after each item, by its index in the body.
+
+    `names` maps the tensors that the item uses, by number, to their new tiles. `stuck` is the first
+    step that needs more memory than is available.
     """
 
     before: dict[int, list[Move]] = field(default_factory=lambda: defaultdict(list))
@@ -84,17 +88,17 @@ class Plan:
 
 @dataclass
 class _Home:
-    """A tile: the places of its uses, which of them is next, and where it is."""
+    """A tile: the item indices of its uses, the next of them, and its current location."""
 
     tensor: Tensor
     size: int
     uses: list[int] = field(default_factory=list)
-    next: int = 0  # among the uses
-    now: Tensor | None = None  # what holds it in SBUF
-    kept: Tensor | None = None  # what holds it in HBM
-    maker: int = -1  # the place of what makes it again
-    changed: bool = False  # since it was last in HBM, or made
-    written: int = -1  # where it was last written
+    next: int = 0  # index into the uses
+    now: Tensor | None = None  # the tile that holds it in SBUF
+    kept: Tensor | None = None  # the tensor that holds it in HBM
+    maker: int = -1  # the item that recomputes or reloads it
+    changed: bool = False  # since it was last in HBM, or computed
+    written: int = -1  # the item that last wrote it
     began: bool = False
     stored: int = 0
     loaded: int = 0
@@ -102,12 +106,14 @@ class _Home:
 
     @property
     def due(self) -> int:
-        """The place of its next use."""
+        """The item index of its next use."""
         return self.uses[self.next]
 
 
 class Walk:
-    """One body. `room` is in bytes of a partition, `stay` are tensors that may not leave."""
+    """The walk through one body. `room` is in bytes per partition; `stay` are tensors that must
+    stay.
+    """
 
     def __init__(
         self,
@@ -126,7 +132,8 @@ class Walk:
         self.used = 0
         self.plan = Plan()
         self.homes: dict[int, _Home] = {}
-        # What may leave, by size and whether it must be stored: its next use, the last first.
+        # Candidates for eviction, by size and whether they must be stored: the furthest next use
+        # first.
         self.heaps: dict[tuple[int, bool], list[tuple[int, int]]] = defaultdict(list)
         for place, step in enumerate(steps):
             for tensor in step.tensors:
@@ -134,7 +141,7 @@ class Walk:
                 home.uses.append(place)
 
     def go(self) -> Plan:
-        """All of it."""
+        """Walk the body, and return the plan."""
         for place, step in enumerate(self.steps):
             needed = [self.homes[tensor.number] for tensor in step.tensors]
             missing = sum(home.size for home in needed if home.now is None)
@@ -163,7 +170,7 @@ class Walk:
             self._put_away(home)
 
     def _best(self, place: int, lacking: int) -> _Home | None:
-        """What leaves first; None where everything is needed now, or must stay."""
+        """Return the tile to evict next, or None if all tiles are needed now or must stay."""
         best: tuple[float, int] | None = None
         for (size, changed), heap in self.heaps.items():
             while heap and not self._holds(heap[0], changed):
@@ -177,7 +184,7 @@ class Walk:
         return self.homes[best[1]] if best is not None else None
 
     def _holds(self, entry: tuple[int, int], changed: bool) -> bool:
-        """Whether an entry of a heap still says what is."""
+        """Return whether a heap entry is still valid."""
         home = self.homes[entry[1]]
         return home.now is not None and home.due == -entry[0] and home.changed is changed
 
@@ -206,7 +213,7 @@ class Walk:
         self.plan.before[place].append(Move(home.now, home.kept, home.maker))
 
     def _is_loaded(self, home: _Home) -> bool:
-        """Whether what makes it again is a transfer."""
+        """Return whether its maker is a transfer."""
         item = self.steps[home.maker].item
         return isinstance(item, Instruction) and item.engine is Engine.DMA
 
