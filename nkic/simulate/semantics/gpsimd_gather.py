@@ -1,7 +1,7 @@
-"""Meanings of the gpsimd engine's rows that gather, search and reduce in SBUF.
+"""Semantics of the gpsimd engine's rows that gather, search and reduce in SBUF.
 
-Gathers move bits. An index beyond the last element takes the last one (assumed; the
-documentation leaves it undefined).
+Gathers move bits. An index beyond the last element is clamped to it (assumed; the documentation
+leaves it undefined).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nkic.simulate.semantics.copying import as_held
 from nkic.simulate.semantics.summing import Reduction
 from nkic.simulate.semantics.validity import clamped
 
-CORE = 16  # partitions of one core
+CORE = 16  # partitions of one GpSimd core
 
 
 @semantics("nc_n_gather")
@@ -46,7 +46,7 @@ def local_gather(decoded: Decoded) -> Step:
     within = np.arange(run)
 
     def step() -> None:
-        # Down the columns of a core's 16 partitions, then cut; one run for each.
+        # Down the columns of a core's 16 partitions, truncated; one run for each index.
         firsts = places().reshape(cores, CORE, -1).transpose(0, 2, 1).reshape(cores, -1)[:, :count]
         elements = (firsts[:, :, None].astype(np.int64) + within).reshape(cores, -1)
         clamped(decoded, elements, last)
