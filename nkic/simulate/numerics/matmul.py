@@ -202,9 +202,7 @@ def _agrees(loop: Product, kind: type[np.generic], rows: int, columns: int, size
 
 
 def _probe(rows: int, columns: int, seed: int, kind: type[np.generic]) -> Array:
-    """Return numbers of very different sizes, so that every order of addition rounds
-    differently.
-    """
+    """Return numbers of very different sizes: every order of addition rounds differently."""
     draw = np.random.Generator(np.random.PCG64(seed))
     exponent = draw.integers(-40, 40, (rows, columns))
     numbers = np.ldexp(draw.standard_normal((rows, columns), dtype=np.float32), exponent)

@@ -32,9 +32,7 @@ def fold(combine: np.ufunc, rows: Array, out: Array, order: SummationOrder) -> N
 
 
 def _in_turn(combine: np.ufunc, rows: Floats, out: Floats) -> None:
-    """Combine sequentially: NumPy does so for whole rows of an array, but not for a single
-    column.
-    """
+    """Combine sequentially: NumPy does so for whole rows of an array, not for a single column."""
     kept, elements = rows.shape
     columns = scratch("sums.columns", (elements, max(kept, 2)), np.float32)
     if kept == 1:

@@ -46,9 +46,7 @@ class Accumulator:
         self._fresh = Fresh(decoded, data)
 
     def start(self) -> Floats:
-        """Apply the command before the first result, and return the accumulators, (partitions,
-        1).
-        """
+        """Apply the command before the first result; return the accumulators, (partitions, 1)."""
         self._fresh.note(self.command)
         if self.command == "reduce":
             self._fresh.ask("adds to")

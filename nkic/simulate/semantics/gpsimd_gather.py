@@ -90,7 +90,7 @@ def sequence_bounds(decoded: Decoded) -> Step:
 
 @semantics("topk")
 def topk(decoded: Decoded) -> Step:
-    """All 16 partitions of a core get what is largest among their elements."""
+    """All 16 partitions of a core get the largest of their elements."""
     src, values = decoded.tile("src"), decoded.tile("val_dst")
     places, count = decoded.tile("idx_dst"), decoded.attributes["n"]
     load, cores = src.load((src.free,)), src.partitions // CORE
@@ -108,7 +108,7 @@ def topk(decoded: Decoded) -> Step:
 
 @semantics("nonzero_with_count")
 def nonzero_with_count(decoded: Decoded) -> Step:
-    """Of each core's 16 partitions, the first; the others are left as they are."""
+    """Only the first of each core's 16 partitions is used; the others are unchanged."""
     src, dst = decoded.tile("src"), decoded.tile("dst")
     offset, padding = decoded.attributes["index_offset"], decoded.attributes["padding_val"]
     load, rows = src.seen_as((src.free,)), slice(-src.first % CORE, None, CORE)

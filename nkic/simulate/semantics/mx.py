@@ -40,7 +40,7 @@ def quantize_mx(decoded: Decoded) -> Step:
 
 @semantics("nc_matmul_mx")
 def nc_matmul_mx(decoded: Decoded) -> Step:
-    """`tile_position` and `tile_size` say where in the array: they change no value."""
+    """`tile_position` and `tile_size` select a part of the array and do not affect values."""
     left, right = (
         mx_numbers(decoded.tile(name), decoded.tile(f"{name}_scale"))
         for name in ("stationary", "moving")

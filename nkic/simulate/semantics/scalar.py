@@ -23,7 +23,7 @@ NO_PARAMETER = np.zeros((), np.float32)  # functions with a parameter are reject
 
 @semantics("activation")
 def activation(decoded: Decoded) -> Step:
-    """`reduce_op` is add wherever it matters; the rules refuse others."""
+    """`reduce_op` is add wherever it has an effect; the rules reject others."""
     compute, store = _activating(decoded)
     command = decoded.attributes["reduce_cmd"]
     if command != "idle" or decoded.maybe("reduce_res") is not None:
