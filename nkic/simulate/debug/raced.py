@@ -1,4 +1,4 @@
-"""A race that other orders have shown, as an error: what two instructions do to the same bytes."""
+"""The error for a race found by fuzzing: what two instructions do to the same bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nkic.simulate.faults import source_of
 
 
 def diagnostic(executable: Executable, race: Race, seed: int) -> Diagnostic:
-    """The error."""
+    """Return the error."""
     drawn = race.drawn
     order = f"order {drawn.number} of seed {seed}, with {drawn.transfers.value} DMA"
     note = f"{order}, gives {race.difference}"
@@ -45,8 +45,9 @@ def _what(executable: Executable, party: Party) -> str:
 
 
 def _conflicts(executable: Executable, race: Race, one: Party, other: Party) -> Iterator[str]:
-    """Names of the tensors over which they conflict: one of the two accesses is a write, and they
-    may share bytes.
+    """Yield the names of the tensors over which they conflict.
+
+    They conflict if one of two accesses is a write and they may share bytes.
     """
     memory = race.machine.memories[one.runner.rank]
     names = executable.tensors
