@@ -79,5 +79,5 @@ def _advice(size: int, held: int, space: Space) -> str:
     if size > space.capacity:
         return "split the tensor into tiles along its free dimension"
     if held + size <= space.capacity:
-        return "the free bytes are in pieces: declare the larger tensors first"
-    return "use smaller tiles, or let tensors end earlier: one is in use until its last access"
+        return "the free bytes are fragmented: declare the larger tensors first"
+    return "use smaller tiles, or end live ranges earlier: a tensor is live until its last access"

@@ -75,11 +75,11 @@ def _inside(tensor: Tensor, space: Space, target: Target, report: Reporter) -> b
     if byte % space.align and space.buffer is Buffer.PSUM:
         report.error(
             "fixed-address",
-            f"`{tensor.name}` at address ({partition}, {byte}) starts inside of a bank of PSUM; "
+            f"`{tensor.name}` at address ({partition}, {byte}) starts inside a bank of PSUM; "
             f"an allocation starts at a bank, which is at a multiple of {space.align:,} bytes",
             tensor.at.primary,
             help=f"write address=({partition}, {byte // space.align * space.align}), and take the "
-            "part that is wanted with a slice",
+            "part that you need with a slice",
         )
         return False
     return True

@@ -40,7 +40,7 @@ def _strategy(lives: list[Lifetime], space: Space, placed: Program, rest: int) -
     known = (how for how, found in _in_order(lives, space, rest) if _is_part(found, placed))
     how = next(known, None)
     kind = Kind.PASSED if how is not None else Kind.MISSED
-    how = how or "by size, because program order leaves no room: less of the kernel overlaps"
+    how = how or "by size, because they do not fit in program order: less of the kernel overlaps"
     name = space.buffer.value.upper()
     text = (
         f"{name}: {plural(len(lives), 'tensor')} placed {how}; at most "
@@ -64,7 +64,7 @@ def _in_order(
         yield "in program order, oldest free slot first", place(lives, space, rest)
     if space.buffer is Buffer.PSUM:
         with suppress(DoesNotFit):
-            how = "in program order, in banks for each place that declares tiles there"
+            how = "in program order, with separate banks for each declaration"
             yield how, by_role(lives, space)
 
 

@@ -108,8 +108,8 @@ class _Comparison:
             self.items(stream.items, records, 0)
         except _Differs as differs:
             at, one = differs.args
-            name = one.row.name if isinstance(one, Instruction) else "a slot or loop"
-            text = f"stream {stream.id}: record {at} is not {name}, which was proven"
+            name = one.row.name if isinstance(one, Instruction) else "slot or loop"
+            text = f"stream {stream.id}: record {at} differs from the proven {name}"
             self.complain(text, one.at if one is not None else None)
             return
         if left := sum(1 for _ in records):
@@ -275,7 +275,7 @@ def _declared(records: Iterator[Record]) -> tuple[list[_Declared], list[Record]]
             _, back, step = record
             kind, byte = found[-back]
             if back < 1 or others:
-                raise ValueError("what a tensor is like is not a tensor")
+                raise ValueError("the base of a placed tensor is not a tensor")
             found.append(_Declared(kind, byte + step))
         else:
             others.append(record)
@@ -323,7 +323,7 @@ class _Code:
         _, back, tensor, offset = record
         last = self.values[-back]
         if back < 1 or not isinstance(last, _Value):
-            raise ValueError("what is moved is not an access pattern")
+            raise ValueError("the base of a moved pattern is not an access pattern")
         kind, its_tensor, its_offset = last
         return tuple.__new__(_Value, (kind, its_tensor + tensor, its_offset + offset))
 

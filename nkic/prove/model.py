@@ -13,21 +13,21 @@ from nkic.machine.operands import Row
 
 RULES = {
     "address": "a tensor on chip has an address, inside its memory",
-    "lane": "what uses the state of an engine's lanes is in the partitions that the kernel chose",
+    "lane": "a tensor used with the state of an engine's lanes keeps the kernel's partitions",
     "overlap": "no two tensors in use at the same time share a byte",
-    "once": "each instruction is there exactly once, on its engine and in its loops",
-    "semaphore": "a semaphore has one signaller and one waiter, and a loop leaves it as it was",
-    "deadlock": "every stream comes to its end",
+    "once": "each instruction is in the streams exactly once, on its engine and in its loops",
+    "semaphore": "a semaphore has one signaller and one waiter, and a loop keeps its count",
+    "deadlock": "every stream runs to its end",
     "memory": "conflicting accesses to a tensor are ordered as in the program",
-    "bytes": "who takes over bytes waits for everything that their former owner does",
+    "bytes": "a tensor that takes over bytes waits for all accesses of their former owner",
     "state": "conflicting uses of engine state are ordered as in the program",
-    "register": "conflicting uses of a register are ordered as in the program, decisions of loops"
-    " included",
+    "register": "conflicting uses of a register are ordered as in the program, including the"
+    " decisions of loops",
     "user": "an instruction waits for those that the kernel ordered before it",
-    "pin": "a no_reorder region keeps the order of the program",
-    "spilled": "with spilled tiles every instruction finds the values that it finds without "
-    "spilling",
-    "returned": "what the kernel returns is written",
+    "pin": "a no_reorder region keeps program order",
+    "spilled": "with spilled tiles, every instruction reads the values that it reads "
+    "without spilling",
+    "returned": "the results that the kernel returns are written",
     "file": "the bytes of the file hold the program that was proven",
 }
 

@@ -32,7 +32,7 @@ def moved(lowered: Body, placed: Body) -> Mapping[int, int] | list[Finding] | No
             text = f"{one.row.name} #{one.number} is not in the placed program"
             found.append(Finding("once", text, one.at))
     if any(waiting.values()):
-        found.append(Finding("once", "the placed program has instructions of its own"))
+        found.append(Finding("once", "the placed program has additional instructions"))
     return found or numbers
 
 

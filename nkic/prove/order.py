@@ -64,7 +64,7 @@ def _shared(cores: Sequence[Core]) -> Iterator[Finding]:
 def _unbalanced(cores: Sequence[Core]) -> Iterator[Finding]:
     for core in cores:
         for semaphore, loop in core.unbalanced.items():
-            text = f"core {core.number}: loop {loop} does not leave semaphore {semaphore} as it was"
+            text = f"core {core.number}: loop {loop} changes the count of semaphore {semaphore}"
             yield Finding("semaphore", text)
 
 
@@ -79,7 +79,7 @@ def _stuck(runners: Sequence[Runner], program: Program) -> Iterator[Finding]:
 
 def _apart(run: AbstractRun) -> Iterator[Finding]:
     for one, other in run.apart:
-        yield Finding("deadlock", f"one core comes to {one.name}, another to {other.name}")
+        yield Finding("deadlock", f"one core reaches {one.name}, another to {other.name}")
 
 
 class _Walk:
@@ -133,7 +133,7 @@ class _Walk:
                 if self.ledger.note(start, [self.reading.register(register, READ)]):
                     name = self.core.lines[start[0]].name
                     text = f"stream {name} decides about loop {loop.number} by register {register}"
-                    text += " without waiting for what sets it"
+                    text += " without waiting for the instruction that sets it"
                     self.found.append(Finding("register", text, loop.at))
 
     def asked(self, one: Instruction, start: Start) -> None:
@@ -158,7 +158,7 @@ class _Walk:
         for source in one.after:
             last = self.latest.get(source)
             if last is None or not self.ledger.follows(start, last):
-                text = f"{one.row.name} does not wait for #{source}, as the kernel wants"
+                text = f"{one.row.name} does not wait for #{source}, as the kernel requests"
                 self.found.append(Finding("user", text, one.at))
 
     def pin(self, one: Instruction, start: Start) -> None:

@@ -36,7 +36,7 @@ def prove_spilled(lowered: Program, spilled: Program) -> list[Finding]:
         return []
     kept = replace(lowered, tensors=spilled.tensors, cores=spilled.cores, notes=spilled.notes)
     if spilled.tensors[: len(lowered.tensors)] != lowered.tensors or kept != spilled:
-        return [Finding("spilled", "it is another program")]
+        return [Finding("spilled", "it differs in more than spilling")]
     found = []
     same = _constant(lowered)
     for old, new in zip(lowered.cores, spilled.cores, strict=True):
@@ -89,7 +89,7 @@ class _Walk:
         place = 0
         for item in new:
             alike = place < len(old) and _alike(old[place], item)
-            names = self.names(old[place], item) if alike else "is not the program's"
+            names = self.names(old[place], item) if alike else "is not in the program"
             if not isinstance(names, str):
                 self.take(old[place], names)
                 place += 1
@@ -98,7 +98,7 @@ class _Walk:
                 yield Finding("spilled", f"{what} {names}", item.at)
                 return
             if not self.grows(item):
-                yield Finding("spilled", "the numbers of instructions do not grow", item.at)
+                yield Finding("spilled", "instruction numbers do not increase", item.at)
                 return
         if place < len(old):
             yield Finding("spilled", "an instruction of the program is missing", old[place].at)
@@ -118,12 +118,12 @@ class _Walk:
         for one, other in zip(instructions((old,)), instructions((new,)), strict=True):
             self.numbers[one.number] = other.number
             if tuple(self.numbers.get(n) for n in one.after) != other.after:
-                return "comes after other instructions than in the program"
+                return "has other explicit dependences than in the program"
             for pattern, seen in zip(self.patterns(one), self.patterns(other), strict=True):
                 wanted, tensor = pattern.tensor, seen.tensor
                 is_one = names.setdefault(wanted.number, tensor) is tensor
                 if not is_one or not self.finds(wanted, tensor):
-                    return f"finds `{tensor.name}`, of which the program has something else"
+                    return f"reads `{tensor.name}`, which does not hold the program's value"
         return names
 
     def patterns(self, one: Instruction) -> list[AccessPattern]:

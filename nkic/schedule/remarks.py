@@ -32,7 +32,7 @@ KINDS = {
     "state": "both change the state of an engine",
     "user": "the kernel orders them",
     "pin": "the kernel keeps them in order",
-    "reuse": "it takes over bytes that {name} uses",
+    "reuse": "it reuses bytes that {name} accesses",
     "token": "it comes after {name}",
 }
 
@@ -262,7 +262,7 @@ def _early(issues: Sequence[Issue], graph: DependenceGraph) -> Iterator[Remark]:
         passed = _overtaken(own, issues)
         text = (
             f"{plural(len(own), 'load')}: on average {sum(ahead) / len(ahead) / 1000:,.0f} ns "
-            f"before what needs them starts; {plural(passed, 'earlier instruction')} of the "
+            f"ahead of their first use; {plural(passed, 'earlier instruction')} of the "
             "program are issued after one of them"
         )
         numbers: Mapping[str, Number] = {
@@ -290,14 +290,18 @@ def _overtaken(own: Sequence[Issue], issues: Sequence[Issue]) -> int:
 def _loop(loop: Loop) -> Remark:
     """Return the remark on a device loop and whether its iterations overlap."""
     iterations = loop.trips
-    times = "as often as a register says" if iterations is None else plural(iterations, "time")
+    times = (
+        "a number of times that a register holds"
+        if iterations is None
+        else plural(iterations, "time")
+    )
     how = (
-        "an iteration reuses the tiles of the one before, and waits for their last uses"
+        "an iteration reuses the tiles of the previous one, and waits for their last uses"
         if overlaps(loop)
         else "all engines synchronise between its iterations, so that no iteration overlaps the "
         "next"
     )
-    text = f"the loop stays one on the device and runs {times}: {how}; a Python range is unrolled"
+    text = f"this is a device loop, which runs {times}: {how}; a Python range is unrolled"
     count = len([*instructions(loop.body)])
     numbers: Mapping[str, Number] = {
         "iterations": -1 if iterations is None else iterations,
@@ -319,9 +323,8 @@ def _hoists(loop: Loop, target: Target) -> Iterator[Remark]:
             times = timing(item.row, item.facts(target), engine_of(item))
             cost = (times.start + times.hold + times.latency) / 1000
             text = (
-                f"{item.row.name} does the same in every iteration of the device loop, and nkic "
-                "does "
-                f"not move it out: it takes {cost:,.0f} ns per iteration; write it before the loop"
+                f"{item.row.name} is loop-invariant, and nkic does not hoist it: it takes "
+                f"{cost:,.0f} ns per iteration of the device loop; write it before the loop"
             )
             yield Remark(STAGE, "hoist", Kind.MISSED, item.at, text, {"turn_ns": cost})
 

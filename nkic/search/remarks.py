@@ -55,10 +55,10 @@ def _search(done: Searched) -> Remark:
 def words(trial: Trial) -> str:
     """Return a description of the trial."""
     if trial.share is None:
-        banks = ", with banks of PSUM for each place that declares tiles there"
+        banks = ", with separate PSUM banks for each declaration"
         order = ", on each engine too" if trial.in_order else ""
         return f"program order{order}{banks if trial.roles else ''}"
-    first = "what comes first in the program" if trial.by_program else "the longest way to the end"
+    first = "program order" if trial.by_program else "the longest path"
     return f"planned with {100 * trial.share:.0f}% of memory, {first} first"
 
 
@@ -76,7 +76,7 @@ def _moved(lowered: Program, placed: Program) -> Iterator[Remark]:
             most, first = max(moved for moved, _ in pairs), pairs[0][1]
             text = (
                 f"{plural(len(pairs), 'transfer')} planned ahead of the program's order, by "
-                f"up to {plural(most, 'instruction')}, where memory has room"
+                f"up to {plural(most, 'instruction')}, as far as memory allows"
             )
             numbers: Mapping[str, Number] = {"moved": len(pairs), "most": most}
             yield Remark(STAGE, "moved-ahead", Kind.PASSED, first.at, text, numbers)

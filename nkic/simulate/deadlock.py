@@ -69,14 +69,18 @@ def _stuck(
     semaphores = lacking[runner.index]
     if semaphores:
         needs = [(r, s) for r in runners if (s := _signaller(r, runner.unit, semaphores))]
-        what = " and ".join(_named(executable, *one) for one in needs) or "what nothing signals"
+        what = (
+            " and ".join(_named(executable, *one) for one in needs) or "a signal that never comes"
+        )
         return _Stuck(runner, item, what, tuple(r.index for r, _ in needs))
     group = item.rendezvous.group if item.rendezvous is not None else None
     partners = [r for r in runners if _same_stream(r, runner, group)]
     missing = [r for r in partners if not _has_come(r, lacking)]
     text = "the other core" if group is None else "the other ranks of its group"
     if any(r.current() is None for r in missing) or not missing:
-        text += ", which reaches no further rendezvous" if group is None else ", one of which ended"
+        text += (
+            ", which reaches no further rendezvous" if group is None else ", one of which has ended"
+        )
     return _Stuck(runner, item, text, tuple(r.index for r in missing))
 
 

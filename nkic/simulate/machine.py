@@ -329,7 +329,7 @@ class Machine:
 
     def _endless(self, loop: LoopRecord, iterations: int) -> NoReturn:
         """Raise LimitHit for a loop with a run-time bound that does not end."""
-        end = "its register is not 0 yet" if loop.condition is not None else "it is not at its end"
+        end = "its register is not 0 yet" if loop.condition is not None else "has not ended"
         message = (
             f"this loop has run {iterations:,} times and {end}: more than --max-iterations allows"
         )
@@ -338,7 +338,7 @@ class Machine:
             message,
             source_of(self.executable, loop.place),
             labels=called_from(self.executable, loop.place),
-            help="let the body of the loop change what decides on its end, or raise the limit",
+            help="let the loop's body change its condition or bound, or raise the limit",
         )
         raise LimitHit([found])
 

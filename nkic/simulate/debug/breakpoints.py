@@ -42,7 +42,7 @@ def breakpoint_of(text: str) -> Breakpoint:
     found = _WORDS.fullmatch(text.strip())
     if found is None or found[3] == "0":
         help = "for example kernel.py:12, 12, or kernel.py:12:3 for its third instruction to run"
-        raise UsageFailed([make("bad-value", f"`{clean(text)}` is not a place to stop", help=help)])
+        raise UsageFailed([make("bad-value", f"`{clean(text)}` is not a breakpoint", help=help)])
     if found[1] is not None and found[1].isdigit() and found[3] is None:
         return Breakpoint("", int(found[1]), int(found[2]))  # LINE:TIME
     return Breakpoint(found[1] or "", int(found[2]), int(found[3]) if found[3] else None)
@@ -103,7 +103,7 @@ class Debugger(Observer):
         known = sorted(set[int]().union(*(lines[path] for path in paths)))
         if point.line not in known:
             nearest = sorted(sorted(known, key=lambda one: abs(one - point.line))[:3])
-            text = f"{option} {clean(str(point))}: no instruction is made by this line"
+            text = f"{option} {clean(str(point))}: this line has no instruction"
             help = f"the nearest lines with one: {', '.join(map(str, nearest))}"
             raise UsageFailed([make("bad-value", text, help=help)])
 

@@ -106,6 +106,6 @@ class Dumps(Observer):
     def _count(self, size: int) -> None:
         self.bytes += size
         if self.bytes > MAX_BYTES:
-            text = f"tensors of more than {grouped(MAX_BYTES)} bytes are dumped"
+            text = f"the dumped tensors exceed {grouped(MAX_BYTES)} bytes"
             help = "dump one tensor with --dump-tensor, or the writes of fewer lines with --lines"
             raise LimitHit([make("memory-limit", text, help=help)])

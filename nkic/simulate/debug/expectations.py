@@ -148,7 +148,7 @@ class Expectations(Observer):
         stored, written = scene.tensors.contents(write.tensor), scene.tensors.written(write.tensor)
         self._bytes += stored.nbytes + written.nbytes
         if self._bytes > MAX_BYTES:
-            text = f"tensors of more than {grouped(MAX_BYTES)} bytes are to be compared"
+            text = f"the tensors to compare exceed {grouped(MAX_BYTES)} bytes"
             help = "give a tensor in its own shape, which is compared after the last write alone"
             raise LimitHit([make("memory-limit", text, help=help)])
         return Found(write, scene.tensors.record(write.tensor), stored, written)
@@ -193,7 +193,7 @@ def _parting(executable: Any, judged: Judged, before: int, later: int) -> Diagno
     made = diagnostic(found)
     name = clean(write.name)
     _, _, what = made.message.partition(": ")
-    text = f"after line {write.line}, `{name}` is not what `{clean(path)}` has: {what}"
+    text = f"after line {write.line}, `{name}` differs from `{clean(path)}`: {what}"
     when = "last" if judged.time is None else f"the {ordinal(judged.time + 1)} time"
     iteration = f" ({write.unrolled})" if write.unrolled else ""
     note = f"written {when}{iteration} at {write.done / 1e6:.3f} us by {write.stream.name}; "
@@ -225,5 +225,5 @@ def _without(stored: Stored, numbers: Numbers, mask: Mask, lanes: int) -> tuple[
 
 def _bad(name: str, one: Expected, why: str) -> None:
     text = f"--expect-at {one.line}: `{clean(name)}` of `{clean(one.path)}` {why}"
-    help = "--dump-tensor writes arrays of the shape that is wanted"
+    help = "--dump-tensor writes arrays of the expected shape"
     raise InputFailed([make("expected-does-not-fit", text, help=help)])

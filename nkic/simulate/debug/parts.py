@@ -37,7 +37,7 @@ class Part(NamedTuple):
                 self._bad(f"axis {axis} of `{clean(self.name)}` has {size} elements: none is left")
 
     def _bad(self, why: str) -> None:
-        help = f"take a part that there is, or all of it with `{clean(self.name)}`"
+        help = f"choose an existing part, or the whole tensor with `{clean(self.name)}`"
         raise UsageFailed([make("bad-value", f"{clean(self.text)}: {why}", help=help)])
 
 

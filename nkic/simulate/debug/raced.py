@@ -18,12 +18,12 @@ def diagnostic(executable: Executable, race: Race, seed: int) -> Diagnostic:
     order = f"order {drawn.number} of seed {seed}, with {drawn.transfers.value} DMA"
     note = f"{order}, gives {race.difference}"
     first, second = race.first, race.second
-    help = "compile the kernel again: nkic proves the order of all that conflicts in what it writes"
+    help = "compile the kernel again: nkic proves that its output orders all conflicts"
     if first is None or second is None:
-        text = "the outputs depend on an order that no semaphore gives"
+        text = "the outputs depend on an order that no semaphore enforces"
         return make("order-race", text, notes=[note], help=help)
     if first.runner.unit != second.runner.unit:
-        help = "put `nisa.core_barrier` between them: nothing else orders what two cores do"
+        help = "put `nisa.core_barrier` between them: nothing else orders two cores"
     both = listed(_what(executable, one) for one in (first, second))
     conflicts = sorted(set(_conflicts(executable, race, first, second)))
     over = f" over {listed(conflicts)}" if conflicts else " over a register or an engine's state"
@@ -32,8 +32,8 @@ def diagnostic(executable: Executable, race: Race, seed: int) -> Diagnostic:
         "order-race",
         f"{both} race{over}: no semaphore orders the two",
         here,
-        labels=[Label(there, "the run in time executes this one first")] if there else [],
-        notes=[f"{note}; what decides is which of the two comes first"],
+        labels=[Label(there, "the normal run executes this one first")] if there else [],
+        notes=[f"{note}; the order of these two instructions makes the difference"],
         help=help,
     )
 

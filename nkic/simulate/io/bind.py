@@ -137,7 +137,9 @@ def _unholdable(dtype: DType, number: float) -> str:
     element = dtype.element or dtype
     if element.is_float:
         beyond = isfinite(number) and abs(number) > element.highest
-        return f"{number:g} is beyond {dtype}, which ends at {element.highest:g}" if beyond else ""
+        return (
+            f"{number:g} is beyond {dtype}, whose maximum is {element.highest:g}" if beyond else ""
+        )
     if element.lowest <= number <= element.highest and float(number).is_integer():
         return ""
     return (
@@ -159,12 +161,12 @@ def _advice(signature: Signature, chosen: Mapping[str, Choice]) -> str:
         choice = chosen[parameter.name]
         if choice is None:
             name = parameter.name
-            return f"give it with -i {name}=@{name}.npy, or let --fill zeros make what is missing"
+            return f"give it with -i {name}=@{name}.npy, or fill missing inputs with --fill zeros"
         if isinstance(choice, Offer) and choice.shape != parameter.shape:
             return "compile for the shapes of the data: `nkic --like FILE.npz` takes them from it"
         if isinstance(choice, Offer) and not choice.is_of(parameter.dtype):
             return _about_type(choice, parameter.dtype)
-    return "leave out what the kernel does not take, or give it the name of an input"
+    return "remove inputs that the kernel does not have, or rename them"
 
 
 def _about_type(offer: Offer, dtype: DType) -> str:
@@ -173,7 +175,7 @@ def _about_type(offer: Offer, dtype: DType) -> str:
         bits = f"if its elements are the bits of {dtype}"
         return f"{bits}, save it as raw bytes: array.view('V{dtype.size}')"
     if _castable(offer, dtype):
-        return f"--cast converts it to {dtype} and says what the rounding cost"
+        return f"--cast converts it to {dtype} and reports the rounding error"
     return f"save the array as {dtype}"
 
 

@@ -208,9 +208,9 @@ def _counted(
 def _check_chunk(count: int, first: int, there: int, slot: int, end: int) -> None:
     """Check that the chunk is inside its source and fits its destination."""
     if first + count > there:
-        raise Refused(f"a chunk of elements {first} to {first + count} of {there}")
+        raise Refused(f"a chunk of elements {first} to {first + count} exceeds its {there}")
     if slot + count > end:
-        raise Refused(f"a chunk of {count} elements, for which there is room for {end - slot}")
+        raise Refused(f"a chunk of {count} elements exceeds its space of {end - slot}")
 
 
 def _table(tile: Tile, ranks: int) -> Array:

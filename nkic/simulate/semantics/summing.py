@@ -79,17 +79,17 @@ def _compare(remarks: Remarks, row: str, exact: Floats, sequential: Floats) -> N
     lost = np.isfinite(exact) & ~np.isfinite(sequential)
     count = int(np.count_nonzero(lost))
     if count:
-        sums = "1 sum leaves" if count == 1 else f"{count:,} sums leave"
+        sums = "1 sum overflows" if count == 1 else f"{count:,} sums overflow"
         remarks.add(
             Remark(
                 "hidden-overflow",
-                f"{row}: {sums} float32 on the way, and come back to a number here, where "
+                f"{row}: {sums} float32 in between, but are finite here, where "
                 f"additions are exact; the first is {float(exact[lost][0]):.8g}"
                 if count > 1
-                else f"{row}: {sums} float32 on the way, and comes back to "
+                else f"{row}: {sums} float32 in between, but is "
                 f"{float(exact[lost][0]):.8g} here, where additions are exact",
-                "scale the numbers down; `--accumulate float32` shows what additions in float32, "
-                "one after the other, give",
+                "scale the numbers down; `--accumulate float32` shows the results of sequential "
+                "additions in float32",
                 count,
             )
         )

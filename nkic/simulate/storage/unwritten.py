@@ -148,8 +148,8 @@ class Unwritten:
         origin = shadow.origins.get(missing.tensor) if shadow is not None else None
         name = self.executable.tensors[missing.tensor].name
         first = self.executable.tensors[origin[1]].name if origin is not None else name
-        made = f", made of bytes of `{first}` that nothing wrote"
-        why = " before anything wrote it" if first == name else made
+        made = f", computed from uninitialised bytes of `{first}`"
+        why = " before it is written" if first == name else made
         part = "" if absent == total else f" ({absent} of the {total} parts it reads)"
         return fault(
             self.executable,
@@ -167,7 +167,7 @@ class Unwritten:
         if origin is None or span is None:
             return []
         first = self.executable.tensors[origin[1]].name
-        return [Label(span, f"these bytes come from here: nobody had written `{first}`")]
+        return [Label(span, f"the uninitialised bytes of `{first}` are read here")]
 
 
 # ---- uninitialised results ----
@@ -216,6 +216,6 @@ def _not_written(executable: Executable, number: int, missing: str) -> Diagnosti
         text,
         source_of(executable, record.place),
         labels=called_from(executable, record.place),
-        help="write all of it: in HBM there is whatever was there before",
+        help="write all of it: unwritten HBM holds arbitrary data",
         level=Level.WARNING,
     )
