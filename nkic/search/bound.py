@@ -16,25 +16,25 @@ from nkic.machine.memory import MEMORIES
 from nkic.machine.targets import Target
 from nkic.machine.timing import semaphore_ps
 from nkic.schedule.placed import Timings
-from nkic.search.jobs import Before, Job, before_of, least, one_by_one
+from nkic.search.jobs import Job, Sources, lower_bound, sequential_end, sources_of
 
 
 def bound_ns(program: Program, graphs: Sequence[DependenceGraph]) -> float:
     """Return a lower bound of the cores' time in nanoseconds; `graphs` as for `bound`."""
     target = program.target.used_by(len(program.cores))
-    graphs = [_named(b, g, target) for b, g in zip(program.cores, graphs, strict=True)]
+    graphs = [_with_fixed_reuse(b, g, target) for b, g in zip(program.cores, graphs, strict=True)]
     if len(program.cores) > 1 and not any(map(has_loops, program.cores)):
         timings = Timings(target)
         codes = [
             [Job(one, target, timings, core) for one in instructions(body)]
             for core, body in enumerate(program.cores)
         ]
-        return _together(codes, graphs, target) / 1000
+        return _several_cores(codes, graphs, target) / 1000
     pairs = zip(program.cores, graphs, strict=True)
     return max((bound(body, graph, target) for body, graph in pairs), default=0) / 1000
 
 
-def _named(body: Body, graph: DependenceGraph, target: Target) -> DependenceGraph:
+def _with_fixed_reuse(body: Body, graph: DependenceGraph, target: Target) -> DependenceGraph:
     """Add the reuse edges between tensors at addresses that the kernel chose.
 
     nkic keeps such tensors in program order.
@@ -60,17 +60,17 @@ def bound(body: Body, graph: DependenceGraph, target: Target) -> int:
     For each engine, this is the makespan of its instructions as jobs with release times and tails,
     under preemption; the same holds for the sources, and for the dependents, of any one
     instruction. An engine with a single instruction gives the critical path. `graph` has no reuse
-    edges that nkic chose. For device loops see `_looped`; a loop whose bound is in a register
+    edges that nkic chose. For device loops see `_with_loops`; a loop whose bound is in a register
     counts as one iteration, as in an estimate.
     """
     timings = Timings(target)
     if has_loops(body):
-        return _looped(body, graph, target, timings)
+        return _with_loops(body, graph, target, timings)
     code = [Job(one, target, timings) for one in instructions(body)]
-    return least([code], before_of(code, graph), target, is_start=True)
+    return lower_bound([code], sources_of(code, graph), target, is_start=True)
 
 
-def _together(
+def _several_cores(
     cores: Sequence[Sequence[Job]], graphs: Sequence[DependenceGraph], target: Target
 ) -> int:
     """Return the lower bound of several cores.
@@ -78,40 +78,40 @@ def _together(
     A rendezvous waits for its sources on every core, and the rendezvous of one stream come in
     program order.
     """
-    before: Before = {}
+    before: Sources = {}
     for code, graph in zip(cores, graphs, strict=True):
-        before |= before_of(code, graph)
-    met = [[job for job in code if job.meets is not None] for code in cores]
+        before |= sources_of(code, graph)
+    rendezvous = [[job for job in code if job.meets is not None] for code in cores]
     last: dict[object, tuple[Job, ...]] = {}
-    for twins in zip(*met, strict=True):  # the same on all of them: check/rendezvous
+    for twins in zip(*rendezvous, strict=True):  # the same on all of them: check/rendezvous
         sources = [one for twin in twins for one in before[twin]]
         for twin in twins:
             twin.signal = semaphore_ps(target)
             before[twin] = [*sources, *last.get(twin.meets, ())]
         last[twins[0].meets] = twins
-    return least(cores, before, target, is_start=True)
+    return lower_bound(cores, before, target, is_start=True)
 
 
-def _looped(body: Body, graph: DependenceGraph, target: Target, timings: Timings) -> int:
+def _with_loops(body: Body, graph: DependenceGraph, target: Target, timings: Timings) -> int:
     """Return the lower bound of a body with device loops.
 
     It accounts for the busiest engine over all iterations, and for loop-carried cycles.
     """
     busy: Counter[Engine] = Counter()
     longest = 0
-    for loop in _rounds(body):
+    for loop in _loop_bodies(body):
         code = [Job(one, target, timings) for one in loop.code]
         for job in code:
             for engine in {job.engine, job.by}:
-                busy[engine] += loop.times * job.on(engine)
+                busy[engine] += loop.times * job.work_on(engine)
         if loop.times:
-            around = _around(code, graph, semaphore_ps(target)) if loop.iterations > 1 else 0
-            once = least([code], before_of(code, graph), target, is_start=False)
-            longest = max(longest, once + (loop.iterations - 1) * around)
+            interval = _interval(code, graph, semaphore_ps(target)) if loop.iterations > 1 else 0
+            iteration = lower_bound([code], sources_of(code, graph), target, is_start=False)
+            longest = max(longest, iteration + (loop.iterations - 1) * interval)
     return max(longest, *busy.values(), 0)
 
 
-class _Round(NamedTuple):
+class _LoopBody(NamedTuple):
     """The instructions directly in a loop, not in an inner one.
 
     `iterations` is the trip count per entry, `times` the total number of iterations.
@@ -122,15 +122,15 @@ class _Round(NamedTuple):
     times: int
 
 
-def _rounds(body: Body, iterations: int = 1, times: int = 1) -> Iterator[_Round]:
-    yield _Round([item for item in body if isinstance(item, Instruction)], iterations, times)
+def _loop_bodies(body: Body, iterations: int = 1, times: int = 1) -> Iterator[_LoopBody]:
+    yield _LoopBody([item for item in body if isinstance(item, Instruction)], iterations, times)
     for item in body:
         if isinstance(item, Loop):
             inside = 1 if item.trips is None else item.trips
-            yield from _rounds(item.body, inside, times * inside)
+            yield from _loop_bodies(item.body, inside, times * inside)
 
 
-def _around(code: Sequence[Job], graph: DependenceGraph, signal: int) -> int:
+def _interval(code: Sequence[Job], graph: DependenceGraph, signal: int) -> int:
     """Return a lower bound of the interval between the starts of consecutive iterations.
 
     For every instruction, it considers the paths to its instance in the next iteration: the longest
@@ -148,13 +148,13 @@ def _around(code: Sequence[Job], graph: DependenceGraph, signal: int) -> int:
     for node in nodes:
         for source in sources[node]:
             after[source].append(node)
-    return max((_again(job, nodes, sources, after, signal) for job in code), default=0)
+    return max((_recurrence(job, nodes, sources, after, signal) for job in code), default=0)
 
 
 _Node = tuple[Job, int]  # an instruction in one of two iterations
 
 
-def _again(
+def _recurrence(
     first: Job,
     nodes: Sequence[_Node],
     sources: Mapping[_Node, Sequence[_Node]],
@@ -164,14 +164,14 @@ def _again(
     """Return a lower bound of the time from the start of `first` to its start in the next
     iteration.
     """
-    begins, rest = {(first, 0): 0}, {(first, 1): 0}
+    heads, tails = {(first, 0): 0}, {(first, 1): 0}
     for node in nodes:
-        ways = [begins[s] + s[0].until(node[0], signal) for s in sources[node] if s in begins]
-        if ways:
-            begins[node] = max(ways)
+        paths = [heads[s] + s[0].delay_to(node[0], signal) for s in sources[node] if s in heads]
+        if paths:
+            heads[node] = max(paths)
     for node in reversed(nodes):
-        ways = [node[0].until(a[0], signal) + rest[a] for a in after[node] if a in rest]
-        if ways:
-            rest[node] = max(ways)
-    between = [n for n in begins if n in rest and n != (first, 1)]
-    return one_by_one([(n[0], begins[n], rest[n]) for n in between], begins.get((first, 1), 0))
+        paths = [node[0].delay_to(a[0], signal) + tails[a] for a in after[node] if a in tails]
+        if paths:
+            tails[node] = max(paths)
+    between = [n for n in heads if n in tails and n != (first, 1)]
+    return sequential_end([(n[0], heads[n], tails[n]) for n in between], heads.get((first, 1), 0))

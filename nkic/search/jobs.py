@@ -44,10 +44,10 @@ class Job:
         self.loads = False  # whether it loads its activation table in any order
         self.gap = 0  # the delay until its engine can use its result
         self.cold: Cold | None = None
-        self.earliest = self.rest = 0
-        self.slower = 0  # extra time, at its earliest start, of the cold tensor engine
+        self.earliest = self.tail = 0
+        self.warm_up = 0  # extra time, at its earliest start, of the cold tensor engine
 
-    def on(self, engine: Engine) -> int:
+    def work_on(self, engine: Engine) -> int:
         """Return how long the job occupies `engine`; a transfer also occupies the triggering
         engine.
         """
@@ -55,7 +55,7 @@ class Job:
             return self.busy
         return self.trigger if engine is self.by else 0
 
-    def until(self, other: Job, signal: int) -> int:
+    def delay_to(self, other: Job, signal: int) -> int:
         """Return the minimum time from this job's start to the start of its dependent `other`.
 
         On one engine, accumulating into a sum needs no wait. A rendezvous waits for the start of
@@ -70,8 +70,8 @@ class Job:
         return self.hold + gap + other.signal
 
 
-Before = dict[Job, list[Job]]
-Way = tuple[Job, int, int]  # a job, its release time, and the time from there to the next start
+Sources = dict[Job, list[Job]]
+Path = tuple[Job, int, int]  # a job, its release time, and the time from there to the next start
 
 
 def _pipe(one: Instruction) -> object:
@@ -88,50 +88,52 @@ class Cold:
     def __init__(self, code: Sequence[Job], target: Target) -> None:
         warmth = Warmth(target)
         begins = min((job.earliest for job in code if job.engine is Engine.TENSOR), default=0)
-        self.until = begins + warmth.up if warmth.up else 0
+        self.end = begins + warmth.up if warmth.up else 0
         self.rate = warmth.rate
 
-    def slower(self, start: int, work: int) -> int:
+    def warm_up(self, start: int, work: int) -> int:
         """Return the extra time of `work` over the full rate, from `start` on at the earliest."""
-        return int(min(max(0, self.until - start), work / self.rate) * (1 - self.rate))
+        return int(min(max(0, self.end - start), work / self.rate) * (1 - self.rate))
 
 
-def before_of(code: Sequence[Job], graph: DependenceGraph) -> Before:
+def sources_of(code: Sequence[Job], graph: DependenceGraph) -> Sources:
     """Map each of the jobs to those among them that it waits for."""
     known = {job.number: job for job in code}
-    found: Before = {}
+    found: Sources = {}
     for job in code:
         numbers = {e.source: 0 for e in graph.sources(job.number) if not e.distance}
         found[job] = [known[number] for number in numbers if number in known]
     return found
 
 
-def least(cores: Sequence[Sequence[Job]], before: Before, target: Target, is_start: bool) -> int:
+def lower_bound(
+    cores: Sequence[Sequence[Job]], before: Sources, target: Target, is_start: bool
+) -> int:
     """Return a lower bound of these jobs' time on these cores, in picoseconds.
 
     At the start of a kernel, the tensor engine is cold and the scalar engine holds no table.
     """
     signal, load = semaphore_ps(target), 0
-    code = _merged(cores)
+    code = _topological(cores)
     if is_start:
         load = Tables(target).load
         for own in cores:
             _load_tables(own, before, load)
             _set_gaps(own)
-    _set_earliest(code, before, signal)
+    _set_heads(code, before, signal)
     if is_start:
         for own in cores:
             cold = Cold(own, target)
             for job in own:
                 job.cold = cold if job.engine is Engine.TENSOR else None
-        _set_earliest(code, before, signal)
-    _set_rest(code, before, signal)
-    paths = [job.earliest + job.slower + job.rest for job in code]
+        _set_heads(code, before, signal)
+    _set_tails(code, before, signal)
+    paths = [job.earliest + job.warm_up + job.tail for job in code]
     busy = [_busy(*pair, load) for own in cores for pair in _by_engine(own).items()]
     return max([*busy, *paths], default=0)
 
 
-def _merged(cores: Sequence[Sequence[Job]]) -> list[Job]:
+def _topological(cores: Sequence[Sequence[Job]]) -> list[Job]:
     """Return the jobs of all cores in topological order: core by core up to each rendezvous."""
     found, walks = list[Job](), [iter(code) for code in cores]
     while True:
@@ -156,7 +158,7 @@ def _by_engine(code: Iterable[Job]) -> dict[Engine, list[Job]]:
     return found
 
 
-def _load_tables(code: Sequence[Job], before: Before, load: int) -> None:
+def _load_tables(code: Sequence[Job], before: Sources, load: int) -> None:
     """Add table loads to jobs that certainly load their table.
 
     The first user of a table loads it; it is known if all other users depend on it.
@@ -184,49 +186,49 @@ def _set_gaps(code: Sequence[Job]) -> None:
                 job.gap = min(job.latency, shortest)
 
 
-def _set_earliest(code: Sequence[Job], before: Before, signal: int) -> None:
+def _set_heads(code: Sequence[Job], before: Sources, signal: int) -> None:
     """Set each job's earliest start, after its sources and after each engine's work on them."""
     for job in code:
         sources = before[job]
-        ways = [(o, o.earliest, o.until(job, signal)) for o in sources]
-        starts = (begins + o.slower + way for o, begins, way in ways)
-        job.earliest = one_by_one(ways, max(starts, default=0))
+        paths = [(o, o.earliest, o.delay_to(job, signal)) for o in sources]
+        starts = (begins + o.warm_up + delay for o, begins, delay in paths)
+        job.earliest = sequential_end(paths, max(starts, default=0))
         if job.cold is not None:
-            job.slower = job.cold.slower(job.earliest, job.hold)
+            job.warm_up = job.cold.warm_up(job.earliest, job.hold)
 
 
-def _set_rest(code: Sequence[Job], before: Before, signal: int) -> None:
+def _set_tails(code: Sequence[Job], before: Sources, signal: int) -> None:
     """Set the time from each job's start to the end: its longest tail, and each engine's work in
     it.
     """
-    after: dict[Job, list[Way]] = {job: [] for job in code}
+    after: dict[Job, list[Path]] = {job: [] for job in code}
     for job in reversed(code):
-        ways = after[job]
-        rests = (begins + rest for _, begins, rest in ways)
-        job.rest = one_by_one(ways, max(rests, default=0))
-        job.rest = max(job.rest, job.length)
+        paths = after[job]
+        ends = (begins + tail for _, begins, tail in paths)
+        job.tail = sequential_end(paths, max(ends, default=0))
+        job.tail = max(job.tail, job.length)
         for one in before[job]:
-            after[one].append((job, one.until(job, signal), job.rest))
+            after[one].append((job, one.delay_to(job, signal), job.tail))
 
 
-def one_by_one(ways: Sequence[Way], known: int) -> int:
+def sequential_end(paths: Sequence[Path], known: int) -> int:
     """Return the end of the last of these jobs, at least `known`, since an engine runs one at a
     time.
     """
-    if len(ways) < 2:
+    if len(paths) < 2:
         return known
     found: dict[tuple[int, Engine], list[Part]] = defaultdict(list)
-    for job, begins, length in ways:
+    for job, begins, length in paths:
         for engine in job.parts:
-            work = job.on(engine)
+            work = job.work_on(engine)
             found[job.core, engine].append((begins, work, length - work))
     for parts in found.values():
         if len(parts) > 1:
-            known = max(known, one_machine(parts))
+            known = max(known, preemptive_makespan(parts))
     return known
 
 
-def one_machine(parts: Sequence[Part]) -> int:
+def preemptive_makespan(parts: Sequence[Part]) -> int:
     """Return the makespan of `parts` on one machine under preemption, a lower bound of any order.
 
     This is Jackson's preemptive schedule: among released jobs, the one with the longest tail runs.
@@ -256,15 +258,17 @@ def one_machine(parts: Sequence[Part]) -> int:
 
 def _busy(engine: Engine, jobs: Sequence[Job], load: int) -> int:
     """Return a lower bound of the time until that engine has done its jobs, plus their tails."""
-    longest = one_machine([(j.earliest, j.on(engine), j.rest - j.on(engine)) for j in jobs])
-    total, shortest = 0, jobs[0].rest
+    longest = preemptive_makespan(
+        [(j.earliest, j.work_on(engine), j.tail - j.work_on(engine)) for j in jobs]
+    )
+    total, shortest = 0, jobs[0].tail
     tables = _Loads(jobs)
     for job in sorted(jobs, key=lambda job: (-job.earliest, job.number)):
-        total += job.on(engine)
-        shortest = min(shortest, job.rest - job.on(engine))
-        slower = job.cold.slower(job.earliest, total) if job.cold is not None else 0
+        total += job.work_on(engine)
+        shortest = min(shortest, job.tail - job.work_on(engine))
+        warm_up = job.cold.warm_up(job.earliest, total) if job.cold is not None else 0
         loads = load * tables.after(job) if engine is Engine.SCALAR else 0
-        longest = max(longest, job.earliest + total + loads + slower + shortest)
+        longest = max(longest, job.earliest + total + loads + warm_up + shortest)
     return longest
 
 

@@ -60,7 +60,7 @@ class _Memory:
             self.room -= self.sizes[tensor]
             yield tensor
 
-    def give_back(self, tensor: int) -> None:
+    def release(self, tensor: int) -> None:
         """Release the bytes of `tensor`, if it is in this memory."""
         self.room += self.sizes.get(tensor, 0)
 
@@ -82,7 +82,7 @@ class _Planner(ListScheduler):
             self.missing[number] += len(tensors)
             for tensor in tensors:
                 self.users[tensor].append(number)
-        self.left = {tensor: len(users) for tensor, users in self.users.items()}
+        self.remaining = {tensor: len(users) for tensor, users in self.users.items()}
         self.last = dict.fromkeys(self.users, 0)
         self.ends: list[tuple[int, int]] = []  # when a tensor is released, and its number
 
@@ -92,13 +92,13 @@ class _Planner(ListScheduler):
         self._admit(self.orderer.now)
         order: list[Placed] = []
         while len(order) < len(self.code):
-            if not self._room_until_next():
+            if not self._release_until_next():
                 return None
             order.append(self.issue())
-            self._note(order[-1].instruction.number)
+            self._record_uses(order[-1].instruction.number)
         return order
 
-    def _room_until_next(self) -> bool:
+    def _release_until_next(self) -> bool:
         """Release the tensors that end before the next start; return whether an instruction is
         left.
         """
@@ -106,7 +106,7 @@ class _Planner(ListScheduler):
         while self.ends and (start is None or self.ends[0][0] <= start):
             now, tensor = heappop(self.ends)
             for memory in self.memories:
-                memory.give_back(tensor)
+                memory.release(tensor)
             self._admit(now)
             start = self.next_start()
         return start is not None
@@ -118,12 +118,12 @@ class _Planner(ListScheduler):
                     self.ready_at[number] = max(self.ready_at[number], now)
                     self.release(number)
 
-    def _note(self, number: int) -> None:
+    def _record_uses(self, number: int) -> None:
         done = self.done[number] + self.orderer.semaphore_ps
         for tensor in sorted(self.tensors[number]):
             self.last[tensor] = max(self.last[tensor], done)
-            self.left[tensor] -= 1
-            if not self.left[tensor]:
+            self.remaining[tensor] -= 1
+            if not self.remaining[tensor]:
                 heappush(self.ends, (self.last[tensor], tensor))
 
 

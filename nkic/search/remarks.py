@@ -33,26 +33,26 @@ def _search(done: Searched) -> Remark:
         "bound_ns": done.bound_ns,
         "kept_ns": last,
         "gain": gain,
-        "kept": words(done.kept) if done.kept is not None else "the first plan",
+        "kept": describe(done.kept) if done.kept is not None else "the first plan",
     }
-    near = f"{done.first_ns:,.0f} ns, and no order can take less than {done.bound_ns:,.0f} ns"
+    totals = f"{done.first_ns:,.0f} ns, and no order can take less than {done.bound_ns:,.0f} ns"
     if not done.tried:
-        text = f"the first plan is close enough to its lower bound: {near}"
+        text = f"the first plan is close enough to its lower bound: {totals}"
         return Remark(STAGE, "search", Kind.ANALYSIS, None, text, numbers)
     least = min(times, default=None)
     tried = plural(len(done.tried), "other plan")
     if done.kept is None:
         best = "none of them fits" if least is None else f"the best takes {least:,.0f} ns"
-        text = f"{tried} tried, none kept: the first takes {near}; {best}"
+        text = f"{tried} tried, none kept: the first takes {totals}; {best}"
         return Remark(STAGE, "search", Kind.MISSED, None, text, numbers)
     text = (
-        f"{tried} tried; kept: {words(done.kept)}, {last:,.0f} ns, {100 * gain:.0f}% less than the "
-        f"first, which takes {near}"
+        f"{tried} tried; kept: {describe(done.kept)}, {last:,.0f} ns, {100 * gain:.0f}% less than "
+        f"the first, which takes {totals}"
     )
     return Remark(STAGE, "search", Kind.PASSED, None, text, numbers)
 
 
-def words(trial: Trial) -> str:
+def describe(trial: Trial) -> str:
     """Return a description of the trial."""
     if trial.share is None:
         banks = ", with separate PSUM banks for each declaration"

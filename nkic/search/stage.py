@@ -23,7 +23,7 @@ from nkic.search.bound import bound_ns, has_loops
 from nkic.search.plan import plan
 
 # factor of the lower bound, by level, within which a schedule is not improved
-NEAR = {1: 1.01, 2: 1.0}
+CLOSE = {1: 1.01, 2: 1.0}
 Graphs = tuple[DependenceGraph, ...]
 
 
@@ -81,7 +81,7 @@ class Found(NamedTuple):
 
 
 # If program order does not fit: an order that deadlocks is not tried again with less memory.
-FITS = ((1.0, 0.95, 0.8), (False, True))  # shares, and values of `by_program`
+FIT_ORDERS = ((1.0, 0.95, 0.8), (False, True))  # shares, and values of `by_program`
 
 
 TRIALS = {
@@ -108,9 +108,9 @@ def fit(lowered: Program, graphs: Graphs, report: Reporter) -> tuple[Program, Gr
     tried = Reporter(report.max_errors)
     with suppress(CompileFailed):
         return allocate(lowered, graphs, tried)
-    free = [_free(body) for body in lowered.cores]
+    reorderable = [_may_reorder(body) for body in lowered.cores]
     plans: list[tuple[Program, Graphs]] = []
-    for one in _plans(lowered, graphs, free) if any(free) else ():
+    for one in _plans(lowered, graphs, reorderable) if any(reorderable) else ():
         plans.append(one)
         if found := _placed(*one, Trial(None, pack=False)):
             return found
@@ -123,16 +123,16 @@ def fit(lowered: Program, graphs: Graphs, report: Reporter) -> tuple[Program, Gr
 
 
 def _plans(
-    lowered: Program, graphs: Graphs, free: Sequence[bool]
+    lowered: Program, graphs: Graphs, reorderable: Sequence[bool]
 ) -> Iterator[tuple[Program, Graphs]]:
     """Yield the program in orders that are planned together with memory."""
-    shares, first = FITS
+    shares, first = FIT_ORDERS
     stuck: set[bool] = set()
     for share in shares:
         for by_program in first:
             if by_program in stuck:
                 continue
-            planned = _planned(lowered, graphs, free, Trial(share, by_program))
+            planned = _planned(lowered, graphs, reorderable, Trial(share, by_program))
             if planned is not None:
                 yield planned
             else:
@@ -146,21 +146,21 @@ def search(lowered: Program, graphs: Graphs, first: Found, level: int) -> Found:
     close to the bound. Schedules are compared by the time of a run. The scheduler knows it for one
     core; for several cores, which wait for each other, level 2 computes it from the file.
     """
-    free = [_free(body) for body in lowered.cores]
-    if not any(free):
+    reorderable = [_may_reorder(body) for body in lowered.cores]
+    if not any(reorderable):
         return first
-    measure = run_ns if level > 1 and len(free) > 1 else planned_ns
+    measure = run_ns if level > 1 and len(reorderable) > 1 else planned_ns
     best, least = first, measure(first)
     searched, tried, kept = Searched(least, lowered, graphs), list[Tried](), None
-    if least <= NEAR[level] * first.schedule.busiest_ns:  # a lower bound of the bound
+    if least <= CLOSE[level] * first.schedule.busiest_ns:  # a lower bound of the bound
         return first._replace(searched=searched)
-    shares_banks = _shares_banks(lowered)
+    banks_are_shared = _banks_are_shared(lowered)
     for trial in TRIALS[level]:
-        if trial.roles and not shares_banks:
+        if trial.roles and not banks_are_shared:
             continue
-        if least <= NEAR[level] * searched.bound_ns:
+        if least <= CLOSE[level] * searched.bound_ns:
             break
-        found = _attempt(lowered, graphs, free, trial)
+        found = _attempt(lowered, graphs, reorderable, trial)
         time = measure(found) if found is not None else None
         tried.append(Tried(trial, time))
         if found is not None and time is not None and time < least:
@@ -169,7 +169,7 @@ def search(lowered: Program, graphs: Graphs, first: Found, level: int) -> Found:
     return best._replace(searched=replace(searched, tried=tuple(tried), kept=kept))
 
 
-def _shares_banks(program: Program) -> bool:
+def _banks_are_shared(program: Program) -> bool:
     """Return whether tiles of several declarations must share the banks of PSUM."""
     tiles = [tensor for tensor in program.tensors if tensor.buffer is Buffer.PSUM]
     banks = sum(-(-tensor.bytes // PSUM_BANK_BYTES) for tensor in tiles)
@@ -188,20 +188,22 @@ def run_ns(found: Found) -> float:
     return found.schedule.estimate_ns if time is None else time / 1000
 
 
-def _attempt(lowered: Program, graphs: Graphs, free: Sequence[bool], trial: Trial) -> Found | None:
+def _attempt(
+    lowered: Program, graphs: Graphs, reorderable: Sequence[bool], trial: Trial
+) -> Found | None:
     """Return the program as planned by `trial`, or None if it does not fit.
 
-    `free` tells for each core whether its order may change.
+    `reorderable` tells for each core whether its order may change.
     """
-    fitted = _fitted(lowered, graphs, free, trial)
+    fitted = _fitted(lowered, graphs, reorderable, trial)
     return Found(*fitted, schedule(*fitted, in_order=trial.in_order)) if fitted else None
 
 
 def _fitted(
-    lowered: Program, graphs: Graphs, free: Sequence[bool], trial: Trial
+    lowered: Program, graphs: Graphs, reorderable: Sequence[bool], trial: Trial
 ) -> tuple[Program, Graphs] | None:
     """Return the program of a trial with addresses, or None."""
-    planned = _planned(lowered, graphs, free, trial)
+    planned = _planned(lowered, graphs, reorderable, trial)
     return _placed(*planned, trial) if planned is not None else None
 
 
@@ -212,7 +214,7 @@ def _placed(moved: Program, graphs: Graphs, trial: Trial) -> tuple[Program, Grap
 
 
 def _planned(
-    program: Program, graphs: Graphs, free: Sequence[bool], trial: Trial
+    program: Program, graphs: Graphs, reorderable: Sequence[bool], trial: Trial
 ) -> tuple[Program, Graphs] | None:
     """Return each core in the order of the trial, or unchanged if it cannot be planned.
 
@@ -222,7 +224,7 @@ def _planned(
         return program, graphs
     target = program.target.used_by(len(program.cores))
     cores = []
-    for body, graph, may_move in zip(program.cores, graphs, free, strict=True):
+    for body, graph, may_move in zip(program.cores, graphs, reorderable, strict=True):
         planned = plan(body, graph, target, trial.share, trial.by_program) if may_move else None
         cores.append(planned or (body, graph))
     if all(body is old for (body, _), old in zip(cores, program.cores, strict=True)):
@@ -231,7 +233,7 @@ def _planned(
     return replace(program, cores=bodies), found
 
 
-def _free(body: Body) -> bool:
+def _may_reorder(body: Body) -> bool:
     """Return whether nkic may choose all addresses and the order."""
     if has_loops(body):
         return False

@@ -16,7 +16,7 @@ from nkic.machine.engines import Engine
 from nkic.machine.instructions import ROWS
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import HBM, SBUF
-from nkic.spill.steps import Step, constant, repeatable, staying, steps
+from nkic.spill.steps import Step, constant_tensors, immovable, repeatable, steps
 from nkic.spill.walk import Away, Move, Plan, Traffic, Walk
 
 # The transfer between SBUF and HBM, element by element.
@@ -52,7 +52,7 @@ class Spilled:
 
 def spill(program: Program, share: float = 1.0) -> Spilled:
     """Spill tiles of a lowered `program` until at most `share` of SBUF is live in program order."""
-    stay, same = staying(program), constant(program)
+    fixed, constants = immovable(program), constant_tensors(program)
     space = space_of(Buffer.SBUF, program.target)
     tensors = list(program.tensors)
 
@@ -65,9 +65,9 @@ def spill(program: Program, share: float = 1.0) -> Spilled:
     cores, plans = [], []
     for body in program.cores:
         touched, target = touches_of(body, program.target), program.target
-        again = partial(repeatable, touched=touched, target=target, same=same)
+        again = partial(repeatable, touched=touched, target=target, constants=constants)
         found, room = steps(body, target, space), int(share * space.capacity)
-        plan = Walk(found, space, room, stay, declare, again).go()
+        plan = Walk(found, space, room, fixed, declare, again).run()
         plans.append(plan)
         cores.append(_Writer(body, plan).body() if plan.away else body)
     away = tuple(tuple(plan.away) for plan in plans)
@@ -103,11 +103,11 @@ class _Writer:
 
     def _move(self, move: Move, place: int, other: int) -> Instruction:
         """Return the instruction of a move, between the items at `place` and `other`."""
-        near, pinned = self._near(place), 0
-        if 0 <= other < len(self.old) and near.pinned == self._near(other).pinned:
-            pinned = near.pinned
+        neighbour, pinned = self._instruction_at(place), 0
+        if 0 <= other < len(self.old) and neighbour.pinned == self._instruction_at(other).pinned:
+            pinned = neighbour.pinned
         if move.src is None:
-            maker = self._near(move.maker)
+            maker = self._instruction_at(move.maker)
             names = {o.tensor.number: move.dst for o in maker.operands if _is_tile(o)}
             again = maker._replace(operands=self._operands(maker.operands, names))
             return again._replace(pinned=pinned, name="")
@@ -117,15 +117,15 @@ class _Writer:
             operands,
             self.attributes,
             Engine.DMA,
-            near.at,
+            neighbour.at,
             -1,
             "",
             (),
             pinned,
-            near.iterations,
+            neighbour.iterations,
         )
 
-    def _near(self, place: int) -> Instruction:
+    def _instruction_at(self, place: int) -> Instruction:
         """Return the item at `place`, or the first instruction of a loop."""
         item = self.old[place]
         while isinstance(item, Loop):

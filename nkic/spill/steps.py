@@ -59,7 +59,7 @@ def _inner(loop: Loop, target: Target, space: Space) -> int:
     return most
 
 
-def staying(program: Program) -> frozenset[int]:
+def immovable(program: Program) -> frozenset[int]:
     """Return the tensors that must not move: those at fixed addresses, and those in rendezvous."""
     found = {tensor.number for tensor in program.tensors if tensor.fixed is not None}
     for body in program.cores:
@@ -69,7 +69,7 @@ def staying(program: Program) -> frozenset[int]:
     return frozenset(found)
 
 
-def constant(program: Program) -> frozenset[int]:
+def constant_tensors(program: Program) -> frozenset[int]:
     """Return the tensors in HBM that no instruction of any core writes."""
     written: set[int] = set()
     for body in program.cores:
@@ -80,26 +80,26 @@ def constant(program: Program) -> frozenset[int]:
 
 
 def repeatable(
-    item: Item, tensor: Tensor, touched: Touches, target: Target, same: Collection[int]
+    item: Item, tensor: Tensor, touched: Touches, target: Target, constants: Collection[int]
 ) -> bool:
     """Return whether `item`, the first writer of `tensor`, computes the same at any later position.
 
-    It must write nothing else, and read only constant tensors (`same`).
+    It must write nothing else, and read only the tensors `constants`.
     """
     if not isinstance(item, Instruction) or item.pinned or item.after or item.row.is_rendezvous:
         return False
     effects = state_effects(item, target)
     if effects.reads or effects.writes:
         return False
-    return all(_same(item, tensor, touched, same))
+    return all(_reads_constants(item, tensor, touched, constants))
 
 
-def _same(
-    item: Instruction, tensor: Tensor, touched: Touches, same: Collection[int]
+def _reads_constants(
+    item: Instruction, tensor: Tensor, touched: Touches, constants: Collection[int]
 ) -> Iterator[bool]:
     for touch in touched[item.number]:
         yield touch.pattern.dynamic is None
         if touch.writes:
             yield touch.pattern.tensor is tensor and not touch.reads
         else:
-            yield touch.pattern.tensor.number in same
+            yield touch.pattern.tensor.number in constants

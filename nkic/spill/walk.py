@@ -87,93 +87,91 @@ class Plan:
 
 
 @dataclass
-class _Home:
+class _Tile:
     """A tile: the item indices of its uses, the next of them, and its current location."""
 
     tensor: Tensor
     size: int
     uses: list[int] = field(default_factory=list)
     next: int = 0  # index into the uses
-    now: Tensor | None = None  # the tile that holds it in SBUF
-    kept: Tensor | None = None  # the tensor that holds it in HBM
+    held: Tensor | None = None  # the tile that holds it in SBUF
+    copy: Tensor | None = None  # the tensor that holds it in HBM
     maker: int = -1  # the item that recomputes or reloads it
     changed: bool = False  # since it was last in HBM, or computed
     written: int = -1  # the item that last wrote it
-    began: bool = False
+    started: bool = False
     stored: int = 0
     loaded: int = 0
     remade: int = 0
 
     @property
-    def due(self) -> int:
+    def next_use(self) -> int:
         """The item index of its next use."""
         return self.uses[self.next]
 
 
 class Walk:
-    """The walk through one body. `room` is in bytes per partition; `stay` are tensors that must
-    stay.
-    """
+    """A walk through a body. `room` is in bytes per partition; `fixed` are immovable tensors."""
 
     def __init__(
         self,
         steps: Sequence[Step],
         space: Space,
         room: int,
-        stay: frozenset[int],
+        fixed: frozenset[int],
         declare: Declare,
         may_repeat: MayRepeat,
     ) -> None:
         self.steps = steps
         self.room = room
-        self.stay = stay
+        self.fixed = fixed
         self.declare = declare
         self.may_repeat = may_repeat
         self.used = 0
         self.plan = Plan()
-        self.homes: dict[int, _Home] = {}
+        self.tiles: dict[int, _Tile] = {}
         # Candidates for eviction, by size and whether they must be stored: the furthest next use
         # first.
         self.heaps: dict[tuple[int, bool], list[tuple[int, int]]] = defaultdict(list)
         for place, step in enumerate(steps):
             for tensor in step.tensors:
-                home = self.homes.setdefault(tensor.number, _Home(tensor, space.size(tensor)))
-                home.uses.append(place)
+                tile = self.tiles.setdefault(tensor.number, _Tile(tensor, space.size(tensor)))
+                tile.uses.append(place)
 
-    def go(self) -> Plan:
+    def run(self) -> Plan:
         """Walk the body, and return the plan."""
         for place, step in enumerate(self.steps):
-            needed = [self.homes[tensor.number] for tensor in step.tensors]
-            missing = sum(home.size for home in needed if home.now is None)
+            needed = [self.tiles[tensor.number] for tensor in step.tensors]
+            missing = sum(tile.size for tile in needed if tile.held is None)
             self._make_room(place, step, missing + step.inner)
-            for home in needed:
-                self._bring(home, place)
-            moved = {h.tensor.number: h.now for h in needed if h.now and h.now is not h.tensor}
+            for tile in needed:
+                self._reload(tile, place)
+            moved = {h.tensor.number: h.held for h in needed if h.held and h.held is not h.tensor}
             if moved:
                 self.plan.names[place] = moved
-            for home in needed:
-                self._used(home, place, step)
+            for tile in needed:
+                self._record_use(tile, place, step)
         self.plan.away = list(self._away())
         return self.plan
 
     def _away(self) -> Iterator[Away]:
-        for home in self.homes.values():
-            if home.stored or home.loaded or home.remade:
-                yield Away(home.tensor, home.stored, home.loaded, home.remade)
+        for tile in self.tiles.values():
+            if tile.stored or tile.loaded or tile.remade:
+                yield Away(tile.tensor, tile.stored, tile.loaded, tile.remade)
 
     def _make_room(self, place: int, step: Step, missing: int) -> None:
         while (lacking := self.used + missing - self.room) > 0:
-            home = self._best(place, lacking)
-            if home is None:
+            tile = self._victim(place, lacking)
+            if tile is None:
                 self.plan.stuck = self.plan.stuck or step
                 return
-            self._put_away(home)
+            self._evict(tile)
 
-    def _best(self, place: int, lacking: int) -> _Home | None:
+    def _victim(self, place: int, lacking: int) -> _Tile | None:
         """Return the tile to evict next, or None if all tiles are needed now or must stay."""
         best: tuple[float, int] | None = None
         for (size, changed), heap in self.heaps.items():
-            while heap and not self._holds(heap[0], changed):
+            while heap and not self._is_valid(heap[0], changed):
                 heappop(heap)
             if not heap or -heap[0][0] <= place:
                 continue
@@ -181,53 +179,53 @@ class Walk:
             worth = distance * min(1.0, lacking / size) / (2 if changed else 1)
             if best is None or worth > best[0]:
                 best = worth, heap[0][1]
-        return self.homes[best[1]] if best is not None else None
+        return self.tiles[best[1]] if best is not None else None
 
-    def _holds(self, entry: tuple[int, int], changed: bool) -> bool:
+    def _is_valid(self, entry: tuple[int, int], changed: bool) -> bool:
         """Return whether a heap entry is still valid."""
-        home = self.homes[entry[1]]
-        return home.now is not None and home.due == -entry[0] and home.changed is changed
+        tile = self.tiles[entry[1]]
+        return tile.held is not None and tile.next_use == -entry[0] and tile.changed is changed
 
-    def _put_away(self, home: _Home) -> None:
-        assert home.now is not None
-        if home.changed:
-            home.kept = home.kept or self.declare(home.tensor, Buffer.HBM)
-            self.plan.after[home.written].append(Move(home.kept, home.now))
-            home.stored += 1
-            home.changed = False
-        home.now = None
-        self.used -= home.size
+    def _evict(self, tile: _Tile) -> None:
+        assert tile.held is not None
+        if tile.changed:
+            tile.copy = tile.copy or self.declare(tile.tensor, Buffer.HBM)
+            self.plan.after[tile.written].append(Move(tile.copy, tile.held))
+            tile.stored += 1
+            tile.changed = False
+        tile.held = None
+        self.used -= tile.size
 
-    def _bring(self, home: _Home, place: int) -> None:
-        if home.now is not None:
+    def _reload(self, tile: _Tile, place: int) -> None:
+        if tile.held is not None:
             return
-        self.used += home.size
-        if not home.began:
-            home.began, home.now = True, home.tensor
+        self.used += tile.size
+        if not tile.started:
+            tile.started, tile.held = True, tile.tensor
             return
-        home.now = self.declare(home.tensor, home.tensor.buffer)
-        if home.kept is not None or self._is_loaded(home):
-            home.loaded += 1
+        tile.held = self.declare(tile.tensor, tile.tensor.buffer)
+        if tile.copy is not None or self._is_loaded(tile):
+            tile.loaded += 1
         else:
-            home.remade += 1
-        self.plan.before[place].append(Move(home.now, home.kept, home.maker))
+            tile.remade += 1
+        self.plan.before[place].append(Move(tile.held, tile.copy, tile.maker))
 
-    def _is_loaded(self, home: _Home) -> bool:
+    def _is_loaded(self, tile: _Tile) -> bool:
         """Return whether its maker is a transfer."""
-        item = self.steps[home.maker].item
+        item = self.steps[tile.maker].item
         return isinstance(item, Instruction) and item.engine is Engine.DMA
 
-    def _used(self, home: _Home, place: int, step: Step) -> None:
-        if home.tensor.number in step.written or home.written < 0:
-            first = home.written < 0 and home.tensor.number in step.written
-            again = first and self.may_repeat(step.item, home.tensor)
-            home.maker = place if again else -1
-            home.changed = not again
-            home.written = place
-        home.next += 1
-        if home.next == len(home.uses):
-            home.now = None
-            self.used -= home.size
-        elif home.tensor.number not in self.stay:
-            kind = (home.size, home.changed)
-            heappush(self.heaps[kind], (-home.due, home.tensor.number))
+    def _record_use(self, tile: _Tile, place: int, step: Step) -> None:
+        if tile.tensor.number in step.written or tile.written < 0:
+            first = tile.written < 0 and tile.tensor.number in step.written
+            again = first and self.may_repeat(step.item, tile.tensor)
+            tile.maker = place if again else -1
+            tile.changed = not again
+            tile.written = place
+        tile.next += 1
+        if tile.next == len(tile.uses):
+            tile.held = None
+            self.used -= tile.size
+        elif tile.tensor.number not in self.fixed:
+            kind = (tile.size, tile.changed)
+            heappush(self.heaps[kind], (-tile.next_use, tile.tensor.number))
