@@ -58,7 +58,7 @@ def test_the_page(
             assert blessing() or text == printed
     if blessing():
         PAGE.write_text(made, "utf-8")
-    assert "norm.py:18:5: error[NKI1009]: after line 18, `total` is not what" in texts[0]
+    assert "norm.py:18:5: error[NKI1009]: after line 18, `total` differs from" in texts[0]
     _mended()
 
 

@@ -1,12 +1,13 @@
 """allocate: gives every on-chip tensor an address.
 
-Takes a program with access patterns and its dependence graphs; gives the program with
-`addresses`, and the graphs with reuse edges: a tensor that takes over bytes waits until the
-last access to their former owner is complete. Where program order leaves no room, tensors are
-packed by size, then those of few partitions side by side, and at last first writes are put off.
+Takes a program with access patterns and its dependence graphs. Returns the program with
+`addresses`, and the graphs with reuse edges: a tensor that takes over bytes waits until the last
+access to their former owner is complete. If placement in program order fails, tensors are packed by
+size, then tensors of few partitions are placed side by side, and finally first writes are
+postponed.
 
-Non-goals: moving tensors to HBM when they do not fit (the kernel's author decides what
-lives on chip).
+Non-goals: moving tensors to HBM when they do not fit (the kernel's author decides what lives on
+chip).
 """
 
 from nkic.allocate.stage import allocate

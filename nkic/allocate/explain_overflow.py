@@ -1,4 +1,4 @@
-"""What to say when a memory is full: who holds it, declared where, and by how much it lacks."""
+"""The error for a full memory: the holders, their declarations, and the missing amount."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from nkic.base.source import Span
 from nkic.machine.memory import PSUM_BANK_BYTES, Buffer
 from nkic.machine.targets import Target
 
-SHOWN = 5  # places of holders listed, the largest holder first
+SHOWN = 5  # source locations of holders that are listed, largest holder first
 
 
 def report_overflow(failure: DoesNotFit, space: Space, target: Target, report: Reporter) -> None:
-    """One error at the tensor that found no place, with the places of the largest holders."""
+    """Report one error at the tensor that does not fit, with labels at the largest holders."""
     tensor = failure.life.tensor
     holders = sorted(failure.live, key=lambda life: (-space.size(life.tensor), life.first))
     held = sum(space.size(life.tensor) for life in holders)
@@ -44,7 +44,7 @@ _Group = tuple[Span, list[Lifetime]]
 
 
 def _by_place(holders: Sequence[Lifetime]) -> list[_Group]:
-    """The holders by where they were declared, in the order of the largest of each place."""
+    """Group the holders by their declaration, in the order of each group's largest holder."""
     found: dict[Span, list[Lifetime]] = {}
     for life in holders:
         found.setdefault(life.tensor.at.primary, []).append(life)
@@ -79,5 +79,5 @@ def _advice(size: int, held: int, space: Space) -> str:
     if size > space.capacity:
         return "split the tensor into tiles along its free dimension"
     if held + size <= space.capacity:
-        return "the free bytes are in pieces: declare the larger tensors first"
-    return "use smaller tiles, or let tensors end earlier: one is in use until its last access"
+        return "the free bytes are fragmented: declare the larger tensors first"
+    return "use smaller tiles, or end live ranges earlier: a tensor is live until its last access"

@@ -1,4 +1,4 @@
-"""Addresses that the kernel asked for: inside the memory, and free while they are in use."""
+"""Addresses that the kernel requested: inside the memory and not in use by another tensor."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from nkic.ir.tensors import Tensor
 from nkic.machine.memory import PARTITIONS, Address, Buffer
 from nkic.machine.targets import Target
 
-BLOCK = 1024  # bytes of each partition
+BLOCK = 1024  # bytes per partition
 
 
 def check_fixed(lives: Sequence[Lifetime], space: Space, target: Target, report: Reporter) -> bool:
-    """Reports every impossible `address=`; True if there is none."""
+    """Report every impossible `address=`, and return whether there is none."""
     fixed = [life for life in lives if life.tensor.fixed is not None]
     inside = [_inside(life.tensor, space, target, report) for life in fixed]
     apart = [_apart(one, other, report) for one, other in _neighbours(fixed)]
@@ -24,10 +24,10 @@ def check_fixed(lives: Sequence[Lifetime], space: Space, target: Target, report:
 
 
 def _neighbours(fixed: Sequence[Lifetime]) -> Iterator[tuple[Lifetime, Lifetime]]:
-    """Pairs that are in use at the same time and have bytes in one block, each pair once.
+    """Yield each pair of tensors with overlapping live ranges and bytes in one block once.
 
-    `fixed` is in order of first use. What is in use is kept by block, so that the work grows
-    with the number of tensors and not with that of pairs.
+    `fixed` is in order of first access. Live tensors are indexed by block, so the work grows with
+    the number of tensors rather than of pairs.
     """
     blocks: dict[int, list[Lifetime]] = defaultdict(list)
     for life in fixed:
@@ -75,11 +75,11 @@ def _inside(tensor: Tensor, space: Space, target: Target, report: Reporter) -> b
     if byte % space.align and space.buffer is Buffer.PSUM:
         report.error(
             "fixed-address",
-            f"`{tensor.name}` at address ({partition}, {byte}) starts inside of a bank of PSUM; "
+            f"`{tensor.name}` at address ({partition}, {byte}) starts inside a bank of PSUM; "
             f"an allocation starts at a bank, which is at a multiple of {space.align:,} bytes",
             tensor.at.primary,
             help=f"write address=({partition}, {byte // space.align * space.align}), and take the "
-            "part that is wanted with a slice",
+            "part that you need with a slice",
         )
         return False
     return True

@@ -1,8 +1,8 @@
-"""Another order for small memories: what frees most, or takes least, goes first.
+"""A memory-saving order: the instruction that frees most, or takes least, goes first.
 
-Program order may hold what another order has given back by then. Of the instructions that are
-ready the one after which fewest bytes are in use goes next; ties go by program order, or against
-it. Bytes count with their partitions, as tensors of at most 64 may lie side by side.
+Another order may have freed bytes that program order still holds. Among the ready instructions, the
+one that leaves the fewest bytes in use goes next; ties are broken by program order or its reverse.
+Bytes are weighted by partitions, since tensors of at most 64 partitions may be placed side by side.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from nkic.ir.renumber import renumbered
 from nkic.ir.tensors import Tensor
 from nkic.machine.targets import Target
 
-MOST = 400  # instructions: each step looks at all that are ready
+MOST = 400  # instructions: each step scans all that are ready
 
 
 def frugal(
     body: Body, graph: DependenceGraph, target: Target, backwards: bool
 ) -> tuple[Body, DependenceGraph] | None:
-    """The same program in that order; None where it is long, has device loops, or instructions
-    that must stay where they are.
+    """Return the program in the memory-saving order.
+
+    Return None if it is long, or contains device loops or instructions that must not move.
     """
     code = [item for item in body if not isinstance(item, Loop)]
     stay = any(one.pinned or one.row.is_rendezvous for one in code)
@@ -51,7 +52,7 @@ class _Order:
                 self.missing[number] += 1
 
     def go(self) -> Iterable[Instruction]:
-        """The instructions in their new order."""
+        """Yield the instructions in their new order."""
         ready = {number for number in self.code if not self.missing[number]}
         while ready:
             number = min(ready, key=self._price)
@@ -64,7 +65,7 @@ class _Order:
                     ready.add(waiter)
 
     def _price(self, number: int) -> tuple[int, int]:
-        """How many bytes more are in use after it, and its place among equals."""
+        """Return the change in bytes in use after the instruction, and a tie-breaker."""
         found = self.tensors[number]
         more = sum(_size(tensor) for tensor in found if tensor not in self.held)
         less = sum(_size(tensor) for tensor in found if self.left[tensor] == 1)

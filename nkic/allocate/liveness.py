@@ -1,4 +1,4 @@
-"""When a tensor's bytes are in use: from its first to its last access in program order."""
+"""Live ranges of tensors: from the first to the last access in program order."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from nkic.machine.targets import Target
 
 
 class Lifetime(NamedTuple):
-    """`tensor` is in use from instruction `first` to instruction `last`, both included."""
+    """The live range of `tensor`: instructions `first` to `last`, both included."""
 
     tensor: Tensor
     first: int
     last: int
 
     def meets(self, other: Lifetime) -> bool:
-        """Both are in use at some instruction."""
+        """Return whether the two live ranges overlap."""
         return self.first <= other.last and other.first <= self.last
 
 
 def lifetimes(body: Body, target: Target, buffer: Buffer) -> list[Lifetime]:
-    """The lifetimes of the tensors of `buffer` that `body` touches, by first access.
+    """Return the live ranges of the tensors of `buffer` that `body` accesses, by first access.
 
-    A tensor that a device loop touches but does not declare is in use during the whole loop.
+    A tensor that a device loop accesses but does not declare is live throughout the loop.
     """
     return lifetimes_in(body, target, (buffer,))[0]
 
 
 def lifetimes_in(body: Body, target: Target, buffers: Sequence[Buffer]) -> list[list[Lifetime]]:
-    """As `lifetimes`, for each of `buffers`."""
+    """Return `lifetimes` for each of `buffers`."""
     firsts, lasts = _ends(body, touches_of(body, target))
     own = {buffer: list[tuple[int, int, Tensor]]() for buffer in (*Buffer, *buffers)}
     for tensor, first in firsts.items():
@@ -47,7 +47,7 @@ def lifetimes_in(body: Body, target: Target, buffers: Sequence[Buffer]) -> list[
 
 
 def most_at_once(lives: Sequence[Lifetime], size: Callable[[Tensor], int] = lambda _: 1) -> int:
-    """The most that is in use at one instruction: how many tensors, or the sum of their `size`."""
+    """Return the peak of the live tensors' count, or of the sum of their `size`."""
     changes: dict[int, int] = defaultdict(int)
     for life in lives:
         changes[life.first] += size(life.tensor)
@@ -59,11 +59,11 @@ def most_at_once(lives: Sequence[Lifetime], size: Callable[[Tensor], int] = lamb
     return most
 
 
-Ends = dict[Tensor, int]  # instructions, by number
+Ends = dict[Tensor, int]  # instruction numbers
 
 
 def _ends(body: Body, touched: Touches) -> tuple[Ends, Ends]:
-    """The first instruction at which each tensor is in use, and the last one."""
+    """Return the first and the last instruction of each tensor's live range."""
     firsts, lasts = Ends(), Ends()
     for item in body:
         if isinstance(item, Loop):
@@ -82,7 +82,7 @@ def _ends(body: Body, touched: Touches) -> tuple[Ends, Ends]:
 
 
 def _over_loop(loop: Loop, touched: Touches) -> tuple[Ends, Ends]:
-    """A tensor that the loop declares is in use in each iteration anew."""
+    """Return the live ranges in a loop; tensors that it does not declare span all of it."""
     numbers = [one.number for one in instructions(loop.body)]
     firsts, lasts = _ends(loop.body, touched)
     for tensor in firsts:

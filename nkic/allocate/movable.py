@@ -1,10 +1,10 @@
-"""Which tensors may begin at another partition than 0, so that they can lie side by side.
+"""The tensors that may start at another partition than 0, so that they can lie side by side.
 
-A compute engine's lanes follow the partitions one to one, and each operand may begin where its
-own number of partitions allows (Trainium/Inferentia2 architecture guide, cross-partition
-connectivity). What the rows of the PE array hold follows from the partition it came from, so the
-operands of the tensor engine stay; so does what is found at run time, and what cores exchange.
-Accumulators and random number generators are the lanes' own: what uses them stays, too.
+A compute engine's lanes map one to one to partitions, and each operand may start at the partitions
+that its partition count allows (Trainium/Inferentia2 architecture guide, cross-partition
+connectivity). Some tensors do not move: operands of the tensor engine, since the PE array's row
+follows from the partition; tensors with run-time offsets or exchanged between cores; and operands
+of instructions that use accumulators or random number generators, which belong to the lanes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from nkic.machine.tiles import start_partitions
 
 
 def movable(body: Body, target: Target) -> set[int]:
-    """The tensors, by number, that every instruction of `body` may find at any partition where
-    so many partitions can begin.
+    """Return the numbers of the tensors that may start at any partition that their size allows.
+
+    Every instruction of `body` must stay legal at each of these partitions.
     """
     seen: set[int] = set()
     stay: set[int] = set()
@@ -49,7 +50,7 @@ def _patterns(one: Instruction) -> Iterator[tuple[str, AccessPattern]]:
 
 
 def _sources(pattern: AccessPattern) -> set[int]:
-    """The tensor that holds the pattern's offsets, if there is one."""
+    """Return the tensor that holds the pattern's run-time offsets, as a set of at most one."""
     dynamic = pattern.dynamic
     if dynamic is None or not isinstance(dynamic.source, AccessPattern):
         return set()

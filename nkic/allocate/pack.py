@@ -1,10 +1,10 @@
-"""Packs by size: the largest tensor first, each at the lowest bytes that are free all its life.
+"""Packing by size: the largest tensor first, each at the lowest bytes free over its live range.
 
-Fits what program order leaves in pieces. A tensor that finds no room goes to the front, and all
-begins again, some times; then by size and time in use, and by that time alone. Tensors of at most
-64 partitions may also lie side by side, two or four of them over the same bytes: a compute engine
-reaches 64 partitions from 0 or 64 on, and 32 from every multiple of 32 (Trainium/Inferentia2
-architecture guide, data access).
+This fits programs for which program order leaves fragmented memory. A tensor that does not fit
+moves to the front of the order and packing restarts, for a number of tries; then the order is size
+times live range, and then live range alone. Tensors of at most 64 partitions may also lie side by
+side, two or four over the same bytes: a compute engine reaches 64 partitions from partition 0 or
+64, and 32 from every multiple of 32 (Trainium/Inferentia2 architecture guide, data access).
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ from nkic.ir.tensors import Tensor
 from nkic.machine.memory import PARTITIONS, Address
 from nkic.machine.tiles import start_partitions
 
-PAIRS = 40_000_000  # of tensors in use together, that are compared at most; a second or two
-PLACES = 100_000  # tensors, of all tries, for which a place is looked for; as long at most
+# limit on compared pairs of tensors with overlapping live ranges; a second or two
+PAIRS = 40_000_000
+PLACES = 100_000  # limit on placements over all tries; similar time
 TRIES = 150
 
 
 def pack(lives: Sequence[Lifetime], space: Space, movable: Collection[int] = ()) -> Addresses:
-    """An address for each tensor, or DoesNotFit. Those of `movable` may begin at another
-    partition than 0.
+    """Return an address for each tensor; those of `movable` may start at any partition.
+
+    Raises DoesNotFit if every try fails.
     """
     fixed, free, addresses = apart(lives)
     orders = [sorted(free, key=partial(key, space)) for key in (_by_size, _by_area, _by_length)]
@@ -64,7 +66,7 @@ def _by_length(space: Space, one: Lifetime) -> tuple[int, int]:
 
 
 def _least(lives: Sequence[Lifetime], space: Space, movable: Collection[int]) -> int:
-    """Bytes per partition that are needed however well everything is packed."""
+    """Return a lower bound of the bytes per partition that any packing needs."""
     change: Counter[int] = Counter()
     for life in lives:
         share = space.size(life.tensor) * _rows(life.tensor, movable)
@@ -74,7 +76,7 @@ def _least(lives: Sequence[Lifetime], space: Space, movable: Collection[int]) ->
 
 
 def _rows(tensor: Tensor, movable: Collection[int]) -> int:
-    """Partitions that no other tensor can have at the same bytes."""
+    """Return the number of partitions that no other tensor can share at the same bytes."""
     if tensor.fixed is not None:
         return tensor.partitions
     return PARTITIONS // len(start_partitions(tensor.partitions)) if movable else PARTITIONS
@@ -100,8 +102,9 @@ def _in_order(
 
 
 def _lowest(life: Lifetime, placed: _Placed, space: Space, movable: Collection[int]) -> Address:
-    """The lowest free bytes over any partitions where the tensor may begin: the last ones, as
-    most tensors begin at 0.
+    """Return the lowest free bytes over any partitions at which the tensor may start.
+
+    Among equals, the highest partition wins, as most tensors start at 0.
     """
     best: Address | None = None
     for partition in reversed(_starts(life.tensor, movable)):
@@ -119,8 +122,10 @@ def _starts(tensor: Tensor, movable: Collection[int]) -> tuple[int, ...]:
 
 
 class _Together:
-    """Which tensors are in use together. `lives` are in order of first access: beside a tensor are
-    some of those that began before it, and the next ones up to its own end.
+    """Pairs of tensors with overlapping live ranges.
+
+    `lives` are in order of first access: a live range overlaps some of those that began earlier,
+    and the following ones up to its own end.
     """
 
     def __init__(self, lives: Sequence[Lifetime]) -> None:
@@ -136,13 +141,13 @@ class _Together:
         self.pairs = len(lives) + 2 * sum(map(len, self.before))
 
     def beside(self, number: int) -> NDArray[np.int64]:
-        """The places among `lives` of those in use together with the tensor."""
+        """Return the indices among `lives` of the tensors that are live together with this one."""
         i = self.index[number]
         return np.concatenate([self.before[i], np.arange(i + 1, self.ends[i])])
 
 
 class _Placed:
-    """What has a place: over which partitions and bytes; nowhere yet, over no partitions."""
+    """The partitions and bytes of each placed tensor; an unplaced tensor has no partitions."""
 
     def __init__(self, together: _Together) -> None:
         self.together = together
@@ -153,7 +158,7 @@ class _Placed:
         self.table[:, self.together.index[life.tensor.number]] = row
 
     def beside(self, life: Lifetime, partition: int) -> Ranges:
-        """The bytes that `life` cannot have if it begins at `partition`, in order."""
+        """Return the bytes that `life` cannot use if it starts at `partition`, in order."""
         found = self.table[:, self.together.beside(life.tensor.number)]
         top, bottom, low, high = found
         meets = (top < partition + life.tensor.partitions) & (bottom > partition)

@@ -1,10 +1,10 @@
-"""Chooses addresses in one memory: bytes [0, capacity) of each partition.
+"""Choose addresses in one memory: bytes [0, capacity) of each partition.
 
-Lifetimes are placed in order of their first access. The first strategy keeps slots by size and
-element type; a freed slot rests while others like it do, so that neighbouring iterations of an
-unrolled loop get different bytes (multi-buffering falls out of it), and bytes keep their type,
-which the runner profits from. Where that does not fit, a ring around the whole memory is
-tried, then lowest-fit; pack.py has what comes after those.
+Live ranges are placed in order of first access. The first strategy keeps slots by size and element
+type; a freed slot stays unused while there are few free slots of its kind, so that neighbouring
+iterations of an unrolled loop get different bytes (which amounts to multi-buffering), and bytes
+keep their type, which speeds up the runner. If that does not fit, a ring around the whole memory is
+tried, then lowest fit; pack.py has the strategies after those.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from nkic.ir.tensors import Tensor
 from nkic.machine.memory import PSUM_BANK_BYTES, Address, Buffer
 from nkic.machine.targets import Target
 
-REST = 8  # slots of a kind that rest before the oldest is taken over
+REST = 8  # free slots of a kind before the oldest is reused
 SBUF_ALIGN = 64  # bytes
-TIGHT_ALIGN = 32  # where there is no room otherwise: what the published kernels align to
+TIGHT_ALIGN = 32  # if nothing else fits: the alignment of published kernels
 
 
 @dataclass(frozen=True)
@@ -35,19 +35,21 @@ class Space:
     align: int
 
     def size(self, tensor: Tensor) -> int:
-        """Bytes per partition that `tensor` takes, rounded up to the alignment."""
+        """Return the bytes per partition that `tensor` takes, rounded up to the alignment."""
         return max(1, -(-tensor.bytes // self.align)) * self.align
 
 
 def space_of(buffer: Buffer, target: Target) -> Space:
-    """SBUF, or PSUM: there an allocation begins at a bank (migration guide, Beta 2)."""
+    """Return the space of SBUF or PSUM; in PSUM, an allocation starts at a bank (migration guide,
+    Beta 2).
+    """
     if buffer is Buffer.PSUM:
         return Space(buffer, target.psum_bytes, PSUM_BANK_BYTES)
     return Space(buffer, target.sbuf_usable, SBUF_ALIGN)
 
 
 class DoesNotFit(Exception):
-    """No place for `life` while `live` are in use."""
+    """There is no room for `life` while the tensors of `live` are in use."""
 
     def __init__(self, life: Lifetime, live: list[Lifetime]) -> None:
         super().__init__(life.tensor.name)
@@ -59,7 +61,7 @@ Addresses = dict[int, Address]
 
 
 def place(lives: Sequence[Lifetime], space: Space, rest: int = REST) -> Addresses:
-    """An address for each tensor, or DoesNotFit. `rest`: as `REST`."""
+    """Return an address for each tensor, with `rest` as in `REST`; raises DoesNotFit."""
     fixed, free, addresses = apart(lives)
     with suppress(DoesNotFit):
         return addresses | _slots(free, fixed, space, rest)
@@ -69,7 +71,7 @@ def place(lives: Sequence[Lifetime], space: Space, rest: int = REST) -> Addresse
 
 
 def apart(lives: Sequence[Lifetime]) -> tuple[list[Lifetime], list[Lifetime], Addresses]:
-    """The tensors with fixed addresses, those without, and those addresses."""
+    """Split into tensors with and without fixed addresses, and return those addresses."""
     fixed = [life for life in lives if life.tensor.fixed is not None]
     free = [life for life in lives if life.tensor.fixed is None]
     found = {life.tensor.number: life.tensor.fixed for life in fixed}
@@ -79,7 +81,7 @@ def apart(lives: Sequence[Lifetime]) -> tuple[list[Lifetime], list[Lifetime], Ad
 def _slots(
     free: Sequence[Lifetime], fixed: Sequence[Lifetime], space: Space, rest: int
 ) -> Addresses:
-    """Slots by size and type, the longest free first; new ones while fewer than `rest` rest."""
+    """Reuse the longest-free slot of a size and type, once `rest` are free or memory is full."""
     if fixed:
         return _ring(free, fixed, space)
     addresses: Addresses = {}
@@ -115,8 +117,9 @@ Ranges = list[tuple[int, int]]  # first byte and end, in order
 
 
 def fit(taken: Ranges, capacity: int, size: int, after: int) -> int | None:
-    """The lowest start at or past `after` where `size` bytes are free between `taken`. Ranges may
-    overlap where `after` is 0 alone.
+    """Return the lowest start at or above `after` with `size` free bytes, or None.
+
+    The ranges of `taken` may only overlap if `after` is 0.
     """
     index = bisect_right(taken, (after, capacity))
     at = max(after, taken[index - 1][1]) if index else after
@@ -130,7 +133,7 @@ def fit(taken: Ranges, capacity: int, size: int, after: int) -> int | None:
 def _sweep(
     free: Sequence[Lifetime], fixed: Sequence[Lifetime], space: Space, around: bool
 ) -> Addresses:
-    """Places in program order, keeping the bytes in use; `around`: go on where the last ended."""
+    """Place in program order; with `around`, continue the search where the last tensor ended."""
     addresses: Addresses = {}
     live: dict[int, tuple[int, int, Lifetime]] = {}  # by tensor: first byte, end, lifetime
     taken: Ranges = []
@@ -158,8 +161,9 @@ def _sweep(
 
 
 def _joined(ranges: Ranges) -> Ranges:
-    """What `fit` takes: of ranges that overlap, as those of a tensor in use and of a fixed one
-    that is used later may, one.
+    """Merge overlapping ranges, as `fit` requires.
+
+    Ranges of a live tensor and of a fixed one that is used later may overlap.
     """
     found: Ranges = []
     for low, high in sorted(ranges):
@@ -175,7 +179,7 @@ def _meeting(fixed: Sequence[Lifetime], life: Lifetime) -> list[Lifetime]:
 
 
 def range_of(fixed: Lifetime, space: Space) -> tuple[int, int]:
-    """The bytes that a tensor at a fixed address takes, first and end."""
+    """Return the bytes that a tensor at a fixed address takes, as first byte and end."""
     address = fixed.tensor.fixed or Address(0, 0)
     low = address.byte // space.align * space.align
     end = address.byte + fixed.tensor.bytes

@@ -1,4 +1,4 @@
-"""What allocate chose: how tensors found their places, and who waits for bytes to be given up."""
+"""Remarks on allocation: how tensors were placed, and which instructions wait for reused bytes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from nkic.ir.tensors import Tensor
 from nkic.machine.memory import MEMORIES, PARTITIONS, Buffer
 
 STAGE = "allocate"
-NAMED = 3  # lines that a remark names
+NAMED = 3  # lines that a remark lists
 
 
 def remarks(
     placed: Program, graphs: Sequence[DependenceGraph], rest: int = REST
 ) -> Iterator[Remark]:
-    """`placed` and its graphs are what the stage made, `rest` what it was told."""
+    """Yield the remarks on the stage's output, and the `rest` that it was given."""
     for body, graph in zip(placed.cores, graphs, strict=True):
         for buffer in MEMORIES:
             space = space_of(buffer, placed.target)
@@ -35,12 +35,12 @@ def remarks(
 
 
 def _strategy(lives: list[Lifetime], space: Space, placed: Program, rest: int) -> Remark:
-    """How a memory was filled, and how full it is at most."""
+    """Return how a memory was filled, and its peak use."""
     most = most_at_once(lives, space.size)
     known = (how for how, found in _in_order(lives, space, rest) if _is_part(found, placed))
     how = next(known, None)
     kind = Kind.PASSED if how is not None else Kind.MISSED
-    how = how or "by size, because program order leaves no room: less of the kernel overlaps"
+    how = how or "by size, because they do not fit in program order: less of the kernel overlaps"
     name = space.buffer.value.upper()
     text = (
         f"{name}: {plural(len(lives), 'tensor')} placed {how}; at most "
@@ -59,12 +59,12 @@ def _strategy(lives: list[Lifetime], space: Space, placed: Program, rest: int) -
 def _in_order(
     lives: Sequence[Lifetime], space: Space, rest: int
 ) -> Iterator[tuple[str, Addresses]]:
-    """The ways in program order that fit, in words, and the addresses that they give."""
+    """Yield the placements in program order that fit: a description and the addresses."""
     with suppress(DoesNotFit):
         yield "in program order, oldest free slot first", place(lives, space, rest)
     if space.buffer is Buffer.PSUM:
         with suppress(DoesNotFit):
-            how = "in program order, in banks for each place that declares tiles there"
+            how = "in program order, with separate banks for each declaration"
             yield how, by_role(lives, space)
 
 
@@ -73,7 +73,7 @@ def _is_part(found: Addresses, placed: Program) -> bool:
 
 
 def _lines(lives: Sequence[Lifetime], space: Space, placed: Program) -> Iterator[Remark]:
-    """For each line that declares tensors: how many there are, and in how many buffers."""
+    """Yield, per declaring line, the number of tensors and of buffers."""
     by_line: dict[tuple[str, int], list[Tensor]] = defaultdict(list)
     for life in lives:
         by_line[line_of(life.tensor.at)].append(life.tensor)
@@ -101,9 +101,7 @@ def _lines(lives: Sequence[Lifetime], space: Space, placed: Program) -> Iterator
 
 
 def _reuse(body: Body, graph: DependenceGraph) -> Iterator[Remark]:
-    """Who waits, because bytes change hands, for an instruction that it has nothing else to do
-    with.
-    """
+    """Yield the instructions that wait for others only because they reuse their bytes."""
     code = {one.number: one for one in instructions(body)}
     found: dict[object, list[tuple[Instruction, Instruction]]] = defaultdict(list)
     for number, one in code.items():

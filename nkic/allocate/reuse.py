@@ -1,5 +1,6 @@
-"""Reuse edges: who takes over bytes waits for the last accesses of their former owner. In a device
-loop the former owner may be a tensor of the turn before.
+"""Reuse edges: a tensor that takes over bytes waits for the last accesses of their former owner.
+
+In a device loop, the former owner may be a tensor of the previous iteration.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from nkic.machine.memory import Address
 def reuse_edges(
     lives: Sequence[Lifetime], addresses: Mapping[int, Address], graph: DependenceGraph
 ) -> dict[int, tuple[Edge, ...]]:
-    """The edges for one memory; `lives` in order of first access."""
+    """Return the reuse edges for one memory; `lives` are in order of first access."""
     hands = _Hands(addresses, graph)
     left = Counter(life.tensor.scope[-1] for life in lives if life.tensor.scope)
     inside: dict[int, list[Tensor]] = defaultdict(list)
@@ -35,7 +36,7 @@ def reuse_edges(
 
 
 class _Hands:
-    """Who has which bytes, and the edges where they change hands."""
+    """The current owner of all bytes, and the edges for each change of ownership."""
 
     def __init__(self, addresses: Mapping[int, Address], graph: DependenceGraph) -> None:
         self.addresses = addresses
@@ -45,7 +46,7 @@ class _Hands:
         self.edges: dict[int, dict[Edge, None]] = {}
 
     def take(self, tensor: Tensor, distance: int = 0) -> None:
-        """Gives `tensor` its bytes, in a loop's next turn if `distance` is 1."""
+        """Assign `tensor` its bytes, in the loop's next iteration if `distance` is 1."""
         partition, low = self.addresses[tensor.number]
         number, high = tensor.number, low + tensor.bytes
         if len(self.owners) == 1:
@@ -67,18 +68,18 @@ class _Hands:
 
 
 class _Owners:
-    """Bytes of a partition as ranges, each with the tensor that had it last."""
+    """The bytes of a partition as ranges, each with its last owner."""
 
     def __init__(self) -> None:
         self.starts: list[int] = []
         self.ranges: list[tuple[int, int, int]] = []  # first byte, end, tensor
 
     def take(self, low: int, high: int, tensor: int) -> Collection[int]:
-        """Gives [low, high) to `tensor`; returns the former owners of any of its bytes."""
+        """Assign [low, high) to `tensor`, and return the former owners of any of these bytes."""
         starts, ranges = self.starts, self.ranges
         first = bisect_left(starts, low)
         if first < len(starts) and starts[first] == low and ranges[first][1] == high:
-            former = ranges[first][2]  # most tensors take over all that another one had
+            former = ranges[first][2]  # the usual case: the new owner takes over exactly one range
             ranges[first] = (low, high, tensor)
             return (former,)
         if first and ranges[first - 1][1] > low:

@@ -1,10 +1,9 @@
-"""Banks of PSUM by role: the tiles that one place in the source declares take turns among banks of
-their own.
+"""PSUM banks by role: the tiles of one declaration cycle through banks of their own.
 
-Slots in program order (`place.py`) go around all banks, so that what one iteration of an unrolled
-loop reads last is where the next one begins: the tensor engine waits for the end of an iteration
-before it begins the next one. With banks of their own, the first tiles of an iteration wait for
-those of the iteration before, and the iterations overlap.
+Slots in program order (`place.py`) cycle through all banks, so that the next iteration of an
+unrolled loop starts in the bank that the current one reads last, and the tensor engine stalls until
+the iteration ends. With separate banks, the first tiles of an iteration wait for those of the
+previous iteration only, and the iterations overlap.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from nkic.machine.memory import Address
 
 @dataclass
 class _Role:
-    """The lifetimes of one place, each of `size` bytes at most, `most` of them at once."""
+    """The live ranges of one declaration: at most `size` bytes each, at most `most` at once."""
 
     lives: list[Lifetime] = field(default_factory=list)
     size: int = 0
@@ -30,18 +29,19 @@ class _Role:
 
     @property
     def span(self) -> tuple[int, int]:
-        """From the first access of all to the last one."""
+        """The first access and the last access over all tiles."""
         return self.lives[0].first, max(life.last for life in self.lives)
 
     @property
     def length(self) -> float:
-        """How long a tile is in use, on average."""
+        """The mean length of a tile's live range, in instructions."""
         return sum(life.last - life.first for life in self.lives) / len(self.lives)
 
 
 def by_role(lives: Sequence[Lifetime], space: Space) -> Addresses:
-    """An address for each tensor; DoesNotFit where the roles together need more than there is.
-    `lives` in order of first access.
+    """Return an address for each tensor; `lives` are in order of first access.
+
+    Raises DoesNotFit if the roles together exceed the memory.
     """
     found: Addresses = {}
     for phase in _phases(_roles(lives, space)):
@@ -65,7 +65,7 @@ def _roles(lives: Sequence[Lifetime], space: Space) -> list[_Role]:
 
 
 def _phases(roles: Sequence[_Role]) -> list[list[_Role]]:
-    """Roles whose tiles are in use in the same part of the program."""
+    """Group the roles whose live ranges overlap in the program."""
     found: list[list[_Role]] = []
     end = -1
     for role in sorted(roles, key=lambda one: one.span):
@@ -78,8 +78,9 @@ def _phases(roles: Sequence[_Role]) -> list[list[_Role]]:
 
 
 def _share(phase: Sequence[_Role], space: Space) -> None:
-    """Slots for each role: as many as it needs, and as many again as there is room for, those
-    first whose tiles are in use for longest.
+    """Set the slot count of each role: first its minimum, then multiples of it, as many as fit.
+
+    Roles with the longest live ranges are served first.
     """
     for role in phase:
         role.count = role.most
@@ -98,7 +99,7 @@ def _share(phase: Sequence[_Role], space: Space) -> None:
 
 
 def _around(role: _Role, start: int) -> Addresses:
-    """The role's tiles, each where it is free for longest."""
+    """Place the role's tiles, each in the slot that has been free longest."""
     free = deque(start + n * role.size for n in range(role.count))
     ends: list[tuple[int, int]] = []
     found: Addresses = {}

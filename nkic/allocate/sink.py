@@ -1,8 +1,8 @@
-"""Puts first writes off until what they write is needed, where tensors are in use for too long.
+"""Postpone first writes until their results are needed, if live ranges are too long.
 
-A kernel may fill many tiles long before it uses them. In program order all of them are in use
-from then on; an instruction that nothing needs for a while, and that reads no tensor which could
-end earlier, can as well stand just before the first instruction that depends on it.
+A kernel may fill many tiles long before it uses them; in program order all of them are live from
+then on. An instruction whose result is not needed for a while, and that does not extend another
+live range, moves to just before the first instruction that depends on it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from nkic.machine.targets import Target
 def sink(
     body: Body, graph: DependenceGraph, tight: Collection[Buffer], target: Target
 ) -> tuple[Body, DependenceGraph]:
-    """The same program in an order that keeps the tensors of `tight` memories in use for less
-    long, and those of the others for no longer.
+    """Return the program in an order that shortens the live ranges in the `tight` memories.
 
-    Instructions are numbered anew in the new order, in the body as in the graph.
+    Live ranges in the other memories do not grow. The instructions are renumbered in the new order,
+    in the body and in the graph.
     """
     order = _Order(body, graph, touches_of(body, target), tight)
     return renumbered(order.body(body), graph)
@@ -33,14 +33,14 @@ def sink(
 
 @dataclass
 class _Use:
-    """The items, by position, between which a tensor is in use: its first read and last access."""
+    """The item positions of a tensor's first read and last access."""
 
     read: int
     last: int
 
 
 class _Order:
-    """Sorts bodies; a device loop stays where it is, and its body is sorted by itself."""
+    """Reorders bodies; a device loop keeps its position, and its body is reordered separately."""
 
     def __init__(
         self, body: Body, graph: DependenceGraph, touched: Touches, tight: Collection[Buffer]
@@ -55,7 +55,7 @@ class _Order:
                     self.dependents[edge.source].append(one.number)
 
     def body(self, body: Body, loops: tuple[int, ...] = ()) -> Body:
-        """`body`, in the loops of these numbers, in its new order."""
+        """Return `body`, nested in the loops of these numbers, in its new order."""
         items = [self._loop(item, loops) if isinstance(item, Loop) else item for item in body]
         uses = self._uses(items, loops)
         anchors = self._anchors(items, uses)
@@ -66,7 +66,7 @@ class _Order:
         return replace(loop, body=self.body(loop.body, (*loops, loop.number)))
 
     def _anchors(self, items: list[Item], uses: dict[int, _Use]) -> list[int]:
-        """For each item the position of the item that it now stands before, or its own."""
+        """Return, for each item, the position of the item that it moves before, or its own."""
         at_item = {one.number: at for at, item in enumerate(items) for one in instructions((item,))}
         anchors = list(range(len(items)))
         for at in reversed(anchors.copy()):
@@ -80,7 +80,7 @@ class _Order:
         return anchors
 
     def _gains(self, item: Instruction, at: int, target: int, uses: dict[int, _Use]) -> bool:
-        """Whether moving it frees more bytes than it holds; notes what it holds longer."""
+        """Return whether the move frees more bytes than it holds, and extend the live ranges."""
         freed: Counter[Buffer] = Counter()
         longer = []
         for touch in self.touched[item.number]:
@@ -92,7 +92,7 @@ class _Order:
                 freed[tensor.buffer] += tensor.bytes
             elif touch.reads and use.last < target:
                 if tensor.fixed is not None:
-                    return False  # its bytes are another's afterwards
+                    return False  # its bytes may belong to another tensor afterwards
                 freed[tensor.buffer] -= tensor.bytes
                 longer.append(use)
         if min(freed.values(), default=0) < 0 or not any(freed[b] > 0 for b in self.tight):
@@ -102,7 +102,7 @@ class _Order:
         return True
 
     def _uses(self, items: list[Item], loops: tuple[int, ...]) -> dict[int, _Use]:
-        """The tensors declared in this body, by number."""
+        """Return the tensors declared in this body, by number."""
         uses: dict[int, _Use] = {}
         for at, item in enumerate(items):
             for one in instructions((item,)):

@@ -1,4 +1,4 @@
-"""The stage: lifetimes, addresses, reuse edges, for every core and both memories."""
+"""The allocation stage: live ranges, addresses and reuse edges, per core and memory."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def allocate(
     pack: bool = True,
     roles: bool = False,
 ) -> tuple[Program, Graphs]:
-    """Addresses for all on-chip tensors; reports what does not fit, all memories at once.
+    """Assign addresses to all on-chip tensors; report what does not fit, for all memories at once.
 
-    `rest` is the number of free slots of a kind before the oldest is taken over; `pack`: as tight
-    as can be found, which may take a second; `roles`: PSUM by role, where that fits.
+    `rest` is the number of free slots of a kind before the oldest is reused; `pack` enables
+    packing, which may take a second; `roles` groups PSUM banks by role if that fits.
     """
     chosen: Addresses = {}
     bodies, done = [], []
@@ -52,7 +52,7 @@ def allocate(
 
 
 class Way(NamedTuple):
-    """How addresses are looked for, as `allocate` says it."""
+    """The parameters of placement, as in `allocate`."""
 
     rest: int
     pack: bool
@@ -60,8 +60,9 @@ class Way(NamedTuple):
 
 
 def _core(body: Body, graph: DependenceGraph, target: Target, report: Reporter, way: Way) -> Core:
-    """Addresses in program order; where a memory is too small for that, in an order that needs
-    less of it. What is reported is the program as it was written.
+    """Place in program order or, if a memory is too small, in an order that needs less of it.
+
+    Errors are reported for the program as written.
     """
     spaces = [space_of(buffer, target) for buffer in MEMORIES]
     lives = lifetimes_in(body, target, MEMORIES)
@@ -83,7 +84,7 @@ def _core(body: Body, graph: DependenceGraph, target: Target, report: Reporter, 
 def _orders(
     body: Body, graph: DependenceGraph, tight: Sequence[Buffer], target: Target
 ) -> Iterator[tuple[Body, DependenceGraph]]:
-    """Other orders, in which less may be in use at once."""
+    """Yield other orders of the program, whose peak memory use may be lower."""
     yield sink(body, graph, tight, target)
     for backwards in (False, True):
         found = frugal(body, graph, target, backwards)
@@ -100,7 +101,7 @@ def _joined(filled: Sequence[_Filled], body: Body, graph: DependenceGraph) -> Co
 
 
 class _Filled(NamedTuple):
-    """One memory of a core: who is in it and when, and where, unless there is no room."""
+    """One memory of a core: its live ranges and their addresses, or the failure."""
 
     space: Space
     lives: list[Lifetime]
@@ -108,7 +109,7 @@ class _Filled(NamedTuple):
     failure: DoesNotFit | None = None
 
     def report(self, target: Target, report: Reporter) -> None:
-        """Says what does not fit."""
+        """Report the tensor that does not fit, if there is one."""
         if self.failure is not None:
             report_overflow(self.failure, self.space, target, report)
 
@@ -123,8 +124,9 @@ def _fill(body: Body, space: Space, lives: list[Lifetime], target: Target, way: 
 def addresses(
     body: Body, lives: Sequence[Lifetime], space: Space, target: Target, way: Way
 ) -> Addresses:
-    """In program order, else by size, else with smaller gaps, else side by side. Raises DoesNotFit
-    for the first.
+    """Place in program order, else by size, else with smaller gaps, else side by side.
+
+    Raises the DoesNotFit of the first strategy if all fail.
     """
     if way.roles and space.buffer is Buffer.PSUM and not any(life.tensor.fixed for life in lives):
         with suppress(DoesNotFit):
@@ -134,7 +136,7 @@ def addresses(
     except DoesNotFit:
         if not way.pack:
             raise
-        from nkic.allocate.pack import pack  # here: nothing else in a compilation needs NumPy
+        from nkic.allocate.pack import pack  # lazy: nothing else in a compilation needs NumPy
 
         with suppress(DoesNotFit):
             return pack(lives, space)

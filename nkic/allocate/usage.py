@@ -1,4 +1,4 @@
-"""How much of a memory a program uses, for the resource line."""
+"""The memory use of a program, for the resource line."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from nkic.machine.memory import Buffer
 
 
 def peak(program: Program, buffer: Buffer) -> int:
-    """Bytes per partition of `buffer` that some tensor occupies at some time, on the core that
-    uses most. Tensors that follow one another at the same address count once.
+    """Return the bytes per partition of `buffer` that tensors ever occupy, on the fullest core.
+
+    Tensors that follow one another at the same address count once.
     """
     return max((_occupied(body, program, buffer) for body in program.cores), default=0)
 
@@ -20,7 +21,7 @@ def _occupied(body: Body, program: Program, buffer: Buffer) -> int:
     tensors = [program.tensors[number] for number in cells_of(body, program.target)]
     places = {(program.addresses[t.number].byte, t.bytes) for t in tensors if t.buffer is buffer}
     ranges = []
-    for first, size in places:  # few: neighbours take turns
+    for first, size in places:  # few ranges: neighbouring tensors share addresses
         end = first + max(1, size)
         ranges.append((first // space.align * space.align, -(-end // space.align) * space.align))
     total = end = 0

@@ -1,7 +1,7 @@
 """Builds the dependence graph of one core in a single walk over its body.
 
-A device loop's body is walked twice: edges that only the second walk finds, from inside the
-loop, belong to the previous iteration (`distance` 1).
+The body of a device loop is walked twice: edges within the loop that only the second walk finds are
+loop-carried (`distance` 1).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from nkic.machine.targets import Target
 
 
 def depend(program: Program) -> tuple[DependenceGraph, ...]:
-    """The dependence graph of each core."""
+    """Return the dependence graph of each core."""
     return tuple(_Walk(body, program.target).graph() for body in program.cores)
 
 
 class _Walk:
-    """State of the walk: the last accesses to every cell and every piece of engine state."""
+    """The state of the walk: the last accesses to every cell and every piece of engine state."""
 
     def __init__(self, body: Body, target: Target) -> None:
         self.body = body
@@ -30,13 +30,13 @@ class _Walk:
         self.stateful = stateful_of(body, target)
         self.cells = cells_of(body, target)
         count = max((cells[-1] + 1 for cells in self.cells.values()), default=0)
-        self.writers = [-1] * count  # by cell: who wrote it last, and who has read it since
+        self.writers = [-1] * count  # by cell: its last writer, and the readers since
         self.readers: list[list[int] | None] = [None] * count
-        self.state: dict[str, int] = {}  # the cells of pieces of state, by name
+        self.state: dict[str, int] = {}  # the cell of each piece of engine state, by name
         self.edges: dict[int, tuple[Edge, ...]] = {}
         self.first_touches: dict[int, list[int]] = {}
         self.pinned = (0, -1)
-        # The first instruction of the innermost loop that is walked for the second time.
+        # The first instruction of the innermost loop that is being walked for the second time.
         self.first_inside: int | None = None
 
     def graph(self) -> DependenceGraph:
@@ -48,7 +48,7 @@ class _Walk:
         )
 
     def closers(self, cells: Iterable[int]) -> tuple[int, ...]:
-        """The last accesses to any of the cells: its readers, or its writer if nobody read."""
+        """Return the last accesses to any of the cells: its readers, or else its writer."""
         found: set[int] = set()
         for cell in cells:
             found.update(self.readers[cell] or self.writers[cell : cell + 1])
@@ -95,7 +95,7 @@ class _Walk:
     def meet(
         self, number: int, cell: int, reads: bool, writes: bool, found: dict[Edge, None]
     ) -> None:
-        """Adds the edges of one access to one cell, and makes it the cell's last."""
+        """Add the edges of one access to one cell, and record the access."""
         writer, readers = self.writers[cell], self.readers[cell]
         if reads and writer >= 0:
             self.add(number, writer, "raw", found)
@@ -137,7 +137,7 @@ class _Walk:
         return cell
 
     def pin(self, instruction: Instruction, found: dict[Edge, None]) -> None:
-        """Chains the instructions of a no_reorder region in program order."""
+        """Chain the instructions of a no_reorder region in program order."""
         region, previous = self.pinned
         if instruction.pinned and region == instruction.pinned and previous != instruction.number:
             self.add(instruction.number, previous, "pin", found)

@@ -91,7 +91,7 @@ def _advised(
     if first.stuck is not None:
         return replace(one, help=f"{one.help}; {_stuck(first.stuck)}") if tried else one
     if tried:
-        return replace(one, help=f"{one.help}; even with --spill the free bytes are in pieces")
+        return replace(one, help=f"{one.help}; even with --spill the free bytes are fragmented")
     stored, loaded, _ = first.traffic
     moved = f"which moves {decimal(stored + loaded)} to and from HBM"
     return replace(one, help=f"{one.help}; or let tiles wait in HBM with --spill, {moved}")

@@ -1,13 +1,15 @@
-"""prove: the audits. From raw addresses, streams and rows alone they find out again what the
-stages before them claim, and share no code with these.
+"""prove: audits that re-derive what earlier stages claim, without sharing code with them.
 
-    addresses   every tensor inside its memory, no two in use at once sharing a byte
-    lines       each instruction once, in its place; semaphores with two ends
-    run         the streams run abstractly: no deadlock, and what each instruction knows complete
+Their only input is raw addresses, streams and rows.
+
+    addresses   every tensor inside its memory, no two live tensors sharing a byte
+    lines       each instruction exactly once, in its place; semaphores with two ends
+    run         abstract execution of the streams: no deadlock, and a vector clock per instruction
     order       conflicts in program order: memory, engine state, registers, user edges, regions
-    spilled     tiles that wait in HBM: every instruction finds what it found without that
-    file        the bytes of the file, read again, hold just that
-`effects` and `boxes` read what instructions touch, `ledger` and `tenancy` keep who did last.
+    spilled     spilled tiles: every instruction reads the values that it reads without spilling
+    file        the bytes of the file, read back, hold exactly the proven schedule
+
+`effects` and `boxes` derive what instructions access; `ledger` and `tenancy` keep last accesses.
 `model.RULES` lists everything that is proven.
 """
 

@@ -1,8 +1,7 @@
-"""Proof of an allocation: every tensor is inside its memory, and no two that are in use at the
-same time share a byte.
+"""Proof of an allocation: tensors are inside their memories, and live tensors share no bytes.
 
-One walk finds from which instruction to which each tensor is in use, one sweep over those ends
-keeps the ranges of bytes in use in order. Both are linear in the program, device loops included.
+One walk finds the live range of each tensor, and one sweep over the ends of live ranges keeps the
+live byte ranges in order. Both are linear in the program, including device loops.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from nkic.prove.model import Finding, Storage
 
 
 def prove_addresses(placed: Program, readings: tuple[Reading, ...]) -> list[Finding]:
-    """What is wrong with the addresses of `placed`; empty means proven."""
+    """Return what is wrong with the addresses of `placed`; empty means proven."""
     found = []
     for body, reading in zip(placed.cores, readings, strict=True):
         missing = list(_misplaced(placed, reading))
@@ -48,7 +47,7 @@ def _misplaced(placed: Program, reading: Reading) -> Iterator[Finding]:
 
 
 def _out_of_lane(placed: Program, reading: Reading) -> Iterator[Finding]:
-    """Accumulators and generators are the lanes' own, so that moved tiles find those of others."""
+    """Yield tensors that moved away from the lanes whose accumulator or generator they use."""
     state = {cell[0] for name, cell in reading.state.items() if not name.startswith("register ")}
     if not state:
         return
@@ -63,7 +62,7 @@ def _out_of_lane(placed: Program, reading: Reading) -> Iterator[Finding]:
 
 
 class Uses(NamedTuple):
-    """By tensor: the first and the last instruction at which it is in use."""
+    """The first and the last instruction of each tensor's live range."""
 
     first: dict[int, int]
     last: dict[int, int]
@@ -79,7 +78,7 @@ def _overlaps(placed: Program, body: Body, reading: Reading) -> Iterator[Finding
 
 
 def uses_of(body: Body, touches: Mapping[int, Touches], tensors: Mapping[int, Tensor]) -> Uses:
-    """A tensor that a loop touches and does not declare is in use for as long as it runs."""
+    """Return all live ranges; a tensor that a loop accesses but does not declare spans the loop."""
     firsts, lasts = uses = Uses({}, {})
     for item in body:
         if isinstance(item, Instruction):
@@ -98,7 +97,7 @@ def uses_of(body: Body, touches: Mapping[int, Touches], tensors: Mapping[int, Te
 
 
 def _ends(loop: Loop) -> tuple[int, int]:
-    """The numbers of the first and the last instruction of a loop; -1 where it has none."""
+    """Return the numbers of a loop's first and last instruction, or -1 for an empty loop."""
     numbers = [one.number for one in instructions(loop.body)]
     return (numbers[0], numbers[-1]) if numbers else (-1, -1)
 
@@ -107,7 +106,7 @@ Ranges = list[tuple[int, int, int]]  # low, high, tensor; in order
 
 
 def _sweep(own: list[Storage], uses: Uses, reading: Reading) -> Iterator[Finding]:
-    """Goes through the ends of all uses, those that end before those that begin."""
+    """Sweep over the ends of live ranges; at one instruction, ranges end before others begin."""
     starts = sorted({storage.partition for storage in own})
     in_use: list[Ranges] = [[] for _ in starts]
     entries = [(low, low + size, key) for key, _, _, low, _, size in own]
@@ -125,7 +124,8 @@ def _sweep(own: list[Storage], uses: Uses, reading: Reading) -> Iterator[Finding
             if not begins:
                 del ranges[at]
                 continue
-            # What is in use shares no byte as long as all is well: two neighbours may.
+            # Live ranges of bytes are disjoint unless there is an error, so two neighbours are
+            # compared.
             for first, last, other in ranges[max(0, at - 1) : at + 1]:
                 if first < entry[1] and entry[0] < last:
                     yield _overlap(reading.tensors[entry[2]], reading.tensors[other], when)

@@ -1,5 +1,6 @@
-"""Conflicts that nothing orders, where no order of the program is known: in a file, whose streams
-are all that there is. The order in which the streams happen to run stands for it.
+"""Unordered conflicts of a file, which has streams but no program order.
+
+The order in which the streams happen to run takes the place of program order.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Unordered(NamedTuple):
 
 
 def unordered(core: Core, reading: Reading, storages: Sequence[Storage]) -> Iterator[Unordered]:
-    """Pairs of accesses of a core, whose streams have been run, that may come in either order."""
+    """Yield unordered pairs of accesses of a core whose streams have been run."""
     for event in core.sequence:
         if isinstance(event, Decision):
             for register in event.registers:

@@ -1,8 +1,8 @@
-"""Areas of tensors, and the cells that they cut a tensor into.
+"""Areas of tensors, and the cells into which areas cut a tensor.
 
-An area is a box over the axes of the tensor's shape. It covers every byte that a pattern touches;
-it may cover more where the pattern does not run along the axes. Two accesses conflict when their
-areas have a cell in common: no pair of accesses is compared.
+An area is a box over the axes of the tensor's shape. It covers every byte that a pattern touches,
+and more if the pattern does not run along the axes. Two accesses conflict if their areas share a
+cell, so no pair of accesses is compared.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from math import prod
 from nkic.prove.model import Box
 
 Dims = tuple[tuple[int, int], ...]
-MOST_CELLS = 1 << 16  # of a tensor; beyond it neighbours are joined
+MOST_CELLS = 1 << 16  # per tensor; beyond it neighbouring cells are merged
 
 
 def area(axes: tuple[int, ...], size: int, offset: int, dims: Dims) -> Box:
-    """The box over `axes` of the elements, of `size` bytes, that (step, num) pairs visit."""
+    """Return the box over `axes` of the elements, of `size` bytes, that (step, num) pairs visit."""
     reach = _reach(axes, size, dims)
     if reach is not None:
         box, rest = [], offset * size
@@ -34,14 +34,15 @@ def area(axes: tuple[int, ...], size: int, offset: int, dims: Dims) -> Box:
 
 @lru_cache(maxsize=4096)
 def pitches(axes: tuple[int, ...]) -> tuple[int, ...]:
-    """Bytes from one index of an axis to the next."""
+    """Return the byte stride of each axis."""
     return tuple(prod(axes[at + 1 :]) for at in range(len(axes)))
 
 
 @lru_cache(maxsize=65536)
 def _reach(axes: tuple[int, ...], size: int, dims: Dims) -> tuple[tuple[int, int, int], ...] | None:
-    """By axis: its length, its pitch, and how far the pattern reaches along it; None where the
-    pattern does not follow the axes.
+    """Return the length, stride and extent of the pattern along each axis.
+
+    Return None if the pattern does not follow the axes.
     """
     spans = [0] * len(axes)
     for step, num in dims:
@@ -54,7 +55,10 @@ def _reach(axes: tuple[int, ...], size: int, dims: Dims) -> tuple[tuple[int, int
 
 
 def _along(axes: tuple[int, ...], spans: list[int], step: int, num: int) -> bool:
-    """Adds `num` steps of `step` bytes. A run that fills an axis goes on along the outer one."""
+    """Add `num` steps of `step` bytes to `spans`, and return whether they follow the axes.
+
+    A run that fills an axis continues along the next outer one.
+    """
     widths = pitches(axes)
     at = next(at for at, width in enumerate(widths) if step % width == 0)
     step //= widths[at]
@@ -69,7 +73,7 @@ def _along(axes: tuple[int, ...], spans: list[int], step: int, num: int) -> bool
 
 
 def _hull(axes: tuple[int, ...], size: int, offset: int, dims: Dims) -> Box:
-    """The box around all bytes from the lowest to the highest."""
+    """Return the bounding box of all bytes from the lowest to the highest."""
     ends = [step * (num - 1) for step, num in dims]
     low = (offset + sum(min(0, end) for end in ends)) * size
     high = (offset + sum(max(0, end) for end in ends)) * size + size - 1
@@ -82,7 +86,7 @@ def _hull(axes: tuple[int, ...], size: int, offset: int, dims: Dims) -> Box:
 
 
 class Grid:
-    """A tensor cut at the sides of boxes. Its cells are numbered from `base` on."""
+    """A tensor cut at the sides of boxes. Its cells are numbered from `base`."""
 
     def __init__(self, boxes: Collection[Box], base: int = 0) -> None:
         rank = len(next(iter(boxes)))
@@ -91,14 +95,15 @@ class Grid:
         sizes = [max(1, len(axis) - 1) for axis in cuts]
         self.base = base
         self.count = prod(sizes)
-        # By side: the first cell along the axis of a box that begins there, and of one that ends.
+        # By side: the first cell of a box that begins there, and the end cell of a box that ends
+        # there.
         both = list(zip(sides, cuts, strict=True))
         firsts = [{side: bisect_right(cut, side) - 1 for side in own} for own, cut in both]
         lasts = [{side: bisect_left(cut, side) for side in own} for own, cut in both]
         self.along = list(zip(firsts, lasts, sizes, strict=True))
 
     def cells(self, box: Box) -> Sequence[int]:
-        """The numbers of the cells that `box`, which the grid was made for, covers."""
+        """Return the numbers of the cells that `box`, one of the grid's own boxes, covers."""
         number = 0
         for (low, high), (firsts, lasts, size) in zip(box, self.along, strict=True):
             first = firsts[low]
@@ -116,7 +121,7 @@ class Grid:
 
 
 def _thinned(cuts: list[list[int]]) -> list[list[int]]:
-    """Without every other inner cut of the finest axis, until there are few enough cells."""
+    """Drop every other inner cut of the finest axis until there are few enough cells."""
     while prod(max(1, len(axis) - 1) for axis in cuts) > MOST_CELLS:
         finest = max(cuts, key=len)
         finest[:] = [*finest[:-1:2], finest[-1]]
@@ -124,5 +129,5 @@ def _thinned(cuts: list[list[int]]) -> list[list[int]]:
 
 
 def bands(starts: Sequence[int], start: int, count: int) -> range:
-    """Partitions are cut where tensors begin, at `starts`: the bands that a tensor covers."""
+    """Return the bands that a tensor covers; bands are cut at the start partitions `starts`."""
     return range(bisect_left(starts, start), bisect_left(starts, start + count))

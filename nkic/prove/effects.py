@@ -1,6 +1,6 @@
-"""What instructions touch, read off the rows: memory, engine state, registers.
+"""The accesses of instructions to memory, engine state and registers, derived from the rows.
 
-Nothing of this is shared with depend and allocate, whose work is judged by it.
+No code is shared with depend and allocate, whose results are checked against this.
 """
 
 from __future__ import annotations
@@ -22,32 +22,33 @@ MODES = {
     Access.READ: READ,
     Access.WRITE: WRITE,
     Access.UPDATE: UPDATE,
-    Access.ORDER: UPDATE,  # nothing may pass it
+    Access.ORDER: UPDATE,  # nothing may be reordered across it
 }
 
 
-# One access: the cells of a tensor, or the one that stands for a piece of state; what happens to
-# them; the tensor's number, -1 for state. Plain tuples: there are three for each instruction.
+# One access: the cells of a tensor or the cell of a piece of state; the mode; the tensor's number,
+# or -1 for state. Plain tuples, since there are about three per instruction.
 Touch = tuple[list[int], int, int]
 Touches = list[Touch]
-Areas = dict[Box, list[int]]  # of one tensor: cells, to be filled
+Areas = dict[Box, list[int]]  # of one tensor: its cells, to be filled in
 
 
 class Reading:
-    """The effects of all instructions of one core, by number."""
+    """The accesses of all instructions of one core, by number."""
 
     def __init__(self, body: Body = ()) -> None:
         self.body = body
-        self.names: dict[int, str] = {}  # of tensors that `tensors` does not have: a file's
-        self.wholes: dict[int, Box] = {}  # tensors as boxes, where one is accessed in parts too
+        self.names: dict[int, str] = {}  # of tensors that are not in `tensors`: those of a file
+        # whole-tensor boxes, if a tensor is also accessed in parts
+        self.wholes: dict[int, Box] = {}
         self.touches: dict[int, Touches] = {}
         self.tensors: dict[int, Tensor] = {}
-        self.count = 0  # cells, numbered over all tensors and state
-        self.state: dict[str, list[int]] = {}  # the cell of each piece, by name
+        self.count = 0  # of cells, numbered over all tensors and state
+        self.state: dict[str, list[int]] = {}  # the cell of each piece of engine state, by name
         self._placed: tuple[object, list[Storage]] = (None, [])
 
     def cell_of(self, name: str, mode: int) -> Touch:
-        """An access to a piece of engine state or to a register."""
+        """Return an access to a piece of engine state or a register."""
         found = self.state.get(name)
         if found is None:
             found = self.state[name] = [self.count]
@@ -55,11 +56,11 @@ class Reading:
         return found, mode, -1
 
     def register(self, number: int, mode: int) -> Touch:
-        """An access to a register."""
+        """Return an access to a register."""
         return self.cell_of(f"register {number}", mode)
 
     def storages(self, placed: Program) -> list[Storage]:
-        """Where the tensors on chip lie in `placed`; all must have addresses."""
+        """Return the storage of the on-chip tensors in `placed`; all must have addresses."""
         if self._placed[0] is not placed:
             addresses, new = placed.addresses, tuple.__new__
             memories = {buffer: buffer.value for buffer in Buffer}
@@ -72,14 +73,14 @@ class Reading:
         return self._placed[1]
 
     def what(self, cells: Sequence[int], storage: int) -> tuple[str, str]:
-        """The rule that an access comes under, and what it is an access to."""
+        """Return the rule that covers an access, and the name of what is accessed."""
         if storage >= 0:
             return "memory", f"`{self.name(storage)}`"
         name = next(name for name, cell in self.state.items() if cell[0] == cells[0])
         return ("register" if name.startswith("register ") else "state"), name
 
     def cut(self, areas: Mapping[int, Areas]) -> None:
-        """Gives the areas of tensors that are touched in several ways their cells."""
+        """Assign cells to the areas of tensors that are accessed in several ways."""
         for number, boxes in areas.items():
             whole = self.wholes[number]
             grid = Grid({box or whole for box in boxes} if WHOLE in boxes else boxes, self.count)
@@ -88,23 +89,24 @@ class Reading:
             self.count += grid.count
 
     def name(self, number: int) -> str:
-        """What the tensor of that number is called."""
+        """Return the name of the tensor with that number."""
         return self.tensors[number].name if number in self.tensors else self.names[number]
 
 
 def read(program: Program) -> tuple[Reading, ...]:
-    """The effects of every core of a lowered program."""
+    """Return the accesses of every core of a lowered program."""
     return tuple(_Reader(body, program.target).read() for body in program.cores)
 
 
 def reading_of(body: Body, target: Target, known: Reading) -> Reading:
-    """The effects of `body`: those that are `known`, unless allocate has put instructions off."""
+    """Return the accesses of `body`: `known`, unless allocate has moved instructions."""
     return known if known.body is body else _Reader(body, target).read()
 
 
 def axes_of(tensor: Tensor) -> tuple[int, ...]:
-    """The lengths of a tensor's axes, that of partitions left out, the innermost in bytes. Written
-    apart from `ir/overlap`, which the stages use: a mistake there must not be shared.
+    """Return the lengths of a tensor's axes without partitions, the innermost in bytes.
+
+    This is independent of `ir/overlap`, which the stages use, so that no error is shared.
     """
     return _axes(tensor.shape[1:] if tensor.on_chip else tensor.shape, tensor.dtype.size)
 
@@ -115,16 +117,16 @@ def _axes(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
     return (*sizes[:-1], sizes[-1] * size)
 
 
-WHOLE: Box = ()  # instead of the box of a whole tensor, which most accesses touch
+WHOLE: Box = ()  # stands for the box of a whole tensor, the most frequent area
 
 
 def modes_of(row: Row, facts: Facts) -> tuple[int, ...]:
-    """What an instance does to each operand: the row's word, refined by its attributes."""
+    """Return the access mode of each operand: that of the row, refined by the attributes."""
     return tuple(MODES[row.access(o.name, facts) or o.access] for o in row.operands)
 
 
 def area_of(pattern: AccessPattern) -> Box:
-    """What `pattern` may touch of its tensor: anything, where that is known at run time only."""
+    """Return the area that `pattern` may touch: the whole tensor if it has a run-time offset."""
     tensor, dtype, start, partitions, offset, dims, dynamic = pattern
     if dynamic is not None:
         return WHOLE
@@ -137,15 +139,16 @@ def area_of(pattern: AccessPattern) -> Box:
 
 
 class _Reader:
-    """Reads one body. Patterns and attributes that are one object are looked at once; the program
-    keeps them alive meanwhile.
+    """Derives the accesses of one body.
+
+    Patterns and attributes are memoised by identity; the program keeps them alive meanwhile.
     """
 
     def __init__(self, body: Body, target: Target) -> None:
         self.target = target
         self.reading = Reading(body)
-        self.first: dict[int, tuple[Box, list[int]]] = {}  # of each tensor, what is touched first
-        self.areas: dict[int, Areas] = {}  # of those that are touched in several ways
+        self.first: dict[int, tuple[Box, list[int]]] = {}  # the first area of each tensor
+        self.areas: dict[int, Areas] = {}  # of tensors that are accessed in several ways
         self.known: dict[int, list[int]] = {}  # cells by the pattern's identity
         self.fixed: dict[Row, tuple[int, ...]] = {}
         self.refined: dict[tuple[Row, int], tuple[int, ...]] = {}
@@ -178,7 +181,7 @@ class _Reader:
         return found
 
     def modes(self, one: Instruction) -> tuple[int, ...]:
-        """What it does to each operand, where that depends on its attributes, or is not known."""
+        """Return the operands' access modes, if they depend on attributes or are not cached."""
         row = one.row
         if row.access is no_access:
             found = self.fixed[row] = tuple(MODES[o.access] for o in row.operands)
@@ -195,8 +198,9 @@ class _Reader:
         )
 
     def cells(self, pattern: AccessPattern) -> list[int]:
-        """The cells of a pattern: those of a tensor that is touched in several ways are found anew
-        by `Reading.cut`.
+        """Return the cells of a pattern.
+
+        For a tensor that is accessed in several ways, `Reading.cut` fills them in later.
         """
         tensor, box = pattern.tensor, area_of(pattern)
         first = self.first.get(tensor.number)
@@ -211,7 +215,7 @@ class _Reader:
         return cells
 
     def part(self, tensor: Tensor, box: Box) -> list[int]:
-        """The cells of an area that is not the first one of its tensor."""
+        """Return the cells of an area that is not the first one of its tensor."""
         areas = self.areas.get(tensor.number)
         if areas is None:
             self.whole(tensor)
@@ -219,7 +223,7 @@ class _Reader:
         return areas.setdefault(box, [])
 
     def source(self, pattern: AccessPattern) -> Touch:
-        """A run-time offset is read where it stands."""
+        """Return the access that reads a pattern's run-time offset."""
         source: Any = pattern.dynamic.source if pattern.dynamic is not None else None
         if type(source) is Register:
             return self.reading.register(source.number, READ)
@@ -237,7 +241,7 @@ class _Reader:
 
 
 def _form(operand: object) -> object:
-    """An operand without its place, which no row's effects depend on."""
+    """Return the operand without its address, which no row's effects depend on."""
     if type(operand) is not AccessPattern:
         return operand
     return operand.tensor.buffer, operand.dtype, operand.partitions, operand.dims

@@ -1,9 +1,9 @@
-"""Proof of a file: its bytes, read again, hold just the schedule that was proven.
+"""Proof of a file: its bytes, read back, hold exactly the schedule that was proven.
 
 The sections are unpacked as docs/neff.md describes them and compared record by record with the
 schedule's slots: row, attributes, operands with the addresses of their tensors, waits and signals.
-Nothing of how emit and write made them, or of how the runner reads them, is asked. That integers
-are integers, and not equal numbers of another type, is for the reader: it refuses all others.
+No code of emit, write or the runner's reader is used. Whether integers are integers, rather than
+equal numbers of another type, is left to the reader, which rejects all others.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ INPUTS, OUTPUTS, CONSTANTS, INTERNAL = range(4)
 KINDS = {"scalar": 0, "vector": 1, "columns": 2}
 
 Record = tuple[Any, ...]
-Ordered = tuple[int, Record]  # a record, and which of its stream it is
+Ordered = tuple[int, Record]  # a record and its index in the stream
 Sections = Mapping[str, bytes | memoryview]  # contents, by name
 
 
 def prove_file(schedule: Schedule, sections: Sections) -> list[Finding]:
-    """Where the file of `sections` differs from `schedule`; empty means proven."""
+    """Return where the file of `sections` differs from `schedule`; empty means proven."""
     try:
         comparison = _Comparison(schedule.program, sections)
         comparison.all(schedule)
@@ -48,11 +48,12 @@ def prove_file(schedule: Schedule, sections: Sections) -> list[Finding]:
 
 
 class _Comparison:
-    """One schedule against one file.
+    """The comparison of one schedule with one file.
 
-    `same` has the reference that was found equal to the program's object of that identity, which
-    the program keeps alive; `forms` the same of rows and attributes. `indices` are the file's
-    tensors by the program's, and `taken` those among them: each is one of the other's.
+    `same` maps the identity of a program's object, which the program keeps alive, to the file
+    reference that was found equal; `forms` does so for rows and attributes. `indices` maps the
+    program's tensors to those of the file, and `taken` marks the latter, so that the mapping is one
+    to one.
     """
 
     def __init__(self, program: Program, sections: Sections) -> None:
@@ -61,18 +62,20 @@ class _Comparison:
         layout = _records(sections["layout"])
         self.kernel = next(layout, ())
         self.declared, self.ports = _declared(layout)
-        known: dict[str, str] = {}  # one object for all equal names
+        known: dict[str, str] = {}  # interns equal names
         self.names = [known.setdefault(name, name) for name, _ in _records(sections["debug"])]
         self.code = _Code(_records(sections["code"]))
         self.contents = _unpacked(sections, "const")
         self.same: dict[int, int] = {id(None): 0}
         self.forms: dict[tuple[int, int], int] = {}
-        self.alike: dict[int, Record] = {}  # by identity of what `_Value` has: what it is of ours
+        # by identity of `_Value.kind`: the equal part of a pattern
+        self.alike: dict[int, Record] = {}
         self.taken = bytearray(len(self.declared))
         self.indices: dict[int, int] = {}
         self.roles = _roles(program)
         self.core = 0
-        self.before: dict[int, tuple[int, ...]] = {}  # operands of the last of a form in the stream
+        # by form: the operands of its previous instruction in the stream
+        self.before: dict[int, tuple[int, ...]] = {}
 
     def all(self, schedule: Schedule) -> None:
         program = self.program
@@ -89,7 +92,7 @@ class _Comparison:
             self.core = core
             records = enumerate(islice(self.code.streams, head[4]))
             self.stream(stream, records)
-            for _ in records:  # of a stream that differs: the next one follows them
+            for _ in records:  # a stream that differs: skip to the next one
                 pass
         if next(self.code.streams, None) is not None:
             self.complain("the file has other streams")
@@ -99,21 +102,23 @@ class _Comparison:
         self.constants()
 
     def stream(self, stream: Stream, records: Iterator[Ordered]) -> None:
-        """Whether the records are the stream's items, one by one, up to the first that is not."""
+        """Compare the records with the stream's items, up to the first difference."""
         self.before = {}
         try:
             self.items(stream.items, records, 0)
         except _Differs as differs:
             at, one = differs.args
-            name = one.row.name if isinstance(one, Instruction) else "a slot or loop"
-            text = f"stream {stream.id}: record {at} is not {name}, which was proven"
+            name = one.row.name if isinstance(one, Instruction) else "slot or loop"
+            text = f"stream {stream.id}: record {at} differs from the proven {name}"
             self.complain(text, one.at if one is not None else None)
             return
         if left := sum(1 for _ in records):
             self.complain(f"stream {stream.id}: {left} records too many")
 
     def items(self, items: Sequence[StreamItem], records: Iterator[Ordered], at: int) -> int:
-        """Compares `items` with the records, of which the next is number `at`; the number after."""
+        """Compare `items` with records, the next of which has index `at`, and return the next
+        index.
+        """
         for item in items:
             here, record = next(records, (at, ()))
             at = here + 1
@@ -151,7 +156,7 @@ class _Comparison:
         return len(operands) >= len(own_operands)
 
     def form(self, row: Row, attributes: tuple[Any, ...], form: int) -> bool:
-        """1, 1.0, True and -0.0, which may be equal to Python, are not the same attribute."""
+        """Compare a form by repr, since 1, 1.0, True and -0.0 are different attributes."""
         its = self.code.forms[form] if form >= 0 else ()
         if its[:2] != (FORM, row.opcode) or repr(its[2:]) != repr((attributes,)):
             return False
@@ -159,24 +164,24 @@ class _Comparison:
         return True
 
     def operand(self, own: object, its: int, operands: tuple[int, ...]) -> bool:
-        """Whether value `its` of the file, one of `operands`, is `own`. None is value 0."""
+        """Return whether value `its` of the file, one of `operands`, is `own`. None is value 0."""
         record = self.code.values[its - 1] if own is not None and its > 0 else ()
         if isinstance(own, AccessPattern):
             if not isinstance(record, _Value) or not self.pattern(own, record):
                 return False
-            if own.dynamic is not None:  # where the offset stands is each instruction's own
+            if own.dynamic is not None:  # the operand index of the offset differs by instruction
                 return self.dynamic(own.dynamic, record.kind[4:], operands)
             fits = len(record.kind) == 4
         elif isinstance(own, Register):
             fits = record == (REGISTER, own.number)
-        else:  # 1, 1.0, True and -0.0 are not the same number
+        else:  # 1, 1.0, True and -0.0 are different numbers
             fits = record[:1] == (NUMBER,) and repr(record[1:]) == repr((own,))
         if fits:
             self.same[id(own)] = its
         return fits
 
     def pattern(self, own: AccessPattern, its: _Value) -> bool:
-        """All but a run-time offset."""
+        """Compare everything but a run-time offset."""
         kind, its_tensor, its_offset = its
         tensor, dtype, start, partitions, offset, dims, _ = own
         ours = (dtype, start, partitions, dims)
@@ -197,7 +202,7 @@ class _Comparison:
         return known or self.operand(source, operands[index], operands)
 
     def tensor(self, own: Tensor, index: int) -> bool:
-        """Whether tensor `index` of the file is `own`: what it is, and where."""
+        """Return whether tensor `index` of the file equals `own`, including its address."""
         number, known = own.number, self.indices.get(own.number)
         if known is not None:
             return known == index
@@ -209,7 +214,7 @@ class _Comparison:
         return True
 
     def expected(self, own: Tensor) -> _Declared:
-        """What the file must declare for `own`."""
+        """Return what the file must declare for `own`."""
         number, buffer = own.number, own.buffer
         core = -1 if buffer is Buffer.SHARED_HBM else self.core
         role = self.roles.get(number, INTERNAL)
@@ -234,7 +239,7 @@ class _Comparison:
 
 
 class _Differs(Exception):
-    """A record that is not the item, of the schedule, that stands at its position."""
+    """A record differs from the schedule's item at its position."""
 
 
 def _unpacked(sections: Sections, name: str) -> Record:
@@ -243,7 +248,7 @@ def _unpacked(sections: Sections, name: str) -> Record:
 
 
 def _records(data: bytes | memoryview) -> Iterator[Record]:
-    """The records of a section one by one: all at once take many times the room of their bytes."""
+    """Yield the records of a section one by one, which saves several times their size."""
     unpacker = msgpack.Unpacker(BytesIO(data), use_list=False)
     unpack = unpacker.unpack
     for _ in range(unpacker.read_array_header()):
@@ -253,14 +258,14 @@ def _records(data: bytes | memoryview) -> Iterator[Record]:
 
 
 class _Declared(NamedTuple):
-    """A tensor of the file: its record up to the byte, which those that are told from it share."""
+    """A tensor of the file: its record without the byte, shared by delta-encoded records."""
 
     kind: Record
     byte: int
 
 
 def _declared(records: Iterator[Record]) -> tuple[list[_Declared], list[Record]]:
-    """The tensors, in full also where the file tells them from earlier ones; the other records."""
+    """Return the tensors, with delta-encoded ones resolved, and the other records."""
     found: list[_Declared] = []
     others: list[Record] = []
     for record in records:
@@ -270,7 +275,7 @@ def _declared(records: Iterator[Record]) -> tuple[list[_Declared], list[Record]]
             _, back, step = record
             kind, byte = found[-back]
             if back < 1 or others:
-                raise ValueError("what a tensor is like is not a tensor")
+                raise ValueError("the base of a placed tensor is not a tensor")
             found.append(_Declared(kind, byte + step))
         else:
             others.append(record)
@@ -278,8 +283,10 @@ def _declared(records: Iterator[Record]) -> tuple[list[_Declared], list[Record]]
 
 
 class _Value(NamedTuple):
-    """An access pattern of the file. `kind` is one object for a pattern and those that are told
-    from it: dtype, start, partitions, dimensions, and the run-time offset, if any.
+    """An access pattern of the file.
+
+    `kind` is one object for a pattern and those delta-encoded from it: dtype, start, partitions,
+    dimensions, and the run-time offset, if any.
     """
 
     kind: Record
@@ -288,7 +295,7 @@ class _Value(NamedTuple):
 
 
 class _Code:
-    """The operands and forms of the file; `streams` has the other records, which come after."""
+    """The operands and forms of the file; `streams` yields the records after them."""
 
     def __init__(self, records: Iterator[Record]) -> None:
         self.values: list[_Value | Record] = []
@@ -307,7 +314,7 @@ class _Code:
                 self.values.append(self.value(record))
 
     def value(self, record: Record) -> _Value | Record:
-        """A pattern in full, also where the file tells it from an earlier one."""
+        """Return a pattern in full, with delta encoding resolved."""
         if record[0] == PATTERN:
             _, tensor, dtype, start, partitions, offset, dims, *dynamic = record
             return _Value((dtype, start, partitions, dims, *dynamic), tensor, offset)
@@ -316,20 +323,20 @@ class _Code:
         _, back, tensor, offset = record
         last = self.values[-back]
         if back < 1 or not isinstance(last, _Value):
-            raise ValueError("what is moved is not an access pattern")
+            raise ValueError("the base of a moved pattern is not an access pattern")
         kind, its_tensor, its_offset = last
         return tuple.__new__(_Value, (kind, its_tensor + tensor, its_offset + offset))
 
 
 def _roles(program: Program) -> dict[int, int]:
-    """What tensors are to the caller, by number; all others are internal."""
+    """Return the roles of the program's tensors, by number; all others are internal."""
     roles = dict.fromkeys(program.constants, CONSTANTS)
     roles |= {p.tensor.number: OUTPUTS for p in program.outputs}
     return roles | {p.tensor.number: INPUTS for p in program.inputs}
 
 
 def _loop(loop: Loop, length: int) -> Record:
-    """The record of a loop; registers as bounds stand in an array."""
+    """Return the record of a loop; a register as bound is wrapped in an array."""
     bounds = [(b.number,) if isinstance(b, Register) else b for b in (loop.start, loop.stop)]
     counter, condition = (
         None if register is None else register.number for register in (loop.counter, loop.condition)

@@ -1,6 +1,4 @@
-"""Who touched each cell last: are conflicting accesses ordered, in the order in which they are
-told?
-"""
+"""The last accesses to each cell, and whether a new access is ordered after them."""
 
 from __future__ import annotations
 
@@ -9,22 +7,24 @@ from collections.abc import Mapping, Sequence
 from nkic.prove.model import READ, Line
 from nkic.prove.run import Start
 
-Touches = Sequence[tuple[Sequence[int], int, int]]  # cells, what happens to them, a tensor
+Touches = Sequence[tuple[Sequence[int], int, int]]  # cells, mode, tensor
 NONE: Mapping[int, Start] = {}
 
 
 class Ledger:
-    """The last accesses to the cells of one core. `lines` are its streams."""
+    """The last accesses to the cells of one core; `lines` are its streams."""
 
     def __init__(self, cells: int, lines: Sequence[Line]) -> None:
         self.in_order = [line.in_order for line in lines]
         self.writers: list[Start | None] = [None] * cells
-        # The last access of each stream since; not in a dictionary where there is but one.
+        # The last access of each stream since the write; without a dictionary if there is only one.
         self.readers: list[dict[int, Start] | Start | None] = [None] * cells
 
     def note(self, start: Start, touches: Touches) -> Mapping[int, Start]:
-        """Notes the accesses of an instruction. Which of them, by place, conflict with an earlier
-        one that they do not follow, and with which.
+        """Record the accesses of an instruction.
+
+        Return those, by index, that conflict with an earlier access which they do not follow,
+        together with that access.
         """
         known, writers, readers = start[2], self.writers, self.readers
         missed = NONE
@@ -45,7 +45,7 @@ class Ledger:
         return missed
 
     def follows(self, start: Start, last: Start) -> bool:
-        """Whether `last` is surely complete when `start` happens, or is the same instruction."""
+        """Return whether `last` is certainly complete at `start`, or is the same instruction."""
         line, position, known, _ = start
         other, earlier, _, _ = last
         if start is last or known[other] >= earlier:
@@ -54,7 +54,7 @@ class Ledger:
 
 
 def _with(others: dict[int, Start] | Start, start: Start) -> dict[int, Start]:
-    """Readers, and one more of them. A stream may have turned reads round: its last one counts."""
+    """Add a reader, keeping the last of each stream, which may have reordered reads."""
     found = {others[0]: others} if isinstance(others, tuple) else others
     line = start[0]
     if line not in found or found[line][1] < start[1]:

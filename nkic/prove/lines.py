@@ -1,4 +1,4 @@
-"""A schedule's streams as the proofs see them, and whether each instruction is in its place."""
+"""A schedule's streams in the form of the proofs; checks each instruction's place."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ Path = tuple[int, ...]  # numbers of loops, outermost first
 
 
 def read_streams(schedule: Schedule) -> tuple[list[list[Line]], list[Finding]]:
-    """The streams of every core, and where they do not have each instruction of the program
-    exactly once, in its place.
+    """Return the streams of every core, and the findings.
+
+    There is a finding for each instruction of the program that is not exactly once in the streams,
+    in its place.
     """
     cores, found = [], []
     for body, streams in zip(schedule.program.cores, schedule.cores, strict=True):
@@ -28,15 +30,15 @@ def read_streams(schedule: Schedule) -> tuple[list[list[Line]], list[Finding]]:
 
 @dataclass
 class _Streams:
-    """What is in one core's streams against what is in its body."""
+    """Compares the contents of one core's streams with its body."""
 
     body: Body
     found: list[Finding] = field(default_factory=list)
     wanted: dict[int, Instruction] = field(default_factory=dict)
-    paths: dict[int, Path] = field(default_factory=dict)  # of those that are in loops
+    paths: dict[int, Path] = field(default_factory=dict)  # of instructions in loops
     loops: dict[int, tuple[Loop, Path]] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
-    entered: set[int] = field(default_factory=set)  # loops, by this stream
+    entered: set[int] = field(default_factory=set)  # loops that this stream has entered
 
     def __post_init__(self) -> None:
         self.expect(self.body, ())
@@ -101,7 +103,7 @@ class _Streams:
             self.complain(one, "is in the streams twice")
 
     def finish(self) -> None:
-        """What is in no stream."""
+        """Report the instructions that are in no stream."""
         for number, instruction in self.wanted.items():
             if number not in self.seen:
                 self.complain(instruction, "is in no stream")

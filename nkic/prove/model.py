@@ -1,5 +1,6 @@
-"""What the proofs work on: streams of items with raw waits and signals, and what each of them
-touches, as areas of storage with addresses. Made from a schedule, or from the records of a file.
+"""The data of the proofs: streams of items with raw waits and signals, and storage areas.
+
+They are made from a schedule, or from the records of a file.
 """
 
 from __future__ import annotations
@@ -12,27 +13,27 @@ from nkic.machine.operands import Row
 
 RULES = {
     "address": "a tensor on chip has an address, inside its memory",
-    "lane": "what uses the state of an engine's lanes is in the partitions that the kernel chose",
+    "lane": "a tensor used with the state of an engine's lanes keeps the kernel's partitions",
     "overlap": "no two tensors in use at the same time share a byte",
-    "once": "each instruction is there exactly once, on its engine and in its loops",
-    "semaphore": "a semaphore has one signaller and one waiter, and a loop leaves it as it was",
-    "deadlock": "every stream comes to its end",
+    "once": "each instruction is in the streams exactly once, on its engine and in its loops",
+    "semaphore": "a semaphore has one signaller and one waiter, and a loop keeps its count",
+    "deadlock": "every stream runs to its end",
     "memory": "conflicting accesses to a tensor are ordered as in the program",
-    "bytes": "who takes over bytes waits for everything that their former owner does",
+    "bytes": "a tensor that takes over bytes waits for all accesses of their former owner",
     "state": "conflicting uses of engine state are ordered as in the program",
-    "register": "conflicting uses of a register are ordered as in the program, decisions of loops"
-    " included",
+    "register": "conflicting uses of a register are ordered as in the program, including the"
+    " decisions of loops",
     "user": "an instruction waits for those that the kernel ordered before it",
-    "pin": "a no_reorder region keeps the order of the program",
-    "spilled": "with spilled tiles every instruction finds the values that it finds without "
-    "spilling",
-    "returned": "what the kernel returns is written",
+    "pin": "a no_reorder region keeps program order",
+    "spilled": "with spilled tiles, every instruction reads the values that it reads "
+    "without spilling",
+    "returned": "the results that the kernel returns are written",
     "file": "the bytes of the file hold the program that was proven",
 }
 
 
 class Finding(NamedTuple):
-    """A proof that failed: which of `RULES`, what is wrong, and where."""
+    """A failed proof: one of `RULES`, what is wrong, and where."""
 
     rule: str
     what: str
@@ -48,7 +49,7 @@ Box = tuple[Range, ...]  # half-open, per axis; the innermost in bytes
 
 
 class Storage(NamedTuple):
-    """Where the tensor of that number lies on chip. `bytes` are those of one partition."""
+    """The on-chip address of tensor `key`. `bytes` are those of one partition."""
 
     key: int
     memory: str
@@ -59,8 +60,10 @@ class Storage(NamedTuple):
 
 
 class Item(NamedTuple):
-    """An item of a stream: first it waits, in the end it signals. `key` is the instruction's
-    number, -1 for an empty slot. `meets`: the row, if all cores run it together.
+    """An item of a stream: it waits before it starts and signals when it completes.
+
+    `key` is the instruction's number, or -1 for an empty slot. `meets` is the row if all cores run
+    it together.
     """
 
     key: int
@@ -70,8 +73,10 @@ class Item(NamedTuple):
 
 
 class Round(NamedTuple):
-    """A device loop as one stream sees it. `bounds` are registers that the stream reads when it
-    enters, `condition` one that it reads before every iteration, -1 for none.
+    """A device loop as one stream sees it.
+
+    The stream reads the registers `bounds` on entry and the register `condition` before every
+    iteration; -1 for none.
     """
 
     loop: int
@@ -81,7 +86,7 @@ class Round(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A stream of one core. Transfers of a DMA queue start while earlier ones are under way."""
+    """A stream of one core. Transfers of a DMA queue start while earlier ones are in flight."""
 
     engine: Engine
     queue: int
@@ -89,12 +94,12 @@ class Line(NamedTuple):
 
     @property
     def in_order(self) -> bool:
-        """An item finds the results of those before it: compute engines interlock."""
+        """Whether an item sees the results of earlier items: compute engines interlock."""
         return self.engine is not Engine.DMA
 
     @property
     def name(self) -> str:
-        """As `StreamId` prints it."""
+        """The name of the stream, as `StreamId` prints it."""
         return f"dma{self.queue}" if self.engine is Engine.DMA else self.engine.value
 
 

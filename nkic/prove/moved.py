@@ -1,4 +1,4 @@
-"""Allocate may put instructions off where memory is short: which one became which."""
+"""Maps instructions to those of the placed program, in which allocate may have moved them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Waiting = dict[tuple[object, ...], deque[int]]
 
 
 def moved(lowered: Body, placed: Body) -> Mapping[int, int] | list[Finding] | None:
-    """The numbers in `placed` of the instructions of `lowered`; None if they are the same.
+    """Return the numbers in `placed` of the instructions of `lowered`; None if they are the same.
 
-    What is not the same in both, but for its number and its place within its loop, is a finding.
-    Equal instructions are as good as one another: the first stands for the first.
+    An instruction that differs in more than its number and its place within its loop is a finding.
+    Equal instructions are matched in order.
     """
     if lowered is placed:
         return None
@@ -32,12 +32,12 @@ def moved(lowered: Body, placed: Body) -> Mapping[int, int] | list[Finding] | No
             text = f"{one.row.name} #{one.number} is not in the placed program"
             found.append(Finding("once", text, one.at))
     if any(waiting.values()):
-        found.append(Finding("once", "the placed program has instructions of its own"))
+        found.append(Finding("once", "the placed program has additional instructions"))
     return found or numbers
 
 
 def _key(one: Instruction, path: Path) -> tuple[object, ...]:
-    """Equal for equal instructions: lower shares their operands, as far as those are patterns."""
+    """Return a key that is equal for equal instructions; lower interns patterns."""
     operands = tuple(id(o) if isinstance(o, tuple) else repr(o) for o in one.operands)
     place = (one.engine, id(one.at), one.name, len(one.after), one.pinned)
     return (one.row, id(one.attributes), operands, path, *place)

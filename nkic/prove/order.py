@@ -1,10 +1,10 @@
-"""Proof of a schedule: what conflicts is ordered, and in the order of the program.
+"""Proof of a schedule: conflicting accesses are ordered, and in program order.
 
-The streams are run abstractly first (`run`), which gives each instruction the clock that it
-starts with. Then the program is walked in its own order: each access must have in its clock the
-last accesses that conflict with it (`ledger`). So a pair that is ordered the wrong way round is
-found like one that is not ordered at all. Bytes that change hands (`tenancy`) are looked at in
-the order of the placed program, in which allocate may have put writes off.
+The streams are first run abstractly (`run`), which gives each instruction its vector clock. Then
+the program is walked in its own order: the clock of each access must include the last conflicting
+accesses (`ledger`). So a pair in the wrong order is found just like an unordered pair. Changes of
+ownership of bytes (`tenancy`) are checked in the order of the placed program, in which allocate may
+have postponed writes.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from nkic.prove.tenancy import Tenancy
 
 
 def prove_order(lowered: Program, schedule: Schedule, readings: Sequence[Reading]) -> list[Finding]:
-    """What is wrong with `schedule`, a schedule of `lowered`; empty means proven.
+    """Return what is wrong with `schedule`, a schedule of `lowered`; empty means proven.
 
-    `readings` are the effects of `lowered`. What a later proof relies on is proven first, and
-    nothing else is said where that fails.
+    `readings` are the accesses of `lowered`. The premises of later proofs are proven first; if they
+    fail, only their findings are returned.
     """
     placed = schedule.program
     lines, found = read_streams(schedule)
@@ -44,13 +44,13 @@ def prove_order(lowered: Program, schedule: Schedule, readings: Sequence[Reading
             reading, body = readings[number], lowered.cores[number]
             walk = _Walk(core, reading, own)
             tenancy = Tenancy(reading.storages(placed), walk.ledger)
-            if own is None:  # one walk for both
+            if own is None:  # one walk for both orders
                 walk.tenancy = tenancy if tenancy.hands else None
             elif tenancy.hands:
                 found += _taken_over(tenancy, placed, core, reading)
             walk.walk(body)
             found += walk.found
-        core.runners.clear()  # which refer to it: it is large, and no collector runs
+        core.runners.clear()  # a reference cycle of large objects, and the collector is off
     return list(dict.fromkeys(found))
 
 
@@ -64,7 +64,7 @@ def _shared(cores: Sequence[Core]) -> Iterator[Finding]:
 def _unbalanced(cores: Sequence[Core]) -> Iterator[Finding]:
     for core in cores:
         for semaphore, loop in core.unbalanced.items():
-            text = f"core {core.number}: loop {loop} does not leave semaphore {semaphore} as it was"
+            text = f"core {core.number}: loop {loop} changes the count of semaphore {semaphore}"
             yield Finding("semaphore", text)
 
 
@@ -79,13 +79,13 @@ def _stuck(runners: Sequence[Runner], program: Program) -> Iterator[Finding]:
 
 def _apart(run: AbstractRun) -> Iterator[Finding]:
     for one, other in run.apart:
-        yield Finding("deadlock", f"one core comes to {one.name}, another to {other.name}")
+        yield Finding("deadlock", f"one core reaches {one.name}, another to {other.name}")
 
 
 class _Walk:
-    """The program of one core in its own order. Bodies of loops are walked twice, as they run.
+    """A walk over the program of one core in its own order; loop bodies are walked twice.
 
-    `numbers` are those of the program's instructions in the schedule.
+    `numbers` maps the program's instructions to those of the schedule.
     """
 
     def __init__(self, core: Core, reading: Reading, numbers: Mapping[int, int] | None) -> None:
@@ -95,7 +95,7 @@ class _Walk:
         for decisions in core.decided.values():
             for _, registers in decisions:
                 for register in registers:
-                    reading.register(register, READ)  # the ledger has room for it
+                    reading.register(register, READ)  # reserves the register's cell in the ledger
         self.ledger = Ledger(reading.count, core.lines)
         self.found: list[Finding] = []
         self.latest: dict[int, Start] = {}  # by instruction
@@ -127,17 +127,17 @@ class _Walk:
             self.decide(loop, visit, iteration + 1)
 
     def decide(self, loop: Loop, visit: int, iteration: int) -> None:
-        """Every stream reads the registers that decide whether the loop goes on."""
+        """Record that every stream reads the registers that decide whether the loop continues."""
         for start, registers in self.core.decided.get((loop.number, visit, iteration), ()):
             for register in registers:
                 if self.ledger.note(start, [self.reading.register(register, READ)]):
                     name = self.core.lines[start[0]].name
                     text = f"stream {name} decides about loop {loop.number} by register {register}"
-                    text += " without waiting for what sets it"
+                    text += " without waiting for the instruction that sets it"
                     self.found.append(Finding("register", text, loop.at))
 
     def asked(self, one: Instruction, start: Start) -> None:
-        """The orders that the kernel itself asks for."""
+        """Check the orders that the kernel itself requests."""
         if one.after:
             self.user(one, start)
         if one.pinned or self.pinned[0]:
@@ -145,7 +145,7 @@ class _Walk:
         self.latest[one.number] = start
 
     def conflicts(self, one: Instruction, missed: Collection[int], late: Collection[int]) -> None:
-        """The accesses of an instruction that come too early, by place."""
+        """Report the accesses of an instruction, by index, that come too early."""
         for place, (cells, _, storage) in enumerate(self.reading.touches[one.number]):
             if place in missed:
                 rule, name = self.reading.what(cells, storage)
@@ -158,7 +158,7 @@ class _Walk:
         for source in one.after:
             last = self.latest.get(source)
             if last is None or not self.ledger.follows(start, last):
-                text = f"{one.row.name} does not wait for #{source}, as the kernel wants"
+                text = f"{one.row.name} does not wait for #{source}, as the kernel requests"
                 self.found.append(Finding("user", text, one.at))
 
     def pin(self, one: Instruction, start: Start) -> None:
@@ -172,7 +172,7 @@ class _Walk:
 def _taken_over(
     tenancy: Tenancy, placed: Program, core: Core, reading: Reading
 ) -> Iterator[Finding]:
-    """Accesses to bytes that their former owner may still use, in the order of `placed`."""
+    """Yield accesses to bytes that their former owner may still use, in the order of `placed`."""
     body, starts = placed.cores[core.number], core.starts
     touches = reading_of(body, placed.target, reading).touches
     for one, visit in _as_run(body):
@@ -188,7 +188,7 @@ def _still_in_use(one: Instruction, storage: int, tenancy: Tenancy, reading: Rea
 
 
 def _as_run(body: Body, visit: int = 0) -> Iterator[tuple[Instruction, int]]:
-    """The instructions with which time it is that they run; bodies of loops twice."""
+    """Yield each instruction with the index of its execution; loop bodies run twice."""
     for item in body:
         if isinstance(item, Instruction):
             yield item, visit

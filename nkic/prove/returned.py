@@ -1,4 +1,4 @@
-"""Proof that what the kernel writes of its results is still written by the program that runs."""
+"""Proof that the lowered program still writes the results that the kernel writes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ _WRITES = (Access.WRITE, Access.UPDATE)
 
 
 class Written(NamedTuple):
-    """What a program returns, and the numbers of the tensors among it that it writes."""
+    """The returned tensors, and the numbers of those that the program writes."""
 
     returned: tuple[Tensor, ...]
     numbers: frozenset[int]
 
 
 def written(program: Program) -> Written:
-    """What `prove_returned` asks of a program as it was recorded, which need not be kept for it."""
+    """Return what `prove_returned` needs of the recorded program, which need not be kept."""
     returned = tuple(p.tensor for p in program.outputs)
     return Written(returned, frozenset(_written(program, {t.number for t in returned})))
 
 
 def prove_returned(meant: Written, lowered: Program) -> list[Finding]:
-    """Results that the program as it was recorded writes, and `lowered` does not, or returns
-    something else for. (A result that the kernel itself leaves out is for the runner to find.)
+    """Return the results that the recorded program writes and `lowered` does not.
+
+    It is also a finding if `lowered` returns other tensors. (The runner finds a result that the
+    kernel itself does not write.)
     """
     if meant.returned != tuple(p.tensor for p in lowered.outputs):
         return [Finding("returned", "other tensors are returned than the kernel's")]
@@ -41,7 +43,7 @@ def prove_returned(meant: Written, lowered: Program) -> list[Finding]:
 
 
 def _written(program: Program, wanted: Collection[int]) -> set[int]:
-    """Which of the tensors `wanted` some instruction writes."""
+    """Return the tensors among `wanted` that some instruction writes."""
     found: set[int] = set()
     for body in program.cores:
         for one in _backwards(body):
@@ -56,7 +58,7 @@ def _written(program: Program, wanted: Collection[int]) -> set[int]:
 
 
 def _backwards(body: Body) -> Iterator[Instruction]:
-    """The instructions from the last to the first: results are written late."""
+    """Yield the instructions in reverse order, since results are written late."""
     for item in reversed(body):
         if isinstance(item, Instruction):
             yield item

@@ -1,14 +1,15 @@
-"""The streams of all cores run abstractly, without values and times, as semaphores let them.
+"""Abstract execution of all cores' streams, with semaphores but without values and times.
 
-Every item gets a clock: for each stream of its core, how many items are surely complete when it
-starts. Rules, which the runner obeys:
+Each item gets a vector clock: for each stream of its core, the number of items that are certainly
+complete when the item starts. The rules, which the runner follows:
 - a stream starts its items in order, and they complete in order;
-- an item of a compute engine finds all items before it complete; a transfer does not;
-- an item that waited for a signal knows all that the signalling item knew, and that this item is
-  complete, and all before it in its stream.
-Device loops are run twice, which shows what one iteration may do to the next. That one may not
-run at all is kept in mind: after a loop nothing is known that only its items made known, but for
-those items themselves.
+- an item of a compute engine sees all earlier items complete; a transfer does not;
+- an item that waits for a signal learns the clock of the signalling item, plus that item and all
+  earlier items in its stream.
+
+Device loops are run for two iterations, which shows the effect of one on the next. A loop may also
+run zero times: after it, the clock keeps nothing that was learned only inside it, other than the
+completion of the loop's own items.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from typing import Literal, NamedTuple, cast
 from nkic.machine.operands import Row
 from nkic.prove.model import Item, Line, Round
 
-Clock = list[int]  # by stream of the core; never changed once it is given away
+Clock = list[int]  # by stream of the core; immutable once shared
 ITERATIONS = 2
-DECISION = -2  # the key of what a stream does when it decides whether a loop goes on
+DECISION = -2  # the key of a stream's decision whether a loop continues
 
 
-# The start of an item: its stream, its number in that stream (counted from 1), what is known to be
-# complete, and the instruction's number. A plain tuple: every instruction has one.
+# The start of an item: its stream, its position (counted from 1), its vector clock, and the
+# instruction's number. A plain tuple, since every instruction has one.
 Start = tuple[int, int, Clock, int]
 
 
@@ -37,13 +38,13 @@ class Decision(NamedTuple):
     registers: tuple[int, ...]
 
 
-Waits = tuple[tuple[int, int], ...]  # semaphores, and how often
+Waits = tuple[tuple[int, int], ...]  # semaphores and counts
 Event = tuple[Literal["enter", "turn", "leave"], Round, int]
-Place = tuple[int, int, int]  # a loop's number, which time it is entered, which iteration
+Place = tuple[int, int, int]  # a loop's number, the index of its execution, the iteration
 
 
 class Runner:
-    """One stream on its way."""
+    """The execution state of one stream."""
 
     def __init__(self, core: Core, index: int, line: Line) -> None:
         self.core = core
@@ -53,12 +54,12 @@ class Runner:
         self.position = 0
         self.has_loops = any(type(item) is Round for item in line.items)
         self.steps = _unrolled(line.items) if self.has_loops else iter(line.items)
-        self.entries: list[tuple[Clock, int]] = []  # of the loops that are open
+        self.entries: list[tuple[Clock, int]] = []  # of the open loops
         self.next: Item | None = None
         self.advance()
 
     def advance(self) -> None:
-        """Finds the next item, deciding about the loops on the way."""
+        """Advance to the next item, deciding about loops on the way."""
         if not self.has_loops:
             self.next = cast("Item | None", next(self.steps, None))
             return
@@ -70,7 +71,7 @@ class Runner:
         self.next = None
 
     def pass_edge(self, edge: str, loop: Round, times: int) -> None:
-        """The stream enters a loop, goes on with it, or leaves it. `times` tells which."""
+        """Enter, continue or leave a loop; `times` encodes the execution and the iteration."""
         core, visit = self.core, times // (ITERATIONS + 1)
         iteration = times % (ITERATIONS + 1)
         place = (loop.loop, visit, iteration)
@@ -88,7 +89,7 @@ class Runner:
             self.known = self.after(core.entered[loop.loop, visit], *self.entries.pop())
 
     def after(self, entered: dict[int, int], before: Clock, position: int) -> Clock:
-        """What is known after a loop that may not have run at all."""
+        """Return the clock after a loop that may have run zero times."""
         if self.known is before:
             return before
         return [
@@ -98,11 +99,11 @@ class Runner:
 
 
 class Core:
-    """The streams of one core, their semaphores, and what was found on the way.
+    """The streams of one core, their semaphores, and the results of the run.
 
-    `starts` are those of each instruction, one after the other; `decided` the decisions about
-    loops; `sequence` all of them as they came; `unbalanced` semaphores that a loop does not leave
-    as it found them.
+    `starts` lists the starts of each instruction, `decided` the decisions about loops, and
+    `sequence` both in execution order. `unbalanced` maps semaphores to a loop that changes their
+    count.
     """
 
     def __init__(self, number: int, lines: Sequence[Line]) -> None:
@@ -114,15 +115,15 @@ class Core:
         self.decided: dict[Place, list[Decision]] = defaultdict(list)
         self.sequence: list[Start | Decision] = []
         self.entered: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
-        self.unbalanced: dict[int, int] = {}  # by semaphore, a loop
+        self.unbalanced: dict[int, int] = {}  # semaphore to loop
         self.sent: dict[int, int] = defaultdict(int)
         self.marks: dict[Place, dict[int, int]] = defaultdict(dict)
-        self.offsets: dict[tuple[int, int, int], int] = {}  # by loop, time and semaphore
+        self.offsets: dict[tuple[int, int, int], int] = {}  # by loop, execution and semaphore
         self.users = [_semaphores(line.items) for line in lines]
         self.runners = [Runner(self, index, line) for index, line in enumerate(lines)]
 
     def shared(self) -> Iterator[tuple[int, Line, Line]]:
-        """Semaphores that two streams signal, or that two wait for."""
+        """Yield semaphores that two streams signal, or that two streams wait for."""
         for side in (0, 1):
             owner: dict[int, Line] = {}
             for line, users in zip(self.lines, self.users, strict=True):
@@ -132,13 +133,15 @@ class Core:
                         yield semaphore, other, line
 
     def compare(self, place: Place, line: int) -> None:
-        """At the edges of a loop's iterations, of what one stream signalled another has taken all
-        but as many as at the first edge.
+        """Check that each iteration of a loop takes as many signals as it sends.
+
+        At every edge of an iteration, the number of signals not yet taken must be the same.
         """
         marks, (loop, visit, _) = self.marks[place], place
         signals, waits = self.users[line][loop]
         counts = [(semaphore, self.sent[semaphore]) for semaphore in signals]
-        counts += [(s, len(self.tokens[s]) - self.sent[s]) for s in waits]  # less those taken
+        # minus the signals taken
+        counts += [(s, len(self.tokens[s]) - self.sent[s]) for s in waits]
         for semaphore, count in counts:
             if semaphore not in marks:
                 marks[semaphore] = count
@@ -149,15 +152,15 @@ class Core:
 
 
 class AbstractRun:
-    """Runs the streams of all cores to their end, or as far as they can go."""
+    """Runs the streams of all cores to their end, or until they deadlock."""
 
     def __init__(self, cores: Sequence[Sequence[Line]]) -> None:
         self.cores = [Core(number, lines) for number, lines in enumerate(cores)]
         self.arrived: dict[tuple[object, int], dict[int, Runner]] = defaultdict(dict)
-        self.apart: list[tuple[Row, Row]] = []  # rows that met, and are not the same
+        self.apart: list[tuple[Row, Row]] = []  # differing rows at one rendezvous
 
     def run(self) -> list[Runner]:
-        """The streams that can never go on."""
+        """Run, and return the deadlocked streams."""
         ready = [runner for core in self.cores for runner in core.runners]
         ready.reverse()
         while ready:
@@ -166,7 +169,7 @@ class AbstractRun:
         return [runner for runner in runners if runner.next is not None]
 
     def advance(self, runner: Runner, ready: list[Runner]) -> None:
-        """Runs a stream until it has to wait."""
+        """Run a stream until it has to wait."""
         while (item := runner.next) is not None:
             _, waits, _, meets = item
             if waits and not _there(runner, waits):
@@ -177,7 +180,7 @@ class AbstractRun:
                 return
 
     def meet(self, runner: Runner, row: Row, ready: list[Runner]) -> bool:
-        """The stream has come to a rendezvous; whether the same one of every core has."""
+        """Enter a rendezvous, and return whether every core has reached it."""
         here = self.arrived[runner.line.engine, runner.line.queue]
         here[runner.core.number] = runner
         if len(here) < len(self.cores):
@@ -195,7 +198,7 @@ class AbstractRun:
 
 
 def _there(runner: Runner, waits: Waits) -> bool:
-    """Whether all signals that an item waits for have come; parks the stream if not."""
+    """Return whether all signals that an item waits for have arrived; park the stream if not."""
     tokens = runner.core.tokens
     for semaphore, count in waits:
         if len(tokens[semaphore]) < count:
@@ -205,7 +208,7 @@ def _there(runner: Runner, waits: Waits) -> bool:
 
 
 def _step(runner: Runner, item: Item, ready: list[Runner]) -> None:
-    """The item takes what it waited for, starts, and signals."""
+    """Run one item: consume its waits, record its start, and send its signals."""
     core = runner.core
     key, waits, signals, _ = item
     if waits:
@@ -224,7 +227,7 @@ def _step(runner: Runner, item: Item, ready: list[Runner]) -> None:
 
 
 def _joined(tokens: dict[int, deque[Start]], known: Clock, waits: Waits) -> Clock:
-    """What a stream knows once it has taken those signals."""
+    """Return the clock of a stream after it has consumed the signals `waits`."""
     for semaphore, count in waits:
         queue = tokens[semaphore]
         for _ in range(count):
@@ -236,8 +239,10 @@ def _joined(tokens: dict[int, deque[Start]], known: Clock, waits: Waits) -> Cloc
 
 
 def _unrolled(items: Sequence[Item | Round], visit: int = 0) -> Iterator[Item | Event]:
-    """The items as they are run, with the edges of loops. A loop inside one that runs for the
-    `visit`th time is itself entered for the (2 x `visit` + iteration)th time.
+    """Yield the items in execution order, with the edges of loops.
+
+    A loop nested in execution `visit` of its parent has the execution index (2 x `visit` +
+    iteration).
     """
     for item in items:
         if isinstance(item, Item):
@@ -251,11 +256,11 @@ def _unrolled(items: Sequence[Item | Round], visit: int = 0) -> Iterator[Item | 
 
 
 Semaphores = tuple[set[int], set[int]]
-EVERYWHERE = -1  # instead of a loop's number: the whole stream
+EVERYWHERE = -1  # in place of a loop's number: the whole stream
 
 
 def _semaphores(items: Sequence[Item | Round]) -> dict[int, Semaphores]:
-    """By loop: the semaphores that its items signal and wait for."""
+    """Return, per loop, the semaphores that its items signal and wait for."""
     found: dict[int, Semaphores] = {}
 
     def visit(items: Sequence[Item | Round]) -> Semaphores:

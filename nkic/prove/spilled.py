@@ -1,10 +1,10 @@
-"""Proof that a program in which tiles wait in HBM computes what it did before.
+"""Proof that a program with spilled tiles computes the same as before.
 
-Both programs are walked side by side. What they hold is followed by name: a tensor of the spilled
-program holds a version of one of the former program's, and each write makes a new version. The
-instructions of the former program are there in their order, and each finds the newest version of
-everything that it touches. What comes in between writes new tensors alone: it copies a tensor as a
-whole, or does again what made the first version of one, out of what nobody changes.
+Both programs are walked side by side, and contents are tracked by name: a tensor of the spilled
+program holds a version of a tensor of the original program, and each write makes a new version. The
+original program's instructions must be there in order, and each must see the newest version of
+everything that it accesses. Inserted instructions only write new tensors: each copies a whole
+tensor, or recomputes the first version of a tensor from constant inputs.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from nkic.prove.model import Finding
 
 
 class Holds(NamedTuple):
-    """The contents of a tensor: which version of which tensor of the former program."""
+    """The contents of a tensor: a version of a tensor of the original program."""
 
     tensor: int
     version: int
 
 
 def prove_spilled(lowered: Program, spilled: Program) -> list[Finding]:
-    """What `spilled` does otherwise than `lowered`; empty means proven."""
+    """Return how `spilled` differs from `lowered`; empty means proven."""
     if spilled is lowered:
         return []
     kept = replace(lowered, tensors=spilled.tensors, cores=spilled.cores, notes=spilled.notes)
     if spilled.tensors[: len(lowered.tensors)] != lowered.tensors or kept != spilled:
-        return [Finding("spilled", "it is another program")]
+        return [Finding("spilled", "it differs in more than spilling")]
     found = []
     same = _constant(lowered)
     for old, new in zip(lowered.cores, spilled.cores, strict=True):
@@ -46,7 +46,7 @@ def prove_spilled(lowered: Program, spilled: Program) -> list[Finding]:
 
 
 def _constant(program: Program) -> set[int]:
-    """Tensors in HBM that nobody writes."""
+    """Return the tensors in HBM that no instruction writes."""
     known = {tensor.number for tensor in program.tensors if not tensor.on_chip}
     for body in program.cores:
         for one in instructions(body):
@@ -55,8 +55,9 @@ def _constant(program: Program) -> set[int]:
 
 
 def _accesses(one: Instruction, target: Target) -> Iterator[tuple[AccessPattern, Access]]:
-    """The patterns among the operands, and what is done to them; sources of offsets are read.
-    What only keeps an order counts as written.
+    """Yield the patterns among the operands with their access modes.
+
+    Sources of run-time offsets are read; an operand that only keeps an order counts as written.
     """
     facts = one.facts(target)
     for rule, operand in zip(one.row.operands, one.operands, strict=True):
@@ -68,7 +69,7 @@ def _accesses(one: Instruction, target: Target) -> Iterator[tuple[AccessPattern,
 
 
 class _Walk:
-    """One core."""
+    """The walk over one core."""
 
     def __init__(self, lowered: Program, same: set[int]) -> None:
         self.target = lowered.target
@@ -76,17 +77,19 @@ class _Walk:
         self.same = same
         self.version: dict[int, int] = {}
         self.holds: dict[int, Holds] = {}
-        self.makers: dict[int, Instruction] = {}  # by tensor: what made its first version
-        self.remade: dict[int, Instruction] = {}  # by new tensor: what came in between to make it
+        # by tensor: the instruction that made its first version
+        self.makers: dict[int, Instruction] = {}
+        # by new tensor: the inserted instruction that wrote it
+        self.remade: dict[int, Instruction] = {}
         self.numbers: dict[int, int] = {}
         self.last = -1
 
     def walk(self, old: Body, new: Body) -> Iterator[Finding]:
-        """Takes both bodies item by item, up to the first that is wrong."""
+        """Walk both bodies item by item, up to the first error."""
         place = 0
         for item in new:
             alike = place < len(old) and _alike(old[place], item)
-            names = self.names(old[place], item) if alike else "is not the program's"
+            names = self.names(old[place], item) if alike else "is not in the program"
             if not isinstance(names, str):
                 self.take(old[place], names)
                 place += 1
@@ -95,39 +98,40 @@ class _Walk:
                 yield Finding("spilled", f"{what} {names}", item.at)
                 return
             if not self.grows(item):
-                yield Finding("spilled", "the numbers of instructions do not grow", item.at)
+                yield Finding("spilled", "instruction numbers do not increase", item.at)
                 return
         if place < len(old):
             yield Finding("spilled", "an instruction of the program is missing", old[place].at)
 
     def grows(self, item: Item) -> bool:
-        """Numbers give the order of the program."""
+        """Check that instruction numbers increase, as they define program order."""
         numbers = [self.last, *(one.number for one in instructions((item,)))]
         self.last = numbers[-1]
         return all(one < other for one, other in pairwise(numbers))
 
     def names(self, old: Item, new: Item) -> dict[int, Tensor] | str:
-        """The tensors of `new`, by those of `old` that they stand for; or what is wrong with it,
-        which is the same item: names must lead to what is newest.
+        """Map the tensors of `old` to those of `new` that stand for them; or return the error.
+
+        `new` is the same item as `old`, and must see the newest version of each tensor.
         """
         names: dict[int, Tensor] = {}
         for one, other in zip(instructions((old,)), instructions((new,)), strict=True):
             self.numbers[one.number] = other.number
             if tuple(self.numbers.get(n) for n in one.after) != other.after:
-                return "comes after other instructions than in the program"
+                return "has other explicit dependences than in the program"
             for pattern, seen in zip(self.patterns(one), self.patterns(other), strict=True):
                 wanted, tensor = pattern.tensor, seen.tensor
                 is_one = names.setdefault(wanted.number, tensor) is tensor
                 if not is_one or not self.finds(wanted, tensor):
-                    return f"finds `{tensor.name}`, of which the program has something else"
+                    return f"reads `{tensor.name}`, which does not hold the program's value"
         return names
 
     def patterns(self, one: Instruction) -> list[AccessPattern]:
-        """All that it touches."""
+        """Return all patterns that the instruction accesses."""
         return [pattern for pattern, _ in _accesses(one, self.target)]
 
     def finds(self, wanted: Tensor, tensor: Tensor) -> bool:
-        """Whether `tensor` stands for `wanted`, as that is now."""
+        """Return whether `tensor` holds the current version of `wanted`."""
         if tensor is wanted:
             pass
         elif tensor.number < self.former or not _like(wanted, tensor):
@@ -141,12 +145,14 @@ class _Walk:
         return self.is_again(maker, one, wanted, tensor)
 
     def held(self, tensor: Tensor) -> Holds | None:
-        """What is in `tensor`. The program's own begin with their first versions."""
+        """Return the contents of `tensor`; the program's own tensors start with their first
+        versions.
+        """
         own = Holds(tensor.number, 0) if tensor.number < self.former else None
         return self.holds.get(tensor.number, own)
 
     def take(self, own: Item, names: Mapping[int, Tensor]) -> None:
-        """What the program's own item writes is newer in its tensor, and nowhere else."""
+        """Record the new versions that the program's own item writes."""
         written = {
             pattern.tensor.number
             for one in instructions((own,))
@@ -161,8 +167,9 @@ class _Walk:
                 self.makers[number] = own
 
     def between(self, one: Instruction) -> bool:
-        """Whether an instruction that the program does not have leaves its tensors alone; notes
-        what it moved or made.
+        """Return whether an inserted instruction leaves the program's tensors alone.
+
+        Record what it copied or recomputed.
         """
         if one.after or one.row.is_rendezvous or any(one.row.effects(one.facts(self.target))):
             return False
@@ -184,7 +191,7 @@ class _Walk:
     def copied(
         self, one: Instruction, dst: AccessPattern, srcs: Sequence[AccessPattern]
     ) -> Holds | None:
-        """What a transfer of a whole tensor takes along."""
+        """Return the contents that a copy of a whole tensor transfers, if it is one."""
         plain = [a.default for a in one.row.attributes] == list(one.attributes)
         if not one.row.copies or not plain or len(srcs) != 1:
             return None
@@ -193,7 +200,7 @@ class _Walk:
         return self.held(src.tensor) if alike and _is_whole(src) and _is_whole(dst) else None
 
     def is_again(self, maker: Instruction, one: Instruction, wanted: Tensor, dst: Tensor) -> bool:
-        """Whether `one` makes in `dst` what `maker` made first in `wanted`."""
+        """Return whether `one` computes in `dst` what `maker` computed first in `wanted`."""
         if not _same_but_for_tensors(maker, one):
             return False
         both = zip(_accesses(maker, self.target), _accesses(one, self.target), strict=True)
@@ -217,7 +224,7 @@ def _like(one: Tensor, other: Tensor) -> bool:
 
 
 def _is_whole(pattern: AccessPattern) -> bool:
-    """All of the tensor, in its order, as it is."""
+    """Return whether the pattern covers the whole tensor, in order and without conversion."""
     tensor = pattern.tensor
     count = tensor.bytes // tensor.dtype.size
     start = (pattern.start, pattern.partitions, pattern.offset)
@@ -231,7 +238,7 @@ def _is_whole(pattern: AccessPattern) -> bool:
 
 
 def _alike(old: Item, new: Item) -> bool:
-    """The same item, but for the tensors and numbers."""
+    """Return whether two items are equal except for tensors and numbers."""
     if isinstance(old, Loop) or isinstance(new, Loop):
         if not (isinstance(old, Loop) and isinstance(new, Loop)) or old.number != new.number:
             return False

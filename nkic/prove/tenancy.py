@@ -1,5 +1,6 @@
-"""Which tensor has each byte of SBUF and PSUM: one that takes over bytes must wait for everything
-that their former owner did.
+"""The owner of each byte of SBUF and PSUM.
+
+A tensor that takes over bytes must wait for all accesses of their former owner.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from nkic.prove.ledger import Ledger, Touches
 from nkic.prove.model import Storage
 from nkic.prove.run import Start
 
-Segment = int  # a piece of the bytes of a band of partitions, numbered over all of both memories
+Segment = int  # a piece of the bytes of a band of partitions, numbered over both memories
 
 
 class Tenant:
-    """A tensor: who touched it last in each stream, and whom it must wait for in its bytes."""
+    """A tensor, its last access in each stream, and the accesses that it must wait for."""
 
     __slots__ = ("needed", "resident", "segments", "tensor", "touched")
 
@@ -28,7 +29,7 @@ class Tenant:
 
 
 class Tenancy:
-    """The owners of all bytes. `hands` tells whether any byte changes hands at all."""
+    """The owners of all bytes. `hands` tells whether any byte changes hands."""
 
     def __init__(self, storages: Sequence[Storage], ledger: Ledger) -> None:
         self.follows = ledger.follows
@@ -40,8 +41,9 @@ class Tenancy:
         self.former: dict[int, int] = {}  # by tensor
 
     def note(self, start: Start, touches: Touches) -> Sequence[int]:
-        """Notes the accesses of an instruction. Those of them, by place, to bytes that a former
-        owner may still use.
+        """Record the accesses of an instruction.
+
+        Return those, by index, to bytes that a former owner may still use.
         """
         late: Sequence[int] = ()
         tenants, known = self.tenants, start[2]
@@ -61,8 +63,9 @@ class Tenancy:
         return late
 
     def _move_in(self, tenant: Tenant) -> None:
-        """Gives a tensor its bytes. What it waited for in them before counts still: another has
-        had them since.
+        """Give a tensor its bytes.
+
+        Its former waits still count, since another tensor has owned the bytes since.
         """
         needed = {last[0]: last for last in tenant.needed}
         owners, formers = self.owner, {tenant}
@@ -78,17 +81,17 @@ class Tenancy:
 
 
 def _touch(touched: list[Start], start: Start) -> None:
-    """Keeps the last access of each stream."""
+    """Keep the last access of each stream."""
     for at, before in enumerate(touched):
         if before[0] == start[0]:
-            if before[1] < start[1]:  # a stream may have turned reads round
+            if before[1] < start[1]:  # a stream may have reordered reads
                 touched[at] = start
             return
     touched.append(start)
 
 
 def _inherit(owner: Tenant, needed: dict[int, Start]) -> None:
-    """Adds what a former owner did last in each stream."""
+    """Add the last access of a former owner in each stream."""
     owner.resident = False
     for last in owner.touched:
         line = last[0]
@@ -97,7 +100,7 @@ def _inherit(owner: Tenant, needed: dict[int, Start]) -> None:
 
 
 def _segments(storages: Sequence[Storage]) -> dict[int, Sequence[Segment]]:
-    """Each tensor's bytes, cut at the ends of all tensors, in each band that it covers."""
+    """Return each tensor's bytes, cut at the ends of all tensors, in each band that it covers."""
     starts = sorted({one.partition for one in storages})
     sides: dict[str, set[int]] = {one.memory: set() for one in storages}
     for _, memory, _, byte, _, size in storages:

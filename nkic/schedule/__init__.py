@@ -1,12 +1,11 @@
-"""schedule: program and dependence graphs → streams ordered by semaphores.
+"""schedule: program and dependence graphs → streams synchronised by semaphores.
 
-`order` chooses each engine's sequence and each transfer's queue by list scheduling under the
-target's costs; `semaphores` adds the waits that queue order does not already give. With `serial`,
-everything runs in program order, one instruction after the other. `warn` reports accesses of two
-cores to shared HBM that nothing orders.
+`order` chooses the sequence of each engine and the queue of each transfer by list scheduling under
+the target's costs; `semaphores` adds the waits that queue order does not already imply. With
+`serial`, instructions run one at a time in program order. `warn` reports races between cores on
+shared HBM.
 
-Non-goals: choosing engines (lower does), moving instructions in or out of device loops, whose
-iterations are separated by barriers.
+Non-goals: choosing engines (lower does), moving instructions into or out of device loops.
 """
 
 from nkic.schedule.races import warn

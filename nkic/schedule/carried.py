@@ -1,9 +1,9 @@
-"""What a turn of a device loop waits for of the turn before, where no barrier stands between them.
+"""Loop-carried waits between consecutive iterations of a device loop without a barrier.
 
-Known is kept as in `semaphores`, by stream, but of the turn before: a compute engine has finished
-its own items of it, and an item that waits for a signal knows what the signalling item knew. A loop
-inside has barriers around it: what comes before the first one has to wait for what comes after the
-last one, and for nothing else.
+Completion is tracked with vector clocks, as in `semaphores`, but over the previous iteration: a
+compute engine has completed its own items of that iteration, and an item that waits for a signal
+inherits the clock of the signalling item. An inner loop is surrounded by barriers, so only the
+items before the first inner loop wait, and only for items after the last inner loop.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ Clock = list[int]
 
 
 class At(NamedTuple):
-    """Where an instruction stands: its stream, its number there, and what is known complete when
-    it is.
-    """
+    """An instruction's stream, its position in the stream, and its vector clock at completion."""
 
     line: int
     position: int
@@ -30,15 +28,16 @@ class At(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """The item at `waiter` waits, in the turn after, for that at `source`."""
+    """A loop-carried wait: `waiter`, in the next iteration, waits for `source`."""
 
     source: At
     waiter: At
 
 
 def overlaps(loop: Loop) -> bool:
-    """Turns of `loop` may overlap: it holds nothing that all cores run together, and no turn
-    changes what decides how often it runs.
+    """Return whether iterations of `loop` may overlap.
+
+    They may if the body holds no rendezvous and does not change the registers that bound the loop.
     """
     if loop.condition is not None:
         return False
@@ -51,8 +50,9 @@ def overlaps(loop: Loop) -> bool:
 
 
 class Ends(NamedTuple):
-    """The instructions of a body, by number, that stand before the first loop in it, and those
-    after the last one. Without a loop inside both are all of them.
+    """The numbers of a body's instructions before its first inner loop and after its last one.
+
+    Without an inner loop, both sets hold all instructions.
     """
 
     first: frozenset[int]
@@ -60,7 +60,7 @@ class Ends(NamedTuple):
 
 
 def ends(loop: Loop) -> Ends:
-    """Where turns of `loop` meet."""
+    """Return the instructions that can wait for, and be waited for by, an adjacent iteration."""
     first, last = _until_loop(loop.body), _until_loop(reversed(loop.body))
     return Ends(frozenset(first), frozenset(last))
 
@@ -80,10 +80,13 @@ def carried(
     in_order: Sequence[bool],
     complete: Clock,
 ) -> list[Wait]:
-    """The waits that a turn needs beside its own. `where` has the body's instructions in order of
-    issue, `met` those that wait and are waited for, `waited` what each waits for in its own turn;
-    `in_order` tells of each stream that its items find the results of those before. `complete` is
-    what every stream knows from the last barrier of the turn before.
+    """Return the waits that an iteration needs on the previous one, besides its own.
+
+    `where` maps the body's instructions to their positions, in order of issue. `met` holds those
+    that may wait and those that may be waited for, and `waited` the waits of each instruction
+    within its own iteration. `in_order` tells, per stream, whether an item sees the results of all
+    earlier items. `complete` is the clock that all streams share after the last barrier of the
+    previous iteration.
     """
     sources = {number: at for number, at in where.items() if number in met.last}
     walk = _Walk(graph, sources, [list(complete) for _ in in_order])
@@ -105,11 +108,12 @@ class _Walk:
     ) -> None:
         self.graph = graph
         self.sources = sources
-        self.known = known  # by stream: what its next item finds complete of the turn before
-        self.then: dict[tuple[int, int], Clock] = {}  # the same of items that are past
+        self.known = known  # per stream: the clock of its next item, over the previous iteration
+        # the same for past items, by stream and position
+        self.then: dict[tuple[int, int], Clock] = {}
 
     def waits(self, number: int, at: At, waited: Sequence[At]) -> Iterator[Wait]:
-        """What that instruction, which stands there, still has to wait for."""
+        """Yield the waits that the instruction `number`, at position `at`, still needs."""
         known = self.known[at.line]
         for source in waited:
             join(known, self.then.get((source.line, source.position), known))
@@ -121,7 +125,7 @@ class _Walk:
         self.then[at.line, at.position] = list(known)
 
     def _needed(self, number: int) -> list[At]:
-        """The last instruction of the turn before to wait for, by stream."""
+        """Return the latest instruction of the previous iteration to wait for, per stream."""
         latest: dict[int, At] = {}
         for edge in self.graph.sources(number):
             source = self.sources.get(edge.source) if edge.distance else None
@@ -133,7 +137,7 @@ class _Walk:
 
 
 def join(clock: Clock, other: Clock) -> None:
-    """Makes `clock` know what `other` does, too."""
+    """Merge `other` into `clock` (element-wise maximum)."""
     for index, value in enumerate(other):
         if value > clock[index]:
             clock[index] = value

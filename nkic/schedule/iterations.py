@@ -1,9 +1,9 @@
-"""The order of a device loop's body where turns overlap.
+"""The order of issue for the body of a device loop whose iterations overlap.
 
-An order that is best for a turn alone need not be best for turns that run into each other: what
-the next one begins with wants the engines that this one ends with. So several turns are scheduled
-as if there were no loop, and what is found for one in their midst is kept where turns follow each
-other faster that way.
+The best order for a single iteration need not be the best for overlapping ones: the start of the
+next iteration competes for engines with the end of this one. So several iterations are scheduled as
+straight-line code, and the order found for a middle iteration is kept if the loop runs faster with
+it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from nkic.schedule.order import ListScheduler, Orderer
 from nkic.schedule.placed import Placed
 from nkic.schedule.replay import replayed
 
-ITERATIONS = 4  # from the second one on a turn waits for the one before it like all later ones
-AMID = (1, 2)  # have turns before and after them; transfers may change queues from turn to turn
-MOST = 2000  # instructions of a body: beyond, turns are long against what overlaps
+ITERATIONS = 4  # from the second on, an iteration waits for the previous one like all later ones
+AMID = (1, 2)  # middle iterations; a transfer may use different queues in each
+MOST = 2000  # instructions in a body; the gain from overlap is small in longer bodies
 
 
 def iteration(orderer: Orderer, code: Sequence[Instruction]) -> list[Placed]:
-    """The order of issue of `code`, the body of a loop whose turns overlap."""
+    """Return the order of issue for `code`, the body of a loop whose iterations overlap."""
     alone = orderer.stretch(code)
     if orderer.keeps_order or not 0 < len(code) <= MOST:
         return alone
@@ -34,7 +34,7 @@ def iteration(orderer: Orderer, code: Sequence[Instruction]) -> list[Placed]:
 
 
 class _Several:
-    """Some turns of a body, one after the other: each instruction is there once for each."""
+    """Consecutive iterations of a body: each instruction has one copy per iteration."""
 
     def __init__(self, orderer: Orderer, code: Sequence[Instruction]) -> None:
         self.orderer = orderer
@@ -52,7 +52,7 @@ class _Several:
         self.waits = self._waits()
 
     def _waits(self) -> dict[int, list[int]]:
-        """What each copy waits for, among those of its own turn and of the one before."""
+        """Map each copy to the copies that it waits for in its own and the previous iteration."""
         found: dict[int, list[int]] = {}
         for number in self.own:
             edges = [e for e in self.orderer.graph.edges.get(number, ()) if e.source in self.own]
@@ -64,7 +64,7 @@ class _Several:
         return found
 
     def amid(self) -> Iterator[list[Placed]]:
-        """The orders of turns that others come before and after."""
+        """Yield the orders that list scheduling finds for the middle iterations."""
         here = {one.number: one for copy in self.copies for one in copy.values()}
         begun = self.orderer.now
         found = ListScheduler(self.orderer, here, self.waits).go()
@@ -78,6 +78,6 @@ class _Several:
             ]
 
     def time(self, order: Sequence[Placed]) -> int | None:
-        """Picoseconds of all turns, each in this order; None if they come to a stop."""
+        """Return the picoseconds that all iterations take in `order`, or None on deadlock."""
         placed = [Placed(copy[one.number], stream) for copy in self.copies for one, stream in order]
         return replayed(placed, self.waits, self.orderer.timings)

@@ -1,16 +1,16 @@
-"""The order of one straight stretch of code: list scheduling under the cost model.
+"""The order of one straight-line stretch of code: list scheduling under the cost model.
 
-An instruction is ready when everything it waits for is complete. Of the instructions ready on
-an engine the one with the longest way to the end goes first; ties go by program order, so the
-result is a function of the program alone. With `in_order` each engine takes its instructions in
-program order instead, ready or not. Half of the queues bring data on chip, half take it
-away, so that no load stands behind a store that waits for its data. A transfer takes the queue
-that makes it wait least, and among equals the one that has been idle longest: a queue is a ring,
-in which data move in order.
+An instruction is ready when all its dependences are complete. Among the instructions that are ready
+on an engine, the one with the longest path to the end goes first; ties are broken by program order,
+so the result is a function of the program alone. With `in_order`, each engine takes its
+instructions in program order instead. Half of the DMA queues bring data on chip and half take data
+away, so that no load queues behind a store that waits for its data. A transfer takes the queue with
+the shortest wait, and among equals the queue that has been idle longest: a queue is a ring that
+moves data in order.
 
-The rendezvous of cores are issued in program order, each in the stream that its pipe decides, so
-that every core reaches them in the same order: then the orders of issue of all cores fit into one,
-and none waits for a rendezvous behind one that it has not reached.
+Rendezvous of cores are issued in program order, each in the stream that its pipe selects, so every
+core reaches them in the same order. The orders of issue of all cores are then consistent, and no
+core waits for a rendezvous behind one that another core has not reached.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from nkic.schedule.placed import Alike, Placed, Timings, engine_of, first_users,
 from nkic.schedule.replay import replayed
 
 _DMA = Engine.DMA
-COLLECTIVES = 1  # the pipe whose queue they take
-ENOUGH = 1.005  # of the busiest engine's time: what is as near is not tried otherwise
+COLLECTIVES = 1  # the pipe whose queue collectives take
+ENOUGH = 1.005  # a list schedule within this factor of the busiest engine's time is kept as it is
 
 
 @dataclass
 class _Lane:
-    """One engine: what is ready now, what will be, and when the engine is free."""
+    """One engine: its ready instructions, its pending ones, and when the engine is free."""
 
     engine: Engine
     free: int = 0
@@ -47,13 +47,13 @@ class _Lane:
     later: list[tuple[int, int]] = field(default_factory=list)  # (time, number)
 
     def start(self) -> int | None:
-        """When its next instruction can start."""
+        """Return when its next instruction can start, or None without one."""
         if self.ready:
             return self.free
         return max(self.free, self.later[0][0]) if self.later else None
 
     def take(self, now: int, heights: Mapping[int, int]) -> int:
-        """The best instruction that can start at `now`."""
+        """Remove and return the highest instruction that can start at `now`."""
         while self.later and self.later[0][0] <= now:
             number = heappop(self.later)[1]
             heappush(self.ready, (-heights[number], number))
@@ -61,29 +61,32 @@ class _Lane:
 
 
 class _Queues:
-    """DMA queues by the time at which they can take the next transfer. `lanes` are the engines
-    that trigger transfers, `shared` those of them that have other work.
+    """DMA queues by the time at which they can take the next transfer.
+
+    `lanes` are the engines that trigger transfers, `shared` those that also have other work.
     """
 
     def __init__(self, target: Target, lanes: Mapping[Engine, _Lane], shared: set[Engine]) -> None:
-        self.busy = [0] * target.dma_queues  # until their data have moved
-        self.commands = dict.fromkeys(Engine, 0)  # when engines end their last trigger
+        self.busy = [0] * target.dma_queues  # until the queue's data have moved
+        self.commands = dict.fromkeys(Engine, 0)  # when each engine ends its last trigger
         self.beside = {engine for engine in Engine if commands_beside(engine)}
         self.half = max(1, target.dma_queues // 2)
         self.engines = target.queue_engines
         self.lanes = lanes
         self.shared = shared
-        self.groups: dict[range, list[list[int]]] = {}  # queues by the engine that triggers
+        self.groups: dict[range, list[list[int]]] = {}  # queues by triggering engine
 
     def of_pipe(self, pipe: int) -> int:
-        """The queue of the cores' rendezvous for that pipe: one that takes data away."""
+        """Return the queue for rendezvous on `pipe`, among those that take data away."""
         return len(self.busy) - 1 - pipe % self.half
 
     def choose(self, start: int, queues: range, of: Callable[[int], Timing]) -> int:
-        """The one of `queues` for a transfer that could start at `start`, and has that timing on
-        each. An engine that has other work is taken where it saves more than the trigger costs it.
+        """Return the cheapest of `queues` for a transfer that can start at `start`.
+
+        `of` returns the transfer's timing on a queue. An engine with other work is chosen only if
+        this saves more time than the trigger costs the engine.
         """
-        busy = self.busy  # of an engine's queues the one that is free first costs least
+        busy = self.busy  # among an engine's queues, the first to be free costs least
         groups = self.groups.get(queues) or self._grouped(queues)
         firsts = [min(group, key=busy.__getitem__) for group in groups]
         if len(firsts) == 1:
@@ -91,7 +94,7 @@ class _Queues:
         return min([(self._cost(q, start, of(q)), busy[q], q) for q in firsts])[2]
 
     def _grouped(self, queues: range) -> list[list[int]]:
-        """Those queues by the engine that triggers their transfers."""
+        """Return `queues` grouped by the engine that triggers their transfers."""
         engines = dict.fromkeys(self.engines[q] for q in queues)
         found = [[q for q in queues if self.engines[q] is e] for e in engines]
         self.groups[queues] = found
@@ -104,7 +107,7 @@ class _Queues:
         return max(begins, self.busy[queue]) + times.start + min(held, trigger)
 
     def triggered(self, engine: Engine, start: int) -> int:
-        """When that engine can trigger what could start at `start`."""
+        """Return when `engine` can trigger a transfer that could start at `start`."""
         free = self.commands[engine] if engine in self.beside else self.lanes[engine].free
         return free if free > start else start
 
@@ -114,23 +117,26 @@ def _streams(engine: Engine, target: Target) -> list[StreamId]:
 
 
 class Orderer:
-    """Schedules stretches of one core one after the other."""
+    """Schedules the stretches of one core, one after the other."""
 
     def __init__(self, graph: DependenceGraph, target: Target, in_order: bool = False) -> None:
         self.graph = graph
         self.target = target
         self.keeps_order = in_order
         self.timings = Timings(target)
-        self.kept: list[Instruction] = []  # whose timings are known by identity
+        # keeps instructions alive: timings are looked up by identity
+        self.kept: list[Instruction] = []
         self.tables = Tables(target)
         self.semaphore_ps = semaphore_ps(target)
         self.now = 0
-        self.is_timed = True  # what is so far has the time of a run
+        self.is_timed = True  # whether the stretches so far have the timing of a run
         self.busiest = 0  # the time of the busiest engine in the last stretch
 
     def stretch(self, code: Sequence[Instruction]) -> list[Placed]:
-        """The order of issue of `code`, a stretch without loops: the shorter one, of a list
-        schedule and program order, unless the first is as short as can be.
+        """Return the order of issue for `code`, a stretch without loops.
+
+        This is the shorter of a list schedule and program order; program order is only tried if the
+        list schedule is not already close to the busiest engine's time.
         """
         here = {i.number: i for i in code}
         waits = self.waits(here)
@@ -146,16 +152,16 @@ class Orderer:
     def _timed(
         self, here: dict[int, Instruction], waits: dict[int, list[int]], in_order: bool
     ) -> tuple[list[Placed], int]:
-        """An order, and the picoseconds that it takes. Sets `busiest`."""
+        """Return an order and the picoseconds that it takes, and set `busiest`."""
         begun, listed = self.now, ListScheduler(self, here, waits, in_order)
         order, self.busiest = listed.go(), listed.busiest()
-        del listed  # which takes more memory than anything else
+        del listed  # its tables are the peak of memory use
         time = replayed(order, waits, self.timings)
         self.is_timed = self.is_timed and time is not None
         return order, self.now - begun if time is None else time
 
     def waits(self, here: Mapping[int, Instruction]) -> dict[int, list[int]]:
-        """What each of these instructions waits for among them."""
+        """Map each instruction to the instructions of the stretch that it waits for."""
         edges, found = self.graph.edges, dict[int, list[int]]()
         for number in here:
             own = edges.get(number, ())
@@ -164,7 +170,9 @@ class Orderer:
         return found
 
     def in_turn(self, code: Sequence[Instruction]) -> list[Placed]:
-        """`code` in program order, each instruction after the one before it is complete."""
+        """Return `code` in program order, each instruction starting after the previous one
+        completes.
+        """
         self.is_timed = False
         for instruction in code:
             times = self.timings.of(instruction)
@@ -174,9 +182,10 @@ class Orderer:
 
 
 class ListScheduler:
-    """List scheduling of one stretch: `code` by number, in program order, and what each waits for.
+    """List scheduling of one stretch.
 
-    `ready_at`, `done` and `Orderer.now` are times in picoseconds.
+    `code` maps numbers to instructions, in program order; `waits` has the dependences of each.
+    `ready_at`, `done` and `Orderer.now` are in picoseconds.
     """
 
     def __init__(
@@ -214,7 +223,7 @@ class ListScheduler:
         self.warmth = Warmth(orderer.target)
 
     def _in_turn(self) -> dict[int, list[int]]:
-        """Who is issued after whom, whatever they wait for."""
+        """Map each instruction to those that must be issued after it, dependent or not."""
         chains: dict[object, list[int]] = defaultdict(list)
         for number, alike in self.alikes.items():
             if alike.meets:
@@ -228,8 +237,9 @@ class ListScheduler:
         return following
 
     def _heights(self, waits: Mapping[int, Sequence[int]], tables: bool) -> dict[int, int]:
-        """The longest way from each instruction's start to the end, activation tables included,
-        if any are used.
+        """Return the longest path from each instruction's start to the end of the stretch.
+
+        Paths include activation table loads, if `tables`.
         """
         heights: dict[int, int] = {}
         alikes, waiters_of = self.alikes, self.waiters.get
@@ -246,8 +256,9 @@ class ListScheduler:
         return heights
 
     def busiest(self) -> int:
-        """How long the engine is busy that has most to do, at least, triggers included that no
-        other engine can take.
+        """Return the minimum busy time of the busiest engine, a lower bound of the stretch.
+
+        It includes the triggers that no other engine can take.
         """
         busy, target = dict.fromkeys(Engine, 0), self.orderer.target
         for alike, count in Counter(self.alikes.values()).items():
@@ -264,12 +275,12 @@ class ListScheduler:
         return max(busy.values())
 
     def go(self) -> list[Placed]:
-        """The whole stretch in order of issue."""
+        """Return the whole stretch in order of issue."""
         self.begin()
         return [self.issue() for _ in self.code]
 
     def begin(self) -> None:
-        """Makes ready what waits for nothing."""
+        """Make the instructions without dependences ready."""
         for number, count in self.missing.items():
             if count == 0:
                 self._make_ready(number)
@@ -278,7 +289,7 @@ class ListScheduler:
         heappush(self.lanes[self.alikes[number].engine].later, (self.ready_at[number], number))
 
     def issue(self) -> Placed:
-        """Issues the instruction that can start first, over all engines."""
+        """Issue the instruction that can start first over all engines."""
         start, lane = self._next_lane()
         number = lane.take(start, self.heights)
         one, alike, queue = self.code[number], self.alikes[number], 0
@@ -295,7 +306,7 @@ class ListScheduler:
         return tuple.__new__(Placed, (one, lane.streams[queue]))
 
     def _busy(self, alike: Alike, start: int) -> int:
-        """Until when a compute engine is busy with what can start at `start`."""
+        """Return until when a compute engine is busy with an instruction that starts at `start`."""
         hold = alike.first.hold
         if alike.engine is Engine.SCALAR:
             return start + self.tables.loading(alike.table) + hold
@@ -304,8 +315,8 @@ class ListScheduler:
         return start + hold
 
     def _transfer(self, times: Timing, lane: _Lane, queue: int, start: int) -> tuple[int, int]:
-        """When the queue is through with a transfer that can start at `start`, and when the data
-        are there.
+        """Return when the queue has moved a transfer that can start at `start`, and when the data
+        arrive.
         """
         hold, latency, lead, pool, *_ = times
         start = self._triggered(start, times)
@@ -315,7 +326,7 @@ class ListScheduler:
         return free, free + lead + latency
 
     def _let_go(self, number: int, free: int, done: int) -> None:
-        """Those that wait for `number`, which leaves its engine at `free`, may be ready."""
+        """Release the instructions that wait for `number`, which leaves its engine at `free`."""
         missing, ready_at = self.missing, self.ready_at
         for waiter in self.waiters.get(number, ()):
             seen = self._seen(number, waiter, free, done)
@@ -328,8 +339,9 @@ class ListScheduler:
             self.release(later)
 
     def _seen(self, number: int, waiter: int, free: int, done: int) -> int:
-        """When `waiter` can start after `number`: engines know of their own results without a
-        signal, and need not wait for a sum to add to it.
+        """Return the earliest start of `waiter` after `number`.
+
+        An engine needs no signal for its own results, and need not wait for a sum to add to it.
         """
         engine = self.alikes[number].engine
         if engine is _DMA or engine is not self.alikes[waiter].engine:
@@ -340,7 +352,7 @@ class ListScheduler:
         return free if adds and one.operands[place] == other.operands[place] else done
 
     def _triggered(self, start: int, times: Timing) -> int:
-        """When the engine that triggers a transfer can do so; it is busy with that."""
+        """Return when the triggering engine can trigger a transfer, and mark the engine busy."""
         if not times.trigger:
             return start
         lane, begins = self.lanes[times.by], self.queues.triggered(times.by, start)
@@ -350,7 +362,7 @@ class ListScheduler:
         return begins
 
     def release(self, number: int) -> None:
-        """One thing less that `number` waits for."""
+        """Remove one dependence of `number`, and make it ready if none is left."""
         self.missing[number] -= 1
         if self.missing[number] == 0:
             self._make_ready(number)
@@ -364,7 +376,7 @@ class ListScheduler:
         )
 
     def next_start(self) -> int | None:
-        """When the next instruction can start, if one is ready or will be."""
+        """Return when the next instruction can start, or None if none is ready or pending."""
         return min((s for lane in self.working if (s := lane.start()) is not None), default=None)
 
     def _next_lane(self) -> tuple[int, _Lane]:

@@ -1,4 +1,4 @@
-"""Instructions in their streams, and how long they take there."""
+"""Instructions in their streams, and their timing."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ class Placed(NamedTuple):
 
 
 class Alike:
-    """What instructions of one signature share: their engine, timing on queue 0 and `length` from
-    start to result, the activation table that they need, the queues that they may take, and the
-    places of the tiles that they wait for and write (none for a transfer). `is_fixed`: all places
-    are known before the run. `meets`: all cores run them together.
+    """The facts that instructions of one signature share.
+
+    These are their engine, timing on queue 0, `length` from start to result, activation table and
+    queues, and the operand indices of the tiles that they wait for and write (none for a transfer).
+    `is_fixed` tells whether all addresses are known at compile time; `meets`, whether all cores run
+    the instruction together.
     """
 
     __slots__ = (
@@ -39,7 +41,7 @@ class Alike:
         self.engine = engine_of(one)
         self.first = timing(one.row, facts, self.engine)
         self.length = self.first.start + self.first.hold + self.first.latency
-        self.times = {target.queue_engines[0]: self.first}  # by the engine that triggers
+        self.times = {target.queue_engines[0]: self.first}  # by the triggering engine
         self.table = table_of(one)
         self.is_fixed = not any(_kind(o) for o in one.operands)
         self.meets = one.row.is_rendezvous
@@ -54,8 +56,9 @@ class Alike:
 
 
 class Timings:
-    """Timings of instructions, computed once per signature, and looked up once per instruction:
-    the program must outlive them.
+    """Timings, computed once per signature and looked up once per instruction by identity.
+
+    The program must outlive this object.
     """
 
     def __init__(self, target: Target) -> None:
@@ -64,7 +67,7 @@ class Timings:
         self.of_each: dict[int, Alike] = {}  # by identity
 
     def alike(self, instruction: Instruction) -> Alike:
-        """What `instruction` shares with others."""
+        """Return the shared facts of `instruction`."""
         found = self.of_each.get(id(instruction))
         if found is None:
             row, operands, attributes, engine = instruction[:4]
@@ -76,7 +79,9 @@ class Timings:
         return found
 
     def of(self, instruction: Instruction, queue: int = 0) -> Timing:
-        """The timing of `instruction` on its engine; of a transfer, on that DMA queue."""
+        """Return the timing of `instruction` on its engine or, for a transfer, on DMA queue
+        `queue`.
+        """
         alike = self.of_each.get(id(instruction)) or self.alike(instruction)
         if not queue:
             return alike.first
@@ -89,18 +94,19 @@ class Timings:
 
 
 def table_of(instruction: Instruction) -> str:
-    """The activation table that `instruction` needs, or nothing."""
+    """Return the activation table that `instruction` needs, or an empty string."""
     return activation_table(instruction.row, instruction.attributes, engine_of(instruction))
 
 
 def first_users(tables: Mapping[int, str], waits: Mapping[int, Sequence[int]]) -> set[int]:
-    """Those that no user of the same activation table comes before, whatever the order. `tables`
-    are what instructions need, by number, in program order.
+    """Return the instructions that no user of the same activation table precedes in any order.
+
+    `tables` maps each instruction's number to the table that it needs, in program order.
     """
     bits = {table: 1 << i for i, table in enumerate(sorted({*tables.values()} - {""}))}
     if not bits:
         return set()
-    first, after = set[int](), dict[int, int]()  # by number: tables that are used until then
+    first, after = set[int](), dict[int, int]()  # per instruction: the tables used by then, as bits
     for number, table in tables.items():
         known = 0
         for source in waits[number]:
@@ -113,28 +119,28 @@ def first_users(tables: Mapping[int, str], waits: Mapping[int, Sequence[int]]) -
 
 
 def tensor_of(operand: Operand) -> int:
-    """The number of the tensor that an operand is in; -1 for none."""
+    """Return the number of the operand's tensor, or -1 if it has none."""
     return operand.tensor.number if isinstance(operand, AccessPattern) else -1
 
 
 def engine_of(instruction: Instruction) -> Engine:
-    """The engine that lower chose."""
+    """Return the engine that lower chose."""
     return instruction.engine or instruction.row.engines[0]
 
 
 def _kind(operand: Operand) -> str:
-    """The kind of its run-time offset, empty if it has none."""
+    """Return the kind of the operand's run-time offset, or an empty string."""
     return operand.kind if type(operand) is AccessPattern else ""
 
 
 def queues_of(instruction: Instruction, target: Target) -> range:
-    """The DMA queues that a transfer may take: half of them lead towards the chip."""
+    """Return the DMA queues that a transfer may take: half of them lead on chip."""
     half = max(1, target.dma_queues // 2)
     return range(half, target.dma_queues) if _leaves_chip(instruction) else range(half)
 
 
 def _leaves_chip(instruction: Instruction) -> bool:
-    """A transfer to HBM, or to the debug stream, which has no dst."""
+    """Return whether the transfer goes to HBM or to the debug stream, which has no dst."""
     if "dst" not in instruction.row.operand_index:
         return True
     dst = instruction.operand("dst")

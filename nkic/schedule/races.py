@@ -1,9 +1,8 @@
-"""Accesses of two cores to one tensor in shared HBM that nothing orders, one of them a write.
+"""Races between cores: unordered accesses to one tensor in shared HBM, one of them a write.
 
-The streams of all cores are run abstractly (`running`); an access is in order if the last
-accesses of the other cores that conflict with it are in the clock that it starts with. Only a
-rendezvous of the cores can bring them there. Accesses at places that are known at run time only are
-left out, and so are those of instructions that all cores run together.
+The streams of all cores are run abstractly (`running`). An access is ordered if its vector clock
+includes the last conflicting accesses of the other cores; only a rendezvous can achieve that.
+Accesses at run-time addresses are left out, as are those of rendezvous instructions.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from nkic.machine.memory import Buffer
 from nkic.machine.patterns import merged
 from nkic.schedule.running import AbstractRun, Runner
 
-MOST_RUNS = 65_536  # of contiguous bytes in an access, that are compared one by one
+MOST_RUNS = 65_536  # contiguous runs of an access that are compared one by one
 
 
 class Access(NamedTuple):
@@ -35,7 +34,7 @@ class Access(NamedTuple):
 
 
 class Race(NamedTuple):
-    """Two accesses that may come in either order; `first` stands first in the source."""
+    """Two unordered conflicting accesses; `first` comes first in the source."""
 
     tensor: Tensor
     first: Access
@@ -43,7 +42,7 @@ class Race(NamedTuple):
 
 
 def races(schedule: Schedule) -> list[Race]:
-    """Every pair of source places that race, once."""
+    """Return each racing pair of source locations once."""
     if len(schedule.cores) < 2:
         return []
     accesses = _shared(schedule)
@@ -60,7 +59,7 @@ def races(schedule: Schedule) -> list[Race]:
 
 
 def warn(schedule: Schedule, report: Reporter) -> None:
-    """Reports every race at its later place, with the other."""
+    """Report every race at the later access, with a label at the other."""
     for race in races(schedule):
         first, second = race.first, race.second
         text = (
@@ -87,7 +86,7 @@ Accesses = list[dict[int, list[Touch]]]  # by core, then instruction
 
 
 def _shared(schedule: Schedule) -> Accesses:
-    """The accesses to shared HBM whose places are known."""
+    """Return the accesses to shared HBM at compile-time addresses."""
     found: Accesses = []
     for body in schedule.program.cores:
         touched = touches_of(body, schedule.program.target)
@@ -106,7 +105,7 @@ def _counts(touch: Touch) -> bool:
 
 
 def _by_tensor(accesses: Accesses) -> dict[int, list[list[Touch]]]:
-    """The accesses to tensors that someone writes."""
+    """Return the accesses to tensors that some instruction writes."""
     found: dict[int, list[list[Touch]]] = defaultdict(list)
     written: set[int] = set()
     for own in accesses:
@@ -119,7 +118,7 @@ def _by_tensor(accesses: Accesses) -> dict[int, list[list[Touch]]]:
 
 
 def _contested(accesses: Accesses, tensor: int, cells: Cells) -> frozenset[int]:
-    """The cells that one core writes and another accesses."""
+    """Return the cells that one core writes and another accesses."""
     users: dict[int, set[int]] = defaultdict(set)
     writers: dict[int, set[int]] = defaultdict(set)
     for core, own in enumerate(accesses):
@@ -133,7 +132,7 @@ def _contested(accesses: Accesses, tensor: int, cells: Cells) -> frozenset[int]:
 
 
 class _State:
-    """What one core did last to a cell, by stream: position and access."""
+    """The last accesses of one core to a cell: position and access by stream."""
 
     __slots__ = ("readers", "writer")
 
@@ -142,7 +141,7 @@ class _State:
         self.readers: dict[int, tuple[int, Access]] = {}
 
     def last(self, writes: bool) -> Iterator[tuple[int, int, Access]]:
-        """What an access must come after: for a write, the readers too."""
+        """Yield the accesses that a new access must follow; a write also follows the readers."""
         if self.writer is not None:
             yield self.writer
         if writes:
@@ -212,10 +211,10 @@ def _place(access: Access) -> tuple[Span, int]:
 
 
 def _share(one: AccessPattern, other: AccessPattern) -> bool:
-    """Whether two accesses to a tensor in HBM have a byte in common."""
+    """Return whether two accesses to a tensor in HBM share a byte."""
     runs, others = _runs(one), _runs(other)
     if runs is None or others is None:
-        return True  # too many to tell: as their boxes say
+        return True  # too many runs to compare: conservatively as their bounding boxes say
     position = 0
     for low, high in runs:
         while position < len(others) and others[position][1] <= low:
@@ -226,7 +225,7 @@ def _share(one: AccessPattern, other: AccessPattern) -> bool:
 
 
 def _runs(pattern: AccessPattern) -> list[tuple[int, int]] | None:
-    """The contiguous stretches of bytes, in order; None if there are very many."""
+    """Return the contiguous byte ranges in order, or None if there are too many."""
     size = pattern.dtype.size
     dims = [(step * size, num) for step, num in merged(pattern.dims) if num > 1]
     length = size

@@ -1,6 +1,6 @@
-"""What the schedule planned: which lines overlap, which wait for whom, and what is loaded early.
+"""Remarks on the schedule: which lines overlap, what each line waits for, and early loads.
 
-The orderer is run again over what it was given, and each decision is kept as an `Issue`.
+The orderer runs again over the stage's input, and each decision is recorded as an `Issue`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nkic.schedule.order import ListScheduler, Orderer
 from nkic.schedule.placed import Placed, engine_of
 
 STAGE = "schedule"
-WORTH = 1000  # picoseconds of waiting that are told
+WORTH = 1000  # least waiting that is reported, in picoseconds
 KINDS = {
     "raw": "it reads what {name} writes",
     "war": "it overwrites what {name} reads",
@@ -32,14 +32,16 @@ KINDS = {
     "state": "both change the state of an engine",
     "user": "the kernel orders them",
     "pin": "the kernel keeps them in order",
-    "reuse": "it takes over bytes that {name} uses",
+    "reuse": "it reuses bytes that {name} accesses",
     "token": "it comes after {name}",
 }
 
 
 class Issue(NamedTuple):
-    """An instruction in the plan, times in picoseconds: its engine was `idle` from then on, it was
-    `ready` when `because` had let it go, and it held the engine from `start` to `free`.
+    """A scheduled instruction; times in picoseconds.
+
+    The engine was `idle` from that time on, the instruction was `ready` when the dependence
+    `because` was satisfied, and it held the engine from `start` to `free`.
     """
 
     instruction: Instruction
@@ -52,14 +54,14 @@ class Issue(NamedTuple):
 
     @property
     def waited(self) -> int:
-        """How long its engine stood still for it."""
+        """How long the engine was idle for this instruction."""
         return max(0, self.ready - self.idle) if self.because is not None else 0
 
 
 class _Recorder(ListScheduler):
-    """List scheduling that remembers why each instruction started when it did."""
+    """List scheduling that records what determined the start of each instruction."""
 
-    latest: dict[int, tuple[int, int]]  # by instruction: until when it waited, and for whom
+    latest: dict[int, tuple[int, int]]  # by instruction: its latest dependence, as time and source
 
     def _seen(self, number: int, waiter: int, free: int, done: int) -> int:
         time = super()._seen(number, waiter, free, done)
@@ -68,7 +70,7 @@ class _Recorder(ListScheduler):
         return time
 
     def record(self) -> Iterator[Issue]:
-        """The whole stretch in order of issue."""
+        """Yield the whole stretch in order of issue."""
         self.latest = {}
         self.begin()
         for _ in self.code:
@@ -89,7 +91,7 @@ class _Recorder(ListScheduler):
 
 @dataclass
 class _Plan:
-    """A core's issues, stretch by stretch, and the loops that end them."""
+    """A core's issues, stretch by stretch, and its loops."""
 
     issues: list[Issue] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
@@ -98,7 +100,7 @@ class _Plan:
 def remarks(
     placed: Program, graphs: Sequence[DependenceGraph], serial: bool, in_order: bool
 ) -> Iterator[Remark]:
-    """`placed`, its graphs and the two modes are what the stage was given."""
+    """Yield the remarks; the arguments are those of the stage."""
     target = placed.target.used_by(len(placed.cores))
     for body, graph in zip(placed.cores, graphs, strict=True):
         if serial:
@@ -140,11 +142,11 @@ def _walk(body: Body, orderer: Orderer, plan: _Plan) -> None:
             _walk(item.body, orderer, plan)
 
 
-# ---- who waits for whom ----------------------------------------------------------------------
+# ---- waits -----------------------------------------------------------------------------------
 
 
 def _waits(issues: Sequence[Issue], code: Mapping[int, Instruction]) -> Iterator[Remark]:
-    """Engines that stood still, by the two lines and the edge between them that forbids overlap."""
+    """Yield idle times of engines, by the two source lines and the dependence between them."""
     found: dict[tuple[object, object, str], list[tuple[Issue, Instruction]]] = defaultdict(list)
     for issue in issues:
         edge = issue.because
@@ -177,7 +179,7 @@ def _waits(issues: Sequence[Issue], code: Mapping[int, Instruction]) -> Iterator
 
 
 def _overlaps(issues: Sequence[Issue]) -> Iterator[Remark]:
-    """How much of a line's time other engines work too."""
+    """Yield, per line, the share of its time during which other engines work."""
     by_line: dict[object, list[Issue]] = defaultdict(list)
     for issue in issues:
         by_line[line_of(issue.instruction.at), issue.engine].append(issue)
@@ -208,7 +210,7 @@ def _overlaps(issues: Sequence[Issue]) -> Iterator[Remark]:
 
 
 def _union(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same times without overlaps, in order."""
+    """Return the union of `spans` as disjoint intervals in order."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if found and start <= found[-1][1]:
@@ -219,7 +221,7 @@ def _union(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 class _Busy:
-    """Times at which at least one of several is at work."""
+    """The union of time intervals, with prefix sums of their lengths."""
 
     def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
         self.spans = _union(spans)
@@ -229,7 +231,7 @@ class _Busy:
             self.before.append(self.before[-1] + end - start)
 
     def within(self, start: int, end: int) -> int:
-        """How much of the time from `start` to `end`."""
+        """Return the busy time between `start` and `end`."""
         return self._until(end) - self._until(start)
 
     def _until(self, time: int) -> int:
@@ -244,7 +246,7 @@ class _Busy:
 
 
 def _early(issues: Sequence[Issue], graph: DependenceGraph) -> Iterator[Remark]:
-    """Transfers that are complete before what needs them could start anyway."""
+    """Yield how long transfers complete before their first users could start."""
     at = {issue.instruction.number: issue for issue in issues}
     needed: dict[int, int] = {}
     for number, issue in at.items():
@@ -260,7 +262,7 @@ def _early(issues: Sequence[Issue], graph: DependenceGraph) -> Iterator[Remark]:
         passed = _overtaken(own, issues)
         text = (
             f"{plural(len(own), 'load')}: on average {sum(ahead) / len(ahead) / 1000:,.0f} ns "
-            f"before what needs them starts; {plural(passed, 'earlier instruction')} of the "
+            f"ahead of their first use; {plural(passed, 'earlier instruction')} of the "
             "program are issued after one of them"
         )
         numbers: Mapping[str, Number] = {
@@ -273,7 +275,7 @@ def _early(issues: Sequence[Issue], graph: DependenceGraph) -> Iterator[Remark]:
 
 
 def _overtaken(own: Sequence[Issue], issues: Sequence[Issue]) -> int:
-    """How many instructions come before one of `own` in the program and after it in time."""
+    """Count the instructions before one of `own` in the program that are issued after it."""
     order = {id(issue): at for at, issue in enumerate(issues)}
     last = max(own, key=lambda issue: issue.instruction.number)
     return sum(
@@ -286,16 +288,20 @@ def _overtaken(own: Sequence[Issue], issues: Sequence[Issue]) -> int:
 
 
 def _loop(loop: Loop) -> Remark:
-    """A loop on the device, and whether its turns overlap."""
+    """Return the remark on a device loop and whether its iterations overlap."""
     iterations = loop.trips
-    times = "as often as a register says" if iterations is None else plural(iterations, "time")
+    times = (
+        "a number of times that a register holds"
+        if iterations is None
+        else plural(iterations, "time")
+    )
     how = (
-        "an iteration reuses the tiles of the one before, and waits for their last uses"
+        "an iteration reuses the tiles of the previous one, and waits for their last uses"
         if overlaps(loop)
         else "all engines synchronise between its iterations, so that no iteration overlaps the "
         "next"
     )
-    text = f"the loop stays one on the device and runs {times}: {how}; a Python range is unrolled"
+    text = f"this is a device loop, which runs {times}: {how}; a Python range is unrolled"
     count = len([*instructions(loop.body)])
     numbers: Mapping[str, Number] = {
         "iterations": -1 if iterations is None else iterations,
@@ -305,7 +311,7 @@ def _loop(loop: Loop) -> Remark:
 
 
 def _hoists(loop: Loop, target: Target) -> Iterator[Remark]:
-    """Instructions of the loop that do the same in every turn: nkic leaves them where they are."""
+    """Yield the loop-invariant instructions of `loop`, which nkic does not hoist."""
     touched = touches_of(loop.body, target)
     writers = Counter(
         number for one in instructions(loop.body) for number in _written(touched[one.number])
@@ -317,9 +323,8 @@ def _hoists(loop: Loop, target: Target) -> Iterator[Remark]:
             times = timing(item.row, item.facts(target), engine_of(item))
             cost = (times.start + times.hold + times.latency) / 1000
             text = (
-                f"{item.row.name} does the same in every iteration of the device loop, and nkic "
-                "does "
-                f"not move it out: it takes {cost:,.0f} ns per iteration; write it before the loop"
+                f"{item.row.name} is loop-invariant, and nkic does not hoist it: it takes "
+                f"{cost:,.0f} ns per iteration of the device loop; write it before the loop"
             )
             yield Remark(STAGE, "hoist", Kind.MISSED, item.at, text, {"turn_ns": cost})
 
@@ -329,7 +334,10 @@ def _written(touches: Iterable[Touch]) -> set[int]:
 
 
 def _is_same(own: Sequence[Touch], writers: Mapping[int, int]) -> bool:
-    """It reads what no turn writes, and is the only one that writes what it writes, on chip."""
+    """Return whether an instruction is loop-invariant.
+
+    Its operands are not written in the loop, and it is the only writer of its on-chip results.
+    """
     return (
         bool(_written(own))
         and all(touch.pattern.dynamic is None for touch in own)

@@ -1,9 +1,9 @@
-"""How long an order of issue takes: time passes over it as over the streams that it becomes.
+"""The time of an order of issue, found by replaying the streams that it becomes.
 
-List scheduling decides at moments when nobody knows what comes after, and takes its times from
-that. Here the order is known: each stream in turn, its items when what they wait for is complete.
-An item waits where no earlier one of its stream has, and two streams share one semaphore, since
-what one waits for comes in the other's order: neither changes a time.
+List scheduling decides without knowing what comes later and takes its times from that. Here the
+order is known: each stream runs its items in order, as their dependences complete. A wait that an
+earlier item of the stream already made is dropped, and two streams share one semaphore, since
+signals arrive in the order of the signalling stream; neither changes a time.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from nkic.schedule.placed import Placed, Timings
 def replayed(
     placed: Sequence[Placed], waits: Mapping[int, Sequence[int]], timings: Timings
 ) -> int | None:
-    """Picoseconds from the first issue to the last completion; None if it comes to a stop. `waits`
-    are what each instruction waits for, by number.
+    """Return the picoseconds from the first issue to the last completion, or None on deadlock.
+
+    `waits` maps each instruction's number to the numbers that it waits for.
     """
     wires = _Wires(placed, waits)
     entries = _entries(placed, wires, timings)
@@ -37,15 +38,15 @@ def replayed(
 def _entries(
     placed: Sequence[Placed], wires: _Wires, timings: Timings
 ) -> dict[StreamId, list[Entry]]:
-    """What time needs to know of each item, by stream."""
+    """Return the timing entries of the items, by stream."""
     found: dict[StreamId, list[Entry]] = defaultdict(list)
-    written: dict[StreamId, Collection[Tensor]] = {}  # by the last item of an engine
+    written: dict[StreamId, Collection[Tensor]] = {}  # by the last item of each engine
     waits, signals, new = wires.waits.get, wires.signals.get, tuple.__new__
-    meets = False  # the other cores are not known
+    meets = False  # the other cores are unknown here
     for one, stream in placed:
         alike, number = timings.alike(one), one.number
         timing, follows = alike.first, not alike.is_fixed
-        if alike.engine is Engine.DMA:  # a queue does not wait for its own
+        if alike.engine is Engine.DMA:  # a queue does not wait for its own transfers
             timing = timings.of(one, stream.queue)
         else:
             before = written.get(stream)
@@ -58,7 +59,7 @@ def _entries(
 
 
 def _tensor(one: Instruction, place: int) -> Tensor:
-    """The tensor of an operand that is known to be a pattern."""
+    """Return the tensor of an operand that is known to be an access pattern."""
     pattern: AccessPattern = one.operands[place]  # type: ignore[assignment]
     return pattern.tensor
 
@@ -67,20 +68,20 @@ _ENGINES = {engine: i for i, engine in enumerate(Engine)}
 
 
 def _place(stream: StreamId) -> tuple[int, int]:
-    """Streams come in the order in which the file has them, which decides ties."""
+    """Return a stream's sort key: the order of the file, which breaks ties."""
     return _ENGINES[stream.engine], stream.queue
 
 
 class _Wires:
-    """Who signals whom, by instruction; who waits or signals at all."""
+    """The semaphores between streams: waits and signals by instruction."""
 
     def __init__(self, placed: Sequence[Placed], waits: Mapping[int, Sequence[int]]) -> None:
         self.waits: dict[int, tuple[tuple[int, int], ...]] = {}
         self.signals: dict[int, tuple[int, ...]] = {}
-        self.pairs: dict[tuple[int, int], _Pair] = {}  # by the stream that waits, and the other
+        self.pairs: dict[tuple[int, int], _Pair] = {}  # by waiting stream and signalling stream
         streams = {stream: i for i, stream in enumerate(dict.fromkeys(s for _, s in placed))}
         interlocks = [stream.engine is not Engine.DMA for stream in streams]
-        where: dict[int, tuple[int, int]] = {}  # the stream's number, and the position
+        where: dict[int, tuple[int, int]] = {}  # the stream's index, and the position
         for position, (one, its) in enumerate(placed):
             number, stream = one.number, streams[its]
             where[number] = stream, position
@@ -101,7 +102,7 @@ class _Wires:
 
 
 class _Pair:
-    """A semaphore between two streams, and what the one that waits knows of the other."""
+    """A semaphore between two streams, and the last signalling position waited for."""
 
     __slots__ = ("known", "signal", "wait")
 
@@ -114,8 +115,9 @@ class _Pair:
 def _latest(
     sources: Sequence[int], where: Mapping[int, tuple[int, int]], own: int
 ) -> Sequence[int]:
-    """The last of the sources in each stream, as streams complete in order, but for `own`: a
-    compute engine knows of its own results.
+    """Return the last source in each stream, since streams complete in order.
+
+    Sources in the stream `own` are left out: a compute engine sees its own results.
     """
     if len(sources) == 1:
         return sources if where[sources[0]][0] != own else ()

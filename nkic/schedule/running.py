@@ -1,8 +1,8 @@
-"""The streams of all cores run abstractly, without values and times, as semaphores let them.
+"""Abstract execution of all cores' streams, with semaphores but without values and times.
 
-Every item gets a clock: for each stream of every core, how many items are surely complete when
-it starts. A rendezvous of cores starts when each has reached it, and then each knows all that any
-of them knew. Device loops are run twice, which shows what one iteration may do to the next.
+Each item gets a vector clock: for each stream of every core, the number of items that are certainly
+complete when the item starts. A rendezvous starts when every core has reached it, and then merges
+their clocks. Device loops run for two iterations, which shows the effect of one on the next.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ ITERATIONS = 2
 
 
 class Runner:
-    """One stream: what it still has to do, and its clocks. `index` counts over all cores."""
+    """The state of one stream: its remaining items and its clocks. `index` is unique over all
+    cores.
+    """
 
     def __init__(self, index: int, core: int, stream: Stream, count: int) -> None:
         self.index = index
@@ -32,7 +34,7 @@ class Runner:
 
 
 def unrolled(items: tuple[StreamItem, ...]) -> Iterator[Slot]:
-    """The slots as they are run."""
+    """Yield the slots in execution order."""
     for item in items:
         if isinstance(item, Slot):
             yield item
@@ -42,7 +44,7 @@ def unrolled(items: tuple[StreamItem, ...]) -> Iterator[Slot]:
 
 
 class AbstractRun:
-    """Runs a schedule; `visit` sees every instruction with the clock that it starts with."""
+    """Runs a schedule; `visit` is called for every instruction, with the runner's clock."""
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
@@ -57,10 +59,10 @@ class AbstractRun:
         self.tokens: list[dict[int, deque[Clock]]] = [defaultdict(deque) for _ in schedule.cores]
 
     def visit(self, runner: Runner, instruction: Instruction, position: int) -> None:
-        """`instruction` is the item of that number in its stream, counted from 1."""
+        """Visit `instruction`, the item at `position` in its stream, counted from 1."""
 
     def run(self) -> list[Runner]:
-        """Runs as far as possible; the streams that can never go on."""
+        """Run as far as possible, and return the streams that are deadlocked."""
         moved = True
         while moved:
             moved = False
@@ -71,7 +73,9 @@ class AbstractRun:
         return [runner for runner in self.runners if runner.next is not None]
 
     def _together(self, runner: Runner) -> list[Runner]:
-        """Who takes the next step with `runner`; nobody while it has to wait."""
+        """Return the runners that take the next step together with `runner`; none while it must
+        wait.
+        """
         slot = runner.next
         if slot is None or not self._ready(runner, slot):
             return []
@@ -119,7 +123,7 @@ class AbstractRun:
 
 
 def join(clock: Clock, other: Clock) -> None:
-    """Raises each of `clock` to that of `other`."""
+    """Merge `other` into `clock` (element-wise maximum)."""
     for i, value in enumerate(other):
         if value > clock[i]:
             clock[i] = value

@@ -1,16 +1,17 @@
 """Waits and signals for an order of issue: only those that nothing else implies.
 
-What is known to be complete is kept as a clock: for each stream, how many of its items are
-known complete. Rules, which the runner obeys:
+Completion is tracked with vector clocks: for each stream, the number of its items that are known to
+be complete. The rules, which the runner follows:
 - a stream starts its items in order, and they complete in order;
-- on a compute engine an item that starts has the results of all items before it (the engine
-  interlocks); a DMA queue starts a transfer while earlier ones are still under way;
-- an item that has waited for a signal knows all that the signalling item knew, and that item
-  and all before it in its stream.
-One semaphore serves one pair of streams, signaller and waiter; each wait takes one signal. A pair
-has further ones for what a turn of a device loop waits for of the turn before (`carried`), by how
-deep the loop is: it is given its signals once before the loop, for the first turn, and the last
-ones are taken after it.
+- on a compute engine, an item sees the results of all earlier items (the engine interlocks); a DMA
+  queue starts a transfer while earlier ones are in flight;
+- an item that waits for a signal learns the clock of the signalling item, plus that item and all
+  earlier items in its stream.
+
+One semaphore serves one pair of streams, signaller and waiter; each wait consumes one signal. A
+pair has further semaphores for loop-carried waits (`carried`), one per depth of loop: such a
+semaphore is signalled once before the loop, for the first iteration, and the signals of the last
+iteration are consumed after the loop.
 """
 
 from __future__ import annotations
@@ -29,36 +30,36 @@ from nkic.schedule.carried import At, Clock, carried, ends, join, overlaps
 from nkic.schedule.carried import Wait as Carried
 from nkic.schedule.placed import Placed
 
-_Left = list[tuple[int, int]]  # lines, and semaphores that they take after a loop
-_Found = tuple[int, int, Clock]  # an item: its line, its number there, and what it knew
+_Left = list[tuple[int, int]]  # lines, and the semaphores that they consume after a loop
+_Found = tuple[int, int, Clock]  # an item: its line, its position, and its clock
 
 
 @dataclass
 class _Line:
-    """A stream under construction: its items, and what its next item will know.
+    """A stream under construction: its items, and the clock of its next item.
 
-    `known` is never changed, since items share it. What it says of the line itself counts for a
-    DMA queue alone: an item of a compute engine finds all of those before it complete.
+    `known` is never mutated, since items share it. Its entry for the line itself only matters for a
+    DMA queue: an item of a compute engine sees all earlier items complete.
     """
 
     index: int
     id: StreamId
-    known: Clock  # complete when the next item starts
+    known: Clock  # when the next item starts
     items: list[Instruction | None] = field(default_factory=list)
     waits: dict[int, list[int]] = field(default_factory=dict)  # semaphores, by item
     signals: dict[int, list[int]] = field(default_factory=dict)
-    brackets: list[tuple[int, int, Loop]] = field(default_factory=list)  # loops, inner first
+    brackets: list[tuple[int, int, Loop]] = field(default_factory=list)  # loops, innermost first
 
     def wait(self, position: int, semaphore: int) -> None:
-        """The item of that number, counted from 1, waits."""
+        """Make the item at `position`, counted from 1, wait for `semaphore`."""
         self.waits.setdefault(position - 1, []).append(semaphore)
 
     def signal(self, position: int, semaphore: int) -> None:
-        """The item of that number signals."""
+        """Make the item at `position` signal `semaphore`."""
         self.signals.setdefault(position - 1, []).append(semaphore)
 
     def nested(self) -> tuple[StreamItem, ...]:
-        """The items, each loop's folded into one."""
+        """Return the items, with those of each loop folded into one."""
         items: list[StreamItem | None] = [*self._slots()]
         for low, high, loop in self.brackets:
             body = tuple(item for item in items[low:high] if item is not None)
@@ -66,7 +67,7 @@ class _Line:
         return tuple(item for item in items if item is not None)
 
     def _slots(self) -> Iterator[Slot]:
-        """The finished items, without loops. Equal waits are one object, and equal signals."""
+        """Yield the finished items, without loops. Equal waits and equal signals are interned."""
         waits, signals = lru_cache(_waits), lru_cache(tuple[int, ...])
         of_item = {at: waits(tuple(own)) for at, own in self.waits.items()}.get
         by_item = {at: signals(tuple(own)) for at, own in self.signals.items()}.get
@@ -86,9 +87,9 @@ class Wiring:
         self, streams: Sequence[StreamId], graph: DependenceGraph, most: int, overlaps: bool = True
     ) -> None:
         self.graph = graph
-        self.most = most  # semaphores
-        self.overlaps = overlaps  # turns of device loops may
-        self.complete: Clock = [0] * len(streams)  # what all know from the last common barrier
+        self.most = most  # the limit on semaphores
+        self.overlaps = overlaps  # whether iterations of device loops may overlap
+        self.complete: Clock = [0] * len(streams)  # the clock of the last common barrier
         self.lines = {
             stream: _Line(index, stream, self.complete) for index, stream in enumerate(streams)
         }
@@ -96,11 +97,11 @@ class Wiring:
         self.in_order = [stream.engine is not Engine.DMA for stream in streams]
         self.where: dict[int, _Found] = {}  # by instruction
         self.semaphores: dict[tuple[int, int, int], int] = {}  # by pair, and depth if carried
-        self.depth = 0  # loops that are open
+        self.depth = 0  # of open loops
         self.waited: dict[int, list[At]] | None = None  # by instruction, in loops that overlap
 
     def add(self, placed: Placed) -> None:
-        """Appends an instruction to its stream with the waits that it needs."""
+        """Append an instruction to its stream, with the waits that it needs."""
         one, stream = placed
         line, number = self.lines[stream], one.number
         line.items.append(one)
@@ -115,7 +116,7 @@ class Wiring:
             self.waited[number] = [At(*found) for found in needed]
 
     def _needed(self, edges: Sequence[Edge], line: _Line) -> Sequence[_Found]:
-        """The latest item to wait for in each stream, for what is not known complete."""
+        """Return the latest item to wait for in each stream, unless it is known to be complete."""
         where, known = self.where, line.known
         own = line.index if self.in_order[line.index] else -1
         latest: dict[int, _Found] = {}
@@ -131,27 +132,27 @@ class Wiring:
         return _without_implied(list(latest.values())) if latest else ()
 
     def _connect(self, found: _Found, line: _Line, position: int) -> None:
-        """The item of that number in `line` waits for the one that was found."""
+        """Make the item at `position` in `line` wait for the item `found`."""
         index, its, _ = found
         semaphore = self._semaphore(index, line.index)
         self.order[index].signal(its, semaphore)
         line.wait(position, semaphore)
 
     def _semaphore(self, signaller: int, waiter: int, depth: int = 0) -> int:
-        """Of a pair; for what loops carry, of loops that are so deep."""
+        """Return the semaphore of two streams, for loop-carried waits at loop depth `depth`."""
         pair = (signaller, waiter, depth)
         return self.semaphores.setdefault(pair, len(self.semaphores))
 
     def streams(self) -> tuple[Stream, ...]:
-        """The finished streams, without those that do nothing."""
+        """Return the finished streams, without empty ones."""
         return tuple(Stream(line.id, line.nested()) for line in self.order if line.items)
 
     def loop(self, loop: Loop, body: Callable[[], None]) -> None:
-        """Wires a device loop: barriers before and after, and at the end of each iteration where
-        iterations may not overlap.
+        """Wire a device loop.
 
-        Where a register decides how often it runs, every such iteration begins with one too: all
-        streams have decided before any goes on to change the register.
+        There are barriers before and after it and, if iterations may not overlap, at the end of
+        each iteration. If a register decides the trip count, each such iteration also begins with a
+        barrier, so that all streams have read the register before any continues to change it.
         """
         self.barrier(self.order)
         self.depth += 1
@@ -164,7 +165,7 @@ class Wiring:
             self.order[line].wait(after[line] + 1, semaphore)
 
     def _apart(self, loop: Loop, body: Callable[[], None]) -> _Left:
-        """Wires a loop whose turns come one after the other."""
+        """Wire a loop whose iterations do not overlap."""
         starts = [len(line.items) for line in self.order]
         if any(isinstance(v, Register) for v in (loop.start, loop.stop, loop.condition)):
             self.barrier(self._deciding(loop))
@@ -174,14 +175,16 @@ class Wiring:
         return []
 
     def _deciding(self, loop: Loop) -> list[_Line]:
-        """The lines that will have the loop: all of them, for its barriers, where it holds one."""
+        """Return the lines that will hold the loop: all of them, for the barriers, of an outer
+        loop.
+        """
         if any(isinstance(item, Loop) for item in loop.body):
             return self.order
         engines = {one.engine for one in instructions(loop.body)}
         return [line for line in self.order if line.id.engine in engines]
 
     def _since(self, starts: Sequence[int]) -> list[_Line]:
-        """The lines that have got items since they were so long."""
+        """Return the lines that have gained items since their lengths were `starts`."""
         pairs = zip(self.order, starts, strict=True)
         return [line for line, start in pairs if len(line.items) > start]
 
@@ -190,8 +193,10 @@ class Wiring:
             line.brackets.append((starts[line.index], len(line.items), loop))
 
     def _overlapping(self, loop: Loop, body: Callable[[], None]) -> _Left:
-        """Wires a loop whose turns wait for no more of each other than they need. The items before
-        it signal for the first turn; what the last one signalled is left.
+        """Wire a loop whose iterations overlap, with the waits that loop-carried dependences need.
+
+        The items before the loop signal for the first iteration. Return the signals of the last
+        iteration, which remain to be consumed.
         """
         starts = [len(line.items) for line in self.order]
         found = self._carried(loop, body)
@@ -211,7 +216,7 @@ class Wiring:
         return left
 
     def _carried(self, loop: Loop, body: Callable[[], None]) -> list[Carried]:
-        """Wires the body; what a turn waits for of the turn before."""
+        """Wire the body, and return the loop-carried waits."""
         waited: dict[int, list[At]] = {}
         before, self.waited = len(self.where), waited
         body()
@@ -221,7 +226,7 @@ class Wiring:
         return carried(self.graph, where, ends(loop), waited, self.in_order, self.complete)
 
     def barrier(self, lines: Sequence[_Line]) -> None:
-        """Makes every one of `lines` wait until all that they hold is complete."""
+        """Make each of `lines` wait until all items in all of them are complete."""
         if not lines or (len(lines) == 1 and lines[0].id.engine is not Engine.DMA):
             return
         everything: Clock = [0] * len(self.order)
@@ -242,7 +247,7 @@ class Wiring:
 
 
 def _joined(known: Clock, found: _Found) -> Clock:
-    """What is known after a wait for an item."""
+    """Return the clock after a wait for the item `found`."""
     index, position, clock = found
     both = [a if a > b else b for a, b in zip(known, clock, strict=True)]
     if both[index] < position:
@@ -251,7 +256,7 @@ def _joined(known: Clock, found: _Found) -> Clock:
 
 
 def _without_implied(found: list[_Found]) -> list[_Found]:
-    """Drops a wait that another of the waits brings along."""
+    """Drop the waits that another of the waits implies."""
     if len(found) < 2:
         return found
     return [

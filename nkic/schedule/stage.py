@@ -1,4 +1,4 @@
-"""The stage: orders and wires every core."""
+"""The schedule stage: orders and wires every core."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ def schedule(
     serial: bool = False,
     in_order: bool = False,
 ) -> Schedule:
-    """Streams for every core; with `serial`, program order with every pair ordered; with
-    `in_order`, program order on each engine.
+    """Return the streams of every core.
+
+    With `serial`, instructions run one at a time in program order; with `in_order`, each engine
+    runs its instructions in program order.
     """
     cores, estimate, timed, busiest = [], 0, len(program.cores) == 1, 0
     for body, graph in zip(program.cores, graphs, strict=True):
@@ -38,7 +40,7 @@ def schedule(
 
 
 def _chain(body: Body) -> DependenceGraph:
-    """Each instruction waits for the one before it in program order."""
+    """Return a graph in which each instruction waits for the previous one in program order."""
     numbers = [i.number for i in instructions(body)]
     return DependenceGraph({n: (Edge(p, "pin"),) for p, n in itertools.pairwise(numbers)})
 
@@ -74,8 +76,10 @@ class _CoreScheduler:
             self.wiring.add(one)
 
     def is_timed(self, body: Body) -> bool:
-        """Time has passed over the streams as it does in a run: there are no loops, which cut code
-        into stretches, and nothing that other ranks decide.
+        """Return whether the estimate is the time of a run.
+
+        It is not if loops cut the code into stretches, or if the program has a rendezvous with
+        other ranks.
         """
         alone = not any(isinstance(item, Loop) or item.row.is_rendezvous for item in body)
         return alone and self.orderer.is_timed

@@ -1,4 +1,4 @@
-"""A lower bound of a program's time, whatever the order and the addresses."""
+"""A lower bound of a program's time, for any order and any addresses."""
 
 from __future__ import annotations
 
@@ -16,27 +16,28 @@ from nkic.machine.memory import MEMORIES
 from nkic.machine.targets import Target
 from nkic.machine.timing import semaphore_ps
 from nkic.schedule.placed import Timings
-from nkic.search.jobs import Before, Job, before_of, least, one_by_one
+from nkic.search.jobs import Job, Sources, lower_bound, sequential_end, sources_of
 
 
 def bound_ns(program: Program, graphs: Sequence[DependenceGraph]) -> float:
-    """Nanoseconds that the cores take at least; `graphs` as for `bound`."""
+    """Return a lower bound of the cores' time in nanoseconds; `graphs` as for `bound`."""
     target = program.target.used_by(len(program.cores))
-    graphs = [_named(b, g, target) for b, g in zip(program.cores, graphs, strict=True)]
+    graphs = [_with_fixed_reuse(b, g, target) for b, g in zip(program.cores, graphs, strict=True)]
     if len(program.cores) > 1 and not any(map(has_loops, program.cores)):
         timings = Timings(target)
         codes = [
             [Job(one, target, timings, core) for one in instructions(body)]
             for core, body in enumerate(program.cores)
         ]
-        return _together(codes, graphs, target) / 1000
+        return _several_cores(codes, graphs, target) / 1000
     pairs = zip(program.cores, graphs, strict=True)
     return max((bound(body, graph, target) for body, graph in pairs), default=0) / 1000
 
 
-def _named(body: Body, graph: DependenceGraph, target: Target) -> DependenceGraph:
-    """With who takes over bytes from whom where the kernel itself says where tensors are: nkic
-    keeps such tensors in program order.
+def _with_fixed_reuse(body: Body, graph: DependenceGraph, target: Target) -> DependenceGraph:
+    """Add the reuse edges between tensors at addresses that the kernel chose.
+
+    nkic keeps such tensors in program order.
     """
     operands = (operand for one in instructions(body) for operand in one.operands)
     if all(o.tensor.fixed is None for o in operands if isinstance(o, AccessPattern)):
@@ -49,67 +50,71 @@ def _named(body: Body, graph: DependenceGraph, target: Target) -> DependenceGrap
 
 
 def has_loops(body: Body) -> bool:
-    """There are device loops in the body."""
+    """Return whether the body contains device loops."""
     return any(isinstance(item, Loop) for item in body)
 
 
 def bound(body: Body, graph: DependenceGraph, target: Target) -> int:
-    """Picoseconds that `body` takes at least.
+    """Return a lower bound of the time of `body` in picoseconds.
 
-    For each engine: when it is done with its instructions, each of which cannot start before some
-    moment and has some way to the end, if it may leave one for another at any time; the same of all
-    that one instruction waits for, and of all that wait for it. An engine with one instruction
-    gives the longest path. `graph` has no edges of reuse that nkic chose. Of device loops:
-    `_looped`; one whose end a register decides counts as one turn, as in an estimate.
+    For each engine, this is the makespan of its instructions as jobs with release times and tails,
+    under preemption; the same holds for the sources, and for the dependents, of any one
+    instruction. An engine with a single instruction gives the critical path. `graph` has no reuse
+    edges that nkic chose. For device loops see `_with_loops`; a loop whose bound is in a register
+    counts as one iteration, as in an estimate.
     """
     timings = Timings(target)
     if has_loops(body):
-        return _looped(body, graph, target, timings)
+        return _with_loops(body, graph, target, timings)
     code = [Job(one, target, timings) for one in instructions(body)]
-    return least([code], before_of(code, graph), target, is_start=True)
+    return lower_bound([code], sources_of(code, graph), target, is_start=True)
 
 
-def _together(
+def _several_cores(
     cores: Sequence[Sequence[Job]], graphs: Sequence[DependenceGraph], target: Target
 ) -> int:
-    """The same of several cores: a rendezvous waits for what it waits for on any of them, and those
-    of one stream come in program order.
+    """Return the lower bound of several cores.
+
+    A rendezvous waits for its sources on every core, and the rendezvous of one stream come in
+    program order.
     """
-    before: Before = {}
+    before: Sources = {}
     for code, graph in zip(cores, graphs, strict=True):
-        before |= before_of(code, graph)
-    met = [[job for job in code if job.meets is not None] for code in cores]
+        before |= sources_of(code, graph)
+    rendezvous = [[job for job in code if job.meets is not None] for code in cores]
     last: dict[object, tuple[Job, ...]] = {}
-    for twins in zip(*met, strict=True):  # the same on all of them: check/rendezvous
+    for twins in zip(*rendezvous, strict=True):  # the same on all of them: check/rendezvous
         sources = [one for twin in twins for one in before[twin]]
         for twin in twins:
             twin.signal = semaphore_ps(target)
             before[twin] = [*sources, *last.get(twin.meets, ())]
         last[twins[0].meets] = twins
-    return least(cores, before, target, is_start=True)
+    return lower_bound(cores, before, target, is_start=True)
 
 
-def _looped(body: Body, graph: DependenceGraph, target: Target, timings: Timings) -> int:
-    """What is done in loops is done in every turn: by the engine that has most to do, and by what
-    goes around from turn to turn.
+def _with_loops(body: Body, graph: DependenceGraph, target: Target, timings: Timings) -> int:
+    """Return the lower bound of a body with device loops.
+
+    It accounts for the busiest engine over all iterations, and for loop-carried cycles.
     """
     busy: Counter[Engine] = Counter()
     longest = 0
-    for loop in _rounds(body):
+    for loop in _loop_bodies(body):
         code = [Job(one, target, timings) for one in loop.code]
         for job in code:
             for engine in {job.engine, job.by}:
-                busy[engine] += loop.times * job.on(engine)
+                busy[engine] += loop.times * job.work_on(engine)
         if loop.times:
-            around = _around(code, graph, semaphore_ps(target)) if loop.iterations > 1 else 0
-            once = least([code], before_of(code, graph), target, is_start=False)
-            longest = max(longest, once + (loop.iterations - 1) * around)
+            interval = _interval(code, graph, semaphore_ps(target)) if loop.iterations > 1 else 0
+            iteration = lower_bound([code], sources_of(code, graph), target, is_start=False)
+            longest = max(longest, iteration + (loop.iterations - 1) * interval)
     return max(longest, *busy.values(), 0)
 
 
-class _Round(NamedTuple):
-    """The instructions that stand in a loop, but in none inside it; its turns each time that it is
-    entered, and all of them.
+class _LoopBody(NamedTuple):
+    """The instructions directly in a loop, not in an inner one.
+
+    `iterations` is the trip count per entry, `times` the total number of iterations.
     """
 
     code: list[Instruction]
@@ -117,17 +122,19 @@ class _Round(NamedTuple):
     times: int
 
 
-def _rounds(body: Body, iterations: int = 1, times: int = 1) -> Iterator[_Round]:
-    yield _Round([item for item in body if isinstance(item, Instruction)], iterations, times)
+def _loop_bodies(body: Body, iterations: int = 1, times: int = 1) -> Iterator[_LoopBody]:
+    yield _LoopBody([item for item in body if isinstance(item, Instruction)], iterations, times)
     for item in body:
         if isinstance(item, Loop):
             inside = 1 if item.trips is None else item.trips
-            yield from _rounds(item.body, inside, times * inside)
+            yield from _loop_bodies(item.body, inside, times * inside)
 
 
-def _around(code: Sequence[Job], graph: DependenceGraph, signal: int) -> int:
-    """How long a turn takes at least after the one before: of all that lies between an instruction
-    and the same one in the turn after, the longest way, and what one engine is busy with.
+def _interval(code: Sequence[Job], graph: DependenceGraph, signal: int) -> int:
+    """Return a lower bound of the interval between the starts of consecutive iterations.
+
+    For every instruction, it considers the paths to its instance in the next iteration: the longest
+    one, and the work of each engine on them.
     """
     known = {job.number: job for job in code}
     nodes = [(job, iteration) for iteration in (0, 1) for job in code]
@@ -141,28 +148,30 @@ def _around(code: Sequence[Job], graph: DependenceGraph, signal: int) -> int:
     for node in nodes:
         for source in sources[node]:
             after[source].append(node)
-    return max((_again(job, nodes, sources, after, signal) for job in code), default=0)
+    return max((_recurrence(job, nodes, sources, after, signal) for job in code), default=0)
 
 
-_Node = tuple[Job, int]  # an instruction in one of two turns
+_Node = tuple[Job, int]  # an instruction in one of two iterations
 
 
-def _again(
+def _recurrence(
     first: Job,
     nodes: Sequence[_Node],
     sources: Mapping[_Node, Sequence[_Node]],
     after: Mapping[_Node, Sequence[_Node]],
     signal: int,
 ) -> int:
-    """How long it is at least from the start of `first` to that in the next turn."""
-    begins, rest = {(first, 0): 0}, {(first, 1): 0}
+    """Return a lower bound of the time from the start of `first` to its start in the next
+    iteration.
+    """
+    heads, tails = {(first, 0): 0}, {(first, 1): 0}
     for node in nodes:
-        ways = [begins[s] + s[0].until(node[0], signal) for s in sources[node] if s in begins]
-        if ways:
-            begins[node] = max(ways)
+        paths = [heads[s] + s[0].delay_to(node[0], signal) for s in sources[node] if s in heads]
+        if paths:
+            heads[node] = max(paths)
     for node in reversed(nodes):
-        ways = [node[0].until(a[0], signal) + rest[a] for a in after[node] if a in rest]
-        if ways:
-            rest[node] = max(ways)
-    between = [n for n in begins if n in rest and n != (first, 1)]
-    return one_by_one([(n[0], begins[n], rest[n]) for n in between], begins.get((first, 1), 0))
+        paths = [node[0].delay_to(a[0], signal) + tails[a] for a in after[node] if a in tails]
+        if paths:
+            tails[node] = max(paths)
+    between = [n for n in heads if n in tails and n != (first, 1)]
+    return sequential_end([(n[0], heads[n], tails[n]) for n in between], heads.get((first, 1), 0))

@@ -1,6 +1,4 @@
-"""Instructions as a lower bound sees them: on their engines, with what they wait for, but without
-an order or addresses.
-"""
+"""Instructions as jobs of a lower bound: engines and dependences, without order or addresses."""
 
 from __future__ import annotations
 
@@ -15,11 +13,11 @@ from nkic.machine.targets import Target
 from nkic.machine.timing import Tables, Warmth, commands_beside, semaphore_ps
 from nkic.schedule.placed import Timings, engine_of, first_users, queues_of, tensor_of
 
-Part = tuple[int, int, int]  # when work may begin, how long it takes, and what comes after it
+Part = tuple[int, int, int]  # release time, duration, tail
 
 
 class Job:
-    """An instruction: its engine, and when it can start and how long it takes at least."""
+    """An instruction: its engine, its earliest start, and its minimum duration."""
 
     def __init__(self, one: Instruction, target: Target, timings: Timings, core: int = 0) -> None:
         self.core = core
@@ -31,7 +29,8 @@ class Job:
         self.by = time.by
         same = {t.by for t in times} == {time.by}
         self.trigger = time.trigger if same and not commands_beside(time.by) else 0
-        self.parts = (self.engine, self.by) if self.trigger else (self.engine,)  # who is busy
+        # the engines that are busy
+        self.parts = (self.engine, self.by) if self.trigger else (self.engine,)
         self.hold = time.hold
         self.busy = time.pool if self.engine is Engine.DMA else time.hold
         self.latency = time.latency
@@ -41,22 +40,26 @@ class Job:
         self.reads = {tensor_of(one.operands[i]) for i in alike.reads}
         self.writes = {tensor_of(one.operands[i]) for i in alike.writes if alike.is_fixed}
         self.meets = (self.engine, _pipe(one)) if one.row.is_rendezvous else None
-        self.signal = 0  # until all cores know that they have met
-        self.loads = False  # its table, in any order
-        self.gap = 0  # until its engine goes on with its result
+        self.signal = 0  # the delay until all cores know of a rendezvous
+        self.loads = False  # whether it loads its activation table in any order
+        self.gap = 0  # the delay until its engine can use its result
         self.cold: Cold | None = None
-        self.earliest = self.rest = 0
-        self.slower = 0  # how much longer it takes at its earliest start than it would later
+        self.earliest = self.tail = 0
+        self.warm_up = 0  # extra time, at its earliest start, of the cold tensor engine
 
-    def on(self, engine: Engine) -> int:
-        """How long that engine is busy with it: a transfer, also the one that must trigger it."""
+    def work_on(self, engine: Engine) -> int:
+        """Return how long the job occupies `engine`; a transfer also occupies the triggering
+        engine.
+        """
         if engine is self.engine:
             return self.busy
         return self.trigger if engine is self.by else 0
 
-    def until(self, other: Job, signal: int) -> int:
-        """From its start to that of `other`, which waits for it: on one engine a sum that is added
-        to is not waited for. A rendezvous waits for the one before it in its stream to begin.
+    def delay_to(self, other: Job, signal: int) -> int:
+        """Return the minimum time from this job's start to the start of its dependent `other`.
+
+        On one engine, accumulating into a sum needs no wait. A rendezvous waits for the start of
+        the previous one in its stream.
         """
         if self.signal and self.meets == other.meets:
             return other.signal
@@ -67,8 +70,8 @@ class Job:
         return self.hold + gap + other.signal
 
 
-Before = dict[Job, list[Job]]
-Way = tuple[Job, int, int]  # when a job may begin, and how long it is from there to what follows
+Sources = dict[Job, list[Job]]
+Path = tuple[Job, int, int]  # a job, its release time, and the time from there to the next start
 
 
 def _pipe(one: Instruction) -> object:
@@ -76,57 +79,62 @@ def _pipe(one: Instruction) -> object:
 
 
 class Cold:
-    """The tensor engine at the start: it may begin when the first of its jobs can, and runs at a
-    share of its rate for some time from then on (`timing.Warmth`).
+    """The warm-up of the tensor engine.
+
+    It starts with its first job, and from then on runs at a fraction of its rate for some time
+    (`timing.Warmth`).
     """
 
     def __init__(self, code: Sequence[Job], target: Target) -> None:
         warmth = Warmth(target)
         begins = min((job.earliest for job in code if job.engine is Engine.TENSOR), default=0)
-        self.until = begins + warmth.up if warmth.up else 0
+        self.end = begins + warmth.up if warmth.up else 0
         self.rate = warmth.rate
 
-    def slower(self, start: int, work: int) -> int:
-        """How much longer `work` takes than at the full rate, from `start` on at the earliest."""
-        return int(min(max(0, self.until - start), work / self.rate) * (1 - self.rate))
+    def warm_up(self, start: int, work: int) -> int:
+        """Return the extra time of `work` over the full rate, from `start` on at the earliest."""
+        return int(min(max(0, self.end - start), work / self.rate) * (1 - self.rate))
 
 
-def before_of(code: Sequence[Job], graph: DependenceGraph) -> Before:
-    """What each of these jobs waits for among them."""
+def sources_of(code: Sequence[Job], graph: DependenceGraph) -> Sources:
+    """Map each of the jobs to those among them that it waits for."""
     known = {job.number: job for job in code}
-    found: Before = {}
+    found: Sources = {}
     for job in code:
         numbers = {e.source: 0 for e in graph.sources(job.number) if not e.distance}
         found[job] = [known[number] for number in numbers if number in known]
     return found
 
 
-def least(cores: Sequence[Sequence[Job]], before: Before, target: Target, is_start: bool) -> int:
-    """Picoseconds that these jobs take at least on so many cores. At the start of a kernel the
-    tensor engine is cold and the scalar engine holds no table.
+def lower_bound(
+    cores: Sequence[Sequence[Job]], before: Sources, target: Target, is_start: bool
+) -> int:
+    """Return a lower bound of these jobs' time on these cores, in picoseconds.
+
+    At the start of a kernel, the tensor engine is cold and the scalar engine holds no table.
     """
     signal, load = semaphore_ps(target), 0
-    code = _merged(cores)
+    code = _topological(cores)
     if is_start:
         load = Tables(target).load
         for own in cores:
             _load_tables(own, before, load)
             _set_gaps(own)
-    _set_earliest(code, before, signal)
+    _set_heads(code, before, signal)
     if is_start:
         for own in cores:
             cold = Cold(own, target)
             for job in own:
                 job.cold = cold if job.engine is Engine.TENSOR else None
-        _set_earliest(code, before, signal)
-    _set_rest(code, before, signal)
-    paths = [job.earliest + job.slower + job.rest for job in code]
+        _set_heads(code, before, signal)
+    _set_tails(code, before, signal)
+    paths = [job.earliest + job.warm_up + job.tail for job in code]
     busy = [_busy(*pair, load) for own in cores for pair in _by_engine(own).items()]
     return max([*busy, *paths], default=0)
 
 
-def _merged(cores: Sequence[Sequence[Job]]) -> list[Job]:
-    """The jobs of all cores, each after what it waits for: core by core up to a rendezvous."""
+def _topological(cores: Sequence[Sequence[Job]]) -> list[Job]:
+    """Return the jobs of all cores in topological order: core by core up to each rendezvous."""
     found, walks = list[Job](), [iter(code) for code in cores]
     while True:
         met = list[Job]()
@@ -142,7 +150,7 @@ def _merged(cores: Sequence[Sequence[Job]]) -> list[Job]:
 
 
 def _by_engine(code: Iterable[Job]) -> dict[Engine, list[Job]]:
-    """The jobs that each engine has part in."""
+    """Return the jobs that occupy each engine."""
     found: dict[Engine, list[Job]] = defaultdict(list)
     for job in code:
         for engine in job.parts:
@@ -150,8 +158,11 @@ def _by_engine(code: Iterable[Job]) -> dict[Engine, list[Job]]:
     return found
 
 
-def _load_tables(code: Sequence[Job], before: Before, load: int) -> None:
-    """A table is loaded by the first that needs it: known where all others come after that one."""
+def _load_tables(code: Sequence[Job], before: Sources, load: int) -> None:
+    """Add table loads to jobs that certainly load their table.
+
+    The first user of a table loads it; it is known if all other users depend on it.
+    """
     own = {job.number: [o.number for o in before[job] if o.core == job.core] for job in code}
     first = first_users({job.number: job.table for job in code}, own)
     alone = Counter(job.table for job in code if job.number in first)
@@ -164,8 +175,9 @@ def _load_tables(code: Sequence[Job], before: Before, load: int) -> None:
 
 
 def _set_gaps(code: Sequence[Job]) -> None:
-    """On one engine, who needs the result of the instruction before it waits until it is there; of
-    an earlier one, for at least one instruction between.
+    """Set the delay until an instruction's engine can use its result.
+
+    The next instruction waits for the result; a later one has at least one instruction in between.
     """
     for engine, jobs in _by_engine(code).items():
         shortest = min(job.hold for job in jobs)
@@ -174,61 +186,59 @@ def _set_gaps(code: Sequence[Job]) -> None:
                 job.gap = min(job.latency, shortest)
 
 
-def _set_earliest(code: Sequence[Job], before: Before, signal: int) -> None:
-    """When each job can start, after each that it waits for, and after all of them that one engine
-    is busy with.
-    """
+def _set_heads(code: Sequence[Job], before: Sources, signal: int) -> None:
+    """Set each job's earliest start, after its sources and after each engine's work on them."""
     for job in code:
         sources = before[job]
-        ways = [(o, o.earliest, o.until(job, signal)) for o in sources]
-        starts = (begins + o.slower + way for o, begins, way in ways)
-        job.earliest = one_by_one(ways, max(starts, default=0))
+        paths = [(o, o.earliest, o.delay_to(job, signal)) for o in sources]
+        starts = (begins + o.warm_up + delay for o, begins, delay in paths)
+        job.earliest = sequential_end(paths, max(starts, default=0))
         if job.cold is not None:
-            job.slower = job.cold.slower(job.earliest, job.hold)
+            job.warm_up = job.cold.warm_up(job.earliest, job.hold)
 
 
-def _set_rest(code: Sequence[Job], before: Before, signal: int) -> None:
-    """From each job's start to the end, after each that waits for it, and after all of them that
-    one engine is busy with.
+def _set_tails(code: Sequence[Job], before: Sources, signal: int) -> None:
+    """Set the time from each job's start to the end: its longest tail, and each engine's work in
+    it.
     """
-    after: dict[Job, list[Way]] = {job: [] for job in code}
+    after: dict[Job, list[Path]] = {job: [] for job in code}
     for job in reversed(code):
-        ways = after[job]
-        rests = (begins + rest for _, begins, rest in ways)
-        job.rest = one_by_one(ways, max(rests, default=0))
-        job.rest = max(job.rest, job.length)
+        paths = after[job]
+        ends = (begins + tail for _, begins, tail in paths)
+        job.tail = sequential_end(paths, max(ends, default=0))
+        job.tail = max(job.tail, job.length)
         for one in before[job]:
-            after[one].append((job, one.until(job, signal), job.rest))
+            after[one].append((job, one.delay_to(job, signal), job.tail))
 
 
-def one_by_one(ways: Sequence[Way], known: int) -> int:
-    """When the last of these is over, at least `known`: what one engine is busy with comes one
-    after the other.
+def sequential_end(paths: Sequence[Path], known: int) -> int:
+    """Return the end of the last of these jobs, at least `known`, since an engine runs one at a
+    time.
     """
-    if len(ways) < 2:
+    if len(paths) < 2:
         return known
     found: dict[tuple[int, Engine], list[Part]] = defaultdict(list)
-    for job, begins, length in ways:
+    for job, begins, length in paths:
         for engine in job.parts:
-            work = job.on(engine)
+            work = job.work_on(engine)
             found[job.core, engine].append((begins, work, length - work))
     for parts in found.values():
         if len(parts) > 1:
-            known = max(known, one_machine(parts))
+            known = max(known, preemptive_makespan(parts))
     return known
 
 
-def one_machine(parts: Sequence[Part]) -> int:
-    """When the last of them is over if the machine may leave one for another at any time, which
-    takes no longer than any order (Jackson's preemptive schedule: of what can be worked on, first
-    what has most after it).
+def preemptive_makespan(parts: Sequence[Part]) -> int:
+    """Return the makespan of `parts` on one machine under preemption, a lower bound of any order.
+
+    This is Jackson's preemptive schedule: among released jobs, the one with the longest tail runs.
     """
     if len(parts) == 2:
         (one, takes, after), (other, more, then) = parts
         both = min(one, other) + takes + more + min(after, then)
         return max(both, one + takes + after, other + more + then)
     parts = sorted(parts)
-    waiting: list[tuple[int, int]] = []  # (-what comes after, work that is left)
+    waiting: list[tuple[int, int]] = []  # (-tail, remaining work)
     now = over = index = 0
     while index < len(parts) or waiting:
         if not waiting:
@@ -247,31 +257,35 @@ def one_machine(parts: Sequence[Part]) -> int:
 
 
 def _busy(engine: Engine, jobs: Sequence[Job], load: int) -> int:
-    """How long it takes until that engine has done its jobs, and what comes after."""
-    longest = one_machine([(j.earliest, j.on(engine), j.rest - j.on(engine)) for j in jobs])
-    total, shortest = 0, jobs[0].rest
+    """Return a lower bound of the time until that engine has done its jobs, plus their tails."""
+    longest = preemptive_makespan(
+        [(j.earliest, j.work_on(engine), j.tail - j.work_on(engine)) for j in jobs]
+    )
+    total, shortest = 0, jobs[0].tail
     tables = _Loads(jobs)
     for job in sorted(jobs, key=lambda job: (-job.earliest, job.number)):
-        total += job.on(engine)
-        shortest = min(shortest, job.rest - job.on(engine))
-        slower = job.cold.slower(job.earliest, total) if job.cold is not None else 0
+        total += job.work_on(engine)
+        shortest = min(shortest, job.tail - job.work_on(engine))
+        warm_up = job.cold.warm_up(job.earliest, total) if job.cold is not None else 0
         loads = load * tables.after(job) if engine is Engine.SCALAR else 0
-        longest = max(longest, job.earliest + total + loads + slower + shortest)
+        longest = max(longest, job.earliest + total + loads + warm_up + shortest)
     return longest
 
 
 class _Loads:
-    """How many tables must be loaded for some of these jobs: all that they need, but for one that
-    the engine may hold if others need it too.
+    """The minimum number of table loads for a growing set of jobs.
+
+    Every table that they need is loaded, except for one that the engine may already hold because
+    other jobs need it too.
     """
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self.left: Mapping[str, int] = Counter(job.table for job in jobs if job.table)
         self.seen = Counter[str]()
-        self.counted = 0  # by the jobs themselves
+        self.counted = 0  # loads that the jobs' own durations include
 
     def after(self, job: Job) -> int:
-        """The number, beside those that jobs count themselves, with this job as well."""
+        """Add `job`, and return the number of loads that the jobs' own durations do not include."""
         if job.table:
             self.seen[job.table] += 1
             self.counted += job.loads

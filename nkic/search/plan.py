@@ -1,9 +1,9 @@
 """An order of instructions that is planned together with memory.
 
-List scheduling in which an instruction also waits for room for the tensors that it touches first.
-Tensors are given room in the order in which the program comes to them, as soon as there is any:
-so loads run ahead as deep as memory allows, in the order in which they are needed, and what the
-program has room for in its own order cannot get stuck.
+This is list scheduling in which an instruction also waits for room for the tensors that it accesses
+first. Tensors are admitted in the order of their first access in the program, as soon as there is
+room: loads run ahead as far as memory allows, in the order in which they are needed, and a program
+that fits in its own order cannot deadlock.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from nkic.schedule.placed import Placed
 def plan(
     body: Body, graph: DependenceGraph, target: Target, share: float, by_program: bool
 ) -> tuple[Body, DependenceGraph] | None:
-    """`body`, without device loops and fixed addresses, in the planned order; None without one.
+    """Return `body`, which has no device loops or fixed addresses, in the planned order, or None.
 
-    `share` is the part of each memory that is given out. Of what is ready the longest way to the
-    end goes first, or, with `by_program`, what comes first in the program.
+    `share` is the fraction of each memory that is used. Among ready instructions, the longest path
+    to the end goes first or, with `by_program`, the first in program order.
     """
     memories = [
         _Memory(space_of(buffer, target), lives, share)
@@ -46,7 +46,7 @@ def plan(
 
 
 class _Memory:
-    """Room in one memory, by the program's order of first accesses."""
+    """The free bytes of one memory, and its tensors in order of their first access."""
 
     def __init__(self, space: Space, lives: Sequence[Lifetime], share: float) -> None:
         self.sizes = {life.tensor.number: space.size(life.tensor) for life in lives}
@@ -54,14 +54,14 @@ class _Memory:
         self.room = int(space.capacity * share)
 
     def admit(self) -> Iterable[int]:
-        """The next tensors, as many as there is room for."""
+        """Yield the next tensors, as many as fit."""
         while self.waiting and self.sizes[self.waiting[0]] <= self.room:
             tensor = self.waiting.popleft()
             self.room -= self.sizes[tensor]
             yield tensor
 
-    def give_back(self, tensor: int) -> None:
-        """Room again, where `tensor` was here."""
+    def release(self, tensor: int) -> None:
+        """Release the bytes of `tensor`, if it is in this memory."""
         self.room += self.sizes.get(tensor, 0)
 
 
@@ -82,29 +82,31 @@ class _Planner(ListScheduler):
             self.missing[number] += len(tensors)
             for tensor in tensors:
                 self.users[tensor].append(number)
-        self.left = {tensor: len(users) for tensor, users in self.users.items()}
+        self.remaining = {tensor: len(users) for tensor, users in self.users.items()}
         self.last = dict.fromkeys(self.users, 0)
-        self.ends: list[tuple[int, int]] = []  # when a tensor is given back, and which
+        self.ends: list[tuple[int, int]] = []  # when a tensor is released, and its number
 
     def plan(self) -> list[Placed] | None:
-        """All of the code in order of issue, or None where it gets stuck."""
+        """Return the code in order of issue, or None on deadlock."""
         self.begin()
         self._admit(self.orderer.now)
         order: list[Placed] = []
         while len(order) < len(self.code):
-            if not self._room_until_next():
+            if not self._release_until_next():
                 return None
             order.append(self.issue())
-            self._note(order[-1].instruction.number)
+            self._record_uses(order[-1].instruction.number)
         return order
 
-    def _room_until_next(self) -> bool:
-        """Gives back what ends before the next instruction starts; False if there is none."""
+    def _release_until_next(self) -> bool:
+        """Release the tensors that end before the next start; return whether an instruction is
+        left.
+        """
         start = self.next_start()
         while self.ends and (start is None or self.ends[0][0] <= start):
             now, tensor = heappop(self.ends)
             for memory in self.memories:
-                memory.give_back(tensor)
+                memory.release(tensor)
             self._admit(now)
             start = self.next_start()
         return start is not None
@@ -116,12 +118,12 @@ class _Planner(ListScheduler):
                     self.ready_at[number] = max(self.ready_at[number], now)
                     self.release(number)
 
-    def _note(self, number: int) -> None:
+    def _record_uses(self, number: int) -> None:
         done = self.done[number] + self.orderer.semaphore_ps
         for tensor in sorted(self.tensors[number]):
             self.last[tensor] = max(self.last[tensor], done)
-            self.left[tensor] -= 1
-            if not self.left[tensor]:
+            self.remaining[tensor] -= 1
+            if not self.remaining[tensor]:
                 heappush(self.ends, (self.last[tensor], tensor))
 
 

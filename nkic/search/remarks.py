@@ -1,4 +1,4 @@
-"""What a search tried, what it kept, and what that gained."""
+"""Remarks on the search: the trials, the one that was kept, and its gain."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ STAGE = "search"
 
 
 def remarks(lowered: Program, found: Found) -> Iterator[Remark]:
-    """`lowered` is what the stage was given, `found` what it made."""
+    """Yield the remarks on the stage's input `lowered` and its output `found`."""
     if found.searched is not None:
         yield _search(found.searched)
     yield from _moved(lowered, found.placed)
 
 
 def _search(done: Searched) -> Remark:
-    """All trials in one remark."""
+    """Return one remark on all trials."""
     times = [one.ns for one in done.tried if one.ns is not None]
     last = min([done.first_ns, *times])
     gain = 1 - last / done.first_ns if done.first_ns else 0.0
@@ -33,39 +33,39 @@ def _search(done: Searched) -> Remark:
         "bound_ns": done.bound_ns,
         "kept_ns": last,
         "gain": gain,
-        "kept": words(done.kept) if done.kept is not None else "the first plan",
+        "kept": describe(done.kept) if done.kept is not None else "the first plan",
     }
-    near = f"{done.first_ns:,.0f} ns, and no order can take less than {done.bound_ns:,.0f} ns"
+    totals = f"{done.first_ns:,.0f} ns, and no order can take less than {done.bound_ns:,.0f} ns"
     if not done.tried:
-        text = f"the first plan is close enough to its lower bound: {near}"
+        text = f"the first plan is close enough to its lower bound: {totals}"
         return Remark(STAGE, "search", Kind.ANALYSIS, None, text, numbers)
     least = min(times, default=None)
     tried = plural(len(done.tried), "other plan")
     if done.kept is None:
         best = "none of them fits" if least is None else f"the best takes {least:,.0f} ns"
-        text = f"{tried} tried, none kept: the first takes {near}; {best}"
+        text = f"{tried} tried, none kept: the first takes {totals}; {best}"
         return Remark(STAGE, "search", Kind.MISSED, None, text, numbers)
     text = (
-        f"{tried} tried; kept: {words(done.kept)}, {last:,.0f} ns, {100 * gain:.0f}% less than the "
-        f"first, which takes {near}"
+        f"{tried} tried; kept: {describe(done.kept)}, {last:,.0f} ns, {100 * gain:.0f}% less than "
+        f"the first, which takes {totals}"
     )
     return Remark(STAGE, "search", Kind.PASSED, None, text, numbers)
 
 
-def words(trial: Trial) -> str:
-    """A trial as people call it."""
+def describe(trial: Trial) -> str:
+    """Return a description of the trial."""
     if trial.share is None:
-        banks = ", with banks of PSUM for each place that declares tiles there"
+        banks = ", with separate PSUM banks for each declaration"
         order = ", on each engine too" if trial.in_order else ""
         return f"program order{order}{banks if trial.roles else ''}"
-    first = "what comes first in the program" if trial.by_program else "the longest way to the end"
+    first = "program order" if trial.by_program else "the longest path"
     return f"planned with {100 * trial.share:.0f}% of memory, {first} first"
 
 
 def _moved(lowered: Program, placed: Program) -> Iterator[Remark]:
-    """Lines whose instructions stand earlier in the new order than in the program."""
+    """Yield the lines whose transfers come earlier in the new order than in the program."""
     for before, after in zip(lowered.cores, placed.cores, strict=True):
-        # A new order has new numbers, but the same operands.
+        # A new order has new instruction numbers, but the same operands.
         old = {id(one.operands): at for at, one in enumerate(instructions(before)) if one.operands}
         by_line: dict[object, list[tuple[int, Instruction]]] = defaultdict(list)
         for at, one in enumerate(instructions(after)):
@@ -76,7 +76,7 @@ def _moved(lowered: Program, placed: Program) -> Iterator[Remark]:
             most, first = max(moved for moved, _ in pairs), pairs[0][1]
             text = (
                 f"{plural(len(pairs), 'transfer')} planned ahead of the program's order, by "
-                f"up to {plural(most, 'instruction')}, where memory has room"
+                f"up to {plural(most, 'instruction')}, as far as memory allows"
             )
             numbers: Mapping[str, Number] = {"moved": len(pairs), "most": most}
             yield Remark(STAGE, "moved-ahead", Kind.PASSED, first.at, text, numbers)

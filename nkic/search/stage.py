@@ -1,4 +1,4 @@
-"""The stage: tries other plans for a program, and keeps the shortest schedule."""
+"""The search stage: tries other plans for a program, and keeps the shortest schedule."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ from nkic.schedule import schedule
 from nkic.search.bound import bound_ns, has_loops
 from nkic.search.plan import plan
 
-NEAR = {1: 1.01, 2: 1.0}  # of the lower bound, by level: what is as near is not improved
+# factor of the lower bound, by level, within which a schedule is not improved
+CLOSE = {1: 1.01, 2: 1.0}
 Graphs = tuple[DependenceGraph, ...]
 
 
 class Trial(NamedTuple):
-    """One way to plan: None for `share` keeps program order. `rest`, `pack` and `roles` are
-    allocate's, `in_order` is schedule's.
+    """The parameters of one plan. Without `share`, program order is kept.
+
+    `rest`, `pack` and `roles` are allocate's, `in_order` is schedule's.
     """
 
     share: float | None
@@ -40,7 +42,7 @@ class Trial(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """A trial with its time, in nanoseconds; None where the program did not fit."""
+    """A trial with its time in nanoseconds, or None if the program did not fit."""
 
     trial: Trial
     ns: float | None
@@ -48,8 +50,10 @@ class Tried(NamedTuple):
 
 @dataclass(frozen=True)
 class Searched:
-    """What a search did: the time of the first schedule, in nanoseconds; the program and its
-    graphs, without reuse; what was tried, in order; and which of it was kept, if any.
+    """The record of a search.
+
+    It holds the time of the first schedule, in nanoseconds; the program and its graphs, without
+    reuse edges; the trials, in order; and the trial that was kept, if any.
     """
 
     first_ns: float
@@ -60,13 +64,14 @@ class Searched:
 
     @cached_property
     def bound_ns(self) -> float:
-        """The bound that it was held against, in nanoseconds."""
+        """The lower bound that schedules were compared with, in nanoseconds."""
         return bound_ns(self.lowered, self.graphs)
 
 
 class Found(NamedTuple):
-    """A placed program with its graphs, reuse edges included, and its schedule. `searched` is
-    None where nothing was looked for.
+    """A placed program with its graphs, reuse edges included, and its schedule.
+
+    `searched` is None if there was no search.
     """
 
     placed: Program
@@ -75,8 +80,8 @@ class Found(NamedTuple):
     searched: Searched | None = None
 
 
-# Where program order does not fit: what gets stuck with more of memory is not tried with less.
-FITS = ((1.0, 0.95, 0.8), (False, True))  # shares, and what goes first
+# If program order does not fit: an order that deadlocks is not tried again with less memory.
+FIT_ORDERS = ((1.0, 0.95, 0.8), (False, True))  # shares, and values of `by_program`
 
 
 TRIALS = {
@@ -96,15 +101,16 @@ TRIALS = {
 
 
 def fit(lowered: Program, graphs: Graphs, report: Reporter) -> tuple[Program, Graphs]:
-    """Addresses in program order or near it; where a memory is too small for that, in an order
-    that is planned together with memory. What is reported is the program as it was written.
+    """Return addresses in program order or close to it, else in an order planned with memory.
+
+    Errors are reported for the program as written.
     """
     tried = Reporter(report.max_errors)
     with suppress(CompileFailed):
         return allocate(lowered, graphs, tried)
-    free = [_free(body) for body in lowered.cores]
+    reorderable = [_may_reorder(body) for body in lowered.cores]
     plans: list[tuple[Program, Graphs]] = []
-    for one in _plans(lowered, graphs, free) if any(free) else ():
+    for one in _plans(lowered, graphs, reorderable) if any(reorderable) else ():
         plans.append(one)
         if found := _placed(*one, Trial(None, pack=False)):
             return found
@@ -117,16 +123,16 @@ def fit(lowered: Program, graphs: Graphs, report: Reporter) -> tuple[Program, Gr
 
 
 def _plans(
-    lowered: Program, graphs: Graphs, free: Sequence[bool]
+    lowered: Program, graphs: Graphs, reorderable: Sequence[bool]
 ) -> Iterator[tuple[Program, Graphs]]:
-    """The program in orders that are planned together with memory."""
-    shares, first = FITS
+    """Yield the program in orders that are planned together with memory."""
+    shares, first = FIT_ORDERS
     stuck: set[bool] = set()
     for share in shares:
         for by_program in first:
             if by_program in stuck:
                 continue
-            planned = _planned(lowered, graphs, free, Trial(share, by_program))
+            planned = _planned(lowered, graphs, reorderable, Trial(share, by_program))
             if planned is not None:
                 yield planned
             else:
@@ -134,27 +140,27 @@ def _plans(
 
 
 def search(lowered: Program, graphs: Graphs, first: Found, level: int) -> Found:
-    """The shortest schedule of `lowered` among `first` and the trials of `level` (1 or 2).
+    """Return the shortest schedule of `lowered` among `first` and the trials of `level` (1 or 2).
 
-    `graphs` are those of `lowered`, without reuse. Stops at the first that is near the bound.
-    What counts is the time of a run, which the scheduler knows of one core; of several, which wait
-    for each other, level 2 asks it of the file.
+    `graphs` are those of `lowered`, without reuse edges. The search stops at the first schedule
+    close to the bound. Schedules are compared by the time of a run. The scheduler knows it for one
+    core; for several cores, which wait for each other, level 2 computes it from the file.
     """
-    free = [_free(body) for body in lowered.cores]
-    if not any(free):
+    reorderable = [_may_reorder(body) for body in lowered.cores]
+    if not any(reorderable):
         return first
-    measure = run_ns if level > 1 and len(free) > 1 else planned_ns
+    measure = run_ns if level > 1 and len(reorderable) > 1 else planned_ns
     best, least = first, measure(first)
     searched, tried, kept = Searched(least, lowered, graphs), list[Tried](), None
-    if least <= NEAR[level] * first.schedule.busiest_ns:  # which the bound is never below
+    if least <= CLOSE[level] * first.schedule.busiest_ns:  # a lower bound of the bound
         return first._replace(searched=searched)
-    shares_banks = _shares_banks(lowered)
+    banks_are_shared = _banks_are_shared(lowered)
     for trial in TRIALS[level]:
-        if trial.roles and not shares_banks:
+        if trial.roles and not banks_are_shared:
             continue
-        if least <= NEAR[level] * searched.bound_ns:
+        if least <= CLOSE[level] * searched.bound_ns:
             break
-        found = _attempt(lowered, graphs, free, trial)
+        found = _attempt(lowered, graphs, reorderable, trial)
         time = measure(found) if found is not None else None
         tried.append(Tried(trial, time))
         if found is not None and time is not None and time < least:
@@ -163,38 +169,41 @@ def search(lowered: Program, graphs: Graphs, first: Found, level: int) -> Found:
     return best._replace(searched=replace(searched, tried=tuple(tried), kept=kept))
 
 
-def _shares_banks(program: Program) -> bool:
-    """Tiles that several places in the source declare have to share the banks of PSUM."""
+def _banks_are_shared(program: Program) -> bool:
+    """Return whether tiles of several declarations must share the banks of PSUM."""
     tiles = [tensor for tensor in program.tensors if tensor.buffer is Buffer.PSUM]
     banks = sum(-(-tensor.bytes // PSUM_BANK_BYTES) for tensor in tiles)
     return banks > program.target.psum_banks and len({tile.at.primary for tile in tiles}) > 1
 
 
 def planned_ns(found: Found) -> float:
-    """Nanoseconds of the order that the scheduler chose."""
+    """Return the scheduler's estimate in nanoseconds."""
     return found.schedule.estimate_ns
 
 
 def run_ns(found: Found) -> float:
-    """Nanoseconds of a run, as far as that can be told without one."""
+    """Return the time of a run in nanoseconds, or the estimate if it depends on the run."""
     executable = emit(found.schedule, {})
     time = duration(executable, found.placed.target.used_by(executable.cores))
     return found.schedule.estimate_ns if time is None else time / 1000
 
 
-def _attempt(lowered: Program, graphs: Graphs, free: Sequence[bool], trial: Trial) -> Found | None:
-    """The program as `trial` would have it, or None where that does not fit. `free` says of which
-    cores the order may change.
+def _attempt(
+    lowered: Program, graphs: Graphs, reorderable: Sequence[bool], trial: Trial
+) -> Found | None:
+    """Return the program as planned by `trial`, or None if it does not fit.
+
+    `reorderable` tells for each core whether its order may change.
     """
-    fitted = _fitted(lowered, graphs, free, trial)
+    fitted = _fitted(lowered, graphs, reorderable, trial)
     return Found(*fitted, schedule(*fitted, in_order=trial.in_order)) if fitted else None
 
 
 def _fitted(
-    lowered: Program, graphs: Graphs, free: Sequence[bool], trial: Trial
+    lowered: Program, graphs: Graphs, reorderable: Sequence[bool], trial: Trial
 ) -> tuple[Program, Graphs] | None:
-    """The program with addresses."""
-    planned = _planned(lowered, graphs, free, trial)
+    """Return the program of a trial with addresses, or None."""
+    planned = _planned(lowered, graphs, reorderable, trial)
     return _placed(*planned, trial) if planned is not None else None
 
 
@@ -205,16 +214,17 @@ def _placed(moved: Program, graphs: Graphs, trial: Trial) -> tuple[Program, Grap
 
 
 def _planned(
-    program: Program, graphs: Graphs, free: Sequence[bool], trial: Trial
+    program: Program, graphs: Graphs, reorderable: Sequence[bool], trial: Trial
 ) -> tuple[Program, Graphs] | None:
-    """Each core in the order of the trial, or as it is where that cannot be planned; None where
-    that is so for all of them.
+    """Return each core in the order of the trial, or unchanged if it cannot be planned.
+
+    Return None if no core can be planned.
     """
     if trial.share is None:
         return program, graphs
     target = program.target.used_by(len(program.cores))
     cores = []
-    for body, graph, may_move in zip(program.cores, graphs, free, strict=True):
+    for body, graph, may_move in zip(program.cores, graphs, reorderable, strict=True):
         planned = plan(body, graph, target, trial.share, trial.by_program) if may_move else None
         cores.append(planned or (body, graph))
     if all(body is old for (body, _), old in zip(cores, program.cores, strict=True)):
@@ -223,15 +233,15 @@ def _planned(
     return replace(program, cores=bodies), found
 
 
-def _free(body: Body) -> bool:
-    """Whether all addresses and all of the order are nkic's to choose."""
+def _may_reorder(body: Body) -> bool:
+    """Return whether nkic may choose all addresses and the order."""
     if has_loops(body):
         return False
     return all(tensor.fixed is None for tensor in _tensors(body) if tensor.on_chip)
 
 
 def _tensors(body: Body) -> Iterator[Tensor]:
-    """Those of all operands, and of the offsets that are known at run time only."""
+    """Yield the tensors of all operands and of run-time offsets."""
     for one in instructions(body):
         for operand in one.operands:
             if isinstance(operand, AccessPattern):

@@ -1,8 +1,8 @@
 """simulate: runs a verified executable: values, memory, order and time.
 
-Nothing of the compiler is imported: the runner knows the file format and the machine's
-tables. A step of an instruction is its row's function in `semantics`; `machine` is the event
-loop; `memory`, `shadow` and `clock` are what steps act on.
+Nothing of the compiler is imported: the runner only knows the file format and the machine's tables.
+The step of an instruction comes from its row's function in `semantics`; `machine` is the event
+loop; steps act on `memory`, `shadow` and `clock`.
 """
 
 from nkic.simulate.options import RunOptions

@@ -1,11 +1,11 @@
-"""Instructions that are computed together, along rows of HBM.
+"""Fusion of neighbouring instructions along rows of HBM.
 
-An instruction that maps tiles which are all pieces of HBM tensors (`storage/in_place.py`) may be
-computed at any time: what it reads is there from the start, and nobody looks at what it writes
-before the end. Those of one plan whose pieces are neighbours in the rows of each tensor are
-computed at once, by one of them, as one instruction on wider pieces: processors read long
-rows several times as fast as many short ones. Each instruction still takes its own time, at which
-its reads are checked and its writes are noted.
+An elementwise instruction whose tiles are all pieces of HBM tensors (`storage/in_place.py`) may be
+computed at any time: its inputs are there from the start, and its results are not observed before
+the end. Instructions of one plan whose pieces are neighbours in the rows of every tensor form a
+band: one of them computes all, as one instruction on wider pieces, since processors read long rows
+several times as fast as many short ones. Each instruction still takes its own simulated time, at
+which its reads are checked and its writes are recorded.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from nkic.simulate.decode import Step
 from nkic.simulate.plans import Plan, Planner, Work
 from nkic.simulate.storage.in_place import is_whole
 
-MOST = 1 << 20  # elements computed at once
-Places = tuple[int, ...]  # the first element of each piece in its tensor
+MOST = 1 << 20  # elements of a band
+Places = tuple[int, ...]  # the offset of each piece in its tensor
 
 
 class Item(Protocol):
-    """What is needed of an item of a stream (`streams.Item`)."""
+    """The part of a stream's item (`streams.Item`) that is used here."""
 
     record: InstructionRecord
 
     def lay(self, work: Work, operands: tuple[OperandRecord, ...]) -> None:
-        """It is to do this."""
+        """Bind the item to `work` over these operands."""
 
     def rest(self, step: Step) -> None:
-        """It is to do nothing, which `step` does."""
+        """Bind the item to `step`, which does nothing."""
 
 
 class _Member(NamedTuple):
-    """An item, with what it does as a record on pieces, of so many columns each."""
+    """An item, its record with pieces as operands, and the width of the pieces in columns."""
 
     item: Item
     record: InstructionRecord
@@ -57,7 +57,7 @@ class Bands:
         self._rows: dict[tuple[object, ...], list[_Member]] = defaultdict(list)
 
     def offer(self, item: Item, plan: Plan, row: Row) -> None:
-        """An item that may be part of a band."""
+        """Add an item that may be part of a band."""
         if not row.maps or not self.pieces.stored:
             return
         found = self._on_pieces(item.record, plan)
@@ -68,13 +68,13 @@ class Bands:
             self._rows[key].append(_Member(item, record, width, places))
 
     def settle(self) -> None:
-        """Lets the leftmost item of each band compute all of it."""
+        """Let the leftmost item of each band compute the whole band."""
         for band in self.bands():
             if len(band) > 1:
                 self._join(band)
 
     def bands(self) -> Iterator[list[_Member]]:
-        """Neighbours, from left to right."""
+        """Yield runs of neighbouring items, from left to right."""
         for members in self._rows.values():
             band: list[_Member] = []
             for member in sorted(members, key=lambda member: member.places):
@@ -96,8 +96,9 @@ class Bands:
     def _on_pieces(
         self, record: InstructionRecord, plan: Plan
     ) -> tuple[tuple[OperandRecord, ...], int, tuple[object, ...]] | None:
-        """The operands as pieces of HBM tensors, all of one width, and all else that has to be
-        equal; None if it reads or writes anything but pieces of inputs and results.
+        """Return the operands as pieces of HBM tensors, their common width, and a grouping key.
+
+        Return None if the item reads or writes anything but pieces of inputs and results.
         """
         operands: list[OperandRecord] = []
         shapes = set()
@@ -121,18 +122,18 @@ class Bands:
 
 
 def _follows(member: _Member, band: list[_Member]) -> bool:
-    """It begins where the band ends, in every tensor, and there is room for it."""
+    """Return whether `member` starts where the band ends in every tensor, and fits."""
     width, count = member.width, len(band)
     wanted = tuple([place + width * count for place in band[0].places])
     return member.places == wanted and (count + 1) * width * PARTITIONS <= MOST
 
 
 def _computed() -> None:
-    """The leftmost of the band computes it."""
+    """Do nothing: the leftmost item of the band computes this one."""
 
 
 def _widened(operands: tuple[OperandRecord, ...], count: int) -> tuple[OperandRecord, ...]:
-    """The operands with pieces so many times as wide."""
+    """Return the operands with pieces `count` times as wide."""
     return tuple(
         [
             o._replace(dims=(o.dims[0], (1, o.dims[1][1] * count)))

@@ -1,5 +1,6 @@
-"""Who waits for whom when nothing can go on: the circle, and where cores wait at a rendezvous, with
-the source line of each.
+"""The deadlock report: the cycle of waiting streams, and cores that wait at a rendezvous.
+
+Each is reported with its source line.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ MAX_NOTES = 8
 
 
 class _Stuck(NamedTuple):
-    """A stream that cannot go on: for what it waits, and for which streams."""
+    """A deadlocked stream: a description of what it waits for, and the streams that it needs."""
 
     runner: Runner
     item: Item
@@ -28,8 +29,10 @@ class _Stuck(NamedTuple):
 def deadlock(
     executable: Executable, runners: Sequence[Runner], lacking: Mapping[int, Sequence[int]]
 ) -> ProgramFault:
-    """The fault. `lacking`: by stream that is stuck, the semaphores that were not signalled;
-    none for one that has reached a rendezvous of the cores.
+    """Return the deadlock fault.
+
+    `lacking` maps each deadlocked stream to the semaphores that were not signalled, or to none if
+    it has reached a rendezvous of the cores.
     """
     stuck = {
         i: s
@@ -66,21 +69,23 @@ def _stuck(
     semaphores = lacking[runner.index]
     if semaphores:
         needs = [(r, s) for r in runners if (s := _signaller(r, runner.unit, semaphores))]
-        what = " and ".join(_named(executable, *one) for one in needs) or "what nothing signals"
+        what = (
+            " and ".join(_named(executable, *one) for one in needs) or "a signal that never comes"
+        )
         return _Stuck(runner, item, what, tuple(r.index for r, _ in needs))
     group = item.rendezvous.group if item.rendezvous is not None else None
     partners = [r for r in runners if _same_stream(r, runner, group)]
     missing = [r for r in partners if not _has_come(r, lacking)]
     text = "the other core" if group is None else "the other ranks of its group"
     if any(r.current() is None for r in missing) or not missing:
-        text += ", which reaches no further rendezvous" if group is None else ", one of which ended"
+        text += (
+            ", which reaches no further rendezvous" if group is None else ", one of which has ended"
+        )
     return _Stuck(runner, item, text, tuple(r.index for r in missing))
 
 
 def _signaller(runner: Runner, unit: int, semaphores: Sequence[int]) -> InstructionRecord | None:
-    """The next instruction of a stream that signals one of these semaphores; if none is left, the
-    last one that did.
-    """
+    """Return the stream's next instruction that signals one of these semaphores, else its last."""
     if runner.unit != unit:
         return None
     found = [
@@ -93,14 +98,14 @@ def _signaller(runner: Runner, unit: int, semaphores: Sequence[int]) -> Instruct
 
 
 def _named(executable: Executable, runner: Runner, item: InstructionRecord) -> str:
-    """The instruction that does not signal, with its line."""
+    """Return the name of the instruction that does not signal, with its line."""
     where = source_of(executable, item.place)
     name = item.row.name if item.row is not None else "a signal"
     return f"{name} of {runner.name}" + (f" ({where})" if where else "")
 
 
 def _same_stream(one: Runner, other: Runner, group: tuple[int, ...] | None) -> bool:
-    """`one` is a partner of `other` at a rendezvous: of its rank, or of a rank of its group."""
+    """Return whether `one` is a partner of `other` at a rendezvous, by rank or by group."""
     mine, its = one.record, other.record
     partner = one.rank == other.rank if group is None else one.rank in group
     same = (mine.engine, mine.queue) == (its.engine, its.queue)
@@ -112,8 +117,9 @@ def _has_come(runner: Runner, lacking: Mapping[int, Sequence[int]]) -> bool:
 
 
 def _circle(stuck: Mapping[int, _Stuck]) -> list[int]:
-    """Streams each of which waits for the next, and the last for the first; if the reason is a
-    stream that has ended, the way to it.
+    """Return a cycle of streams, each of which waits for the next.
+
+    If the cause is a stream that has ended, return the path to it.
     """
     way: list[int] = []
     index = next(iter(stuck))
@@ -127,12 +133,12 @@ def _circle(stuck: Mapping[int, _Stuck]) -> list[int]:
 
 
 def _elsewhere(stuck: _Stuck) -> bool:
-    """Not at a rendezvous: an order that tells first what a kernel's author knows."""
+    """Sort key: streams at a rendezvous first, since they are what a kernel's author knows."""
     return not stuck.item.is_rendezvous
 
 
 def _place(stuck: _Stuck) -> int:
-    """Of its instruction; of the next one in the stream where it is an empty slot."""
+    """Return the place of its instruction; for an empty slot, of the next one in the stream."""
     items = stuck.runner.record.items
     places = [stuck.item.record.place]
     places += [i.place for i in items[stuck.runner.at :] if isinstance(i, InstructionRecord)]
@@ -140,7 +146,7 @@ def _place(stuck: _Stuck) -> int:
 
 
 def _labels(executable: Executable, circle: Sequence[_Stuck]) -> Iterator[Label]:
-    """The other places, and the calls that led to the first."""
+    """Yield labels for the other places, and for the calls that led to the first."""
     seen = {source_of(executable, _place(circle[0]))}
     for one in circle[1:]:
         span = source_of(executable, _place(one))
@@ -158,13 +164,13 @@ def _sentence(executable: Executable, stuck: _Stuck) -> str:
     return f"{stuck.runner.name}{at} waits for {stuck.what}"
 
 
-# Collectives that cannot be, whoever waits.
+# ---- invalid collectives ----------------------------------------------------------------------
 
 
 def outside_group(
     executable: Executable, place: int, rank: int, group: Sequence[int], ranks: int
 ) -> ProgramFault:
-    """`rank` calls a collective of ranks that it is not one of, or that are not there."""
+    """Return the fault of `rank` for a collective whose group excludes it or has missing ranks."""
     if rank in group:
         text = f"the collective is for the ranks {_listed(group)}, and {ranks} are run"
         help = f"run {max(group) + 1} ranks: `nki-run --ranks`, `kernel.ranks(...)` in Python"
@@ -174,7 +180,7 @@ def outside_group(
 
 
 def same_instruction(executable: Executable, arrivals: Sequence[tuple[Runner, Item]]) -> None:
-    """Raises unless every rank has come to the same instruction."""
+    """Raise unless every rank has reached the same instruction."""
     first = {runner.core: (runner, item) for runner, item in reversed(arrivals)}
     for runner, item in arrivals:
         other, its = first[runner.core]

@@ -1,9 +1,9 @@
 """Turns the records of a verified file into steps: Python callables without arguments.
 
-A row's semantics is a function of the row's name in simulate/semantics, registered with
-`@semantics("name")`. It gets a `Decoded` instruction, at load, and returns the step that runs
-at every execution. One step serves all instructions that differ in their addresses alone: its
-tiles are laid over other memory each time (`plans.py`).
+The semantics of a row is a function in simulate/semantics, registered under the row's name with
+`@semantics("name")`. It is called with a `Decoded` instruction when the file is loaded, and returns
+the step that runs at every execution. Instructions that differ in their addresses alone share one
+step, whose tiles are bound to different memory each time (`plans.py`).
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ Step = Callable[[], None]
 class Registers:
     """The registers as one stream sees them.
 
-    A core's streams share their values: a device would keep a copy for each engine and load
-    all of them, which costs nothing here (assumed; docs/fidelity.md). The counter of a loop is
-    the stream's own.
+    A core's streams share their values: a device would keep a copy for each engine and load all of
+    them, which is free here (assumed; docs/fidelity.md). Loop counters are private to the stream.
     """
 
     def __init__(self, shared: list[int]) -> None:
@@ -49,9 +48,10 @@ class Registers:
 
 
 class EngineState:
-    """What an engine keeps between instructions: registers, and named arrays. What it prints
-    goes to `prints`, what it has to say of a step to `remarks`. `rank` is the number of the
-    kernel that the engine works for.
+    """The state that an engine keeps between instructions: registers, and named arrays.
+
+    Output of device prints goes to `prints`, remarks on a step to `remarks`. `rank` is the rank
+    that the engine belongs to.
     """
 
     def __init__(
@@ -71,13 +71,13 @@ class EngineState:
         self._makers: dict[str, Callable[[], NDArray[Any]]] = {}
 
     def array(self, name: str, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        """The array called `name`, made at first use."""
+        """Return the array called `name`, made at first use."""
         if name not in self.arrays:
             self.arrays[name], self._makers[name] = make(), make
         return self.arrays[name]
 
     def reset(self) -> None:
-        """The arrays as they were made: steps hold views of them."""
+        """Reset the arrays to their initial contents, in place, since steps hold views of them."""
         for name, array in self.arrays.items():
             np.copyto(array, self._makers[name]())
 
@@ -89,8 +89,9 @@ NOT_MEASURED: Mapping[str, SummationOrder] = {}
 
 
 class Decoded(NamedTuple):
-    """An instruction with its operands bound to memory. Names are the row's. `accumulate` is the
-    order of additions that was asked for.
+    """An instruction with its operands bound to memory, named as in the row.
+
+    `accumulate` is the requested order of additions.
     """
 
     row: Row
@@ -103,32 +104,32 @@ class Decoded(NamedTuple):
     accumulate: SummationOrder | None = None
 
     def order(self, measured: Mapping[str, SummationOrder] = NOT_MEASURED) -> SummationOrder:
-        """In which order to add up: as asked for; else as it was `measured` on this target."""
+        """Return the summation order: the requested one, or else that `measured` on this target."""
         return self.accumulate or measured.get(self.target.name, "exact")
 
     def tile(self, name: str) -> Tile:
-        """The operand `name`, which verification has shown to be a tile."""
+        """Return the operand `name`, which verification has shown to be a tile."""
         operand = self.operands[name]
         if type(operand) is not Tile:
             raise TypeError(f"{self.row.name}: {name} is not a tile")
         return operand
 
     def maybe(self, name: str) -> Tile | None:
-        """The operand `name` if it is a tile."""
+        """Return the operand `name` if it is a tile, else None."""
         operand = self.operands[name]
         return operand if type(operand) is Tile else None
 
     def tiles(self) -> list[Tile]:
-        """All operands that are tiles."""
+        """Return all operands that are tiles."""
         return [operand for operand in self.operands.values() if type(operand) is Tile]
 
     def number(self, name: str, default: float = 0.0) -> float:
-        """The operand `name` as a number."""
+        """Return the operand `name` as a number."""
         operand = self.operands[name]
         return operand if isinstance(operand, int | float) else default
 
     def read(self, name: str) -> int:
-        """The integer operand `name` at this moment: a register's contents, or a number."""
+        """Return the current value of the integer operand `name`: a register or a number."""
         operand = self.operands[name]
         if type(operand) is Register:
             return self.state.registers[operand.number]
@@ -140,7 +141,7 @@ SEMANTICS: dict[str, Semantics] = {}
 
 
 def semantics(name: str) -> Callable[[Semantics], Semantics]:
-    """Registers a row's meaning."""
+    """Register the semantics of a row."""
 
     def register(function: Semantics) -> Semantics:
         if name in SEMANTICS:
@@ -152,11 +153,12 @@ def semantics(name: str) -> Callable[[Semantics], Semantics]:
 
 
 class Rendezvous(NamedTuple):
-    """What one core does at an instruction that all cores run together: `offer` gives what it
-    brings, then `accept` takes what all have brought, by core. With a `group` of ranks it is
-    one core of each that brings something, and `accept` takes it by rank, in their order; it
-    raises `Refused` where what came cannot be used. `source` is the core whose src becomes dst
-    as it is, unwritten bytes included.
+    """One core's part in an instruction that all cores run together.
+
+    `offer` returns the core's contribution; then `accept` takes all contributions, by core. With a
+    `group` of ranks, one core of each rank contributes, and `accept` takes them by rank, in the
+    order of the group. `accept` raises `Refused` if the contributions cannot be used. `source` is
+    the core whose src becomes dst unchanged, including uninitialised bytes.
     """
 
     offer: Callable[[], Any]
@@ -166,7 +168,7 @@ class Rendezvous(NamedTuple):
 
 
 class Refused(Exception):
-    """What came does not fit; the message says why."""
+    """The contributions do not match; the message says why."""
 
 
 RendezvousSemantics = Callable[[Decoded], Rendezvous]
@@ -174,7 +176,7 @@ RENDEZVOUS: dict[str, RendezvousSemantics] = {}
 
 
 def rendezvous(name: str) -> Callable[[RendezvousSemantics], RendezvousSemantics]:
-    """Registers the meaning of a row that all cores run together."""
+    """Register the semantics of a row that all cores run together."""
 
     def register(function: RendezvousSemantics) -> RendezvousSemantics:
         if name in RENDEZVOUS:
@@ -206,14 +208,14 @@ class Decoder:
     def step(
         self, record: InstructionRecord, engine: Engine, state: EngineState
     ) -> tuple[Step, Tiles]:
-        """The callable that executes `record`, which has a row, and the tiles that it acts on."""
+        """Return the callable that executes `record`, which has a row, and its tiles."""
         decoded, tiles = self._decoded(record, engine, state)
         return SEMANTICS[decoded.row.name](decoded), tiles
 
     def rendezvous(
         self, record: InstructionRecord, engine: Engine, state: EngineState
     ) -> tuple[Rendezvous, Tiles]:
-        """What a core does at `record`, which all run together, and the tiles that it acts on."""
+        """Return a core's part in `record`, which all cores run together, and its tiles."""
         decoded, tiles = self._decoded(record, engine, state)
         return RENDEZVOUS[decoded.row.name](decoded), tiles
 

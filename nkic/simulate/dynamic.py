@@ -1,8 +1,8 @@
-"""Run-time offsets: an instruction whose patterns depend on registers or on index tiles.
+"""Run-time offsets: instructions whose patterns depend on registers or on index tiles.
 
-Its step works on copies of the operands that have no fixed place, in memory that the instructions
-of a stream share. Each time it runs, these are filled from where the offsets point, and what it
-wrote is put back there. Rows that are out of bounds are left out if `oob_mode` says so, and a
+The step works on staged copies of the operands with run-time addresses, in memory that the
+instructions of a stream share. At each execution the copies are gathered from the addressed memory,
+and results are scattered back. Out-of-bounds rows are skipped if `oob_mode` says so, and are a
 fault otherwise.
 
 Sources: `nki.isa.dma_copy` (indirect addressing, out-of-bounds modes), access pattern guide,
@@ -42,7 +42,7 @@ Mask = NDArray[np.bool_]
 
 
 def is_dynamic(record: InstructionRecord) -> bool:
-    """Some operand's place is known at run time only: it has a source after the row's own."""
+    """Return whether an operand has a run-time address: its source follows the row's operands."""
     return record.row is not None and len(record.operands) > len(record.row.operands)
 
 
@@ -54,7 +54,7 @@ def _advice(row: Row) -> str:
 
 
 class Dynamic:
-    """One instruction with run-time offsets, ready to run, with the checks of `watch` before it."""
+    """A prepared instruction with run-time offsets; `watch` returns its checks."""
 
     def __init__(self, executable: Executable, planner: Planner, record: InstructionRecord) -> None:
         row = record.row
@@ -69,7 +69,7 @@ class Dynamic:
         self._access = [row.access_of(rule, facts) for rule in row.operands]
         self._skips = leaves_out(record)
         self._transposes = row.rows_last
-        # DMA writes all of its dst; others may leave elements as they are.
+        # DMA writes all of its dst; other engines may leave elements unchanged.
         self._fills = planner.engine is not Engine.DMA
         self._windows = self._decode(planner)
         self._kept = self._keepers()
@@ -81,7 +81,7 @@ class Dynamic:
         self._before: list[tuple[Tile, NDArray[Any]]] = []
 
     def _decode(self, planner: Planner) -> list[tuple[Tile, NDArray[Any]]]:
-        """Finds the step over copies; its tiles, with the memory that they lie over."""
+        """Decode the step over staged copies, and return its tiles with their memory."""
         operands, staged = list(self.record.operands[: len(self.row.operands)]), []
         for number, operand in enumerate(operands):
             if type(operand) is PatternRecord and operand.dynamic is not None:
@@ -105,16 +105,16 @@ class Dynamic:
         window = window_of(planner.memory, pattern)
         return IndirectOperand(pattern, indices, window, copy, access.reads, access.writes)
 
-    # Running
+    # ---- execution ----
 
     def run(self) -> None:
-        """Computes the instruction where its offsets point at this moment."""
+        """Execute the instruction at its current addresses."""
         if self.begin():
             self._step()
             self.end()
 
     def begin(self) -> bool:
-        """Finds the places and fills the copies; False if there is nothing to do."""
+        """Find the addresses and fill the copies; return whether any row remains."""
         self._found = [place.indices() for place in self.places]
         self._mask = self._inside()
         if not self._mask.any():
@@ -129,7 +129,7 @@ class Dynamic:
         return True
 
     def end(self) -> None:
-        """Puts back what was written."""
+        """Scatter the results."""
         for tile, values in self._before:
             self._restore(tile, values, self._mask)
         self._before = []
@@ -140,7 +140,7 @@ class Dynamic:
             self._mark(self._shadow)
 
     def _inside(self) -> Mask:
-        """Which rows stay in bounds; the others are a fault unless they are to be skipped."""
+        """Return which rows are in bounds; the others are a fault unless they are skipped."""
         mask = np.ones(1, np.bool_)
         for place, indices in zip(self.places, self._found, strict=True):
             good = place.good(indices)
@@ -163,7 +163,7 @@ class Dynamic:
         )
 
     def written(self) -> Iterator[Written]:
-        """What it writes. A place's shifts are those of the last run."""
+        """Yield the writes. The shifts of an indirect operand are those of the last run."""
         for number, pattern in self._written():
             yield Written(pattern, self._access[number].reads, self._still)
         for number, place in enumerate(self.places):
@@ -186,10 +186,10 @@ class Dynamic:
 
         return shifts
 
-    # Rows that are left out
+    # ---- skipped rows ----
 
     def _written(self) -> list[tuple[int, PatternRecord]]:
-        """The operands of fixed place that are written."""
+        """Return the operands at fixed addresses that are written."""
         return [
             (number, operand)
             for number, operand in enumerate(self.record.operands[: len(self._access)])
@@ -198,7 +198,7 @@ class Dynamic:
         ]
 
     def _keepers(self) -> list[Tile]:
-        """The tiles of fixed place that are written: rows that are left out stay there."""
+        """Return the written tiles at fixed addresses, whose skipped rows keep their values."""
         return [self._tiles[number] for number, _ in self._written()] if self._skips else []
 
     def _restore(self, tile: Tile, before: NDArray[Any], mask: Mask) -> None:
@@ -207,10 +207,10 @@ class Dynamic:
             out = np.repeat(out, tile.window.size // len(mask)).reshape(tile.window.shape)
         np.copyto(tile.window, before, where=out)
 
-    # Which bytes have been written
+    # ---- initialised bytes ----
 
     def watch(self, shadow: Shadow) -> tuple[tuple[Check, PatternRecord], ...]:
-        """The reads that must find written bytes; `run` marks what it writes from now on."""
+        """Return the checks of reads of uninitialised bytes, and let `run` record its writes."""
         self._shadow = shadow
         self._flags = [written_of(shadow, p.pattern, p.size) for p in self.places]
         patterns = [p for _, p in self._written() if shadow.is_noted(p.tensor)]
@@ -229,7 +229,7 @@ class Dynamic:
         return (*shadow.checks(reads), *places)
 
     def _mark(self, shadow: Shadow) -> None:
-        """What was written is, from now on."""
+        """Mark the written bytes as initialised."""
         mask = self._mask
         whole = bool(mask.all())
         for pattern, write in self._writers:
@@ -244,7 +244,7 @@ class Dynamic:
                 window[indices[mask] if place.pattern.kind == "vector" else indices] = True
 
     def _part(self, pattern: PatternRecord, row: int, rows: int) -> PatternRecord:
-        """The elements of the other operand that belong to one row."""
+        """Return the elements of the other operand that belong to one row."""
         if self._transposes:
             step, _ = pattern.dims[-1]
             dims = (*pattern.dims[:-1], (step, 1))
@@ -272,7 +272,7 @@ def _all_written(place: IndirectOperand, window: NDArray[np.bool_]) -> Check:
 
 
 def piece(pattern: PatternRecord, number: int, count: int) -> PatternRecord:
-    """One of `count` equal pieces of the stream of elements (in each partition)."""
+    """Return one of `count` equal pieces of the pattern's elements (in each partition)."""
     offset, dims = pattern.offset, []
     parts = cuts(pattern.dims, count)
     if parts is None:

@@ -1,4 +1,4 @@
-"""Faults of the simulated program, told in terms of the kernel's source."""
+"""Faults of the simulated program, reported in terms of the kernel's source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nkic.neff.records import Executable
 
 
 def span_of(executable: Executable, place: int) -> Span | None:
-    """Where in the source `place` is; None where the file does not say."""
+    """Return the source location of `place`, or None if the file has none."""
     if not 0 <= place < len(executable.places):
         return None
     at = executable.places[place]
@@ -22,12 +22,12 @@ def span_of(executable: Executable, place: int) -> Span | None:
 
 
 def source_of(executable: Executable, place: int) -> Span | None:
-    """Where to point for `place`: the innermost line that the user wrote."""
+    """Return the source location to report for `place`: the innermost line of user code."""
     return span_of(executable, users(executable, place))
 
 
 def called_from(executable: Executable, place: int) -> list[Label]:
-    """The calls that led to `source_of`; where it stands for a line of nkic's own library, that."""
+    """Return labels for the calls that led to `source_of`, and for a line of nkic's library."""
     primary, others = users(executable, place), frames(executable, place)
     calls = others[others.index(primary) + 1 :] if primary in others else []
     found = [Label(span, "called from here") for p in calls if (span := span_of(executable, p))]
@@ -44,7 +44,7 @@ def fault(
     help: str = "",
     labels: Sequence[Label] = (),
 ) -> ProgramFault:
-    """An error at `place`; `tensor` is shown with the place that declared it."""
+    """Return an error at `place`, with the declaration of `tensor` as a label."""
     labels = [*labels, *called_from(executable, place)]
     if tensor >= 0:
         record = executable.tensors[tensor]

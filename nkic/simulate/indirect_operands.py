@@ -1,8 +1,8 @@
-"""Operands whose place is known at run time only: everywhere that they may lie, as one window.
+"""Operands at run-time addresses, as one window over all their possible addresses.
 
 The outermost dimension of the window runs over the offsets that stay inside the tensor. The
-instruction itself works on a copy in memory of its own (`Memory.stage`), which is filled from
-the window before, and written back after.
+instruction itself works on a staged copy (`Memory.stage`), which is gathered from the window before
+and scattered back after.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from nkic.simulate.storage.memory import Memory
 from nkic.simulate.tile import Tile
 
 Indices = NDArray[np.int64]
-STILL = 1 << 20  # offsets that lead to one place: a file may claim more than NumPy can count
+STILL = 1 << 20  # limit for a stride of 0: a file may claim more offsets than NumPy can count
 
 
 class IndirectOperand(NamedTuple):
-    """One operand: `rows` is its window, `copy` the tile that the instruction sees."""
+    """One operand: `rows` is its window, `copy` the staged tile that the instruction uses."""
 
     pattern: PatternRecord
     indices: Callable[[], Indices]
@@ -36,15 +36,15 @@ class IndirectOperand(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many offsets stay inside the tensor, from 0 on."""
+        """The number of offsets, from 0 on, that stay inside the tensor."""
         return len(self.rows)
 
     def good(self, indices: Indices) -> NDArray[np.bool_]:
-        """Which offsets stay inside the tensor."""
+        """Return which offsets stay inside the tensor."""
         return (indices >= 0) & (indices < self.size)
 
     def gather(self, indices: Indices) -> None:
-        """Memory to copy. Offsets outside take the nearest one inside."""
+        """Fill the copy from memory. Out-of-bounds offsets are clamped."""
         inside = indices.clip(0, self.size - 1)
         if self.pattern.kind == "scalar":
             np.copyto(self.copy.window, self.rows[inside[0]])
@@ -54,7 +54,7 @@ class IndirectOperand(NamedTuple):
             self._flat()[...] = self.rows[:, :, 0].T[:, inside]
 
     def scatter(self, indices: Indices, keep: NDArray[np.bool_]) -> None:
-        """Copy to memory, where `keep`; of equal offsets the last one stays."""
+        """Write the copy to memory, for the rows in `keep`; among equal offsets, the last wins."""
         if self.pattern.kind == "scalar":
             np.copyto(self.rows[indices[0]], self.copy.window)
         elif self.pattern.kind == "vector":
@@ -67,7 +67,7 @@ class IndirectOperand(NamedTuple):
 
 
 def places_inside(pattern: PatternRecord, pitch: int) -> int:
-    """How many offsets, from 0 on, keep `pattern` within `pitch` bytes and its limit."""
+    """Return how many offsets, from 0 on, keep `pattern` within `pitch` bytes and its limit."""
     _, _, stride, limit, _ = pattern.dynamic or ("", 0, 0, 1, 0)
     low, high = pattern.extent()
     step = stride * pattern.dtype.size
@@ -77,7 +77,7 @@ def places_inside(pattern: PatternRecord, pitch: int) -> int:
 
 
 def window_of(memory: Memory, pattern: PatternRecord) -> NDArray[Any]:
-    """Every place of `pattern`: (offsets, *window of one of them)."""
+    """Return all possible windows of `pattern`, of shape (offsets, *window)."""
     one = memory.window(pattern.standing)
     stride = pattern.dynamic.stride if pattern.dynamic is not None else 0
     count = places_inside(pattern, memory.homes[pattern.tensor].pitch)
@@ -86,7 +86,7 @@ def window_of(memory: Memory, pattern: PatternRecord) -> NDArray[Any]:
 
 
 def offsets_of(tile: Tile, pattern: PatternRecord, row: Row) -> Callable[[], Indices]:
-    """Reads the offsets that a tile holds: down its columns, one after the other."""
+    """Return a function that reads the offsets that a tile holds, column by column."""
     count = {"scalar": 1, "vector": pattern.dims[0][1] if pattern.dims else 1}.get(
         pattern.kind, pattern.elements // max(1, pattern.partitions)
     )
@@ -100,7 +100,7 @@ def offsets_of(tile: Tile, pattern: PatternRecord, row: Row) -> Callable[[], Ind
 
 
 def written_of(shadow: Any, pattern: PatternRecord, count: int) -> NDArray[Any]:
-    """The flags of every place, as `window_of` has the elements."""
+    """Return the flags of all possible windows, in the layout of `window_of`."""
     one = shadow.window(pattern.standing)
     flags = shadow.flags[pattern.tensor]
     stride = pattern.dynamic.stride if pattern.dynamic is not None else 0

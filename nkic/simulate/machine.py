@@ -1,15 +1,16 @@
 """The event loop: runs the streams as their semaphores allow, in order of simulated time.
 
-An item starts when its stream is free and its waits are met; its values are computed at that
-moment; it holds its engine for `busy` and signals when it is complete. Items of a stream
-complete in order. Transfers of all queues of a core share the DMA engines: their data move one
-after the other, while their fixed latencies overlap. A queue is a ring, which takes a transfer
-while earlier ones move their data. The engine that triggers one is busy with that; it takes the
-trigger when both are ready, between two items of its own, the scalar engine also during one.
+An item starts when its stream is free and its waits are satisfied; its values are computed at that
+moment; it holds its engine for `busy` and signals when it completes. Items of a stream complete in
+order. The transfers of all queues of a core share the DMA engines: their data move one after the
+other, while their fixed latencies overlap. A queue is a ring, which accepts a transfer while
+earlier ones are moving their data. Triggering a transfer occupies the triggering engine, which
+takes the trigger between two items of its own when both are ready; the scalar engine also takes it
+during an item.
 
-What all cores run together starts when the last of them has come to it, and ends at the same
-time on each; so do collectives, for all cores of all ranks of a group. Ranks share nothing else:
-each has memories, streams and semaphores of its own.
+A rendezvous of cores starts when the last core reaches it, and ends at the same time on each; so do
+collectives, for all cores of all ranks of a group. Ranks share nothing else: each has its own
+memories, streams and semaphores.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ from nkic.simulate.storage.unwritten import Unwritten
 from nkic.simulate.streams import Item, Runner, nothing, unlimited
 from nkic.simulate.tracing.recorder import Recorder
 
-WATCHED = 256  # the same, between two words on how far the run is
-CLOCK_CHECK = 4096  # items or loop iterations between two looks at the host's clock
+WATCHED = 256  # items or loop iterations between two calls of `watch`
+CLOCK_CHECK = 4096  # items or loop iterations between two reads of the host's clock
 
 
 class Arrival(NamedTuple):
@@ -48,7 +49,7 @@ class Arrival(NamedTuple):
     runner: Runner
     item: Item
     start: int
-    missing: PatternRecord | None  # what it reads of uninitialised bytes
+    missing: PatternRecord | None  # the operand that reads uninitialised bytes
 
 
 class Machine:
@@ -66,9 +67,9 @@ class Machine:
         self.executable = executable
         self.runners = runners
         self.unwritten = Unwritten(executable, shadows)
-        self.bounds: list[Bounds] = []  # by rank, if they are asked for
-        self.orders: list[RaceDetector] = []  # by rank, if races are looked for
-        self.recorders: list[Recorder] = []  # by rank, if a trace is asked for
+        self.bounds: list[Bounds] = []  # by rank, if bounds are requested
+        self.orders: list[RaceDetector] = []  # by rank, if races are checked
+        self.recorders: list[Recorder] = []  # by rank, if a trace is requested
         self.limit_ps = limit_ps
         self.options = options
         self.cores = max(executable.cores, 1)
@@ -90,7 +91,7 @@ class Machine:
         self.is_looked_at = options.watch is not None or options.timeout_s is not None
 
     def run(self) -> None:
-        """Runs until every stream has ended; raises ProgramFault or LimitHit."""
+        """Run until every stream has ended. Raises ProgramFault or LimitHit."""
         queue = [(0, r.index) for r in self.runners]
         if self.options.timeout_s is not None:
             self.deadline = time.monotonic() + self.options.timeout_s
@@ -103,7 +104,7 @@ class Machine:
             if again is not None:
                 heappush(queue, (again, index))
         for runner in self.runners:
-            # No cycle of references: all is freed without the collector.
+            # Break the reference cycles, so that everything is freed without the collector.
             runner.look, runner.endless = nothing, unlimited
         stuck = [r for r in self.runners if r.current() is not None]
         if stuck:
@@ -111,7 +112,7 @@ class Machine:
         self.unwritten.finish()
 
     def _look(self) -> None:
-        """Looks at the host's clock, now and then; called for every item and loop iteration."""
+        """Count an item or loop iteration, and now and then check the host's clock."""
         self.iterations += 1
         if self.iterations % WATCHED == 0 and self.options.watch is not None:
             self.options.watch(sum(runner.count for runner in self.runners))
@@ -119,7 +120,7 @@ class Machine:
             self._too_long()
 
     def _advance(self, runner: Runner, now: int, queue: list[tuple[int, int]]) -> int | None:
-        """Runs the stream's next items while no other stream comes first; when to go on."""
+        """Run the stream's next items until another stream comes first; return when to continue."""
         while True:
             if self.is_looked_at:
                 self._look()
@@ -154,7 +155,7 @@ class Machine:
                 return now
 
     def _signalled(self, runner: Runner, item: Item) -> int | None:
-        """When the last signal came that the item waits for; None if one is not there yet."""
+        """Return the time of the last signal that the item waits for, or None if one is missing."""
         latest, tokens = 0, self.tokens[runner.unit]
         for semaphore, count in item.waits:
             there = tokens[semaphore]
@@ -196,7 +197,9 @@ class Machine:
         runner.item = None
 
     def _meet(self, runner: Runner, item: Item, start: int, queue: list[tuple[int, int]]) -> bool:
-        """The core has reached a rendezvous in the stream of this name; whether all have."""
+        """Enter a rendezvous in the stream of this name, and return whether all cores have reached
+        it.
+        """
         missing = self.unwritten.read(runner, item)
         group = item.rendezvous.group if item.rendezvous is not None else None
         if group is not None and (runner.rank not in group or max(group) >= self.ranks):
@@ -213,7 +216,7 @@ class Machine:
         return True
 
     def _exchange(self, arrivals: list[Arrival], group: tuple[int, ...] | None) -> None:
-        """Each offers what it brings, then each takes what is its own."""
+        """Exchange data: each core offers its own, then each accepts its part."""
         if group is not None:
             same_instruction(self.executable, [(a.runner, a.item) for a in arrivals])
         offers = {}
@@ -249,7 +252,7 @@ class Machine:
             note()
 
     def _go_on(self, arrivals: list[Arrival], last: Runner, queue: list[tuple[int, int]]) -> None:
-        """All pass the time together."""
+        """Advance all participants together."""
         together = max(arrival.start for arrival in arrivals)
         for rank, orders in enumerate(self.orders):
             here = [(a.runner, a.item) for a in arrivals if a.runner.rank == rank]
@@ -269,14 +272,14 @@ class Machine:
                 heappush(queue, (arrival.runner.free, arrival.runner.index))
 
     def _run_bounded(self, runner: Runner, item: Item) -> None:
-        """Computes an item's values, and how far they may be off."""
+        """Compute an item's values and their error bounds."""
         bounds, record = self.bounds[runner.rank], item.record
         after = bounds.before(record, runner.core, runner.record.engine, item.dynamic)
         self._run(runner, item)
         after()
 
     def _run(self, runner: Runner, item: Item) -> None:
-        """Computes an item's values."""
+        """Compute an item's values."""
         missing = self.unwritten.read(runner, item)
         if missing is not None:
             self.unwritten.prepare(runner, item)
@@ -294,7 +297,7 @@ class Machine:
             remarks.settle(self.executable, item.record.place)
 
     def _pass_time(self, runner: Runner, item: Item, start: int) -> None:
-        """Advances the stream's times over `item`, started at `start`."""
+        """Advance the stream's times over `item`, which starts at `start`."""
         hold, latency, lead, *_ = item.timing
         if runner.is_dma:
             self.rings.enqueue(runner, runner.unit, item.timing, start)
@@ -333,8 +336,8 @@ class Machine:
         raise LimitHit([make("time-limit", message, span, notes=notes, help=help)])
 
     def _endless(self, loop: LoopRecord, iterations: int) -> NoReturn:
-        """A loop whose end is decided at run time does not come to it."""
-        end = "its register is not 0 yet" if loop.condition is not None else "it is not at its end"
+        """Raise LimitHit for a loop with a run-time bound that does not end."""
+        end = "its register is not 0 yet" if loop.condition is not None else "has not ended"
         message = (
             f"this loop has run {iterations:,} times and {end}: more than --max-iterations allows"
         )
@@ -343,12 +346,12 @@ class Machine:
             message,
             source_of(self.executable, loop.place),
             labels=called_from(self.executable, loop.place),
-            help="let the body of the loop change what decides on its end, or raise the limit",
+            help="let the loop's body change its condition or bound, or raise the limit",
         )
         raise LimitHit([found])
 
     def _deadlock(self, stuck: list[Runner]) -> ProgramFault:
-        """Who waits for whom, with the places of the instructions that cannot start."""
+        """Return the deadlock error, with the waits of the instructions that cannot start."""
         lacking = {}
         for runner in stuck:
             item, tokens = runner.current(), self.tokens[runner.unit]

@@ -1,4 +1,4 @@
-"""What a run may be asked for."""
+"""The options of a run."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ MAX_ITERATIONS = 1_000_000
 
 @dataclass(frozen=True)
 class RunOptions:
-    """`check_init`: reading uninitialised bytes is a fault. `precise`: round to each
-    destination's type; off, values between instructions stay float32, which splits logic from
+    """The options of a run.
+
+    `check_init`: reading uninitialised bytes is a fault. `precise`: round to each destination's
+    type; if off, values between instructions stay float32, which separates logic errors from
     rounding. `max_cycles` (of the base clock), `timeout_s` (host seconds): LimitHit beyond.
-    `max_iterations`: as often may one loop run whose end is decided at run time.
-    `timeline`: of how many instructions the times are kept. `trace`: how many events of each
-    rank are kept, with what each waited for. `watch` is told now and then how many instructions
-    have been executed.
-    `check_races`: accesses of two cores to shared HBM that nothing orders are a fault, and a
-    program in which nothing orders two accesses of one core is refused (ArtifactFailed).
-    `accumulate`: in which order and type instructions add up; None is as a device was measured
-    to do it, and "exact" where none was. `blas_threads`: how many NumPy's BLAS may use.
-    `report_bounds`: how far each element of the results may be from exact arithmetic. `machine`:
-    figures of time other than the target's own. `values`: off, only time passes, and outputs mean
-    nothing: for programs in which no value decides what is run.
+    `max_iterations`: the limit on the iterations of a loop with a run-time bound. `timeline`: the
+    number of instructions whose times are kept. `trace`: the number of events per rank that are
+    kept, with the cause of each wait. `watch` is called now and then with the number of
+    instructions executed so far. `check_races`: unordered accesses of two cores to shared HBM are a
+    fault, and a program with unordered accesses of one core is rejected (ArtifactFailed).
+    `accumulate`: the order and type in which instructions add; None is as measured on a device, or
+    "exact" if not measured. `blas_threads`: the limit on NumPy's BLAS threads. `report_bounds`:
+    report the maximum distance of each result element from exact arithmetic. `machine`: timing
+    figures that replace the target's own. `values`: if off, only time passes and outputs are
+    meaningless; for programs in which no value decides what is run.
     """
 
     check_init: bool = True
@@ -48,13 +49,14 @@ class RunOptions:
 
     @property
     def copies_less(self) -> bool:
-        """Tiles may be pieces of HBM tensors: no option looks at bytes that were not written, and
-        rounding is where it belongs.
+        """Whether tiles may be views of HBM tensors.
+
+        No option may depend on uninitialised bytes, and rounding must be at its proper place.
         """
         return self.check_init and self.precise and not (self.report_bounds or self.check_races)
 
     def target_of(self, executable: Executable) -> Target:
-        """The target of `executable`, with the figures that hold for this run."""
+        """Return the target of `executable`, with the timing figures of this run."""
         target = TARGETS[executable.target]
         if self.machine is not None:
             target = self.machine.applied(target)

@@ -1,9 +1,9 @@
-"""In which order the items of a program run, found without their values.
+"""The order in which a program's items run, found without computing values.
 
-Where no value decides what is run, and where, the event loop needs none: the order in which the
-streams go on, how long all takes, and whether what is read was written are the same for all
-inputs. So a run of such a program is two: this one, then the steps in the order that it found
-(`rerun.py`).
+If no value decides which items run, or at which addresses, the event loop needs no values: the
+interleaving of the streams, the total time, and whether reads find initialised bytes are the same
+for all inputs. A run of such a program has two phases: this one, and then the steps in the order
+that it found (`rerun.py`).
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from nkic.simulate.machine import Arrival, Machine
 from nkic.simulate.remarks import Remark
 from nkic.simulate.streams import Item, Runner
 
-# One item that ran, or those of all cores that met; and what there is to say of its place in the
-# order, whatever its values are.
+# One executed item, or the items of all cores at a rendezvous; and the remarks on its place in the
+# order, which do not depend on values.
 Executed = tuple[tuple[Item, ...], tuple[Remark, ...]]
 
 
 class NotFixed(Exception):
-    """Values have a say in what is run."""
+    """Values affect what is run."""
 
 
 def may_be_fixed(executable: Executable) -> bool:
-    """Whether no value can decide what is run, and where, as far as the records alone tell:
-    there are no registers, no loops on the device, and no run-time offsets.
+    """Return whether the records show that no value decides what is run, or at which addresses.
+
+    This is so without registers, device loops and run-time offsets.
     """
     if executable.registers:
         return False
@@ -39,7 +40,7 @@ def _is_plain(items: Sequence[object]) -> bool:
 
 
 def meets_ranks(runners: Sequence[Runner]) -> bool:
-    """Whether some item is for several ranks."""
+    """Return whether some item is a collective of several ranks."""
     items = [item for runner in runners for item in runner.items]
     return any(
         isinstance(item, Item) and item.rendezvous is not None and item.rendezvous.group is not None
@@ -48,8 +49,10 @@ def meets_ranks(runners: Sequence[Runner]) -> bool:
 
 
 class Order(Machine):
-    """Passes the time, checks what is read, and keeps the order: `ran`. Raises `NotFixed`
-    where an item reads what was written in part: what follows from that depends on values.
+    """Advance simulated time, check reads, and record the order in `ran`.
+
+    Raises `NotFixed` if an item reads partly uninitialised bytes, since the effect depends on
+    values.
     """
 
     def __init__(self, *facts: object) -> None:
@@ -57,7 +60,7 @@ class Order(Machine):
         self.ran: list[Executed] = []
 
     def _run(self, runner: Runner, item: Item) -> None:
-        """Notes that the item ran."""
+        """Record that the item ran."""
         if self.unwritten.read(runner, item) is not None:
             raise NotFixed
         self.unwritten.note(runner, item)
@@ -66,7 +69,7 @@ class Order(Machine):
             self.ran.append(((item,), said))
 
     def _exchange(self, arrivals: list[Arrival], group: tuple[int, ...] | None) -> None:
-        """Notes that the cores met."""
+        """Record a rendezvous."""
         if any(arrival.missing is not None for arrival in arrivals):
             raise NotFixed
         said: list[Remark] = []
@@ -77,7 +80,7 @@ class Order(Machine):
 
     @staticmethod
     def _said(runner: Runner, item: Item) -> tuple[Remark, ...]:
-        """What the authors of what it writes have to say."""
+        """Return the remarks of the recorders of PSUM writers."""
         for note in item.authors:
             note()
         fresh = runner.state.remarks.fresh

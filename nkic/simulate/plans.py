@@ -1,5 +1,7 @@
-"""Instructions that differ in their addresses alone share a plan: their step, what it takes and
-what it touches. What is left for each of them is to make its windows onto memory.
+"""Plans, shared by instructions that differ in their addresses alone.
+
+A plan holds the step, its timing and its accesses; each instruction only adds its windows onto
+memory.
 """
 
 from __future__ import annotations
@@ -27,8 +29,9 @@ Made = TypeVar("Made")
 
 
 class Work(NamedTuple):
-    """A step, and the tiles that it acts on with the number of an operand that each is. Where all
-    cores run it together, `rendezvous` stands for the step.
+    """A step, and the tiles that it acts on, each with the index of its operand.
+
+    If all cores run the instruction together, `rendezvous` takes the place of the step.
     """
 
     step: Step
@@ -36,7 +39,7 @@ class Work(NamedTuple):
     rendezvous: Rendezvous | None = None
 
     def windows(self, operands: tuple[OperandRecord, ...]) -> tuple[tuple[Tile, Window], ...]:
-        """The tiles, and the memory to lay them over, where that is decided already."""
+        """Return the tiles with the memory that they address, if this is already known."""
         if self.tiles and self.tiles[0][1].memory.apart:
             return ()
         found = []
@@ -46,12 +49,12 @@ class Work(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What an instruction does, takes and touches.
+    """What an instruction does, how long it takes, and what it accesses.
 
-    `reads` and `writes` are the numbers of the patterns that are read and written. `size` is
-    the bytes that a transfer moves. `table` is the one of activation functions that it needs.
-    `awaits` are those of `reads` whose values must be there before it starts. `fills` are those of
-    `writes` in PSUM, and whether the instruction also reads them.
+    `reads` and `writes` are the indices of the patterns that are read and written. `size` is the
+    number of bytes that a transfer moves. `table` is the activation table that the instruction
+    needs. `awaits` are those of `reads` whose values must be complete before it starts. `fills` are
+    those of `writes` in PSUM, and whether the instruction also reads them.
     """
 
     work: Work
@@ -89,11 +92,11 @@ class Planner:
         self._works: dict[object, Work] = {}
 
     def plan(self, record: InstructionRecord, row: Row) -> Plan:
-        """The plan of an instruction with fixed patterns."""
+        """Return the plan of an instruction with fixed patterns."""
         return self._shared(self._plans, record, row, self._planned)
 
     def work(self, record: InstructionRecord, row: Row) -> Work:
-        """What an instruction with fixed patterns does."""
+        """Return the work of an instruction with fixed patterns."""
         return self._shared(self._works, record, row, self._decoded)
 
     def _shared(
@@ -103,7 +106,7 @@ class Planner:
         row: Row,
         make: Callable[[InstructionRecord, Row], Made],
     ) -> Made:
-        """What was made for an instruction that differs in its addresses alone, if any was."""
+        """Return the memoised result for an instruction that differs in its addresses alone."""
         spots, known_spots = [], self.memory.spots
         key: list[object] = [row, record.attributes]
         for operand in record.operands:
@@ -126,7 +129,7 @@ class Planner:
         return found
 
     def _aliases(self, spots: list[Spot]) -> Aliases | None:
-        """Which tiles are the same one; None if two of them share bytes in another way."""
+        """Return which tiles are identical; None if two of them overlap otherwise."""
         if len({spot.region for spot in spots}) == len(spots):
             return ()
         same = []
@@ -170,7 +173,7 @@ class Planner:
 
 
 def _nothing() -> None:
-    """The step of what all cores run together."""
+    """The step of a rendezvous."""
 
 
 def _tiles_among(record: InstructionRecord, wanted: list[bool]) -> tuple[int, ...]:

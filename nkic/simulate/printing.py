@@ -1,7 +1,7 @@
-"""What a program prints while it runs (`nl.device_print`).
+"""The output of `nl.device_print` while a program runs.
 
 On the device the runtime writes such tensors to a debug stream. Here they are kept with their
-values, in the order in which the program prints them, up to a limit: a loop may print for ever.
+values, in order, up to a limit, since a loop may print forever.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from nkic.machine.dtypes import DType
 
 MAX_BYTES = 64 << 20
 MAX_PRINTS = 10_000
-SHOWN = 64  # elements of a tensor that are all shown
+SHOWN = 64  # elements of a tensor that is shown in full
 
 
 class Printed(NamedTuple):
-    """One print: its string, and the tensor then, in the storage type of its element type."""
+    """One print: its string, and the tensor in the storage type of its element type."""
 
     core: int
     prefix: str
@@ -30,7 +30,7 @@ class Printed(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The values for readers: those at the ends of each dimension of a large tensor."""
+        """The values as text: for a large tensor, those at the ends of each dimension."""
         return np.array2string(
             self._numbers(), max_line_width=100, precision=6, threshold=SHOWN, edgeitems=3
         )
@@ -43,14 +43,14 @@ class Printed(NamedTuple):
 
 @dataclass
 class Prints:
-    """Those of one run. `left_out` came after the limit was reached."""
+    """The prints of one run. `left_out` counts those after the limit."""
 
     kept: list[Printed] = field(default_factory=list)
     left_out: int = 0
     _bytes: int = 0
 
     def add(self, core: int, prefix: str, dtype: DType, values: NDArray[np.generic]) -> None:
-        """Keeps a print with a copy of the values."""
+        """Keep a print with a copy of the values."""
         if len(self.kept) >= MAX_PRINTS or self._bytes + values.nbytes > MAX_BYTES:
             self.left_out += 1
             return
@@ -58,6 +58,6 @@ class Prints:
         self.kept.append(Printed(core, prefix, dtype, np.array(values)))
 
     def clear(self) -> None:
-        """As before the run."""
+        """Reset to the state before the run."""
         self.kept.clear()
         self.left_out = self._bytes = 0

@@ -1,11 +1,11 @@
-"""Accesses of two cores to one part of a tensor in shared HBM that nothing orders, as they happen.
+"""Race detection at run time: unordered accesses of two cores to a tensor in shared HBM.
 
-Every stream has a clock: how many items of each stream of its rank are complete when its next
-item starts. Semaphores carry clocks from stream to stream; a rendezvous joins those of all cores.
-An access races with the last ones of the other core that its clock does not have, if one of the
-two writes. A write that leaves all bytes as they are does no harm: kernels let both cores write
-the same values. Only what a run does is seen, at the places that it finds; the accesses of a
-rendezvous itself are not.
+Every stream has a vector clock: for each stream of its rank, the number of items that are complete
+when its next item starts. Semaphores carry clocks between streams; a rendezvous merges those of all
+cores. An access races with the last accesses of the other core that its clock does not include, if
+one of the two writes. A write that leaves all bytes unchanged is harmless: kernels let both cores
+write the same values. Only executed accesses are checked, at their actual addresses; the accesses
+of a rendezvous itself are not.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from nkic.simulate.streams import Item, Runner
 
 Clock = NDArray[np.int64]
 Granules = NDArray[np.int64]
-Found = Callable[[], Granules]  # the granules of an access, when it happens
+Found = Callable[[], Granules]  # returns the granules of an access, at the time of the access
 
 
 class _Use(NamedTuple):
-    """One operand in a tensor that both cores use."""
+    """One operand in a tensor that both cores access."""
 
     tensor: int
     granules: Found
@@ -45,17 +45,17 @@ class _Use(NamedTuple):
 
 
 class _Suspect(NamedTuple):
-    """A write that races if it changes anything, with what was there before."""
+    """A write that races if it changes any byte, with the bytes before it."""
 
     access: _Use
     granules: Granules
-    wrote: bool  # what the other core did, and where
+    wrote: bool  # whether the other core's access was a write, and its place
     place: int
     before: bytes
 
 
 class _Last:
-    """The last access of a core to every granule of a tensor: stream, number, place in source."""
+    """A core's last access to each granule of a tensor: stream, position, place in the source."""
 
     def __init__(self, size: int) -> None:
         self.streams = np.zeros(size, np.int64)
@@ -70,13 +70,13 @@ class _Last:
         self.numbers[granules] = 0
 
     def unordered(self, granules: Granules, clock: Clock) -> int | None:
-        """The place of one that is not known to be complete."""
+        """Return the place of an access that is not known to be complete, or None."""
         late = self.numbers[granules] > clock[self.streams[granules]]
         return int(self.places[granules][late.argmax()]) if late.any() else None
 
 
 class RaceDetector:
-    """The clocks of one rank's streams, and what its cores did last."""
+    """The clocks of one rank's streams, and its cores' last accesses."""
 
     def __init__(
         self, executable: Executable, target: Target, runners: Sequence[Runner], shadow: Shadow
@@ -91,19 +91,20 @@ class RaceDetector:
         self.tokens: dict[tuple[int, int], deque[Clock]] = defaultdict(deque)
         self.accesses: dict[int, tuple[_Use, ...]] = {}  # by the item's id
         self.shared = _shared(executable, runners)
-        self.last: dict[tuple[int, int, bool], _Last] = {}  # by tensor, core, whether it wrote
+        # by tensor, core, and whether it is a write
+        self.last: dict[tuple[int, int, bool], _Last] = {}
         self.regions = {n: shadow.homes[n].region.array for n in self.shared}
         self.suspects: list[_Suspect] = []
 
     def begin(self, runner: Runner, item: Item) -> None:
-        """The item is about to start: what it waited for is complete."""
+        """Start an item: what it waited for is complete."""
         if not item.is_rendezvous:
             self._join(runner, item)
             if item.record.row is not None and self.shared:
                 self._access(runner, item, item.record.row)
 
     def end(self, runner: Runner, item: Item) -> None:
-        """The item has computed its values, and signals."""
+        """End an item: it has computed its values, and signals."""
         stream = runner.index - self.first
         for suspect in self.suspects:
             self._settle(runner, item, suspect)
@@ -117,7 +118,7 @@ class RaceDetector:
             self.tokens[runner.core, semaphore].append(after)
 
     def meet(self, parties: Sequence[tuple[Runner, Item]]) -> None:
-        """All know what each of them knows."""
+        """Merge the clocks of all participants of a rendezvous."""
         for runner, item in parties:
             self._join(runner, item)
         streams = [runner.index - self.first for runner, _ in parties]
@@ -131,7 +132,7 @@ class RaceDetector:
             for _ in range(count):
                 np.maximum(known, self.tokens[runner.core, semaphore].popleft(), out=known)
 
-    # Accesses
+    # ---- accesses ----
 
     def _access(self, runner: Runner, item: Item, row: Row) -> None:
         found = self.accesses.get(id(item))
@@ -147,7 +148,9 @@ class RaceDetector:
     def _unordered(
         self, runner: Runner, item: Item, access: _Use, granules: Granules, clock: Clock
     ) -> bool:
-        """Whether it is a write that may race. Raises ProgramFault for a read that does."""
+        """Return whether the access is a write that may race. Raises ProgramFault for a racing
+        read.
+        """
         for wrote in (True, False) if access.writes else (True,):
             last = self._last(access.tensor, 1 - runner.core, wrote)
             place = last.unordered(granules, clock)
@@ -161,7 +164,7 @@ class RaceDetector:
         return False
 
     def _settle(self, runner: Runner, item: Item, suspect: _Suspect) -> None:
-        """A write that changed nothing is none, nor is what it found one any more."""
+        """Resolve a suspect: a write that changed no byte is harmless, like the access before."""
         access = suspect.access
         if self.regions[access.tensor].tobytes() != suspect.before:
             raise self._race(runner, item, access, suspect.wrote, suspect.place)
@@ -191,7 +194,7 @@ class RaceDetector:
         return self.last[key]
 
     def _of(self, runner: Runner, item: Item, row: Row) -> Iterator[_Use]:
-        """The accesses of an item to tensors that both cores use."""
+        """Yield the accesses of an item to tensors that both cores access."""
         record = item.record
         facts = self.executable.facts(record, self.target, runner.record.engine)
         for number, operand in enumerate(record.operands):
@@ -214,7 +217,7 @@ MODES = {(one.reads, one.writes): one for one in Access}
 
 
 def _both(tensor: int, granules: Found, mode: Access) -> Iterator[_Use]:
-    """The read first, then the write."""
+    """Yield the read first, then the write."""
     if mode.reads:
         yield _Use(tensor, granules, False)
     if mode.writes:
@@ -222,12 +225,12 @@ def _both(tensor: int, granules: Found, mode: Access) -> Iterator[_Use]:
 
 
 def _same(granules: Granules) -> Granules:
-    """Of an access whose place is fixed."""
+    """Return the granules of an access at a fixed address."""
     return granules
 
 
 def _moving(place: IndirectOperand, windows: Granules) -> Granules:
-    """Of an access whose place is known at run time only: those at the offsets that hold now."""
+    """Return the granules of an access at a run-time address, for the current offsets."""
     indices = place.indices()
     inside = indices[place.good(indices)]
     count = None if place.pattern.kind == "vector" else 1
@@ -235,14 +238,14 @@ def _moving(place: IndirectOperand, windows: Granules) -> Granules:
 
 
 class _Numbers:
-    """The granules of tensors in HBM by number: what `Shadow` is for their flags."""
+    """The indices of the granules of HBM tensors, in the layout of `Shadow`'s flags."""
 
     def __init__(self, shadow: Shadow) -> None:
         self.flags = shadow.flags
         self._all: dict[int, Granules] = {}
 
     def window(self, pattern: PatternRecord) -> Granules:
-        """The numbers of an access."""
+        """Return the granule indices of an access."""
         flags, size = self.flags[pattern.tensor], pattern.dtype.size
         if pattern.tensor not in self._all:
             self._all[pattern.tensor] = np.arange(flags.array.size)
@@ -252,7 +255,7 @@ class _Numbers:
 
 
 def _shared(executable: Executable, runners: Sequence[Runner]) -> frozenset[int]:
-    """The tensors in shared HBM that instructions of both cores name."""
+    """Return the tensors in shared HBM that instructions of both cores access."""
     cores: dict[int, set[int]] = defaultdict(set)
     for runner in runners:
         for item in runner.items:

@@ -1,7 +1,7 @@
-"""What a run has to say beside its outputs: where a device would do otherwise.
+"""Remarks on a run, beside its outputs: where a device would behave differently.
 
-A step notes what it meets without knowing which instruction it stands for; the machine, which
-does, files it under that instruction's line. What comes again on a line is counted.
+A step records a remark without knowing its instruction; the machine, which knows it, files the
+remark under the instruction's source line. Repeated remarks on a line are counted.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from nkic.simulate.faults import called_from, source_of
 
 
 class Remark(NamedTuple):
-    """What one execution of an instruction met, so many `things`; `text` tells the first."""
+    """A remark on one execution of an instruction; `text` is on the first of `things`."""
 
     slug: str
     text: str
     help: str
     things: int = 1
     level: Level = Level.REMARK
-    other: int = -1  # a further place, and what to say there
+    other: int = -1  # a second place, with `label`
     label: str = ""
 
 
 @dataclass
 class _Sum:
-    """All of one line."""
+    """All remarks of one kind on one line."""
 
     first: Remark
     place: int
@@ -39,18 +39,18 @@ class _Sum:
 
 @dataclass
 class Remarks:
-    """Those of one kernel's run. `fresh` are those of the step that is running."""
+    """The remarks on one kernel's run. `fresh` are those of the current step."""
 
     fresh: list[Remark] = field(default_factory=list)
     _sums: dict[tuple[str, object], _Sum] = field(default_factory=dict)
     _lines: dict[int, object] = field(default_factory=dict)  # by place
 
     def add(self, remark: Remark) -> None:
-        """Notes what the running step met."""
+        """Record a remark of the current step."""
         self.fresh.append(remark)
 
     def settle(self, executable: Executable, place: int) -> None:
-        """The step that has run is that of the instruction at `place`."""
+        """File the remarks of the step that has run under the instruction at `place`."""
         line = self._lines.get(place)
         if line is None:
             span = source_of(executable, place)
@@ -62,16 +62,16 @@ class Remarks:
         self.fresh.clear()
 
     def has(self, slug: str) -> bool:
-        """Whether there is one of that kind."""
+        """Return whether there is a remark of that kind."""
         return any(known == slug for known, _ in self._sums)
 
     def clear(self) -> None:
-        """As before the run. Lines stay known."""
+        """Reset to the state before the run; line lookups stay cached."""
         self.fresh.clear()
         self._sums.clear()
 
     def diagnostics(self, executable: Executable) -> list[Diagnostic]:
-        """One for each kind and line, in the order in which they were met."""
+        """Return one diagnostic for each kind and line, in order of first occurrence."""
         return [_diagnostic(one, executable) for one in self._sums.values()]
 
 

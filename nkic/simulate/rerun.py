@@ -1,15 +1,14 @@
-"""The values of a run whose order is known, and of those that follow.
+"""Runs of a program whose order is known: only the values are computed.
 
-Where no value decides what is run, and where, all else is the same in every run of an executable:
-the order in which its streams go on, how long all takes, and whether what is read was written
-(`order.py`). What is left are the steps in that order. A process that runs an executable again,
-with the same options, keeps them with the memories that they work on: the next runs are these
-steps on other inputs; what steps remark on values is remarked again.
+If no value decides which items run, or at which addresses, everything else is the same in every run
+of an executable: the interleaving of its streams, the total time, and whether reads find
+initialised bytes (`order.py`). Only the steps in that order remain. A process that runs an
+executable again with the same options keeps these steps, together with the memories that they work
+on; later runs repeat the steps on other inputs, and repeat the remarks on values.
 
-Other runs are those of the event loop: of programs with registers, loops on the device, collectives
-or run-time offsets, of programs that read what was written in part or that end in a fault, and
-those that somebody looks into, or that have a limit of time. Memories beyond `MOST_BYTES` are not
-kept.
+The event loop is still used for programs with registers, device loops, collectives or run-time
+offsets; for programs that read partly uninitialised bytes or end in a fault; and for runs under
+observation or with a time limit. Memories larger than `MOST_BYTES` are not kept.
 """
 
 from __future__ import annotations
@@ -36,16 +35,18 @@ from nkic.simulate.storage.pages import Recycled
 from nkic.simulate.streams import Item, Runner
 from nkic.simulate.tile import Tile
 
-MOST = 8  # programs that are known
-MOST_BYTES = 256 << 20  # of memories that are kept for all of them together
+MOST = 8  # programs that are kept
+MOST_BYTES = 256 << 20  # total size of the memories that are kept
 Laid = tuple[tuple[Tile, Window], ...]
 Lent = tuple[tuple[Tile, PatternRecord], ...]
 Watch = Callable[[int], object]
 
 
 class Ordered(NamedTuple):
-    """A run of one kernel up to its values: what `ran`, in order, over which memory, and what all
-    runs of it have in their results.
+    """A run of one kernel without its values.
+
+    It holds the items that `ran`, in order, the memory, and the parts of the result that are the
+    same in all runs.
     """
 
     executable: Executable
@@ -65,7 +66,7 @@ def with_values(
     remarks: Remarks,
     rounded: bool,
 ) -> Result:
-    """`passed`, which has what does not depend on values, with what the steps left."""
+    """Return `passed`, the value-independent result, completed with the values of the run."""
     return replace(
         passed,
         outputs={p.name: memory.contents_of(p.tensor, rounded) for p in executable.outputs},
@@ -75,13 +76,13 @@ def with_values(
     )
 
 
-# A step, its tiles over memory that is kept, and those over memory that is lent; then what there
-# is to say of its place in the order, and its place in the source.
+# A step, its tiles over owned memory, and its tiles over borrowed memory; then the remarks on its
+# place in the order, and its place in the source.
 _Act = tuple[Step, Laid, Lent, tuple[Remark, ...], int]
 
 
 class Rerun:
-    """The values of a program, as often as they are wanted."""
+    """Computes the values of a program any number of times."""
 
     def __init__(self, ordered: Ordered) -> None:
         self.executable, self.memory = ordered.executable, ordered.memory
@@ -91,20 +92,20 @@ class Rerun:
         self.acts = _acts(self.compact, ordered.ran)
         self.lent = {tile for _, _, lent, *_ in self.acts for tile, _ in lent}
         self.result = ordered.result
-        self.is_new = True  # the memory has the inputs of the first run
+        self.is_new = True  # the memory still has the inputs of the first run
 
     @property
     def bytes(self) -> int:
-        """All that is kept."""
+        """The size of all that is kept."""
         return self.memory.bytes + self.compact.bytes
 
     def run(self, contents: Contents, rounded: bool, watch: Watch | None = None) -> Result:
-        """The result of the program on these inputs."""
+        """Return the result of the program on these inputs."""
         self._begin(contents)
         for first in range(0, len(self.acts), WATCHED):
             acts = self.acts[first : first + WATCHED]
             self._step(acts)
-            if watch is not None:  # some instructions have no step of their own
+            if watch is not None:  # scaled, since some instructions have no step
                 watch((first + len(acts)) * self.result.instructions // len(self.acts))
         found = with_values(
             self.result, self.executable, self.memory, self.prints, self.remarks, rounded
@@ -116,7 +117,8 @@ class Rerun:
         if self.is_new:
             self.is_new = False
             return
-        if self.memory.recycled is None and not self.result.remarks:  # all is written
+        # everything read has been written before
+        if self.memory.recycled is None and not self.result.remarks:
             self.memory.recycled = Recycled()
         self.memory.lend(contents)
         self.remarks.clear()
@@ -137,15 +139,15 @@ class Rerun:
                 remarks.settle(self.executable, place)
 
     def _give_back(self) -> None:
-        """Arrays of the caller's are not held between runs."""
+        """Release the caller's arrays, which must not be held between runs."""
         self.memory.give_back()
         for tile in self.lent:
             del tile.window
 
 
 def _acts(compact: Compact, ran: Sequence[Executed]) -> list[_Act]:
-    """What items do, over memory that is theirs for as long as they need it."""
-    done: dict[int, list[int]] = defaultdict(list)  # tensors, by what uses them last
+    """Return the executed steps over memory that is reserved while it is in use."""
+    done: dict[int, list[int]] = defaultdict(list)  # tensors, by their last use
     for tensor, number in _last(ran).items():
         done[number].append(tensor)
     acts: list[_Act] = []
@@ -163,7 +165,7 @@ def _acts(compact: Compact, ran: Sequence[Executed]) -> list[_Act]:
 
 
 def _last(ran: Sequence[Executed]) -> dict[int, int]:
-    """What uses each tensor last, by its number in `ran`."""
+    """Return the index in `ran` of each tensor's last use."""
     last: dict[int, int] = {}
     for number, (items, _) in enumerate(ran):
         for item in items:
@@ -180,7 +182,7 @@ def _lay(
     kept: list[tuple[Tile, Window]],
     lent: list[tuple[Tile, PatternRecord]],
 ) -> None:
-    """Adds the tiles of a step."""
+    """Add the tiles of a step."""
     for number, tile in item.work.tiles if item.work is not None else ():
         pattern: PatternRecord = item.operands[number]  # type: ignore[assignment]
         if id(pattern) in windows:
@@ -194,7 +196,7 @@ def _lay(
 
 
 def _step(items: Sequence[Item]) -> Step:
-    """What an item does; where cores meet, each offers what it brings, then each takes its own."""
+    """Return the step of an item or, at a rendezvous, the exchange between the cores."""
     step = items[0].step
     if items[0].rendezvous is None and step is not None:
         return step
@@ -208,30 +210,30 @@ def _step(items: Sequence[Item]) -> Step:
     return exchange
 
 
-# Programs that ran
+# ---- programs that have run
 
 
 @dataclass
 class Known:
-    """A program that ran in this process, with these options."""
+    """A program that has run in this process, with these options."""
 
     program: weakref.ref[Executable]
     options: RunOptions
     rerun: Rerun | None = None
-    is_fixed: bool = True  # as far as it is known
+    is_fixed: bool = True  # until it is found to depend on values
 
 
-_known: list[Known] = []  # the latest last; one that is running is not among them
+_known: list[Known] = []  # the most recent last, without those that are running
 
 
 def may_repeat(options: RunOptions) -> bool:
-    """Whether runs with these options may be repeated without the event loop."""
+    """Return whether runs with these options may be repeated without the event loop."""
     looks = options.check_races or options.report_bounds
     return options.check_init and options.values and options.timeout_s is None and not looks
 
 
 def take(executable: Executable, options: RunOptions) -> Known:
-    """What is known of a program, which nobody else gets before it is put back."""
+    """Take the entry of a program out of the cache; it is exclusive until it is put back."""
     options = replace(options, watch=None)
     for known in [*_known]:
         if known.program() is executable and known.options == options:
@@ -242,7 +244,7 @@ def take(executable: Executable, options: RunOptions) -> Known:
 
 
 def put(known: Known) -> None:
-    """It has run; others are forgotten for it."""
+    """Put an entry back after a run, and evict others if necessary."""
     if known.rerun is not None and known.rerun.bytes > MOST_BYTES:
         known.rerun = None
     _known.append(known)

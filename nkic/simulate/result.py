@@ -1,4 +1,4 @@
-"""What a run gives back."""
+"""The result of a run."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from nkic.simulate.tracing.replay import Recorded
 
 @dataclass(frozen=True)
 class EngineUse:
-    """How much an engine did: time busy, and instructions executed."""
+    """The work of an engine: time busy, and instructions executed."""
 
     busy_ns: float
     instructions: int
 
 
 class Busy(NamedTuple):
-    """When an instruction held its engine, or a transfer was under way, in picoseconds. `stream`
-    as "core0.vector" or "core0.dma3".
+    """The time in which an instruction held its engine or a transfer was in flight, in picoseconds.
+
+    `stream` is named like "core0.vector" or "core0.dma3".
     """
 
     stream: str
@@ -36,18 +37,17 @@ class Busy(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """`outputs` in the storage type of their element types (bfloat16 as uint16), by name.
+    """The result of a run. `outputs` are in the storage type of their element types, by name.
 
-    `time_ns` is simulated time from the first issue to the last completion; `cycles` the same
-    at the target's base clock. `printed` is what the program printed, in order, until a limit;
-    `prints_left_out` more came after it. `engines` by core and engine, as "core0.vector".
-    `bounds`, if they were asked for, say how far each element of an output may be from exact
-    arithmetic, and `uncovered` which instructions left something unbounded, by name and place.
-    `recorded`, if it was asked for, is what happened, and can tell how long the run would have
-    taken if something had been otherwise.
-    `timeline` holds the times of the first instructions, if they were asked for, as they started.
-    `remarks` are warnings of what a device would do otherwise, and of outputs that were not
-    written; `base.levels` says which of them are errors.
+    The storage type of bfloat16 is uint16. `time_ns` is simulated time from the first issue to the
+    last completion; `cycles` is the same at the target's base clock. `printed` is what the program
+    printed, in order, up to a limit; `prints_left_out` counts the prints after it. `engines` is by
+    core and engine, as "core0.vector". `bounds`, if requested, has each output element's maximum
+    distance from exact arithmetic, and `uncovered` the instructions that left something unbounded,
+    by name and place. `recorded`, if requested, is a record of the run that can tell how long the
+    run would have taken under different conditions. `timeline` holds the times of the first
+    instructions to start, if requested. `remarks` are warnings of differences on a device and of
+    uninitialised outputs; `base.levels` says which of them are errors.
     """
 
     outputs: Mapping[str, NDArray[np.generic]]

@@ -1,7 +1,7 @@
-"""Arrays for intermediate results of one step, which all steps share: only one runs at a time.
+"""Arrays for intermediate results of one step, shared by all steps: only one runs at a time.
 
-`nkic.machine.scratch` serves functions, which ask at every call. A step asks once, when it is
-decoded, and keeps what it was given.
+`nkic.machine.scratch` serves functions, which allocate at every call. A step allocates once, when
+it is decoded, and keeps its arrays.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 
 class Scratch:
-    """Hands out arrays of undefined contents, in C order, different ones within a step."""
+    """Allocates arrays of undefined contents, in C order, distinct within a step."""
 
     def __init__(self) -> None:
         self._buffers: list[NDArray[np.uint8]] = []
@@ -22,15 +22,15 @@ class Scratch:
         self._next = 0
 
     def begin(self) -> None:
-        """A new step: arrays that others were given may be given again."""
+        """Start a new step, which may reuse the arrays of other steps."""
         self._next = 0
 
     def floats(self, shape: tuple[int, ...]) -> NDArray[np.float32]:
-        """An array of float32."""
+        """Return an array of float32."""
         return self.array(shape, np.float32)
 
     def array(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        """An array that the present step has not been given yet."""
+        """Return an array that is not yet in use by the current step."""
         number = self._next
         self._next += 1
         key = (number, shape, dtype)
@@ -43,6 +43,6 @@ class Scratch:
         size = prod(shape) * dtype.itemsize
         if number == len(self._buffers):
             self._buffers.append(np.empty(0, np.uint8))
-        if self._buffers[number].size < size:  # doubled: what is outgrown is kept by its users
+        if self._buffers[number].size < size:  # doubled, since users keep the outgrown buffer
             self._buffers[number] = np.empty(max(size, 2 * self._buffers[number].size), np.uint8)
         return self._buffers[number][:size].view(dtype).reshape(shape)

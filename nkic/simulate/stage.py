@@ -1,4 +1,4 @@
-"""Runs an executable that has been verified."""
+"""Runs a verified executable."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Arrays = Mapping[str, NDArray[np.generic]]
 
 
 class MachineMaker(Protocol):
-    """Makes the event loop of a run from what `Machine` takes, and the memories of its ranks."""
+    """Makes the event loop of a run from `Machine`'s arguments and the memories of its ranks."""
 
     def __call__(
         self,
@@ -56,15 +56,15 @@ class MachineMaker(Protocol):
 
 
 def plain(*facts: Any, memories: Sequence[Memory]) -> Machine:
-    """The event loop of a run that nobody looks into."""
+    """Return the event loop of a run that is not observed."""
     return Machine(*facts)
 
 
 def simulate(executable: Executable, inputs: Arrays, options: RunOptions | None = None) -> Result:
-    """Runs `executable` on `inputs`, which the caller has matched to the signature.
+    """Run `executable` on `inputs`, which the caller has matched to the signature.
 
-    Arrays are in the storage type of their element type, C-contiguous, in the signature's
-    shape; so are the outputs. Raises ProgramFault and LimitHit.
+    Arrays are in the storage type of their element type, C-contiguous, in the signature's shape; so
+    are the outputs. Raises ProgramFault and LimitHit.
     """
     return simulate_ranks(executable, [inputs], options)[0]
 
@@ -75,11 +75,11 @@ def simulate_ranks(
     options: RunOptions | None = None,
     make: MachineMaker = plain,
 ) -> list[Result]:
-    """Runs `executable` once for each of `inputs`, all at the same time, as ranks 0, 1, …
+    """Run `executable` once for each of `inputs`, concurrently, as ranks 0, 1, …
 
-    Ranks exchange data by collectives alone. The times of every result are those of all ranks
-    together, its counts those of its own. `make` makes the event loop, for those who want to look
-    into it (`simulate.debug`). Otherwise as `simulate`.
+    Ranks exchange data by collectives alone. The times in every result are those of all ranks
+    together, its counts those of its own rank. `make` makes the event loop, which lets a caller
+    observe the run (`simulate.debug`). Otherwise as `simulate`.
     """
     wanted = options or RunOptions()
     if wanted.check_races:
@@ -91,7 +91,7 @@ def simulate_ranks(
 
 
 def _repeatable(executable: Executable, inputs: Arrays, options: RunOptions) -> Result:
-    """A run that later ones, with the same options, may repeat; or one that repeats another."""
+    """Run the program, repeating an earlier run or preparing for a repetition."""
     known = rerun.take(executable, options)
     if known.is_fixed and known.rerun is None:
         known.rerun = _ordered(executable, inputs, replace(options, watch=None))
@@ -154,7 +154,7 @@ def _run(
 ) -> list[Result]:
     target = options.target_of(executable)
     limit = _limit(options, target)
-    watched = make is not plain  # somebody looks into memory before the end
+    watched = make is not plain  # memory is observed before the end
     ranks = [_Rank(executable, own, options, rank, watched) for rank, own in enumerate(inputs)]
     runners = [runner for rank in ranks for runner in rank.runners]
     shadows, memories = [rank.shadow for rank in ranks], [rank.memory for rank in ranks]
@@ -167,8 +167,9 @@ def _run(
 
 
 def _ordered(executable: Executable, inputs: Arrays, options: RunOptions) -> rerun.Rerun | None:
-    """The run up to its values; None where they have a say in it, or where it ends in a fault,
-    which may be that of a value.
+    """Return the run without its values, for repetition.
+
+    Return None if values affect it, or if it ends in a fault, which values may have caused.
     """
     if not may_be_fixed(executable):
         return None
@@ -190,7 +191,7 @@ def _ordered(executable: Executable, inputs: Arrays, options: RunOptions) -> rer
 
 
 def _limit(options: RunOptions, target: Target) -> int | None:
-    """The time that the run may take, in picoseconds."""
+    """Return the limit on simulated time in picoseconds."""
     if options.max_cycles is None:
         return None
     return options.max_cycles * 1_000_000 // target.base_clock_mhz
@@ -209,7 +210,7 @@ def _ended(rank: _Rank, executable: Executable, machine: Machine, options: RunOp
 
 
 def _passed(rank: _Rank, executable: Executable, machine: Machine, target: Target) -> Result:
-    """A result without values: times, and remarks on uninitialised outputs."""
+    """Return a result without values: times, and remarks on uninitialised outputs."""
     unwritten = never_written(executable, rank.shadow) if rank.shadow is not None else []
     return replace(
         _result({}, rank.runners, machine, target),
@@ -230,7 +231,7 @@ def _timeline(rank: _Rank, machine: Machine) -> list[Busy]:
 
 
 def _contents(executable: Executable, inputs: Arrays) -> dict[int, NDArray[np.generic]]:
-    """Inputs and constants by tensor."""
+    """Return the contents of inputs and constants, by tensor."""
     contents = {p.tensor: inputs[p.name] for p in executable.inputs}
     for number, raw in executable.constants.items():
         contents[number] = np.frombuffer(raw, storage(executable.tensors[number].dtype))

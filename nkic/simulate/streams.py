@@ -1,4 +1,4 @@
-"""Streams made ready to run: items with their steps, durations, waits and signals."""
+"""Prepared streams: items with their steps, durations, waits and signals."""
 
 from __future__ import annotations
 
@@ -34,16 +34,15 @@ from nkic.simulate.tile import Tile
 
 
 class Item:
-    """One item of a stream, ready to run. Without a plan it only waits and signals.
+    """One prepared item of a stream. Without a plan it only waits and signals.
 
-    `windows` are the tiles of its `work`, which has plain places, with the memory of `operands` to
-    lay them over. `reads` and `writes` are the numbers of the record's operands that must find
-    written bytes, and leave them; `checks` are reads that must find them at places that are known
-    when it runs, with their patterns; `authors` record who wrote what, in PSUM.
-    `follows` means: it needs the result of the item before it, so the engine stalls until that
-    is there. `dynamic` finds places that are known at run time only. `is_rendezvous`: all cores run
-    it together, and `rendezvous` is what this core does there. `table`: the scalar engine must hold
-    it.
+    `windows` are the tiles of its `work`, whose addresses are fixed, with the memory of `operands`
+    that they address. `reads` and `writes` are the indices of the operands that must find, and that
+    leave, initialised bytes; `checks` are such reads at run-time addresses, with their patterns;
+    `authors` record the writer of bytes in PSUM. `follows` tells that the item needs the result of
+    the previous item, so the engine stalls until it is complete. `dynamic` resolves run-time
+    addresses. `is_rendezvous` tells that all cores run the item together, and `rendezvous` is this
+    core's part in it. `table` is the activation table that the scalar engine must hold.
     """
 
     __slots__ = (
@@ -75,21 +74,21 @@ class Item:
         self.table = ""
 
     def patterns(self, numbers: tuple[int, ...]) -> list[PatternRecord]:
-        """These of the record's operands."""
+        """Return the operands with these indices."""
         return [self.record.operands[i] for i in numbers]  # type: ignore[misc]
 
     def lay(self, work: Work, operands: tuple[OperandRecord, ...]) -> None:
-        """It is to do this, to these operands."""
+        """Bind the item to `work` over these operands."""
         self.work, self.operands = work, operands
         self.step, self.windows = work.step, work.windows(operands)
 
     def rest(self, step: Step) -> None:
-        """It is to do nothing, which `step` does."""
+        """Bind the item to `step`, which does nothing."""
         self.step, self.windows, self.work = step, (), None
 
 
 class _Open(NamedTuple):
-    """A loop that a stream is in: its first item, one past its last, and its upper bound."""
+    """An open loop of a stream: its first item, one past its last, and its upper bound."""
 
     first: int
     end: int
@@ -99,11 +98,11 @@ class _Open(NamedTuple):
 
 @dataclass(slots=True)
 class Runner:
-    """A stream at run time, with the loops that are open, outermost first. `item` is the next
-    one to run, once `current` has found it.
+    """A stream at run time, with its open loops, outermost first.
 
-    `look` is called at every iteration of a loop, some of which hold nothing that is run;
-    `endless` for one whose end is decided at run time, when it has run `most` times.
+    `item` is the next item to run, once `current` has found it. `look` is called at every iteration
+    of a loop, even one without any items to run; `endless` is called for a loop with a run-time
+    bound, after `most` iterations.
     """
 
     index: int
@@ -112,9 +111,9 @@ class Runner:
     state: EngineState
     tables: Tables
     warmth: Warmth
-    cores: int = 1  # of a rank
+    cores: int = 1  # per rank
     core: int = field(init=False)
-    unit: int = field(init=False)  # the core, counted over all ranks
+    unit: int = field(init=False)  # the core's index over all ranks
     is_dma: bool = field(init=False)
     is_tensor: bool = field(init=False)
     look: Step = field(init=False)
@@ -123,15 +122,15 @@ class Runner:
     at: int = 0
     item: Item | None = None
     free: int = 0  # when the next item may be issued
-    triggered: int | None = None  # when its transfer is, once it is ready
+    triggered: int | None = None  # when its next transfer is triggered, once that is ready
     granted: int | None = None  # when it may access memory, once it is ready
     moved: int = 0  # when the data of its transfers have moved
-    done: int = 0  # when the last item issued is complete
+    done: int = 0  # when the last issued item is complete
     busy: int = 0
     bytes: int = 0  # moved by transfers
     count: int = 0
     loops: list[_Open] = field(default_factory=list)
-    iterations: list[int] = field(default_factory=list)  # of each of them
+    iterations: list[int] = field(default_factory=list)  # of each open loop
 
     def __post_init__(self) -> None:
         self.core = self.record.core
@@ -143,16 +142,16 @@ class Runner:
 
     @property
     def rank(self) -> int:
-        """The number of the kernel that it belongs to."""
+        """The rank that the stream belongs to."""
         return self.state.rank
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The stream's name in messages."""
         return f"rank{self.rank}.{self.record.name}" if self.rank else self.record.name
 
     def current(self) -> Item | None:
-        """The next item to run, after opening and closing the loops before it."""
+        """Return the next item to run, after opening and closing the loops before it."""
         while True:
             if self.loops and self.at == self.loops[-1].end:
                 self._next_iteration()
@@ -169,7 +168,7 @@ class Runner:
         return self.state.registers[value.number] if isinstance(value, Register) else value
 
     def _open(self, loop: LoopRecord) -> None:
-        """Enters a loop; its bounds are those that hold now."""
+        """Enter a loop, with the current values of its bounds."""
         first = self.at + 1
         opened = _Open(first, first + loop.length, loop, self._value(loop.stop))
         if loop.counter is not None:
@@ -210,11 +209,11 @@ class Runner:
 
 
 def nothing() -> None:
-    """Nobody looks, or there is nothing to run."""
+    """Do nothing: the default of `look`, and the step of items without work."""
 
 
 def unlimited(loop: LoopRecord, iterations: int) -> None:
-    """Loops may run for ever."""
+    """Do nothing: without a limit on iterations."""
 
 
 def prepare(
@@ -226,7 +225,7 @@ def prepare(
     rank: int = 0,
     remarks: Remarks | None = None,
 ) -> list[Runner]:
-    """Every stream of the file, ready to run as that rank."""
+    """Return every stream of the file, prepared to run as that rank."""
     remarks = remarks if remarks is not None else Remarks()
     builder = _Builder(executable, target, decoder, shadow, prints, rank, remarks)
     first = rank * len(executable.streams)
@@ -272,7 +271,7 @@ class _Builder:
         )
         items: list[Item | LoopRecord] = []
         bands = Bands(planner)
-        written: list[int] = []  # tensors, by the item before
+        written: list[int] = []  # tensors that the previous item writes
         for record in stream.items:
             if isinstance(record, LoopRecord):
                 items.append(record)
@@ -294,7 +293,7 @@ class _Builder:
     def item(
         self, record: InstructionRecord, before: list[int], planner: Planner, bands: Bands
     ) -> tuple[Item, list[int]]:
-        """The item, and the tensors that it writes. `before` are those of the item before it."""
+        """Return the item and the tensors that it writes; `before` are the previous item's."""
         if record.row is None:
             return Item(record, None, *self.clock.of(record, planner.engine, planner.queue)), before
         if is_dynamic(record):
@@ -320,7 +319,7 @@ class _Builder:
         return item, [operands[i].tensor for i in plan.writes]  # type: ignore[union-attr]
 
     def dynamic_item(self, record: InstructionRecord, planner: Planner) -> Item:
-        """An item that finds its places each time it runs."""
+        """Return an item that resolves its addresses each time it runs."""
         found = Dynamic(self.executable, planner, record)
         item = Item(record, found.run, *self.clock.of(record, planner.engine, planner.queue))
         item.follows = True

@@ -1,7 +1,7 @@
-"""How many threads NumPy's BLAS may use during a run.
+"""The number of threads that NumPy's BLAS may use during a run.
 
-Products of tiles are small: a second thread gains little on an idle machine and waits for its
-core on a busy one, which takes ten times as long. Results do not depend on it.
+Products of tiles are small: a second thread gains little on an idle machine, and on a busy one it
+waits for its core, which takes ten times as long. Results do not depend on it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from threadpoolctl import ThreadpoolController
 
 
 def blas_threads(count: int) -> AbstractContextManager[Any]:
-    """A context in which BLAS uses `count` threads. It is one setting for the whole process where
-    BLAS has threads of its own: of runs that overlap, that of the first thread counts, and is
-    undone when that run ends.
+    """Return a context in which BLAS uses `count` threads.
+
+    This is one setting for the whole process if BLAS has its own threads: among overlapping runs,
+    the first one's setting is used, and is reverted when that run ends.
     """
     limit: AbstractContextManager[Any] = _libraries().limit(limits=count, user_api="blas")
     return limit
@@ -24,5 +25,5 @@ def blas_threads(count: int) -> AbstractContextManager[Any]:
 
 @cache
 def _libraries() -> ThreadpoolController:
-    """What is loaded when the first run starts, NumPy's BLAS among it; looking takes 2 ms."""
+    """Return the libraries that are loaded when the first run starts, which takes 2 ms to find."""
     return ThreadpoolController()

@@ -1,9 +1,9 @@
 """A tile operand, prepared once for all instructions that differ in their addresses alone.
 
-Values are float32. A tile over float32 memory or a decoded region *is* an array of them; over
-any other memory it is converted at each read and each write. Semantics ask for something to
-`load` from and a `Sink` to write to, of a common shape, and never see the difference. Which
-memory it is comes last: `window` is set before each execution, and does not exist earlier.
+Values are float32. A tile over float32 memory or a decoded region *is* an array of them; over any
+other memory it is converted at each read and each write. Semantics use a function to `load` from
+and a `Sink` to write to, of a common shape, and do not depend on the difference. The memory is
+bound last: `window` is set before each execution, and does not exist earlier.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Sizes = tuple[int, ...]
 
 
 class Sink(NamedTuple):
-    """Where to write: compute into `out()`, then call `store`.
+    """A destination: compute into `out()`, then call `store`.
 
-    `direct`: `out()` is memory itself, and `store` does nothing.
+    If `direct`, `out()` is memory itself, and `store` does nothing.
     """
 
     out: Load
@@ -43,8 +43,8 @@ class Sink(NamedTuple):
 class Tile:
     """An access pattern over the memory it addresses.
 
-    `partitions` is 1 for HBM. `sizes` are the free dimensions; all of HBM's. `pattern` is that
-    of the first instruction: its address stands for all others'.
+    `partitions` is 1 for HBM. `sizes` are the free dimensions, or all dimensions for HBM. `pattern`
+    is that of the first instruction; those of the others differ in their addresses alone.
     """
 
     __slots__ = (
@@ -68,27 +68,28 @@ class Tile:
         self.free = prod(sizes)
 
     def bound(self) -> Tile:
-        """The tile over the memory of its own pattern."""
+        """Bind the tile to the memory of its own pattern, and return it."""
         self.window = self.memory.window(self.pattern, self.form)
         return self
 
     @property
     def is_float32(self) -> bool:
-        """Reads and writes need no conversion."""
+        """Whether reads and writes need no conversion."""
         return self.grid is not None or self.dtype is FLOAT32
 
     @property
     def keeps_float32(self) -> bool:
-        """Any float32 can be stored as it is."""
+        """Whether any float32 value can be stored unchanged."""
         return self.dtype is FLOAT32 or (self.grid is not None and not self.precise)
 
     def shape_in(self, sizes: Sizes | None) -> tuple[int, ...]:
-        """What `load` and `sink` have for these sizes."""
+        """Return the shape that `load` and `sink` use for these sizes."""
         return (self.partitions, *((self.free,) if sizes is None else sizes))
 
     def seen_as(self, sizes: Sizes) -> View:
-        """Memory as it is, (partitions, *sizes): a view if `sizes` refine the tile's own, else a
-        copy, which can only be read.
+        """Return a function that returns raw memory in the shape (partitions, *sizes).
+
+        This is a view if `sizes` refine the tile's own, else a copy, which is read-only.
         """
         if sizes == self.sizes:
             return lambda: self.window
@@ -96,9 +97,10 @@ class Tile:
         return lambda: self.window.reshape(shape)
 
     def load(self, sizes: Sizes | None = None) -> Load:
-        """Reads as float32 in the shape (partitions, *sizes); None: (partitions, free).
+        """Return a function that reads float32 in the shape (partitions, *sizes).
 
-        The array may be memory itself, or one that is overwritten at the next call.
+        For None, the shape is (partitions, free). The array may be memory itself, or one that the
+        next call overwrites.
         """
         seen = self._flat() if sizes is None else sizes
         wanted = (self.free,) if sizes is None else sizes
@@ -112,13 +114,15 @@ class Tile:
         return partial(_decoded, self.dtype, view, inner, found)
 
     def _flat(self) -> Sizes:
-        """All free elements in one dimension, if the window's merge; else its own sizes."""
+        """Return all free elements as one dimension if the pattern can be merged, else its own
+        sizes.
+        """
         return (self.free,) if len(merged(self.pattern.dims)) <= 1 else self.sizes
 
     def sink(self, sizes: Sizes | None = None, apart: bool = False) -> Sink:
-        """Writes float32 in the shape (partitions, *sizes); None: (partitions, free).
+        """Return a sink for float32 in the shape (partitions, *sizes); None: (partitions, free).
 
-        `apart`: nothing is written to memory before `store`.
+        With `apart`, nothing is written to memory before `store`.
         """
         seen = self._flat() if sizes is None else sizes
         wanted = (self.free,) if sizes is None else sizes
@@ -131,11 +135,11 @@ class Tile:
         return Sink(lambda: out, lambda: self._put(view(), inner), False)
 
     def bit_sink(self, sizes: Sizes) -> Sink:
-        """Writes elements as memory holds them, (partitions, *sizes); `sizes` refine its own."""
+        """Return a sink for raw elements, (partitions, *sizes); `sizes` refine the tile's own."""
         return Sink(self.seen_as(sizes), _nothing, True)
 
     def _put(self, window: NDArray[Any], values: Array) -> None:
-        """Stores float32, rounded to the element type."""
+        """Store float32, rounded to the element type."""
         if self.keeps_float32:
             np.copyto(window, values)
         elif _repeats(self.pattern.dims):  # rounding may write an element more than once
@@ -147,11 +151,11 @@ class Tile:
             encode(values, self.dtype, window)
 
     def put(self, values: Array) -> None:
-        """Stores float32 of any shape, rounded to the element type."""
+        """Store float32 of any shape, rounded to the element type."""
         self._put(self.window, values.reshape(self.shape))
 
     def bits(self) -> NDArray[np.generic]:
-        """The elements in the storage type, (partitions, *sizes); it may be memory itself."""
+        """Return the elements in the storage type, (partitions, *sizes); may be memory itself."""
         if self.grid is None:
             return self.window
         return encode(
@@ -159,18 +163,18 @@ class Tile:
         )
 
     def put_bits(self, bits: NDArray[np.generic]) -> None:
-        """Stores elements of the storage type."""
+        """Store elements of the storage type."""
         if self.grid is None:
             np.copyto(self.window, bits.reshape(self.shape))
         else:
             np.copyto(self.window, decode(bits, self.grid).reshape(self.shape))
 
     def overlaps(self, other: Tile) -> bool:
-        """May share bytes with `other`."""
+        """Return whether the tile may share bytes with `other`."""
         return self.memory.meet(self.pattern, other.pattern)
 
     def straddles(self, others: Iterable[Tile]) -> bool:
-        """May share bytes with one of `others` that is not the very same tile."""
+        """Return whether the tile may partially overlap one of `others`."""
         for other in others:
             if other is not self and self.overlaps(other) and other.pattern != self.pattern:
                 return True
@@ -181,7 +185,7 @@ _repeats = lru_cache(maxsize=4096)(repeats)
 
 
 def _copied(view: View, inner: Array, found: Array) -> Array:
-    """`found`, after filling it from memory through `inner`, a view of it."""
+    """Fill `found` from memory through `inner`, a view of it, and return it."""
     np.copyto(inner, view())
     return found
 
@@ -192,15 +196,15 @@ def _decoded(dtype: DType, view: View, inner: Array, found: Array) -> Array:
 
 
 def _nothing() -> None:
-    """What is stored already."""
+    """Do nothing: the values are already stored."""
 
 
 @lru_cache(maxsize=4096)
 def refined(shapes: tuple[Sizes, ...]) -> Sizes | None:
-    """The fewest sizes that refine all `shapes`, which have the same product; None if none do.
+    """Return the fewest sizes that refine all `shapes`, of the same product; None if none do.
 
-    An array of any of the shapes can be seen in these sizes without copying it. Only the
-    dimension boundaries matter: their union works if each divides the next.
+    An array of any of the shapes can be viewed in these sizes without a copy. Only the dimension
+    boundaries matter: their union works if each divides the next.
     """
     ends = sorted({end for sizes in shapes for end in _boundaries(sizes)}, reverse=True)
     if any(outer % inner for outer, inner in itertools.pairwise(ends)):
@@ -209,6 +213,6 @@ def refined(shapes: tuple[Sizes, ...]) -> Sizes | None:
 
 
 def _boundaries(sizes: Sizes) -> list[int]:
-    """Elements inside each dimension boundary, innermost last: (4, 6) gives 24, 6."""
+    """Return the number of elements inside each dimension boundary: (4, 6) gives 24, 6."""
     ends = [prod(sizes[i:]) for i in range(len(sizes))]
     return [end for end in ends if end > 1]

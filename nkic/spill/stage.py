@@ -1,4 +1,4 @@
-"""The stage: every core's tiles, put away and brought back by instructions in between."""
+"""The spill stage: inserts the stores and reloads of every core's tiles."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nkic.machine.engines import Engine
 from nkic.machine.instructions import ROWS
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import HBM, SBUF
-from nkic.spill.steps import Step, constant, repeatable, staying, steps
+from nkic.spill.steps import Step, constant_tensors, immovable, repeatable, steps
 from nkic.spill.walk import Away, Move, Plan, Traffic, Walk
 
 # The transfer between SBUF and HBM, element by element.
@@ -29,8 +29,10 @@ COPY = next(
 
 @dataclass(frozen=True)
 class Spilled:
-    """The `program`, and which tiles of each core left SBUF. `stuck`: an instruction or a device
-    loop that needs more than there is at once, so that no order of loads and stores can help.
+    """The `program`, and the tiles of each core that left SBUF.
+
+    `stuck` is an instruction or device loop that by itself needs more than the available memory, so
+    that spilling cannot help.
     """
 
     program: Program
@@ -39,18 +41,18 @@ class Spilled:
 
     @property
     def enough(self) -> bool:
-        """SBUF has room for what each item needs."""
+        """Whether SBUF has room for the tiles of each item."""
         return self.stuck is None
 
     @property
     def traffic(self) -> Traffic:
-        """What that costs, over all cores."""
+        """The total cost over all cores."""
         return Traffic.of(chain.from_iterable(self.away))
 
 
 def spill(program: Program, share: float = 1.0) -> Spilled:
-    """`program`, as lower made it, with at most `share` of SBUF in use at once in its order."""
-    stay, same = staying(program), constant(program)
+    """Spill tiles of a lowered `program` until at most `share` of SBUF is live in program order."""
+    fixed, constants = immovable(program), constant_tensors(program)
     space = space_of(Buffer.SBUF, program.target)
     tensors = list(program.tensors)
 
@@ -63,9 +65,9 @@ def spill(program: Program, share: float = 1.0) -> Spilled:
     cores, plans = [], []
     for body in program.cores:
         touched, target = touches_of(body, program.target), program.target
-        again = partial(repeatable, touched=touched, target=target, same=same)
+        again = partial(repeatable, touched=touched, target=target, constants=constants)
         found, room = steps(body, target, space), int(share * space.capacity)
-        plan = Walk(found, space, room, stay, declare, again).go()
+        plan = Walk(found, space, room, fixed, declare, again).run()
         plans.append(plan)
         cores.append(_Writer(body, plan).body() if plan.away else body)
     away = tuple(tuple(plan.away) for plan in plans)
@@ -77,7 +79,7 @@ def spill(program: Program, share: float = 1.0) -> Spilled:
 
 
 class _Writer:
-    """Writes a body anew, with what a plan puts in between."""
+    """Rewrites a body with the instructions that a plan inserts."""
 
     def __init__(self, body: Body, plan: Plan) -> None:
         self.old = body
@@ -87,11 +89,11 @@ class _Writer:
         self.attributes = tuple(a.default for a in COPY.attributes)
 
     def body(self) -> Body:
-        """In its new numbers."""
+        """Return the body with its new instruction numbers."""
         return _numbered(list(self._items()))
 
     def _items(self) -> Iterator[tuple[Item, bool]]:
-        """The items, and whether each is the kernel's own."""
+        """Yield the items, and whether each is the kernel's own."""
         for place, item in enumerate(self.old):
             for move in self.plan.before.get(place, ()):
                 yield self._move(move, place, place - 1), False
@@ -100,12 +102,12 @@ class _Writer:
                 yield self._move(move, place, place + 1), False
 
     def _move(self, move: Move, place: int, other: int) -> Instruction:
-        """At the place of the item, which stands next to an `other` one."""
-        near, pinned = self._near(place), 0
-        if 0 <= other < len(self.old) and near.pinned == self._near(other).pinned:
-            pinned = near.pinned
+        """Return the instruction of a move, between the items at `place` and `other`."""
+        neighbour, pinned = self._instruction_at(place), 0
+        if 0 <= other < len(self.old) and neighbour.pinned == self._instruction_at(other).pinned:
+            pinned = neighbour.pinned
         if move.src is None:
-            maker = self._near(move.maker)
+            maker = self._instruction_at(move.maker)
             names = {o.tensor.number: move.dst for o in maker.operands if _is_tile(o)}
             again = maker._replace(operands=self._operands(maker.operands, names))
             return again._replace(pinned=pinned, name="")
@@ -115,16 +117,16 @@ class _Writer:
             operands,
             self.attributes,
             Engine.DMA,
-            near.at,
+            neighbour.at,
             -1,
             "",
             (),
             pinned,
-            near.iterations,
+            neighbour.iterations,
         )
 
-    def _near(self, place: int) -> Instruction:
-        """The item there, or an instruction of that loop."""
+    def _instruction_at(self, place: int) -> Instruction:
+        """Return the item at `place`, or the first instruction of a loop."""
         item = self.old[place]
         while isinstance(item, Loop):
             item = item.body[0]
@@ -152,7 +154,7 @@ class _Writer:
         )
 
     def _pattern(self, pattern: AccessPattern, names: Mapping[int, Tensor]) -> AccessPattern:
-        """The same over the tensors of these names; equal ones are one object."""
+        """Return the pattern over the renamed tensors; equal patterns are interned."""
         dynamic, tensor = pattern.dynamic, names.get(pattern.tensor.number, pattern.tensor)
         if dynamic is not None and isinstance(dynamic.source, AccessPattern):
             source = self._pattern(dynamic.source, names)
@@ -170,7 +172,7 @@ def _is_tile(operand: Operand) -> TypeGuard[AccessPattern]:
 
 
 def _numbered(items: Sequence[tuple[Item, bool]]) -> Body:
-    """With numbers that grow; what the kernel put after an instruction still comes after it."""
+    """Renumber the items in order, and keep the kernel's explicit dependences."""
     new: dict[int, int] = {}
     order = count()
 

@@ -1,4 +1,4 @@
-"""The items of a body as SBUF sees them: what each needs there, and what could be made again."""
+"""The items of a body as seen by SBUF: the tiles that each needs, and whether it is repeatable."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from nkic.machine.targets import Target
 class Step(NamedTuple):
     """An instruction, or a device loop as a whole.
 
-    `tensors` of SBUF are those that it touches and does not declare, each once, `written` the
-    numbers of those that it writes. `inner` is the most bytes of a partition that its own take.
+    `tensors` are the SBUF tensors that it accesses but does not declare, each once; `written` has
+    the numbers of those that it writes. `inner` is the peak of its own tensors, in bytes per
+    partition.
     """
 
     item: Item
@@ -27,7 +28,7 @@ class Step(NamedTuple):
 
 
 def steps(body: Body, target: Target, space: Space) -> list[Step]:
-    """The items of `body`, in order."""
+    """Return the items of `body`, in order."""
     touched = touches_of(body, target)
     return [_step(item, touched, target, space) for item in body]
 
@@ -46,7 +47,7 @@ def _step(item: Item, touched: Touches, target: Target, space: Space) -> Step:
 
 
 def _inner(loop: Loop, target: Target, space: Space) -> int:
-    """The most bytes in use at once by tensors that a loop declares."""
+    """Return the peak of the bytes of tensors that a loop declares."""
     changes: list[tuple[int, int]] = []
     for tensor, first, last in lifetimes((loop,), target, space.buffer):
         if loop.number in tensor.scope:
@@ -58,10 +59,8 @@ def _inner(loop: Loop, target: Target, space: Space) -> int:
     return most
 
 
-def staying(program: Program) -> frozenset[int]:
-    """Tensors that keep their place: those at an address of the kernel's choice, and those that
-    cores hand to each other.
-    """
+def immovable(program: Program) -> frozenset[int]:
+    """Return the tensors that must not move: those at fixed addresses, and those in rendezvous."""
     found = {tensor.number for tensor in program.tensors if tensor.fixed is not None}
     for body in program.cores:
         for one in instructions(body):
@@ -70,8 +69,8 @@ def staying(program: Program) -> frozenset[int]:
     return frozenset(found)
 
 
-def constant(program: Program) -> frozenset[int]:
-    """Tensors in HBM that no instruction of any core writes."""
+def constant_tensors(program: Program) -> frozenset[int]:
+    """Return the tensors in HBM that no instruction of any core writes."""
     written: set[int] = set()
     for body in program.cores:
         for found in touches_of(body, program.target).values():
@@ -81,25 +80,26 @@ def constant(program: Program) -> frozenset[int]:
 
 
 def repeatable(
-    item: Item, tensor: Tensor, touched: Touches, target: Target, same: Collection[int]
+    item: Item, tensor: Tensor, touched: Touches, target: Target, constants: Collection[int]
 ) -> bool:
-    """Whether `item`, the first to write `tensor`, makes the same again wherever it stands: it
-    writes nothing else, and reads at most tensors that are the `same` all the time.
+    """Return whether `item`, the first writer of `tensor`, computes the same at any later position.
+
+    It must write nothing else, and read only the tensors `constants`.
     """
     if not isinstance(item, Instruction) or item.pinned or item.after or item.row.is_rendezvous:
         return False
     effects = state_effects(item, target)
     if effects.reads or effects.writes:
         return False
-    return all(_same(item, tensor, touched, same))
+    return all(_reads_constants(item, tensor, touched, constants))
 
 
-def _same(
-    item: Instruction, tensor: Tensor, touched: Touches, same: Collection[int]
+def _reads_constants(
+    item: Instruction, tensor: Tensor, touched: Touches, constants: Collection[int]
 ) -> Iterator[bool]:
     for touch in touched[item.number]:
         yield touch.pattern.dynamic is None
         if touch.writes:
             yield touch.pattern.tensor is tensor and not touch.reads
         else:
-            yield touch.pattern.tensor.number in same
+            yield touch.pattern.tensor.number in constants

@@ -1,8 +1,8 @@
-"""Decides what leaves SBUF, and when: a walk through a body in program order.
+"""Decides which tiles leave SBUF, and when, in one walk through a body in program order.
 
-Belady's rule, for tiles of different sizes and prices: of what is not needed now goes the tile that
-frees most, for longest, for each byte that is moved. What has changed since it was last in HBM is
-moved twice, everything else once.
+This is Belady's rule for tiles of different sizes and costs: among the tiles not needed now, the
+one leaves that frees the most bytes for the longest time, per byte moved. A tile that has changed
+since it was last in HBM is moved twice, any other tile once.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from nkic.machine.engines import Engine
 from nkic.machine.memory import Buffer
 from nkic.spill.steps import Step
 
-Declare = Callable[[Tensor, Buffer], Tensor]  # a new tensor like another one
+Declare = Callable[[Tensor, Buffer], Tensor]  # declares a new tensor like another one
 MayRepeat = Callable[[Item, Tensor], bool]
 
 
 class Away(NamedTuple):
-    """A tile that did not stay in SBUF: how often it was stored, loaded (from where it first came
-    from, where it has not changed), and made again without a transfer.
+    """A tile that left SBUF: how often it was stored, reloaded, and recomputed.
+
+    An unchanged tile is reloaded from its original source; a recomputation needs no transfer.
     """
 
     tensor: Tensor
@@ -36,17 +37,17 @@ class Away(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Of one of the transfers."""
+        """The bytes of one transfer."""
         return self.tensor.bytes * self.tensor.partitions
 
     @property
     def moved(self) -> int:
-        """Bytes stored and loaded."""
+        """The bytes stored and loaded."""
         return (self.stored + self.loaded) * self.bytes
 
 
 class Traffic(NamedTuple):
-    """What tiles outside SBUF cost: bytes stored and loaded, and how often one was made again."""
+    """The cost of spilling: bytes stored and loaded, and the number of recomputations."""
 
     stored: int
     loaded: int
@@ -54,14 +55,15 @@ class Traffic(NamedTuple):
 
     @classmethod
     def of(cls, away: Iterable[Away]) -> Traffic:
-        """That of these tiles together."""
+        """Return the total of these tiles."""
         found = [(a.stored * a.bytes, a.loaded * a.bytes, a.remade) for a in away]
         return cls(*map(sum, zip((0, 0, 0), *found, strict=True)))
 
 
 class Move(NamedTuple):
-    """What comes in between: `dst` gets what `src` holds. Without `src` the item at `maker` is
-    done again, into `dst`.
+    """An inserted instruction: it copies `src` to `dst`.
+
+    Without `src`, it repeats the item at `maker` into `dst`.
     """
 
     dst: Tensor
@@ -71,8 +73,10 @@ class Move(NamedTuple):
 
 @dataclass
 class Plan:
-    """By place in the body: what comes right before and right after an item, and the tensors, by
-    number, that it finds elsewhere. `stuck`: the first step that needs more than there is.
+    """The moves right before and after each item, by its index in the body.
+
+    `names` maps the tensors that the item uses, by number, to their new tiles. `stuck` is the first
+    step that needs more memory than is available.
     """
 
     before: dict[int, list[Move]] = field(default_factory=lambda: defaultdict(list))
@@ -83,90 +87,91 @@ class Plan:
 
 
 @dataclass
-class _Home:
-    """A tile: the places of its uses, which of them is next, and where it is."""
+class _Tile:
+    """A tile: the item indices of its uses, the next of them, and its current location."""
 
     tensor: Tensor
     size: int
     uses: list[int] = field(default_factory=list)
-    next: int = 0  # among the uses
-    now: Tensor | None = None  # what holds it in SBUF
-    kept: Tensor | None = None  # what holds it in HBM
-    maker: int = -1  # the place of what makes it again
-    changed: bool = False  # since it was last in HBM, or made
-    written: int = -1  # where it was last written
-    began: bool = False
+    next: int = 0  # index into the uses
+    held: Tensor | None = None  # the tile that holds it in SBUF
+    copy: Tensor | None = None  # the tensor that holds it in HBM
+    maker: int = -1  # the item that recomputes or reloads it
+    changed: bool = False  # since it was last in HBM, or computed
+    written: int = -1  # the item that last wrote it
+    started: bool = False
     stored: int = 0
     loaded: int = 0
     remade: int = 0
 
     @property
-    def due(self) -> int:
-        """The place of its next use."""
+    def next_use(self) -> int:
+        """The item index of its next use."""
         return self.uses[self.next]
 
 
 class Walk:
-    """One body. `room` is in bytes of a partition, `stay` are tensors that may not leave."""
+    """A walk through a body. `room` is in bytes per partition; `fixed` are immovable tensors."""
 
     def __init__(
         self,
         steps: Sequence[Step],
         space: Space,
         room: int,
-        stay: frozenset[int],
+        fixed: frozenset[int],
         declare: Declare,
         may_repeat: MayRepeat,
     ) -> None:
         self.steps = steps
         self.room = room
-        self.stay = stay
+        self.fixed = fixed
         self.declare = declare
         self.may_repeat = may_repeat
         self.used = 0
         self.plan = Plan()
-        self.homes: dict[int, _Home] = {}
-        # What may leave, by size and whether it must be stored: its next use, the last first.
+        self.tiles: dict[int, _Tile] = {}
+        # Candidates for eviction, by size and whether they must be stored: the furthest next use
+        # first.
         self.heaps: dict[tuple[int, bool], list[tuple[int, int]]] = defaultdict(list)
         for place, step in enumerate(steps):
             for tensor in step.tensors:
-                home = self.homes.setdefault(tensor.number, _Home(tensor, space.size(tensor)))
-                home.uses.append(place)
+                tile = self.tiles.setdefault(tensor.number, _Tile(tensor, space.size(tensor)))
+                tile.uses.append(place)
 
-    def go(self) -> Plan:
-        """All of it."""
+    def run(self) -> Plan:
+        """Walk the body, and return the plan."""
         for place, step in enumerate(self.steps):
-            needed = [self.homes[tensor.number] for tensor in step.tensors]
-            missing = sum(home.size for home in needed if home.now is None)
+            needed = [self.tiles[tensor.number] for tensor in step.tensors]
+            missing = sum(tile.size for tile in needed if tile.held is None)
             self._make_room(place, step, missing + step.inner)
-            for home in needed:
-                self._bring(home, place)
-            moved = {h.tensor.number: h.now for h in needed if h.now and h.now is not h.tensor}
+            for tile in needed:
+                self._reload(tile, place)
+            moved = {h.tensor.number: h.held for h in needed if h.held and h.held is not h.tensor}
             if moved:
                 self.plan.names[place] = moved
-            for home in needed:
-                self._used(home, place, step)
+            for tile in needed:
+                self._record_use(tile, place, step)
         self.plan.away = list(self._away())
         return self.plan
 
     def _away(self) -> Iterator[Away]:
-        for home in self.homes.values():
-            if home.stored or home.loaded or home.remade:
-                yield Away(home.tensor, home.stored, home.loaded, home.remade)
+        for tile in self.tiles.values():
+            if tile.stored or tile.loaded or tile.remade:
+                yield Away(tile.tensor, tile.stored, tile.loaded, tile.remade)
 
     def _make_room(self, place: int, step: Step, missing: int) -> None:
         while (lacking := self.used + missing - self.room) > 0:
-            home = self._best(place, lacking)
-            if home is None:
+            tile = self._victim(place, lacking)
+            if tile is None:
                 self.plan.stuck = self.plan.stuck or step
                 return
-            self._put_away(home)
+            self._evict(tile)
 
-    def _best(self, place: int, lacking: int) -> _Home | None:
-        """What leaves first; None where everything is needed now, or must stay."""
+    def _victim(self, place: int, lacking: int) -> _Tile | None:
+        """Return the tile to evict next, or None if all tiles are needed now or must stay."""
         best: tuple[float, int] | None = None
         for (size, changed), heap in self.heaps.items():
-            while heap and not self._holds(heap[0], changed):
+            while heap and not self._is_valid(heap[0], changed):
                 heappop(heap)
             if not heap or -heap[0][0] <= place:
                 continue
@@ -174,53 +179,53 @@ class Walk:
             worth = distance * min(1.0, lacking / size) / (2 if changed else 1)
             if best is None or worth > best[0]:
                 best = worth, heap[0][1]
-        return self.homes[best[1]] if best is not None else None
+        return self.tiles[best[1]] if best is not None else None
 
-    def _holds(self, entry: tuple[int, int], changed: bool) -> bool:
-        """Whether an entry of a heap still says what is."""
-        home = self.homes[entry[1]]
-        return home.now is not None and home.due == -entry[0] and home.changed is changed
+    def _is_valid(self, entry: tuple[int, int], changed: bool) -> bool:
+        """Return whether a heap entry is still valid."""
+        tile = self.tiles[entry[1]]
+        return tile.held is not None and tile.next_use == -entry[0] and tile.changed is changed
 
-    def _put_away(self, home: _Home) -> None:
-        assert home.now is not None
-        if home.changed:
-            home.kept = home.kept or self.declare(home.tensor, Buffer.HBM)
-            self.plan.after[home.written].append(Move(home.kept, home.now))
-            home.stored += 1
-            home.changed = False
-        home.now = None
-        self.used -= home.size
+    def _evict(self, tile: _Tile) -> None:
+        assert tile.held is not None
+        if tile.changed:
+            tile.copy = tile.copy or self.declare(tile.tensor, Buffer.HBM)
+            self.plan.after[tile.written].append(Move(tile.copy, tile.held))
+            tile.stored += 1
+            tile.changed = False
+        tile.held = None
+        self.used -= tile.size
 
-    def _bring(self, home: _Home, place: int) -> None:
-        if home.now is not None:
+    def _reload(self, tile: _Tile, place: int) -> None:
+        if tile.held is not None:
             return
-        self.used += home.size
-        if not home.began:
-            home.began, home.now = True, home.tensor
+        self.used += tile.size
+        if not tile.started:
+            tile.started, tile.held = True, tile.tensor
             return
-        home.now = self.declare(home.tensor, home.tensor.buffer)
-        if home.kept is not None or self._is_loaded(home):
-            home.loaded += 1
+        tile.held = self.declare(tile.tensor, tile.tensor.buffer)
+        if tile.copy is not None or self._is_loaded(tile):
+            tile.loaded += 1
         else:
-            home.remade += 1
-        self.plan.before[place].append(Move(home.now, home.kept, home.maker))
+            tile.remade += 1
+        self.plan.before[place].append(Move(tile.held, tile.copy, tile.maker))
 
-    def _is_loaded(self, home: _Home) -> bool:
-        """Whether what makes it again is a transfer."""
-        item = self.steps[home.maker].item
+    def _is_loaded(self, tile: _Tile) -> bool:
+        """Return whether its maker is a transfer."""
+        item = self.steps[tile.maker].item
         return isinstance(item, Instruction) and item.engine is Engine.DMA
 
-    def _used(self, home: _Home, place: int, step: Step) -> None:
-        if home.tensor.number in step.written or home.written < 0:
-            first = home.written < 0 and home.tensor.number in step.written
-            again = first and self.may_repeat(step.item, home.tensor)
-            home.maker = place if again else -1
-            home.changed = not again
-            home.written = place
-        home.next += 1
-        if home.next == len(home.uses):
-            home.now = None
-            self.used -= home.size
-        elif home.tensor.number not in self.stay:
-            kind = (home.size, home.changed)
-            heappush(self.heaps[kind], (-home.due, home.tensor.number))
+    def _record_use(self, tile: _Tile, place: int, step: Step) -> None:
+        if tile.tensor.number in step.written or tile.written < 0:
+            first = tile.written < 0 and tile.tensor.number in step.written
+            again = first and self.may_repeat(step.item, tile.tensor)
+            tile.maker = place if again else -1
+            tile.changed = not again
+            tile.written = place
+        tile.next += 1
+        if tile.next == len(tile.uses):
+            tile.held = None
+            self.used -= tile.size
+        elif tile.tensor.number not in self.fixed:
+            kind = (tile.size, tile.changed)
+            heappush(self.heaps[kind], (-tile.next_use, tile.tensor.number))

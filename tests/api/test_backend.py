@@ -29,7 +29,7 @@ def test_marks_of_inputs_are_no_part_of_their_names() -> None:
 def test_unwritten_bytes_stop_a_kernel_unless_told_otherwise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with pytest.raises(RunError, match="`t` before anything wrote it"):
+    with pytest.raises(RunError, match="`t` before it is written"):
         backend.run(k.half_written, {"x": X}, lnc=1, nc_version="gen3")
     monkeypatch.setenv("INIT_CHECK", "0")
     found = backend.run(k.half_written, {"x": X}, lnc=1, nc_version="gen3")

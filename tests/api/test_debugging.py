@@ -53,7 +53,7 @@ def test_the_first_line_where_a_run_parts(artifact: Artifact) -> None:
     right = {"acc": np.stack([SUM[:128] / 2, SUM[128:] / 2])}
     run(artifact, expect_at={HALVE: right})
     wrong = {"acc": right["acc"] + np.float32(0.5)}
-    with pytest.raises(nkic.RunError, match=f"after line {HALVE}, `acc` is not what"):
+    with pytest.raises(nkic.RunError, match=f"after line {HALVE}, `acc` differs from"):
         run(artifact, expect_at={HALVE: wrong})
     run(artifact, expect_at={HALVE: wrong}, atol=0.5)
     with pytest.raises(nkic.RunError, match="the nearest lines that do"):

@@ -160,7 +160,7 @@ def test_a_watch_tells_every_change(nki: Run) -> None:
         (("--expect-at", "x"), "expected LINE=FILE.npz"),
         (("--break", "1"), f"the nearest lines with one: {LOAD}"),
         (("--break", "q.py:3"), "no file `q.py`"),
-        (("--break", "here"), "is not a place to stop"),
+        (("--break", "here"), "is not a breakpoint"),
     ],
 )
 def test_what_is_not_there_is_refused_with_what_is(
@@ -205,7 +205,7 @@ def test_the_first_line_where_they_part(nki: Run, reference: dict[str, Any]) -> 
     at = ("--expect-at", f"{HALVE}=wrong.npz")
     text = refused(nki(*RUN, *at, "-O", "output_0=@o.npy"), 1, "intermediate-differs")
     assert f"k.py:{HALVE}:9: error" in text
-    assert f"after line {HALVE}, `acc` is not what `wrong.npz` has: 1 of 1,024" in text
+    assert f"after line {HALVE}, `acc` differs from `wrong.npz`: 1 of 1,024" in text
     assert "written the 2nd time (i=1) at " in text and "1 comparison before it agreed" in text
     assert "first: [3, 5] is" in text and "off by 0.25" in text
     text = refused(nki(*RUN, *at, "--expect-at", f"{LOAD}=x.npz"), 1, "intermediate-differs")

@@ -1,16 +1,16 @@
-"""How far results may be from exact arithmetic: a bound for every element, of first order.
+"""Error bounds: a first-order bound on each result element's distance from exact arithmetic.
 
-Along with each value a run keeps a bound on its distance from the value that the same program
-would have if nothing were ever rounded: neither operators, nor sums, nor what is stored. Inputs
-and constants count as exact. Bounds are of first order in the unit roundoff, and hold for every
-order of addition in float32.
+Along with each value, a run keeps a bound on its distance from the value that the same program
+would have without any rounding, of operators, sums or stored values. Inputs and constants count as
+exact. Bounds are of first order in the unit roundoff, and hold for every order of addition in
+float32.
 
     store    the bounds of all tensors, element by element
-    follow   what an instruction makes of them
+    follow   propagation through an instruction
     algebra  operators and functions on values with bounds
     rules    one function for each row of the instruction table that is covered
 
-What is not covered is unbounded: infinity, which spreads like any other bound.
+Whatever is not covered is unbounded: infinity, which propagates like any other bound.
 """
 
 from nkic.simulate.bounds.follow import Bounds

@@ -1,8 +1,8 @@
 """Operators and functions on values with bounds.
 
-An operator is tried at the corners of the box that its operands lie in. That bounds whatever is
-monotone in each operand, and is of first order for the rest. To it comes the operator's own
-rounding, half a step of float32.
+An operator is evaluated at the corners of the box of its operands. That bounds any function that is
+monotone in each operand, and is of first order for others. The operator's own rounding is added,
+half a unit in the last place of float32.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from nkic.simulate.numerics.activation import FUNCTIONS
 from nkic.simulate.numerics.alu import ARITHMETIC
 
 Doubles = NDArray[np.float64]
-UNIT = 2.0**-24  # half a step of float32, relative
-TINY = 2.0**-150  # half the least step of float32
+UNIT = 2.0**-24  # half a unit in the last place of float32, relative
+TINY = 2.0**-150  # half the least subnormal of float32
 GREATEST = (2 - 2.0**-23) * 2.0**127
 
-# What an operator does not round: it chooses, or gives 0 or 1.
+# Other operators do not round: they select, or return 0 or 1.
 _ROUNDS = frozenset({"add", "subtract", "multiply", "power", "square", "rsqrt", "reciprocal"})
 _AT_ZERO = frozenset({"power", "rsqrt", "reciprocal", "log"})  # a pole, or undefined beyond
 _EQUALITY = frozenset({"equal", "not_equal"})
@@ -33,32 +33,32 @@ _UNCOVERED = frozenset({"abs_max", "abs_min", "prelu"})  # work on float32 alone
 
 
 class Bounded(NamedTuple):
-    """Values, and how far each may be off. Any shapes that broadcast."""
+    """Values, and a bound on the error of each. Any shapes that broadcast."""
 
     value: Doubles
     error: Doubles
 
     @property
     def exact(self) -> bool:
-        """None of them is off."""
+        """Whether all errors are zero."""
         return not self.error.any()
 
 
 def rounded(result: Bounded) -> Bounded:
-    """As a float32: unbounded if it does not fit."""
+    """Return the value rounded to float32, unbounded if it overflows."""
     size = np.abs(result.value)
-    step = np.where(np.isinf(size), 0.0, UNIT * size + TINY)  # infinity comes from an operand
+    step = np.where(np.isinf(size), 0.0, UNIT * size + TINY)  # an infinity comes from an operand
     return Bounded(result.value, fitting(size, result.error + step))
 
 
 def fitting(size: Doubles, error: Doubles) -> Doubles:
-    """The bounds, infinite where numbers of this size overflow float32."""
+    """Return the bounds, infinite for numbers that overflow float32."""
     over: Doubles = np.where(np.isfinite(size) & (size > GREATEST), np.inf, error)
     return over
 
 
 def operator(op: str, a: Bounded, b: Bounded) -> Bounded | None:
-    """`a op b`; None if that is not covered."""
+    """Return `a op b`, or None if the operator is not covered."""
     if op in _UNCOVERED or ALU[op].group == "bitvec":
         return None
     function = ARITHMETIC[op]
@@ -84,7 +84,7 @@ def operator(op: str, a: Bounded, b: Bounded) -> Bounded | None:
 
 
 def function(name: str, x: Bounded) -> Bounded | None:
-    """An activation function; None if that is not covered."""
+    """Return the activation function of `x`, or None if it is not covered."""
     if name in _UNCOVERED:
         return None
 
@@ -105,7 +105,7 @@ def function(name: str, x: Bounded) -> Bounded | None:
 def _at_corners(
     tried: Callable[[Doubles, Doubles], Doubles], a: Bounded, b: Bounded, found: Doubles
 ) -> Doubles:
-    """The greatest distance from `found`."""
+    """Return the greatest distance from `found` over the corners."""
     error = np.zeros(found.shape)
     for x, y in product(_ends(a), _ends(b)):
         distance = np.abs(tried(x, y) - found)
@@ -114,7 +114,7 @@ def _at_corners(
 
 
 def _same_infinity(x: Any, y: Any, found: Doubles, distance: Doubles) -> NDArray[np.bool_]:
-    """inf - inf, where nothing is off."""
+    """Return where inf - inf occurs at finite operands, which is no error."""
     same: NDArray[np.bool_] = np.isinf(found) & np.isnan(distance) & np.isfinite(x) & np.isfinite(y)
     return same
 
@@ -124,13 +124,14 @@ def _ends(x: Bounded) -> tuple[Doubles, ...]:
 
 
 def _undecided(distance: Doubles, error: Doubles) -> Doubles:
-    """1 where errors may make zero of something or something of zero."""
+    """Return 1 where the errors may turn zero into nonzero or the reverse."""
     return np.asarray((np.abs(distance) <= error) & (error > 0), np.float64)
 
 
 def total(terms: Bounded) -> Bounded:
-    """The sums of the rows, in float32 and any order: n - 1 additions that each round. Unbounded
-    where some order overflows.
+    """Return the sums of the rows, in float32 and any order: n - 1 additions that each round.
+
+    They are unbounded if some order overflows.
     """
     count, size = terms.value.shape[-1], np.abs(terms.value).sum(axis=-1)
     error = terms.error.sum(axis=-1) + max(count - 1, 0) * UNIT * size
@@ -138,8 +139,10 @@ def total(terms: Bounded) -> Bounded:
 
 
 def stored(values: Doubles, error: Doubles, dtype: DType) -> Doubles:
-    """The bounds after the results are stored as `dtype`: half a step of it more. A conversion to
-    whole numbers is no rounding but part of the program, and may go to the next one.
+    """Return the bounds after storing as `dtype`, which adds half a unit in the last place.
+
+    Conversion to integers is part of the program rather than rounding, and may reach the next
+    integer.
     """
     if dtype.is_integer:
         whole: Doubles = error + (error > 0)
@@ -153,7 +156,7 @@ def stored(values: Doubles, error: Doubles, dtype: DType) -> Doubles:
     return more
 
 
-# Half a step, relative, and half the least step.
+# Half a unit in the last place, relative, and half the least subnormal.
 _UNITS = {
     "bfloat16": (2.0**-8, 2.0**-134),
     "float16": (2.0**-11, 2.0**-25),

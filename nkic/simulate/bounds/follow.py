@@ -1,4 +1,4 @@
-"""What the instructions of one rank make of the bounds of their operands."""
+"""The propagation of bounds through the instructions of one rank."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NOWHERE: Lanes = {}
 
 
 class Bounds:
-    """The bounds of all tensors of a rank, kept up to date instruction by instruction.
+    """The bounds of all tensors of a rank, updated instruction by instruction.
 
     `uncovered` counts the instructions that left something unbounded, by row and place.
     """
@@ -36,14 +36,15 @@ class Bounds:
         self.target = target
         self.store = Store(executable)
         self.uncovered: Counter[tuple[str, int]] = Counter()
-        self._loose = False  # some register may hold something else
+        self._loose = False  # whether rounding may have changed some register
         self._lanes: defaultdict[tuple[int, Engine], Lanes] = defaultdict(dict)
 
     def before(
         self, record: InstructionRecord, core: int, engine: Engine, dynamic: Dynamic | None = None
     ) -> Callable[[], None]:
-        """To be called before an instruction runs; what it gives, after that. `dynamic` has the
-        places that are known at run time only.
+        """Prepare for an instruction before it runs, and return a function to call after it.
+
+        `dynamic` has the run-time addresses.
         """
         self._load(record)
         if dynamic is not None and self._is_certain(record):
@@ -83,16 +84,16 @@ class Bounds:
         return after
 
     def lose(self, record: InstructionRecord, engine: Engine) -> None:
-        """An instruction that is not followed has run: what it wrote is unbounded."""
+        """Make what an instruction without propagation has written unbounded."""
         seen = Seen(record, self.memory, self.store, _NOWHERE)
         self._lose(record, seen, self._written(record, engine))
 
     def of_output(self, tensor: int) -> Doubles:
-        """The bounds of a tensor in HBM, in its shape."""
+        """Return the bounds of a tensor in HBM, in its shape."""
         return self.store.whole(tensor).reshape(self.executable.tensors[tensor].shape).copy()
 
     def _found(self, seen: Seen) -> Errors | None:
-        """What the row's rule says; whole numbers that are computed from such are exact."""
+        """Return the bounds by the row's rule; integer results of exact integers are exact."""
         patterns = [p for p in seen.operands.values() if type(p) is PatternRecord]
         if all(p.dtype.is_integer for p in patterns) and self._are_exact(patterns):
             return dict.fromkeys(seen.operands, np.zeros(()))
@@ -131,14 +132,14 @@ class Bounds:
         return not any(self.store.whole(p.tensor).any() for p in patterns)
 
     def _load(self, record: InstructionRecord) -> None:
-        """Whether registers hold what roundings cannot have changed."""
+        """Check whether rounding may have changed the register that the instruction writes."""
         into = any(type(operand) is Register for operand in record.operands[:1])
         tiles = [p for p in record.operands if type(p) is PatternRecord]
         if into and not self._are_exact(tiles):
             self._loose = True
 
     def _is_certain(self, record: InstructionRecord) -> bool:
-        """Its offsets are."""
+        """Return whether its offsets are exact."""
         dynamic = [p.dynamic for p in record.operands if type(p) is PatternRecord and p.dynamic]
         sources = [record.operands[one[1]] for one in dynamic]
         tiles = [p for p in sources if type(p) is PatternRecord]
@@ -147,7 +148,7 @@ class Bounds:
         return not any(self.store.read(p).any() for p in tiles)
 
     def _is_open(self, record: InstructionRecord) -> bool:
-        """Some place is not settled."""
+        """Return whether some address is not resolved."""
         return any(type(p) is PatternRecord and p.dynamic is not None for p in record.operands)
 
     def _written(self, record: InstructionRecord, engine: Engine) -> dict[str, PatternRecord]:
@@ -163,5 +164,5 @@ class Bounds:
 
 
 def _shaped(error: Doubles, shape: tuple[int, ...]) -> Doubles:
-    """In the shape of what is written: the same elements, or one for all."""
+    """Return the errors in the shape of what is written, or one for all."""
     return error.reshape(shape) if error.size == int(np.prod(shape)) else error

@@ -1,7 +1,7 @@
-"""How the bounds of results follow from those of operands, one function for each covered row.
+"""Rules for the bounds of results, one function for each covered row.
 
-A function gives the bounds by operand that is written, before they are stored as that operand's
-type, or None where they cannot be said. docs/fidelity.md states what is covered.
+A function returns the bounds by written operand, before rounding to that operand's type, or None if
+it cannot bound them. docs/fidelity.md states what is covered.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PARTITIONS = 128
 
 @bounded("memset", "iota")
 def made(seen: Seen) -> Errors:
-    """Constants are what their type holds."""
+    """Constants are exactly what their type holds."""
     return {"dst": np.zeros(())}
 
 
@@ -42,7 +42,7 @@ def transposed(seen: Seen) -> Errors | None:
 
 @bounded("affine_select")
 def selected(seen: Seen) -> Errors:
-    """What is chosen is known; the other value is a constant."""
+    """The selection is exact; the other value is a constant."""
     return {"dst": seen.get("on_true_tile").error}
 
 
@@ -70,7 +70,7 @@ def tile_number_tile(seen: Seen) -> Errors | None:
 
 
 def _stages(seen: Seen, names: tuple[str, str], data: Bounded) -> Bounded | None:
-    """(data op0 operand0) op1 operand1."""
+    """Return (data op0 operand0) op1 operand1."""
     found: Bounded | None = data
     for i, name in enumerate(names):
         op = seen.attributes[f"op{i}"]
@@ -101,7 +101,7 @@ def activated(seen: Seen) -> Errors | None:
 
 
 def _accumulated(seen: Seen, command: str, found: Bounded) -> Doubles:
-    """The bounds of the reduce registers, whose sizes are kept as sums of magnitudes."""
+    """Return the bounds of the reduce registers, whose sizes are kept as sums of magnitudes."""
     nothing = Bounded(np.zeros(PARTITIONS), np.zeros(PARTITIONS))
     size, error = seen.lanes.setdefault("reduce", nothing)
     first = seen.first("data")
@@ -129,7 +129,7 @@ def reduced_over_partitions(seen: Seen) -> Errors | None:
 
 
 def _folded(op: str, rows: Bounded) -> Bounded | None:
-    """All elements of each row, combined."""
+    """Return the reduction of each row."""
     if op in ("add", "subtract"):
         return total(rows)
     if op == "average":
@@ -149,7 +149,7 @@ def _folded(op: str, rows: Bounded) -> Bounded | None:
 
 @bounded("nc_n_gather")
 def gathered(seen: Seen) -> Errors | None:
-    """Bits of the same partition, from where exact indices say."""
+    """The bounds of the gathered elements, if the indices are exact."""
     data, places = seen.get("data"), seen.get("indices")
     if not places.exact:
         return None
@@ -159,7 +159,7 @@ def gathered(seen: Seen) -> Errors | None:
 
 @bounded("local_gather")
 def gathered_by_core(seen: Seen) -> Errors | None:
-    """An index is of 16 partitions, so that each element is at worst like its partition's worst."""
+    """The worst bound in each partition, since an index applies to 16 partitions."""
     if not seen.get("index").exact:
         return None
     return {"dst": _worst_of_rows(seen.get("src_buffer"), seen.sizes("dst"))}
@@ -172,7 +172,7 @@ def _worst_of_rows(data: Bounded, sizes: tuple[int, ...]) -> Doubles:
 
 @bounded("nc_stream_shuffle")
 def shuffled(seen: Seen) -> Errors:
-    """Partitions move within their 32."""
+    """Partitions move within their group of 32."""
     error, source = seen.get("dst").error, seen.get("src").error
     for partition in range(len(error)):
         taken = seen.attributes["shuffle_mask"][partition % QUADRANT]
@@ -183,7 +183,7 @@ def shuffled(seen: Seen) -> Errors:
 
 @bounded("max8")
 def largest(seen: Seen) -> Errors:
-    """Sorted, numbers move no further than the one that moves most."""
+    """Sorting moves no number further than the largest error."""
     return {"dst": seen.get("src").error.max(axis=-1, keepdims=True)}
 
 
@@ -195,7 +195,7 @@ def product(seen: Seen) -> Errors | None:
 
 
 def _contracted(seen: Seen, name: str) -> Bounded:
-    """An operand as (rows of the contraction, columns)."""
+    """Return an operand as (rows of the contraction, columns)."""
     found = seen.get(name)
     if seen.attributes["perf_mode"] != "double_row":
         return found
@@ -206,7 +206,7 @@ def _contracted(seen: Seen, name: str) -> Bounded:
 
 @bounded("nc_matmul_mx")
 def scaled_product(seen: Seen) -> Errors | None:
-    """Of elements and scales that are exact: products of both are."""
+    """The product of exact elements and scales, whose single products are exact."""
     names = ("stationary", "moving")
     if not all(seen.get_error(n).max() == 0 for n in (*names, *(f"{n}_scale" for n in names))):
         return None
@@ -216,7 +216,7 @@ def scaled_product(seen: Seen) -> Errors | None:
 
 
 def _multiplied(seen: Seen, left: Bounded, right: Bounded, are_exact: bool) -> Errors:
-    """The product, where single products are exact or round."""
+    """Return the bounds of a matmul whose single products are exact or rounded."""
     a, b = np.abs(left.value).T, np.abs(right.value)
     size = a @ b
     terms = (a != 0).astype(np.float64) @ (b != 0).astype(np.float64)
@@ -230,7 +230,7 @@ def _multiplied(seen: Seen, left: Bounded, right: Bounded, are_exact: bool) -> E
 
 @bounded("tensor_tensor_scan")
 def scanned(seen: Seen) -> Errors | None:
-    """Element by element, as the engine goes."""
+    """The scan, element by element."""
     data0, data1 = seen.get("data0"), seen.get("data1")
     carry: Bounded | None = seen.get("initial")
     error = np.zeros(data0.value.shape)
@@ -243,7 +243,7 @@ def scanned(seen: Seen) -> Errors | None:
 
 
 def _scan_step(seen: Seen, x: Bounded, y: Bounded, carry: Bounded | None) -> Bounded | None:
-    """(x op0 carry) op1 y."""
+    """Return (x op0 carry) op1 y."""
     for i, pair in enumerate(((x, None), (None, y))):
         if carry is None:
             return None
@@ -265,7 +265,7 @@ def statistics(seen: Seen) -> Errors:
 
 
 def _moments(part: Bounded) -> Doubles:
-    """Of count, mean, and variance times count: (partitions, 3)."""
+    """Return the bounds of count, mean, and variance times count: (partitions, 3)."""
     count = max(part.value.shape[1], 1)
     value, error = total(part)
     mean = rounded(Bounded(value[:, None] / count, error[:, None] / count))

@@ -1,7 +1,7 @@
-"""Run-time offsets: where an instruction's operands stand this time, and the bounds that move.
+"""Run-time offsets: the current addresses of an instruction's operands, and their bounds.
 
-An offset that is exact is as good as a fixed one. One that roundings may have changed leads
-anywhere, so that what the instruction writes is unbounded.
+An exact offset is as good as a fixed one. An offset that rounding may have changed can lead
+anywhere, so the results of the instruction are unbounded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DST, SRC = 0, 1  # the operands of a transfer
 
 
 class Rows(NamedTuple):
-    """The offsets of an operand's rows, each of `size` that stay inside the tensor."""
+    """The offsets of an operand's rows, clamped to the `size` offsets inside the tensor."""
 
     at: NDArray[np.int64]
     size: int
@@ -33,8 +33,9 @@ class Rows(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """An instruction whose single offsets are fixed; `rows` are the others, by operand, `inside`
-    says which rows are not left out.
+    """An instruction with its scalar offsets resolved.
+
+    `rows` has the other offsets, by operand, and `inside` tells which rows are not skipped.
     """
 
     record: InstructionRecord
@@ -43,7 +44,7 @@ class Placed(NamedTuple):
 
     @property
     def is_transfer(self) -> bool:
-        """Rows are moved, one after the other."""
+        """Whether the instruction moves rows one by one."""
         row = self.record.row
         copies = row is not None and row.moves and row.depends is Depends.ELEMENTWISE
         return (
@@ -52,7 +53,7 @@ class Placed(NamedTuple):
 
 
 def placed(record: InstructionRecord, dynamic: Dynamic) -> Placed:
-    """The instruction where its offsets point at this moment."""
+    """Return the instruction at its current addresses."""
     operands, inside = list(record.operands), np.ones(1, np.bool_)
     rows: dict[int, Rows] = {}
     for place in dynamic.places:
@@ -74,7 +75,7 @@ def _at(pattern: PatternRecord, index: int) -> PatternRecord:
 
 
 class Transfer:
-    """A copy that gathers rows or scatters them, and the bounds of what it moves."""
+    """A copy that gathers or scatters rows, and the bounds of the rows."""
 
     def __init__(self, found: Placed, memory: Memory, store: Store) -> None:
         self.found, self.memory, self.store = found, memory, store
@@ -93,7 +94,7 @@ class Transfer:
         return None if every is None else every[source.at].reshape(self.count, -1)
 
     def finish(self) -> bool:
-        """Sets the bounds of what was written; False if that cannot be said."""
+        """Set the bounds of the destination; return False if they are not known."""
         target = self.found.rows.get(DST)
         errors = self._cast(self.errors, target) if self.errors is not None else None
         if errors is None:
@@ -101,7 +102,7 @@ class Transfer:
         return self._scatter(errors, target) if target is not None else self._fill(errors)
 
     def _cast(self, errors: Doubles, target: Rows | None) -> Doubles | None:
-        """The bounds as those of dst's type."""
+        """Return the bounds after conversion to dst's type."""
         if not self.is_cast:
             return errors
         values = self.values if target is not None else values_of(self.memory, self.dst)

@@ -1,4 +1,4 @@
-"""What a rule of `bounds` sees of an instruction: its operands as values with bounds."""
+"""An instruction as a rule of `bounds` sees it: its operands as values with bounds."""
 
 from __future__ import annotations
 
@@ -38,38 +38,38 @@ class Seen:
         )
 
     def pattern(self, name: str) -> PatternRecord | None:
-        """The operand if it is a tile."""
+        """Return the operand if it is a tile."""
         found = self.operands.get(name)
         return found if type(found) is PatternRecord else None
 
     def dtype(self, name: str) -> DType:
-        """The element type of a tile; float32 of anything else."""
+        """Return the element type of a tile, or float32 for any other operand."""
         found = self.pattern(name)
         return found.dtype if found is not None else FLOAT32
 
     def first(self, name: str) -> int:
-        """The first partition of a tile on chip."""
+        """Return the first partition of an on-chip tile."""
         found = self.pattern(name)
         return self._memory.form(found).first if found is not None else 0
 
     def sizes(self, name: str) -> tuple[int, ...]:
-        """(partitions, *free dimensions), HBM (1, *dimensions)."""
+        """Return (partitions, *free dimensions), HBM (1, *dimensions)."""
         found = self.pattern(name)
         return self._memory.form(found).shape if found is not None else ()
 
     def get_error(self, name: str) -> Doubles:
-        """The bounds of a tile, whatever its elements are."""
+        """Return the bounds of a tile of any element type."""
         found = self.pattern(name)
         return self._store.read(found) if found is not None else np.zeros((1, 1))
 
     def scaled(self, name: str) -> Doubles:
-        """The numbers of a packed tile and its scales, as the tensor engine takes them."""
+        """Return the numbers of a packed tile and its scales, as the tensor engine uses them."""
         patterns = (self.pattern(name), self.pattern(f"{name}_scale"))
         data, scale = (Tile(self._memory, one).bound() for one in patterns if one is not None)
         return mx_numbers(data, scale)()
 
     def get(self, name: str, default: float = 0.0) -> Bounded:
-        """A tile, (partitions, elements); a number as an array without dimensions."""
+        """Return a tile as (partitions, elements), or a number as a 0-dimensional array."""
         found = self.operands.get(name)
         if type(found) is PatternRecord:
             return Bounded(values_of(self._memory, found), self._store.read(found).copy())
@@ -78,7 +78,7 @@ class Seen:
 
 
 def values_of(memory: Memory, pattern: PatternRecord) -> Doubles:
-    """What a tile holds."""
+    """Return the values of a tile."""
     memory.scratch.begin()
     found = Tile(memory, pattern).bound().load()()
     return np.array(found, np.float64)
@@ -90,7 +90,7 @@ RULES: dict[str, BoundRule] = {}
 
 
 def bounded(*names: str) -> Callable[[BoundRule], BoundRule]:
-    """Registers how the bounds of the results of rows follow; None says that they do not."""
+    """Register a rule for the bounds of rows' results; it returns None if it cannot bound them."""
 
     def register(rule: BoundRule) -> BoundRule:
         for name in names:

@@ -14,14 +14,14 @@ Errors = NDArray[np.float64]
 
 
 class Store:
-    """By tensor: (partitions, elements of each), HBM (1, elements). Made at first use, as zeros."""
+    """Bounds by tensor: (partitions, elements), HBM (1, elements). Allocated on demand as zeros."""
 
     def __init__(self, executable: Executable) -> None:
         self._tensors = executable.tensors
         self._errors: dict[int, Errors] = {}
 
     def whole(self, tensor: int) -> Errors:
-        """The bounds of a tensor."""
+        """Return the bounds of a tensor."""
         if tensor not in self._errors:
             record = self._tensors[tensor]
             rows = record.shape[0] if record.buffer.on_chip else 1
@@ -29,7 +29,7 @@ class Store:
         return self._errors[tensor]
 
     def read(self, pattern: PatternRecord) -> Errors:
-        """The bounds of what an access sees, (partitions, elements)."""
+        """Return the bounds of an access, (partitions, elements)."""
         errors = self.whole(pattern.tensor)
         window = self._window(pattern, errors)
         if window is None:
@@ -38,7 +38,7 @@ class Store:
         return window.reshape(self.shape(pattern))
 
     def places(self, pattern: PatternRecord, count: int) -> Errors | None:
-        """A view of every place of a pattern with run-time offsets: (offsets, *one of them)."""
+        """Return a view of all places of a pattern with run-time offsets: (offsets, *shape)."""
         errors, one = self.whole(pattern.tensor), None
         if pattern.dynamic is not None:
             one = self._window(pattern.standing, errors)
@@ -47,7 +47,9 @@ class Store:
         return as_strided(one, (count, *one.shape), (pattern.dynamic.stride * 8, *one.strides))
 
     def write(self, pattern: PatternRecord, errors: Errors) -> None:
-        """Sets them. Where elements are not the tensor's own, all of it is as bad as the worst."""
+        """Set the bounds; an access that is not to the tensor's own elements spoils the whole
+        tensor.
+        """
         whole = self.whole(pattern.tensor)
         window = self._window(pattern, whole)
         if window is not None:
@@ -56,12 +58,12 @@ class Store:
             whole[...] = np.inf
 
     def shape(self, pattern: PatternRecord) -> tuple[int, int]:
-        """Partitions (1 in HBM), and elements of each."""
+        """Return the partitions (1 in HBM), and the elements of each."""
         rows = pattern.partitions if self._tensors[pattern.tensor].buffer.on_chip else 1
         return rows, prod(num for _, num in pattern.dims)
 
     def _window(self, pattern: PatternRecord, errors: Errors) -> Errors | None:
-        """A view, if the access sees the tensor's own elements at a fixed place."""
+        """Return a view if the access is to the tensor's own elements at a fixed address."""
         if pattern.dynamic is not None:
             return None
         if pattern.dtype.size != self._tensors[pattern.tensor].dtype.size:

@@ -1,1 +1,1 @@
-"""Arrays beside other arrays: how far they are apart, what is tolerated, what they hold."""
+"""Comparison of arrays: distances, tolerances and statistics."""

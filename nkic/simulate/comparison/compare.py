@@ -1,7 +1,7 @@
-"""Is an output what was expected, and if not, where and by how much?
+"""Comparison of an output with its expected values: whether, where and how far it differs.
 
-NaN is equal to nothing, itself included, unless the rule says so. A finite element where the
-other one is not finite is wrong whatever pass rate is asked for.
+NaN is equal to nothing, including itself, unless the rule says so. A finite element whose
+counterpart is not finite fails under any pass rate.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ULP_BINS = (0.0, 1.0, 4.0, 16.0, 256.0)
 
 @dataclass(frozen=True)
 class Point:
-    """One element: `ulp` is the distance in steps of the type's grid, None where one is NaN."""
+    """One element. `ulp` is the distance in steps of the type's grid, or None if one is NaN."""
 
     index: tuple[int, ...]
     got: float
@@ -37,9 +37,9 @@ class Point:
 class Comparison:
     """The verdict on one output.
 
-    `worst` is the element farthest off, `first` the first that fails. `histogram` counts
-    elements by error: upper ends in `unit`, the last bins being "above" and "not finite".
-    `wrong` says of each element whether it fails; `got` and `expected` are the numbers.
+    `worst` is the element with the largest error, `first` the first that fails. `histogram` counts
+    elements by error: upper ends in `unit`, with "above" and "not finite" as the last bins. `wrong`
+    tells for each element whether it fails; `got` and `expected` are the numbers.
     """
 
     name: str
@@ -59,15 +59,15 @@ class Comparison:
 
     @property
     def elements(self) -> int:
-        """How many elements were compared."""
+        """The number of elements that were compared."""
         return self.got.size
 
 
 def compare(
     name: str, output: NDArray[Any], dtype: DType, expected: Numbers, rule: Tolerance
 ) -> Comparison:
-    """Compares an output in storage type with numbers of its shape (packed: unpacked)."""
-    with np.errstate(all="ignore"):  # what is not a number is counted, not warned of
+    """Compare an output in storage type with numbers of its shape (packed: unpacked)."""
+    with np.errstate(all="ignore"):  # non-finite values are counted rather than warned about
         return _compare(name, output, dtype, expected, rule)
 
 
@@ -100,8 +100,9 @@ def _compare(
 
 
 def _errors(got: Numbers, expected: Numbers, dtype: DType, rule: Tolerance) -> Numbers:
-    """How far off each element is, so that more is worse: in tolerances (1: just allowed), or in
-    steps of the grid. NaN where the numbers are not both finite.
+    """Return the error of each element: in tolerances (1: just allowed), or in steps of the grid.
+
+    It is NaN if the numbers are not both finite.
     """
     if rule.mode == "ulp":
         return _ulps(got, expected, dtype)
@@ -116,7 +117,7 @@ def _errors(got: Numbers, expected: Numbers, dtype: DType, rule: Tolerance) -> N
 def _allowed(expected: Numbers, rule: Tolerance) -> Numbers | np.float64:
     if rule.mode == "close":
         return rule.atol + rule.rtol * np.abs(expected)
-    # A cosine has no tolerance for elements: they are ranked by how far off they are.
+    # A cosine has no tolerance for elements: they are ranked by their distance.
     rtol, atol = (1.0, 0.0) if rule.mode == "cosine" else (rule.rtol, rule.atol)
     finite = np.abs(expected[np.isfinite(expected)])
     return np.float64(atol + rtol * finite.max(initial=0.0))
@@ -142,7 +143,7 @@ def _passed(
 
 
 def _cosine(got: Numbers, expected: Numbers) -> float:
-    """Of the finite elements, without BLAS, whose sums differ between machines."""
+    """Return the cosine of the finite elements, without BLAS: its sums differ between machines."""
     both = np.isfinite(got) & np.isfinite(expected)
     a, b = got[both], expected[both]
     lengths = np.sqrt((a * a).sum()) * np.sqrt((b * b).sum())
@@ -152,7 +153,7 @@ def _cosine(got: Numbers, expected: Numbers) -> float:
 
 
 def _ulps(got: Numbers, expected: Numbers, dtype: DType) -> Numbers:
-    """Steps of the grid between the elements; `expected` is put on the grid first."""
+    """Return the steps of the grid between the elements, after rounding `expected` to the grid."""
     steps = np.abs(_ordinals(got, dtype) - _ordinals(expected, dtype))
     off: Numbers = steps.astype(np.float64)
     off[~(np.isfinite(got) & np.isfinite(expected))] = np.nan
@@ -160,14 +161,14 @@ def _ulps(got: Numbers, expected: Numbers, dtype: DType) -> Numbers:
 
 
 def _other_zero(got: Numbers, expected: Numbers) -> Mask:
-    """Where one is 0 and the other -0: equal as numbers, not as bits."""
+    """Return where one is 0 and the other -0: equal as numbers, not as bits."""
     zeros = (got == 0) & (expected == 0)
     found: Mask = zeros & (np.signbit(got) != np.signbit(expected))
     return found
 
 
 def _ordinals(values: Numbers, dtype: DType) -> NDArray[np.int64]:
-    """Integers in the order of a type's values, neighbours one apart; both zeros are 0."""
+    """Return integers in the order of a type's values, neighbours one apart; both zeros are 0."""
     codes = stored(values, dtype)
     if not dtype.is_float:
         return codes.astype(np.int64)
@@ -190,8 +191,10 @@ def _first(wrong: Mask) -> int | None:
 
 
 def _worst(errors: Numbers, wrong: Mask) -> int | None:
-    """The first that fails without an error in numbers, as a NaN does: nothing is worse. Else the
-    one with the largest error; if no element has one, the first that fails.
+    """Return the element with the largest error.
+
+    The first failure without a numeric error, such as a NaN, is worst of all; if no element has an
+    error, return the first that fails.
     """
     lost = wrong & np.isnan(errors)
     if lost.any():
@@ -214,8 +217,9 @@ def _point(at: int | None, got: Numbers, expected: Numbers, dtype: DType) -> Poi
 def _histogram(
     errors: Numbers, wrong: Mask, ends: tuple[float, ...]
 ) -> tuple[tuple[float | None, int], ...]:
-    """Elements up to each end, above the last (None), and those that fail without being finite
-    (end NaN) in this order. Equal infinities count into the first bin.
+    """Count elements by error: up to each end, above the last (None), and not finite (end NaN).
+
+    Only failing elements count as not finite. Equal infinities count into the first bin.
     """
     finite = errors[~np.isnan(errors)]
     places = np.searchsorted(np.array(ends), finite, side="left")

@@ -1,7 +1,7 @@
-"""A comparison in words and in JSON: what differs, by how much, and where.
+"""A comparison as text and as JSON: what differs, by how much, and where.
 
-Kernels work in tiles, so mistakes come as stripes: whole partitions, or columns of a tile. The
-rows and columns that fail, and a map of them, show that at a glance.
+Kernels work in tiles, so errors come as stripes: whole partitions, or columns of a tile. The
+failing rows and columns, and a map of them, show that at a glance.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UNITS = {"ulp": "ulp", "tolerance": "x tolerance"}
 
 
 def diagnostic(found: Comparison) -> Diagnostic:
-    """The error for an output that is not what was expected."""
+    """Return the error for an output that differs from its expected values."""
     name = clean(found.name)
     if found.cosine is not None and not found.failures:
         limit = found.rule.min_cosine
@@ -42,7 +42,7 @@ def diagnostic(found: Comparison) -> Diagnostic:
 
 
 def verdict(found: Comparison) -> str:
-    """The line for an output that is right, with how near to the limit it came."""
+    """Return the line for an output that passes, with its largest error."""
     text = f"{clean(found.name)}: as expected ({found.rule})"
     if found.failures:
         text += f", {grouped(found.failures)} of {plural(found.elements, 'element')} beyond it"
@@ -54,7 +54,7 @@ def verdict(found: Comparison) -> str:
 
 
 def as_json(found: Comparison) -> dict[str, Any]:
-    """The comparison for programs; numbers that JSON lacks are null."""
+    """Return the comparison as JSON; numbers that JSON lacks are null."""
     return {
         "name": found.name,
         "passed": found.passed,
@@ -88,7 +88,7 @@ def _number(value: float | None) -> float | None:
 
 
 def _points(found: Comparison) -> Iterator[str]:
-    """The first element that fails, the worst one, and the neighbours of the first."""
+    """Yield the first failing element, the worst one, and the neighbours of the first."""
     if found.first is not None:
         yield f"first: {_described(found.first)}"
     if found.worst is not None and found.worst != found.first:
@@ -118,7 +118,7 @@ def _shown(value: float) -> str:
 
 
 def _neighbours(found: Comparison, index: tuple[int, ...]) -> Iterator[str]:
-    """The elements around `index` in the last two dimensions; those that fail have a star."""
+    """Yield the elements around `index` in the last two dimensions; a star marks failures."""
     lead, last = index[:-2], index[-2:]
     shape = found.got.shape[-2:]
     spans = [range(max(0, i - 1), min(n, i + 2)) for i, n in zip(last, shape, strict=True)]
@@ -141,7 +141,7 @@ def _cell(value: float, bad: bool = False) -> str:
 
 
 def _errors(found: Comparison) -> Iterator[str]:
-    """The histogram, without its empty bins."""
+    """Yield the histogram, without its empty bins."""
     unit, before = _UNITS[found.unit], None
     if found.cosine is not None:  # has no tolerance for elements
         return
@@ -161,7 +161,7 @@ def _bin(before: float | None, end: float | None, unit: str) -> str:
 
 
 def _places(found: Comparison) -> Iterator[str]:
-    """Which indices of each dimension hold elements that fail, and a map of them."""
+    """Yield the indices of each dimension with failing elements, and a map of them."""
     shape = found.wrong.shape
     if not found.failures or not shape:
         return
@@ -174,7 +174,7 @@ def _places(found: Comparison) -> Iterator[str]:
 
 
 def _failing(wrong: Mask) -> list[NDArray[np.intp]]:
-    """For every axis the indices at which some element fails."""
+    """Return, for every axis, the indices at which some element fails."""
     axes = range(wrong.ndim)
     return [
         np.flatnonzero(wrong.any(axis=tuple(other for other in axes if other != axis)))
@@ -192,7 +192,7 @@ def _axis(axis: int, axes: int, size: int, indices: NDArray[np.intp]) -> str:
 
 
 def _partitions(rows: NDArray[np.intp]) -> Iterator[str]:
-    """Where only some partitions of the tiles that the rows were cut into can be at fault."""
+    """Yield the failing partitions, if only some partitions of the row tiles fail."""
     partitions = np.unique(rows % PARTITIONS)
     if len(partitions) < PARTITIONS:
         count = f"{len(partitions)} of {PARTITIONS}"
@@ -206,13 +206,13 @@ def _listed(indices: NDArray[np.intp]) -> str:
 
 
 def _ranges(indices: NDArray[np.intp]) -> list[tuple[int, int]]:
-    """Runs of neighbouring indices, as first and last."""
+    """Return runs of neighbouring indices, as first and last."""
     cuts = np.flatnonzero(np.diff(indices) > 1) + 1
     return [(int(run[0]), int(run[-1])) for run in np.split(indices, cuts) if len(run)]
 
 
 def _map(wrong: Mask) -> Iterator[str]:
-    """Rows of cells; a cell covers a power of two of rows and of columns, so that tiles show."""
+    """Yield rows of cells; a cell covers a power of two of rows and columns, so that tiles show."""
     plane = wrong.reshape(-1, wrong.shape[-1]).astype(np.float64)
     steps = [_step(n, most) for n, most in zip(plane.shape, (MAP_ROWS, MAP_COLUMNS), strict=True)]
     if plane.shape[0] <= steps[0] and plane.shape[1] <= steps[1]:

@@ -1,4 +1,4 @@
-"""What an array is like, in a few numbers."""
+"""Summary statistics of an array."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ _BLOCK = 1 << 18
 
 @dataclass(frozen=True)
 class Stats:
-    """Least, mean and greatest of the finite elements (None: there are none), how many are NaN
-    or infinite, and a hash of the bytes.
+    """Minimum, mean and maximum of the finite elements (None without any), and a hash of the bytes.
+
+    `nan` and `inf` count the elements that are NaN or infinite.
     """
 
     minimum: float | None
@@ -32,7 +33,7 @@ class Stats:
 
 
 def stats_of(stored: NDArray[Any], dtype: DType) -> Stats:
-    """The figures of an array in the storage type of `dtype`."""
+    """Return the statistics of an array in the storage type of `dtype`."""
     flat = np.ascontiguousarray(stored).reshape(-1)
     parts = [_part(numbers(block, dtype)) for block in _blocks(flat)]
     finite = [part for part in parts if part.count]
@@ -58,7 +59,7 @@ class _Part:
 
 
 def _blocks(flat: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    """A block at a time: float64 takes eight times the bytes of a narrow type."""
+    """Yield a block at a time: float64 takes eight times the bytes of a narrow type."""
     return (flat[start : start + _BLOCK] for start in range(0, flat.size, _BLOCK))
 
 

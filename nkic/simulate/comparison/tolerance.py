@@ -1,8 +1,8 @@
-"""When an output counts as right: a rule per output, by default after its type.
+"""Tolerances: a rule for each output, by default that of its type.
 
-The defaults allow a result two steps of its type's grid (rtol), and near zero one step at 1
-(atol), as differences between summation orders make; float32, in which all arithmetic is done,
-gets 1e-5 for both.
+The defaults allow two steps of the type's grid (rtol), and near zero one step at 1 (atol), the size
+of differences between summation orders; float32, in which all arithmetic is done, has 1e-5 for
+both.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 from nkic.machine.dtypes import DType
 
-EVERY = ""  # the name under which settings for all outputs stand
-# Mode to the settings that it heeds.
+EVERY = ""  # the name of settings for all outputs
+# The settings that each mode uses.
 MODES = {
     "close": ("rtol", "atol", "min_pass_rate"),
     "range": ("rtol", "atol", "min_pass_rate"),
@@ -29,9 +29,9 @@ MODES = {
 class Tolerance:
     """How an output is compared.
 
-    close: |got - expected| <= atol + rtol * |expected|, for each element; range: the same with
-    the largest |expected| of all; ulp: at most `max_ulp` steps of the type's grid apart;
-    cosine: the angle between both arrays has at least this cosine; exact: the same bits.
+    close: |got - expected| <= atol + rtol * |expected|, for each element; range: the same with the
+    largest |expected| of all; ulp: at most `max_ulp` steps of the type's grid apart; cosine: the
+    angle between both arrays has at least this cosine; exact: the same bits.
     """
 
     mode: str
@@ -51,13 +51,13 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class ToleranceSettings:
-    """What the user asked for: for each of Rule's fields, values by output name."""
+    """The user's tolerances: for each field of `Tolerance`, values by output name."""
 
     by_name: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     equal_nan: bool = False
 
     def rule(self, name: str, dtype: DType) -> Tolerance:
-        """The rule for an output."""
+        """Return the rule for an output."""
         mode = self._asked("mode", name) or "close"
         rule = _default(mode, dtype)
         given = {key: self._asked(key, name) for key in MODES[mode]}

@@ -1,1 +1,1 @@
-"""Looking into a run while it goes on: its writes, its order, and a prompt in the middle of it."""
+"""Observation of a run in progress: its writes, its order, and an interactive prompt."""

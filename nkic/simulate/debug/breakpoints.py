@@ -1,4 +1,4 @@
-"""Stops in a run: before an instruction of a line, with a look at everything as it is then."""
+"""Breakpoints: stops before an instruction of a line, with access to the complete state."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ _WORDS = re.compile(r"(?:(.+?):)?(\d{1,9})(?::(\d{1,9}))?")
 
 
 class Quit(Exception):
-    """The run is not to go on."""
+    """The user ends the run."""
 
 
 class Breakpoint(NamedTuple):
-    """An instruction of `line`, in the file whose path ends in `path`; with `time` only the one
-    that is the time-th of the line to be executed.
+    """An instruction of `line`, in the file whose path ends in `path`.
+
+    With `time`, only the time-th instruction of the line to be executed.
     """
 
     path: str
@@ -37,11 +38,11 @@ class Breakpoint(NamedTuple):
 
 
 def breakpoint_of(text: str) -> Breakpoint:
-    """`FILE:LINE`, `LINE` or `FILE:LINE:TIME`. Raises `UsageFailed`."""
+    """Parse `FILE:LINE`, `LINE` or `FILE:LINE:TIME`. Raises `UsageFailed`."""
     found = _WORDS.fullmatch(text.strip())
     if found is None or found[3] == "0":
         help = "for example kernel.py:12, 12, or kernel.py:12:3 for its third instruction to run"
-        raise UsageFailed([make("bad-value", f"`{clean(text)}` is not a place to stop", help=help)])
+        raise UsageFailed([make("bad-value", f"`{clean(text)}` is not a breakpoint", help=help)])
     if found[1] is not None and found[1].isdigit() and found[3] is None:
         return Breakpoint("", int(found[1]), int(found[2]))  # LINE:TIME
     return Breakpoint(found[1] or "", int(found[2]), int(found[3]) if found[3] else None)
@@ -64,34 +65,35 @@ class Transfer(NamedTuple):
 
 
 class Debugger(Observer):
-    """Stops at `points`; `talk` is called at each stop, with `stop` set, and says by `go` how it
-    goes on. `written` are the last writes by rank and tensor, `under_way` the transfers of every
-    queue that had not completed when the next one started.
+    """Stops at `points`; `talk` is called with `stop` set, and calls `go` to continue.
+
+    `written` has the last writes by rank and tensor, `under_way` the transfers of every queue that
+    were in flight when the next one started.
     """
 
     def __init__(self, points: list[Breakpoint], talk: Callable[[Debugger], object]) -> None:
         self.points = points
         self.talk = talk
         self.stop: Happening | None = None
-        self.point: Breakpoint | None = None  # that it stopped at
+        self.point: Breakpoint | None = None  # the one it has stopped at
         self.scenes: list[Scene] = []
         self.written: dict[tuple[int, int], Write] = {}
         self.under_way: dict[int, deque[Transfer]] = defaultdict(deque)
-        self.times: dict[tuple[str, int], int] = defaultdict(int)  # instructions begun, by line
+        self.times: dict[tuple[str, int], int] = defaultdict(int)  # instructions started, by line
         self._writes: list[Writes] = []
         self._going = Going.ON
         self._left = 0
         self._line = 0
 
     def begin(self, scene: Scene) -> None:
-        """Raises `UsageFailed` for a point that no instruction is at."""
+        """Raise `UsageFailed` for a breakpoint at a line without instructions."""
         self.scenes.append(scene)
         self._writes.append(Writes(scene))
         for point in self.points:
             self.check("--break", point)
 
     def check(self, option: str, point: Breakpoint) -> None:
-        """The same for one point."""
+        """Raise `UsageFailed` if there is no instruction at the breakpoint."""
         lines = self._lines_of_files()
         paths = [path for path in lines if _is_path(path, point.path)]
         if not paths:
@@ -101,12 +103,12 @@ class Debugger(Observer):
         known = sorted(set[int]().union(*(lines[path] for path in paths)))
         if point.line not in known:
             nearest = sorted(sorted(known, key=lambda one: abs(one - point.line))[:3])
-            text = f"{option} {clean(str(point))}: no instruction is made by this line"
+            text = f"{option} {clean(str(point))}: this line has no instruction"
             help = f"the nearest lines with one: {', '.join(map(str, nearest))}"
             raise UsageFailed([make("bad-value", text, help=help)])
 
     def _lines_of_files(self) -> dict[str, set[int]]:
-        """Those of every file that instructions are made by."""
+        """Return the lines with instructions, by file."""
         found: dict[str, set[int]] = defaultdict(set)
         scene = self.scenes[0]
         for runner in scene.runners:
@@ -118,11 +120,11 @@ class Debugger(Observer):
         return found
 
     def go(self, going: Going, count: int = 1) -> None:
-        """How it goes on after this stop: `count` times that."""
+        """Continue after this stop, until `going` has been reached `count` times."""
         self._going, self._left = going, count
 
     def before(self, happening: Happening) -> None:
-        """Stops here, if it is wanted."""
+        """Stop here if a breakpoint or step requests it."""
         scene, _, item, _, _ = happening
         if item.record.row is None:
             return
@@ -150,7 +152,7 @@ class Debugger(Observer):
         return self._left <= 0
 
     def after(self, happening: Happening) -> None:
-        """Keeps who wrote what, and what is under way."""
+        """Record the last writes, and the transfers in flight."""
         scene, runner, item, start, done = happening
         for write in self._writes[scene.rank].of(happening):
             self.written[scene.rank, write.tensor] = write

@@ -1,4 +1,4 @@
-"""Tensors as they are after lines of source have written them, each time that they do."""
+"""Dumps of tensors after each write by chosen source lines."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from nkic.simulate.debug.observed import Happening, Observer, Scene
 from nkic.simulate.debug.tensors import Stored
 from nkic.simulate.debug.writes import Write, Writes
 
-MAX_BYTES = 1 << 30  # of all that a run dumps
+MAX_BYTES = 1 << 30  # limit on all dumps of a run
 
 
 class Tap(NamedTuple):
-    """The tensor called `name`, where `line` of a kernel's file writes it."""
+    """The tensor called `name`, at its writes by `line` of a kernel's file."""
 
     name: str
     line: int
 
 
 class Dump(NamedTuple):
-    """A tensor after a write: all of it, in the storage type of its element type. `unwritten`
-    elements hold what was there before anybody wrote them. `time` counts the writes of a line to
-    tensors of one name, from 0, in the order of the program.
+    """A complete tensor after a write, in the storage type of its element type.
+
+    `unwritten` is the number of elements that are uninitialised. `time` counts the writes of a line
+    to tensors of one name, from 0, in program order.
     """
 
     write: Write
@@ -37,8 +38,10 @@ class Dump(NamedTuple):
 
 
 class Dumps(Observer):
-    """What `taps` ask for; with `everything`, every write of every tensor, or of those that lines
-    from the first to the last of `lines` write.
+    """Dumps the writes that `taps` select.
+
+    With `everything`, dump every write of every tensor or, with `lines`, the writes of the lines
+    from the first to the last of them.
     """
 
     def __init__(
@@ -51,11 +54,11 @@ class Dumps(Observer):
         self.everything = everything
         self.lines = lines
         self.bytes = 0
-        self.found: list[list[Dump]] = []  # by rank, in the order in which they were written
+        self.found: list[list[Dump]] = []  # by rank, in order of the writes
         self._writes: list[Writes] = []
 
     def begin(self, scene: Scene) -> None:
-        """Raises `UsageFailed` for a tap that nothing runs into."""
+        """Raise `UsageFailed` for a tap without any write."""
         writes = Writes(scene)
         for name, line in self.taps:
             writes.check("--dump-tensor", name, line)
@@ -63,7 +66,7 @@ class Dumps(Observer):
         self.found.append([])
 
     def after(self, happening: Happening) -> None:
-        """Keeps what was asked for."""
+        """Dump the selected writes."""
         scene = happening.scene
         for write in self._writes[scene.rank].of(happening):
             if self._is_wanted(write):
@@ -74,7 +77,7 @@ class Dumps(Observer):
                 self.found[scene.rank].append(Dump(write, dtype, array, missing))
 
     def end(self) -> None:
-        """Counts the writes of each line."""
+        """Number the writes of each line."""
         for rank, found in enumerate(self.found):
             groups: dict[tuple[str, int], list[int]] = defaultdict(list)
             for number, one in enumerate(found):
@@ -85,11 +88,11 @@ class Dumps(Observer):
                     self.found[rank][number] = found[number]._replace(time=time)
 
     def chosen(self, rank: int) -> list[Dump]:
-        """What was caught without a tap."""
+        """Return the dumps that were selected without a tap."""
         return [one for one in self.found[rank] if self._is_chosen(one.write)]
 
     def of(self, rank: int, tap: Tap) -> list[Dump]:
-        """What a tap caught, in the order of the program."""
+        """Return the dumps of a tap, in program order."""
         found = [one for one in self.found[rank] if (one.write.name, one.write.line) == tap]
         return sorted(found, key=lambda one: one.time)
 
@@ -103,6 +106,6 @@ class Dumps(Observer):
     def _count(self, size: int) -> None:
         self.bytes += size
         if self.bytes > MAX_BYTES:
-            text = f"tensors of more than {grouped(MAX_BYTES)} bytes are dumped"
+            text = f"the dumped tensors exceed {grouped(MAX_BYTES)} bytes"
             help = "dump one tensor with --dump-tensor, or the writes of fewer lines with --lines"
             raise LimitHit([make("memory-limit", text, help=help)])

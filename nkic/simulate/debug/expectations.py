@@ -1,4 +1,4 @@
-"""Tensors after lines of source, beside what a reference has there."""
+"""Comparison of tensors, after source lines have written them, with a reference."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from nkic.simulate.io.expected import numbers_of, shape_as
 from nkic.simulate.io.numbers import Numbers
 from nkic.simulate.storage.flags import Mask
 
-MAX_BYTES = 1 << 30  # of a file that comes through a pipe; of all that is to be compared
-Given = Mapping[str, Offer]  # arrays by tensor's name
+MAX_BYTES = 1 << 30  # limit on a file read from a pipe, and on all compared tensors
+Given = Mapping[str, Offer]  # arrays by the tensor's name
 
 
 class Expected(NamedTuple):
-    """What is expected after a line: the arrays of a file, or those of a caller."""
+    """The expected tensors after a line: the arrays of a file, or those of a caller."""
 
     line: int
     path: str
@@ -39,9 +39,7 @@ class Expected(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """A tensor as the reference has it: as it is after the last time that the line has written it,
-    or `each` time.
-    """
+    """A tensor of the reference, after the line's last write or, with `each`, after every write."""
 
     path: str
     numbers: Numbers
@@ -49,7 +47,7 @@ class Wanted(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A tensor after a write, and which of its elements had been written by then."""
+    """A tensor after a write, and which of its elements were initialised."""
 
     write: Write
     record: TensorRecord
@@ -58,9 +56,7 @@ class Found(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """A comparison, and the write after which it was made: the `time`-th of its line from 0, or the
-    last.
-    """
+    """A comparison, and its write: the `time`-th of its line from 0, or the last."""
 
     write: Write
     time: int | None
@@ -69,8 +65,9 @@ class Judged(NamedTuple):
 
 
 class Expectations(Observer):
-    """Compares with what is expected, for every rank a list. `judged` are all comparisons, by rank,
-    in the order in which the tensors were written.
+    """Compares tensors with the expectations, given as a list for every rank.
+
+    `judged` has all comparisons, by rank, in order of the writes.
     """
 
     def __init__(self, expected: Sequence[Sequence[Expected]], settings: ToleranceSettings) -> None:
@@ -84,7 +81,7 @@ class Expectations(Observer):
         self._bytes = 0
 
     def begin(self, scene: Scene) -> None:
-        """Reads what is expected. Raises `UsageFailed` and `InputFailed`."""
+        """Read the expected arrays. Raises `UsageFailed` and `InputFailed`."""
         writes = Writes(scene)
         wanted: dict[tuple[str, int], Wanted] = {}
         for one in self.expected[scene.rank]:
@@ -101,7 +98,7 @@ class Expectations(Observer):
         self._kept.append({})
 
     def _refuse_ignored(self, scene: Scene, names: Sequence[str]) -> None:
-        """Raises `UsageFailed` for a tolerance that nothing heeds."""
+        """Raise `UsageFailed` for a tolerance that would be ignored."""
         known = [*names, *(output.name for output in scene.executable.outputs)]
         for key, values in self.settings.by_name.items():
             for name in values:
@@ -135,7 +132,7 @@ class Expectations(Observer):
         return found
 
     def after(self, happening: Happening) -> None:
-        """Keeps what is to be compared."""
+        """Record the tensors to compare."""
         scene = happening.scene
         for write in self._writes[scene.rank].of(happening):
             key = write.name, write.line
@@ -143,7 +140,7 @@ class Expectations(Observer):
             if wanted is not None:
                 kept = self._kept[scene.rank].setdefault(key, [])
                 if not wanted.each and kept and kept[0].write.key <= write.key:
-                    kept.clear()  # the last one counts
+                    kept.clear()  # only the last write counts
                 if wanted.each or not kept:
                     kept.append(self._found(scene, write))
 
@@ -151,13 +148,13 @@ class Expectations(Observer):
         stored, written = scene.tensors.contents(write.tensor), scene.tensors.written(write.tensor)
         self._bytes += stored.nbytes + written.nbytes
         if self._bytes > MAX_BYTES:
-            text = f"tensors of more than {grouped(MAX_BYTES)} bytes are to be compared"
+            text = f"the tensors to compare exceed {grouped(MAX_BYTES)} bytes"
             help = "give a tensor in its own shape, which is compared after the last write alone"
             raise LimitHit([make("memory-limit", text, help=help)])
         return Found(write, scene.tensors.record(write.tensor), stored, written)
 
     def end(self) -> None:
-        """Compares. Raises `InputFailed` where there were not as many writes as expected."""
+        """Compare. Raises `InputFailed` if the number of writes is not the expected one."""
         for rank, kept in enumerate(self._kept):
             for key, wanted in self._wanted[rank].items():
                 found = sorted(kept.get(key, ()), key=lambda one: one.write.key)
@@ -182,7 +179,7 @@ class Expectations(Observer):
         return Judged(write, time if wanted.each else None, wanted.path, compared)
 
     def parted(self, rank: int) -> Diagnostic | None:
-        """The error for the first line where the rank parts from the reference, if it does."""
+        """Return the error for the first line where the rank differs from the reference, if any."""
         judged = self.judged[rank]
         first = next((n for n, one in enumerate(judged) if not one.found.passed), None)
         if first is None:
@@ -196,7 +193,7 @@ def _parting(executable: Any, judged: Judged, before: int, later: int) -> Diagno
     made = diagnostic(found)
     name = clean(write.name)
     _, _, what = made.message.partition(": ")
-    text = f"after line {write.line}, `{name}` is not what `{clean(path)}` has: {what}"
+    text = f"after line {write.line}, `{name}` differs from `{clean(path)}`: {what}"
     when = "last" if judged.time is None else f"the {ordinal(judged.time + 1)} time"
     iteration = f" ({write.unrolled})" if write.unrolled else ""
     note = f"written {when}{iteration} at {write.done / 1e6:.3f} us by {write.stream.name}; "
@@ -213,13 +210,13 @@ def _parting(executable: Any, judged: Judged, before: int, later: int) -> Diagno
 
 
 def ordinal(number: int) -> str:
-    """`1st`, `2nd`, `11th`"""
+    """Return `1st`, `2nd`, `11th`, …"""
     ending = "th" if number // 10 % 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
 
 
 def _without(stored: Stored, numbers: Numbers, mask: Mask, lanes: int) -> tuple[Stored, Numbers]:
-    """Both with zeros where nothing has been written yet."""
+    """Return both with zeros for uninitialised elements."""
     if mask.all() or numbers.shape[:-1] != mask.shape[:-1]:
         return stored, numbers
     wide = mask.repeat(lanes, axis=-1)
@@ -228,5 +225,5 @@ def _without(stored: Stored, numbers: Numbers, mask: Mask, lanes: int) -> tuple[
 
 def _bad(name: str, one: Expected, why: str) -> None:
     text = f"--expect-at {one.line}: `{clean(name)}` of `{clean(one.path)}` {why}"
-    help = "--dump-tensor writes arrays of the shape that is wanted"
+    help = "--dump-tensor writes arrays of the expected shape"
     raise InputFailed([make("expected-does-not-fit", text, help=help)])

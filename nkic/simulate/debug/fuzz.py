@@ -1,6 +1,7 @@
-"""Whether a program's outputs depend on anything but its semaphores: it runs in many of the orders
-that they allow. Where an order gives other outputs, the two instructions whose order decides are
-found by going from the one order to the other, a step at a time, and halving.
+"""Fuzzing of execution orders: whether outputs depend on anything but the semaphores.
+
+The program runs in many of the orders that its semaphores allow. If an order changes the outputs,
+the two instructions whose order matters are found by bisection between the two orders.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ Log = Sequence[Action]
 
 
 class Outcome(NamedTuple):
-    """Hashes of the outputs of every rank; of a run that failed, why it did instead."""
+    """Hashes of the outputs of every rank, or the failure of the run."""
 
     outputs: tuple[tuple[str, str], ...]
     failure: str = ""
 
     def differs(self, other: Outcome) -> str:
-        """In words, what of `other` is not as here."""
+        """Describe how `other` differs from this outcome."""
         if other.failure:
             return f"a run that fails: {other.failure}"
         if self.failure:
@@ -53,10 +54,11 @@ class Party(NamedTuple):
 
 
 class Race(NamedTuple):
-    """In the order that was drawn the outputs are others. `first` and `second` decide: they are
-    next to each other in two orders that differ in nothing else, `first` before `second` in the
-    one that gives the outputs of the run. None where the orders do not lead from one to the other,
-    since they decide differently about loops.
+    """A drawn order changes the outputs, and `first` and `second` are the cause.
+
+    They are adjacent in two orders that are otherwise the same; `first` is before `second` in the
+    order with the outputs of the normal run. Both are None if neither order can be transformed into
+    the other, because loops take different decisions.
     """
 
     drawn: Drawn
@@ -78,7 +80,7 @@ class Fuzz:
         self.seed = seed
 
     def search(self, count: int) -> Race | None:
-        """The first of `count` orders that gives other outputs than the run in time, if any."""
+        """Return the first of `count` orders whose outputs differ from the normal run's, if any."""
         recorded = Recorded()
         usual = self._outcome(partial(Observed, observers=[recorded]))
         for number in range(count):
@@ -89,7 +91,7 @@ class Fuzz:
         return None
 
     def run(self, order: Order) -> tuple[Interleaved, Outcome]:
-        """In that order."""
+        """Run in that order."""
         made: list[Interleaved] = []
 
         def make(*facts: object, **more: object) -> Interleaved:
@@ -111,8 +113,9 @@ class Fuzz:
     def _race(
         self, drawn: Drawn, usual: Outcome, found: Outcome, before: Log, machine: Interleaved
     ) -> Race:
-        """Between the orders of the run and of `machine`. One that failed has not come to its end:
-        the search goes on from it as the other one does.
+        """Find the race between the orders of the normal run and of `machine`.
+
+        A failed run is incomplete: the search continues it like the other one.
         """
         whole, part = (machine.log, before) if usual.failure else (before, machine.log)
         wanted = found if usual.failure else usual
@@ -145,9 +148,10 @@ class Pair:
     def search(
         self, usual: Sequence[Action], other: Sequence[Action]
     ) -> tuple[Action, Action] | None:
-        """The one that is first in `usual`, and the one that is first in `other`. Every order
-        that is tried begins as `other` and goes on as `usual`: both keep what semaphores ask for,
-        so it does too.
+        """Return the action that is first in `usual`, and the one that is first in `other`.
+
+        Every order tried is a prefix of `other` continued as `usual`: both satisfy the semaphores,
+        and so does the combination.
         """
 
         def begun(count: int) -> list[Action]:
@@ -162,7 +166,7 @@ class Pair:
     def _passed(
         self, order: list[Action], late: Action, start: int
     ) -> tuple[Action, Action] | None:
-        """The one that `late` must not come before, as it moves ahead to `start`."""
+        """Return the action that `late` must not precede, as it moves ahead to `start`."""
         if late not in order:
             return None
         at = order.index(late)
@@ -175,9 +179,7 @@ class Pair:
         return order[at - steps - 1], late
 
     def _halved(self, order: Callable[[int], list[Action]], low: int, high: int) -> int:
-        """The last number, between one that gives a usual order and one that does not, before it
-        turns.
-        """
+        """Bisect: return the last number, from `low`, whose order is usual."""
         while high - low > 1:
             middle = (low + high) // 2
             if self.is_usual(order(middle)):

@@ -1,13 +1,12 @@
-"""An event loop in which time stands still: items run in any order that the file's semaphores
-allow.
+"""An event loop without time: items run in any order that the file's semaphores allow.
 
-What a device may do: streams are in order, each at its own pace; an item starts when its stream
-has come to it and its waits are met, and signals when it is complete. Transfers of a queue are
-under way together: each moves its data at some moment between its start and its completion, and
-they complete in order (docs/architecture.md, decision 9). Descriptors are made at the start, so
-that registers are those of that moment. Nothing else orders anything: neither how long things
-take nor which queue has the DMA engines. What all cores run together is one step; on a queue it
-comes after what is under way there (so that fewer orders are tried than there are).
+The possible behaviour of a device: streams are in order, each at its own pace; an item starts when
+its stream has reached it and its waits are satisfied, and signals when it completes. Transfers of a
+queue are in flight together: each moves its data at some moment between its start and its
+completion, and they complete in order (docs/architecture.md, decision 9). Descriptors are made at
+the start, so registers have the values of that moment. Nothing else imposes an order: neither
+durations nor the use of the DMA engines. A rendezvous of all cores is one step; on a queue it comes
+after the transfers in flight there (so that fewer orders are tried than are possible).
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ from nkic.simulate.streams import Item, Runner, nothing, unlimited
 
 
 class Kind(IntEnum):
-    """What a stream does next."""
+    """The kind of a stream's next action."""
 
-    RUN = 0  # an item of an engine, or its coming to what all cores run together
-    START = 1  # a transfer: its waits are taken
-    MOVE = 2  # its data
-    COMPLETE = 3  # it signals
+    RUN = 0  # an item of an engine, or its arrival at a rendezvous
+    START = 1  # a transfer consumes its waits
+    MOVE = 2  # the transfer's data move
+    COMPLETE = 3  # the transfer signals
 
 
 class Action(NamedTuple):
-    """Of a stream, by its index; `number` counts its items, those of the loops each time."""
+    """An action of a stream, by its index; `number` counts the executed items, loops unrolled."""
 
     stream: int
     kind: Kind
@@ -42,14 +41,14 @@ class Action(NamedTuple):
 
 
 class Order(Protocol):
-    """Says what is done next; None: nothing that can be done."""
+    """Chooses the next action; None if none is possible."""
 
     def choose(self, machine: Interleaved) -> Action | None: ...
 
 
 @dataclass(slots=True)
 class _Flight:
-    """A transfer under way; `registers` as they were when it started."""
+    """A transfer in flight, with the `registers` at its start."""
 
     number: int
     item: Item
@@ -58,7 +57,7 @@ class _Flight:
 
 
 class Interleaved(Machine):
-    """Does what `order` says, and keeps a `log` of it."""
+    """Executes the actions that `order` chooses, and keeps a `log` of them."""
 
     def __init__(self, *facts: Any, order: Order, memories: Sequence[Memory] = ()) -> None:
         super().__init__(*facts)
@@ -69,10 +68,10 @@ class Interleaved(Machine):
         self.items: dict[tuple[int, int], Item] = {}  # by stream and number
         self._begun = [0] * len(self.runners)
         self._flights: list[deque[_Flight]] = [deque() for _ in self.runners]
-        self._waits_for_others: set[int] = set()  # streams that have come to a rendezvous
+        self._waits_for_others: set[int] = set()  # streams that have reached a rendezvous
 
     def run(self) -> None:
-        """As `Machine.run`."""
+        """Run until every stream has ended; raises as `Machine.run`."""
         for runner in self.runners:
             runner.look, runner.endless = self._look, self._endless
             runner.most = self.options.max_iterations
@@ -88,7 +87,7 @@ class Interleaved(Machine):
         self.unwritten.finish()
 
     def ready(self, stream: int) -> Iterator[Action]:
-        """What the stream can do."""
+        """Yield the possible actions of the stream."""
         runner, flights = self.runners[stream], self._flights[stream]
         item = runner.item
         if item is not None and stream not in self._waits_for_others and self._is_met(runner, item):
@@ -109,7 +108,7 @@ class Interleaved(Machine):
         return all(len(tokens[semaphore]) >= count for semaphore, count in item.waits)
 
     def do(self, action: Action) -> None:
-        """Does one thing that `ready` has offered."""
+        """Execute one of the actions that `ready` has yielded."""
         self.log.append(action)
         runner = self.runners[action.stream]
         if action.kind is Kind.RUN:
@@ -172,14 +171,14 @@ class Interleaved(Machine):
 
 
 class Recorded(Observer):
-    """The order of a run in time, as actions: transfers are over as soon as they start."""
+    """Records the order of a timed run as actions; transfers complete as soon as they start."""
 
     def __init__(self) -> None:
         self.log: list[Action] = []
         self._count: dict[int, int] = defaultdict(int)
 
     def before(self, happening: Happening) -> None:
-        """Notes it."""
+        """Record the item's actions."""
         runner, item = happening.runner, happening.item
         number = self._count[runner.index]
         self._count[runner.index] += 1

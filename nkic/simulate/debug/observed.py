@@ -1,5 +1,6 @@
-"""An event loop that tells what it does. Runs that nobody looks at use `Machine` itself, so that
-looking costs them nothing.
+"""An event loop that notifies observers.
+
+Runs without observers use `Machine` itself, so that they have no overhead.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from nkic.simulate.streams import Item, Runner
 
 
 class Scene(NamedTuple):
-    """One rank of a run that is looked at."""
+    """One rank of an observed run."""
 
     rank: int
     executable: Executable
@@ -27,9 +28,7 @@ class Scene(NamedTuple):
 
 
 class Happening(NamedTuple):
-    """An execution of an item: when it starts and, known after it, when it is complete, in
-    picoseconds.
-    """
+    """An execution of an item: its start and, known afterwards, its completion, in picoseconds."""
 
     scene: Scene
     runner: Runner
@@ -39,25 +38,26 @@ class Happening(NamedTuple):
 
 
 class Observer:
-    """What is told of a run. Each of these does nothing unless it is overridden."""
+    """Callbacks of a run; each of them does nothing unless it is overridden."""
 
     def begin(self, scene: Scene) -> None:
-        """A rank is about to run. Raises `UsageFailed` for what it cannot be asked."""
+        """Called before a rank runs. Raises `UsageFailed` for an invalid request."""
 
     def before(self, happening: Happening) -> None:
-        """The item is about to be executed. Of one that all cores run together the values are
-        exchanged before any of them is.
+        """Called before the item is executed.
+
+        At a rendezvous, values are exchanged before this is called for any of its items.
         """
 
     def after(self, happening: Happening) -> None:
-        """Its values are there."""
+        """Called after the item's values have been computed."""
 
     def end(self) -> None:
-        """The run is over."""
+        """Called at the end of the run."""
 
 
 class Observed(Machine):
-    """Tells `observers` of every item."""
+    """Notifies `observers` of every item."""
 
     def __init__(
         self, *facts: Any, observers: Sequence[Observer] = (), memories: Sequence[Memory] = ()
@@ -74,7 +74,7 @@ class Observed(Machine):
         return Scene(rank, self.executable, target, runners, tensors, self)
 
     def run(self) -> None:
-        """As `Machine.run`."""
+        """Run as `Machine.run`."""
         for observer in self.observers:
             for scene in self.scenes:
                 observer.begin(scene)

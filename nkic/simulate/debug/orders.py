@@ -1,4 +1,4 @@
-"""Orders of a run: drawn by a seed, or as they were written down."""
+"""Orders of a run: drawn from a seed, or given as a list."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from random import Random
 
 from nkic.simulate.debug.interleaved import Action, Interleaved, Kind
 
-_CHANGES = (0.0, 0.02, 0.2, 1.0)  # how likely another stream becomes the first, at every step
+_CHANGES = (0.0, 0.02, 0.2, 1.0)  # the probability at every step that the priorities change
 
 
 class Transfers(Enum):
     """When transfers move their data."""
 
-    EAGER = "eager"  # as they start, and they signal at once
+    EAGER = "eager"  # at the start, and they signal at once
     LATE = "late"  # when nothing else is left to do
     MIXED = "mixed"  # at any moment
 
 
 class Drawn:
-    """The `number`-th order of a seed. Streams have ranks, and the first that can go on does: so
-    that some run far ahead of others, which a fair choice between them rarely makes happen.
+    """The `number`-th order of a seed.
+
+    Streams have priorities, and the first one that can continue does, so that some run far ahead of
+    others, which a fair choice between them rarely achieves.
     """
 
     def __init__(self, seed: int, number: int) -> None:
@@ -33,7 +35,7 @@ class Drawn:
         self._at_once: list[Action] = []
 
     def choose(self, machine: Interleaved) -> Action | None:
-        """What is done next."""
+        """Return the next action."""
         if self._at_once:
             return self._at_once.pop(0)
         if not self._ranks or self.random.random() < self.change:
@@ -51,7 +53,7 @@ class Drawn:
         return late[0] if late else None
 
     def _begun(self, machine: Interleaved, action: Action) -> Action:
-        """With eager transfers, also what follows from it."""
+        """Return the action; with eager transfers, also schedule the actions that follow it."""
         if action.kind is Kind.START and self.transfers is Transfers.EAGER:
             item = machine.runners[action.stream].item
             kinds = [Kind.MOVE, Kind.COMPLETE]
@@ -62,14 +64,14 @@ class Drawn:
 
 
 class Written:
-    """The actions of a list, those that cannot be done left out; then whatever is left to do."""
+    """The possible actions of a list, in order; then whatever is left to do."""
 
     def __init__(self, actions: Sequence[Action]) -> None:
         self.actions = actions
         self._at = 0
 
     def choose(self, machine: Interleaved) -> Action | None:
-        """What is done next."""
+        """Return the next action."""
         while self._at < len(self.actions):
             action = self.actions[self._at]
             self._at += 1

@@ -1,4 +1,4 @@
-"""`NAME[0:4, 2]`: a tensor, or a part of it."""
+"""Tensors, or parts of them, as users write them: `NAME[0:4, 2]`."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _AXIS = re.compile(r"(-?\d{1,9})?(?:(:)(-?\d{1,9})?)?")
 
 
 class Part(NamedTuple):
-    """`axes` are an index, or first and one past the last, for each dimension that is given."""
+    """A part of a tensor: `axes` has an index, or a start and an end, for each dimension given."""
 
     text: str
     name: str
     axes: tuple[int | tuple[int | None, int | None], ...]
 
     def of(self, array: Stored) -> Stored:
-        """What of `array` it is; at least one dimension."""
+        """Return this part of `array`, with at least one dimension."""
         places = tuple(slice(*one) if isinstance(one, tuple) else one for one in self.axes)
         found: Stored = array[places]
         return found if found.ndim else found.reshape(1)
 
     def check(self, shape: tuple[int, ...]) -> None:
-        """Raises `UsageFailed` if an array of that shape has no such part."""
+        """Raise `UsageFailed` if an array of that shape has no such part."""
         if len(self.axes) > len(shape):
             self._bad(f"`{clean(self.name)}` has {len(shape)} dimensions: {shape}")
         for axis, (size, one) in enumerate(zip(shape, self.axes, strict=False)):
@@ -37,12 +37,12 @@ class Part(NamedTuple):
                 self._bad(f"axis {axis} of `{clean(self.name)}` has {size} elements: none is left")
 
     def _bad(self, why: str) -> None:
-        help = f"take a part that there is, or all of it with `{clean(self.name)}`"
+        help = f"choose an existing part, or the whole tensor with `{clean(self.name)}`"
         raise UsageFailed([make("bad-value", f"{clean(self.text)}: {why}", help=help)])
 
 
 def part(text: str) -> Part:
-    """What a user's text names. Raises `UsageFailed`."""
+    """Parse a user's text. Raises `UsageFailed`."""
     found = _WORDS.fullmatch(text.strip())
     words = found[2].split(",") if found is not None and found[2] else []
     axes = [_AXIS.fullmatch(word.strip()) for word in words]

@@ -1,4 +1,4 @@
-"""A race that other orders have shown, as an error: what two instructions do to the same bytes."""
+"""The error for a race found by fuzzing: what two instructions do to the same bytes."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from nkic.simulate.faults import source_of
 
 
 def diagnostic(executable: Executable, race: Race, seed: int) -> Diagnostic:
-    """The error."""
+    """Return the error."""
     drawn = race.drawn
     order = f"order {drawn.number} of seed {seed}, with {drawn.transfers.value} DMA"
     note = f"{order}, gives {race.difference}"
     first, second = race.first, race.second
-    help = "compile the kernel again: nkic proves the order of all that conflicts in what it writes"
+    help = "compile the kernel again: nkic proves that its output orders all conflicts"
     if first is None or second is None:
-        text = "the outputs depend on an order that no semaphore gives"
+        text = "the outputs depend on an order that no semaphore enforces"
         return make("order-race", text, notes=[note], help=help)
     if first.runner.unit != second.runner.unit:
-        help = "put `nisa.core_barrier` between them: nothing else orders what two cores do"
+        help = "put `nisa.core_barrier` between them: nothing else orders two cores"
     both = listed(_what(executable, one) for one in (first, second))
     conflicts = sorted(set(_conflicts(executable, race, first, second)))
     over = f" over {listed(conflicts)}" if conflicts else " over a register or an engine's state"
@@ -32,8 +32,8 @@ def diagnostic(executable: Executable, race: Race, seed: int) -> Diagnostic:
         "order-race",
         f"{both} race{over}: no semaphore orders the two",
         here,
-        labels=[Label(there, "the run in time executes this one first")] if there else [],
-        notes=[f"{note}; what decides is which of the two comes first"],
+        labels=[Label(there, "the normal run executes this one first")] if there else [],
+        notes=[f"{note}; the order of these two instructions makes the difference"],
         help=help,
     )
 
@@ -45,8 +45,9 @@ def _what(executable: Executable, party: Party) -> str:
 
 
 def _conflicts(executable: Executable, race: Race, one: Party, other: Party) -> Iterator[str]:
-    """Names of the tensors over which they conflict: one of the two accesses is a write, and they
-    may share bytes.
+    """Yield the names of the tensors over which they conflict.
+
+    They conflict if one of two accesses is a write and they may share bytes.
     """
     memory = race.machine.memories[one.runner.rank]
     names = executable.tensors

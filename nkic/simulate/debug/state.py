@@ -1,4 +1,4 @@
-"""What a stop shows: the instruction, engines, queues, tensors and memory, as lines of text."""
+"""The text of a stop: the instruction, engines, queues, tensors and memory."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from nkic.simulate.io.numbers import numbers
 from nkic.simulate.streams import Item, Runner
 
 _MODES = {"read": "reads", "written": "writes"}
-SHOWN = 64  # elements of an array that are all shown
+SHOWN = 64  # elements of an array that is shown in full
 EDGE = 4
 
 
 def microseconds(time: int) -> str:
-    """Picoseconds as people read them."""
+    """Format a time in picoseconds."""
     return f"{time / 1e6:.3f} us"
 
 
 def place(scene: Scene, record: InstructionRecord) -> str:
-    """`kernel.py:12`"""
+    """Return the place of a record, as `kernel.py:12`."""
     path = clean(path_of(scene.executable, record.place).rpartition("/")[2])
     return f"{path}:{line_of(scene.executable, record.place)}"
 
 
 def header(stop: Happening) -> Iterator[str]:
-    """Where it stopped, in a line, and the line of source."""
+    """Yield a line on where the run has stopped, and the line of source."""
     scene, runner, item, start, _ = stop
     row = item.record.row
     iterations = (
@@ -52,7 +52,7 @@ def header(stop: Happening) -> Iterator[str]:
 
 
 def where(stop: Happening) -> Iterator[str]:
-    """The instruction with its operands and what it waited for."""
+    """Yield the instruction, with its operands and what it waited for."""
     scene, runner, item, _, _ = stop
     yield from header(stop)
     row = item.record.row
@@ -97,7 +97,7 @@ def _address(tensor: TensorRecord) -> str:
 
 
 def _signallers(scene: Scene, runner: Runner, semaphore: int) -> list[str]:
-    """The streams of the same core that raise it."""
+    """Return the streams of the same core that signal the semaphore."""
     return [
         other.name
         for other in scene.runners
@@ -107,7 +107,7 @@ def _signallers(scene: Scene, runner: Runner, semaphore: int) -> list[str]:
 
 
 def engines(stop: Happening) -> Iterator[str]:
-    """Every stream: what it does at this moment, and what comes next."""
+    """Yield the current and the next instruction of every stream."""
     for runner in stop.scene.runners:
         yield f"  {runner.name:<16} {plural(runner.count, 'instruction'):>18} started  " + _doing(
             stop, runner
@@ -133,7 +133,7 @@ def _doing(stop: Happening, runner: Runner) -> str:
 
 
 def _coming(runner: Runner) -> Item | None:
-    """The next item, where no loop has to be asked what that is."""
+    """Return the next item, if no loop decision is needed to find it."""
     if runner.at >= len(runner.items) or (runner.loops and runner.at == runner.loops[-1].end):
         return None
     item = runner.items[runner.at]
@@ -149,7 +149,7 @@ def _next(scene: Scene, record: InstructionRecord) -> str:
 
 
 def queues(debugger: Debugger, stop: Happening) -> Iterator[str]:
-    """Every DMA queue, with the transfers under way."""
+    """Yield every DMA queue, with its transfers in flight."""
     scene, now = stop.scene, stop.start
     for runner in scene.runners:
         if not runner.is_dma:
@@ -163,7 +163,7 @@ def queues(debugger: Debugger, stop: Happening) -> Iterator[str]:
 
 
 def tensors(debugger: Debugger, stop: Happening) -> Iterator[str]:
-    """All of them: type, address, and who wrote each last."""
+    """Yield all tensors: type, address, and last writer."""
     scene = stop.scene
     for number, tensor in enumerate(scene.executable.tensors):
         sizes = ", ".join(map(str, tensor.shape))
@@ -176,7 +176,7 @@ def tensors(debugger: Debugger, stop: Happening) -> Iterator[str]:
 
 
 def memory(stop: Happening) -> Iterator[str]:
-    """Tensors on chip that hold something, by address, and how full that makes each memory."""
+    """Yield the resident on-chip tensors by address, and the use of each memory."""
     scene = stop.scene
     for buffer in MEMORIES:
         held = [n for n in _resident(scene) if scene.tensors.record(n).buffer is buffer]
@@ -188,8 +188,9 @@ def memory(stop: Happening) -> Iterator[str]:
 
 
 def _resident(scene: Scene) -> list[int]:
-    """Tensors whose bytes are their own at this moment; without the check of unwritten bytes
-    nobody knows, and all are.
+    """Return the tensors that own their bytes at this moment.
+
+    Without the check of uninitialised bytes this is unknown, and all tensors are returned.
     """
     shadow = scene.tensors.shadow
     every = range(len(scene.executable.tensors))
@@ -199,7 +200,7 @@ def _resident(scene: Scene) -> list[int]:
 
 
 def contents(debugger: Debugger, stop: Happening, text: str) -> Iterator[str]:
-    """What a tensor, or a part of one, holds. Raises `UsageFailed`."""
+    """Yield the contents of a tensor, or of a part of one. Raises `UsageFailed`."""
     wanted, number = chosen(debugger, stop, text)
     scene = stop.scene
     tensor = scene.tensors.record(number)
@@ -228,8 +229,10 @@ def contents(debugger: Debugger, stop: Happening, text: str) -> Iterator[str]:
 
 
 def chosen(debugger: Debugger, stop: Happening, text: str) -> tuple[Part, int]:
-    """The tensor that is meant by `NAME` or `NAME#2`: of several of one name, the one that the
-    instruction touches, else the one that was written last.
+    """Return the tensor that `NAME` or `NAME#2` refers to.
+
+    Among several of one name, it is the one that the instruction accesses, else the last one
+    written.
     """
     wanted = part(text)
     name, mark, which = wanted.name.partition("#")

@@ -1,4 +1,4 @@
-"""The tensors of a program by their names, with what they hold at the moment."""
+"""The tensors of a program by name, with their current contents."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ Stored = NDArray[np.generic]  # in the storage type of the element type
 
 
 class Tensors:
-    """Those of one rank. Several may have one name: a loop that was unrolled makes one each time.
-    `shadow`: what of them is written, where that is followed.
+    """The tensors of one rank, by number and by name.
+
+    Several may share a name, as an unrolled loop makes one per iteration. `shadow` tells which
+    bytes are initialised, if they are tracked.
     """
 
     def __init__(
@@ -35,11 +37,11 @@ class Tensors:
         self._tiles: dict[int, Tile] = {}
 
     def record(self, number: int) -> TensorRecord:
-        """What the file says of it."""
+        """Return the tensor's record in the file."""
         return self.executable.tensors[number]
 
     def contents(self, number: int) -> Stored:
-        """A copy of all of it, in its shape."""
+        """Return a copy of the whole tensor, in its shape."""
         tensor = self.record(number)
         if not tensor.buffer.on_chip:
             return np.array(self.memory.contents_of(number, self.precise))
@@ -49,7 +51,7 @@ class Tensors:
         return np.array(self._tiles[number].bits()).reshape(tensor.shape)
 
     def written(self, number: int) -> Mask:
-        """Which of its elements have been written; all, where that is not followed."""
+        """Return which elements are initialised; all, if that is not tracked."""
         tensor, shadow = self.record(number), self.shadow
         if shadow is None or not shadow.is_followed(number) or not self._is_noted(number, shadow):
             return np.ones(tensor.shape, np.bool_)
@@ -67,7 +69,7 @@ class Tensors:
 
 
 def whole(number: int, tensor: TensorRecord) -> PatternRecord:
-    """All of a tensor on chip."""
+    """Return the pattern of a whole on-chip tensor."""
     sizes = tensor.shape[1:] or (1,)
     steps = [*accumulate(reversed(sizes[1:]), lambda one, other: one * other, initial=1)][::-1]
     dims = tuple(zip(steps, sizes, strict=True))

@@ -1,4 +1,4 @@
-"""Every change of a tensor, as it happens."""
+"""Watches: reports of every change of a tensor."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from nkic.simulate.debug.writes import Write, Writes, region_text
 
 
 class Changed(NamedTuple):
-    """A write after which a tensor, or the part that is watched, is not what it was. `changes` is
-    how many elements differ; all of them at the first write. `stats` are of the watched part.
+    """A write that changed a watched tensor or part.
+
+    `changes` is the number of elements that differ, or of all elements at the first write. `stats`
+    are of the watched part.
     """
 
     part: Part
@@ -27,7 +29,7 @@ class Changed(NamedTuple):
 
 
 class Watches(Observer):
-    """Tells of every change of `parts`."""
+    """Reports every change of `parts`."""
 
     def __init__(self, parts: Sequence[Part], tell: Callable[[Changed], object]) -> None:
         self.parts = parts
@@ -36,7 +38,7 @@ class Watches(Observer):
         self._seen: dict[tuple[int, int, Part], Stored] = {}  # by rank, tensor and part
 
     def begin(self, scene: Scene) -> None:
-        """Raises `UsageFailed` for a tensor that nobody writes, or a part that it does not have."""
+        """Raise `UsageFailed` for a tensor that is never written, or for an invalid part."""
         writes = Writes(scene)
         for part in self.parts:
             writes.check("--watch", part.name)
@@ -45,7 +47,7 @@ class Watches(Observer):
         self._writes.append(writes)
 
     def after(self, happening: Happening) -> None:
-        """Compares what was written with what was there."""
+        """Compare what was written with the previous contents."""
         for write in self._writes[happening.scene.rank].of(happening):
             for part in self.parts:
                 if part.name == write.name:
@@ -62,13 +64,13 @@ class Watches(Observer):
 
 
 def _bits(array: Stored) -> Stored:
-    """A NaN is what it was if its bits are; -0 is not 0."""
+    """Return the bits, so that equal NaNs compare equal, and -0 differs from 0."""
     found: Stored = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
     return found
 
 
 def text(changed: Changed) -> str:
-    """A change, in a line."""
+    """Format a change as a line."""
     write, stats = changed.write, changed.stats
     row = write.record.row.name if write.record.row else ""
     iterations = f" iteration {', '.join(map(str, write.iterations))}" if write.iterations else ""

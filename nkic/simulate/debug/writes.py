@@ -1,4 +1,4 @@
-"""Who writes what: every write of a run, with its place in the source."""
+"""Every write of a run, with its writer and its place in the source."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ from nkic.simulate.debug.observed import Happening, Scene
 from nkic.simulate.streams import Item, Runner
 
 _TURN = re.compile(r"=(-?\d+)")
-Region = tuple[tuple[int, int], ...]  # first and one past the last index, by dimension
+Region = tuple[tuple[int, int], ...]  # start and end, by dimension
 
 
 class Write(NamedTuple):
-    """A tensor that an item has written. `region` holds what was written; None: at offsets that
-    are known at run time only. `turns` are those of the device loops around it, `unrolled` of the
-    Python loops that made it, as "i=3 j=0", where the file keeps them.
+    """A write of a tensor by an item.
+
+    `region` is the box of what was written, or None at run-time offsets. `iterations` are those of
+    the device loops around it; `unrolled` are those of the Python loops that made it, as "i=3 j=0",
+    if the file has them.
     """
 
     rank: int
@@ -43,20 +45,21 @@ class Write(NamedTuple):
 
     @property
     def key(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Puts the writes of a line into the order of the program: streams run unrolled iterations
-        in any order that the data allows.
+        """A key that sorts the writes of a line into program order.
+
+        Streams run unrolled iterations in any order that the data allow.
         """
         return tuple(int(iteration) for iteration in _TURN.findall(self.unrolled)), self.iterations
 
 
 class Writes:
-    """Those of one rank."""
+    """The writes of one rank."""
 
     def __init__(self, scene: Scene) -> None:
         self.executable = scene.executable
         self.target = scene.target
         self._known: dict[int, tuple[tuple[int, Region | None], ...]] = {}  # by the item's id
-        self.lines: dict[str, set[int]] = defaultdict(set)  # that write a tensor, by its name
+        self.lines: dict[str, set[int]] = defaultdict(set)  # lines that write a tensor, by its name
         self.tensors: dict[tuple[str, int], list[int]] = defaultdict(list)  # by name and line
         for runner in scene.runners:
             for item in runner.items:
@@ -68,7 +71,7 @@ class Writes:
                         self.tensors[name, line].append(number)
 
     def of(self, happening: Happening) -> Iterator[Write]:
-        """What an item has written, after it."""
+        """Yield the writes of an item that has run."""
         scene, runner, item, start, done = happening
         line = line_of(self.executable, item.record.place)
         for number, region in self._of(runner, item):
@@ -95,7 +98,7 @@ class Writes:
         )
 
     def check(self, option: str, name: str, line: int | None = None) -> None:
-        """Raises `UsageFailed` for a tensor that nobody writes, or not this line."""
+        """Raise `UsageFailed` for a tensor that is never written, or not by this line."""
         lines = sorted(self.lines.get(name, ()))
         if lines and (line is None or line in lines):
             return
@@ -106,7 +109,7 @@ class Writes:
         raise UsageFailed([make("bad-value", text, help=help)])
 
     def check_line(self, option: str, line: int) -> None:
-        """Raises `UsageFailed` for a line that writes nothing."""
+        """Raise `UsageFailed` for a line that writes no tensor."""
         known = sorted(set().union(*self.lines.values()))
         if line not in known:
             near = sorted(known, key=lambda one: (abs(one - line), one))[:3]
@@ -118,7 +121,7 @@ class Writes:
 def written(
     executable: Executable, target: Target, runner: Runner, item: Item
 ) -> dict[int, list[PatternRecord]]:
-    """The tensors that an item writes, with the patterns."""
+    """Return the tensors that an item writes, with the patterns."""
     record, row = item.record, item.record.row
     found: dict[int, list[PatternRecord]] = {}
     if row is None:
@@ -131,13 +134,13 @@ def written(
 
 
 def line_of(executable: Executable, place: int) -> int:
-    """The user's line; 0 where the file does not say."""
+    """Return the user's line, or 0 if the file has none."""
     places = executable.places
     return places[users(executable, place)].line if 0 <= place < len(places) else 0
 
 
 def path_of(executable: Executable, place: int) -> str:
-    """The file that this line is in."""
+    """Return the path of the file of this line."""
     places = executable.places
     if not 0 <= place < len(places):
         return ""
@@ -145,7 +148,7 @@ def path_of(executable: Executable, place: int) -> str:
 
 
 def region_of(executable: Executable, pattern: PatternRecord) -> Region:
-    """The smallest box of indices that holds a fixed access."""
+    """Return the smallest box of indices that contains a fixed access."""
     tensor = executable.tensors[pattern.tensor]
     on_chip = tensor.buffer.on_chip
     sizes = (tensor.shape[1:] if on_chip else tensor.shape) or (1,)
@@ -162,7 +165,7 @@ def region_of(executable: Executable, pattern: PatternRecord) -> Region:
 
 
 def region_text(region: Region | None) -> str:
-    """`[0:128, 0:64]`"""
+    """Format a region as `[0:128, 0:64]`."""
     if region is None:
         return "[at run-time offsets]"
     return f"[{', '.join(f'{low}:{high}' for low, high in region)}]"

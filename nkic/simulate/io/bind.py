@@ -1,4 +1,4 @@
-"""Inputs: what the user offers, matched to what the kernel takes, and only then read."""
+"""Inputs: the user's offers, matched to the kernel's parameters before they are read."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Choice = Offer | Generator | Value | None
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the user said of the inputs. `specs` win over the file; `fill` makes what is missing."""
+    """The user's requests for inputs. `specs` override the file; `fill` makes missing inputs."""
 
     file: str | None = None
     specs: Mapping[str, Spec | Offer] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class BoundInputs:
-    """Every input in storage type; what it was made of, in a word; remarks on casts."""
+    """Every input in its storage type, with a word on its source, and remarks on casts."""
 
     arrays: Arrays
     sources: dict[str, str]
@@ -47,8 +47,10 @@ class BoundInputs:
 
 
 def bind(signature: Signature, wanted: Wanted) -> BoundInputs:
-    """The inputs. Raises `InputFailed`: with the whole signature where something does not fit,
-    before any data is read; `UsageFailed` for a file that cannot be read.
+    """Return the inputs.
+
+    Raises `InputFailed`, with the whole signature, if something does not fit, before any data is
+    read; raises `UsageFailed` for a file that cannot be read.
     """
     with ExitStack() as files:
         offers = _offers(signature, wanted, files)
@@ -61,9 +63,9 @@ def bind(signature: Signature, wanted: Wanted) -> BoundInputs:
 
 
 def _offers(signature: Signature, wanted: Wanted, files: ExitStack) -> dict[str, Choice]:
-    """What there is by name, of files only the headers."""
+    """Return the offers by name; of files, only the headers are read."""
     found: dict[str, Choice] = {}
-    # Elements of another type have 8 bytes at most: to be told apart, they may be read too.
+    # Elements of another type have at most 8 bytes: the limit lets them be read and reported.
     sizes = {p.name: p.elements * 8 for p in signature.inputs}
     if wanted.file is not None:
         file = files.enter_context(opened(wanted.file, sum(sizes.values())))
@@ -104,7 +106,7 @@ def _check(
 
 
 def _problem(parameter: ArrayParameter, choice: Choice, cast: bool) -> str:
-    """Why this cannot be the input, or nothing."""
+    """Return why this cannot be the input, or an empty string."""
     if choice is None:
         return "missing"
     if isinstance(choice, Offer):
@@ -119,7 +121,7 @@ def _problem(parameter: ArrayParameter, choice: Choice, cast: bool) -> str:
 
 
 def _limits(choice: Generator | Value) -> tuple[float, ...]:
-    """Numbers that the input must be able to hold."""
+    """Return numbers that the input's type must be able to represent."""
     if isinstance(choice, Value):
         return (choice.number,)
     if choice.name == "uniform":
@@ -128,13 +130,16 @@ def _limits(choice: Generator | Value) -> tuple[float, ...]:
 
 
 def _unholdable(dtype: DType, number: float) -> str:
-    """Why a type cannot hold a number. Rounding a float is no reason: nobody writes 0.1 and
-    means its nearest bfloat16.
+    """Return why a type cannot represent a number, or an empty string.
+
+    Rounding a float is not an error: nobody writes 0.1 and means its nearest bfloat16.
     """
     element = dtype.element or dtype
     if element.is_float:
         beyond = isfinite(number) and abs(number) > element.highest
-        return f"{number:g} is beyond {dtype}, which ends at {element.highest:g}" if beyond else ""
+        return (
+            f"{number:g} is beyond {dtype}, whose maximum is {element.highest:g}" if beyond else ""
+        )
     if element.lowest <= number <= element.highest and float(number).is_integer():
         return ""
     return (
@@ -151,17 +156,17 @@ def _castable(offer: Offer, dtype: DType) -> bool:
 
 
 def _advice(signature: Signature, chosen: Mapping[str, Choice]) -> str:
-    """One thing to do about the first problem."""
+    """Return one fix for the first problem."""
     for parameter in signature.inputs:
         choice = chosen[parameter.name]
         if choice is None:
             name = parameter.name
-            return f"give it with -i {name}=@{name}.npy, or let --fill zeros make what is missing"
+            return f"give it with -i {name}=@{name}.npy, or fill missing inputs with --fill zeros"
         if isinstance(choice, Offer) and choice.shape != parameter.shape:
             return "compile for the shapes of the data: `nkic --like FILE.npz` takes them from it"
         if isinstance(choice, Offer) and not choice.is_of(parameter.dtype):
             return _about_type(choice, parameter.dtype)
-    return "leave out what the kernel does not take, or give it the name of an input"
+    return "remove inputs that the kernel does not have, or rename them"
 
 
 def _about_type(offer: Offer, dtype: DType) -> str:
@@ -170,7 +175,7 @@ def _about_type(offer: Offer, dtype: DType) -> str:
         bits = f"if its elements are the bits of {dtype}"
         return f"{bits}, save it as raw bytes: array.view('V{dtype.size}')"
     if _castable(offer, dtype):
-        return f"--cast converts it to {dtype} and says what the rounding cost"
+        return f"--cast converts it to {dtype} and reports the rounding error"
     return f"save the array as {dtype}"
 
 
@@ -190,7 +195,7 @@ def _array(parameter: ArrayParameter, choice: Choice, remarks: list[Diagnostic])
 
 
 def offered_numbers(offer: Offer) -> numbers.Numbers:
-    """The data as numbers, by its own type."""
+    """Return the data as numbers, by its own type."""
     if offer.known is not None:
         return numbers.numbers(offer.load_as(offer.known), offer.known)
     found: numbers.Numbers = offer.load().astype(np.float64)
@@ -206,7 +211,7 @@ def _cast(parameter: ArrayParameter, offer: Offer, error: float) -> Diagnostic:
 
 
 def _source(choice: Choice) -> str:
-    """What an input was made of, without paths: results must not depend on folders."""
+    """Return the source of an input without paths, since results must not depend on folders."""
     if isinstance(choice, Offer):
         return "npz" if choice.member else "file"
     return f"{choice.number:g}" if isinstance(choice, Value) else f"{choice}"

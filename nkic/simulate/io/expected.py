@@ -19,11 +19,11 @@ from nkic.simulate.io.signature import ArrayParameter, Signature, SignatureLine,
 def load_expected(
     signature: Signature, path: str, skipped: Collection[str] = ()
 ) -> dict[str, Numbers]:
-    """The numbers expected of each output that is not `skipped`, packed elements unpacked. Of an
-    output with two names one is enough.
+    """Return the numbers expected of each output that is not `skipped`.
 
-    Raises `InputFailed` with the whole signature where an array is missing, too much, of
-    another shape or not of numbers; `UsageFailed` for a file that cannot be read.
+    Packed elements are unpacked. For an output with two names, one is enough. Raises `InputFailed`
+    with the whole signature if an array is missing, superfluous, of another shape or not of
+    numbers; `UsageFailed` for a file that cannot be read.
     """
     with opened(path, sum(p.elements * p.dtype.lanes * 8 for p in signature.outputs)) as file:
         offers = read_npz(file, path)
@@ -62,8 +62,9 @@ def _problem(parameter: ArrayParameter, offer: Offer | None) -> str:
 
 
 def shape_as(offer: Offer, shape: tuple[int, ...], dtype: DType) -> tuple[int, ...] | None:
-    """The shape that the offer must have to be compared with an array of `shape` and `dtype`; None
-    if its elements are not numbers.
+    """Return the shape that an offer needs for a comparison with an array of `shape` and `dtype`.
+
+    Return None if its elements are not numbers.
     """
     if _type(offer, dtype) is not None:
         return shape
@@ -73,11 +74,11 @@ def shape_as(offer: Offer, shape: tuple[int, ...], dtype: DType) -> tuple[int, .
 
 
 def _type(offer: Offer, dtype: DType) -> DType | None:
-    """The NKI type of the offer's elements: its own, or the output's if it can be that."""
+    """Return the NKI type of the offer's elements: its own, or the output's if it matches."""
     return offer.known or (dtype if offer.is_of(dtype) else None)
 
 
 def numbers_of(offer: Offer, dtype: DType) -> Numbers:
-    """What the offer's elements are worth, for a comparison with an array of `dtype`."""
+    """Return the offer's elements as numbers, for a comparison with an array of `dtype`."""
     known = _type(offer, dtype)
     return offered_numbers(offer) if known is None else numbers(offer.load_as(known), known)

@@ -1,4 +1,4 @@
-"""Generators: arrays that need no file, the same on every machine."""
+"""Generators: arrays that need no file, and are the same on every machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nkic.machine.codecs import storage
 from nkic.machine.dtypes import DType
 from nkic.simulate.io.numbers import Numbers, stored, unpacked_shape
 
-# Name to the words of its parameters.
+# Parameter names by generator.
 GENERATORS = {
     "zeros": (),
     "ones": (),
@@ -32,11 +32,12 @@ FORMS = ", ".join(f"{n}({','.join(words)})" if words else n for n, words in GENE
 
 @dataclass(frozen=True)
 class Generator:
-    """How to make an array of any type and shape.
+    """A generator of arrays of any type and shape.
 
-    zeros, ones, const(value); iota: 0, 1, 2 … in C order, from 0 again where the type ends to
-    hold every integer; poison: NaN, and the lowest value of integers, so that a result shows
-    what was read; randn(seed): normal, mean 0, deviation 1; uniform(lo,hi,seed): from lo to hi.
+    zeros, ones, const(value); iota: 0, 1, 2 … in C order, restarting at 0 where the type no longer
+    represents every integer; poison: NaN, or the lowest value of integers, which makes
+    uninitialised reads visible in a result; randn(seed): normal, mean 0, deviation 1;
+    uniform(lo,hi,seed): from lo to hi.
     """
 
     name: str
@@ -47,8 +48,10 @@ class Generator:
         return f"{self.name}({words})" if words else self.name
 
     def array(self, key: str, dtype: DType, shape: tuple[int, ...]) -> NDArray[Any]:
-        """The array in storage type. Random numbers depend on `key`, the array's name, too, so
-        that two inputs with the same seed are not equal.
+        """Return the array in its storage type.
+
+        Random numbers also depend on `key`, the array's name, so that inputs with the same seed
+        differ.
         """
         if self.name == "poison" and dtype.kind != "float":
             return _poisoned_bytes(dtype, shape)
@@ -64,7 +67,7 @@ class Generator:
         return np.full(count, constants.get(self.name, *self.numbers))
 
     def _random(self, key: str, dtype: DType, count: int) -> Numbers:
-        # RandomState, because its streams are frozen; those of NumPy's newer generators are not.
+        # RandomState, because its streams are frozen, unlike those of NumPy's newer generators.
         seed = [int(self.numbers[-1]), crc32(key.encode())]
         state = np.random.RandomState(np.array(seed, np.uint32))
         if self.name == "randn":
@@ -75,7 +78,7 @@ class Generator:
 
 
 def parse_generator(text: str) -> Generator | None:
-    """`uniform(0,1,7)` as a generator; None if it is none, or has the wrong numbers."""
+    """Parse a generator such as `uniform(0,1,7)`; None if it is invalid."""
     found = _CALL.fullmatch(text.strip())
     if found is None or found[1] not in GENERATORS:
         return None
@@ -100,7 +103,7 @@ def _makes_sense(generator: Generator) -> bool:
 
 
 def _counts_to(dtype: DType) -> float:
-    """The first integer that a type, or its elements, may not hold."""
+    """Return the first integer that a type, or its elements, may not represent."""
     element = dtype.element or dtype
     if element.is_float:
         return min(2.0 ** (element.mantissa_bits + 1), element.highest)
@@ -108,8 +111,10 @@ def _counts_to(dtype: DType) -> float:
 
 
 def _poisoned_bytes(dtype: DType, shape: tuple[int, ...]) -> NDArray[Any]:
-    """Of types without NaN: all bits set where that is not a number (packed elements), else the
-    lowest value of signed integers and the highest of unsigned ones.
+    """Return the poison of types without NaN.
+
+    All bits are set if that is not a number (packed elements); otherwise it is the lowest value of
+    signed integers, and the highest of unsigned ones.
     """
     value = dtype.lowest if dtype.kind == "int" else dtype.highest
     if dtype.lanes > 1:

@@ -1,8 +1,8 @@
-"""Numbers into a type's bytes and back, for data that users bring and look at: in float64, those
-of 64 bits in the longest type of floats that there is.
+"""Conversion between numbers and a type's bytes, for users' data.
 
-`nkic.machine.codecs` works in float32, as the machine does; here an int32 keeps all its digits
-and a float64 is rounded as late as can be.
+Numbers are float64; those of 64-bit types are of the longest float type. `nkic.machine.codecs`
+works in float32, as the machine does; here an int32 keeps all its digits and a float64 is rounded
+as late as possible.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from nkic.machine.codecs import storage
 from nkic.machine.dtypes import DType
 
 Numbers = NDArray[np.floating[Any]]
-EXACT = np.longdouble  # of nl.int64: where it has no more digits than float64, as float64
+EXACT = np.longdouble  # for nl.int64; no better than float64 on some platforms
 
 
 def numbers(stored: NDArray[Any], dtype: DType) -> Numbers:
-    """What stored elements are worth. Packed ones spread over the last dimension."""
+    """Return the values of stored elements. Packed ones spread over the last dimension."""
     if dtype.lanes > 1:
         return codecs.unpack(stored, dtype).astype(np.float64)
     if dtype.is_float:
@@ -31,8 +31,9 @@ def numbers(stored: NDArray[Any], dtype: DType) -> Numbers:
 
 
 def stored(values: Numbers, dtype: DType) -> NDArray[Any]:
-    """Values in the storage type of `dtype`: to nearest even, integers saturate, NaN gives 0
-    there. Floats pass through float32.
+    """Return values in the storage type of `dtype`, rounded to nearest even.
+
+    Integers saturate, and NaN becomes 0. Floats are first rounded to float32.
     """
     with np.errstate(all="ignore"):
         if dtype.lanes > 1:
@@ -48,14 +49,14 @@ def stored(values: Numbers, dtype: DType) -> NDArray[Any]:
 
 
 def unpacked_shape(shape: tuple[int, ...], dtype: DType) -> tuple[int, ...]:
-    """The shape of the numbers in an array of `shape`."""
+    """Return the shape of the numbers in an array of `shape`."""
     if dtype.lanes == 1:
         return shape
     return (*shape[:-1], shape[-1] * dtype.lanes) if shape else (dtype.lanes,)
 
 
 def rounding_error(values: Numbers, result: Numbers) -> float:
-    """The largest difference that storing `values` made; infinite where one was lost."""
+    """Return the largest difference that storing `values` made; infinite if one was lost."""
     with np.errstate(invalid="ignore"):
         same = (values == result) | (np.isnan(values) & np.isnan(result))
         off = np.where(same, 0.0, np.abs(values - result))

@@ -1,4 +1,4 @@
-"""What a kernel takes and gives, and how a message shows it with what is wrong."""
+"""A kernel's inputs and outputs, and their presentation in messages."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from nkic.neff.records import Executable, ParameterRecord
 
 
 class ArrayParameter(NamedTuple):
-    """An array that goes in or comes out. `tensor` is its index in the file: an input that is
-    changed in place and returned comes out under two names.
+    """An input or output array. `tensor` is its index in the file.
+
+    An input that is updated in place and returned is an output under two names.
     """
 
     name: str
@@ -26,12 +27,12 @@ class ArrayParameter(NamedTuple):
 
     @property
     def elements(self) -> int:
-        """How many elements it has."""
+        """The number of elements."""
         return prod(self.shape)
 
     @property
     def bytes(self) -> int:
-        """How many bytes it takes."""
+        """The size in bytes."""
         return self.elements * self.dtype.size
 
 
@@ -44,20 +45,20 @@ class Signature(NamedTuple):
 
     @property
     def updates(self) -> dict[str, bool]:
-        """The inputs that the kernel writes, and whether it returns them besides."""
+        """The inputs that the kernel writes, and whether it also returns them."""
         names = {p.name for p in self.inputs}
         returned = {p.tensor for p in self.outputs if p.name not in names}
         return {p.name: p.tensor in returned for p in self.outputs if p.name in names}
 
     @property
     def returned(self) -> tuple[ArrayParameter, ...]:
-        """What the kernel returns."""
+        """The arrays that the kernel returns."""
         names = {p.name for p in self.inputs}
         return tuple(p for p in self.outputs if p.name not in names)
 
 
 def signature_of(executable: Executable) -> Signature:
-    """The signature of the kernel in a file."""
+    """Return the signature of the kernel in a file."""
 
     def parameters(records: Sequence[ParameterRecord]) -> tuple[ArrayParameter, ...]:
         tensors = ((record, executable.tensors[record.tensor]) for record in records)
@@ -67,7 +68,7 @@ def signature_of(executable: Executable) -> Signature:
 
 
 class SignatureLine(NamedTuple):
-    """One array of the signature, or one that is too much, and what is wrong with it."""
+    """An array of the signature, or a superfluous one, and its problem."""
 
     name: str
     type: str
@@ -75,7 +76,7 @@ class SignatureLine(NamedTuple):
 
 
 def table(title: str, lines: Sequence[SignatureLine]) -> str:
-    """The signature with a mark at every line: ✓, or ✗ and the problem."""
+    """Return the signature with a mark on every line: ✓, or ✗ and the problem."""
     names = max((width(clean(line.name)) for line in lines), default=0)
     types = max((width(line.type) for line in lines), default=0)
     rows = (_row(line, names, types) for line in lines)
@@ -93,7 +94,7 @@ _NAMED = 3  # problems in one sentence
 
 
 def in_short(lines: Sequence[SignatureLine]) -> str:
-    """The problems in one sentence: `` `b`: missing; `c`: … ``, and how many more."""
+    """Return the problems in one sentence, `` `b`: missing; `c`: … ``, and how many more."""
     wrong = [f"`{clean(line.name)}`: {line.problem}" for line in lines if line.problem]
     rest = f"; and {len(wrong) - _NAMED} more" if len(wrong) > _NAMED else ""
     return "; ".join(wrong[:_NAMED]) + rest

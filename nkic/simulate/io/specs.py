@@ -1,4 +1,4 @@
-"""`-i NAME=…`: what one input is to be, as the user writes it.
+"""`-i NAME=…`: the specification of one input, as the user writes it.
 
 a=@a.npy                 the array of an npy file
 a=f32[128,512]=@a.bin    raw elements, little-endian, in C order
@@ -54,7 +54,7 @@ Spec = NpyFile | RawFile | Value | Generator
 
 
 def parse_inputs(texts: Iterable[str]) -> dict[str, Spec]:
-    """Every `-i` by name; raises `UsageFailed`."""
+    """Return every `-i` by name; raises `UsageFailed`."""
     found: dict[str, Spec] = {}
     for text in texts:
         name, equals, rest = text.partition("=")
@@ -105,7 +105,7 @@ def _raw(text: str, where: str) -> RawFile:
 
 
 def parse_fill(text: str | None) -> Generator | None:
-    """The value of --fill; raises `UsageFailed`."""
+    """Return the value of --fill; raises `UsageFailed`."""
     found = parse_generator(text) if text is not None else None
     if text is not None and found is None:
         near = did_you_mean(text.partition("(")[0], GENERATORS)

@@ -1,10 +1,10 @@
 """The functions of `machine.operators.ACTIVATIONS`, element by element.
 
-Each is the true function, computed in float64 and rounded once to float32: the device's tables
-are unpublished, and float32 functions of NumPy differ between processors (in float64 they
-differ by at most a few units in the last place, which one rounding in 10^10 lets through).
-Limits hold at infinity. Outside the valid range of the device the true value is given, except
-for `sin`, whose cubic is documented to go on. Subnormal results are kept.
+Each is the true function, computed in float64 and rounded once to float32: the device's tables are
+unpublished, and NumPy's float32 functions differ between processors (in float64 they differ by at
+most a few units in the last place, which changes one rounding in 10^10). Limits hold at infinity.
+Outside the valid range of the device the true value is returned, except for `sin`, whose cubic
+extension is documented. Subnormal results are kept.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _SINE = [(-1) ** k / factorial(2 * k + 1) for k in range(9)]
 
 
 def relu(x: Floats, out: Floats, parameter: Floats = _ZERO) -> None:
-    """NaN stays NaN; -0 becomes 0."""
+    """Clamp at 0; NaN stays NaN, and -0 becomes 0."""
     np.clip(x, _ZERO, _INF, out=out)
     np.add(out, _ZERO, out=out)
 
 
 def prelu(x: Floats, out: Floats, parameter: Floats) -> None:
-    """`parameter` is one slope for all, or (P, 1)."""
+    """Multiply negative elements by `parameter`, one slope for all, or (P, 1)."""
     select(x > 0, x, np.multiply(x, parameter), out)
 
 
 def sign(x: Floats, out: Floats, parameter: Floats = _ZERO) -> None:
-    """-1, 0 or 1; NaN stays NaN."""
+    """Return -1, 0 or 1; NaN stays NaN."""
     np.sign(x, out=out)
     np.add(out, _ZERO, out=out)
 
@@ -53,9 +53,9 @@ def _copy(x: Floats, out: Floats, parameter: Floats) -> None:
 
 
 def _sine(x: Doubles) -> Doubles:
-    """Within +-pi the sine, beyond the cubic that touches it there: sin(9) is 27.65.
+    """Return the sine within ±pi, and beyond it a cubic that continues it: sin(9) is 27.65.
 
-    The Taylor series to x^17 of x mirrored into +-pi/2.
+    The sine is its Taylor series to x^17, with x mirrored into ±pi/2.
     """
     mirrored = 2 * np.clip(x, -pi / 2, pi / 2) - x
     square = mirrored * mirrored
@@ -129,17 +129,17 @@ def _gelu_apprx_sigmoid_dx(x: Doubles) -> Doubles:
 
 
 def _single(ufunc: np.ufunc) -> Function:
-    """A function that NumPy computes right in float32: exact, or correctly rounded."""
+    """Wrap a function that NumPy computes in float32 exactly or correctly rounded."""
     return lambda x, out, parameter: ufunc(x, out=out)
 
 
 def _double(ufunc: np.ufunc) -> Function:
-    """A function that NumPy computes in float64."""
+    """Wrap a function that NumPy computes in float64."""
     return lambda x, out, parameter: ufunc(x, out=out, dtype=np.float64, casting="same_kind")
 
 
 def _in_float64(function: Callable[[Doubles], Doubles]) -> Function:
-    """A function made of several of NumPy's."""
+    """Wrap a composition of NumPy's functions in float64, rounded once."""
 
     def rounded_once(x: Floats, out: Floats, parameter: Floats) -> None:
         for rows in blocks(x.shape, _SMALL_BLOCK):

@@ -1,10 +1,10 @@
 """The operators of `machine.operators.ALU`, element by element.
 
-`ARITHMETIC` works on float32: each result is rounded once, to nearest even. `INTEGERS` is the
-exact 32-bit path of gpsimd: sums and products wrap around. `BITVEC` works on bits, given as
-unsigned integers. Operands broadcast to `out`; a constant is an array of no dimension; unary
-operators ignore the second. Truth is 1, falsehood 0. The greater or lesser of 0 and -0 is 0,
-because processors differ. `average` is a reduction only.
+`ARITHMETIC` works on float32: each result is rounded once, to nearest even. `INTEGERS` is the exact
+32-bit path of gpsimd: sums and products wrap around. `BITVEC` works on bits, given as unsigned
+integers. Operands broadcast to `out`; a constant is a 0-dimensional array; unary operators ignore
+the second operand. True is 1, false is 0. The maximum or minimum of 0 and -0 is 0, because
+processors differ. `average` is a reduction only.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _INF = np.array(np.inf, np.float32)
 
 
 def maximum(a: Array, b: Array, out: Array) -> None:
-    """The greater; NaN if either is."""
-    if b.size == 1:  # NumPy is slower with a constant in np.maximum
+    """Write the greater operand; NaN if either is."""
+    if b.size == 1:  # np.maximum is slower than np.clip with a constant
         np.clip(a, b, _INF, out=out)
     else:
         np.maximum(a, b, out=out)
@@ -36,7 +36,7 @@ def maximum(a: Array, b: Array, out: Array) -> None:
 
 
 def minimum(a: Array, b: Array, out: Array) -> None:
-    """The lesser; NaN if either is."""
+    """Write the lesser operand; NaN if either is."""
     if b.size == 1:
         np.clip(a, -_INF, b, out=out)
     else:
@@ -45,22 +45,22 @@ def minimum(a: Array, b: Array, out: Array) -> None:
 
 
 def abs_max(a: Array, b: Array, out: Array) -> None:
-    """The operand of greater magnitude, with its sign; b if they tie."""
+    """Write the operand of greater magnitude, with its sign; b if they tie."""
     select(np.abs(a) > np.abs(b), a, b, out)
 
 
 def abs_min(a: Array, b: Array, out: Array) -> None:
-    """The operand of lesser magnitude, with its sign; b if they tie."""
+    """Write the operand of lesser magnitude, with its sign; b if they tie."""
     select(np.abs(a) < np.abs(b), a, b, out)
 
 
 def power(a: Array, b: Array, out: Array) -> None:
-    """In float64, rounded once."""
+    """Compute in float64, rounded once."""
     np.power(a, b, out=out, dtype=np.float64, casting="same_kind")
 
 
 def bypass(a: Array, b: Array, out: Array) -> None:
-    """a."""
+    """Copy a."""
     np.copyto(out, a)
 
 
@@ -74,7 +74,7 @@ def _function(name: str) -> Alu:
 
 
 def _logical(combine: np.ufunc) -> Alu:
-    """A bitwise ufunc on truth values as bytes; NumPy's logical ones are slow on floats."""
+    """Apply a bitwise ufunc to truth values as bytes; NumPy's logical ufuncs are slow on floats."""
 
     def logical(a: Array, b: Array, out: Array) -> None:
         left = scratch("logical.a", out.shape, np.bool_)
@@ -130,7 +130,7 @@ BITVEC: dict[str, Alu] = {
     "bitwise_or": np.bitwise_or,
     "bitwise_xor": np.bitwise_xor,
     "invert": lambda a, b, out: np.invert(a, out=out),
-    # By at least as many bits as there are: 0. A negative count is a large unsigned one.
+    # A shift by at least the width gives 0. A negative count is a large unsigned one.
     "left_shift": np.left_shift,
     "right_shift": np.right_shift,
 }

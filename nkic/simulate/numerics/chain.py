@@ -1,9 +1,9 @@
-"""Sums in float32, first to last, by BLAS, which adds numbers of many rows side by side.
+"""Sequential sums in float32 by BLAS, which adds the numbers of many rows side by side.
 
-The product of rows with ones is each row's sum, in the order in which BLAS adds (`matmul.py`): the
+The product of rows with ones is each row's sum, in the order in which BLAS adds (`matmul.py`); the
 sum so far is the first number of the next slab. That takes a third of the time of adding up columns
-of the transposed rows. It begins with 0, so that a sum of zeros loses its sign, and the bits of a
-NaN are BLAS's own: where a sum is not a finite number other than 0, it is not used.
+of the transposed rows. The sum starts with 0, so that a sum of zeros loses its sign, and the bits
+of a NaN depend on BLAS: the result is only used if all sums are finite and nonzero.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from nkic.machine.scratch import scratch
 Floats = NDArray[np.float32]
 
 SLAB = 128  # numbers of a row that are added at once
-LEAST = 256  # numbers of a row for which it is worth it
-ROWS, COLUMNS = 32, 16  # multiples that BLAS multiplies in order
+LEAST = 256  # minimum length of a row for which this is faster
+ROWS, COLUMNS = 32, 16  # multiples for which BLAS adds in order
 
 
 def added(rows: Floats, out: Floats) -> bool:
-    """Adds up each row of (rows, elements) into `out`, (rows,); False if it cannot."""
+    """Add up each row of (rows, elements) into `out`, (rows,); return whether this succeeded."""
     if rows.shape[1] < LEAST or not _is_in_turn():
         return False
     _chain(rows, out)
@@ -55,7 +55,7 @@ def _ones() -> Floats:
 
 @cache
 def _is_in_turn() -> bool:
-    """Whether this machine's BLAS does, tried on numbers whose order of addition shows."""
+    """Return whether this host's BLAS adds in order, tested on numbers that show the order."""
     return all(_agrees(*shape) for shape in ((128, 512), (64, 300), (32, 256), (1, 257)))
 
 

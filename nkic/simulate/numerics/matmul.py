@@ -1,20 +1,19 @@
 """The tensor engine's product.
 
-Defined: every product of two float32 numbers is exact in float64. Of each 128 rows of the
-operands the products are added in float64, first row to last, from 0; the sums of further
-slabs of 128 rows (double-row and MX modes) are added after, in order; the total is rounded
-once to float32. BLAS does this when it is given enough rows and columns, whatever processor it
-runs on (other shapes take kernels that add in another order): so operands are padded with
-zeros to multiples of 32 and 16. `_in_order` tries once whether this BLAS does, and a slow loop
-takes its place if not.
+Definition: every product of two float32 numbers is exact in float64. For each slab of 128 rows of
+the operands, the products are added in float64, first row to last, from 0; the sums of further
+slabs (double-row and MX modes) are added in order; the total is rounded once to float32. BLAS
+computes exactly this, on any processor, if it is given enough rows and columns (other shapes use
+kernels that add in another order): so operands are padded with zeros to multiples of 32 and 16.
+`_in_order` tests once whether this BLAS does, and otherwise a slow loop takes its place.
 
-With the order "float32" all of it is in float32, where a product is added before it is rounded
-(a fused multiply-add), with the slabs' sums rounded to float32 as well. BLAS does that too, on
-processors that have such an instruction. With "pairwise" products are rounded to float32 and
-added as a binary tree over the rows.
+With the order "float32" everything is in float32, where each product is added before it is rounded
+(a fused multiply-add), and the slabs' sums are rounded to float32 as well. BLAS does that too, on
+processors that have such an instruction. With "pairwise", products are rounded to float32 and added
+as a binary tree over the rows.
 
-A product with an identity matrix, by which kernels transpose, is its other factor transposed: every
-sum begins with 0 and adds zeros to one number, whatever the order. That takes a tenth of the time.
+A product with an identity matrix, by which kernels transpose, is the transpose of the other factor:
+every sum starts with 0 and adds zeros to one number, in any order. That takes a tenth of the time.
 """
 
 from __future__ import annotations
@@ -48,8 +47,9 @@ def matmul(
     accumulate: bool = False,
     order: SummationOrder = "exact",
 ) -> None:
-    """out[M, N] = stationary[K, M].T @ moving[K, N]; with `accumulate`, out += in float32. `out`
-    shares no memory with the factors.
+    """Compute out[M, N] = stationary[K, M].T @ moving[K, N]; with `accumulate`, out += in float32.
+
+    `out` must not share memory with the factors.
     """
     if order != "pairwise" and _is_identity(moving) and np.isfinite(stationary).all():
         _turned(stationary, out, accumulate)
@@ -63,7 +63,7 @@ def matmul(
     for start in range(0, rows, SLAB):
         slab = slice(start, start + SLAB)
         left = _padded("matmul.left", stationary[slab], padded[0], kind)
-        right = moving[slab]  # as it is, where BLAS can read it; `left` is never the same array
+        right = moving[slab]  # in place if BLAS can read it; `left` is never the same array
         if right.dtype != kind or size != padded[1] or not _has_whole_rows(right):
             right = _padded("matmul.right", right, padded[1], kind)
         if start == 0:
@@ -89,7 +89,7 @@ def _identity(size: int) -> Floats:
 
 
 def _turned(values: Factor, out: Floats, accumulate: bool) -> None:
-    """The sum of `values` transposed and of zeros: -0 becomes 0."""
+    """Write the transpose of `values` plus zero: -0 becomes 0."""
     shape = values.shape[::-1]
     found = scratch("matmul.rounded", shape, np.float32) if accumulate else out
     transpose(values, found)
@@ -99,7 +99,7 @@ def _turned(values: Factor, out: Floats, accumulate: bool) -> None:
 
 
 def _store(total: Array, out: Floats, accumulate: bool) -> None:
-    """Rounds to float32, and then adds if it is to `accumulate`."""
+    """Round to float32, and then add to `out` if `accumulate`."""
     if accumulate:
         np.add(out, total, out=out, dtype=np.float32, casting="same_kind")
     else:
@@ -107,13 +107,13 @@ def _store(total: Array, out: Floats, accumulate: bool) -> None:
 
 
 def _has_whole_rows(values: Array) -> bool:
-    """Elements of a row are neighbours: BLAS takes any distance between rows."""
+    """Return whether rows are contiguous: BLAS accepts any distance between rows."""
     step, unit = values.strides
     return unit == values.itemsize and step >= values.shape[1] * unit and step % unit == 0
 
 
 def _padded(slot: str, operand: Factor, columns: int, kind: type[np.generic]) -> Array:
-    """The operand in the type `kind`, with zeros in the columns that it lacks."""
+    """Return the operand in the type `kind`, padded with zeros to `columns`."""
     rows, used = operand.shape
     wide = scratch(slot, (rows, columns), kind)
     np.copyto(wide[:, :used], operand, casting="same_kind")
@@ -129,7 +129,7 @@ def _exact(left: Doubles, right: Doubles, out: Doubles) -> None:
 
 
 def _loop(left: Doubles, right: Doubles, out: Doubles) -> None:
-    """The definition, row by row."""
+    """Compute the definition, row by row."""
     out[...] = 0
     term = np.empty_like(out)
     for column, row in zip(left, right, strict=True):
@@ -145,7 +145,7 @@ def _fused(left: Floats, right: Floats, out: Floats) -> None:
 
 
 def _fused_loop(left: Floats, right: Floats, out: Floats) -> None:
-    """Row by row: the exact product and the sum so far, added and rounded once."""
+    """Add the exact product to the sum so far, with one rounding, row by row."""
     out[...] = 0
     for column, row in zip(left, right, strict=True):
         term = np.multiply(column[:, None], row, dtype=np.float64)
@@ -153,8 +153,9 @@ def _fused_loop(left: Floats, right: Floats, out: Floats) -> None:
 
 
 def _added_once(one: Doubles, other: Floats) -> Doubles:
-    """one + other such that rounding it to float32 is as if it had not been rounded before:
-    where float64 cannot hold the sum, the neighbour whose last bit is 1 ("round to odd").
+    """Return one + other such that rounding it to float32 has no double-rounding error.
+
+    If float64 cannot hold the sum, this is the neighbour whose last bit is 1 ("round to odd").
     """
     total: Doubles = one + other
     part = total - one
@@ -179,13 +180,13 @@ _PRODUCTS: dict[SummationOrder, tuple[type[np.generic], Product]] = {
 
 @cache
 def _in_order() -> bool:
-    """Whether this machine's BLAS adds products in order, tried on sums that would show it."""
+    """Return whether this host's BLAS adds products in order, tested on sums that show it."""
     return all(_agrees(_loop, np.float64, *shape) for shape in _PROBES)
 
 
 @cache
 def _is_fused() -> bool:
-    """Whether it does in float32, and rounds once after each product."""
+    """Return whether it does so in float32, with one rounding after each product."""
     return all(_agrees(_fused_loop, np.float32, *shape) for shape in _PROBES)
 
 
@@ -201,7 +202,7 @@ def _agrees(loop: Product, kind: type[np.generic], rows: int, columns: int, size
 
 
 def _probe(rows: int, columns: int, seed: int, kind: type[np.generic]) -> Array:
-    """Numbers of very different sizes, so that every order of addition rounds differently."""
+    """Return numbers of very different sizes: every order of addition rounds differently."""
     draw = np.random.Generator(np.random.PCG64(seed))
     exponent = draw.integers(-40, 40, (rows, columns))
     numbers = np.ldexp(draw.standard_normal((rows, columns), dtype=np.float32), exponent)

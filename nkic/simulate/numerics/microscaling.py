@@ -1,7 +1,7 @@
-"""Groups of 32 elements with one scale, a power of two (OCP MX), as the hardware lays them out.
+"""Groups of 32 elements with one scale, a power of two (OCP MX), in the hardware's layout.
 
-A group is 8 partitions of 4 elements that follow one another. A scale is a code of
-float8_e8m0fnu: 2^(code - 127), 255 is NaN.
+A group is 8 partitions of 4 consecutive elements. A scale is a code of float8_e8m0fnu: 2^(code -
+127), and 255 is NaN.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ BIAS, NAN = 127, 255  # of a scale's code
 
 
 def quantized(values: Floats, element: DType, headroom: bool = True) -> tuple[Floats, Codes]:
-    """`values` (P, 4 F) over their scales, not yet rounded to `element`, and the codes of these,
-    (P / 8, F).
+    """Return `values` (P, 4 F) divided by their scales, and the scales' codes (P / 8, F).
 
-    A scale is 2^(floor(log2 of the greatest magnitude) - largest exponent + 1), so that no
-    element is rounded to more than its type holds; at least 2^-127, which a group of zeros has,
-    too. A group with NaN or an infinity has NaN as its scale and its elements (assumed).
-    Without `headroom` the scale is half of that, and elements are clamped to what the type holds.
+    The elements are not yet rounded to `element`. A scale is 2^(floor(log2 of the greatest
+    magnitude) - largest exponent + 1), so that no element rounds to more than its type holds; it is
+    at least 2^-127, also for a group of zeros. A group with NaN or an infinity has NaN as its scale
+    and its elements (assumed). Without `headroom`, the scale is half of that, and elements saturate
+    at the type's limit.
     """
     rows, columns = values.shape[0] // PARTITIONS, values.shape[1] // LANES
     groups = values.reshape(rows, PARTITIONS, columns, LANES)
@@ -44,12 +44,12 @@ def quantized(values: Floats, element: DType, headroom: bool = True) -> tuple[Fl
 
 
 def largest_exponent(element: DType) -> int:
-    """Of the greatest number that `element` holds: 8 for float8_e4m3fn, 15 for float8_e5m2."""
+    """Return the largest exponent of `element`: 8 for float8_e4m3fn, 15 for float8_e5m2."""
     return int(np.frexp(element.highest)[1]) - 1
 
 
 def dequantized(elements: Floats, codes: Codes) -> Doubles:
-    """`elements` (P, 4 F) times their scales (P / 8, F): exact in float64."""
+    """Return `elements` (P, 4 F) times their scales (P / 8, F), exact in float64."""
     rows, columns = codes.shape
     groups = elements.astype(np.float64).reshape(rows, PARTITIONS, columns, LANES)
     scales = np.ldexp(1.0, codes.astype(np.int32) - BIAS)

@@ -1,8 +1,8 @@
 """The error function and the normal distribution, in float64, for whole arrays.
 
-NumPy has neither. Both are tabulated at multiples of 1/512 (from `math.erf` and `math.erfc`)
-and continued to the argument by the Taylor series of the integral of exp(-t^2): relative
-error below 1e-10 everywhere, tails included, a thousandth of a float32's last place.
+NumPy has neither. Both are tabulated at multiples of 1/512 (from `math.erf` and `math.erfc`) and
+extended to the argument by the Taylor series of the integral of exp(-t^2): the relative error is
+below 1e-10 everywhere, including the tails, a thousandth of a float32's last place.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def _nodes() -> _Nodes:
 
 
 def erf(x: Doubles) -> Doubles:
-    """The error function."""
+    """Return the error function."""
     node, rest = _from_node(np.clip(x, -_LIMIT, _LIMIT))
     rest += np.take(_nodes().erf, node, mode="clip")
     return rest
 
 
 def probability(x: Doubles) -> Doubles:
-    """Phi: the probability that a normal variable is less than x, for |x| <= FAR."""
+    """Return Phi, the probability that a normal variable is less than x, for |x| <= FAR."""
     node, rest = _from_node(x * sqrt(0.5))
     rest *= 0.5
     rest += np.take(_nodes().probability, node, mode="clip")
@@ -59,11 +59,12 @@ def probability(x: Doubles) -> Doubles:
 
 
 def _from_node(z: Doubles) -> tuple[NDArray[np.int64], Doubles]:
-    """The index of the nearest node c, and erf(z) - erf(c).
+    """Return the index of the nearest node c, and erf(z) - erf(c).
 
-    With d = z - c, a = c d, b = d^2 it is slope(c) d times the sum over n of
-    (-2a)^n / (n+1)! - b (-2a)^n / (n! (n+3)) + O(b^2), where |a| < 0.011 and b < 1e-6; kept
-    are 1 - a + 2/3 a^2 - 1/3 a^3 - b/3 + a b/2. In place: temporaries cost as much as arithmetic.
+    With d = z - c, a = c d, b = d^2, it is slope(c) d times the sum over n of (-2a)^n / (n+1)! - b
+    (-2a)^n / (n! (n+3)) + O(b^2), where |a| < 0.011 and b < 1e-6; the terms kept are 1 - a + 2/3
+    a^2 - 1/3 a^3 - b/3 + a b/2. It is computed in place, since temporaries cost as much as
+    arithmetic.
     """
     shifted = z * _STEPS
     shifted += _MAGIC
@@ -84,6 +85,6 @@ def _from_node(z: Doubles) -> tuple[NDArray[np.int64], Doubles]:
     series -= b
     series += 1
     series *= d
-    # A NaN has no index: clip takes any, and NaN comes of the series.
+    # A NaN has no index: clip accepts any, and the series yields NaN.
     series *= np.take(_nodes().slope, index, mode="clip")
     return index, series

@@ -1,11 +1,11 @@
-"""Reductions along axes: one definition of the order, whatever the layout in memory.
+"""Reductions along axes, with an order that is independent of the memory layout.
 
-Sums, differences, products and means are accumulated as `sums.fold` says, in C order.
-With "exact" that is float64, rounded once to float32. Products go from first to last. Sums are
-pairwise, as NumPy adds a contiguous row: more than 128 numbers are cut in two at the multiple of
-8 at or below the middle; 8 to 128 are added up in eight interleaved sums, joined as
-((0 1) (2 3)) ((4 5) (6 7)), and what is left over is added last; fewer than 8 go from first to
-last. The other operators do not depend on order, but for the sign of zero, which is made positive.
+Sums, differences, products and means are accumulated by `sums.fold`, in C order. With "exact" this
+is in float64, rounded once to float32. Products are sequential. Sums are pairwise, as NumPy adds a
+contiguous row: more than 128 numbers are split in two at the multiple of 8 at or below the middle;
+8 to 128 are added in eight interleaved sums, joined as ((0 1) (2 3)) ((4 5) (6 7)), and the
+remainder is added last; fewer than 8 are added sequentially. The other operators do not depend on
+the order, except for the sign of zero, which is made positive.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Total = Callable[[Array, Array, SummationOrder], None]
 def reduce(
     op: str, values: Floats, out: Floats, keep: int = 1, order: SummationOrder = "exact"
 ) -> None:
-    """Reduces all axes of `values` but the first `keep`, whose shape `out` has."""
+    """Reduce all axes of `values` except for the first `keep`, which `out` has."""
     if op in _SUMS:
         _accumulated(_SUMS[op], values, out, keep, order)
         return
@@ -38,7 +38,7 @@ def reduce(
 
 
 def reduce_bits(op: str, raw: Array, out: Array, keep: int = 1) -> None:
-    """The same for bitwise operators, on unsigned integers."""
+    """Reduce unsigned integers by a bitwise operator, as `reduce`."""
     ufunc = {
         "bitwise_and": np.bitwise_and,
         "bitwise_or": np.bitwise_or,
@@ -70,7 +70,7 @@ def _add(rows: Array, result: Array, order: SummationOrder) -> None:
 
 
 def _subtract(rows: Array, result: Array, order: SummationOrder) -> None:
-    """The first less all others: as the sum of it and their opposites, but for "exact"."""
+    """Subtract all others from the first: except for "exact", by adding their negations."""
     if order == "exact":
         np.add.reduce(rows[:, 1:], axis=1, out=result)
         np.subtract(rows[:, 0], result, out=result)
@@ -99,7 +99,7 @@ def _minimum(values: Floats, out: Floats, axes: tuple[int, ...]) -> None:
 
 
 def _signed(extreme: np.ufunc, values: Floats, out: Floats, axes: tuple[int, ...]) -> None:
-    """The element of extreme magnitude; of +x and -x the last, as the operator has it."""
+    """Write the element of extreme magnitude; of +x and -x the last, as in the operator."""
     rows = values.reshape(*out.shape, -1)[..., ::-1]
     magnitude = np.abs(rows)
     best = extreme.reduce(magnitude, axis=-1, keepdims=True)
@@ -108,7 +108,7 @@ def _signed(extreme: np.ufunc, values: Floats, out: Floats, axes: tuple[int, ...
 
 
 def _truth(ufunc: np.ufunc, values: Floats, out: Floats, axes: tuple[int, ...]) -> None:
-    # On bytes: NumPy reduces truth values slowly.
+    # On bytes, since NumPy reduces bool arrays slowly.
     np.copyto(out, ufunc.reduce((values != 0).view(np.uint8), axis=axes))
 
 

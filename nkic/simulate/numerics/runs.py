@@ -1,4 +1,4 @@
-"""Runs of equal numbers, and places of numbers that are not 0."""
+"""Runs of equal numbers, and indices of nonzero numbers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Indices = NDArray[np.int64]
 
 
 def sequence_bounds(ids: NDArray[Any]) -> Indices:
-    """First and one past the last index of the run that each of `ids` (N,) is in: (2, N).
+    """Return the first and one past the last index of the run of each of `ids` (N,): (2, N).
 
-    Where it is 0: N and -1. NaN is a run of its own.
+    An id of 0 has N and -1. NaN is a run of its own.
     """
     size = len(ids)
     index = np.arange(size)
@@ -25,7 +25,7 @@ def sequence_bounds(ids: NDArray[Any]) -> Indices:
 
 
 def nonzero_with_count(values: NDArray[Any], offset: int, padding: int) -> Indices:
-    """Of each row of (R, N), the indices of elements that are not 0, padding, and their count."""
+    """Return, for each row of (R, N), the indices of nonzero elements, padding, and their count."""
     rows, size = values.shape
     there = values != 0
     found = np.full((rows, size + 1), padding, np.int64)

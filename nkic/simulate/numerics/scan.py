@@ -1,7 +1,7 @@
-"""Recurrences along the free axis: every element needs the one before it.
+"""Recurrences along the free axis: every element needs the previous one.
 
-There is no way around a loop whose steps are rounded like the engine's; a step handles all
-partitions at once, in rows of a transposed copy.
+Rounding like the engine's requires a sequential loop; a step handles all partitions at once, in
+rows of a transposed copy.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def tensor_tensor_scan(
     reverse0: bool = False,
     reverse1: bool = False,
 ) -> None:
-    """out[i] = op1(op0(data0[i], out[i - 1]), data1[i]), from `initial`, (P, N) each.
+    """Compute out[i] = op1(op0(data0[i], out[i - 1]), data1[i]) from `initial`; (P, N) each.
 
     `initial` is (P, 1) or a constant. The carry is a float32. `reverse` swaps the operands.
     """
@@ -52,7 +52,7 @@ def tensor_tensor_scan(
 
 
 def cumulative(values: Floats, initial: Floats, out: Floats, op: str) -> None:
-    """out[i] = op(values[i], out[i - 1]), from `initial`, which is (P, 1) or a constant."""
+    """Compute out[i] = op(values[i], out[i - 1]) from `initial`, which is (P, 1) or a constant."""
     if op not in _ACCUMULATE:
         zero = np.zeros((), np.float32)
         ignored = np.broadcast_to(zero, values.shape)
@@ -65,7 +65,7 @@ def cumulative(values: Floats, initial: Floats, out: Floats, op: str) -> None:
     totals = scratch("scan.1", rows.shape, np.float32)
     _ACCUMULATE[op].accumulate(rows, axis=1, out=totals)
     if op in ("maximum", "minimum"):
-        np.add(totals, np.float32(0), out=totals)  # -0 is 0, as the operators have it
+        np.add(totals, np.float32(0), out=totals)  # -0 becomes 0, as in the operators
     np.copyto(out, totals[:, 1:])
 
 

@@ -1,4 +1,4 @@
-"""Where values occur, and which are largest, in each row of arrays of float32."""
+"""Search for values and for the largest elements, in each row of float32 arrays."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ NOWHERE = -1  # all bits set, as an index of any width
 
 
 def match8(data: Floats, values: Floats, order: Iterable[int], taken: Flags) -> Indices:
-    """The first occurrence in `data` (P, N) of each of `values` (P, 8): (P, 8), or NOWHERE.
+    """Return the first occurrence in `data` (P, N) of each of `values` (P, 8), or NOWHERE: (P, 8).
 
-    Values look in `order`, each past the occurrences that were found before. `taken` (P, N)
-    afterwards marks all that were found. NaN is nowhere.
+    Values search in `order`, each past the occurrences found before. On return, `taken` (P, N)
+    marks all occurrences found. NaN is never found.
     """
     rows = np.arange(len(data))
     found = np.full(values.shape, NOWHERE, np.int64)
@@ -34,11 +34,12 @@ def match8(data: Floats, values: Floats, order: Iterable[int], taken: Flags) -> 
 
 
 def largest(data: Floats, count: int) -> Indices:
-    """Indices of the `count` largest of each row of (R, N), in ascending order of the values.
+    """Return the indices of the `count` largest of each row of (R, N), in ascending order.
 
-    NaN is largest. Of equal values the first are taken, and come in the order of their indices.
+    NaN is the largest. Among equal values the first are taken, in the order of their indices.
     """
-    backwards = np.argsort(data[:, ::-1], axis=1, kind="stable")  # of equal ones the first last
+    # among equal values, the first comes last
+    backwards = np.argsort(data[:, ::-1], axis=1, kind="stable")
     kept = np.sort(data.shape[1] - 1 - backwards[:, -count:], axis=1)
     values = np.take_along_axis(data, kept, axis=1)
     return np.take_along_axis(kept, np.argsort(values, axis=1, kind="stable"), axis=1)

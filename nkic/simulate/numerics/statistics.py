@@ -1,4 +1,4 @@
-"""Mean and variance, on arrays (P, N)."""
+"""Mean and variance of arrays (P, N)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Floats = NDArray[np.float32]
 
 
 def bn_stats(values: Floats, out: Floats, order: SummationOrder = "exact") -> None:
-    """(count, mean, variance times count) of the even, then of the odd elements: (P, 6).
+    """Write (count, mean, variance times count) of the even, then of the odd elements: (P, 6).
 
-    With "exact" in float64, rounded once; else every operation is rounded to float32. With one
-    element there are no odd ones: count, mean and variance are 0.
+    With "exact" this is computed in float64, rounded once; otherwise every operation is rounded to
+    float32. A single element has no odd ones: their count, mean and variance are 0.
     """
     for first in (0, 1):
         part = _copy(values[:, first::2], order)
@@ -30,9 +30,9 @@ def bn_stats(values: Floats, out: Floats, order: SummationOrder = "exact") -> No
 
 
 def bn_aggr(statistics: Floats, out: Floats, order: SummationOrder = "exact") -> None:
-    """(mean, variance): (P, 2), from any number of triples of `bn_stats`: (P, 3 n).
+    """Write (mean, variance), (P, 2), of any number of triples of `bn_stats`, (P, 3 n).
 
-    With "exact" in float64, rounded once; with a total count of 0 both are 0.
+    With "exact" this is computed in float64, rounded once; for a total count of 0 both are 0.
     """
     count, mean, spread = (_copy(statistics[:, i::3], order) for i in range(3))
     total = _total(count, order)
@@ -44,7 +44,7 @@ def bn_aggr(statistics: Floats, out: Floats, order: SummationOrder = "exact") ->
 
 
 def _copy(values: Floats, order: SummationOrder) -> Array:
-    """In C order: that of sums depends on the layout."""
+    """Copy in C order, since the order of sums depends on the layout."""
     return np.array(values, np.float64 if order == "exact" else np.float32, order="C")
 
 

@@ -1,4 +1,4 @@
-"""Adding up in the orders of `machine.orders`, on arrays."""
+"""Sums in the orders of `machine.orders`, on arrays."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Array = NDArray[Any]
 
 
 def fold(combine: np.ufunc, rows: Array, out: Array, order: SummationOrder) -> None:
-    """Combines the elements of each row of `rows`, (rows, elements), into `out`, (rows,).
+    """Combine the elements of each row of `rows`, (rows, elements), into `out`, (rows,).
 
-    With "exact" the type is that of `rows`, which the caller has made float64, and the order
+    With "exact", the type is that of `rows`, which the caller has made float64, and the order is
     NumPy's along a contiguous row; `rows` must be in C order.
     """
     if order == "exact":
@@ -32,7 +32,7 @@ def fold(combine: np.ufunc, rows: Array, out: Array, order: SummationOrder) -> N
 
 
 def _in_turn(combine: np.ufunc, rows: Floats, out: Floats) -> None:
-    """NumPy combines whole rows of an array in turn, but adds a single column in pairs."""
+    """Combine sequentially: NumPy does so for whole rows of an array, not for a single column."""
     kept, elements = rows.shape
     columns = scratch("sums.columns", (elements, max(kept, 2)), np.float32)
     if kept == 1:
@@ -44,7 +44,7 @@ def _in_turn(combine: np.ufunc, rows: Floats, out: Floats) -> None:
 
 
 def joined(combine: np.ufunc, terms: list[Any]) -> Any:
-    """A binary tree over `terms`, arrays of one shape."""
+    """Return the combination of `terms`, arrays of one shape, as a binary tree."""
     while len(terms) > 1:
         pairs = [combine(a, b) for a, b in zip(terms[::2], terms[1::2], strict=False)]
         terms = pairs + terms[2 * len(pairs) :]

@@ -1,4 +1,4 @@
-"""Instructions of the vector engine that are more than an operator, on arrays (P, N)."""
+"""Vector engine instructions that are more than an operator, on arrays (P, N)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Floats = NDArray[np.float32]
 
 
 def select(condition: NDArray[np.bool_], on_true: Array, on_false: Array, out: Array) -> None:
-    """Where the condition holds the one, elsewhere the other, bit for bit (any 32-bit type).
+    """Select `on_true` where the condition holds, else `on_false`, bitwise (any 32-bit type).
 
-    Both broadcast to `out`. A blend of bits takes the same time for every mask; np.where is
-    four times slower on one without a pattern.
+    Both broadcast to `out`. A blend of bits takes the same time for every mask; np.where is four
+    times slower for an irregular mask.
     """
     bits = np.uint32
     for rows in blocks(out.shape):
@@ -32,17 +32,17 @@ def select(condition: NDArray[np.bool_], on_true: Array, on_false: Array, out: A
 
 
 def transpose(values: Array, out: Array) -> None:
-    """(P, N) to (N, P), bit for bit, of any type; the arrays must not overlap.
+    """Transpose (P, N) to (N, P), bitwise, for any type; the arrays must not overlap.
 
-    Sixteen partitions at a time: rows of a power of two of bytes share cache sets, which makes
-    the plain copy five times slower.
+    This works on sixteen partitions at a time: rows of a power of two of bytes share cache sets,
+    which makes the plain copy five times slower.
     """
     for start in range(0, values.shape[0], 16):
         np.copyto(out[:, start : start + 16], values[start : start + 16].T)
 
 
 def max8(values: Floats, out: Floats) -> None:
-    """The eight largest of each partition, descending: (P, 8). NaN counts as largest."""
+    """Write the eight largest of each partition, descending: (P, 8). NaN counts as largest."""
     largest = np.partition(values, values.shape[1] - 8, axis=1)[:, -8:]
     largest.sort(axis=1)
-    np.add(largest[:, ::-1], np.float32(0), out=out)  # -0 is 0: their order is NumPy's
+    np.add(largest[:, ::-1], np.float32(0), out=out)  # -0 becomes 0: their order depends on NumPy

@@ -1,4 +1,4 @@
-"""The generator XORWOW (Marsaglia 2003, "Xorshift RNGs"), many at once, in 32-bit words.
+"""The XORWOW generator (Marsaglia 2003, "Xorshift RNGs"), vectorised, in 32-bit words.
 
 A state is six words x, y, z, w, v, d. A draw is
 
@@ -20,10 +20,10 @@ _1, _2, _4, _13, _16 = (np.uint32(bits) for bits in (1, 2, 4, 13, 16))  # shifts
 
 
 def draw(states: Words, count: int) -> Words:
-    """`count` draws for each lane, (P, count), from `states` (P, 6 S), which go on.
+    """Return `count` draws for each lane, (P, count), and advance `states` (P, 6 S).
 
-    The S generators of a lane take turns: draw i is of generator i mod S. All make equally
-    many, so that of the last round some may be dropped.
+    The S generators of a lane take turns: draw i is of generator i mod S. All draw equally often,
+    so some draws of the last round may be discarded.
     """
     lanes, words = states.shape
     generators = words // STATE
@@ -41,8 +41,9 @@ def draw(states: Words, count: int) -> Words:
 
 
 def seeded(seed: int, lanes: int, generators: int) -> Words:
-    """States (lanes, 6 generators) that follow from a seed of 32 bits: hashes of the seed and
-    of the number of the word.
+    """Return the states (lanes, 6 generators) of a 32-bit seed.
+
+    They are hashes of the seed and of the index of the word.
     """
     numbers = np.arange(lanes * generators * STATE, dtype=np.uint32)
     start = _hash(np.array([seed & 0xFFFFFFFF], np.uint32))
@@ -50,7 +51,7 @@ def seeded(seed: int, lanes: int, generators: int) -> Words:
 
 
 def _hash(words: Words) -> Words:
-    """A permutation of 32-bit words without visible structure (murmur3's finaliser)."""
+    """Return a permutation of 32-bit words without visible structure (murmur3's finaliser)."""
     words = (words ^ (words >> _16)) * np.uint32(0x85EBCA6B)
     words = (words ^ (words >> _13)) * np.uint32(0xC2B2AE35)
     found: Words = words ^ (words >> _16)
@@ -58,5 +59,5 @@ def _hash(words: Words) -> Words:
 
 
 def uniform(bits: Words) -> Floats:
-    """In [0, 1): the 24 highest bits, which float32 holds exactly."""
+    """Return numbers in [0, 1): the 24 highest bits, which float32 holds exactly."""
     return (bits >> 8).astype(np.float32) * np.float32(2.0**-24)

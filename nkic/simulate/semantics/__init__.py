@@ -1,4 +1,4 @@
-"""The meaning of each row of the instruction table: one function of the row's name."""
+"""The semantics of each row of the instruction table: one function per row name."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from pkgutil import walk_packages
 
 
 def load_all() -> None:
-    """Imports every module here, which registers its functions."""
+    """Import every module of this package, which registers its functions."""
     for module in walk_packages(__path__, f"{__name__}."):
         import_module(module.name)

@@ -1,8 +1,8 @@
-"""The vector engine's accumulators: what `reduce_cmd` does to one float32 per lane.
+"""The vector engine's accumulators: the effect of `reduce_cmd` on one float32 per lane.
 
-Lanes are indexed by the partition that the data come from. What is accumulated are the results
-before they are rounded to dst's type (assumed; docs/fidelity.md). An accumulator that no
-instruction has set, or that one with `idle` may have disturbed, is NaN (assumed).
+Lanes are indexed by the partition of the data. The results are accumulated before they are rounded
+to dst's type (assumed; docs/fidelity.md). An accumulator that no instruction has set, or that one
+with `idle` may have disturbed, is NaN (assumed).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ MINUS_ONE = np.float32(-1)
 
 
 def lanes_of(decoded: Decoded, data: Tile) -> Floats:
-    """The accumulators of the partitions of `data`: a view."""
+    """Return a view of the accumulators of the partitions of `data`."""
     every = decoded.state.array("accumulator", lambda: np.full(PARTITIONS, np.nan, np.float32))
     return every[data.first : data.first + data.partitions]
 
 
 class Accumulator:
-    """The accumulators as one instruction uses them: `start`, `add`, and last `read_out`."""
+    """The accumulators as one instruction uses them: `start`, `add`, and finally `read_out`."""
 
     def __init__(self, decoded: Decoded, data: Tile, op: str, initial: str = "") -> None:
         """`initial` names the operand that load_reduce loads."""
@@ -46,7 +46,7 @@ class Accumulator:
         self._fresh = Fresh(decoded, data)
 
     def start(self) -> Floats:
-        """What the command does before the first result; the accumulators, (partitions, 1)."""
+        """Apply the command before the first result; return the accumulators, (partitions, 1)."""
         self._fresh.note(self.command)
         if self.command == "reduce":
             self._fresh.ask("adds to")
@@ -60,19 +60,19 @@ class Accumulator:
         return self._column
 
     def add(self, values: Floats) -> None:
-        """Folds the results of each partition and combines them with its accumulator."""
+        """Reduce the results of each partition, and combine them with its accumulator."""
         self.start()
         if self.command.endswith("reduce"):
             self._reduce(values, self._total)
             ARITHMETIC[self.op](self.lanes, self._total, self.lanes)
 
     def read_out(self) -> None:
-        """Stores the accumulators to reduce_res, after dst: if the two overlap, they stay there."""
+        """Store the accumulators to reduce_res, after dst, so that they win if the two overlap."""
         if self._sink is None:
             return
         out = self._sink.out()
         np.copyto(out, self._column)
         if self._negate:
-            # Not np.negative: NumPy 2.4's is wrong where both steps are 16 bytes.
+            # Not np.negative: that of NumPy 2.4 is wrong if both strides are 16 bytes.
             np.multiply(out, MINUS_ONE, out=out)
         self._sink.store()

@@ -1,4 +1,4 @@
-"""What the meanings of elementwise instructions share: operands of one shape, and numbers."""
+"""Helpers of elementwise instructions: operands of a common shape, and numbers."""
 
 from __future__ import annotations
 
@@ -19,22 +19,26 @@ Binary = Callable[[Floats, Floats, Floats], Any]
 
 
 def shape_of(decoded: Decoded, *names: str) -> Sizes | None:
-    """Free dimensions that the tiles among these operands can share without a copy."""
+    """Return free dimensions that the tiles among these operands can share without a copy."""
     found = [decoded.operands[name] for name in names]
     return refined(tuple([tile.sizes for tile in found if type(tile) is Tile]))
 
 
 def result(decoded: Decoded, sizes: Sizes | None = None) -> Sink:
-    """Where to write dst element by element. All operands are read before any is overwritten:
-    if dst is laid over one of them in another way, it is written at the end (assumed;
-    docs/fidelity.md).
+    """Return a sink for writing dst element by element.
+
+    All operands are read before any is overwritten: if dst partially overlaps one of them, it is
+    written at the end (assumed; docs/fidelity.md).
     """
     dst = decoded.tile("dst")
     return dst.sink(sizes, apart=dst.straddles(decoded.tiles()))
 
 
 def vector(decoded: Decoded, name: str, sizes: Sizes | None, default: float = 0.0) -> Load:
-    """A number, or one element per partition, that broadcasts to (partitions, *sizes)."""
+    """Return a function that loads a number, or one element per partition, for broadcasting.
+
+    The result broadcasts to (partitions, *sizes).
+    """
     tile = decoded.maybe(name)
     if tile is not None:
         return tile.load((1,) * len(sizes or (1,)))
@@ -43,27 +47,27 @@ def vector(decoded: Decoded, name: str, sizes: Sizes | None, default: float = 0.
 
 
 def binary(op: str, reverse: bool) -> Binary:
-    """The arithmetic operator as f(a, b, out), operands swapped if `reverse`."""
+    """Return the arithmetic operator as f(a, b, out), with operands swapped if `reverse`."""
     function = ARITHMETIC[op]
     return (lambda a, b, out: function(b, a, out)) if swaps(op, reverse) else function
 
 
 def swaps(op: str, reverse: bool) -> bool:
-    """Whether `reverse` means something: an operator with one input works on the data."""
+    """Return whether `reverse` has an effect: unary operators always apply to the data."""
     return reverse and ALU[op].arity == 2
 
 
 def is_bitvec(op: str) -> bool:
-    """Works on bit patterns."""
+    """Return whether the operator works on bit patterns."""
     return ALU[op].group == "bitvec"
 
 
 def words(tile: Tile, sizes: Sizes) -> View:
-    """A raw tile's memory as unsigned integers, (partitions, *sizes)."""
+    """Return a function that views a raw tile as unsigned integers, (partitions, *sizes)."""
     kind, seen = np.dtype(f"u{tile.dtype.size}"), tile.seen_as(sizes)
     return lambda: seen().view(kind)
 
 
 def all_int32(decoded: Decoded) -> bool:
-    """Every tile is int32 or uint32, so that integer arithmetic is exact."""
+    """Return whether every tile is int32 or uint32, so that integer arithmetic is exact."""
     return all(tile.dtype.name in ("int32", "uint32") for tile in decoded.tiles())

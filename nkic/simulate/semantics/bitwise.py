@@ -1,7 +1,7 @@
 """Operators on the bits of integers, and exact arithmetic of 32-bit integers.
 
-Operands are read as unsigned integers as wide as the data (bitvec), or with the sign of their
-own type (exact). Sources: `nki.isa.tensor_tensor`, `nki.isa.tensor_scalar` (data types).
+Operands are read as unsigned integers as wide as the data (bitvec), or with the sign of their own
+type (exact). Sources: `nki.isa.tensor_tensor`, `nki.isa.tensor_scalar` (data types).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Stage(NamedTuple):
 
 
 def bitvec_step(decoded: Decoded, data: str, stages: list[Stage]) -> Step:
-    """dst = data, after each stage; cut, or filled with zeros, to dst's width (assumed)."""
+    """Return the step dst = data after each stage, truncated or zero-extended to dst (assumed)."""
     tile, dst = decoded.tile(data), decoded.tile("dst")
     kind = np.dtype(f"u{tile.dtype.size}")
     sizes = shape_of(decoded, "dst", data, *_full(decoded, tile, stages)) or dst.sizes
@@ -50,10 +50,10 @@ def bitvec_step(decoded: Decoded, data: str, stages: list[Stage]) -> Step:
 
 
 def integer_step(decoded: Decoded, data: str, stages: list[Stage]) -> Step:
-    """dst = data, after each stage, in integers that wrap around at 32 bits, signed if dst is.
+    """Return the step dst = data after each stage, in integers that wrap around at 32 bits.
 
-    int64 holds all operands, and all results but a product of large unsigned numbers, whose
-    low 32 bits are right.
+    They are signed if dst is. int64 holds all operands, and all results except for products of
+    large unsigned numbers, whose low 32 bits are correct.
     """
     tile, dst = decoded.tile(data), decoded.tile("dst")
     sizes = shape_of(decoded, "dst", data, *_full(decoded, tile, stages)) or dst.sizes
@@ -75,7 +75,7 @@ def integer_step(decoded: Decoded, data: str, stages: list[Stage]) -> Step:
 
 
 def reduce_bits_step(op: str, data: Tile, dst: Tile, keep: int) -> Step:
-    """Bitvec operators over all dimensions but the first `keep`."""
+    """Return a step that reduces all dimensions but the first `keep` by a bitvec operator."""
     bits, into = words(data, data.sizes), words(dst, dst.sizes)
     total = np.empty(data.shape[:keep], np.dtype(f"u{data.dtype.size}"))
 
@@ -96,20 +96,20 @@ def _apply(
 
 
 def _full(decoded: Decoded, data: Tile, stages: list[Stage]) -> list[str]:
-    """The operands that are not vectors, but as large as the data."""
+    """Return the operands that are not vectors, but as large as the data."""
     names = [stage.operand for stage in stages]
     return [n for n in names if (t := decoded.maybe(n)) is not None and t.free == data.free]
 
 
 def _unsigned(tile: Tile, sizes: Sizes, kind: np.dtype[Any]) -> Callable[[], Array]:
-    """The tile's bits in words of another width."""
+    """Return a function that loads the tile's bits in words of another width."""
     load = tile.seen_as(sizes if tile.free > 1 else (1,) * len(sizes))
     own = np.dtype(f"u{tile.dtype.size}")
     return lambda: load().view(own).astype(kind, copy=False)
 
 
 def _bits(decoded: Decoded, name: str, sizes: Sizes, kind: np.dtype[Any]) -> Callable[[], Array]:
-    """An operand as unsigned words: a tile's bits, or those of a number."""
+    """Return a function that loads an operand, a tile or a number, as unsigned words."""
     tile = decoded.maybe(name)
     if tile is not None:
         return _unsigned(tile, sizes, kind)
@@ -119,7 +119,7 @@ def _bits(decoded: Decoded, name: str, sizes: Sizes, kind: np.dtype[Any]) -> Cal
 
 
 def _signed(decoded: Decoded, name: str, sizes: Sizes) -> Callable[[], Array]:
-    """An operand as integers."""
+    """Return a function that loads an operand as integers."""
     tile = decoded.maybe(name)
     if tile is not None:
         load = tile.seen_as(sizes if tile.free > 1 else (1,) * len(sizes))
@@ -129,5 +129,5 @@ def _signed(decoded: Decoded, name: str, sizes: Sizes) -> Callable[[], Array]:
 
 
 def _wrapped(number: int) -> int:
-    """The integer that 32 bits hold; those from 2^31 on are taken to be unsigned."""
+    """Return the integer that 32 bits hold; those from 2^31 on are taken to be unsigned."""
     return number if -(1 << 31) <= number < 1 << 32 else number & 0xFFFFFFFF

@@ -1,8 +1,8 @@
-"""Meanings of `nki.collectives`: what ranks bring, and what each takes of it.
+"""Semantics of `nki.collectives`: the contribution of each rank, and its result.
 
-Elements are counted in the order of a tile's dimensions, the partitions first, as a slice along
-dimension 0 has them. Values that are not computed with keep their bits. Source:
-`nki.collectives`; what it leaves open is in docs/fidelity.md.
+Elements are counted in the order of a tile's dimensions, partitions first, as in a slice along
+dimension 0. Values that are only moved keep their bits. Source: `nki.collectives`; what it leaves
+open is in docs/fidelity.md.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ REDUCTIONS: dict[str, Callable[[Array, Array], Array]] = {
 
 
 def _group(decoded: Decoded) -> tuple[int, ...]:
-    """The ranks that this one works with, none if it is in no group."""
+    """Return the group of this rank, or an empty tuple if it is in none."""
     groups = decoded.attributes["replica_group"]
     return next((group for group in groups if decoded.state.rank in group), ())
 
 
 def _before(decoded: Decoded, steps: int = 1) -> int:
-    """The rank so many places before this one in the ring, which goes by the group's order."""
+    """Return the rank `steps` places before this one in the ring, in the group's order."""
     group = _group(decoded)
     return group[(group.index(decoded.state.rank) - steps) % len(group)] if group else 0
 
 
 def _floats(tile: Tile) -> Array:
-    """The elements as float32, in a row."""
+    """Return the elements as a flat float32 array."""
     return np.array(tile.load(tile.sizes)(), np.float32).reshape(-1)
 
 
 def _bits(tile: Tile) -> Array:
-    """The elements as they are, in a row."""
+    """Return the elements as a flat array of the storage type."""
     return tile.bits().reshape(-1).copy()
 
 
 def _reduced(decoded: Decoded, values: Sequence[Array]) -> Array:
-    """One after the other, in float32."""
+    """Return the reduction of the values in order, in float32."""
     function, total = REDUCTIONS[decoded.attributes["op"]], values[0]
     for value in values[1:]:
         total = function(total, value)
@@ -56,7 +56,7 @@ def _reduced(decoded: Decoded, values: Sequence[Array]) -> Array:
 
 
 def _mine(decoded: Decoded, values: Array) -> Array:
-    """This rank's part of what is split among the group."""
+    """Return this rank's part of an array that is split among the group."""
     group = _group(decoded)
     part: Array = values.reshape(len(group), -1)[group.index(decoded.state.rank)]
     return part
@@ -106,7 +106,7 @@ def all_to_all(decoded: Decoded) -> Rendezvous:
 
 @rendezvous("collective_permute")
 def collective_permute(decoded: Decoded) -> Rendezvous:
-    """A rank that no pair names takes no part, and waits for nobody."""
+    """Exchange along pairs; a rank that no pair names does not take part and does not wait."""
     dst, src = decoded.tile("dst"), decoded.tile("src")
     pairs, rank = decoded.attributes["source_target_pairs"], decoded.state.rank
     source = next((source for source, target in pairs if target == rank), None)
@@ -140,7 +140,7 @@ def collective_permute_implicit_reduce(decoded: Decoded) -> Rendezvous:
 
 @rendezvous("all_gather_v")
 def all_gather_v(decoded: Decoded) -> Rendezvous:
-    """Every rank sends the one chunk that the first column of its counts says."""
+    """Every rank sends the one chunk that the first column of its counts describes."""
     return _counted(decoded, lambda position: 0)
 
 
@@ -162,7 +162,7 @@ def all_to_all_v_trigger(decoded: Decoded) -> Rendezvous:
 @semantics("all_gather_v_prepare")
 @semantics("all_to_all_v_prepare")
 def prepare(decoded: Decoded) -> Step:
-    """The counts are taken now: what becomes of the tensor afterwards changes nothing."""
+    """Take the counts now: later changes to the tensor have no effect."""
     made, counts = decoded.tile("prepared"), decoded.tile("metadata_tensor")
     return lambda: made.put_bits(counts.bits())
 
@@ -170,8 +170,11 @@ def prepare(decoded: Decoded) -> Step:
 def _counted(
     decoded: Decoded, column: Callable[[int], int], by: str = "metadata_tensor"
 ) -> Rendezvous:
-    """Chunks of which `column` of the sender's counts, by the receiver's position, speaks. The
-    counts are those of the operand `by`; what was received is written to metadata_tensor.
+    """Return the exchange of chunks whose counts are given at run time.
+
+    A sender's chunk for a receiver is described by `column` of its counts, for the receiver's
+    position. The counts are those of the operand `by`; the received counts are written to
+    metadata_tensor.
     """
     dst, src, counts = (decoded.tile(name) for name in ("dst", "src", "metadata_tensor"))
     taken = decoded.tile(by)
@@ -203,11 +206,11 @@ def _counted(
 
 
 def _check_chunk(count: int, first: int, there: int, slot: int, end: int) -> None:
-    """The chunk lies in its source, and in the place where it goes."""
+    """Check that the chunk is inside its source and fits its destination."""
     if first + count > there:
-        raise Refused(f"a chunk of elements {first} to {first + count} of {there}")
+        raise Refused(f"a chunk of elements {first} to {first + count} exceeds its {there}")
     if slot + count > end:
-        raise Refused(f"a chunk of {count} elements, for which there is room for {end - slot}")
+        raise Refused(f"a chunk of {count} elements exceeds its space of {end - slot}")
 
 
 def _table(tile: Tile, ranks: int) -> Array:

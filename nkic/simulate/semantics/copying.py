@@ -1,4 +1,4 @@
-"""Moving elements from place to place: exact within one type, through float32 between two.
+"""Copies of elements: exact within one type, through float32 between two.
 
 Source: `nki.isa.tensor_copy`, `nki.isa.dma_copy` (data types).
 """
@@ -20,13 +20,13 @@ Array = NDArray[Any]
 
 
 def copy_step(dst: Tile, src: Tile) -> Step:
-    """Copies all elements in order, whatever the two shapes are."""
+    """Return a step that copies all elements in order, for any two shapes."""
     if dst.dtype is not src.dtype:
         return _converting(dst, src)
     if dst.grid is not src.grid:  # the same elements, decoded on one side only
         return lambda: dst.put_bits(src.bits())
     shape = dst.shape
-    if dst.overlaps(src):  # np.copyto does not look for overlap in one dimension
+    if dst.overlaps(src):  # np.copyto does not check for overlap in one dimension
         return lambda: np.copyto(dst.window, src.window.copy().reshape(shape))
     if src.shape == shape:
         return lambda: np.copyto(dst.window, src.window)
@@ -50,7 +50,10 @@ def _converting(dst: Tile, src: Tile) -> Step:
 
 
 def as_held(src: Tile, dst: Tile, sizes: Sizes) -> Callable[[], Array]:
-    """Reads `src`, of dst's type, as dst's memory holds such elements: (partitions, *sizes)."""
+    """Return a function that reads `src`, of dst's type, in dst's representation.
+
+    The shape is (partitions, *sizes).
+    """
     if dst.grid is src.grid:
         return src.seen_as(sizes)
     shape = (src.partitions, *sizes)
@@ -60,7 +63,7 @@ def as_held(src: Tile, dst: Tile, sizes: Sizes) -> Callable[[], Array]:
 
 
 def choosing(unit: int) -> Callable[[Array, Array, Array, Array], None]:
-    """The fastest f(mask, chosen, otherwise, out) for elements of `unit` bytes."""
+    """Return the fastest f(mask, chosen, otherwise, out) for elements of `unit` bytes."""
     return select if unit == 4 else _choose
 
 
@@ -69,7 +72,7 @@ def _choose(mask: Array, chosen: Array, otherwise: Array, out: Array) -> None:
 
 
 def constant(dst: Tile, value: float) -> Array:
-    """A float32 as dst's memory holds it: rounded, saturated where dst is of integers."""
+    """Return a float32 in dst's representation: rounded, and saturated for integers."""
     number = np.array(value, np.float32)
     if dst.keeps_float32:
         return number
@@ -79,7 +82,7 @@ def constant(dst: Tile, value: float) -> Array:
 
 
 def fill_step(dst: Tile, value: float) -> Step:
-    """Writes one number everywhere: exactly where dst is of integers, which hold it."""
+    """Return a step that fills dst with one number, exactly if dst is of integers."""
     if dst.dtype.is_integer or dst.dtype.kind == "packed":
         element: Array = np.array(int(value)).astype(storage(dst.dtype))
     else:

@@ -1,4 +1,4 @@
-"""Meanings of what the cores of a kernel do together.
+"""Semantics of the rendezvous of a kernel's cores.
 
 Sources: `nki.isa.core_barrier`, `nki.isa.sendrecv`.
 """
@@ -17,11 +17,11 @@ def core_barrier(decoded: Decoded) -> Rendezvous:
 
 
 def _nothing() -> None:
-    """A barrier moves no data."""
+    """A barrier contributes no data."""
 
 
 def _ignore(brought: Mapping[int, Any]) -> None:
-    """Nothing comes."""
+    """A barrier accepts no data."""
 
 
 @rendezvous("sendrecv")

@@ -1,4 +1,4 @@
-"""Meaning of prints."""
+"""Semantics of device prints."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Meanings of the transfers. Sources: `nki.isa.dma_copy`, `nki.isa.dma_transpose`.
+"""Semantics of transfers. Sources: `nki.isa.dma_copy`, `nki.isa.dma_transpose`.
 
-`priority`, `dge_mode` and `engine` say who makes the descriptors and when: they change no
-value. `axes` repeats the one permutation that each rank has; the rules refuse others.
+`priority`, `dge_mode` and `engine` tell when and by which engine descriptors are made; they do not
+affect values. `axes` repeats the only permutation of each rank; the rules reject others.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The meaning of dma_compute. Source: `nki.isa.dma_compute`.
+"""Semantics of dma_compute. Source: `nki.isa.dma_compute`.
 
-`scales` are ones. With a vector of indices dst is one of the sources, and `simulate.dynamic` has
-gathered it before; of equal indices the last one counts (assumed; docs/fidelity.md).
+`scales` are ones. With a vector of indices, dst is one of the sources, and `simulate.dynamic` has
+gathered it before; among equal indices the last one wins (assumed; docs/fidelity.md).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from nkic.simulate.decode import Decoded, Step, semantics
 
 @semantics("dma_compute")
 def dma_compute(decoded: Decoded) -> Step:
-    """Sums are rounded to float32, first source to last. dst may be one of the sources."""
+    """Sums are rounded to float32, in the order of the sources. dst may be one of the sources."""
     dst, *sources = decoded.tiles()
     first, *others = [source.load(source.sizes) for source in sources]
     total = decoded.scratch.floats(dst.shape)

@@ -1,4 +1,4 @@
-"""Meanings of the gpsimd engine's rows: patterns of indices, in 32-bit integers that wrap."""
+"""Semantics of the gpsimd engine's index patterns, in 32-bit integers that wrap around."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Pattern = tuple[tuple[int, int], ...]
 
 @lru_cache(maxsize=64)
 def indices(pattern: Pattern, channel_multiplier: int, partitions: int) -> Words:
-    """partition x channel_multiplier + the pattern's index, (partitions, elements)."""
+    """Return partition x channel_multiplier + the pattern's index, (partitions, elements)."""
     index = np.zeros(1, np.int64)
     for step, num in pattern:
         index = (index[:, None] + step * np.arange(num)).reshape(-1)
@@ -32,7 +32,7 @@ def indices(pattern: Pattern, channel_multiplier: int, partitions: int) -> Words
 
 
 def _computed(decoded: Decoded, dst: Tile) -> Callable[[], Words]:
-    """The function that computes the indices, offset and all."""
+    """Return the function that computes the indices, including the offset."""
     key = decoded.attributes["pattern"], decoded.attributes["channel_multiplier"], dst.partitions
     found = decoded.scratch.array((dst.partitions, dst.free), np.int32)
 
@@ -76,7 +76,7 @@ def affine_select(decoded: Decoded) -> Step:
 
 
 def _choices(decoded: Decoded) -> tuple[Load, Array, Sink, tuple[int, ...]]:
-    """What to take, what to take elsewhere, where to put it, and the shape: bits within a type."""
+    """Return the source, the fill value, the sink and the shape; raw bits within one type."""
     dst, source = decoded.tile("dst"), decoded.tile("on_true_tile")
     value, sizes = decoded.attributes["on_false_value"], shape_of(decoded, "dst", "on_true_tile")
     if dst.dtype is not source.dtype:

@@ -1,7 +1,7 @@
-"""Meanings of the gpsimd engine's rows that gather, search and reduce in SBUF.
+"""Semantics of the gpsimd engine's rows that gather, search and reduce in SBUF.
 
-Gathers move bits. An index beyond the last element takes the last one (assumed; the
-documentation leaves it undefined).
+Gathers move bits. An index beyond the last element is clamped to it (assumed; the documentation
+leaves it undefined).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nkic.simulate.semantics.copying import as_held
 from nkic.simulate.semantics.summing import Reduction
 from nkic.simulate.semantics.validity import clamped
 
-CORE = 16  # partitions of one core
+CORE = 16  # partitions of one GpSimd core
 
 
 @semantics("nc_n_gather")
@@ -46,7 +46,7 @@ def local_gather(decoded: Decoded) -> Step:
     within = np.arange(run)
 
     def step() -> None:
-        # Down the columns of a core's 16 partitions, then cut; one run for each.
+        # Down the columns of a core's 16 partitions, truncated; one run for each index.
         firsts = places().reshape(cores, CORE, -1).transpose(0, 2, 1).reshape(cores, -1)[:, :count]
         elements = (firsts[:, :, None].astype(np.int64) + within).reshape(cores, -1)
         clamped(decoded, elements, last)
@@ -90,7 +90,7 @@ def sequence_bounds(decoded: Decoded) -> Step:
 
 @semantics("topk")
 def topk(decoded: Decoded) -> Step:
-    """All 16 partitions of a core get what is largest among their elements."""
+    """All 16 partitions of a core get the largest of their elements."""
     src, values = decoded.tile("src"), decoded.tile("val_dst")
     places, count = decoded.tile("idx_dst"), decoded.attributes["n"]
     load, cores = src.load((src.free,)), src.partitions // CORE
@@ -108,7 +108,7 @@ def topk(decoded: Decoded) -> Step:
 
 @semantics("nonzero_with_count")
 def nonzero_with_count(decoded: Decoded) -> Step:
-    """Of each core's 16 partitions, the first; the others are left as they are."""
+    """Only the first of each core's 16 partitions is used; the others are unchanged."""
     src, dst = decoded.tile("src"), decoded.tile("dst")
     offset, padding = decoded.attributes["index_offset"], decoded.attributes["padding_val"]
     load, rows = src.seen_as((src.free,)), slice(-src.first % CORE, None, CORE)

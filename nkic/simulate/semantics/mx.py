@@ -1,4 +1,4 @@
-"""Meanings of the microscaling rows. Sources: `nki.isa.quantize_mx`, `nki.isa.nc_matmul_mx`."""
+"""Semantics of the microscaling rows. Sources: `nki.isa.quantize_mx`, `nki.isa.nc_matmul_mx`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Codes = NDArray[np.uint8]
 
 @semantics("quantize_mx")
 def quantize_mx(decoded: Decoded) -> Step:
-    """Partitions of dst_scale that hold no scale of src are left as they are."""
+    """Partitions of dst_scale that hold no scale of src are unchanged."""
     dst, scale, load = decoded.tile("dst"), decoded.tile("dst_scale"), decoded.tile("src").load()
     element = dst.dtype.element
     if element is None:
@@ -40,7 +40,7 @@ def quantize_mx(decoded: Decoded) -> Step:
 
 @semantics("nc_matmul_mx")
 def nc_matmul_mx(decoded: Decoded) -> Step:
-    """`tile_position` and `tile_size` say where in the array: they change no value."""
+    """`tile_position` and `tile_size` select a part of the array and do not affect values."""
     left, right = (
         mx_numbers(decoded.tile(name), decoded.tile(f"{name}_scale"))
         for name in ("stationary", "moving")
@@ -50,12 +50,15 @@ def nc_matmul_mx(decoded: Decoded) -> Step:
 
 
 def scale_rows(data: Tile) -> list[int]:
-    """Partitions of the scales of `data`, from their first: four of each 32."""
+    """Return the partitions of the scales of `data`, relative to their first: four of each 32."""
     return [p for p in range(data.partitions) if p % 32 < 4]
 
 
 def mx_numbers(data: Tile, scale: Tile) -> Callable[[], Doubles]:
-    """(4 K, columns): the first elements of all packed ones, then the second and so on."""
+    """Return a function that loads the numbers of a packed tile, (4 K, columns).
+
+    Its rows are the first elements of all packed ones, then the second ones, and so on.
+    """
     rows, flat = scale_rows(data), (data.partitions, data.free)
 
     def load() -> Doubles:

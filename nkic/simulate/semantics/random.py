@@ -1,8 +1,8 @@
-"""Meanings of the rows that draw pseudo random numbers.
+"""Semantics of the rows that draw pseudo-random numbers.
 
-Every engine and target uses XORWOW: one generator in each lane of gpsimd, four in each lane of
-vector. The vector engine's own generator before NeuronCore-v4 is unpublished, and so are the
-seeding and the order of draws (assumed; docs/fidelity.md).
+Every engine and target uses XORWOW: one generator per lane of gpsimd, four per lane of vector. The
+vector engine's own generator before NeuronCore-v4 is unpublished, and so are the seeding and the
+order of draws (assumed; docs/fidelity.md).
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from nkic.simulate.semantics.copying import as_held, constant
 from nkic.simulate.storage.memory import PARTITIONS
 from nkic.simulate.tile import Tile
 
-GENERATORS = {Engine.VECTOR: 4, Engine.GPSIMD: 1}  # in each lane
+GENERATORS = {Engine.VECTOR: 4, Engine.GPSIMD: 1}  # per lane
 
 
 def _states(decoded: Decoded) -> Words:
-    """The engine's generators, (128, words). Before a seed is set they have that of 0."""
+    """Return the engine's generator states, (128, words); initially those of seed 0."""
     generators = GENERATORS[decoded.engine]
     return decoded.state.array("random", lambda: seeded(0, PARTITIONS, generators))
 
 
 def _lanes(decoded: Decoded, tile: Tile) -> Words:
-    """Those of the partitions of `tile`: a view."""
+    """Return a view of the states of the partitions of `tile`."""
     return _states(decoded)[tile.first : tile.first + tile.partitions]
 
 
 @semantics("dropout")
 def dropout(decoded: Decoded) -> Step:
-    """An element is dropped where a number in [0, 1) is less than its probability."""
+    """An element is dropped if a number in [0, 1) is less than its probability."""
     dst, data = decoded.tile("dst"), decoded.tile("data")
     lanes, load = _lanes(decoded, data), as_held(data, dst, dst.sizes)
     probability, zero = vector(decoded, "prob", None), constant(dst, 0.0)

@@ -1,8 +1,8 @@
-"""Meanings of register instructions: each engine's sequencer has its own copy.
+"""Semantics of register instructions: each engine's sequencer has its own copy.
 
-A register holds 32 bits, a scalar of nl.int64 those of two, which memory gives and takes as they
-are: narrower integers are extended with their sign, and cut; numbers of other types are bit
-patterns (assumed). Loops and offsets read a register as the integer that was put into it.
+A register holds 32 bits, a scalar of nl.int64 the bits of two registers. Memory is loaded and
+stored bit by bit: narrower integers are sign-extended and truncated, and numbers of other types are
+bit patterns (assumed). Loops and offsets read a register as the integer that was written to it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _moving(decoded: Decoded, source: str) -> Step:
 
 @semantics("register_alloc")
 def register_alloc(decoded: Decoded) -> Step:
-    """A register that is given nothing holds 0 (assumed)."""
+    """A register without an initial value holds 0 (assumed)."""
     return _moving(decoded, "x")
 
 
@@ -91,5 +91,5 @@ def _storing(decoded: Decoded, source: str) -> Step:
 
 
 def _word(tile: Tile) -> np.dtype[Any]:
-    """How a register reads an element."""
+    """Return the type in which a register reads an element."""
     return np.dtype(f"{'i' if tile.dtype.kind == 'int' else 'u'}{tile.dtype.size}")

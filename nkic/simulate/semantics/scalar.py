@@ -1,7 +1,7 @@
-"""Meanings of the scalar engine's rows.
+"""Semantics of the scalar engine's rows.
 
-The 128 reduce registers are indexed by the partition that the data come from. They sum the
-results before these are rounded to dst's type (assumed; docs/fidelity.md).
+The 128 reduce registers are indexed by the partition of the data. They sum the results before these
+are rounded to dst's type (assumed; docs/fidelity.md).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from nkic.simulate.semantics.validity import Fresh, in_range
 from nkic.simulate.storage.memory import PARTITIONS
 
 Compute = Callable[[], Floats]
-NO_PARAMETER = np.zeros((), np.float32)  # functions that take one are refused
+NO_PARAMETER = np.zeros((), np.float32)  # functions with a parameter are rejected
 
 
 @semantics("activation")
 def activation(decoded: Decoded) -> Step:
-    """`reduce_op` is add wherever it matters; the rules refuse others."""
+    """`reduce_op` is add wherever it has an effect; the rules reject others."""
     compute, store = _activating(decoded)
     command = decoded.attributes["reduce_cmd"]
     if command != "idle" or decoded.maybe("reduce_res") is not None:
@@ -43,7 +43,7 @@ def activation_reduce(decoded: Decoded) -> Step:
 
 
 def _activating(decoded: Decoded) -> tuple[Compute, Step]:
-    """Computes op(data x scale + bias), which it returns in float32; and the store to dst."""
+    """Return a function that computes op(data x scale + bias) in float32, and the store to dst."""
     sizes = shape_of(decoded, "dst", "data")
     data, (out, store, _) = decoded.tile("data").load(sizes), result(decoded, sizes)
     scale, bias = vector(decoded, "scale", sizes, 1.0), vector(decoded, "bias", sizes)
@@ -67,7 +67,7 @@ def _activating(decoded: Decoded) -> tuple[Compute, Step]:
 
 
 def _reducing(decoded: Decoded, compute: Compute, store: Step, command: str) -> Step:
-    """dst is stored first: a `reduce_res` that is laid over it keeps the sum."""
+    """Store dst first, so that an overlapping `reduce_res` keeps the sum."""
     data, taker = decoded.tile("data"), decoded.maybe("reduce_res")
     registers = decoded.state.array("accumulator", lambda: np.zeros(PARTITIONS, np.float32))
     lanes = registers[data.first : data.first + data.partitions]

@@ -1,4 +1,4 @@
-"""Adding up in the order that was asked for, with a remark where "exact" hides an overflow."""
+"""Sums in the requested order, with a remark if "exact" hides an overflow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GREATEST = float(np.finfo(np.float32).max)
 
 
 class Reduction:
-    """Reductions of one instruction."""
+    """The reductions of one instruction."""
 
     def __init__(
         self, decoded: Decoded, op: str, measured: Mapping[str, SummationOrder] = NOT_MEASURED
@@ -32,7 +32,7 @@ class Reduction:
         self._row, self._remarks = decoded.row.name, decoded.state.remarks
 
     def __call__(self, values: Floats, out: Floats, keep: int = 1) -> None:
-        """As `numerics.reduction.reduce`."""
+        """Reduce as `numerics.reduction.reduce`."""
         reduce(self.op, values, out, keep, self.order)
         if self._watches and not _is_small(values):
             sequential = np.empty_like(out)
@@ -41,14 +41,14 @@ class Reduction:
 
 
 class Product:
-    """Matrix products of one instruction."""
+    """The matrix products of one instruction."""
 
     def __init__(self, decoded: Decoded) -> None:
         self.order = decoded.order()
         self._row, self._remarks = decoded.row.name, decoded.state.remarks
 
     def __call__(self, left: Factor, right: Factor, out: Floats, accumulate: bool) -> None:
-        """As `numerics.matmul.matmul`."""
+        """Multiply as `numerics.matmul.matmul`."""
         if self.order == "exact" and _size(left) * _size(right) > _GREATEST:
             self._look(left, right)
         matmul(left, right, out, accumulate, self.order)
@@ -61,14 +61,16 @@ class Product:
 
 
 def _is_small(values: Floats) -> bool:
-    """No partial sum of them leaves float32: a finite sum of squares says that none is above
-    2^64, and takes a few microseconds. A NaN, an infinity or a large number among them: False.
+    """Return whether no partial sum can overflow float32.
+
+    A finite sum of squares shows that no magnitude exceeds 2^64, and takes a few microseconds. With
+    a NaN, an infinity or a large number, the result is False.
     """
     return _size(values) < 2.0**64
 
 
 def _size(values: Array) -> float:
-    """The root of the sum of squares, in the type of the values."""
+    """Return the root of the sum of squares, in the type of the values."""
     flat = values.reshape(-1)
     return float(np.sqrt(np.dot(flat, flat)))
 
@@ -77,17 +79,17 @@ def _compare(remarks: Remarks, row: str, exact: Floats, sequential: Floats) -> N
     lost = np.isfinite(exact) & ~np.isfinite(sequential)
     count = int(np.count_nonzero(lost))
     if count:
-        sums = "1 sum leaves" if count == 1 else f"{count:,} sums leave"
+        sums = "1 sum overflows" if count == 1 else f"{count:,} sums overflow"
         remarks.add(
             Remark(
                 "hidden-overflow",
-                f"{row}: {sums} float32 on the way, and come back to a number here, where "
+                f"{row}: {sums} float32 in between, but are finite here, where "
                 f"additions are exact; the first is {float(exact[lost][0]):.8g}"
                 if count > 1
-                else f"{row}: {sums} float32 on the way, and comes back to "
+                else f"{row}: {sums} float32 in between, but is "
                 f"{float(exact[lost][0]):.8g} here, where additions are exact",
-                "scale the numbers down; `--accumulate float32` shows what additions in float32, "
-                "one after the other, give",
+                "scale the numbers down; `--accumulate float32` shows the results of sequential "
+                "additions in float32",
                 count,
             )
         )

@@ -1,9 +1,9 @@
-"""Meanings of the tensor engine's rows.
+"""Semantics of the tensor engine's rows.
 
-`is_stationary_onezero` and `is_moving_onezero` are hints, `tile_position` and `tile_size` say
-where in the array the product is computed: none of them changes a value. Sources:
-`nki.isa.nc_matmul` (accumulation, transpose mode, double row: the pair's second member holds
-rows 128 to 255 of the contraction), `nki.isa.nc_transpose`.
+`is_stationary_onezero` and `is_moving_onezero` are hints, `tile_position` and `tile_size` select a
+part of the array: none of them affects a value. Sources: `nki.isa.nc_matmul` (accumulation,
+transpose mode, double row: the pair's second member holds rows 128 to 255 of the contraction),
+`nki.isa.nc_transpose`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from nkic.simulate.semantics.summing import Product
 from nkic.simulate.tile import Load, Tile
 
 Multiply = Callable[[Factor, Factor, Floats, bool], None]
-BIT_ACCURATE = 3  # NeuronCore version from which a transpose moves bits
+BIT_ACCURATE = 3  # the first NeuronCore version whose transpose moves bits
 
 
 @semantics("nc_matmul")
@@ -51,7 +51,7 @@ def product(
     accumulate: bool,
     multiply: Multiply = matmul,
 ) -> Step:
-    """dst = left transposed, times right; with `accumulate`, added to dst in float32."""
+    """Return the step dst = left.T @ right; with `accumulate`, added to dst in float32."""
     out, store, direct = dst.sink()
     if direct or not accumulate:
 
@@ -72,7 +72,7 @@ def product(
 
 
 def _double(tile: Tile) -> Load:
-    """(K, 2, N) as (2 K, N): the first members of all pairs, then the second."""
+    """Return a function that loads (K, 2, N) as (2 K, N): the first members, then the second."""
     load = tile.load()
     half = tile.free // 2
     stacked = tile.memory.scratch.floats((2 * tile.partitions, half))
@@ -102,7 +102,7 @@ def nc_transpose(decoded: Decoded) -> Step:
 
 
 def _transposing(dst: Tile, data: Tile) -> Step:
-    """dst = data transposed: the same bits within one type, else through float32."""
+    """Return the step dst = data.T: the same bits within one type, else through float32."""
     if dst.dtype is data.dtype:
         return _exchanging(dst, data)
     load, (out, store, _) = data.load(), dst.sink()

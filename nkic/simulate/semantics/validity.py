@@ -1,4 +1,4 @@
-"""Remarks on what a device would do otherwise, made while instructions run."""
+"""Remarks, at run time, on behaviour that differs on a device."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Watch = Callable[[Floats], None]
 
 
 def in_range(decoded: Decoded) -> Watch | None:
-    """Remarks on elements for which the function `op` is not valid; None where it is for all."""
+    """Return a check for elements outside the valid range of `op`, or None if it is unbounded."""
     function, remarks = ACTIVATIONS[decoded.attributes["op"]], decoded.state.remarks
     if (function.low, function.high) == (-inf, inf):
         return None
@@ -44,11 +44,11 @@ def _counted(count: int) -> str:
 
 
 def _outside(text: str, function: Activation, first: float, count: int) -> Remark:
-    size = "the magnitude of which must be" if function.by_magnitude else "which must be"
+    size = "whose magnitude must be" if function.by_magnitude else "which must be"
     wanted = f"from {_power(function.low)} to {_power(function.high)}"
     return Remark(
         "outside-valid-range",
-        f"{text} outside of the range of nl.{function.name}, {size} {wanted}; the first is "
+        f"{text} outside the range of nl.{function.name}, {size} {wanted}; the first is "
         f"{first:.8g}",
         "clip the elements first, or use a function that is valid for them: the device's result "
         "is invalid there",
@@ -57,13 +57,13 @@ def _outside(text: str, function: Activation, first: float, count: int) -> Remar
 
 
 def _power(value: float) -> str:
-    """A power of two as such, which the documentation prints."""
+    """Format a power of two as the documentation prints it."""
     exponent = np.log2(value) if value > 0 else 0.5
     return f"2**{exponent:.0f}" if exponent == round(exponent) else f"{value:.6g}"
 
 
 def clamped(decoded: Decoded, places: NDArray[Any], last: int) -> None:
-    """Remarks on indices beyond the last element."""
+    """Remark on indices beyond the last element."""
     beyond = places > last
     count = int(np.count_nonzero(beyond))
     if count:
@@ -79,7 +79,7 @@ def clamped(decoded: Decoded, places: NDArray[Any], last: int) -> None:
 
 
 class Fresh:
-    """Which of an engine's reduce registers an instruction has reset or loaded, by lane."""
+    """The reduce registers of an engine that an instruction has reset or loaded, by lane."""
 
     def __init__(self, decoded: Decoded, data: Tile) -> None:
         every = decoded.state.array("accumulator.fresh", lambda: np.zeros(PARTITIONS, np.bool_))
@@ -87,16 +87,16 @@ class Fresh:
         self.decoded = decoded
 
     def note(self, command: str) -> None:
-        """`reduce_cmd` of the running instruction sets them, or not."""
+        """Mark the lanes if the `reduce_cmd` of the running instruction sets them."""
         if command.startswith(("reset", "load")):
             self.lanes.fill(True)
 
     def forget(self) -> None:
-        """The instruction may have disturbed them."""
+        """Clear the marks: the instruction may have disturbed the registers."""
         self.lanes.fill(False)
 
     def ask(self, what: str) -> None:
-        """Remarks where what is read or added to was not set."""
+        """Remark if any register that is read or added to was not set."""
         if self.lanes.all():
             return
         command = self.decoded.attributes.get("reduce_cmd", "")

@@ -1,1 +1,1 @@
-"""The memories of a run: bytes on chip and in HBM, which of them were written, who uses them."""
+"""The memories of a run: bytes on chip and in HBM, and which of them are initialised."""

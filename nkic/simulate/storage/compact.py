@@ -1,9 +1,10 @@
-"""Memory of tiles in a run whose order is known.
+"""Memory for tiles in a run whose order is known.
 
 The device's addresses rotate, so that engines need not wait for each other; a processor's cache
-wants the opposite. No value passes from one tensor on chip to another by sharing its bytes: what
-reads bytes that its own tensor has not written is a fault. So each tensor may lie anywhere from its
-first use to its last, and the next one of its size takes that memory, which is still in the cache.
+prefers reuse. No value passes from one on-chip tensor to another by sharing bytes, since reading
+bytes that the tensor itself has not written is a fault. So each tensor may be at any address from
+its first use to its last, and the next tensor of its size reuses that memory, which is still in the
+cache.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from nkic.simulate.storage.pages import Arena
 
 
 class Compact:
-    """Memory for the tensors on chip that are not pieces of HBM tensors."""
+    """Memory for the on-chip tensors that are not pieces of HBM tensors."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
@@ -28,10 +29,10 @@ class Compact:
         self._arena = Arena()
         self._held: dict[int, NDArray[Any]] = {}  # by tensor
         self._free: dict[tuple[int, ...], list[NDArray[Any]]] = defaultdict(list)  # by shape
-        self._windows: dict[tuple[object, ...], NDArray[Any]] = {}  # by array, form and place
+        self._windows: dict[tuple[object, ...], NDArray[Any]] = {}  # by array, form and address
 
     def window(self, pattern: PatternRecord, form: WindowForm) -> NDArray[Any] | None:
-        """As `Memory.window`; None over memory of the caller's, which is elsewhere in each run."""
+        """Return `Memory.window`, or None over the caller's memory, which differs between runs."""
         tensor = pattern.tensor
         array = self._held.get(tensor)
         if array is None:
@@ -50,7 +51,7 @@ class Compact:
         return found
 
     def release(self, tensor: int) -> None:
-        """It is not used any more."""
+        """Free the tensor's memory after its last use."""
         array = self._held.pop(tensor, None)
         if array is not None:
             self._free[array.shape].append(array)

@@ -1,10 +1,10 @@
-"""Where uninitialised bytes go.
+"""The propagation of uninitialised elements.
 
-A copy of a tile of which a part was never written is no mistake yet: kernels move whole tiles
-and use the part that they filled. So what was never written is followed, element by element, to
-the first place where it matters: an instruction whose result depends on all that it reads, or a
-result of the kernel. This is asked only of accesses that find unwritten bytes; `Row.depends`
-says how the elements of a row's results depend on those of its sources.
+A copy of a partly uninitialised tile is not yet an error: kernels move whole tiles and use the part
+that they filled. So uninitialised elements are tracked, like poison, to the first instruction whose
+result depends on all that it reads, or to a result of the kernel. This is done only for accesses to
+uninitialised bytes; `Row.depends` says how the elements of a row's results depend on those of its
+sources.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ Mask = NDArray[np.bool_]  # partitions (1 in HBM), elements of each
 
 
 class Source(NamedTuple):
-    """What is known of one tile that is read."""
+    """A tile that is read, and its initialised elements."""
 
     operand: Operand
     mask: Mask
-    zeros: Callable[[], Mask]  # which elements are zero
+    zeros: Callable[[], Mask]  # returns which elements are zero
 
 
 def results(
     shadow: Shadow, record: InstructionRecord, facts: Facts
 ) -> list[tuple[PatternRecord, Mask]] | None:
-    """What of each result is defined; None where that cannot be said."""
+    """Return the initialised elements of each result; None if the row's rule does not apply."""
     row = record.row
     if row is None or row.depends is Depends.WHOLLY:
         return None
@@ -57,7 +57,7 @@ def results(
 
 
 def tile_of(record: InstructionRecord, name: str) -> PatternRecord:
-    """The tile that is the operand `name`."""
+    """Return the operand `name`, which must be a tile."""
     row = record.row
     operand = record.operands[row.operand_index[name]] if row is not None else None
     if type(operand) is not PatternRecord:
@@ -83,7 +83,7 @@ def _mask(
 
 
 def _elementwise(sources: list[Source], shape: Shape, facts: Facts) -> Mask | None:
-    """An element depends on those in its place; a column of the sources serves all columns."""
+    """An element depends on those at its position; a single column is broadcast to all columns."""
     mask = np.ones(shape, np.bool_)
     for source in sources:
         part = source.mask
@@ -107,7 +107,7 @@ def _by_partition(sources: list[Source], shape: Shape, facts: Facts) -> Mask | N
 
 
 def _first_of_core(sources: list[Source], shape: Shape, facts: Facts) -> Mask | None:
-    """The first partition of every GpSimd core depends on the source's, all others stay."""
+    """The first partition of each GpSimd core depends on the source's; the others are unchanged."""
     masks = {source.operand.name: source.mask for source in sources}
     src, mask = masks["src"], masks.get("dst", np.ones(shape, np.bool_))
     mask[::CORE] = np.all(src[::CORE], axis=1, keepdims=True)
@@ -115,7 +115,7 @@ def _first_of_core(sources: list[Source], shape: Shape, facts: Facts) -> Mask | 
 
 
 def _shuffled(sources: list[Source], shape: Shape, facts: Facts) -> Mask | None:
-    """Partition i of a quadrant depends on partition `shuffle_mask[i]`; 255 leaves it."""
+    """Partition i of a quadrant depends on partition `shuffle_mask[i]`; 255 leaves it unchanged."""
     masks = {source.operand.name: source.mask for source in sources}
     src, mask = masks["src"], masks.get("dst", np.ones(shape, np.bool_))
     if src.shape != shape:
@@ -128,8 +128,10 @@ def _shuffled(sources: list[Source], shape: Shape, facts: Facts) -> Mask | None:
 
 
 def _product(sources: list[Source], shape: Shape, facts: Facts) -> Mask | None:
-    """Row m, column n of a product depend on columns m and n of the tiles that are multiplied, but
-    for what meets a zero: kernels fill one tile up with zeros, and leave the other as it is.
+    """Row m, column n of a product depend on columns m and n of the two factors.
+
+    A product with zero is initialised: kernels pad one tile with zeros, and leave the other as it
+    is.
     """
     own = {source.operand.name: source for source in sources}
     rows, columns = _factor(own, "stationary"), _factor(own, "moving")
@@ -143,7 +145,7 @@ def _product(sources: list[Source], shape: Shape, facts: Facts) -> Mask | None:
 
 
 class _Factor(NamedTuple):
-    """Of a tile that is multiplied: which elements were written, and which of those are zero."""
+    """A factor of a matmul: its initialised elements, and which of those are zero."""
 
     written: Mask
     zero: Mask
@@ -162,15 +164,16 @@ def _factor(own: dict[str, Source], name: str) -> _Factor | None:
 
 
 def _meet(one: Mask, other: Mask) -> Mask:
-    """Which columns of `one` and of `other` have some row in common."""
+    """Return which columns of `one` and of `other` have a row in common."""
     found: Mask = one.T.astype(np.float32) @ other.astype(np.float32) > 0
     return found
 
 
 def _quantized(sources: list[Source], shape: Shape, scales: bool) -> Mask | None:
-    """A packed element depends on that column of its group: 8 partitions, 4 elements of each. So
-    does the scale of the group, which is one of the first partitions of their quadrant; what
-    the other partitions of scales get depends on the whole quadrant.
+    """A packed element depends on that column of its group: 8 partitions, 4 elements of each.
+
+    So does the scale of the group, which is in one of the first partitions of its quadrant; the
+    other partitions of scales depend on the whole quadrant.
     """
     (source,) = sources
     partitions, columns = source.mask.shape
@@ -189,7 +192,7 @@ def _quantized(sources: list[Source], shape: Shape, scales: bool) -> Mask | None
 
 
 def _transposed(sources: list[Source], shape: Shape, facts: Facts) -> Mask | None:
-    """Row i, column j from row j, column i."""
+    """Row i, column j depends on row j, column i."""
     (source,) = sources
     return source.mask.T.copy() if source.mask.T.shape == shape else None
 

@@ -1,4 +1,4 @@
-"""The flags of one tensor: which of its bytes were written, in blocks that no access splits."""
+"""The flags of one tensor's initialised bytes, per block that no access splits."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Mask = NDArray[np.bool_]
 class Flags:
     """The flags of one tensor: rows of partitions, columns of bytes.
 
-    `only` reads the flag of a tensor that has one. `parts` tells, of blocks that are written in
-    part, what of them is: for every partition, and every `grain` bytes, which no element splits.
+    `only` reads the flag of a tensor with a single one. `parts` refines blocks that are partly
+    initialised: a flag for every partition and every `grain` bytes, which no element splits.
     """
 
     __slots__ = (*("array", "columns", "grain", "only", "parts", "rows", "shape"),)
@@ -35,7 +35,7 @@ class Flags:
         self.only: Check | None = self.array.item if self.array.size == 1 else None
 
     def window(self, pattern: PatternRecord, on_chip: bool) -> Mask:
-        """The flags of an access."""
+        """Return the flags of an access."""
         size, unit = pattern.dtype.size, self.columns
         shape, strides = flags_of(pattern.dims, size, unit)
         first = pattern.offset * size // unit
@@ -47,7 +47,7 @@ class Flags:
         return np.ndarray(shape, np.bool_, self.array, first, strides)
 
     def elements(self, pattern: PatternRecord, on_chip: bool) -> Mask:
-        """Which elements of an access have been written, one after the other."""
+        """Return which elements of an access are initialised, as a flat array."""
         blocks = self.window(pattern, on_chip)
         rows = blocks.repeat(self.rows, axis=0) if on_chip else blocks
         found = _regrouped(rows, self.columns, pattern.dtype.size)
@@ -56,8 +56,10 @@ class Flags:
         return found
 
     def whole(self, size: int) -> Mask:
-        """Which elements, of `size` bytes, of all of a tensor in HBM have been written. What no
-        access touches may end within a block, so that no access pattern describes all of it.
+        """Return which elements, of `size` bytes, of a whole HBM tensor are initialised.
+
+        Bytes that no access touches may end within a block, so no access pattern describes the
+        whole.
         """
         total = self.shape[1]
         found: Mask = self.array.ravel().repeat(self.columns)[:total]
@@ -67,7 +69,7 @@ class Flags:
         return written
 
     def set_parts(self, pattern: PatternRecord, on_chip: bool, mask: Mask) -> None:
-        """Marks the elements of `mask` written in blocks of which the others are not."""
+        """Mark the elements of `mask` initialised, in blocks whose other elements are not."""
         if self.parts is None:
             shape = (self.shape[0], -(-self.shape[1] // self.grain))
             self.parts = np.zeros(shape, np.bool_)
@@ -80,7 +82,7 @@ class Flags:
         blocks &= _regrouped(whole, pattern.dtype.size, self.columns).reshape(blocks.shape)
 
     def _parts(self, parts: Mask, pattern: PatternRecord, on_chip: bool) -> Mask:
-        """The flags in `parts` of the elements of an access, with those of each element last."""
+        """Return the flags in `parts` of an access's elements, with an element's flags last."""
         scale, pairs = pattern.dtype.size // self.grain, pattern.dims
         shape = (*(num for _, num in pairs), scale)
         strides = (*(step * scale for step, _ in pairs), 1)
@@ -93,7 +95,7 @@ class Flags:
 
 
 def _regrouped(flags: Mask, size: int, wanted: int) -> Mask:
-    """Flags of blocks of `size` bytes, in order, as those of blocks of `wanted` bytes."""
+    """Convert flags of blocks of `size` bytes to flags of blocks of `wanted` bytes."""
     common = gcd(size, wanted)
     pieces = flags.ravel().repeat(size // common).reshape(-1, wanted // common)
     found: Mask = np.logical_and.reduce(pieces, axis=1)

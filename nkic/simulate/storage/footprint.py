@@ -1,4 +1,4 @@
-"""How much memory of this machine a run will take, told before any is taken."""
+"""An estimate of the host memory that a run will take, made before any is taken."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from nkic.machine.memory import PARTITIONS
 from nkic.machine.targets import TARGETS
 from nkic.neff.records import Executable, TensorRecord
 
-WIDENED = 4  # bytes at least that an element takes: narrow floats are kept as float32
-FLAGS = 0.25  # of a tensor's bytes: what the record of written bytes takes at most, as a rule
+WIDENED = 4  # minimum bytes per element: narrow floats are kept as float32
+FLAGS = 0.25  # typical upper limit of the flags of initialised bytes, relative to a tensor's bytes
 BASE = 64 << 20  # the interpreter and its libraries
 
 
 def footprint(executable: Executable) -> int:
-    """An estimate, in bytes, from sizes alone: memories, inputs and outputs."""
+    """Return an estimate in bytes from sizes alone: memories, inputs and outputs."""
     target = TARGETS[executable.target]
     chip = PARTITIONS * (target.sbuf_bytes + target.psum_bytes) * WIDENED * executable.cores
     on_chip = sum(_bytes(t) for t in executable.tensors if t.buffer.on_chip)
@@ -33,7 +33,7 @@ def _bytes(tensor: TensorRecord) -> int:
 
 
 def check_memory(executable: Executable, limit: int | None, ranks: int = 1) -> None:
-    """Raises `LimitHit` if the run would take more than `limit` bytes, or than there are."""
+    """Raise `LimitHit` if the run would take more than `limit` bytes, or than the host has."""
     needed, there = footprint(executable) * ranks, physical()
     if limit is not None and needed > limit:
         message = f"the simulation needs about {size(needed)}, --max-memory is {size(limit)}"
@@ -45,7 +45,7 @@ def check_memory(executable: Executable, limit: int | None, ranks: int = 1) -> N
 
 
 def physical() -> int | None:
-    """The machine's memory in bytes, where the system tells."""
+    """Return the host's memory in bytes, or None if the system does not tell."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):

@@ -1,12 +1,12 @@
-"""Tiles that are pieces of an HBM tensor, so that a transfer between the two copies nothing.
+"""Tiles that are pieces of an HBM tensor, so that transfers between the two copy nothing.
 
-*Loaded*: one transfer fills the tile from a tensor that came in and that nobody writes; from then
-on it holds what is there. *Stored*: one instruction fills the tile, and one transfer takes it to a
-place in a tensor that nobody reads, where no other writes; what is computed earlier than the device
-would store it is seen by nobody. Such a tile's memory on the host is that piece. Its addresses, the
-checks of written bytes and all times are as they are: only values lie somewhere else.
+*Loaded*: one transfer fills the tile from an input that is never written, so the tile always equals
+its source. *Stored*: one instruction fills the tile, and one transfer stores it to a part of an
+output that is never read and not written otherwise; computing it earlier than the device would
+store it is not observable. The host memory of such a tile is that piece. Its device addresses, the
+checks of initialised bytes and all times are unchanged: only the values are elsewhere.
 
-Programs with loops on the device are left alone: what is written once there is written many times.
+Programs with device loops are excluded: an instruction in a loop writes more than once.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ from nkic.simulate.storage.tensor_usage import TensorUse, flags_of
 
 
 class Piece(NamedTuple):
-    """What a tile is: the access to the HBM tensor, and the elements from one partition's to the
-    next one's.
-    """
+    """A tile's access to its HBM tensor, and the elements between its partitions' rows."""
 
     pattern: PatternRecord
     pitch: int
@@ -40,11 +38,11 @@ class InPlace:
         self.stored: dict[int, Piece] = {}
 
     def get(self, tensor: int) -> Piece | None:
-        """What a tile is a piece of, if it is one."""
+        """Return the HBM piece of a tile, if it is one."""
         return self.loaded.get(tensor) or self.stored.get(tensor)
 
     def is_done(self, record: InstructionRecord) -> bool:
-        """The record copies a piece to itself."""
+        """Return whether the record copies a piece to itself."""
         if record.row is None or not record.row.copies:
             return False
         dst, src = record.operands[:2]
@@ -60,8 +58,10 @@ def find(
     is_kept: Callable[[int], bool],
     alike: Callable[[int, int], bool],
 ) -> InPlace:
-    """The tiles of `executable`. `is_kept` says whether an HBM tensor came in with contents;
-    `alike`, whether a tile and an HBM tensor are kept in the same form.
+    """Return the tiles of `executable` that are pieces.
+
+    `is_kept` returns whether an HBM tensor has initial contents; `alike`, whether a tile and an HBM
+    tensor have the same representation.
     """
     found, on_chip = InPlace(), [tensor.buffer.on_chip for tensor in executable.tensors]
     stores: dict[int, list[tuple[int, Piece]]] = {}
@@ -84,7 +84,7 @@ def find(
 def _transfers(
     executable: Executable, on_chip: list[bool]
 ) -> Iterator[tuple[PatternRecord, PatternRecord]]:
-    """dst and src of plain transfers between a tile and HBM; none where there are loops."""
+    """Yield dst and src of plain transfers between a tile and HBM; none if there are loops."""
     if any(type(item) is LoopRecord for stream in executable.streams for item in stream.items):
         return
     for stream in executable.streams:
@@ -100,11 +100,13 @@ def _transfers(
 def _piece(
     tile: PatternRecord, other: PatternRecord, executable: Executable, use: TensorUse
 ) -> Piece | None:
-    """What a whole tile is in HBM, if one instruction fills it and all places are known."""
+    """Return the HBM piece of a whole tile, if one instruction fills it and all addresses are
+    fixed.
+    """
     if use.writer is None or not use.is_static or use.types != [other.dtype]:
         return None
     (row, operands, *_), written = use.writer
-    if row is None or len(operands) != len(row.operands):  # it may leave out rows
+    if row is None or len(operands) != len(row.operands):  # it may skip rows
         return None
     shape, pitch = executable.tensors[tile.tensor].shape, _pitch(other, tile.partitions)
     is_plain = pitch and is_whole(tile, shape) and (written is tile or is_whole(written, shape))
@@ -112,7 +114,7 @@ def _piece(
 
 
 def is_whole(pattern: PatternRecord, shape: tuple[int, ...]) -> bool:
-    """The access is to all of a tile, in order."""
+    """Return whether the access covers a whole tile, in order."""
     size = prod(shape[1:])
     _, _, start, partitions, offset, dims, dynamic = pattern
     if start or offset or partitions != shape[0] or dynamic is not None:
@@ -124,8 +126,9 @@ _merged = lru_cache(maxsize=4096)(merged)
 
 
 def _pitch(pattern: PatternRecord, partitions: int) -> int:
-    """The elements from the row of one partition to that of the next; 0 where rows have gaps or
-    places are not known.
+    """Return the elements between the rows of consecutive partitions, or 0.
+
+    It is 0 if rows have gaps or addresses are not fixed.
     """
     return 0 if pattern.dynamic is not None else _row_pitch(pattern.dims, partitions)
 
@@ -149,7 +152,7 @@ def _take(
     executable: Executable,
     uses: list[TensorUse],
 ) -> None:
-    """Keeps the stores into tensors of which no element is written twice, nor by another way."""
+    """Keep the stores into tensors whose elements are all written at most once, by such stores."""
     results = {p.tensor for p in executable.outputs}
     for number, pairs in stores.items():
         tiles = {tile for tile, _ in pairs}
@@ -161,7 +164,7 @@ def _take(
 
 
 class _Written:
-    """Which elements of an HBM tensor are written, in granules that no access splits."""
+    """The written elements of an HBM tensor, in granules that no access splits."""
 
     def __init__(self, executable: Executable, use: TensorUse, number: int) -> None:
         tensor = executable.tensors[number]
@@ -170,7 +173,7 @@ class _Written:
         self.array = np.zeros(-(-size // self.grain), np.bool_)
 
     def add(self, pattern: PatternRecord) -> bool:
-        """One more access that writes; whether all that it writes is new."""
+        """Record a write, and return whether all its elements are new."""
         size = pattern.dtype.size
         shape, strides = flags_of(pattern.dims, size, self.grain)
         window = np.ndarray(

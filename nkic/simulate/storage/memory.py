@@ -1,11 +1,11 @@
 """The simulated memories, as few NumPy arrays as the program's addresses allow.
 
-SBUF and PSUM are cut into *regions*: sets of tensors connected by shared bytes, each with an
-array of its own, so that a tile's rows lie close together on the host while bytes that overlap
-on the device overlap here too. A region (or HBM tensor) that every access sees as one narrow
-float type is kept *decoded*: as float32 values on that type's grid, rounded when written, which
-saves a conversion at every read. All others are raw bytes. Which of the two a region is changes
-no bit of any result.
+SBUF and PSUM are cut into *regions*: sets of tensors connected by shared bytes, each with its own
+array, so that a tile's rows are close together on the host while bytes that overlap on the device
+overlap here too. A region (or HBM tensor) that all accesses use as one narrow float type is kept
+*decoded*: as float32 values on that type's grid, rounded when written, which saves a conversion at
+every read. All others are raw bytes. The representation of a region does not affect any bit of a
+result.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from nkic.simulate.storage.pages import Arena, Recycled, zeros
 from nkic.simulate.storage.tensor_usage import tensor_usage
 
 PARTITIONS = 128
-ALIGN = 8  # bytes: rows begin at multiples, so that every element is aligned on the host
+ALIGN = 8  # bytes; rows start at multiples, so that every element is aligned on the host
 Contents = Mapping[int, NDArray[np.generic]]  # by tensor, in the storage type
 GRID_TYPES = frozenset(d for d in DTYPES.values() if d.kind == "float" and d.size <= 2)
 
@@ -52,8 +52,10 @@ EMPTY = Region(np.empty((1, 0), np.uint8), None)
 
 @dataclass(frozen=True, eq=False)
 class WindowLayout:
-    """What windows onto many tensors share: the memory, how it is kept, and the bytes from one
-    partition to the next on the host (HBM: 0). One object for each.
+    """The properties that windows onto many tensors share; interned.
+
+    They are the buffer, the representation, and the bytes from one partition to the next on the
+    host (HBM: 0).
     """
 
     buffer: Buffer
@@ -63,7 +65,7 @@ class WindowLayout:
 
 
 class Home:
-    """Where a tensor lives: its region, first partition, and first byte within the region."""
+    """The location of a tensor: its region, first partition, and first byte within the region."""
 
     __slots__ = ("array", "byte", "first", "kind", "on_chip", "partition", "pitch", "region")
 
@@ -75,16 +77,16 @@ class Home:
         self.kind = kind
         self.partition = partition
         self.byte = byte
-        self.pitch = pitch  # bytes of the tensor in each partition; in HBM, all
+        self.pitch = pitch  # bytes of the tensor in each partition; in HBM, all bytes
         self.on_chip = kind.on_chip
         grid = region.grid  # `first`: the byte on the host
         self.first = kind.pitch * partition + (byte if grid is None else byte // grid.size * 4)
 
 
 class WindowForm:
-    """What access patterns that differ in their address alone share. One object for each.
+    """The properties of access patterns that do not depend on the address; interned.
 
-    `shape`, `storage` and `strides` are how NumPy sees them: (partitions, *dims), HBM (1, *dims).
+    `shape`, `storage` and `strides` are those of NumPy arrays: (partitions, *dims), HBM (1, *dims).
     """
 
     __slots__ = ("dims", "dtype", "first", "kind", "shape", "storage", "strides", "unit")
@@ -104,14 +106,15 @@ class WindowForm:
 
 
 class Spot:
-    """An access pattern on these memories. `region` is the number of what it lies in on the device;
-    `window` are its elements, once they have been asked for.
+    """An access pattern in these memories.
+
+    `region` identifies its region on the device; `window` has its elements, once requested.
     """
 
     __slots__ = ("form", "pattern", "region", "window")
 
     def __init__(self, pattern: PatternRecord, form: WindowForm, region: int) -> None:
-        self.pattern = pattern  # held, so that its identity is nobody else's
+        self.pattern = pattern  # a reference, so that its identity stays unique
         self.form = form
         self.region = region
         self.window: NDArray[Any] | None = None
@@ -120,9 +123,9 @@ class Spot:
 class Memory:
     """All regions of a program, and the scratch arrays that its steps share.
 
-    `placed` is where tensors lie on the device, as regions have it; `homes`, where their values
-    are: elsewhere for tiles that are pieces of HBM tensors (`in_place`, if that is wanted). With
-    `apart`, all other tiles have memory of their own (`compact.py`), and none here.
+    `placed` has the locations of tensors on the device, by region; `homes` those of their values,
+    which are elsewhere for tiles that are pieces of HBM tensors (if `in_place`). With `apart`, all
+    other tiles have memory of their own (`compact.py`), and none here.
     """
 
     def __init__(
@@ -162,12 +165,12 @@ class Memory:
         self.lent = self._lent()
 
     def _alike(self, tile: int, tensor: int) -> bool:
-        """Whether a tile and an HBM tensor hold the same values in the same form."""
+        """Return whether a tile and an HBM tensor have the same representation."""
         grid = self.placed[tensor].region.grid
         return grid is None and self.executable.tensors[tile].dtype not in GRID_TYPES
 
     def _piece(self, number: int) -> Home:
-        """The home of a tile that is a piece of an HBM tensor."""
+        """Return the home of a tile that is a piece of an HBM tensor."""
         piece, own = self.in_place.get(number), self.placed[number]
         assert piece is not None
         home = self.placed[piece.pattern.tensor]
@@ -179,19 +182,19 @@ class Memory:
         return made
 
     def _crossing(self) -> None:
-        """What comes in and goes out is seen in its own type as well."""
+        """Inputs and outputs are also accessed in their own type."""
         crossing = (*self.executable.inputs, *self.executable.outputs)
         for number in (*self.contents, *(p.tensor for p in crossing)):
             self.uses[number].types.append(self.executable.tensors[number].dtype)
 
     def _hbm(self, number: int, tensor: TensorRecord) -> Home:
-        """The home of an HBM tensor, which has a region of its own."""
+        """Return the home of an HBM tensor, which has its own region."""
         region = self._filled(number, self._grid([number]))
         size = prod(tensor.shape) * tensor.dtype.size
         return Home(region, self._kind(tensor.buffer, region), 0, 0, size)
 
     def _filled(self, number: int, grid: DType | None) -> Region:
-        """An HBM tensor's region, filled; what nobody writes is the caller's array itself."""
+        """Return an HBM tensor's region, filled; a read-only tensor is the caller's array."""
         given, tensor = self.contents.get(number), self.executable.tensors[number]
         if given is not None and grid is None and not self.uses[number].written:
             return Region(_read_only(given), None)
@@ -204,7 +207,7 @@ class Memory:
         return region
 
     def _grid(self, numbers: Iterable[int]) -> DType | None:
-        """The one narrow float type that all accesses to these tensors use, if so."""
+        """Return the one narrow float type that all accesses to these tensors use, or None."""
         only: DType | None = None
         for n in numbers:
             for dtype in self.uses[n].types or (self.executable.tensors[n].dtype,):
@@ -214,7 +217,7 @@ class Memory:
         return only if only in GRID_TYPES else None
 
     def _cut(self, numbers: list[int]) -> None:
-        """Regions of one memory of one core: runs of tensors whose bytes touch."""
+        """Cut one memory of one core into regions: runs of tensors whose bytes overlap."""
         tensors = self.executable.tensors
         group: list[int] = []
         pitches: list[int] = []
@@ -232,13 +235,13 @@ class Memory:
             self._settle(group, pitches, end)
 
     def _settle(self, numbers: list[int], pitches: list[int], end: int) -> None:
-        """The region of these tensors, which are in order of their first byte."""
+        """Make the region of these tensors, which are in order of their first byte."""
         tensors = [self.executable.tensors[n] for n in numbers]
         low = tensors[0].byte // ALIGN * ALIGN
         rows = max([tensor.partition + tensor.shape[0] for tensor in tensors])
         size = -(-(end - low) // ALIGN) * ALIGN
         if self.apart or all(self.in_place.get(n) is not None for n in numbers):
-            rows = size = 0  # nobody's values are here
+            rows = size = 0  # no values are stored here
         region = _region(rows, size, self._grid(numbers), self._arena.zeros)
         kind = self._kind(tensors[0].buffer, region)
         for number, tensor, pitch in zip(numbers, tensors, pitches, strict=True):
@@ -255,22 +258,22 @@ class Memory:
         return self._kinds[key]
 
     def spot(self, pattern: PatternRecord) -> Spot:
-        """What is to be known of `pattern`, which is not among `spots` yet. Equal patterns are
-        mostly one object.
+        """Return the spot of `pattern`, which is not in `spots` yet. Equal patterns are mostly
+        interned.
         """
         region = id(self.placed[pattern.tensor].region)
         found = self.spots[id(pattern)] = Spot(pattern, self.form(pattern), region)
         return found
 
     def laid(self, pattern: PatternRecord) -> NDArray[Any]:
-        """As `window`, made once."""
+        """Return `window`, memoised."""
         spot = self.spots.get(id(pattern)) or self.spot(pattern)
         if spot.window is None:
             spot.window = self.window(pattern, spot.form)
         return spot.window
 
     def form(self, pattern: PatternRecord) -> WindowForm:
-        """What `pattern` is apart from its address."""
+        """Return the address-independent part of `pattern`."""
         tensor, dtype, start, partitions, _, dims, _ = pattern
         home = self.homes[tensor]
         first = home.partition + start
@@ -281,8 +284,10 @@ class Memory:
         return found
 
     def window(self, pattern: PatternRecord, form: WindowForm | None = None) -> NDArray[np.generic]:
-        """The elements of an access, of the shape of its form: float32 in a decoded region,
-        else of the storage type."""
+        """Return the elements of an access, in the shape of its form.
+
+        They are float32 in a decoded region, else of the storage type.
+        """
         form = form or self.form(pattern)
         tensor, _, start, _, offset, _, _ = pattern
         home, strides = self.homes[tensor], form.strides
@@ -290,7 +295,7 @@ class Memory:
         return np.ndarray(form.shape, form.storage, home.array, first, strides)
 
     def meet(self, one: PatternRecord, other: PatternRecord) -> bool:
-        """Whether two accesses may share bytes."""
+        """Return whether two accesses may share bytes."""
         home, away = self.placed[one.tensor], self.placed[other.tensor]
         if home.region is not away.region:
             return False
@@ -301,8 +306,10 @@ class Memory:
         return _cross(_bytes(home, one), _bytes(away, other))
 
     def stage(self, pattern: PatternRecord, slot: object) -> PatternRecord:
-        """`pattern`, without its run-time offset, over memory of its own. Patterns of one size
-        share it within a slot: what it held is lost when the next of them is run.
+        """Return `pattern` without its run-time offset, over staging memory.
+
+        Patterns of one size in a slot share their memory: its contents are lost when the next one
+        runs.
         """
         home, size = self.homes[pattern.tensor], pattern.dtype.size
         dims: list[tuple[int, int]] = []
@@ -321,18 +328,19 @@ class Memory:
             self.placed[number] = self.homes[number]
         return pattern._replace(tensor=number, offset=0, dims=tuple(dims), dynamic=None)
 
-    # For one run after another
+    # ---- repeated runs ----
 
     @property
     def bytes(self) -> int:
-        """What is kept between two runs, results' pages included."""
+        """The memory that is kept between two runs, including results' pages."""
         regions = {id(home.region): home.region for home in self.homes.values()}
         kept = sum(region.array.nbytes for region in regions.values())
         return kept + (self.recycled.bytes if self.recycled is not None else 0)
 
     def _lent(self) -> dict[int, list[int]]:
-        """The HBM tensors that are the caller's arrays, or become his, each with the tiles that
-        are pieces of it: in every run they lie elsewhere.
+        """Return the HBM tensors in the caller's arrays, each with the tiles that are pieces of it.
+
+        These are inputs and results, whose memory differs in every run.
         """
         results = {p.tensor for p in self.executable.outputs}
         raw = [n for n in {*self.contents, *results} if self.placed[n].region.grid is None]
@@ -343,11 +351,13 @@ class Memory:
         return found
 
     def is_tile(self, number: int) -> bool:
-        """Whether a tensor is on chip, and no piece of one in HBM."""
+        """Return whether a tensor is on chip and not a piece of an HBM tensor."""
         return self.homes[number].on_chip and self.in_place.get(number) is None
 
     def lend(self, contents: Contents) -> None:
-        """Begins another run: only what it writes before it reads it is as the last one left it."""
+        """Begin another run: only memory that the run writes before it reads keeps its old
+        contents.
+        """
         self.contents = contents
         for number in self.lent:
             self._lay(number, self._filled(number, None))
@@ -356,14 +366,14 @@ class Memory:
             _fill(region, given) if given is not None else region.array.fill(0)
 
     def give_back(self) -> None:
-        """Lets go of the arrays that are the caller's."""
+        """Release the caller's arrays."""
         self.contents = {}
         self.spots.clear()
         for number in self.lent:
             self._lay(number, EMPTY)
 
     def is_lent(self, number: int) -> bool:
-        """Whether a tensor's values lie in an array of the caller's."""
+        """Return whether a tensor's values are in an array of the caller's."""
         piece = self.in_place.get(number)
         return (number if piece is None else piece.pattern.tensor) in self.lent
 
@@ -372,7 +382,7 @@ class Memory:
             self.homes[one].region, self.homes[one].array = region, region.array
 
     def contents_of(self, number: int, rounded: bool) -> NDArray[np.generic]:
-        """A whole HBM tensor in its storage type; `rounded`: its values are on their grid."""
+        """Return a whole HBM tensor in its storage type; `rounded`: values are on their grid."""
         tensor, region = self.executable.tensors[number], self.homes[number].region
         if region.grid is not None:
             row = np.asarray(region.array[0], np.float32)
@@ -405,7 +415,7 @@ def _pitch(tensor: TensorRecord) -> int:
 def _region(
     rows: int, size: int, grid: DType | None, made: Callable[..., NDArray[Any]] = zeros
 ) -> Region:
-    """With zeros that are `made` for it: alone, or beside those of other regions."""
+    """Return a region of zeros, which `made` allocates."""
     if grid is not None:
         return Region(made(rows, -(-size // grid.size), np.float32), grid)
     return Region(made(rows, size, np.uint8), None)

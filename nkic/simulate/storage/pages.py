@@ -1,8 +1,8 @@
-"""Large zeroed arrays whose pages are there before the first access.
+"""Large zeroed arrays whose pages are mapped before the first access.
 
-A page that the kernel supplies at first touch costs microseconds, many times the arithmetic on
-it; asked for in one call, and in huge pages where there are, they cost a fraction. Where that
-cannot be asked for, NumPy's zeros.
+A page fault at first touch costs microseconds, many times the arithmetic on the page; pages mapped
+in one call, and in huge pages if available, cost a fraction. If the system does not support this,
+NumPy's zeros are used.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-SMALL = 1 << 20  # bytes that NumPy's own allocator handles as well
-LINE = 64  # bytes of the processor's cache that come together
+SMALL = 1 << 20  # bytes; smaller arrays gain nothing over NumPy's own allocator
+LINE = 64  # bytes of a cache line
 HUGE = 1 << 21  # bytes of a huge page
-POPULATE_WRITE = 23  # MADV_POPULATE_WRITE of Linux 5.14, which Python does not name
+POPULATE_WRITE = 23  # MADV_POPULATE_WRITE of Linux 5.14, which Python does not define
 
 
-RESERVED = 1 << 26  # bytes of addresses that an arena asks for at once; pages come with use
-ALONE = 2  # references to what one object has and nobody else: the object's, and the question's
-APART = 320  # bytes between neighbours, so that equal places in two arrays differ modulo 4 KiB
+RESERVED = 1 << 26  # bytes of addresses that an arena reserves at once; pages are mapped with use
+ALONE = 2  # references to an object with a single owner: the owner's, and getrefcount's argument
+APART = 320  # bytes between neighbours, so that equal offsets in two arrays differ modulo 4 KiB
 
 
 def zeros(rows: int, columns: int, dtype: type[np.generic]) -> NDArray[Any]:
-    """A zeroed array of shape (rows, columns)."""
+    """Return a zeroed array of shape (rows, columns)."""
     size = rows * columns * np.dtype(dtype).itemsize
     if size < SMALL or not hasattr(mmap, "MADV_HUGEPAGE"):
         return np.zeros((rows, columns), dtype)
@@ -35,13 +35,13 @@ def zeros(rows: int, columns: int, dtype: type[np.generic]) -> NDArray[Any]:
 
 
 class Arena:
-    """Zeroed arrays that lie side by side, in huge pages where there are; they live together."""
+    """Allocates adjacent zeroed arrays, in huge pages if available, which are freed together."""
 
     def __init__(self) -> None:
         self._pages: _Pages | None = None
 
     def zeros(self, rows: int, columns: int, dtype: type[np.generic]) -> NDArray[Any]:
-        """As the function of this name."""
+        """Return a zeroed array of shape (rows, columns)."""
         size = rows * columns * np.dtype(dtype).itemsize
         if size == 0 or not hasattr(mmap, "MADV_HUGEPAGE"):
             return np.zeros((rows, columns), dtype)
@@ -51,20 +51,18 @@ class Arena:
 
 
 class Recycled:
-    """Arrays that every run makes anew and fills: pages of one that nobody holds any longer are
-    taken again, with what is in them.
-    """
+    """Allocates arrays that every run fills: pages are reused once no array refers to them."""
 
     def __init__(self) -> None:
         self._pages: dict[object, _Pages] = {}
 
     @property
     def bytes(self) -> int:
-        """All that is kept."""
+        """The memory that is kept."""
         return sum(len(pages.memory) for pages in self._pages.values())
 
     def array(self, key: object, rows: int, columns: int, dtype: type[np.generic]) -> NDArray[Any]:
-        """An array of undefined contents, or of zeros; `key` stands for its shape and type."""
+        """Return an array of undefined contents; `key` identifies its shape and type."""
         size = rows * columns * np.dtype(dtype).itemsize
         if size < SMALL or not hasattr(mmap, "MADV_HUGEPAGE"):
             return np.zeros((rows, columns), dtype)
@@ -76,12 +74,12 @@ class Recycled:
 
 
 class _Pages:
-    """Addresses of which the first `there` bytes have pages, and the first `used` are taken."""
+    """Reserved addresses: the first `there` bytes are mapped, and the first `used` are taken."""
 
     def __init__(self, size: int) -> None:
         self.memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self.used = self.there = 0
-        with suppress(OSError):  # advice that this system does not know
+        with suppress(OSError):  # advice that this system does not support
             self.memory.madvise(mmap.MADV_HUGEPAGE)
 
     @property
@@ -90,11 +88,11 @@ class _Pages:
 
     @property
     def is_held(self) -> bool:
-        """An array lies there: whatever sees the memory refers to it."""
+        """Whether an array refers to the memory."""
         return getrefcount(self.memory) > ALONE
 
     def take(self, size: int) -> memoryview:
-        """The next `size` bytes."""
+        """Return the next `size` bytes."""
         first = self.used
         last = first + size
         self.used = min(-(-last // LINE) * LINE + APART, len(self.memory))

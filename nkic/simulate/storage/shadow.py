@@ -1,8 +1,8 @@
-"""Which bytes have been written since their tensor took them over.
+"""The bytes that have been written since their tensor took them over.
 
-One flag per granule: the largest block of bytes that no access of the program splits, so that
-a tile always accessed whole has a single flag. A tensor that takes over bytes starts unwritten:
-what a former owner left there is not its value, although the bytes are still in memory.
+There is one flag per granule: the largest block of bytes that no access of the program splits, so
+that a tile always accessed whole has a single flag. A tensor that takes over bytes starts
+uninitialised: the bytes of a former owner are not its value, although they are still in memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Mark = Callable[[], None]
 
 
 class _AllFlags(dict[int, Flags]):
-    """Those of every tensor of which they were asked for: most are only written as a whole."""
+    """The flags of every tensor, made on demand: most tensors are only written as a whole."""
 
     def __init__(self, make: Callable[[int], Flags]) -> None:
         super().__init__()
@@ -38,23 +38,24 @@ class _AllFlags(dict[int, Flags]):
 
 
 class Shadow:
-    """The flags of every tensor that is accessed, and who owns each byte on chip.
+    """The flags of every accessed tensor, and the owner of each byte on chip.
 
-    `sure` are the tensors, by number, of which an access needs no look at flags: those of which all
-    is written and stays so until another tensor takes over their bytes, and those whose writes are
-    of no interest. `resident` are those that have their bytes.
+    `sure` marks the tensors whose accesses need no look at flags: those that are fully initialised
+    until another tensor takes over their bytes, and those whose writes do not matter. `resident`
+    marks those that own their bytes.
     """
 
     def __init__(self, executable: Executable, memory: Memory) -> None:
         self.executable = executable
         self.memory = memory
         self.homes = memory.homes
-        self.given: set[int] = set()  # HBM tensors, which stay written
+        self.given: set[int] = set()  # HBM tensors with initial contents
         self.flags = _AllFlags(self._made)
         self.owner: dict[int, int] = {}  # tensors by segment
-        self._asked: dict[int, Asked] = {}  # by identity of the pattern, which it holds
+        self._asked: dict[int, Asked] = {}  # by identity of the pattern, which it keeps alive
         self._windows: dict[int, tuple[Mask, PatternRecord]] = {}  # the same, of writes
-        self.origins: dict[int, tuple[int, int]] = {}  # tensor → place, tensor that it read
+        # tensor → place and tensor that the bytes were read from
+        self.origins: dict[int, tuple[int, int]] = {}
         results = {p.tensor for p in executable.outputs}
         self.unnoted = {
             n
@@ -78,19 +79,19 @@ class Shadow:
         return made
 
     def is_followed(self, tensor: int) -> bool:
-        """Whether something accesses it."""
+        """Return whether any instruction accesses the tensor."""
         use = self.memory.uses[tensor]
         return use.read or use.written
 
     def fill(self, tensor: int) -> None:
-        """Marks a whole tensor written: inputs and constants."""
+        """Mark a whole tensor initialised: inputs and constants."""
         if self.is_followed(tensor):
             self.resident[tensor] = self.sure[tensor] = True
             if not self.homes[tensor].on_chip:
                 self.given.add(tensor)
 
     def checks(self, reads: list[PatternRecord]) -> tuple[Asked, ...]:
-        """What to ask before these reads. HBM tensors that are given need no asking."""
+        """Return the checks of these reads; HBM tensors with initial contents need none."""
         known, given = self._asked, self.given
         return tuple([known.get(id(p)) or self._ask(p) for p in reads if p.tensor not in given])
 
@@ -99,14 +100,14 @@ class Shadow:
         return found
 
     def is_written(self, pattern: PatternRecord) -> bool:
-        """Whether all bytes of the access have been written; asked often of one pattern."""
+        """Return whether all bytes of the access are initialised; fast for repeated patterns."""
         if self.sure[pattern.tensor]:
             return True
         asked = self._asked.get(id(pattern)) or self._ask(pattern)
         return asked[0]()
 
     def note(self, pattern: PatternRecord) -> None:
-        """The bytes of the access are written now; the tensor has taken over its bytes."""
+        """Mark the bytes of the access initialised; the tensor takes over its bytes."""
         number = pattern.tensor
         if self.sure[number]:
             return
@@ -126,16 +127,16 @@ class Shadow:
             self.sure[number] = True
 
     def _is_all(self, pattern: PatternRecord) -> bool:
-        """The access is to all of a tensor on chip."""
+        """Return whether the access covers a whole on-chip tensor."""
         tensor = self.executable.tensors[pattern.tensor]
         return pattern.dtype is tensor.dtype and is_whole(pattern, tensor.shape)
 
     def is_noted(self, tensor: int) -> bool:
-        """Whether writes to a tensor are of interest: somebody reads it, or gets it as a result."""
+        """Return whether writes to a tensor matter: it is read, or is a result."""
         return tensor not in self.unnoted and tensor not in self.given
 
     def reader(self, pattern: PatternRecord) -> Check:
-        """Whether all bytes of the access have been written."""
+        """Return a check whether all bytes of the access are initialised."""
         flags = self.flags[pattern.tensor]
         if flags.only is not None:
             return flags.only
@@ -144,15 +145,15 @@ class Shadow:
         return window.item if size == 1 else lambda: bool(np.count_nonzero(window) == size)
 
     def writer(self, pattern: PatternRecord) -> Mark:
-        """Marks the bytes of the access written; the tensor takes over its bytes."""
+        """Return a function that marks the access initialised and takes over the tensor's bytes."""
         return partial(self.note, pattern)
 
     def window(self, pattern: PatternRecord) -> Mask:
-        """The flags of an access."""
+        """Return the flags of an access."""
         return self.flags[pattern.tensor].window(pattern, self.homes[pattern.tensor].on_chip)
 
     def move_in(self, tensor: int) -> None:
-        """The tensor takes over its bytes."""
+        """Let the tensor take over its bytes."""
         if not self.resident[tensor]:
             self._move_in(tensor)
 
@@ -174,36 +175,36 @@ class Shadow:
             flags.parts = None
 
     def missing(self, pattern: PatternRecord) -> tuple[int, int]:
-        """How many flags of the access are not set, and how many there are."""
+        """Return how many flags of the access are not set, and how many there are."""
         window = self.window(pattern)
         return int(window.size - np.count_nonzero(window)), int(window.size)
 
-    # Element by element, where an access finds bytes that were not written
+    # ---- element by element, for accesses to uninitialised bytes ----
 
     def shape_of(self, pattern: PatternRecord) -> tuple[int, int]:
-        """Partitions (1 in HBM), and elements of each."""
+        """Return the partitions (1 in HBM) of an access, and the elements of each."""
         on_chip = self.homes[pattern.tensor].on_chip
         return (pattern.partitions if on_chip else 1, prod(num for _, num in pattern.dims))
 
     def elements(self, pattern: PatternRecord) -> Mask:
-        """Which elements of the access have been written."""
+        """Return which elements of the access are initialised."""
         found = self.flags[pattern.tensor].elements(pattern, self.homes[pattern.tensor].on_chip)
         return found.reshape(self.shape_of(pattern))
 
     def zeros(self, pattern: PatternRecord) -> Mask:
-        """Which elements of the access are zero."""
+        """Return which elements of the access are zero."""
         found: Mask = self.memory.window(pattern).reshape(self.shape_of(pattern)) == 0
         return found
 
     def clear(self, pattern: PatternRecord) -> None:
-        """Zeros in the place of the elements of the access that were not written."""
+        """Fill the uninitialised elements of the access with zeros."""
         window = self.memory.window(pattern)
         unwritten = ~self.elements(pattern).reshape(window.shape)
-        if unwritten.any():  # a tile that was loaded whole may be a piece of an input
+        if unwritten.any():  # a fully loaded tile may be a piece of a read-only input
             window[unwritten] = 0
 
     def set_elements(self, pattern: PatternRecord, mask: Mask) -> None:
-        """Marks the elements of `mask` written, and the others of the access as not."""
+        """Mark the elements of `mask` initialised, and the other elements of the access not."""
         self.writer(pattern)()
         if not mask.all():
             on_chip = self.homes[pattern.tensor].on_chip
@@ -212,7 +213,7 @@ class Shadow:
 
 
 def _segments(executable: Executable, memory: Memory) -> dict[int, Segments]:
-    """Each on-chip tensor's bytes as the pieces between all tensors' ends in its region."""
+    """Cut each on-chip tensor's bytes at the ends of all tensors in its region."""
     groups: dict[int, list[tuple[int, Home]]] = defaultdict(list)
     for number, home in memory.placed.items():
         if home.on_chip:
@@ -220,7 +221,7 @@ def _segments(executable: Executable, memory: Memory) -> dict[int, Segments]:
     found: dict[int, Segments] = {}
     first = 0
     for members in groups.values():
-        if len(members) == 1:  # whose bytes nobody takes over
+        if len(members) == 1:  # its bytes are never taken over
             continue
         ends = {end for _, h in members for end in (h.byte, h.byte + h.pitch)}
         index = {byte: i for i, byte in enumerate(sorted(ends))}

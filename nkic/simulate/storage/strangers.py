@@ -1,7 +1,7 @@
-"""Matmuls that add to what another instruction wrote into PSUM, found while they run.
+"""Detection, at run time, of matmuls that accumulate onto data of another instruction in PSUM.
 
-What the program alone shows is the compiler's (check/psum.py); here loops turn, and patterns and
-run-time offsets have their addresses.
+The compiler reports what the program alone shows (check/psum.py); at run time, device loops and
+run-time offsets have definite addresses.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ STRANGER = "accumulates-onto-data"
 
 
 def _once() -> Sequence[int]:
-    """A pattern with a fixed place is written where it stands."""
+    """Return the single shift of a pattern at a fixed address."""
     return (0,)
 
 
 class Written(NamedTuple):
-    """What an instruction writes, and whether it adds to what was there.
+    """A write, and whether it adds to the former contents.
 
-    `shifts` gives, after a run of it, how many bytes further on each of its writes was.
+    `shifts` returns, after a run of the instruction, the byte offset of each of its writes.
     """
 
     pattern: PatternRecord
@@ -39,14 +39,14 @@ class Written(NamedTuple):
 
 
 class Author(Protocol):
-    """What is needed of an item of a stream (`streams.Item`)."""
+    """The part of a stream's item (`streams.Item`) that is used here."""
 
     record: InstructionRecord
     authors: tuple[Mark, ...]
 
 
 class _Offer(NamedTuple):
-    """An item, and one of its writes of PSUM."""
+    """An item, and one of its writes to PSUM."""
 
     item: Author
     by_matmul: bool
@@ -54,8 +54,10 @@ class _Offer(NamedTuple):
 
 
 class Strangers:
-    """The histories of one kernel's PSUM tensors. Of interest are those to which a matmul adds, and
-    which something else than a matmul writes: most have none.
+    """The write histories of one kernel's PSUM tensors.
+
+    Only tensors are tracked to which a matmul adds and another instruction writes; most kernels
+    have none.
     """
 
     def __init__(self, executable: Executable, remarks: Remarks) -> None:
@@ -67,7 +69,7 @@ class Strangers:
         self._strange: set[int] = set()
 
     def offer(self, item: Author, engine: Engine, written: Written) -> None:
-        """An item that writes this; what it has to do then is known when all have been offered."""
+        """Register a write of an item; `settle` decides which writes are tracked."""
         tensor, by_matmul = written.pattern.tensor, is_matmul(engine)
         if self.executable.tensors[tensor].buffer is not Buffer.PSUM:
             return
@@ -78,7 +80,7 @@ class Strangers:
         self._offers.append(_Offer(item, by_matmul, written))
 
     def settle(self) -> None:
-        """Tells the items what to do after they ran."""
+        """Attach the recorders of tracked writes to their items."""
         mixed = self._adding & self._strange
         for item, by_matmul, written in self._offers if mixed else ():
             if written.pattern.tensor in mixed:

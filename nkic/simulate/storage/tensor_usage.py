@@ -1,4 +1,4 @@
-"""What a program does to each of its tensors, in one pass over its instructions."""
+"""The accesses of a program to each of its tensors, collected in one pass."""
 
 from __future__ import annotations
 
@@ -16,27 +16,28 @@ AS_READ = (True, False)  # operands that hold offsets
 
 
 class TensorUse:
-    """How one tensor is accessed: `writer` is the only instruction that writes it, with the
-    pattern, and None where there is none, or several; `is_static`: all places are known.
+    """The accesses to one tensor.
 
-    `rows` and `columns` are the partitions and bytes of a granule: the largest block that no
-    access splits; 0 if there is none.
+    `writer` is its only writing instruction, with the pattern, or None if there is none or several;
+    `is_static` tells that all addresses are fixed. `rows` and `columns` are the partitions and
+    bytes of a granule, the largest block that no access splits; 0 without accesses.
     """
 
     __slots__ = ("_last", "columns", "is_static", "read", "rows", "types", "writer", "writes")
 
     def __init__(self) -> None:
-        self.types: list[DType] = []  # different ones
+        self.types: list[DType] = []  # distinct
         self.read = False
         self.writes = 0
         self.rows = 0
         self.columns = 0
         self.is_static = True
-        self._last: PatternRecord | None = None  # added; tiles are mostly accessed whole
+        # the last pattern added; tiles are mostly accessed whole
+        self._last: PatternRecord | None = None
         self.writer: tuple[InstructionRecord, PatternRecord] | None = None
 
     def add(self, pattern: PatternRecord, reads: bool) -> None:
-        """One more access."""
+        """Add an access."""
         self.read |= reads
         if pattern == self._last:
             return
@@ -54,23 +55,23 @@ class TensorUse:
             self.columns = gcd(self.columns, dynamic[2] * size)
 
     def write(self, by: InstructionRecord, pattern: PatternRecord) -> None:
-        """An instruction writes it."""
+        """Add a writing instruction."""
         self.writer = None if self.writes else (by, pattern)
         self.writes += 1
 
     @property
     def written(self) -> bool:
-        """Something may write it."""
+        """Whether any instruction may write the tensor."""
         return self.writes > 0
 
     def split(self, size: int) -> None:
-        """Rows of `size` bytes are accessed one by one, at places known at run time only."""
+        """Record accesses to single rows of `size` bytes, at run-time addresses."""
         self.is_static = False
         self.rows, self.columns = 1, gcd(self.columns, size)
 
 
 def tensor_usage(executable: Executable) -> list[TensorUse]:
-    """The use of every tensor."""
+    """Return the use of every tensor."""
     uses = [TensorUse() for _ in executable.tensors]
     known: dict[Row, Modes] = {}
     for item in instructions(executable):
@@ -90,7 +91,7 @@ def tensor_usage(executable: Executable) -> list[TensorUse]:
 
 
 def _split(uses: list[TensorUse], item: InstructionRecord) -> None:
-    """A gather or scatter that may leave out rows writes row by row."""
+    """Split the tensors of a gather or scatter that may skip rows, since it writes row by row."""
     patterns = [operand for operand in item.operands if type(operand) is PatternRecord]
     if leaves_out(item):
         for pattern in patterns:
@@ -98,13 +99,13 @@ def _split(uses: list[TensorUse], item: InstructionRecord) -> None:
 
 
 def leaves_out(record: InstructionRecord) -> bool:
-    """Rows whose index is out of bounds are left out."""
+    """Return whether the instruction skips out-of-bounds rows."""
     row = record.row
     return row is not None and row.says(row.skips, record.attributes)
 
 
 def instructions(executable: Executable) -> Iterator[InstructionRecord]:
-    """Every instruction of every stream."""
+    """Yield every instruction of every stream."""
     for stream in executable.streams:
         for item in stream.items:
             if type(item) is InstructionRecord:
@@ -112,8 +113,9 @@ def instructions(executable: Executable) -> Iterator[InstructionRecord]:
 
 
 def _modes(row: Row) -> Modes:
-    """Whether an instruction of the row may read and may write each operand; the hidden ones
-    that come after the row's own hold offsets.
+    """Return whether an instruction of the row may read and write each operand.
+
+    The hidden operands after the row's own hold offsets.
     """
     varies = row.access is not no_access
     modes = [(rule.access.reads or varies, rule.access.writes) for rule in row.operands]
@@ -122,7 +124,7 @@ def _modes(row: Row) -> Modes:
 
 @lru_cache(maxsize=4096)
 def _grain(dims: tuple[tuple[int, int], ...], size: int) -> int:
-    """The largest number of bytes that divides runs of neighbours, and the steps over them."""
+    """Return the greatest common divisor of contiguous runs and their strides, in bytes."""
     wide = [(step * size, num) for step, num in dims if num > 1]
     run = size * wide.pop()[1] if wide and wide[-1][0] == size else size
     return gcd(run, *(step for step, _ in wide))
@@ -130,7 +132,7 @@ def _grain(dims: tuple[tuple[int, int], ...], size: int) -> int:
 
 @lru_cache(maxsize=4096)
 def flags_of(dims: Dims, size: int, unit: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Shape and strides of the flags, `unit` bytes each, of the elements at `dims`."""
+    """Return shape and strides of the flags, `unit` bytes each, of the elements at `dims`."""
     wide = [(step * size, num) for step, num in dims if num > 1]
     run = size * wide.pop()[1] if wide and wide[-1][0] == size else size
     return (

@@ -1,7 +1,8 @@
-"""What happens when an instruction reads uninitialised bytes.
+"""The handling of reads of uninitialised bytes.
 
-A tile of which nothing was written is a fault where it is read. A part of a tile is followed,
-into the kernel's results too: what is still unwritten there at the end is a fault of the store.
+Reading an entirely uninitialised tile is a fault. Partly uninitialised tiles are tracked, into the
+kernel's results too: elements that are still uninitialised there at the end are a fault of the
+store.
 """
 
 from __future__ import annotations
@@ -25,16 +26,17 @@ Missing = PatternRecord | None
 
 
 class Unwritten:
-    """Judges accesses to unwritten bytes: followed where that is possible, else a fault."""
+    """Handles accesses to uninitialised bytes: tracked if possible, else a fault."""
 
     def __init__(self, executable: Executable, shadows: Sequence[Shadow | None]) -> None:
         self.executable = executable
         self.shadows = shadows  # by rank
         self.results = {p.tensor for p in executable.outputs}
-        self.stored: list[tuple[Shadow, PatternRecord, ProgramFault]] = []  # in results
+        # stores of uninitialised elements into results
+        self.stored: list[tuple[Shadow, PatternRecord, ProgramFault]] = []
 
     def read(self, runner: Runner, item: Item) -> Missing:
-        """The first tile of which the item reads unwritten bytes, if they can be followed."""
+        """Return the first operand with uninitialised bytes, or raise if they cannot be tracked."""
         shadow = self.shadows[runner.rank]
         if shadow is not None and item.reads:
             operands, sure = item.record.operands, shadow.sure
@@ -48,7 +50,7 @@ class Unwritten:
         return None
 
     def note(self, runner: Runner, item: Item) -> None:
-        """What the item writes is written."""
+        """Mark the bytes that the item writes as initialised."""
         shadow = self.shadows[runner.rank]
         if shadow is not None:
             operands, sure = item.record.operands, shadow.sure
@@ -72,7 +74,9 @@ class Unwritten:
         return absent < total or pattern.tensor in shadow.origins
 
     def prepare(self, runner: Runner, item: Item) -> None:
-        """A zero times an uninitialised element is zero: the bytes may happen to be a NaN."""
+        """Zero uninitialised factors, as the bytes may be a NaN and zero times anything is
+        initialised.
+        """
         row, shadow = item.record.row, self.shadows[runner.rank]
         if row is not None and row.depends is Depends.PRODUCT and shadow is not None:
             for pattern in (*item.patterns(item.reads), *(p for _, p in item.checks)):
@@ -80,7 +84,7 @@ class Unwritten:
                     shadow.clear(pattern)
 
     def follow(self, runner: Runner, item: Item, missing: PatternRecord) -> None:
-        """Notes which parts of the results are unwritten too."""
+        """Record which parts of the results are uninitialised."""
         shadow, record = self.shadows[runner.rank], item.record
         if shadow is None:
             return
@@ -92,7 +96,7 @@ class Unwritten:
             self._set(shadow, runner, item, missing, pattern, mask)
 
     def exchange(self, arrivals: Sequence[tuple[Runner, Item, Missing]]) -> None:
-        """The same for cores of which some bring what is unwritten in part."""
+        """Record this for a rendezvous whose contributions are partly uninitialised."""
         brought = {
             (runner.rank, runner.core): (missing, self._brought(runner, missing))
             for runner, _, missing in arrivals
@@ -107,7 +111,7 @@ class Unwritten:
                 self._set(shadow, runner, item, missing, target, mask)
 
     def finish(self) -> None:
-        """Raises the fault of the first store that left unwritten bytes in a result."""
+        """Raise the fault of the first store that left uninitialised elements in a result."""
         for shadow, pattern, fault_of_store in self.stored:
             if not shadow.elements(pattern).all():
                 raise fault_of_store
@@ -129,7 +133,7 @@ class Unwritten:
     ) -> None:
         if pattern.tensor in self.results and not mask.all():
             found = self._fault(runner, item, missing)
-            if pattern.tensor in shadow.given:  # reads of it are not asked for
+            if pattern.tensor in shadow.given:  # reads of it are not checked
                 raise found
             self.stored.append((shadow, pattern, found))
         origin = shadow.origins.get(missing.tensor, (item.record.place, missing.tensor))
@@ -144,8 +148,8 @@ class Unwritten:
         origin = shadow.origins.get(missing.tensor) if shadow is not None else None
         name = self.executable.tensors[missing.tensor].name
         first = self.executable.tensors[origin[1]].name if origin is not None else name
-        made = f", made of bytes of `{first}` that nothing wrote"
-        why = " before anything wrote it" if first == name else made
+        made = f", computed from uninitialised bytes of `{first}`"
+        why = " before it is written" if first == name else made
         part = "" if absent == total else f" ({absent} of the {total} parts it reads)"
         return fault(
             self.executable,
@@ -158,20 +162,21 @@ class Unwritten:
         )
 
     def _source(self, origin: tuple[int, int] | None) -> list[Label]:
-        """Where the unwritten bytes came from, if not from the tensor itself."""
+        """Return a label at the origin of the uninitialised bytes, if it is another tensor."""
         span = source_of(self.executable, origin[0]) if origin is not None else None
         if origin is None or span is None:
             return []
         first = self.executable.tensors[origin[1]].name
-        return [Label(span, f"these bytes come from here: nobody had written `{first}`")]
+        return [Label(span, f"the uninitialised bytes of `{first}` are read here")]
 
 
-# Uninitialised results
+# ---- uninitialised results ----
 
 
 def never_written(executable: Executable, shadow: Shadow) -> list[Diagnostic]:
-    """A warning for each output that no store has filled, in the order of the outputs. What came
-    in as an input has been written by the caller.
+    """Return a warning for each output that is not fully written, in order.
+
+    An output that is also an input has been written by the caller.
     """
     found = []
     for number, output in enumerate(executable.outputs):
@@ -184,7 +189,7 @@ def never_written(executable: Executable, shadow: Shadow) -> list[Diagnostic]:
 
 
 def _missing(executable: Executable, shadow: Shadow, tensor: int) -> str:
-    """What of a tensor in HBM was not written, in words; nothing where all was."""
+    """Describe the unwritten part of an HBM tensor; empty if all is written."""
     flags, record = shadow.flags.get(tensor), executable.tensors[tensor]
     if flags is None:
         return "all"
@@ -211,6 +216,6 @@ def _not_written(executable: Executable, number: int, missing: str) -> Diagnosti
         text,
         source_of(executable, record.place),
         labels=called_from(executable, record.place),
-        help="write all of it: in HBM there is whatever was there before",
+        help="write all of it: unwritten HBM holds arbitrary data",
         level=Level.WARNING,
     )

@@ -1,1 +1,1 @@
-"""Records what happens in a run, and tells how long it would take if something were otherwise."""
+"""Records of runs, and replays that compute the time under changed conditions."""

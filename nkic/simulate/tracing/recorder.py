@@ -1,4 +1,4 @@
-"""Writes down every execution of an item, with what it waited for."""
+"""Records every execution of an item, with the cause of its wait."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from nkic.trace import Cause, Event, Trace
 
 
 class _Signal(NamedTuple):
-    """`last` is the event that was complete last in the stream when `event` signalled: items of
-    a stream complete in order.
+    """A signal. `last` is the event of the stream that was last to complete when `event` signalled.
+
+    Items of a stream complete in order.
     """
 
     time: int
@@ -26,7 +27,7 @@ class _Signal(NamedTuple):
 
 
 class _Bound(NamedTuple):
-    """A time before which an item cannot start, and why."""
+    """A time before which an item cannot start, and its cause."""
 
     time: int
     cause: Cause
@@ -37,7 +38,7 @@ _NOTHING = _Bound(0, Cause.START, -1)
 
 
 class Recorder:
-    """The events of one rank; `limit` is how many are kept."""
+    """The events of one rank; at most `limit` are kept."""
 
     def __init__(
         self, executable: Executable, target: Target, runners: Sequence[Runner], limit: int
@@ -52,23 +53,23 @@ class Recorder:
         self.complete = True
         self.first = runners[0].index if runners else 0
         self._previous = [-1] * len(runners)
-        self._holders: dict[tuple[int, Engine], _Bound] = {}  # of engines, triggers included
+        self._holders: dict[tuple[int, Engine], _Bound] = {}  # of engines, including triggers
         self._accesses: dict[tuple[int, Buffer], _Bound] = {}  # the last exclusive ones
-        self._commands: dict[tuple[int, Engine], _Bound] = {}  # their last triggers alone
-        self._last = [-1] * len(runners)  # complete last
-        self._pool: dict[int, int] = {}  # by unit: who took the DMA engines last
+        self._commands: dict[tuple[int, Engine], _Bound] = {}  # the last triggers of engines
+        self._last = [-1] * len(runners)  # the last event to complete
+        self._pool: dict[int, int] = {}  # by unit: the last user of the DMA engines
         self._tokens: dict[tuple[int, int], deque[_Signal]] = defaultdict(deque)
         self._together: _Bound | None = None
         self._open: tuple[int, int, _Bound, int, tuple[int, ...]] = (0, 0, _NOTHING, -1, ())
 
     def meet(self, arrivals: Sequence[tuple[Runner, Item]]) -> None:
-        """The next items to begin are run together: the last of these to come decides."""
+        """Start a rendezvous of these items: the last one to arrive determines the start."""
         if self.complete:
             bounds = [self._bound(runner, item)[0] for runner, item in arrivals]
             self._together = max(bounds, key=lambda bound: bound.time)
 
     def begin(self, runner: Runner, item: Item, start: int, shared_from: int) -> None:
-        """The item starts at `start`, or, a transfer, at `shared_from` if that is later."""
+        """The item starts at `start` or, if it is a transfer, no earlier than `shared_from`."""
         if not self.complete:
             return
         bound, tokens = self._bound(runner, item)
@@ -83,14 +84,14 @@ class Recorder:
         self._open = (runner.free, start, bound, late, tokens)
 
     def _late(self, runner: Runner, item: Item, start: int, shared_from: int) -> int:
-        """Whose data move before those of a transfer that is triggered at `start`."""
+        """Return the event whose data move before those of a transfer triggered at `start`."""
         late, begins = -1, start
         if item.timing.pool and shared_from > start:
             late, begins = self._pool.get(runner.unit, -1), shared_from
         return self._previous[runner.index - self.first] if runner.moved > begins else late
 
     def _bound(self, runner: Runner, item: Item) -> tuple[_Bound, tuple[int, ...]]:
-        """What keeps the item from starting earlier, and who signalled what it waits for."""
+        """Return what keeps the item from starting earlier, and the events that it waits for."""
         number = runner.index - self.first
         bound = self._held(runner, number)
         if item.follows and runner.done > bound.time:
@@ -118,14 +119,14 @@ class Recorder:
         return self.events[access.before].stream == number
 
     def _held(self, runner: Runner, number: int) -> _Bound:
-        """Who held the stream before."""
+        """Return the previous holder of the stream."""
         if not runner.is_dma:
             return self._holders.get((runner.unit, runner.record.engine), _NOTHING)
         previous = self._previous[number]
         return _Bound(runner.free, Cause.TRIGGER, previous) if previous >= 0 else _NOTHING
 
     def end(self, runner: Runner, item: Item) -> None:
-        """The item holds its stream, and signals when it is complete."""
+        """The item holds its stream, and signals when it completes."""
         self.complete = self.complete and len(self.events) < self.limit
         if not self.complete:
             return
@@ -147,12 +148,12 @@ class Recorder:
         self._note(runner, item, number, index)
 
     def _beside(self, runner: Runner, item: Item, triggered: int) -> int:
-        """How long the engine that triggers a transfer goes on with work of its own meanwhile."""
+        """Return how long the triggering engine continues its own work during the trigger."""
         held = self._holders.get((runner.unit, item.timing.by), _NOTHING).time
         return max(0, min(item.timing.trigger, held - triggered))
 
     def _note(self, runner: Runner, item: Item, number: int, index: int) -> None:
-        """Who came last, for those that come next."""
+        """Record the event as the latest of its stream, engine, pool and semaphores."""
         event = self.events[index]
         self._previous[number] = index
         if event.done >= runner.done:
@@ -175,6 +176,6 @@ class Recorder:
             self._tokens[runner.unit, semaphore].append(signal)
 
     def trace(self, end: int) -> Trace:
-        """What happened until `end`."""
+        """Return the trace of the run until `end`."""
         streams = tuple(runner.record for runner in self.runners)
         return Trace(self.executable, self.target, streams, tuple(self.events), end, self.complete)

@@ -1,7 +1,7 @@
-"""A run again, for its time alone: every item as it was recorded, without its values.
+"""Replays of a recorded run without values, for its time alone.
 
-It runs in the same event loop, by the same rules of time. What is changed is how long items take,
-or who waits for whom; so the answer is computed, not estimated.
+A replay uses the same event loop and the same rules of timing. Only the durations of items or the
+dependences between them are changed, so the result is computed rather than estimated.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ AS_IT_WAS = Change()
 
 @dataclass(frozen=True)
 class Recorded:
-    """A run of one rank, ready to be asked what would have been. `items` are those of its events,
-    without what they compute. `can_repeat`: every event is there, and no other rank took part.
+    """A recorded run of one rank, which can be replayed under changed conditions.
+
+    `items` are those of its events, without their steps. `can_repeat` tells that every event was
+    kept, and that no other rank took part.
     """
 
     trace: Trace
@@ -33,7 +35,7 @@ class Recorded:
     can_repeat: bool
 
     def again(self, change: Change = AS_IT_WAS) -> int:
-        """How long the run takes with that change, in picoseconds."""
+        """Return the time of the run with that change, in picoseconds."""
         executable = self.trace.executable
         runners = self._runners(change)
         options, target = RunOptions(check_init=False), self.trace.target
@@ -68,7 +70,7 @@ class Recorded:
 
 
 def recorded(recorder: Recorder, end: int) -> Recorded:
-    """What a recorder wrote down; nothing of it keeps the memory of the run alive."""
+    """Return what a recorder has kept, without references to the memory of the run."""
     empty = {id(item): _emptied(item) for item in recorder.items}
     groups = (item.rendezvous.group for item in recorder.items if item.rendezvous is not None)
     alone = not any(group is not None for group in groups)
@@ -77,10 +79,10 @@ def recorded(recorder: Recorder, end: int) -> Recorded:
 
 
 class _Again(Runner):
-    """A stream of items in the order in which they were executed, loops included."""
+    """A stream of items in the order of execution, with loops unrolled."""
 
     def current(self) -> Item | None:
-        """The next one."""
+        """Return the next item."""
         if self.at >= len(self.items):
             return None
         self.item = self.items[self.at]  # type: ignore[assignment]
@@ -92,7 +94,7 @@ def _state(core: int) -> EngineState:
 
 
 def _emptied(item: Item) -> Item:
-    """The item without what it computes."""
+    """Return the item without its step."""
     copy = Item(item.record, None, item.timing, item.bytes)
     copy.follows = item.follows
     copy.table = item.table
@@ -104,7 +106,7 @@ def _emptied(item: Item) -> Item:
 def _orders(
     wires: Sequence[tuple[int, int]] | None, count: int
 ) -> tuple[list[list[tuple[int, int]]], list[list[int]]]:
-    """What each event waits for, and which semaphores it raises: one for each pair."""
+    """Return the waits and the signals of each event, with one semaphore for each pair."""
     waits: list[list[tuple[int, int]]] = [[] for _ in range(count if wires is not None else 0)]
     signals: list[list[int]] = [[] for _ in range(count if wires is not None else 0)]
     for number, (signaller, waiter) in enumerate(wires or ()):
@@ -114,8 +116,8 @@ def _orders(
 
 
 def _nothing() -> None:
-    """A rendezvous to which nothing is brought."""
+    """A rendezvous without contributions."""
 
 
 def _ignore(brought: Any) -> None:
-    """Nothing comes."""
+    """Accept nothing."""

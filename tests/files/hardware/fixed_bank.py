@@ -8,7 +8,7 @@ import nki.language as nl
 @nki.jit
 def kernel():
     good = nl.ndarray((128, 256), dtype=nl.float32, buffer=nl.psum, address=(0, 4096))
-    # error@+1[NKI0503]: `bad` at address (0, 1024) starts inside of a bank of PSUM
+    # error@+1[NKI0503]: `bad` at address (0, 1024) starts inside a bank of PSUM
     bad = nl.ndarray((128, 256), dtype=nl.float32, buffer=nl.psum, address=(0, 1024))
     nisa.memset(dst=good, value=1.0)
     nisa.memset(dst=bad, value=1.0)

@@ -210,7 +210,7 @@ def test_the_bank_that_an_address_of_psum_is_in_is_proposed() -> None:
     with pytest.raises(CompileFailed):
         allocate(found, depend(found), report)
     (error,) = report.errors
-    assert "starts inside of a bank of PSUM" in error.message
+    assert "starts inside a bank of PSUM" in error.message
     assert "write address=(32, 4096)" in str(error.help)
 
 

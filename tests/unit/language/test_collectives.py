@@ -232,7 +232,7 @@ def test_ranks_that_never_come() -> None:
     with pytest.raises(ProgramFault, match="that never come") as caught:
         run(UNEVEN)
     notes = caught.value.diagnostics[0].notes
-    assert any("the other ranks of its group, one of which ended" in note for note in notes)
+    assert any("the other ranks of its group, one of which has ended" in note for note in notes)
 
 
 @pytest.mark.parametrize(

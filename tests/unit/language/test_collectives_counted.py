@@ -85,5 +85,5 @@ def test_counts_that_nobody_wrote_are_not_prepared() -> None:
 
 def test_a_chunk_for_which_there_is_no_room() -> None:
     counts = [[33, 0, 0, 0], [0, 0, 0, 0]]
-    with pytest.raises(ProgramFault, match="33 elements, for which there is room for 32"):
+    with pytest.raises(ProgramFault, match="33 elements exceeds its space of 32"):
         run(COUNTED.format(name="all_to_all_v", counts=counts))

@@ -473,5 +473,5 @@ def test_columns_that_nobody_wrote_stay_by_themselves(write: str, transpose: boo
     if write:
         assert np.array_equal(run(body, types, inputs)["output_0"], data.T.view(np.uint16))
         return
-    with pytest.raises(ProgramFault, match="before anything wrote it"):
+    with pytest.raises(ProgramFault, match="before it is written"):
         run(body, types, inputs)

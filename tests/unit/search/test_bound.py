@@ -16,7 +16,7 @@ from nkic.machine.targets import TRN2
 from nkic.machine.timing import semaphore_ps
 from nkic.neff.read import read
 from nkic.search.bound import bound, bound_ns
-from nkic.search.jobs import Part, one_machine
+from nkic.search.jobs import Part, preemptive_makespan
 from nkic.simulate import simulate
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
@@ -40,7 +40,7 @@ def test_one_machine_is_never_above_the_best_order() -> None:
             for _ in range(draw.randrange(1, 6))
         ]
         best = min(in_order(order) for order in itertools.permutations(parts))
-        found = one_machine(parts)
+        found = preemptive_makespan(parts)
         assert max(sum(part) for part in parts) <= found <= best
         equal += found == best
     assert equal > 150  # it is not only below
@@ -48,7 +48,7 @@ def test_one_machine_is_never_above_the_best_order() -> None:
 
 def test_one_machine_leaves_what_has_time_for_what_has_not() -> None:
     """The long one begins at once, and goes on when the short one, with more after it, is done."""
-    assert one_machine([(0, 10, 0), (2, 1, 20)]) == 23
+    assert preemptive_makespan([(0, 10, 0), (2, 1, 20)]) == 23
     assert in_order(((0, 10, 0), (2, 1, 20))) == 31
 
 

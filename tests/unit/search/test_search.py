@@ -144,7 +144,7 @@ def test_banks_for_each_place_let_turns_overlap() -> None:
     found = [one for one in allocated.remarks(done.placed, done.graphs) if one.name == "placement"]
     assert [one.numbers["memory"] for one in found] == ["sbuf", "psum"]
     assert "placed in program order, oldest free slot first" in found[0].message
-    assert "placed in program order, in banks for each place" in found[1].message
+    assert "placed in program order, with separate banks for each" in found[1].message
 
 
 @pytest.mark.parametrize("level", [1, 2])

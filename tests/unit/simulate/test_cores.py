@@ -353,10 +353,12 @@ def test_what_nobody_wrote_is_swapped_as_such() -> None:
     found = run(PADDED.replace("ROWS", "32")).outputs["output_0"]
     assert np.array_equal(found[:32], HALVES[1][:32])
     assert np.array_equal(found[32:128], HALVES[0][32:])
-    with pytest.raises(ProgramFault, match="dma_copy reads `r`, made of bytes of `p`"):
+    with pytest.raises(
+        ProgramFault, match="dma_copy reads `r`, computed from uninitialised bytes of `p`"
+    ):
         run(PADDED.replace("ROWS", "64"))
     nothing = PADDED.replace("ROWS", "32").replace("(dst=p[0:32", "(dst=t[0:32")
-    with pytest.raises(ProgramFault, match="sendrecv reads `p` before anything wrote it"):
+    with pytest.raises(ProgramFault, match="sendrecv reads `p` before it is written"):
         run(nothing)
 
 

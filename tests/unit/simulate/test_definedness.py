@@ -52,8 +52,8 @@ def test_the_written_half_can_be_used(step: str, expected: NDArray[np.float32]) 
     with pytest.raises(RunError) as caught:
         result(HALF + step, rows=65)
     said = str(caught.value)
-    assert "dma_copy reads `u`, made of bytes of `t` that nothing wrote" in said
-    assert "nobody had written `t`" in said and "write `t` first" in said
+    assert "dma_copy reads `u`, computed from uninitialised bytes of `t`" in said
+    assert "the uninitialised bytes of `t` are read here" in said and "write `t` first" in said
 
 
 def test_a_reduction_mixes_its_partition_only() -> None:
@@ -62,13 +62,13 @@ nisa.memset(dst=u, value=0.0)
 nisa.tensor_reduce(dst=u[:, 0:1], op=nl.maximum, data=t, axis=1)
 """
     assert np.array_equal(result(HALF + step, 64, 1), X[0:64].max(axis=1, keepdims=True))
-    with pytest.raises(RunError, match="reads `u`, made of bytes of `t`"):
+    with pytest.raises(RunError, match="reads `u`, computed from uninitialised bytes of `t`"):
         result(HALF + step, 65, 1)
 
 
 def test_what_depends_on_everything_is_a_fault_at_once() -> None:
     step = "nisa.tensor_partition_reduce(dst=u[0:1, :], op=nl.add, data=t)"
-    with pytest.raises(RunError, match="tensor_partition_reduce reads `t` before anything wrote"):
+    with pytest.raises(RunError, match="tensor_partition_reduce reads `t` before it is written"):
         result(HALF + step, 1, 64)
 
 
@@ -83,7 +83,7 @@ def test_a_shuffle_moves_whole_partitions() -> None:
     step = "nisa.nc_stream_shuffle(dst=u, src=t, shuffle_mask=[3] * 32)"
     expected = X[[3] * 32 + [35] * 32]
     assert np.array_equal(result(HALF + step), expected)
-    with pytest.raises(RunError, match="reads `u`, made of bytes of `t`"):
+    with pytest.raises(RunError, match="reads `u`, computed from uninitialised bytes of `t`"):
         result(HALF + step, rows=65)
 
 
@@ -115,7 +115,7 @@ def test_quantization_mixes_a_group_of_one_column(taken: str) -> None:
     assert (used("32:36, 0:1") == one).all() and (used("0:4, 0:2") == one).all()
     group = 8 if "data" in taken else 1  # partitions
     assert (used(f"32:{32 + group}, 1:2") == one).all()
-    with pytest.raises(RunError, match="nobody had written `t`"):
+    with pytest.raises(RunError, match="the uninitialised bytes of `t` are read here"):
         used(f"{32 + group}:{33 + group}, 1:2")
 
 
@@ -162,7 +162,7 @@ def test_unwritten_bytes_of_a_result_may_be_written_again(after: str) -> None:
 
 @pytest.mark.parametrize("after", ["pass", "nisa.dma_copy(dst=out[64:127, :], src=z[0:63, :])"])
 def test_unwritten_bytes_that_stay_in_a_result(after: str) -> None:
-    with pytest.raises(RunError, match="dma_copy reads `t` before anything wrote it"):
+    with pytest.raises(RunError, match="dma_copy reads `t` before it is written"):
         stored(after)
 
 
@@ -196,9 +196,9 @@ def test_what_was_not_written_may_be_multiplied_by_zero(first: str, second: str)
     expected = x[0:64].T @ x[64:128]
     found = product(first, second, "0.0")
     assert np.array_equal(found if first == "a" else found.T, expected)
-    with pytest.raises(RunError, match="nobody had written `a`"):
+    with pytest.raises(RunError, match="the uninitialised bytes of `a` are read here"):
         product(first, second, "1.0")
-    with pytest.raises(RunError, match="nobody had written `a`"):
+    with pytest.raises(RunError, match="the uninitialised bytes of `a` are read here"):
         product("a", "a", "0.0")
 
 

@@ -257,7 +257,7 @@ def test_one_refusal_shows_the_whole_signature(folder: Path) -> None:
         "✗ weight  float32[3]      missing",
         "✗ weigth                  no such input; did you mean `weight`?",
     ]
-    assert found.help == "--cast converts it to bfloat16 and says what the rounding cost"
+    assert found.help == "--cast converts it to bfloat16 and reports the rounding error"
 
 
 def test_nothing_is_read_before_everything_fits(
@@ -279,7 +279,7 @@ def test_nothing_is_read_before_everything_fits(
         ("u8:1", "a=nan", "nan is not a value of uint8: integers from 0 to 255"),
         ("u8:4", "a=uniform(0,257,0)", "256 is not a value of uint8: integers from 0 to 255"),
         ("float8_e4m3fn_x4:1", "a=const(500)", "500 is beyond float8_e4m3fn_x4"),
-        ("f16:1", "a=1e6", "1e+06 is beyond float16, which ends at 65504"),
+        ("f16:1", "a=1e6", "1e+06 is beyond float16, whose maximum is 65504"),
     ],
 )
 def test_numbers_that_the_input_cannot_hold(dtype: str, word: str, problem: str) -> None:

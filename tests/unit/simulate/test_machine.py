@@ -87,7 +87,7 @@ def test_reading_what_nobody_wrote_is_a_fault_with_both_places() -> None:
         run(executable)
     (found,) = caught.value.diagnostics
     assert found.code.slug == "uninitialised-read"
-    assert "tensor_copy reads `t0` before anything wrote it" in found.message
+    assert "tensor_copy reads `t0` before it is written" in found.message
     assert found.primary is not None and str(found.primary.span).startswith("k.py:")
     assert any("`t0` is declared here" in label.text for label in found.labels)
 
@@ -167,7 +167,7 @@ def test_a_deadlock_names_who_waits_for_what() -> None:
     (found,) = caught.value.diagnostics
     assert found.code.slug == "deadlock"
     assert any("core0.vector, at tensor_scalar" in note for note in found.notes)
-    assert any("waits for what nothing signals" in note for note in found.notes)
+    assert any("waits for a signal that never comes" in note for note in found.notes)
 
 
 def test_an_endless_loop_meets_the_cycle_limit() -> None:

@@ -90,7 +90,7 @@ def test_functions_outside_of_their_range(
     found = said(ran(body, inside))
     assert [(slug, line) for slug, line, _ in found] == [("outside-valid-range", FIRST)] * bool(bad)
     for _, _, message in found:
-        assert message.startswith(f"activation: {len(bad)} elements are outside of the range")
+        assert message.startswith(f"activation: {len(bad)} elements are outside the range")
         assert text in message
         assert message.endswith(f"the first is {bad[0]:.8g}")
 

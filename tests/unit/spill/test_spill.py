@@ -135,7 +135,7 @@ def test_only_what_made_a_tile_first_makes_it_again() -> None:
     dst = body[at].operands[0]
     body[at] = body[0]._replace(number=body[at].number, operands=(dst, *body[0].operands[1:]))
     (finding,) = prove_spilled(found, replace(made.program, cores=(tuple(body),)))
-    assert "finds `t0`, of which the program has something else" in finding.what
+    assert "reads `t0`, which does not hold the program's value" in finding.what
 
 
 def test_an_input_that_is_overwritten_is_not_loaded_again() -> None:
@@ -288,7 +288,7 @@ def test_what_is_made_again_must_be_the_same() -> None:
         for one in code(made)
     ]
     (finding,) = prove_spilled(found, replace(made, cores=(tuple(body),)))
-    assert "finds `t0`, of which the program has something else" in finding.what
+    assert "reads `t0`, which does not hold the program's value" in finding.what
 
 
 def test_what_changes_since_cannot_be_made_again() -> None:

@@ -1,1 +1,1 @@
-"""Meanings of the vector engine's rows, in modules of the same names as theirs."""
+"""Semantics of the vector engine's rows, in modules named like theirs."""

@@ -1,6 +1,6 @@
-"""Meanings of the vector engine's rows (some run on scalar and gpsimd as well).
+"""Semantics of the vector engine's rows (some also run on scalar and gpsimd).
 
-Arithmetic is float32, one rounding to dst's type; bitvec operators work on bits; gpsimd adds
+Arithmetic is float32, with one rounding to dst's type; bitvec operators work on bits; gpsimd adds
 and multiplies 32-bit integers exactly. Sources: `nki.isa`, the instruction's own page.
 """
 
@@ -128,14 +128,14 @@ def scalar_tensor_tensor(decoded: Decoded) -> Step:
     return step
 
 
-# Sums of 4,096 rows of 128 float32 were those of a loop in float32, bit by bit, for four seeds
+# Sums of 4,096 rows of 128 float32 were bit-identical to those of a loop in float32, for four seeds
 # (a trn1.2xlarge; GitHub, LaelaZorana/kernel-grader-mi300x-rocm-trainium-nki, kernel-nki).
 REDUCED: Mapping[str, SummationOrder] = {"trn1": "float32"}
 
 
 @semantics("tensor_reduce")
 def tensor_reduce(decoded: Decoded) -> Step:
-    """`keepdims` gives dst's shape dimensions of size 1, which are nothing here."""
+    """`keepdims` only gives dst's shape dimensions of size 1, which have no effect here."""
     op, data, dst = decoded.attributes["op"], decoded.tile("data"), decoded.tile("dst")
     keep = 1 + len(data.sizes) - len(decoded.attributes["axis"])
     if is_bitvec(op):
@@ -185,7 +185,7 @@ def max8(decoded: Decoded) -> Step:
 
 
 def _statistics(decoded: Decoded, name: str, function: Callable[[Floats, Floats], Any]) -> Step:
-    """A few numbers about each partition, written after all has been read."""
+    """Return a step for per-partition statistics, which are written after all data are read."""
     load, (out, store, _) = decoded.tile(name).load(), decoded.tile("dst").sink(apart=True)
 
     def step() -> None:

@@ -1,4 +1,4 @@
-"""Meanings of the vector engine's rows that find values, or move partitions.
+"""Semantics of the vector engine's rows that search for values or move partitions.
 
 Values are compared in float32 (assumed; docs/fidelity.md).
 """
@@ -47,7 +47,7 @@ def nc_match_replace8(decoded: Decoded) -> Step:
 
 
 def _put(dst: Tile, found: Indices) -> None:
-    """Indices in an unsigned type; -1 has all bits set."""
+    """Store indices in an unsigned type; -1 has all bits set."""
     np.copyto(dst.window, found.reshape(dst.shape), casting="unsafe")
 
 

@@ -1,4 +1,4 @@
-"""Meanings of the vector engine's rows that reduce on the way. Arithmetic is float32."""
+"""Semantics of the vector engine's rows with a fused reduction. Arithmetic is float32."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def tensor_scalar_cumulative(decoded: Decoded) -> Step:
 
 @semantics("select_reduce")
 def select_reduce(decoded: Decoded) -> Step:
-    """`reduce_op` is maximum; the rules refuse others."""
+    """`reduce_op` is maximum; the rules reject others."""
     sizes = shape_of(decoded, "dst", "predicate", "on_true")
     chosen, (out, store, _) = decoded.tile("on_true").load(sizes), result(decoded, sizes)
     shape = decoded.tile("dst").shape_in(sizes)
@@ -75,7 +75,7 @@ def select_reduce(decoded: Decoded) -> Step:
 
 @semantics("range_select")
 def range_select(decoded: Decoded) -> Step:
-    """`reduce_op` is maximum; the rules refuse others."""
+    """`reduce_op` is maximum; the rules reject others."""
     tile, values = decoded.tile("on_true_tile"), decoded.attributes
     sizes = shape_of(decoded, "dst", "on_true_tile")
     chosen, (out, store, _) = tile.load(sizes), result(decoded, sizes)

@@ -1,4 +1,4 @@
-"""Meanings of the rows of the vector and scalar engines from NeuronCore-v4 on."""
+"""Semantics of the vector and scalar engines' rows from NeuronCore-v4 on."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def activate2(decoded: Decoded) -> Step:
 
 
 def _inner(decoded: Decoded, sizes: Sizes | None, shape: tuple[int, ...]) -> Load:
-    """(data op0 imm0) op1 imm1, without the stages that are bypassed."""
+    """Return a function that loads (data op0 imm0) op1 imm1, without bypassed stages."""
     data, found = decoded.tile("data").load(sizes), decoded.scratch.floats(shape)
     stages = [
         (binary(op, decoded.attributes[f"reverse{i}"]), vector(decoded, f"imm{i}", sizes))
@@ -83,9 +83,9 @@ def _inner(decoded: Decoded, sizes: Sizes | None, shape: tuple[int, ...]) -> Loa
 
 
 def _registers(decoded: Decoded) -> Callable[[Floats], Step]:
-    """Does what `reduce_cmd` says with the results; returns the step that reads out.
+    """Return a function that applies `reduce_cmd` to the results and returns the read-out step.
 
-    The reduce registers are those of `activation`, and behave as they do there.
+    The reduce registers are those of `activation`, with the same behaviour.
     """
     data, taker = decoded.tile("data"), decoded.maybe("reduce_res")
     command, op = decoded.attributes["reduce_cmd"], decoded.attributes["reduce_op"] or "add"

@@ -1,4 +1,4 @@
-"""NKI0706: a sum leaves float32 on the way, and exact accumulation brings it back."""
+"""NKI0706: a sum overflows float32 in between, and exact accumulation hides it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def swinging(rows: int) -> NDArray[np.float32]:
 def test_sums_that_overflow_on_the_way(name: str) -> None:
     (found,) = run(BODIES[name], swinging(3)).remarks
     assert (found.code.slug, found.level) == ("hidden-overflow", Level.REMARK)
-    assert f"{name}: 3 sums leave float32 on the way" in found.message
+    assert f"{name}: 3 sums overflow float32 in between" in found.message
     assert found.primary is not None, "it has a place"
 
 
@@ -47,10 +47,10 @@ def test_over_partitions_and_in_products() -> None:
     x = np.zeros((128, 48), F)
     x[:4, 7] = (3e38, 3e38, -3e38, -3e38)
     (found,) = run(BODIES["tensor_partition_reduce"], x).remarks
-    assert "1 sum leaves float32 on the way, and comes back to 0 here" in found.message
+    assert "1 sum overflows float32 in between, but is 0 here" in found.message
     x[:, 0] = 1
     (found,) = run(PRODUCT, x).remarks
-    assert found.message.startswith("nc_matmul: 1 sum leaves")
+    assert found.message.startswith("nc_matmul: 1 sum overflows")
 
 
 @pytest.mark.parametrize("more", [{"accumulate": "float32"}, {"accumulate": "pairwise"}])
