@@ -60,8 +60,7 @@ class _Known:
         self._touches: tuple[tuple[dict[int, Touch], ...], ...] = (({}, {}), ({}, {}))
 
     def uses(self, instruction: Instruction) -> list[Use]:
-        """Return the access to each operand, which may depend on attributes; pure reads come first.
-        """
+        """Return the access to each operand, which attributes may decide; pure reads first."""
         row = instruction.row
         if row.access is no_access:
             if row not in self._fixed:
@@ -79,8 +78,7 @@ class _Known:
         return [(at, self._touches[r][w], r, w) for at, r, w in sorted(found, key=itemgetter(2))]
 
     def touches(self, instruction: Instruction) -> list[Touch]:
-        """Return the accesses of `instruction`, reads first, including reads of run-time offsets.
-        """
+        """Return the accesses of `instruction`, reads first, with reads of run-time offsets."""
         operands, found = instruction.operands, list[Touch]()
         uses = self._fixed.get(instruction.row) or self.uses(instruction)
         for place, known, reads, writes in uses:

@@ -118,8 +118,7 @@ def _place(
 
 
 def _spread(reach: list[int], axes: tuple[int, ...], axis: int, step: int, num: int) -> bool:
-    """Add a run along `axis`; a run that fills the axis exactly continues along the next outer one.
-    """
+    """Add a run along `axis`; a run that fills it exactly continues along the next outer axis."""
     while axis and reach[axis] == 0 and step * num > axes[axis]:
         if axes[axis] % step or num % (axes[axis] // step):
             return False

@@ -140,8 +140,7 @@ class _Reader:
     def stream(
         self, known: Mapping[int, Instruction], loops: Mapping[int, Loop]
     ) -> tuple[StreamItem, ...]:
-        """Parse the items of a stream or of a loop in it, up to the first line that is not an item.
-        """
+        """Parse the items of a stream, or of a loop in it, up to the first other line."""
         items: list[StreamItem] = []
         while self.peek().startswith(("#", "-", "loop ")):
             if self.peek().startswith("loop "):

@@ -56,7 +56,7 @@ class Tensor:
         self.fixed = fixed
         self.scope = scope
         self.on_chip = buffer.on_chip
-        self.first = fixed.partition if fixed is not None else 0  # for rules; allocate may add to it
+        self.first = fixed.partition if fixed is not None else 0  # for rules; allocate may move it
         self.partitions = shape[0] if self.on_chip else 0  # 0 in HBM
         self.free = prod(shape[1:] if self.on_chip else shape)  # per partition; in HBM, all
         self.bytes = self.free * dtype.size  # per partition; in HBM, all

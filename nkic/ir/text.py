@@ -1,14 +1,14 @@
 """The text form of programs, dependence graphs and schedules, which `read_text` parses.
 
-  program add on trn2
-  %0 a: float16[128, 512] shared_hbm @k.py:3:5-3:9
-  %1 t: float16[128, 512] sbuf at (0, 2048) @k.py:4:5-4:30
-  input a = %0
-  core
-    #0 vector reciprocal(dst=%1[0+128, 0; 1x512], data=%1[0+128, 0; 1x512]; ) @k.py:5:5-5:20
-    loop 1 $0 = 0 to 4 by 1 @k.py:6:5-6:30
-      ...
-    end
+    program add on trn2
+    %0 a: float16[128, 512] shared_hbm @k.py:3:5-3:9
+    %1 t: float16[128, 512] sbuf at (0, 2048) @k.py:4:5-4:30
+    input a = %0
+    core
+      #0 vector reciprocal(dst=%1[0+128, 0; 1x512], data=%1[0+128, 0; 1x512]; ) @k.py:5:5-5:20
+      loop 1 $0 = 0 to 4 by 1 @k.py:6:5-6:30
+        ...
+      end
 
 An access pattern is start+partitions, offset; then step x num, outermost first. A view, used before
 lower, is written %1{offset; shape; strides}. `:dtype` follows if a pattern has another element type
@@ -57,8 +57,7 @@ def graph_text(graph: DependenceGraph) -> str:
 
 
 def schedule_text(schedule: Schedule) -> str:
-    """Return the program, followed by every stream with its waits (semaphore x count) and signals.
-    """
+    """Return the program, then every stream with its waits (semaphore x count) and signals."""
     lines = [program_text(schedule.program).rstrip("\n")]
     lines.append(f"{'serial ' * schedule.serial}schedule of {schedule.estimate_ns!r} ns")
     for number, core in enumerate(schedule.cores):
