@@ -45,7 +45,7 @@ Use = tuple[int, dict[int, Touch], bool, bool]
 Area = tuple[Box, list[int]]  # a box and its cells, which are filled in once all boxes are known
 
 
-class _Known:
+class _TouchMemo:
     """Memoised touches of a body's instructions. The body keeps its patterns alive."""
 
     def __init__(self, target: Target) -> None:
@@ -64,15 +64,15 @@ class _Known:
         row = instruction.row
         if row.access is no_access:
             if row not in self._fixed:
-                self._fixed[row] = self._each([o.access for o in row.operands])
+                self._fixed[row] = self._ordered_uses([o.access for o in row.operands])
             return self._fixed[row]
         key = (row, instruction.attributes)
         if key not in self._uses:
             facts = instruction.facts(self.target)
-            self._uses[key] = self._each([row.access_of(o, facts) for o in row.operands])
+            self._uses[key] = self._ordered_uses([row.access_of(o, facts) for o in row.operands])
         return self._uses[key]
 
-    def _each(self, accesses: Sequence[Access]) -> list[Use]:
+    def _ordered_uses(self, accesses: Sequence[Access]) -> list[Use]:
         """Return one use per operand, in operand order except that writes come last."""
         found = [(place, *_FLAGS[access]) for place, access in enumerate(accesses)]
         return [(at, self._touches[r][w], r, w) for at, r, w in sorted(found, key=itemgetter(2))]
@@ -81,16 +81,16 @@ class _Known:
         """Return the accesses of `instruction`, reads first, with reads of run-time offsets."""
         operands, found = instruction.operands, list[Touch]()
         uses = self._fixed.get(instruction.row) or self.uses(instruction)
-        for place, known, reads, writes in uses:
+        for place, memo, reads, writes in uses:
             operand = operands[place]
-            touch = known.get(id(operand))
+            touch = memo.get(id(operand))
             if touch is None:
                 if type(operand) is not AccessPattern:
-                    self._no_pattern(instruction, operand)
+                    self._note_operand(instruction, operand)
                     continue
                 if operand.dynamic is not None:
                     return self._with_offsets(instruction, uses)
-                touch = known[id(operand)] = self._touch(operand, reads, writes)
+                touch = memo[id(operand)] = self._touch(operand, reads, writes)
             found.append(touch)
         return found
 
@@ -98,23 +98,23 @@ class _Known:
         area = self._area_of.get(id(pattern))
         if area is None:
             area = self._area_of[id(pattern)] = self._area(pattern)
-        own, cells = area
-        return tuple.__new__(Touch, (pattern, reads, writes, own, cells))
+        bounds, cells = area
+        return tuple.__new__(Touch, (pattern, reads, writes, bounds, cells))
 
     def _area(self, pattern: AccessPattern) -> Area:
         """Return the area that `pattern` covers, interned per tensor."""
-        tensor, own = pattern.tensor.number, box(pattern)
+        tensor, bounds = pattern.tensor.number, box(pattern)
         first = self.first.get(tensor)
         if first is None:
-            first = self.first[tensor] = (own, [len(self.first)])
-        if first[0] == own:
+            first = self.first[tensor] = (bounds, [len(self.first)])
+        if first[0] == bounds:
             return first
         parts = self.parts.get(tensor)
         if parts is None:
             parts = self.parts[tensor] = {first[0]: first}
-        return parts.setdefault(own, (own, []))
+        return parts.setdefault(bounds, (bounds, []))
 
-    def _no_pattern(self, instruction: Instruction, operand: object) -> None:
+    def _note_operand(self, instruction: Instruction, operand: object) -> None:
         if operand is None:
             return
         if isinstance(operand, View):
@@ -143,23 +143,23 @@ class _Known:
 
 
 Touches = Mapping[int, Sequence[Touch]]
-REMEMBERED = 8  # the bodies of one program's cores
+MEMO_SIZE = 8  # the bodies of one program's cores
 
 
-class _Reading:
+class _BodyTouches:
     """The touches of all instructions of a body, and the cells of the tensors they access."""
 
     def __init__(self, body: Body, target: Target) -> None:
         self.body = body
         self.target = target
-        known = _Known(target)
-        touches = known.touches
+        memo = _TouchMemo(target)
+        touches = memo.touches
         self.touches = {i.number: touches(i) for i in instructions(body)}
-        self.stateful = known.stateful
-        self.cells = _cut(known.first, known.parts)
+        self.stateful = memo.stateful
+        self.cells = _number_cells(memo.first, memo.parts)
 
 
-def _cut(
+def _number_cells(
     first: Mapping[int, Area], parts: Mapping[int, Mapping[Box, Area]]
 ) -> dict[int, Sequence[int]]:
     """Fill in the cells of every area, and return the cells of each tensor.
@@ -170,23 +170,23 @@ def _cut(
     count = len(first)
     for tensor, areas in parts.items():
         cells = Cells(areas)
-        for area, own in areas.values():
-            own[:] = [count + number for number in cells[area]]
+        for bounds, numbers in areas.values():
+            numbers[:] = [count + number for number in cells[bounds]]
         found[tensor] = range(count, count + cells.count)
         count += cells.count
     return found
 
 
-_recent: list[_Reading] = []
+_recent: list[_BodyTouches] = []
 
 
-def _reading(body: Body, target: Target) -> _Reading:
+def _body_touches(body: Body, target: Target) -> _BodyTouches:
     """Return the memoised reading of `body`. The stages after lower share its bodies."""
-    for known in _recent:
-        if known.body is body and known.target is target:
-            return known
-    _recent.append(_Reading(body, target))
-    del _recent[:-REMEMBERED]
+    for recent in _recent:
+        if recent.body is body and recent.target is target:
+            return recent
+    _recent.append(_BodyTouches(body, target))
+    del _recent[:-MEMO_SIZE]
     return _recent[-1]
 
 
@@ -197,7 +197,7 @@ def forget() -> None:
 
 def touches_of(body: Body, target: Target) -> Touches:
     """Return the accesses of all instructions of `body`, by instruction number."""
-    return _reading(body, target).touches
+    return _body_touches(body, target).touches
 
 
 def cells_of(body: Body, target: Target) -> Mapping[int, Sequence[int]]:
@@ -205,12 +205,12 @@ def cells_of(body: Body, target: Target) -> Mapping[int, Sequence[int]]:
 
     A tensor is cut at the boundaries of all accesses to it.
     """
-    return _reading(body, target).cells
+    return _body_touches(body, target).cells
 
 
 def stateful_of(body: Body, target: Target) -> Collection[int]:
     """Return the numbers of the instructions of `body` that have register operands."""
-    return _reading(body, target).stateful
+    return _body_touches(body, target).stateful
 
 
 def state_effects(instruction: Instruction, target: Target) -> Effects:

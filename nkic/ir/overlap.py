@@ -45,15 +45,15 @@ def hbm_box(tensor: Tensor, offset: int, dims: tuple[tuple[int, int], ...], size
 @lru_cache(maxsize=65536)
 def _tile_box(
     shape: tuple[int, ...],
-    own: int,
+    own_size: int,
     start: int,
     end: int,
     offset: int,
     dims: tuple[tuple[int, int], ...],
     size: int,
 ) -> Box:
-    """Return the box of an access to an on-chip tensor whose elements have `own` bytes."""
-    return ((start, end), *_free_box(_axes(shape[1:], own), offset, dims, size))
+    """Return the box of an access to an on-chip tensor whose elements have `own_size` bytes."""
+    return ((start, end), *_free_box(_axes(shape[1:], own_size), offset, dims, size))
 
 
 @lru_cache(maxsize=4096)
@@ -177,12 +177,12 @@ class Cells:
             return
         rank = len(distinct[0])
         sides = [{side for b in distinct for side in b[axis]} for axis in range(rank)]
-        self.cuts = _limited([sorted(own) for own in sides])
+        self.cuts = _coarsened([sorted(axis) for axis in sides])
         both = list(zip(sides, self.cuts, strict=True))
         self.sizes = [max(1, len(c) - 1) for c in self.cuts]
         self.count = prod(self.sizes)
-        low = [{side: bisect_left(c, side + 1) - 1 for side in own} for own, c in both]
-        high = [{side: bisect_left(c, side) for side in own} for own, c in both]
+        low = [{side: bisect_left(c, side + 1) - 1 for side in axis} for axis, c in both]
+        high = [{side: bisect_left(c, side) for side in axis} for axis, c in both]
         self._axes = list(zip(self.sizes, low, high, strict=True))
 
     def __getitem__(self, box: Box) -> tuple[int, ...]:
@@ -193,19 +193,19 @@ class Cells:
         for (low, high), (size, lows, highs) in zip(box, self._axes, strict=True):
             first = lows[low]
             if highs[high] > first + 1:
-                return self._several(box)
+                return self._multiple(box)
             number = number * size + first
         return (number,)
 
-    def _several(self, box: Box) -> tuple[int, ...]:
+    def _multiple(self, box: Box) -> tuple[int, ...]:
         numbers = [0]
         for (low, high), (size, lows, highs) in zip(box, self._axes, strict=True):
-            here = range(lows[low], max(lows[low] + 1, highs[high]))
-            numbers = [number * size + position for number in numbers for position in here]
+            positions = range(lows[low], max(lows[low] + 1, highs[high]))
+            numbers = [number * size + position for number in numbers for position in positions]
         return tuple(numbers)
 
 
-def _limited(cuts: list[list[int]]) -> list[list[int]]:
+def _coarsened(cuts: list[list[int]]) -> list[list[int]]:
     """Drop every other inner cut of the finest axis until there are at most MAX_CELLS cells."""
     while True:
         if prod(max(1, len(c) - 1) for c in cuts) <= MAX_CELLS:

@@ -146,15 +146,15 @@ def instructions(body: Body) -> Iterator[Instruction]:
     """Return every instruction of `body` in program order, loop bodies included once."""
     if Loop not in set(map(type, body)):  # no loops: the common case
         return iter(cast("tuple[Instruction, ...]", body))
-    return _inside(body)
+    return _nested(body)
 
 
-def _inside(body: Body) -> Iterator[Instruction]:
+def _nested(body: Body) -> Iterator[Instruction]:
     for item in body:
         if isinstance(item, Instruction):
             yield item
         else:
-            yield from _inside(item.body)
+            yield from _nested(item.body)
 
 
 def paths(program: Program) -> tuple[str, ...]:
