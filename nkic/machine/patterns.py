@@ -28,9 +28,8 @@ class RunTimeOffset(NamedTuple, Generic[SourceT]):
     `kind` "scalar": one offset for the whole pattern, in a register or a tile of one element.
     `kind` "vector": `source` holds an index per outermost element (gather, scatter), and the
     pattern's first step is ignored. `kind` "columns": on chip, `source` holds one offset per
-    element of a partition, shared by all partitions, in the order of `snake`; the steps are
-    ignored. `limit` is the number of valid indices along the indexed dimension `axis` (for bounds
-    checks).
+    element of a partition, shared by all partitions; the steps are ignored.
+    `limit` is the number of valid indices along the indexed dimension `axis` (for bounds checks).
     """
 
     kind: str
