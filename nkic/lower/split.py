@@ -24,7 +24,7 @@ def parts(matmul: Instruction, bands: list[Band]) -> Iterator[tuple[Instruction,
     dst = matmul.operand("dst")
     if not isinstance(dst, AccessPattern):
         raise TypeError("a matmul without dst")
-    pairs = matmul.row.says(matmul.row.pairs, matmul.attributes)
+    pairs = matmul.row.has_setting(matmul.row.pairs, matmul.attributes)
     held = [_columns(matmul, name, pairs) for name in COLUMNS]
     streamed = [dst.dims, *(_columns(matmul, name, pairs) for name in ELEMENTS)]
     for band in bands:

@@ -298,7 +298,7 @@ class Row:
         object.__setattr__(self, "accumulator", accumulator)
         known = {*indexes["operand_index"], *indexes["attribute_index"]}
         named = {self.accumulates, self.queue, self.channel}
-        named |= {asked[0] for asked in (self.pairs, self.skips) if asked}
+        named |= {setting[0] for setting in (self.pairs, self.skips) if setting}
         if unknown := named - {"", *indexes["attribute_index"]}:
             raise ValueError(f"{self.name}: no such attributes: {sorted(unknown)}")
         targets = {o.into for o in self.operands} | {a.into for a in self.attributes}
@@ -315,40 +315,41 @@ class Row:
 
     @cached_property
     def called(self) -> str:
-        """The name that kernels call, with the module as they import it: `nisa.memset`."""
+        """The name in kernels, with the module as they import it: `nisa.memset`."""
         return f"{SHORT[self.module]}.{self.name}"
 
     @cached_property
     def has_engine_parameter(self) -> bool:
-        """The kernel may choose the engine. (In DMA, `engine` is an attribute: the trigger.)"""
+        """Whether the kernel may choose the engine. (In DMA, `engine` is the trigger.)"""
         return "engine" in self.parameters and "engine" not in self.attribute_index
 
     @cached_property
     def by_profile(self) -> frozenset[str]:
-        """The attributes that the profile decides, not the call."""
+        """The attributes determined by the profile, not by the call."""
         return frozenset(self.attribute_index).difference(self.parameters)
 
     @cached_property
     def spread_operands(self) -> tuple[Operand, ...]:
-        """The operands that the list `spread` gives, first to last."""
+        """The operands that come from the list parameter `spread`, in order."""
         named = set(self.parameters)
         return tuple(o for o in self.operands if o.name not in named) if self.spread else ()
 
     @cached_property
     def is_rendezvous(self) -> bool:
-        """All cores run it at once: each waits until the others have come to it."""
+        """Whether all cores run it together: each waits until the others have reached it."""
         return self.rendezvous_rule is not None
 
     @cached_property
     def number_attributes(self) -> tuple[int, ...]:
-        """The attributes, by index, of which equal values may differ in the sign of zero."""
+        """The indices of attributes whose equal values may differ in the sign of zero."""
         kinds = (AttributeKind.NUMBER, AttributeKind.NUMBERS)
         return tuple(i for i, rule in enumerate(self.attributes) if rule.kind in kinds)
 
     @cached_property
     def constants(self) -> tuple[tuple[str, str], ...]:
-        """The operands and attributes that may be numbers with a fraction, each with the operand of
-        whose type it becomes; without one, it becomes a float32.
+        """The operands and attributes that may be fractional, with the operand that gives the type.
+
+        Each is converted to the type of that operand, or to float32 if there is none.
         """
         found = [(o.name, o.into) for o in self.operands if o.number and not o.register]
         numbers = [a for a in self.attributes if a.kind is AttributeKind.NUMBER]
@@ -356,18 +357,20 @@ class Row:
 
     @cached_property
     def streams(self) -> bool:
-        """A compute engine reads and writes its tiles through access patterns."""
+        """Whether a compute engine streams its tiles through access patterns."""
         return Engine.DMA not in self.engines and Engine.SYNC not in self.engines
 
-    def says(self, asked: tuple[str, Any] | None, attributes: Sequence[Any]) -> bool:
-        """Whether the values of `attributes` have that of `pairs` or of `skips`."""
-        return asked is not None and bool(attributes[self.attribute_index[asked[0]]] == asked[1])
+    def has_setting(self, setting: tuple[str, Any] | None, attributes: Sequence[Any]) -> bool:
+        """Return whether `attributes` have the value of `setting` (`pairs` or `skips`)."""
+        return setting is not None and bool(
+            attributes[self.attribute_index[setting[0]]] == setting[1]
+        )
 
     def access_of(self, operand: Operand, facts: Facts) -> Access:
-        """What this instance does to `operand`."""
+        """Return the access of this instance to `operand`."""
         return self.access(operand.name, facts) or operand.access
 
 
 def always(engine: Engine) -> Callable[[Facts], Engine]:
-    """A `choose` for instructions with one engine."""
+    """Return a `choose` function for instructions with one engine."""
     return lambda facts: engine
