@@ -193,8 +193,8 @@ def test_a_row_asks_its_own_attributes() -> None:
         replace(ROWS["memset"], skips=("oob_mode", "skip"))
     copy = ROWS["dma_copy"]
     skip = [a.default if a.name != "oob_mode" else "skip" for a in copy.attributes]
-    assert copy.says(copy.skips, skip) and not ROWS["memset"].says(None, ())
-    assert not copy.says(copy.skips, [a.default for a in copy.attributes])
+    assert copy.has_setting(copy.skips, skip) and not ROWS["memset"].has_setting(None, ())
+    assert not copy.has_setting(copy.skips, [a.default for a in copy.attributes])
 
 
 def test_a_number_becomes_the_type_of_one_of_its_rows_operands() -> None:

@@ -1,1 +1,1 @@
-"""Source text, positions, diagnostics, profiles: what every other layer may rely on."""
+"""Source text, positions, diagnostics and profiles: the base of all other packages."""

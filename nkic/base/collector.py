@@ -1,4 +1,4 @@
-"""Python's collector of cycles, which looks through all that is kept, over and over."""
+"""Control of Python's cyclic garbage collector."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """Off for as long as a compilation or a run goes on: neither makes cycles, what they make is
-    kept to their end, and to look through a million objects takes as long as half of a
-    compilation. The setting is the process's; it is put back as it was.
+    """Disable the collector inside the block.
+
+    Compilations and runs create no cycles and keep their objects to the end; traversing a million
+    objects would take half as long as a compilation. The setting is global and is restored.
     """
     was_on = gc.isenabled()
     gc.disable()

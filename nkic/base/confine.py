@@ -1,7 +1,7 @@
-"""Files that a kernel's text names: read only inside of the folders that the user has named.
+"""Reading of files named by a kernel's source, confined to folders that the user allows.
 
-What a stranger's file says must not decide what nkic reads. Only regular files count: a pipe
-would keep the reader waiting, a device may do anything, and `-` is a file's name like any other.
+An untrusted kernel must not decide which files nkic reads. Only regular files are read: a pipe
+could block the reader, a device may have side effects, and `-` is an ordinary file name here.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ _folders: ContextVar[tuple[Path, ...] | None] = ContextVar("folders", default=No
 
 @contextmanager
 def confined(folders: Sequence[Path]) -> Iterator[None]:
-    """Inside, `read` takes files of these folders only. Without it, of all: the kernel is then
-    part of the running program, which reads what it likes.
+    """Inside the block, restrict `read` to files in these folders.
+
+    Outside, all files are allowed: the kernel is then part of the running program.
     """
     before = _folders.set(tuple(folders))
     try:
@@ -34,7 +35,7 @@ def confined(folders: Sequence[Path]) -> Iterator[None]:
 
 
 def read(path: str, limit: int) -> bytes:
-    """The bytes of a file that a kernel names. Raises `UsageFailed`."""
+    """Return the contents of a file that a kernel names. Raises `UsageFailed`."""
     folders = _folders.get()
     if folders is not None and not is_inside(Path(path), folders):
         text = f"`{clean(path)}` is neither in the kernel's folder nor in one that --include names"
@@ -44,7 +45,7 @@ def read(path: str, limit: int) -> bytes:
 
 
 def is_inside(path: Path, folders: Sequence[Path]) -> bool:
-    """Links followed, the file lies in one of the folders, links followed there too."""
+    """Return whether the file is in one of the folders, after resolving links in both."""
     try:
         found = real(path)
         return any(found.is_relative_to(real(folder)) for folder in folders)
@@ -53,7 +54,7 @@ def is_inside(path: Path, folders: Sequence[Path]) -> bool:
 
 
 def read_regular(path: str, limit: int) -> bytes:
-    """The bytes of a regular file of at most `limit`. Raises `UsageFailed`."""
+    """Return the contents of a regular file of at most `limit` bytes. Raises `UsageFailed`."""
     try:
         with opened(path) as stream:
             data = stream.read(limit + 1)
@@ -67,8 +68,10 @@ def read_regular(path: str, limit: int) -> bytes:
 
 @contextmanager
 def opened(path: str, *, follow: bool = True) -> Iterator[BinaryIO]:
-    """A regular file. Raises `OSError` for any other, without waiting for a pipe's writer, and
-    for a symbolic link unless `follow`.
+    """Open a regular file.
+
+    Raises `OSError` for any other, without waiting for the writer of a pipe, and for a symbolic
+    link unless `follow`.
     """
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     number = os.open(path, flags if follow else flags | os.O_NOFOLLOW)

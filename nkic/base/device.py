@@ -1,8 +1,8 @@
-"""What the evaluator asks of values that live on the device.
+"""Interfaces between the evaluator and device values.
 
-The value classes (registers, ranges with run-time bounds) inherit from these; the evaluator
-knows nothing else about them. A body that runs on the device is evaluated once: `enter` opens
-the loop and `leave` closes it.
+The value classes (registers, ranges with run-time bounds) inherit from these; the evaluator uses
+nothing else of them. The body of a device loop is evaluated once: `enter` opens the loop and
+`leave` closes it.
 """
 
 from __future__ import annotations
@@ -14,40 +14,41 @@ from nkic.base.source import Span
 
 
 class DeviceRange(ABC):
-    """What `for i in dynamic_range(…)` goes through."""
+    """The iterable of `for i in dynamic_range(…)`."""
 
     @abstractmethod
     def enter(self) -> object:
-        """Opens the loop; the value is what the loop's target gets, the counter register."""
+        """Open the loop and return the value of its target, the counter register."""
 
     @abstractmethod
     def leave(self) -> None:
-        """Closes the loop after its body was evaluated."""
+        """Close the loop after its body was evaluated."""
 
 
 class DeviceBound(ABC):
-    """A number on the device that bounds a loop there: `for i in range(bound)`."""
+    """A device value that bounds a device loop: `for i in range(bound)`."""
 
     @abstractmethod
     def counted(self, bounds: tuple[object, ...]) -> DeviceRange:
-        """What `range(*bounds)` gives, this one among them."""
+        """Return `range(*bounds)`, where this value is one of the bounds."""
 
 
 class DeviceCondition(ABC):
-    """What `while register:` tests."""
+    """The condition of `while register:`."""
 
     @abstractmethod
     def enter_while(self) -> None:
-        """Opens a loop that runs as long as this register is not zero."""
+        """Open a loop that runs while this register is not zero."""
 
     @abstractmethod
     def leave_while(self) -> None:
-        """Closes that loop after its body was evaluated."""
+        """Close the loop after its body was evaluated."""
 
 
 def left_by(word: str, span: Span | None = None) -> KernelError:
-    """The error about `break` or `return` out of a loop on the device; `span` is where it stands,
-    if not where the kernel is.
+    """Return the error for `break` or `return` out of a device loop.
+
+    `span` is the position of the statement, if it differs from the current one.
     """
     text = f"`{word}` cannot leave a loop that runs on the device"
     return KernelError("device-loop-misuse", text, help=_INSTEAD[word], span=span)
@@ -62,10 +63,11 @@ _INSTEAD = {
 
 
 class TracedOnce(ABC):
-    """What a `for` goes through whose body counts as evaluated once: numbers that the body
-    changes have their old values again at the start of every turn.
+    """The iterable of a `for` loop whose body counts as evaluated once.
+
+    Numbers that the body changes are reset at the start of every iteration.
     """
 
     @abstractmethod
     def reset(self, name: str) -> None:
-        """Told of each variable that has been put back."""
+        """Called for each variable that has been reset."""

@@ -1,9 +1,9 @@
-"""Diagnostics: what both tools say about a user's kernel, file or data.
+"""Diagnostics: messages of both tools about a user's kernel, file or data.
 
-A stage reports through a `Reporter` and goes on where that is safe; `Reporter.fatal` raises
-`CompileFailed` where it is not. Every code is a page in `explain/`, named
-`NKI0501-sbuf-overflow.md`: the number is the family and never reused, the slug is what the
-code in this package uses, the first line is the title.
+A stage reports through a `Reporter` and continues if that is safe; otherwise `Reporter.fatal`
+raises `CompileFailed`. Every code has a page in `explain/`, named `NKI0501-sbuf-overflow.md`: the
+number starts with the family and is never reused, the slug is used in the code of this package, and
+the first line is the title.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nkic.base.source import SHIPPED, CallChain, Span
 
 
 class Level(Enum):
-    """How bad it is. An error stops the artifact; a warning does not, unless asked."""
+    """The severity. An error prevents the artifact; a warning does not, unless requested."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -38,7 +38,7 @@ class Code:
 
 @cache
 def codes() -> dict[str, Code]:
-    """Every code by slug, read from the names of the pages in explain/."""
+    """Return every code by slug, from the names of the pages in explain/."""
     # importlib.resources would cost a tenth of the start-up budget.
     pages = sorted(p.name for p in Path(__file__).with_name("explain").iterdir())
     rows = (name.removesuffix(".md").split("-", 1) for name in pages if name.startswith("NKI"))
@@ -46,13 +46,13 @@ def codes() -> dict[str, Code]:
 
 
 def code(slug: str) -> Code:
-    """The code with this slug. Unknown slugs are a bug of ours: `tests/unit` greps for them."""
+    """Return the code of a slug. Unknown slugs are our bugs: `tests/unit` searches for them."""
     return codes()[slug]
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A place that a diagnostic points at, with what to say there."""
+    """A place that a diagnostic points at, with its text."""
 
     span: Span
     text: str = ""
@@ -60,7 +60,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A replacement text. `sure` means: applying it cannot make a right program wrong."""
+    """A replacement. `sure` means that applying it cannot break a correct program."""
 
     span: Span
     replacement: str
@@ -70,11 +70,11 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One complaint.
+    """One diagnostic.
 
-    `message` says what is wrong with the limit and the actual number; `primary` is where;
-    `labels` are further places (an allocation, the call chain); `notes` explain; `help` is
-    one concrete thing to do. `count` is how often the same complaint arose at this place.
+    `message` describes the problem, with the limit and the actual number; `primary` is its place;
+    `labels` are further places (an allocation, the call chain); `notes` explain; `help` is one
+    concrete fix. `count` is the number of equal diagnostics at this place.
     """
 
     code: Code
@@ -88,7 +88,7 @@ class Diagnostic:
     count: int = 1
 
     def relocated(self, path_of: Callable[[str], str]) -> Diagnostic:
-        """The same with every place's path replaced, also where the help names the file."""
+        """Return the diagnostic with the path of every place replaced, also in the help."""
 
         def moved(span: Span) -> Span:
             return span._replace(path=path_of(span.path))
@@ -107,7 +107,7 @@ class Diagnostic:
 
 
 class NkicError(Exception):
-    """Base of every error that a user may see. It carries diagnostics, never a bare string."""
+    """Base class of all errors shown to users. It has diagnostics, never a bare string."""
 
     exit_code: ClassVar[int] = 1
 
@@ -117,7 +117,7 @@ class NkicError(Exception):
 
 
 class CompileFailed(NkicError):
-    """The kernel is rejected. `frames` are those of the kernel where Python evaluated it."""
+    """The kernel is rejected. `frames` are its Python frames, if Python evaluated it."""
 
     frames: TracebackType | None = None
 
@@ -141,7 +141,7 @@ class InputFailed(NkicError):
 
 
 class ProgramFault(NkicError):
-    """The simulated program did something wrong."""
+    """The simulated program performed an invalid operation."""
 
     exit_code = 5
 
@@ -164,8 +164,9 @@ def make(
     level: Level = Level.ERROR,
     fixes: Iterable[Fix] = (),
 ) -> Diagnostic:
-    """Builds a diagnostic; `label` is the text under the primary span. Equal labels, as recursion
-    gives, become one.
+    """Build a diagnostic; `label` is the text under the primary span.
+
+    Equal labels, as from recursion, are merged.
     """
     primary = Label(span, label) if span is not None else None
     found = tuple(_counted(*pair) for pair in Counter(labels).items())
@@ -173,12 +174,12 @@ def make(
 
 
 def bad_value(message: str, help: str = "") -> UsageFailed:
-    """The error about a value of the command line, the environment or a settings file."""
+    """Return the error for a value of the command line, the environment or a settings file."""
     return UsageFailed([make("bad-value", message, help=help)])
 
 
 def bad_argument(message: str, help: str = "") -> UsageFailed:
-    """The error about an argument of the kernel, or another setting of a compilation."""
+    """Return the error for an argument of the kernel, or another setting of a compilation."""
     return UsageFailed([make("bad-argument", message, help=help)])
 
 
@@ -187,7 +188,7 @@ def _counted(label: Label, times: int) -> Label:
 
 
 def within(at: CallChain) -> tuple[str, ...]:
-    """A note for what is wrong inside of a function of nkic's own library, at a user's call."""
+    """Return a note for errors inside a function of nkic's own library, called by the user."""
     if not at.span.path.startswith(SHIPPED) or at.primary.path.startswith(SHIPPED):
         return ()
     return ("this call expands to several instructions; the message is about one of them",)
@@ -198,16 +199,16 @@ _Key = tuple[str, Span | None, str]
 
 @dataclass
 class Reporter:
-    """Collects diagnostics in order. The same code at the same place is kept once, counted."""
+    """Collects diagnostics in order. Equal codes at the same place are merged and counted."""
 
     max_errors: int = 20
     _found: dict[_Key, Diagnostic] = field(default_factory=dict)
-    _again: Counter[_Key] = field(default_factory=Counter)  # beside the first time
+    _again: Counter[_Key] = field(default_factory=Counter)  # repetitions
     _suspected: list[Diagnostic] = field(default_factory=list)
-    _errors: int = 0  # among those found
+    _errors: int = 0  # errors in `_found`
 
     def add(self, diagnostic: Diagnostic) -> None:
-        """Keeps `diagnostic`; raises `CompileFailed` at the `max_errors`-th different error."""
+        """Add a diagnostic; raises `CompileFailed` at the `max_errors`-th distinct error."""
         key = _key(diagnostic)
         if key in self._found:
             self._again[key] += 1
@@ -217,15 +218,15 @@ class Reporter:
             raise CompileFailed(self.all)
 
     def again(self, diagnostic: Diagnostic, count: int) -> None:
-        """What was added before is reported so many times more."""
+        """Count `count` repetitions of a diagnostic added before."""
         self._again[_key(diagnostic)] += count
 
     def suspect(self, diagnostic: Diagnostic) -> None:
-        """Keeps an error that counts only where evaluation comes to it: see `settle`."""
+        """Add an error that counts only if evaluation reaches it: see `settle`."""
         self._suspected.append(diagnostic)
 
     def settle(self) -> None:
-        """What was suspected becomes errors if there are errors, and warnings in a sound kernel."""
+        """Turn suspected errors into errors if there are other errors, otherwise into warnings."""
         level = Level.ERROR if self.errors else Level.WARNING
         suspected, self._suspected = self._suspected, []
         for one in suspected:
@@ -237,7 +238,7 @@ class Reporter:
         self._errors += diagnostic.level is Level.ERROR
 
     def knows(self, slug: str, span: Span) -> bool:
-        """Something was reported with this code at this place."""
+        """Return whether this code was reported at this place."""
         return (code(slug).number, span, "") in self._found
 
     def error(self, slug: str, message: str, span: Span | None = None, **more: object) -> None:
@@ -249,13 +250,13 @@ class Reporter:
         self.add(make(slug, message, span, level=Level.WARNING, **more))  # type: ignore[arg-type]
 
     def fatal(self, slug: str, message: str, span: Span | None = None, **more: object) -> NoReturn:
-        """Reports and gives up."""
+        """Report an error and raise `CompileFailed`."""
         self.error(slug, message, span, **more)
         raise CompileFailed(self.all)
 
     @property
     def all(self) -> tuple[Diagnostic, ...]:
-        """Everything reported, in the order of first report."""
+        """All diagnostics, in the order of first report."""
         again = self._again
         return tuple(
             replace(one, count=one.count + again[key]) if key in again else one
@@ -264,21 +265,21 @@ class Reporter:
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """The errors among them."""
+        """All errors."""
         return tuple(d for d in self.all if d.level is Level.ERROR)
 
     @property
     def full(self) -> bool:
-        """There are as many errors as are wanted."""
+        """Whether `max_errors` is reached."""
         return self._errors >= self.max_errors
 
     def stop_if_errors(self) -> None:
-        """Raises `CompileFailed` if there is any error: stages end with this."""
+        """Raise `CompileFailed` if there is any error: stages end with this."""
         if self.errors:
             raise CompileFailed(self.all)
 
 
 def _key(diagnostic: Diagnostic) -> _Key:
-    """Different messages at one place (unrolled iterations) count as one complaint."""
+    """Return the key for merging: different messages at one place (unrolled iterations) merge."""
     span = diagnostic.primary.span if diagnostic.primary else None
     return (diagnostic.code.number, span, "" if span else diagnostic.message)

@@ -1,4 +1,4 @@
-"""The variables of the environment that nkic reads, in one table, for all of its parts."""
+"""The table of all environment variables that nkic reads."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ VARIABLES = {
 
 
 def unknown(names: Iterable[str]) -> Iterator[Diagnostic]:
-    """A warning for each variable that looks like one of ours and is none."""
+    """Yield a warning for each unknown variable with nkic's prefix."""
     ours = [name for name in VARIABLES if name.startswith(OWN)]
     for name in sorted(names):
         if name.startswith(OWN) and name not in VARIABLES:

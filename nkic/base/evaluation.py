@@ -1,5 +1,6 @@
-"""How much a kernel may compute and hold while it is evaluated: the numbers that the interpreter
-counts up to, and that `--limit` sets. docs/security.md says what they are for.
+"""Limits on evaluating a kernel, enforced by the interpreter and set with `--limit`.
+
+docs/security.md describes their purpose.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits, each with its default."""
+    """The limits, with their defaults."""
 
-    steps: int = 100_000_000  # nodes evaluated, and four bytes of a value each
+    steps: int = 100_000_000  # nodes evaluated, plus one per four bytes of values
     length: int = 1 << 20  # elements of a list, tuple or range, characters of a text
     bits: int = 1 << 13  # of an integer
     width: int = 4096  # of one formatted field
-    depth: int = 900  # calls within calls, containers within containers
+    depth: int = 900  # nested calls, nested containers
 
 
 DEFAULT_LIMITS = Limits()

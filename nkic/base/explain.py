@@ -15,20 +15,20 @@ FOLDER = Path(__file__).with_name("explain")
 
 
 def title(code: Code) -> str:
-    """What a code means, in one line."""
+    """Return the meaning of a code, in one line."""
     return _text(code).partition("\n")[0].removeprefix("# ").strip()
 
 
 def meaning(code: Code) -> str:
-    """The paragraph below the title: what the code says, without reason and examples."""
+    """Return the paragraph below the title: the meaning, without reasons and examples."""
     return _text(code).partition("\n")[2].partition("\n## ")[0].strip()
 
 
 def page(wanted: str) -> str:
-    """The Markdown page of a code, headed by its number and slug; `all` gives every page.
+    """Return the Markdown page of a code, headed by number and slug; `all` gives every page.
 
     `wanted` is a number (`NKI0501`, `0501`, `501`), a slug (`sbuf-overflow`) or `all`.
-    Raises `UsageFailed`, naming the nearest code, when there is no such page.
+    Raises `UsageFailed`, with the nearest code, if there is no such page.
     """
     if wanted == "all":
         rows = sorted(diagnostics.codes().values(), key=lambda row: row.number)
@@ -37,7 +37,7 @@ def page(wanted: str) -> str:
 
 
 def find(wanted: str) -> Code:
-    """The code with this number or slug. Raises `UsageFailed` when there is none."""
+    """Return the code with this number or slug. Raises `UsageFailed` if there is none."""
     names = _names()
     found = names.get(_normal(wanted))
     if found is None:
@@ -48,13 +48,13 @@ def find(wanted: str) -> Code:
 
 
 def _names() -> dict[str, Code]:
-    """Every code under its number and under its slug."""
+    """Return all codes, by number and by slug."""
     rows = diagnostics.codes().values()
     return {row.number: row for row in rows} | {row.slug: row for row in rows}
 
 
 def _normal(wanted: str) -> str:
-    """`0501`, `501` and `nki0501` as `NKI0501`; a slug in lower case with dashes."""
+    """Normalise `0501`, `501` and `nki0501` to `NKI0501`, and slugs to lower case with dashes."""
     digits = wanted.strip().upper().removeprefix("NKI")
     if digits.isascii() and digits.isdigit():
         return f"NKI{digits:0>4}"

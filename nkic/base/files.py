@@ -1,6 +1,6 @@
-"""Files the tools read and write: whole or not at all, and never a traceback.
+"""Reading and atomic writing of files, with errors as diagnostics.
 
-`-` is standard input or output. What the file system refuses arrives as `UsageFailed`.
+`-` is standard input or output. Errors of the file system become `UsageFailed`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LIMITS = {
 
 
 def read_bytes(path: str, limit: int | None = None) -> bytes:
-    """All bytes of a file, a pipe or standard input; refuses more than `limit`, unread."""
+    """Return the contents of a file, a pipe or standard input of at most `limit` bytes."""
     wanted = -1 if limit is None else limit + 1
     try:
         data = _read(path, wanted)
@@ -48,7 +48,7 @@ def _read(path: str, wanted: int) -> bytes:
 
 
 def cannot_read(path: str, error: Exception) -> Diagnostic:
-    """What to tell the user when reading `path` raised `error`; names a file spelled alike."""
+    """Return the diagnostic for an error while reading `path`, with a similar file name."""
     near = _LIMITS.get(getattr(error, "errno", None) or 0, "")
     if isinstance(error, FileNotFoundError):
         near = did_you_mean(Path(path).name, _names_in(Path(path).parent))
@@ -56,9 +56,9 @@ def cannot_read(path: str, error: Exception) -> Diagnostic:
 
 
 def write(path: str, data: bytes | str, *, force: bool = False) -> None:
-    """Makes `data` the content of `path`; text as UTF-8.
+    """Write `data` to `path`; text as UTF-8.
 
-    Bytes do not go to a terminal unless `force` is set.
+    Bytes are not written to a terminal unless `force` is set.
     """
     if path == STANDARD:
         _write_standard(data, force)
@@ -83,18 +83,18 @@ def _write_standard(data: bytes | str, force: bool) -> None:
 
 
 def real(path: str | Path) -> Path:
-    """Where a path leads, links followed; links in a circle stay as they are."""
+    """Resolve links in a path; circular links are left unresolved."""
     return Path(os.path.realpath(path))
 
 
 @contextmanager
 def replacing(path: str) -> Iterator[BinaryIO]:
-    """A stream whose bytes become the file `path` when the block ends well.
+    """Return a stream that replaces the file `path` when the block succeeds.
 
-    Until then they are in a temporary file in the same folder, so that readers see the old
-    content or the new; when the block fails or is interrupted that file is removed and `path` is
-    as it was. A symbolic link stays one. Devices and pipes get all bytes at the end, since formats
-    that look back at what they wrote, such as zip, cannot do so there.
+    Data are written to a temporary file in the same folder, so that readers see the old contents or
+    the new; if the block fails or is interrupted, the temporary file is removed and `path` is
+    unchanged. A symbolic link is kept. Devices and pipes receive all bytes at the end, because
+    formats that seek while writing, such as zip, cannot do so there.
     """
     with _refusals(path):
         if "\0" in path:
@@ -119,8 +119,8 @@ def _at_the_end(target: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def in_place_of(target: Path) -> Iterator[BinaryIO]:
-    """The same for a path that is taken as it is: what stands there, a link too, is replaced."""
-    # The random name is never seen in a result; mode x creates with the umask's permissions.
+    """The same for a path that is not resolved: a link is replaced, too."""
+    # The random name appears in no result; mode x applies the umask's permissions.
     temporary = target.with_name(f".nkic-{os.urandom(6).hex()}.tmp")
     try:
         with temporary.open("xb") as stream:
@@ -134,7 +134,7 @@ def in_place_of(target: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _refusals(path: str) -> Iterator[None]:
-    """Turns what the system refuses into a usage error; a reader that went away stays one."""
+    """Convert system errors to usage errors, except a broken pipe."""
     try:
         yield
     except BrokenPipeError:
@@ -144,13 +144,13 @@ def _refusals(path: str) -> Iterator[None]:
 
 
 def refused(error: Exception, found: Diagnostic) -> NkicError:
-    """What to raise for an error of the system: a limit of the process is one of ours."""
+    """Return the exception for a system error; limits of the process give `LimitHit`."""
     is_limit = getattr(error, "errno", None) in _LIMITS
     return LimitHit([found]) if is_limit else UsageFailed([found])
 
 
 def cannot_write(path: str, error: OSError) -> Diagnostic:
-    """What to tell the user when writing `path` raised `error`."""
+    """Return the diagnostic for an error while writing `path`."""
     folder = Path(path).parent
     advice = _LIMITS.get(error.errno or 0, "")
     if isinstance(error, FileNotFoundError) and not folder.exists():
@@ -159,7 +159,7 @@ def cannot_write(path: str, error: OSError) -> Diagnostic:
 
 
 def _reason(error: Exception) -> str:
-    """The system's words without number and file name: `no such file or directory`."""
+    """Return the system's message without number and file name: `no such file or directory`."""
     text = getattr(error, "strerror", None) or str(error)
     return text[:1].lower() + text[1:]
 

@@ -1,4 +1,4 @@
-"""Values that are what they are: a copy of one would stand for nothing."""
+"""Values compared by identity, which must not be copied."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import Self
 
 
 class Identical:
-    """`copy.copy`, `copy.deepcopy` and with it `dataclasses.asdict` give the value itself, as the
-    closed world does, where only containers and the kernel's own objects are copied.
+    """A mixin for objects whose copies are the object itself.
+
+    This applies to `copy.copy`, `copy.deepcopy` and therefore `dataclasses.asdict`. The closed
+    world does the same: it copies only containers and the kernel's own objects.
     """
 
     __slots__ = ()

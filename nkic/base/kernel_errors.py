@@ -1,6 +1,6 @@
-"""Errors about kernels that end their evaluation, and that no kernel code can catch.
+"""Errors that end the evaluation of a kernel, and that kernel code cannot catch.
 
-They say what is wrong, not where: whoever evaluates the kernel knows the place.
+They have no position: the evaluator adds it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ SECOND_WAY = (
 class KernelError(Exception):
     """The kernel cannot be evaluated further.
 
-    `argument` names the parameter that has the wrong value, `position` its place among
-    positional arguments: then the message points at the argument instead of the whole call.
-    `span` is where else it points: at the import of what is used.
+    `argument` is the parameter with the wrong value, and `position` its index among positional
+    arguments: the message then points at the argument instead of the whole call. `span` is another
+    place to point at, such as an import.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class KernelError(Exception):
 
 
 class Missing(KernelError, AttributeError):
-    """A name that a value does not have; `hasattr` and `getattr` with a default catch it."""
+    """A missing attribute of a value; `hasattr` and `getattr` with a default catch it."""
 
     def __init__(self, slug: str, message: str, name: str, help: str) -> None:
         KernelError.__init__(self, slug, message, help=help)

@@ -1,9 +1,9 @@
-"""Which warnings are said, and which of them stop the artifact.
+"""Selection of the warnings to report, and of those that become errors.
 
-The user chooses by code (`NKI0531`, `small-dma-rows`) or family (`05`); a code beats its
-family, both beat -Werror, so that no order of options matters. Errors stay errors. In source,
-`# nkic: ignore[NKI0531] reason` takes a warning back, on its line or on a line of its own
-above; one that takes nothing back is itself a warning.
+The user chooses by code (`NKI0531`, `small-dma-rows`) or family (`05`); a code overrides its
+family, and both override -Werror, so that the order of options does not matter. Errors stay errors.
+In source, `# nkic: ignore[NKI0531] reason` suppresses a warning on its line, or on the next line of
+code if it is on a line of its own; an unused one is itself a warning.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from nkic.base.diagnostics import Code, Diagnostic, Level, NkicError, UsageFaile
 from nkic.base.source import SourceFile, Span
 from nkic.base.suggest import nearest
 
-# Said only where asked for: good kernels have reasons for these.
+# Reported only on request: good kernels have reasons for these.
 OFF = frozenset({"float32-matmul", "small-dma-rows"})
-# Errors unless asked otherwise: the caller would take what was there before for a result.
+# Errors by default: the caller would take old contents for results.
 DENIED = frozenset({"output-not-written", "output-partly-written"})
-# Said once for each message, however many lines it is about: what is old is old everywhere.
+# Reported once per message, with the other lines in a note.
 ONCE = frozenset({"deprecated"})
-SHOWN = 8  # of the other lines
-SPEED = "06"  # the family of those in OFF
+SHOWN = 8  # maximum number of other lines
+SPEED = "06"  # the family of the codes in OFF
 
 _FAMILY = re.compile(r"(?:NKI)?(\d\d)", re.IGNORECASE)
 _NUMBER = re.compile(r"(?:NKI)?(\d{4})", re.IGNORECASE)
@@ -33,7 +33,7 @@ _IGNORE = re.compile(r"#\s*nkic:\s*ignore\b(?:\[(?P<names>[^\]]*)\])?")
 
 
 class Wish(Enum):
-    """What to do with a warning."""
+    """The treatment of a warning."""
 
     ALLOW = "-A"
     WARN = "-W"
@@ -42,13 +42,13 @@ class Wish(Enum):
 
 @dataclass(frozen=True)
 class Settings:
-    """Wishes by number of a code (`NKI0531`) or family (`05`), and whether -Werror is given."""
+    """Wishes by number of a code (`NKI0531`) or family (`05`), and whether -Werror is set."""
 
     wishes: Mapping[str, Wish] = field(default_factory=dict)
     all_errors: bool = False
 
     def adding(self, wish: Wish, word: str) -> Settings:
-        """With one more wish. Raises `UsageFailed` for unknown codes and contradictions."""
+        """Return the settings with one more wish. Raises `UsageFailed` for a conflict."""
         name = selected(word, f"{wish.value} {word}")
         before = self.wishes.get(name, wish)
         if before is not wish:
@@ -57,7 +57,7 @@ class Settings:
         return replace(self, wishes={**self.wishes, name: wish})
 
     def wish(self, code: Code) -> Wish | None:
-        """What is wanted of a code; None where nothing was said of it."""
+        """Return the wish for a code; None if there is none."""
         by_default = Wish.ALLOW if code.slug in OFF else None
         by_default = Wish.DENY if code.slug in DENIED else by_default
         by_family = self.wishes.get(code.number[3:5], by_default)
@@ -74,11 +74,11 @@ def apply(
     files: Mapping[str, SourceFile] | None = None,
     compiled: Lines | None = None,
 ) -> tuple[Diagnostic, ...]:
-    """The diagnostics to report, at the levels wanted; applying it twice changes nothing more.
+    """Return the diagnostics to report, at the chosen levels. The function is idempotent.
 
-    `files` are the sources by the path that spans name; their comments count. `compiled` gives
-    the lines (path, number) that the program was made of: an ignore there that was not needed
-    is reported. Without it none is, because nobody knows whether the compilation got there.
+    `files` maps the paths in spans to sources, whose comments apply. `compiled` returns the lines
+    (path, number) that the program was compiled from: unused ignores on them are reported. Without
+    it, none are, because the compilation may not have reached them.
     """
     ignores = [one for file in (files or {}).values() for one in _ignores(file)]
     found, used = [], set()
@@ -97,7 +97,7 @@ def judged(
     files: Mapping[str, SourceFile],
     failure: type[NkicError],
 ) -> tuple[Diagnostic, ...]:
-    """What `apply` gives; raises `failure` with it where some of it is an error."""
+    """Return the result of `apply`; raises `failure` with it if it contains an error."""
     found = apply(diagnostics, settings, files)
     if any(one.level is Level.ERROR for one in found):
         raise failure(found)
@@ -105,7 +105,7 @@ def judged(
 
 
 def hidden(diagnostics: Iterable[Diagnostic], settings: Settings) -> int:
-    """How many warnings were not said because nobody asked for them."""
+    """Return the number of warnings omitted because they are off by default."""
     asked = {*settings.wishes}
     return sum(
         one.code.slug in OFF and asked.isdisjoint({one.code.number, one.code.number[3:5]})
@@ -114,7 +114,7 @@ def hidden(diagnostics: Iterable[Diagnostic], settings: Settings) -> int:
 
 
 def _once(found: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
-    """In the place of all with one message of `ONCE`, the first, with the lines of the others."""
+    """Merge diagnostics with equal messages of `ONCE` into the first, with the other lines."""
     groups: dict[tuple[Code, str, Level], list[Diagnostic]] = {}
     for one in found:
         if one.code.slug in ONCE:
@@ -136,7 +136,7 @@ def _joined(group: Sequence[Diagnostic]) -> Diagnostic:
 
 
 def _place(one: Diagnostic, first: Diagnostic) -> str:
-    """`line 12`, with the file where it is another one."""
+    """Return `line 12`, with the file if it differs."""
     assert one.primary is not None
     span = one.primary.span
     same = first.primary is not None and first.primary.span.path == span.path
@@ -171,9 +171,9 @@ def _denied(diagnostic: Diagnostic, settings: Settings) -> Diagnostic:
 
 
 def selected(word: str, origin: str) -> str:
-    """The code's number or the family's two digits that `word` means.
+    """Return the code's number or the family's two digits for `word`.
 
-    Raises `UsageFailed`, naming the nearest, if there is none; `origin` says where it stood.
+    Raises `UsageFailed`, with the nearest name, if there is none; `origin` describes the option.
     """
     family = _FAMILY.fullmatch(word)
     families = {row.number[3:5] for row in codes().values()}
@@ -204,7 +204,7 @@ def _near(word: str) -> str:
 
 
 class _Ignore(NamedTuple):
-    """One code in a comment; `line` is the line that the comment is about."""
+    """One code in a comment; `line` is the line to which the comment applies."""
 
     span: Span
     name: str
@@ -225,7 +225,7 @@ def _ignores(file: SourceFile) -> Iterator[_Ignore]:
 
 
 def _named(path: str, number: int, about: int, found: re.Match[str]) -> Iterator[_Ignore]:
-    """The codes of one comment; a comment without any is one ignore without a name."""
+    """Yield the codes of one comment; a comment without any gives one without a name."""
     if not (found["names"] or "").strip():
         span = Span(path, number, found.start() + 1, number, found.end() + 1)
         yield _Ignore(span, "", None, about)
@@ -237,7 +237,7 @@ def _named(path: str, number: int, about: int, found: re.Match[str]) -> Iterator
 
 
 def _next_code(lines: Sequence[str], number: int) -> int:
-    """The first line below line `number` that is more than a comment."""
+    """Return the first line of code below line `number`."""
     below = enumerate(lines[number:], number + 1)
     return next((n for n, text in below if text.strip() and text.lstrip()[0] != "#"), number)
 

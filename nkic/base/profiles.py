@@ -1,4 +1,4 @@
-"""Which version of NKI a source speaks. Later compares greater.
+"""Versions of NKI. Later versions compare greater.
 
 Source: release notes of NKI 0.3.0 to 0.7.0; migration guides (Beta 1 to Beta 2, 0.3.0).
 """
@@ -21,7 +21,7 @@ class Profile(IntEnum):
 
     @property
     def label(self) -> str:
-        """What users write after `--nki`."""
+        """The name of the version in `--nki`."""
         return LABELS[self]
 
 
@@ -39,7 +39,7 @@ DEFAULT = Profile.NKI_0_7
 
 
 def find(label: str) -> Profile | None:
-    """The profile that users call `label` ("0.1" and "0.2" are the betas), or None."""
+    """Return the profile called `label` ("0.1" and "0.2" are the betas), or None."""
     aliases = {"0.1": "beta1", "0.2": "beta2"}
     wanted = aliases.get(label, label)
     return next((p for p, text in LABELS.items() if text == wanted), None)

@@ -1,6 +1,6 @@
-"""`[tool.nkic]` in pyproject.toml: what a project says of all of its kernels.
+"""`[tool.nkic]` in pyproject.toml: settings for all kernels of a project.
 
-The file is that of the working directory, or of the nearest folder above that has one.
+The file is in the working directory, or in the nearest folder above that has one.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from nkic.base.text import grouped
 
 FILE = "pyproject.toml"
 KEYS = ("evaluate", "nki")
-MOST_BYTES = 1 << 20  # of the file: a larger one is not a project's
+MOST_BYTES = 1 << 20  # maximum size of the file
 
 
 def setting(name: str) -> Any:
-    """The value of one of `KEYS`, None where there is none. Raises `UsageFailed`."""
+    """Return the value of one of `KEYS`, or None. Raises `UsageFailed`."""
     for path in places():
         if path.is_file():
             return _table(str(path), path.stat().st_mtime_ns).get(name)
@@ -27,19 +27,19 @@ def setting(name: str) -> Any:
 
 
 def places() -> list[Path]:
-    """Where the file may be; the first one counts."""
+    """Return the possible paths of the file; the first existing one is used."""
     folder = Path.cwd()
     return [place / FILE for place in (folder, *folder.parents)]
 
 
 def origin(name: str) -> str:
-    """Who says it, for messages."""
+    """Return a description of the setting for messages."""
     return f"{name} under [tool.nkic] in {FILE}"
 
 
 @lru_cache(maxsize=64)
 def _table(path: str, changed: int) -> dict[str, Any]:
-    """The section, checked; `changed` is the time of the file's last change."""
+    """Return the checked section; `changed` is the file's modification time, a cache key."""
     found = _read(path).get("tool", {}).get("nkic", {})
     for key in found:
         if key not in KEYS:
@@ -49,7 +49,7 @@ def _table(path: str, changed: int) -> dict[str, Any]:
 
 
 def _read(path: str) -> dict[str, Any]:
-    import tomllib  # slow to import, and few projects have the file
+    import tomllib  # slow to import, and rarely needed
 
     try:
         with Path(path).open("rb") as stream:

@@ -1,7 +1,7 @@
-"""Remarks: what a stage did with a line of the kernel, what it did not do and why, in figures.
+"""Remarks: optimisations that a stage made or missed on a line of the kernel, with figures.
 
-They are data that a stage's `remarks` makes from what went in and what came out; nothing is noted
-while a stage works, so that a compilation without them costs nothing.
+A stage's `remarks` function derives them from the stage's input and output. Nothing is recorded
+during the stage, so that a compilation without remarks has no overhead.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Number = int | float | str
 
 
 class Kind(Enum):
-    """Whether the stage did something for the kernel, could not, or only found something out."""
+    """Whether the stage made an optimisation, missed one, or only reports an analysis."""
 
     PASSED = "passed"
     MISSED = "missed"
@@ -27,8 +27,10 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Remark:
-    """`name` says for programs what it is about ("overlap", "engine"); `numbers` hold the figures
-    of the message: times in nanoseconds end in `_ns`, sizes in bytes in `_bytes`.
+    """One remark.
+
+    `name` is its subject, for programs ("overlap", "engine"). `numbers` are the figures of the
+    message: names of times in nanoseconds end in `_ns`, of sizes in bytes in `_bytes`.
     """
 
     stage: str
@@ -40,17 +42,17 @@ class Remark:
 
     @property
     def span(self) -> Span:
-        """The innermost place that the user wrote."""
+        """The innermost place in user code."""
         return self.at.primary if self.at is not None else NOWHERE
 
 
 def line_of(at: CallChain) -> tuple[str, int]:
-    """What remarks are gathered by: path and line."""
+    """Return the key by which remarks are grouped: path and line."""
     span = at.primary
     return span.path, span.line
 
 
 def in_order(found: Iterable[Remark], stages: Iterable[str]) -> list[Remark]:
-    """By place, then by stage."""
+    """Return remarks sorted by place, then by stage."""
     rank = {stage: number for number, stage in enumerate(stages)}
     return sorted(found, key=lambda one: (one.span[:3], rank[one.stage], one.name, one.message))

@@ -1,8 +1,8 @@
 """Positions in kernel source.
 
-One unit everywhere inside nkic: lines and columns count from 1, columns in Unicode code
-points, `end_column` points just past the last character. Writers convert at the edge
-(SARIF, LSP, Python's UTF-8 byte offsets).
+Units are the same throughout nkic: lines and columns count from 1, columns in Unicode code points,
+and `end_column` is just past the last character. Other units (SARIF, LSP, Python's UTF-8 byte
+offsets) are converted on input and output.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Span(NamedTuple):
-    """A range of source text, from (line, column) up to but not including the end."""
+    """A range of source text, from (line, column) to the end (exclusive)."""
 
     path: str
     line: int
@@ -25,20 +25,20 @@ class Span(NamedTuple):
         return f"{self.path}:{self.line}:{self.column}"
 
     def to(self, last: Span) -> Span:
-        """The span from the start of this one to the end of `last`."""
+        """Return the span from the start of this one to the end of `last`."""
         return Span(self.path, self.line, self.column, last.end_line, last.end_column)
 
     def covers(self, other: Span) -> bool:
-        """`other` is in the same file and inside."""
+        """Return whether `other` is within this span of the same file."""
         return self.path == other.path and self[1:3] <= other[1:3] and other[3:] <= self[3:]
 
 
-SHIPPED = "<nkic"  # paths of kernel source that ships with nkic begin so
+SHIPPED = "<nkic"  # prefix of paths of kernel source that ships with nkic
 NOWHERE = Span("<none>", 0, 0, 0, 0)
 
 
 class CallChain(NamedTuple):
-    """Where an instruction came from: `span` is the call, `caller` the chain that led there.
+    """The origin of an instruction: `span` is the call, `caller` the chain of its caller.
 
     Chains are interned by the specialiser, so equal chains are one object.
     """
@@ -47,7 +47,7 @@ class CallChain(NamedTuple):
     caller: CallChain | None = None
 
     def frames(self) -> list[Span]:
-        """All places, innermost first."""
+        """Return all places, innermost first."""
         found = []
         at: CallChain | None = self
         while at is not None:
@@ -56,34 +56,34 @@ class CallChain(NamedTuple):
         return found
 
     def user_frames(self) -> list[Span]:
-        """The places in the user's own files, innermost first; all if there are none."""
+        """Return the places in user files, innermost first; all places if there are none."""
         frames = self.frames()
         return [s for s in frames if not s.path.startswith(SHIPPED)] or frames
 
     @property
     def primary(self) -> Span:
-        """Where to point: the innermost place that the user wrote."""
+        """The place for messages: the innermost one in user code."""
         return self.span if not self.span.path.startswith(SHIPPED) else self.user_frames()[0]
 
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file's text, decoded, as nkic shows it: `path` is what diagnostics print."""
+    """The decoded text of a file; `path` is the path in diagnostics."""
 
     path: str
     text: str = field(repr=False)
 
     @cached_property
     def lines(self) -> list[str]:
-        """The lines without their ends. Only LF, CRLF and CR end a line, as in Python."""
+        """The lines without line endings. As in Python, only LF, CRLF and CR end a line."""
         return self.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
     def line(self, number: int) -> str:
-        """Line `number`, counted from 1; empty past the end."""
+        """Return line `number`, counted from 1; empty past the end."""
         return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
 
     def text_of(self, span: Span) -> str:
-        """The source text under `span`."""
+        """Return the source text of `span`."""
         if span.line == span.end_line:
             return self.line(span.line)[span.column - 1 : span.end_column - 1]
         first = self.line(span.line)[span.column - 1 :]

@@ -1,4 +1,4 @@
-"""Did you mean …? The nearest name to one that does not exist, the same way everywhere."""
+"""Suggestions for unknown names ("did you mean …?")."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from nkic.base.diagnostics import Fix
 from nkic.base.source import SourceFile, Span
 
-_LONGEST = 100  # characters; edits are counted in time that is the square of this
+_LONGEST = 100  # characters; the edit distance takes quadratic time
 
 
 class Guess(str):
-    """``did you mean `exp`?``, as a text that remembers which word stands for which name.
+    """The text ``did you mean `exp`?``, with the word and the suggested name.
 
-    `sure`: no other name is as near, and they differ in one letter, in case, or in the order of
-    their parts. Another digit is another name.
+    `sure`: no other name is as close, and they differ in one letter, in case, or in the order of
+    their parts. A different digit is never a typing error.
     """
 
     word: str
@@ -33,15 +33,15 @@ class Guess(str):
 
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:
-    """A `Guess` at what was meant by `word`, or nothing when no name is near."""
+    """Return a `Guess` for `word`, or an empty string if no name is close."""
     near = _nearest(word, names)
     return Guess(word, near[0], _is_sure(word, *near)) if near else ""
 
 
 def respelt(help: str, source: SourceFile | None, span: Span) -> tuple[Fix, ...]:
-    """The fix that writes the name that is meant, where `help` is a `Guess`.
+    """Return the fix that inserts the suggested name, if `help` is a `Guess`.
 
-    None where the word does not stand in `span` exactly once: it came from elsewhere.
+    Empty unless the word occurs exactly once in `span`: it may come from elsewhere.
     """
     if not isinstance(help, Guess) or source is None:
         return ()
@@ -57,7 +57,7 @@ def respelt(help: str, source: SourceFile | None, span: Span) -> tuple[Fix, ...]
 
 
 def nearest(word: str, names: Iterable[str]) -> str | None:
-    """The name that was probably meant by `word`, or None: see `_nearest`."""
+    """Return the name that `word` probably means, or None: see `_nearest`."""
     near = _nearest(word, names)
     return near[0] if near else None
 
@@ -68,13 +68,12 @@ def _is_sure(word: str, name: str, distance: int, rivals: int) -> bool:
 
 
 def _nearest(word: str, names: Iterable[str]) -> tuple[str, int, int] | None:
-    """The name that was probably meant by `word`, how far it is, and how many are as near.
+    """Return the name that `word` probably means, its distance, and the number of ties.
 
-    Near is: equal but for case, or made of the same parts in another order
-    (`copy_tensor`, `tensor_copy`), or at most one edit for every three characters away (one
-    in two characters; one letter is never near another). Of equally near names the one that
-    sorts first, so that messages do not change between runs. A word too long to have been typed
-    is near to nothing.
+    A name is close if it is equal except for case, has the same parts in another order
+    (`copy_tensor`, `tensor_copy`), or is at most one edit per three characters away (one in two
+    characters; single letters are never close). Of equally close names, the first in sorted order
+    is returned, so that messages are deterministic. Very long words are close to nothing.
     """
     if len(word) > _LONGEST:
         return None
@@ -86,7 +85,7 @@ def _nearest(word: str, names: Iterable[str]) -> tuple[str, int, int] | None:
 
 
 def _distance(word: str, name: str, limit: int) -> int:
-    """Edits from `word` to `name`; anything above `limit` is only known to be above it."""
+    """Return the number of edits from `word` to `name`; beyond `limit`, any greater number."""
     left, right = word.lower(), name.lower()
     if left == right or _parts(left) == _parts(right):
         return 0
@@ -100,10 +99,7 @@ def _parts(name: str) -> list[str]:
 
 
 def _edits(left: str, right: str) -> int:
-    """Insertions, deletions, replacements and swaps of neighbours that turn one into the other.
-
-    This is the restricted Damerau-Levenshtein distance, row by row.
-    """
+    """Return the restricted Damerau-Levenshtein distance, computed row by row."""
     before: list[int] = []
     above = list(range(len(right) + 1))
     for i, a in enumerate(left):

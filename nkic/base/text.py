@@ -1,4 +1,4 @@
-"""Text for terminals: made harmless, measured in cells, with numbers that people read."""
+"""Text for terminals: sanitised, measured in cells, with readable numbers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-# Control bytes, the marks that reorder text on screen (an attack on the reader), the characters
-# that some terminals take for line ends, and halves of UTF-16 pairs, which no encoding accepts.
+# Control characters, marks that reorder text on screen (a spoofing attack), characters that some
+# terminals treat as line ends, and lone surrogates, which no encoding accepts.
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
@@ -16,9 +16,9 @@ _SHORT_ESCAPES = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
 
 
 def clean(text: str, keep: str = "") -> str:
-    """`text` from a file or a command line, safe to print: control characters show as escapes.
+    """Return `text` from a file or command line with control characters escaped.
 
-    The characters in `keep` stay as they are.
+    The characters in `keep` are not escaped.
     """
     return _UNSAFE.sub(lambda found: found[0] if found[0] in keep else _escape(found[0]), text)
 
@@ -29,7 +29,7 @@ def _escape(char: str) -> str:
 
 
 def width(text: str) -> int:
-    """How many terminal cells `text` takes: wide characters take two, combining marks none."""
+    """Return the width of `text` in terminal cells: wide characters 2, combining marks 0."""
     return len(text) if text.isascii() else sum(map(_cells, text))
 
 
@@ -40,12 +40,12 @@ def _cells(char: str) -> int:
 
 
 def grouped(number: int) -> str:
-    """`41220` as `41,220`."""
+    """Format `41220` as `41,220`."""
     return f"{number:,}"
 
 
 def plural(number: int, noun: str, nouns: str = "") -> str:
-    """`1 error`, `2 errors`; `nouns` is the plural where an `s` does not make it."""
+    """Format `1 error`, `2 errors`; `nouns` is an irregular plural."""
     return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
 
 
@@ -53,19 +53,19 @@ _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1))
 
 
 def listed(names: Iterable[str]) -> str:
-    """`a`; `a and b`; `a, b and c`."""
+    """Join names: `a`; `a and b`; `a, b and c`."""
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
 
 
 def size(count: int) -> str:
-    """A number of bytes in the largest unit that it fills: `9.2 MiB`, `512 B`."""
+    """Format a number of bytes in the largest unit that it fills: `9.2 MiB`, `512 B`."""
     unit, scale = _unit(count)
     return f"{_scaled(count, scale)} {unit}"
 
 
 def decimal(count: int) -> str:
-    """Bytes in decimal units, as memory rates are given: `33.5 MB`."""
+    """Format bytes in decimal units, as for memory rates: `33.5 MB`."""
     for unit, scale in (("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1000)):
         if count >= scale:
             return f"{count / scale:,.1f} {unit}"
@@ -73,10 +73,9 @@ def decimal(count: int) -> str:
 
 
 def share(used: int, limit: int) -> str:
-    """Bytes used of a limit, in the limit's unit: `9.2/24.0 MiB (38%)`.
+    """Format bytes used of a limit, in the limit's unit: `9.2/24.0 MiB (38%)`.
 
-    Where rounding would hide that the two differ, exact bytes are shown instead, and only an
-    exact fit is 100%.
+    If rounding would hide a difference, exact bytes are shown instead; only an exact fit is 100%.
     """
     unit, scale = _unit(limit)
     first, last = _scaled(used, scale), _scaled(limit, scale)
@@ -100,7 +99,7 @@ def _percent(used: int, limit: int) -> str:
     return f" ({max(part, 101) if used > limit else part}%)"
 
 
-# What stands for a character of ours where the terminal's encoding has none of them.
+# Replacements of characters that the terminal's encoding lacks.
 _ASCII = str.maketrans(
     {
         **dict.fromkeys("×✗✘", "x"),
@@ -127,12 +126,12 @@ FALLBACK = "nkic-ascii"
 
 
 def ascii_only(text: str) -> str:
-    """`text` in ASCII: signs and lines by look-alikes, the rest as escapes."""
+    """Return `text` in ASCII: signs and lines as look-alikes, the rest as escapes."""
     return text.translate(_ASCII).encode("ascii", "backslashreplace").decode("ascii")
 
 
 def _encode_fallback(error: UnicodeError) -> tuple[str, int]:
-    """For streams opened with `errors=FALLBACK`: output never fails for want of a character."""
+    """Error handler of streams opened with `errors=FALLBACK`: output never fails."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return ascii_only(error.object[error.start : error.end]), error.end

@@ -1,5 +1,5 @@
-"""What was compiled before, kept in a folder for other processes: for the command and for Python.
+"""A persistent cache of compiled artifacts, used by the command and from Python.
 
-An entry is found by a key that says what was asked for, and holds facts about it in JSON and the
-bytes of an artifact. Whether it still holds (the files that were read) is the caller's to ask.
+An entry is stored under a key derived from the request, and holds facts in JSON and the bytes of an
+artifact. The caller checks whether it is still valid (the files that were read).
 """

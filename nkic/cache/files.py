@@ -1,6 +1,4 @@
-"""What a compilation was told by the file system, so that it can be asked again: it found files
-here, none there, and read this.
-"""
+"""A record of a compilation's file system accesses, with which a cached result is validated."""
 
 from __future__ import annotations
 
@@ -15,11 +13,11 @@ from nkic.base import confine
 
 @dataclass
 class Probes:
-    """The questions and their answers.
+    """Probed paths and their results.
 
-    `places` has what a path led to, links followed: a file, or a folder where the path ends in a
-    slash, and nothing where there was none. `contents` are hashes of what was read.
-    `is_searched`: a folder was searched, which cannot be asked again.
+    `places` maps a path to its real path: of a file, or of a folder if the path ends in a slash;
+    empty if there was none. `contents` maps paths to hashes of the contents read. `is_searched`: a
+    folder was searched, which cannot be validated.
     """
 
     places: dict[str, str] = field(default_factory=dict)
@@ -27,11 +25,11 @@ class Probes:
     is_searched: bool = False
 
     def is_file(self, path: Path) -> bool:
-        """Whether there is a file."""
+        """Return whether there is a file, and record the answer."""
         return self._is_there(str(path))
 
     def is_folder(self, path: Path) -> bool:
-        """Whether there is a folder."""
+        """Return whether there is a folder, and record the answer."""
         return self._is_there(f"{path}/")
 
     def _is_there(self, path: str) -> bool:
@@ -40,15 +38,13 @@ class Probes:
         return self.places[path] != ""
 
     def note(self, path: Path, content: bytes) -> None:
-        """This was read."""
+        """Record that a file with this content was read."""
         self._is_there(str(path))
         self.contents[str(path)] = sha256(content).hexdigest()
 
 
 def led_to(path: str) -> str:
-    """The file that a path leads to, or the folder if it ends in a slash; nothing if there is
-    none.
-    """
+    """Return the real path of a file, or of a folder if `path` ends in a slash; empty if none."""
     try:
         there = Path(path).is_dir() if path.endswith("/") else Path(path).is_file()
         return os.path.realpath(path) if there else ""
@@ -57,7 +53,7 @@ def led_to(path: str) -> str:
 
 
 def unchanged(places: Mapping[str, str], contents: Mapping[str, str]) -> dict[str, bytes] | None:
-    """What the files hold, by path, if the file system gives the answers that it gave."""
+    """Return the files' contents by path if all probes still hold, otherwise None."""
     if any(led_to(path) != answer for path, answer in places.items()):
         return None
     found: dict[str, bytes] = {}

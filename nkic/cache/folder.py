@@ -1,7 +1,7 @@
-"""Which folder keeps what was compiled, and whose it must be.
+"""The folder of the cache, and checks of its ownership.
 
-The user's own folder for caches is where the platform has it: XDG_CACHE_HOME or ~/.cache (XDG Base
-Directory Specification 0.8), on macOS ~/Library/Caches (Apple, File System Programming Guide).
+The default is the platform's folder for caches: XDG_CACHE_HOME or ~/.cache (XDG Base Directory
+Specification 0.8), on macOS ~/Library/Caches (Apple, File System Programming Guide).
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from nkic.base.diagnostics import bad_argument, bad_value
 
 DIRECTORY_VARIABLE = "NKIC_CACHE_DIR"
 SWITCH_VARIABLE = "NKIC_CACHE"
-OTHERS = stat.S_IWGRP | stat.S_IWOTH  # who may not write there
+OTHERS = stat.S_IWGRP | stat.S_IWOTH  # must not have write permission
 
 
 def folder(environ: Mapping[str, str], named: str | os.PathLike[str] | None = None) -> Path | None:
-    """The folder to keep artifacts in: the one `named`, or that of the environment, or the
-    user's own. None where nothing is to be kept. Raises `UsageFailed`, for a folder that somebody
-    names and others may write in too.
+    """Return the cache folder: `named`, or from the environment, or the user's default.
+
+    None if nothing is to be cached. Raises `UsageFailed` for an explicit folder that others may
+    write to.
     """
     given = named or (environ.get(DIRECTORY_VARIABLE) if wanted(environ) else None)
     if given:
@@ -35,7 +36,7 @@ def folder(environ: Mapping[str, str], named: str | os.PathLike[str] | None = No
 
 
 def wanted(environ: Mapping[str, str]) -> bool:
-    """Whether the environment lets artifacts be kept. Raises `UsageFailed`."""
+    """Return whether the environment allows caching. Raises `UsageFailed`."""
     word = environ.get(SWITCH_VARIABLE, "")
     if word not in ("", "0", "1"):
         text = f"{SWITCH_VARIABLE}={word} in the environment: expected 0 or 1"
@@ -48,14 +49,16 @@ def _of_platform(environ: Mapping[str, str]) -> Path | None:
     if sys.platform == "darwin":
         return Path(home, "Library/Caches/nkic") if home.startswith("/") else None
     base = environ.get("XDG_CACHE_HOME", "")
-    if base.startswith("/"):  # the specification: a relative one is to be ignored
+    if base.startswith("/"):  # the specification: relative paths are ignored
         return Path(base, "nkic")
     return Path(home, ".cache/nkic") if home.startswith("/") else None
 
 
 def problem(place: Path) -> tuple[str, str] | None:
-    """Why a folder must not be used, and advice; it is made for this user alone if it is not
-    there yet. One that cannot be made is no problem: nothing is kept then.
+    """Return why a folder must not be used, with advice; None if it may be used.
+
+    A missing folder is created with access only for this user. A folder that cannot be created is
+    no problem: nothing is cached then.
     """
     with suppress(OSError):
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -70,5 +73,5 @@ def problem(place: Path) -> tuple[str, str] | None:
 def _refuse(place: Path, found: tuple[str, str] | None) -> None:
     if found is not None:
         why, help = found
-        text = f"the folder of compiled kernels, `{place}`, {why}: someone else could replace them"
+        text = f"the folder of compiled kernels, `{place}`, {why}: other users could replace them"
         raise bad_argument(text, help)

@@ -1,4 +1,4 @@
-"""Diagnostics as JSON and back, so that a warning is said again when an artifact is used again."""
+"""Diagnostics to JSON and back, to repeat the warnings of a cached artifact."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nkic.base.source import Span
 
 
 def to_json(diagnostics: Iterable[Diagnostic]) -> list[Any]:
-    """Lists of texts and numbers."""
+    """Convert diagnostics to JSON-serialisable lists."""
     return [_one(diagnostic) for diagnostic in diagnostics]
 
 
@@ -33,7 +33,7 @@ def _label(label: Label) -> list[Any]:
 
 
 def from_json(found: Sequence[Any]) -> tuple[Diagnostic, ...]:
-    """The diagnostics. Raises `ValueError`, `LookupError` or `TypeError` for anything else."""
+    """Parse diagnostics. Raises `ValueError`, `LookupError` or `TypeError` for anything else."""
     return tuple(_diagnostic(one) for one in found)
 
 

@@ -1,4 +1,4 @@
-"""What an artifact depends on besides what was asked for: this very nkic, Python and NumPy."""
+"""A hash of the tool itself: nkic, Python and NumPy, on which artifacts also depend."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ _CODE = (".py", ".json", ".lark")
 
 @cache
 def stamp() -> str:
-    """A hash that another version has not, nor this one after any file of it was changed: of name,
-    size and time of change of each, since reading all of them would take as long as a compilation.
+    """Return a hash that differs between versions and after any change to the tool's files.
+
+    It covers the name, size and modification time of each file: reading all files would take as
+    long as a compilation.
     """
     folders = [Path(__file__).parents[1], *_folders_of("nkic.grammar"), *_folders_of("numpy")[:1]]
     lines = [__version__, sys.version, *(line for one in folders for line in _files(one))]
@@ -25,7 +27,7 @@ def stamp() -> str:
 
 
 def here() -> str:
-    """The folder that relative paths begin in: messages show the way to a file from there."""
+    """Return the current folder, to which paths in messages are relative."""
     try:
         return str(Path.cwd())
     except OSError:  # it was removed
@@ -38,7 +40,7 @@ def _folders_of(package: str) -> list[Path]:
 
 
 def _files(folder: Path) -> list[str]:
-    """A line for each file below; of other packages (NumPy) those of the folder itself."""
+    """Return a line for each file below; for NumPy, only files of the folder itself."""
     own = folder.name != "numpy"
     found: list[str] = []
     left = [str(folder)]

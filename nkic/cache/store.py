@@ -1,9 +1,9 @@
-"""Entries in a folder: written whole, verified when they are read, never executed.
+"""Cache entries in a folder: written atomically, verified when read, never executed.
 
-An entry says which program runs. So a file counts only if it is a regular one of this user's, in
-which nobody else may write, and if the hash that it begins with is that of the rest; any other is
-as if it were not there. It is written under another name and renamed: a process sees all of it or
-nothing, and of two that write at once the last one stays. What was used least lately makes room.
+An entry determines the program that runs. A file is therefore used only if it is a regular file of
+this user, not writable by others, and starts with the hash of the rest; any other file is ignored.
+Entries are written under a temporary name and renamed: a process sees a complete entry or none, and
+of two concurrent writers the last one wins. The least recently used entries are evicted.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ MAX_ENTRY = 64 << 20  # bytes: larger artifacts are compiled each time
 MAX_FOLDER = 512 << 20  # bytes, of all entries together
 MAX_ENTRIES = 4096
 _HASH = 32  # bytes
-_ABANDONED = 3600.0  # seconds after which a file that was not renamed is removed
+_ABANDONED = 3600.0  # seconds after which a temporary file is removed
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What JSON holds about an artifact, and its bytes."""
+    """An artifact's facts, stored as JSON, and its bytes."""
 
     facts: dict[str, Any]
     data: bytes
 
 
 class Store:
-    """The entries of a folder, which `folder` has looked at."""
+    """The entries of a folder that `folder` has checked."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
 
     def path(self, key: str) -> Path:
-        """The file of an entry; `key` is a hash."""
+        """Return the path of an entry; `key` is a hash."""
         return self.place / f"{key}{SUFFIX}"
 
     def read(self, key: str) -> Entry | None:
-        """What is kept under a key; None for nothing, and for what is damaged or not trusted."""
+        """Return the entry of a key; None if it is missing, damaged or not trusted."""
         path = self.path(key)
         try:
             found = _entry(_content(path), key)
-            os.utime(path)  # was used now
+            os.utime(path)  # mark as recently used
             return found
         except (OSError, ValueError, LookupError, TypeError, RecursionError):
             return None
 
     def write(self, key: str, facts: dict[str, Any], data: bytes) -> None:
-        """Keeps an entry; where that is not possible, nothing happens."""
+        """Write an entry; failures are ignored."""
         rest = json.dumps({"key": key, **facts}).encode() + b"\n" + data
         if len(rest) + _HASH > MAX_ENTRY:
             return
@@ -79,7 +79,7 @@ class Store:
             raise
 
     def _make_room(self) -> None:
-        """Removes what was used least lately, until a quarter of the room is free."""
+        """Evict the least recently used entries until a quarter of the capacity is free."""
         entries: list[tuple[float, int, str]] = []
         with os.scandir(self.place) as found:
             for one in found:
@@ -102,7 +102,7 @@ class Store:
 
 
 def _content(path: Path) -> bytes:
-    """The bytes of a file of this user's. Raises `OSError` for any other, and for links."""
+    """Return the contents of a file of this user. Raises `OSError` for other files and links."""
     with confine.opened(str(path), follow=False) as stream:
         facts = os.fstat(stream.fileno())
         if facts.st_uid != os.geteuid() or facts.st_mode & OTHERS:
@@ -113,7 +113,7 @@ def _content(path: Path) -> bytes:
 
 
 def _entry(content: bytes, key: str) -> Entry:
-    """Raises `ValueError`, `LookupError` or `TypeError` for what is not an entry about `key`."""
+    """Parse an entry of `key`. Raises `ValueError`, `LookupError` or `TypeError`."""
     digest, rest = content[:_HASH], content[_HASH:]
     if sha256(rest).digest() != digest:
         raise ValueError("its hash does not match")

@@ -1,4 +1,4 @@
-"""The stage: streams to records."""
+"""The stage: converts streams to records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Meta = Mapping[str, str]
 def emit(
     schedule: Schedule, sources: Mapping[str, SourceFile], meta: Meta | None = None
 ) -> Executable:
-    """The executable of `schedule`. `sources` are the kernel's files by the path in spans."""
+    """Return the executable of `schedule`. `sources` maps the paths in spans to the files."""
     program = schedule.program
     places = PlaceTable(sources)
     tensors = Tensors(program, places)
@@ -77,7 +77,7 @@ def _used(stream: Stream) -> Iterable[int]:
 
 
 def _bounds(streams: Iterable[StreamRecord]) -> Iterable[int]:
-    """The registers of loops."""
+    """Yield the numbers of the registers of loops."""
     loops = [item for stream in streams for item in stream.items if type(item) is LoopRecord]
     for loop in loops:
         values = (loop.counter, loop.start, loop.stop, loop.condition)
@@ -97,9 +97,9 @@ class _CoreEmitter:
         self.places = places
         self.iterations = iterations
         self.tensors = tensors
-        self.registers = registers  # that operands are in
+        self.registers = registers  # registers used as operands
         self.waits: dict[tuple[Wait, ...], tuple[tuple[int, int], ...]] = {}
-        self.known: dict[int, PatternRecord] = {}  # by identity: lower shares equal patterns
+        self.known: dict[int, PatternRecord] = {}  # keyed by identity: lower interns patterns
 
     def stream(self, stream: Stream) -> StreamRecord:
         return StreamRecord(

@@ -15,19 +15,19 @@ _NOWHERE = Address(0, 0)
 
 
 class PlaceTable:
-    """Call chains as rows; a chain's caller is a row of its own."""
+    """The rows of call chains; a chain's caller has a row of its own."""
 
     def __init__(self, sources: Mapping[str, SourceFile]) -> None:
         self.sources = sources
         self.rows: list[PlaceRecord] = []
         self.files: list[FileRecord] = []
         self._row_of: dict[int, int] = {}
-        self._kept: list[CallChain] = []  # keeps the objects alive whose ids are keys
+        self._kept: list[CallChain] = []  # keeps objects alive whose ids are keys
         self._row_of_place: dict[PlaceRecord, int] = {}
         self._file_of: dict[str, int] = {}
 
     def index(self, chain: CallChain | None) -> int:
-        """The row of `chain`; -1 for none."""
+        """Return the row of `chain`; -1 for None."""
         if chain is None:
             return -1
         known = self._row_of.get(id(chain))
@@ -55,7 +55,7 @@ class PlaceTable:
 
 
 class Tensors:
-    """Tensors as rows. `core` is -1 for shared HBM."""
+    """The rows of tensors. Their `core` is -1 for shared HBM."""
 
     def __init__(self, program: Program, places: PlaceTable) -> None:
         self.program = program
@@ -65,7 +65,7 @@ class Tensors:
         self._roles = _roles(program)
 
     def index(self, tensor: Tensor, core: int) -> int:
-        """The row of `tensor`, made at its first use, by `core`."""
+        """Return the row of `tensor`, which is added at its first use, by `core`."""
         row = self._row_of.get(tensor.number)
         if row is None:
             row = self._row_of[tensor.number] = len(self.rows)

@@ -1,1 +1,1 @@
-"""The program between the stages: tensors, views, access patterns, instructions, schedules."""
+"""The program representation shared by all stages: tensors, views, patterns, schedules."""

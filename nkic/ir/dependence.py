@@ -1,4 +1,4 @@
-"""Dependence: which instruction must wait for which."""
+"""The dependence graph: which instructions each instruction waits for."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 
 class Edge(NamedTuple):
-    """The holder waits for instruction `source`.
+    """A dependence on instruction `source`, held by the instruction that waits for it.
 
-    `kind` is raw, war, waw (memory), state (engine registers), user (depends_on), pin
-    (no_reorder) or reuse (freed bytes taken over). `distance` 1 means: of the previous
-    iteration of the innermost loop that holds both.
+    `kind` is raw, war or waw (memory), state (engine registers), user (depends_on), pin
+    (no_reorder) or reuse (of freed bytes). A `distance` of 1 means the previous iteration of the
+    innermost loop that contains both instructions.
     """
 
     source: int
@@ -22,11 +22,11 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True)
 class DependenceGraph:
-    """The edges of one core, by the number of the waiting instruction.
+    """The edges of one core, keyed by the number of the waiting instruction.
 
-    `first_touches` and `last_touches` say, by tensor number, which instructions no access to the
-    tensor comes before, and after: who must wait when the tensor takes over bytes, and for whom
-    when it gives them up.
+    `first_touches` and `last_touches` map a tensor number to the instructions that no other access
+    to the tensor precedes, and that none follows. They are the instructions that wait when the
+    tensor reuses freed bytes, and the ones to wait for when its own bytes are reused.
     """
 
     edges: Mapping[int, tuple[Edge, ...]]
@@ -34,11 +34,11 @@ class DependenceGraph:
     last_touches: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     def sources(self, number: int) -> tuple[Edge, ...]:
-        """What instruction `number` waits for."""
+        """Return the edges of instruction `number`: everything it waits for."""
         return self.edges.get(number, ())
 
     def plus(self, more: Mapping[int, tuple[Edge, ...]]) -> DependenceGraph:
-        """This graph with further edges."""
+        """Return this graph with additional edges."""
         merged = dict(self.edges)
         for number, edges in more.items():
             own = merged.get(number)

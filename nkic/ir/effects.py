@@ -1,7 +1,7 @@
-"""What an instruction does to memory and engine state: the one reading of a row's effects.
+"""Effects of instructions on memory and engine state, derived from their rows.
 
-depend, allocate and schedule ask here, so that a row's `access` and `effects` mean the same to
-all of them. The proofs have a reader of their own.
+depend, allocate and schedule all use this module, so that a row's `access` and `effects` have one
+meaning. The proofs derive effects independently.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from nkic.machine.targets import Target
 
 
 class Touch(NamedTuple):
-    """One access to a tensor, the box that covers it, and the cells that the box is made of, which
-    are numbered over all tensors of a body.
+    """One access to a tensor: its bounding box and the cells that make up the box.
+
+    Cells are numbered across all tensors of a body.
     """
 
     pattern: AccessPattern
@@ -34,61 +35,62 @@ _FLAGS = {
     Access.READ: (True, False),
     Access.WRITE: (False, True),
     Access.UPDATE: (True, True),
-    Access.ORDER: (True, True),  # as if it read and wrote: nothing passes it
+    Access.ORDER: (True, True),  # as a read and a write: no access moves across it
 }
-# The place of an operand, the touches like that by the pattern's identity, is it read, written?
+# An operand's index, the touches found for this kind of access (keyed by the pattern's identity),
+# whether it is read, and whether it is written.
 Use = tuple[int, dict[int, Touch], bool, bool]
 
 
-Area = tuple[Box, list[int]]  # a box, and its cells as soon as all boxes are known
+Area = tuple[Box, list[int]]  # a box and its cells, which are filled in once all boxes are known
 
 
-class _Known:
-    """What was found out for earlier instructions of a body, which keeps its patterns alive."""
+class _TouchMemo:
+    """Memoised touches of a body's instructions. The body keeps its patterns alive."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.first: dict[int, Area] = {}  # of each tensor, what is touched first
-        self.parts: dict[int, dict[Box, Area]] = {}  # of those that have several, all areas
-        self.stateful: set[int] = set()  # instructions that have registers
+        self.first: dict[int, Area] = {}  # the area of each tensor's first access
+        self.parts: dict[int, dict[Box, Area]] = {}  # all areas, if more than one
+        self.stateful: set[int] = set()  # instructions with register operands
         self._fixed: dict[Row, list[Use]] = {}
         self._uses: dict[tuple[Row, tuple[Any, ...]], list[Use]] = {}
-        # By the pattern's identity: lower shares equal ones.
+        # Keyed by the pattern's identity: lower interns equal patterns.
         self._area_of: dict[int, Area] = {}
         self._touches: tuple[tuple[dict[int, Touch], ...], ...] = (({}, {}), ({}, {}))
 
     def uses(self, instruction: Instruction) -> list[Use]:
-        """What happens to each operand, which attributes may decide; what is only read first."""
+        """Return the access to each operand, which attributes may decide; pure reads first."""
         row = instruction.row
         if row.access is no_access:
             if row not in self._fixed:
-                self._fixed[row] = self._each([o.access for o in row.operands])
+                self._fixed[row] = self._ordered_uses([o.access for o in row.operands])
             return self._fixed[row]
         key = (row, instruction.attributes)
         if key not in self._uses:
             facts = instruction.facts(self.target)
-            self._uses[key] = self._each([row.access_of(o, facts) for o in row.operands])
+            self._uses[key] = self._ordered_uses([row.access_of(o, facts) for o in row.operands])
         return self._uses[key]
 
-    def _each(self, accesses: Sequence[Access]) -> list[Use]:
-        """In the order of the operands, but that those that are written come last."""
+    def _ordered_uses(self, accesses: Sequence[Access]) -> list[Use]:
+        """Return one use per operand, in operand order except that writes come last."""
         found = [(place, *_FLAGS[access]) for place, access in enumerate(accesses)]
         return [(at, self._touches[r][w], r, w) for at, r, w in sorted(found, key=itemgetter(2))]
 
     def touches(self, instruction: Instruction) -> list[Touch]:
-        """The accesses of `instruction`, reads first, with those of run-time offsets."""
+        """Return the accesses of `instruction`, reads first, with reads of run-time offsets."""
         operands, found = instruction.operands, list[Touch]()
         uses = self._fixed.get(instruction.row) or self.uses(instruction)
-        for place, known, reads, writes in uses:
+        for place, memo, reads, writes in uses:
             operand = operands[place]
-            touch = known.get(id(operand))
+            touch = memo.get(id(operand))
             if touch is None:
                 if type(operand) is not AccessPattern:
-                    self._no_pattern(instruction, operand)
+                    self._note_operand(instruction, operand)
                     continue
                 if operand.dynamic is not None:
                     return self._with_offsets(instruction, uses)
-                touch = known[id(operand)] = self._touch(operand, reads, writes)
+                touch = memo[id(operand)] = self._touch(operand, reads, writes)
             found.append(touch)
         return found
 
@@ -96,23 +98,23 @@ class _Known:
         area = self._area_of.get(id(pattern))
         if area is None:
             area = self._area_of[id(pattern)] = self._area(pattern)
-        own, cells = area
-        return tuple.__new__(Touch, (pattern, reads, writes, own, cells))
+        bounds, cells = area
+        return tuple.__new__(Touch, (pattern, reads, writes, bounds, cells))
 
     def _area(self, pattern: AccessPattern) -> Area:
-        """One object for all equal areas of a tensor."""
-        tensor, own = pattern.tensor.number, box(pattern)
+        """Return the area that `pattern` covers, interned per tensor."""
+        tensor, bounds = pattern.tensor.number, box(pattern)
         first = self.first.get(tensor)
         if first is None:
-            first = self.first[tensor] = (own, [len(self.first)])
-        if first[0] == own:
+            first = self.first[tensor] = (bounds, [len(self.first)])
+        if first[0] == bounds:
             return first
         parts = self.parts.get(tensor)
         if parts is None:
             parts = self.parts[tensor] = {first[0]: first}
-        return parts.setdefault(own, (own, []))
+        return parts.setdefault(bounds, (bounds, []))
 
-    def _no_pattern(self, instruction: Instruction, operand: object) -> None:
+    def _note_operand(self, instruction: Instruction, operand: object) -> None:
         if operand is None:
             return
         if isinstance(operand, View):
@@ -122,7 +124,9 @@ class _Known:
             self.stateful.add(instruction.number)
 
     def _with_offsets(self, instruction: Instruction, uses: list[Use]) -> list[Touch]:
-        """As `touches`, with the reads of what run-time offsets stand in."""
+        """Return the same as `touches` for an instruction with run-time offsets, which it also
+        reads.
+        """
         found: list[Touch] = []
         for place, _, reads, writes in sorted(uses, key=itemgetter(0)):
             operand = instruction.operands[place]
@@ -139,76 +143,78 @@ class _Known:
 
 
 Touches = Mapping[int, Sequence[Touch]]
-REMEMBERED = 8  # bodies: those of one program's cores
+MEMO_SIZE = 8  # the bodies of one program's cores
 
 
-class _Reading:
-    """What all instructions of a body touch, and the cells of the tensors that they touch."""
+class _BodyTouches:
+    """The touches of all instructions of a body, and the cells of the tensors they access."""
 
     def __init__(self, body: Body, target: Target) -> None:
         self.body = body
         self.target = target
-        known = _Known(target)
-        touches = known.touches
+        memo = _TouchMemo(target)
+        touches = memo.touches
         self.touches = {i.number: touches(i) for i in instructions(body)}
-        self.stateful = known.stateful
-        self.cells = _cut(known.first, known.parts)
+        self.stateful = memo.stateful
+        self.cells = _number_cells(memo.first, memo.parts)
 
 
-def _cut(
+def _number_cells(
     first: Mapping[int, Area], parts: Mapping[int, Mapping[Box, Area]]
 ) -> dict[int, Sequence[int]]:
-    """Gives every area its cells; those of each tensor. Most tensors are always accessed whole:
-    their one area has its cell already.
+    """Fill in the cells of every area, and return the cells of each tensor.
+
+    Most tensors are always accessed whole: their single area already has its cell.
     """
     found: dict[int, Sequence[int]] = {tensor: cells for tensor, (_, cells) in first.items()}
     count = len(first)
     for tensor, areas in parts.items():
         cells = Cells(areas)
-        for area, own in areas.values():
-            own[:] = [count + number for number in cells[area]]
+        for bounds, numbers in areas.values():
+            numbers[:] = [count + number for number in cells[bounds]]
         found[tensor] = range(count, count + cells.count)
         count += cells.count
     return found
 
 
-_recent: list[_Reading] = []
+_recent: list[_BodyTouches] = []
 
 
-def _reading(body: Body, target: Target) -> _Reading:
-    """The stages from depend on share the bodies that lower made, so each is read only once."""
-    for known in _recent:
-        if known.body is body and known.target is target:
-            return known
-    _recent.append(_Reading(body, target))
-    del _recent[:-REMEMBERED]
+def _body_touches(body: Body, target: Target) -> _BodyTouches:
+    """Return the memoised reading of `body`. The stages after lower share its bodies."""
+    for recent in _recent:
+        if recent.body is body and recent.target is target:
+            return recent
+    _recent.append(_BodyTouches(body, target))
+    del _recent[:-MEMO_SIZE]
     return _recent[-1]
 
 
 def forget() -> None:
-    """Gives up what was read: nobody will ask for these bodies again."""
+    """Drop the memoised readings, to free memory once the bodies are no longer used."""
     _recent.clear()
 
 
 def touches_of(body: Body, target: Target) -> Touches:
-    """The accesses of all instructions of `body`, by number."""
-    return _reading(body, target).touches
+    """Return the accesses of all instructions of `body`, by instruction number."""
+    return _body_touches(body, target).touches
 
 
 def cells_of(body: Body, target: Target) -> Mapping[int, Sequence[int]]:
-    """The cells of every tensor that `body` touches, by number: it is cut along the sides of all
-    its accesses.
+    """Return the cells of every tensor that `body` accesses, by tensor number.
+
+    A tensor is cut at the boundaries of all accesses to it.
     """
-    return _reading(body, target).cells
+    return _body_touches(body, target).cells
 
 
 def stateful_of(body: Body, target: Target) -> Collection[int]:
-    """The instructions of `body` that have registers among their operands, by number."""
-    return _reading(body, target).stateful
+    """Return the numbers of the instructions of `body` that have register operands."""
+    return _body_touches(body, target).stateful
 
 
 def state_effects(instruction: Instruction, target: Target) -> Effects:
-    """Engine state and registers that `instruction` reads and writes."""
+    """Return the engine state and registers that `instruction` reads and writes."""
     row = instruction.row
     effects = NOTHING if row.effects is no_effects else row.effects(instruction.facts(target))
     registers = registers_of(instruction)
@@ -223,7 +229,7 @@ NOTHING = Effects()
 
 
 def registers_of(instruction: Instruction) -> list[tuple[int, Access]]:
-    """The registers among the operands by number, those of run-time offsets included."""
+    """Return the number and access of each register operand, including run-time offsets."""
     found = []
     for rule, operand in zip(instruction.row.operands, instruction.operands, strict=True):
         if type(operand) is Register:

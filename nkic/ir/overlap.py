@@ -1,12 +1,12 @@
-"""Which bytes an access may touch, as boxes, and which accesses share some.
+"""Bounding boxes of accesses, and the cells that decide which accesses overlap.
 
-A box is a half-open range per axis of the tensor's own shape: partitions first where the
-tensor is on chip, the innermost axis in bytes. `box` covers the pattern: it never leaves out
-a byte that is touched, and may add some where the pattern does not follow the tensor's axes
-(a step inside an axis, a negative step, a run that wraps, a run-time offset).
+A box is a half-open range per axis of the tensor's own shape: partitions first if the tensor is on
+chip, and the innermost axis in bytes. `box` is conservative: it covers every byte that a pattern
+touches, and may cover more if the pattern does not follow the tensor's axes (a step inside an axis,
+a negative step, a run that wraps, a run-time offset).
 
-`Cells` cuts a tensor along the sides of all its boxes, so that two accesses conflict exactly
-when they share a cell; dependence then needs no pairwise tests.
+`Cells` cuts a tensor at the boundaries of all its boxes, so that two accesses conflict exactly if
+they share a cell. Dependence analysis then needs no pairwise tests.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from nkic.ir.tensors import AccessPattern, Tensor
 
 Range = tuple[int, int]
 Box = tuple[Range, ...]
-MAX_CELLS = 4096  # per tensor; beyond it neighbouring cells are joined
+MAX_CELLS = 4096  # per tensor; beyond that, neighbouring cells are merged
 
 
 def box(pattern: AccessPattern) -> Box:
-    """The part of the tensor that `pattern` may touch."""
+    """Return a box that covers every byte `pattern` may touch."""
     tensor, dtype, start, partitions, offset, dims, dynamic = pattern
     if dynamic is not None:
         axes = axes_of(tensor)
@@ -36,22 +36,24 @@ def box(pattern: AccessPattern) -> Box:
 
 
 def hbm_box(tensor: Tensor, offset: int, dims: tuple[tuple[int, int], ...], size: int) -> Box:
-    """The part of a tensor in HBM from element `offset` on, of `size` bytes."""
+    """Return the box of `dims` in an HBM tensor, from element `offset`, for elements of `size`
+    bytes.
+    """
     return _free_box(_axes(tensor.shape, tensor.dtype.size), offset, dims, size)
 
 
 @lru_cache(maxsize=65536)
 def _tile_box(
     shape: tuple[int, ...],
-    own: int,
+    own_size: int,
     start: int,
     end: int,
     offset: int,
     dims: tuple[tuple[int, int], ...],
     size: int,
 ) -> Box:
-    """The part of a tensor on chip, whose elements have `own` bytes."""
-    return ((start, end), *_free_box(_axes(shape[1:], own), offset, dims, size))
+    """Return the box of an access to an on-chip tensor whose elements have `own_size` bytes."""
+    return ((start, end), *_free_box(_axes(shape[1:], own_size), offset, dims, size))
 
 
 @lru_cache(maxsize=4096)
@@ -61,7 +63,7 @@ def _axes(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
 
 
 def axes_of(tensor: Tensor) -> tuple[int, ...]:
-    """Axis lengths of the storage without the partition axis; the innermost in bytes."""
+    """Return the axis lengths of the storage without the partition axis; the innermost in bytes."""
     shape = tensor.shape[1:] if tensor.on_chip else tensor.shape
     return _axes(shape, tensor.dtype.size)
 
@@ -69,7 +71,7 @@ def axes_of(tensor: Tensor) -> tuple[int, ...]:
 def _free_box(
     axes: tuple[int, ...], offset: int, dims: tuple[tuple[int, int], ...], size: int
 ) -> Box:
-    """`offset` and `dims` (in elements of `size` bytes) as a box over `axes`."""
+    """Return `offset` and `dims` (in elements of `size` bytes) as a box over `axes`."""
     reach = _reach(axes, dims, size)
     if reach is None:
         return _hull(axes, offset, dims, size)
@@ -84,7 +86,7 @@ def _free_box(
 
 @lru_cache(maxsize=65536)
 def _range(low: int, high: int) -> Range:
-    """One object for all equal ones: large tensors are touched in many places along few sides."""
+    """Return an interned range: the boxes of a large tensor share few boundaries."""
     return low, high
 
 
@@ -92,22 +94,23 @@ def _range(low: int, high: int) -> Range:
 def _reach(
     axes: tuple[int, ...], dims: tuple[tuple[int, int], ...], size: int
 ) -> tuple[tuple[int, int, int], ...] | None:
-    """By axis: its pitch, how far the pattern reaches along it, and its length; None where the
-    pattern does not follow the axes.
+    """Return the pitch, the reach of the pattern and the length, for each axis.
+
+    None if the pattern does not follow the axes.
     """
     pitches = _pitches(axes)
     reach = [0] * len(axes)
     for step, num in dims:
         if num > 1 and not _place(reach, pitches, axes, step * size, num):
             return None
-    reach[-1] += size - 1  # bytes past the first that the innermost element covers
+    reach[-1] += size - 1  # bytes of the innermost element after its first
     return tuple(zip(pitches, reach, axes, strict=True))
 
 
 def _place(
     reach: list[int], pitches: list[int], axes: tuple[int, ...], step: int, num: int
 ) -> bool:
-    """Adds the dimension (step, num), in bytes, to the axes it runs along."""
+    """Add the dimension (step, num), in bytes, to the axes it runs along; False if it fits none."""
     if step < 0:
         return False
     axis = next(axis for axis, pitch in enumerate(pitches) if step % pitch == 0)
@@ -115,7 +118,7 @@ def _place(
 
 
 def _spread(reach: list[int], axes: tuple[int, ...], axis: int, step: int, num: int) -> bool:
-    """A run along `axis`; a run that fills it exactly goes on along the axis outside."""
+    """Add a run along `axis`; a run that fills it exactly continues along the next outer axis."""
     while axis and reach[axis] == 0 and step * num > axes[axis]:
         if axes[axis] % step or num % (axes[axis] // step):
             return False
@@ -147,7 +150,7 @@ def _digits(byte: int, pitches: Sequence[int]) -> list[int]:
 
 
 def _hull(axes: tuple[int, ...], offset: int, dims: tuple[tuple[int, int], ...], size: int) -> Box:
-    """The smallest box around the bytes from the lowest to the highest touched."""
+    """Return the smallest box around the bytes from the lowest to the highest one touched."""
     pitches, ends = _pitches(axes), [step * (num - 1) for step, num in dims]
     low = (offset + sum(min(e, 0) for e in ends)) * size
     high = (offset + sum(max(e, 0) for e in ends) + 1) * size - 1
@@ -161,8 +164,9 @@ def _hull(axes: tuple[int, ...], offset: int, dims: tuple[tuple[int, int], ...],
 
 
 class Cells:
-    """A tensor cut along the sides of the given boxes; each box is a set of whole cells, which
-    are numbered from 0 to `count`.
+    """A tensor cut at the boundaries of the given boxes, into cells numbered from 0 to `count`.
+
+    Each of the boxes is a set of whole cells.
     """
 
     def __init__(self, boxes: Iterable[Box]) -> None:
@@ -173,36 +177,36 @@ class Cells:
             return
         rank = len(distinct[0])
         sides = [{side for b in distinct for side in b[axis]} for axis in range(rank)]
-        self.cuts = _limited([sorted(own) for own in sides])
+        self.cuts = _coarsened([sorted(axis) for axis in sides])
         both = list(zip(sides, self.cuts, strict=True))
         self.sizes = [max(1, len(c) - 1) for c in self.cuts]
         self.count = prod(self.sizes)
-        low = [{side: bisect_left(c, side + 1) - 1 for side in own} for own, c in both]
-        high = [{side: bisect_left(c, side) for side in own} for own, c in both]
+        low = [{side: bisect_left(c, side + 1) - 1 for side in axis} for axis, c in both]
+        high = [{side: bisect_left(c, side) for side in axis} for axis, c in both]
         self._axes = list(zip(self.sizes, low, high, strict=True))
 
     def __getitem__(self, box: Box) -> tuple[int, ...]:
-        """The cells of a box that was given."""
+        """Return the cells of `box`, which must be one of the given boxes."""
         if not self._axes:
             return (0,)
         number = 0
         for (low, high), (size, lows, highs) in zip(box, self._axes, strict=True):
             first = lows[low]
             if highs[high] > first + 1:
-                return self._several(box)
+                return self._multiple(box)
             number = number * size + first
         return (number,)
 
-    def _several(self, box: Box) -> tuple[int, ...]:
+    def _multiple(self, box: Box) -> tuple[int, ...]:
         numbers = [0]
         for (low, high), (size, lows, highs) in zip(box, self._axes, strict=True):
-            here = range(lows[low], max(lows[low] + 1, highs[high]))
-            numbers = [number * size + position for number in numbers for position in here]
+            positions = range(lows[low], max(lows[low] + 1, highs[high]))
+            numbers = [number * size + position for number in numbers for position in positions]
         return tuple(numbers)
 
 
-def _limited(cuts: list[list[int]]) -> list[list[int]]:
-    """Drops every other inner cut of the finest axis until there are few enough cells."""
+def _coarsened(cuts: list[list[int]]) -> list[list[int]]:
+    """Drop every other inner cut of the finest axis until there are at most MAX_CELLS cells."""
     while True:
         if prod(max(1, len(c) - 1) for c in cuts) <= MAX_CELLS:
             return cuts
@@ -212,14 +216,14 @@ def _limited(cuts: list[list[int]]) -> list[list[int]]:
 
 
 class Bands:
-    """The partitions cut wherever a tensor begins: which tensors lie side by side.
+    """The partition axis, cut at the start of every tensor: the side-by-side groups of tensors.
 
-    Tensors that begin at one partition share its band; most programs have one band.
+    Tensors that start at the same partition share a band; most programs have one band.
     """
 
     def __init__(self, starts: Iterable[int]) -> None:
         self.starts = sorted(set(starts))
 
     def of(self, start: int, partitions: int) -> range:
-        """The bands of a tensor; `start` is one of the starts given."""
+        """Return the bands of a tensor; `start` must be one of the given starts."""
         return range(bisect_left(self.starts, start), bisect_left(self.starts, start + partitions))

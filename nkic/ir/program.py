@@ -1,7 +1,7 @@
-"""Program: what specialise makes and every later stage reads.
+"""Program: the output of specialise, and the input of every later stage.
 
-A program has one body per physical core; a body is instructions and device loops, in program
-order. Stages never edit a program in place: they return a new one.
+A program has one body per physical core. A body is a sequence of instructions and device loops in
+program order. Stages never modify a program in place: they return a new one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ Operand = View | AccessPattern | Register | float | int | None
 
 
 def cost_key(operand: Operand) -> object:
-    """What costs and the choice of an engine see of an operand: equal ones cost the same."""
+    """Return a key such that operands with equal keys have equal costs and the same choice of
+    engine.
+    """
     if type(operand) is AccessPattern:
         return operand.cost_key(operand.tensor.buffer)
     return operand
@@ -31,10 +33,10 @@ def cost_key(operand: Operand) -> object:
 class Instruction(NamedTuple):
     """One instruction. `operands` and `attributes` follow the order of its row.
 
-    `number` is unique within its core and grows in program order, loop bodies included.
-    `engine` is None until lower chooses it. `after` are numbers of instructions that the
-    kernel ordered before this one (`depends_on`, `with_schedule`). `turns` says in which turn of
-    the Python loops around it it was made, outermost first: "i=3 j=0".
+    `number` is unique within a core and increases in program order, loop bodies included. `engine`
+    is None until lower chooses one. `after` holds the numbers of instructions that the kernel
+    ordered before this one (`depends_on`, `with_schedule`). `iterations` names the iteration of
+    each enclosing Python loop, outermost first: "i=3 j=0".
     """
 
     row: Row
@@ -45,19 +47,19 @@ class Instruction(NamedTuple):
     number: int
     name: str = ""
     after: tuple[int, ...] = ()
-    pinned: int = 0  # > 0: inside that no_reorder region, keep program order
+    pinned: int = 0  # > 0: the no_reorder region in which it keeps program order
     iterations: str = ""
 
     def operand(self, name: str) -> Operand:
-        """The operand called `name`."""
+        """Return the operand called `name`."""
         return self.operands[self.row.operand_index[name]]
 
     def attribute(self, name: str) -> Any:
-        """The attribute called `name`."""
+        """Return the attribute called `name`."""
         return self.attributes[self.row.attribute_index[name]]
 
     def facts(self, target: Target) -> Facts:
-        """The instruction as the table's functions see it."""
+        """Return the instruction as the functions of the instruction table see it."""
         names = self.row.operand_index
         values: dict[str, Value] = {
             name: _seen(self.operands[index]) for name, index in names.items()
@@ -72,8 +74,10 @@ def _seen(operand: Operand) -> Value:
 
 @dataclass(frozen=True)
 class Loop:
-    """A device loop. `counter` holds start, start + step, … below stop; `stop` may be a
-    register. A `while` loop has `condition`: it runs as long as that register is not zero.
+    """A device loop.
+
+    `counter` takes the values start, start + step, … below `stop`, which may be a register. A
+    `while` loop has a `condition` instead: it runs until that register is zero.
     """
 
     number: int
@@ -87,7 +91,7 @@ class Loop:
 
     @property
     def trips(self) -> int | None:
-        """How often it runs; None where a register decides."""
+        """The trip count; None if a register determines it."""
         return None if self.condition is not None else trips(self.start, self.stop, self.step)
 
 
@@ -97,7 +101,7 @@ Body = tuple[Item, ...]
 
 
 class TensorParameter(NamedTuple):
-    """A tensor that crosses the kernel's boundary, by the name that npz files use."""
+    """An input or output of the kernel, with the name used in npz files."""
 
     name: str
     tensor: Tensor
@@ -107,12 +111,12 @@ class TensorParameter(NamedTuple):
 class Program:
     """A specialised kernel.
 
-    `inputs` in signature order; `outputs` in the order of the return, named output_0 …,
-    followed by inputs updated in place under their own names. `addresses` is filled by
-    allocate, for on-chip tensors by number. `constants` are initial contents by tensor
-    number. `messages` are what the kernel printed while it was compiled. `returned` is the form
-    of what the kernel returns: the number of an output, or several in a tuple. `reads` are
-    hashes of the files of data that became constants, by path.
+    `inputs` are in signature order. `outputs` are in return order, named output_0 …, followed by
+    inputs that are updated in place, under their own names. `addresses` maps on-chip tensors, by
+    number, to the addresses that allocate assigns. `constants` maps tensor numbers to initial
+    contents. `messages` are what the kernel printed at compile time. `returned` is the structure of
+    the return value: the number of an output, or a tuple of them. `reads` maps the paths of data
+    files that became constants to their hashes.
     """
 
     name: str
@@ -125,12 +129,12 @@ class Program:
     addresses: Mapping[int, Address] = field(default_factory=dict)
     messages: tuple[str, ...] = ()
     arguments: Mapping[str, str] = field(default_factory=dict)  # as shown by --info
-    notes: Mapping[str, str] = field(default_factory=dict)  # how it was compiled, for --info
+    notes: Mapping[str, str] = field(default_factory=dict)  # compilation settings, for --info
     returned: Returned = None
     reads: Mapping[str, str] = field(default_factory=dict)
 
     def role(self, tensor: Tensor) -> Role:
-        """What `tensor` is to the caller."""
+        """Return the role of `tensor` for the kernel's caller."""
         if any(p.tensor is tensor for p in self.inputs):
             return Role.INPUT
         if any(p.tensor is tensor for p in self.outputs):
@@ -139,22 +143,22 @@ class Program:
 
 
 def instructions(body: Body) -> Iterator[Instruction]:
-    """Every instruction of `body`, loop bodies included once, in program order."""
-    if Loop not in set(map(type, body)):  # most of the time
+    """Return every instruction of `body` in program order, loop bodies included once."""
+    if Loop not in set(map(type, body)):  # no loops: the common case
         return iter(cast("tuple[Instruction, ...]", body))
-    return _inside(body)
+    return _nested(body)
 
 
-def _inside(body: Body) -> Iterator[Instruction]:
+def _nested(body: Body) -> Iterator[Instruction]:
     for item in body:
         if isinstance(item, Instruction):
             yield item
         else:
-            yield from _inside(item.body)
+            yield from _nested(item.body)
 
 
 def paths(program: Program) -> tuple[str, ...]:
-    """The source files that the program's places are in, in the order of first use."""
+    """Return the source files of the program's instructions and tensors, in order of first use."""
     chains = {id(tensor.at): tensor.at for tensor in program.tensors}
     for body in program.cores:
         chains |= {id(one.at): one.at for one in instructions(body)}
@@ -162,7 +166,7 @@ def paths(program: Program) -> tuple[str, ...]:
 
 
 def lines(program: Program) -> set[tuple[str, int]]:
-    """The source lines (path, number) that the program's places cover."""
+    """Return the source lines (path, number) of the program's instructions and tensors."""
     chains = {id(tensor.at): tensor.at for tensor in program.tensors}
     for body in program.cores:
         chains |= {id(one.at): one.at for one in instructions(body)}
@@ -171,7 +175,7 @@ def lines(program: Program) -> set[tuple[str, int]]:
 
 
 def tiles(instruction: Instruction) -> Iterator[tuple[str, Tile]]:
-    """The tile operands by name."""
+    """Yield the tile operands with their names."""
     for name, index in instruction.row.operand_index.items():
         operand = instruction.operands[index]
         if isinstance(operand, View | AccessPattern):

@@ -1,7 +1,7 @@
-"""Reads the text form of `text` back: programs and schedules, for tools that start mid-way.
+"""Parser for the text form of programs and schedules, for tools that start at a later stage.
 
-Malformed text raises `TextError` with the line number: the form is nkic's own, so this is a
-tool for people who work on the compiler, not a language.
+Malformed text raises `TextError` with the line number. The form is a tool for working on the
+compiler, not a language.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from nkic.machine.targets import TARGETS
 
 
 class TextError(ValueError):
-    """Text that is not a program."""
+    """Text that is not a valid program."""
 
 
 _PLACE = re.compile(r"(.*):(\d+):(\d+)-(\d+):(\d+)")
@@ -51,12 +51,12 @@ _DYNAMIC = re.compile(r" by (\w+) (.*) stride (-?\d+) limit (-?\d+) axis (\d+)$"
 
 
 def read_program(text: str) -> Program:
-    """The program that `program_text` printed."""
+    """Parse the output of `program_text`."""
     return _Reader(text).program()
 
 
 def read_schedule(text: str) -> Schedule:
-    """The schedule that `schedule_text` printed."""
+    """Parse the output of `schedule_text`."""
     return _Reader(text).schedule()
 
 
@@ -130,7 +130,7 @@ class _Reader:
         return Schedule(program, tuple(map(tuple, cores)), float(found[2]), bool(found[1]))
 
     def matched(self, form: re.Pattern[str], what: str) -> re.Match[str]:
-        """The next line, which must have this form."""
+        """Consume the next line, which must match `form`."""
         line = self.take()
         found = form.fullmatch(line)
         if found is None:
@@ -140,7 +140,7 @@ class _Reader:
     def stream(
         self, known: Mapping[int, Instruction], loops: Mapping[int, Loop]
     ) -> tuple[StreamItem, ...]:
-        """The items of a stream, or of a loop in it, up to what is none."""
+        """Parse the items of a stream, or of a loop in it, up to the first other line."""
         items: list[StreamItem] = []
         while self.peek().startswith(("#", "-", "loop ")):
             if self.peek().startswith("loop "):
@@ -296,7 +296,7 @@ class _Reader:
 
 
 def _loops(body: Body) -> Iterator[Loop]:
-    """Every loop, those inside of loops included."""
+    """Yield every loop, including nested ones."""
     for item in body:
         if isinstance(item, Loop):
             yield item
@@ -308,7 +308,7 @@ def _extras(text: str) -> dict[str, Any]:
 
 
 def _closing(text: str, start: int) -> int:
-    """Where the bracket opened just before `start` closes."""
+    """Return the index of the bracket that closes the one just before `start`."""
     depth, quoted = 1, False
     for at in range(start, len(text)):
         quoted ^= text[at] == "'"
@@ -319,7 +319,7 @@ def _closing(text: str, start: int) -> int:
 
 
 def _arguments(text: str) -> tuple[dict[str, str], dict[str, str]]:
-    """`a=x, b=y; c=z` with commas and semicolons inside brackets and quotes left alone."""
+    """Split `a=x, b=y; c=z`, ignoring commas and semicolons inside brackets and quotes."""
     groups: list[dict[str, str]] = [{}, {}]
     part, depth, quoted, group = "", 0, False, 0
     for char in text + ",":

@@ -1,4 +1,4 @@
-"""A program in another order: numbers that grow in it, in the body as in the graph."""
+"""Renumber a reordered program, so that numbers increase in the body and match the graph."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nkic.ir.program import Body, Item, Loop, instructions
 
 
 def renumbered(moved: Body, graph: DependenceGraph) -> tuple[Body, DependenceGraph]:
-    """`moved`, a body in a new order, with the numbers it had before given out in that order."""
+    """Return `moved` and `graph` with the body's numbers reassigned in the body's new order."""
     old = [one.number for one in instructions(moved)]
     numbers = dict(zip(old, sorted(old), strict=True))
     return tuple(_numbered(moved, numbers)), _graph(graph, numbers)

@@ -1,9 +1,9 @@
 """Schedule: the program as streams, one per engine and DMA queue, ordered by semaphores.
 
-A stream runs its items in order. An item first waits: for each (semaphore, amount) it blocks
-until the semaphore has at least `amount`, then takes that off. When the item is complete it
-adds 1 to each semaphore it signals. A semaphore belongs to one signalling and one waiting
-stream, so counts never depend on who comes first.
+A stream runs its items in order. An item first waits: for each (semaphore, amount), it blocks until
+the semaphore is at least `amount`, then subtracts it. On completion it adds 1 to each semaphore it
+signals. Each semaphore has one signalling and one waiting stream, so counts do not depend on the
+order in which streams run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nkic.machine.engines import Engine
 
 
 class StreamId(NamedTuple):
-    """Who runs it: the engine, and the queue number for DMA (0 for the others)."""
+    """The engine that runs a stream, and its DMA queue (0 for other engines)."""
 
     engine: Engine
     queue: int = 0
@@ -32,7 +32,7 @@ class Wait(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """An instruction in its place, or None: an empty slot that only waits and signals."""
+    """An instruction in a stream; None makes an empty slot that only waits and signals."""
 
     instruction: Instruction | None
     waits: tuple[Wait, ...] = ()
@@ -41,7 +41,7 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True)
 class StreamLoop:
-    """A device loop as one stream sees it: its own items of the loop's body."""
+    """One stream's part of a device loop: its own items of the loop's body."""
 
     loop: Loop
     items: tuple[StreamItem, ...]
@@ -58,22 +58,23 @@ class Stream:
 
 @dataclass(frozen=True)
 class Schedule:
-    """A program with its streams, one tuple of streams per core. Semaphores are numbered per
-    core. `estimate_ns` is the compiler's own prediction of the run time, with `is_timed` to the
-    picosecond what a run takes; `busiest_ns` is how long the busiest engine takes by itself, where
-    that is known. With `serial` nothing overlaps.
+    """A program and its streams, one tuple of streams per core.
+
+    Semaphores are numbered per core. `estimate_ns` is the compiler's prediction of the run time; if
+    `is_timed`, it is exactly (to the picosecond) the simulated time of a run. `busiest_ns` is the
+    time that the busiest engine needs by itself, if known. With `serial`, no instructions overlap.
     """
 
     program: Program
     cores: tuple[tuple[Stream, ...], ...]
     estimate_ns: float = 0.0
     serial: bool = False
-    is_timed: bool = field(default=False, compare=False)  # no part of what a schedule is
+    is_timed: bool = field(default=False, compare=False)  # not part of a schedule's identity
     busiest_ns: float = field(default=0.0, compare=False)
 
 
 def slots(items: tuple[StreamItem, ...]) -> Iterator[Slot]:
-    """Every slot, loop bodies included once."""
+    """Yield every slot, loop bodies included once."""
     for item in items:
         if isinstance(item, Slot):
             yield item

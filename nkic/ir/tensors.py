@@ -14,7 +14,7 @@ from nkic.machine.patterns import Pattern, RunTimeOffset
 
 
 class Role(Enum):
-    """What a tensor is to the kernel's caller."""
+    """The role of a tensor for the kernel's caller."""
 
     INPUT = "input"
     OUTPUT = "output"
@@ -23,12 +23,12 @@ class Role(Enum):
 
 
 class Tensor:
-    """A piece of storage: declared once, compared by identity, never changed.
+    """A piece of storage: declared once, compared by identity, immutable.
 
-    `shape` includes the partition dimension first where `buffer` is on chip. `fixed` is the
-    address the kernel asked for, if any. `scope` is the loop body (path of loop numbers)
-    that declares it, () at top level. Role is decided when the kernel returns, so it is kept
-    by the Program, not here.
+    `shape` starts with the partition dimension if `buffer` is on chip. `fixed` is the address that
+    the kernel requested, if any. `scope` is the loop body (a path of loop numbers) that declares
+    the tensor, () at top level. The role is known only when the kernel returns, so the Program has
+    it.
     """
 
     __slots__ = (
@@ -56,7 +56,7 @@ class Tensor:
         self.fixed = fixed
         self.scope = scope
         self.on_chip = buffer.on_chip
-        self.first = fixed.partition if fixed is not None else 0  # of rules; allocate may add more
+        self.first = fixed.partition if fixed is not None else 0  # for rules; allocate may move it
         self.partitions = shape[0] if self.on_chip else 0  # 0 in HBM
         self.free = prod(shape[1:] if self.on_chip else shape)  # per partition; in HBM, all
         self.bytes = self.free * dtype.size  # per partition; in HBM, all
@@ -67,10 +67,10 @@ class Tensor:
 
 
 class View(NamedTuple):
-    """A shape over a tensor's storage; strides and offset in elements of `dtype`.
+    """A shape over a tensor's storage; strides and offset are in elements of `dtype`.
 
-    On chip, storage is (partition, free) row-major: the partition dimension's stride equals
-    the elements per partition, as NKI defines it.
+    On-chip storage is (partition, free) in row-major order: the partition dimension's stride is the
+    number of elements per partition, as NKI defines it.
     """
 
     tensor: Tensor
@@ -86,7 +86,7 @@ class View(NamedTuple):
         return self.tensor.bytes // self.dtype.size
 
     def tile(self) -> Tile:
-        """What rules see of it."""
+        """Return the view as rules see it."""
         dims = tuple(zip(self.strides, self.shape, strict=True))
         tensor = self.tensor
         if not tensor.on_chip:
@@ -98,12 +98,12 @@ class View(NamedTuple):
 
 
 class AccessPattern(Pattern[Tensor, "Source"]):
-    """What an instruction holds after lower: a pattern over a tensor of the program."""
+    """The operand of an instruction after lower: an access pattern over a tensor of the program."""
 
     __slots__ = ()
 
     def tile(self) -> Tile:
-        """What rules and costs see of it."""
+        """Return the pattern as rules and costs see it."""
         return Tile(
             self.tensor.buffer,
             self.dtype,
@@ -119,7 +119,7 @@ Dynamic = RunTimeOffset[Source]
 
 
 def addressing(dynamic: Dynamic | None) -> tuple[bool, bool, Tile | None]:
-    """A tile's `dynamic`, `indexed` and `offsets`."""
+    """Return the fields `dynamic`, `indexed` and `offsets` of a tile."""
     if dynamic is None:
         return False, False, None
     source = dynamic.source

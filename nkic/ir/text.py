@@ -1,4 +1,4 @@
-"""The text form of a program, a dependence graph and a schedule. `read_text` reads it back.
+"""The text form of programs, dependence graphs and schedules, which `read_text` parses.
 
     program add on trn2
     %0 a: float16[128, 512] shared_hbm @k.py:3:5-3:9
@@ -10,9 +10,9 @@
         ...
       end
 
-An access pattern is start+partitions, offset; then step x num, outermost first. A view, as
-before lower, is written %1{offset; shape; strides}. `:dtype` follows where a pattern sees
-another type than the tensor's. `<` after a place gives the place it was called from.
+An access pattern is start+partitions, offset; then step x num, outermost first. A view, used before
+lower, is written %1{offset; shape; strides}. `:dtype` follows if a pattern has another element type
+than its tensor. `<` separates a source location from that of its caller.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SPECIAL = re.compile(r"[^\w .=-]", re.ASCII)
 
 
 def program_text(program: Program) -> str:
-    """The whole program."""
+    """Return the text form of a whole program."""
     lines = [f"program {program.name} on {program.target.name}"]
     lines += [f"note {key} = {value!r}" for key, value in program.notes.items()]
     lines += [f"argument {key} = {value!r}" for key, value in program.arguments.items()]
@@ -45,7 +45,7 @@ def program_text(program: Program) -> str:
 
 
 def graph_text(graph: DependenceGraph) -> str:
-    """One line per waiting instruction: `#5 < raw #3, war #2, raw #5 previous`."""
+    """Return one line per waiting instruction: `#5 < raw #3, war #2, raw #5 previous`."""
     lines = []
     for number, edges in sorted(graph.edges.items()):
         texts = [f"{e.kind} #{e.source}{' previous' if e.distance else ''}" for e in edges]
@@ -57,7 +57,7 @@ def graph_text(graph: DependenceGraph) -> str:
 
 
 def schedule_text(schedule: Schedule) -> str:
-    """The program, then every stream with its waits (semaphore x count) and signals."""
+    """Return the program, then every stream with its waits (semaphore x count) and signals."""
     lines = [program_text(schedule.program).rstrip("\n")]
     lines.append(f"{'serial ' * schedule.serial}schedule of {schedule.estimate_ns!r} ns")
     for number, core in enumerate(schedule.cores):
@@ -125,7 +125,7 @@ def _loop(loop: Loop) -> str:
 
 
 def instruction_text(instruction: Instruction) -> str:
-    """An instruction without its place."""
+    """Return the text form of an instruction, without its source location."""
     row = instruction.row
     operands = ", ".join(
         f"{rule.name}={_operand(value)}"
@@ -147,7 +147,7 @@ def instruction_text(instruction: Instruction) -> str:
 
 
 def quoted(text: str) -> str:
-    """A string that reads back, with everything escaped that means something to the reader."""
+    """Quote `text`, with everything escaped that the parser would interpret."""
     return "'" + _SPECIAL.sub(lambda found: f"\\U{ord(found[0]):08x}", text) + "'"
 
 

@@ -1,6 +1,6 @@
-"""What the commands may take of the machine, and who sees to it.
+"""Resource limits of the commands, and their enforcement.
 
-`table` says how much; `own` asks the system to hold this process to it; `watcher` stands beside
-the process and ends it when time is up, whatever it is doing; `watch` is the same for a
-compilation inside of any process, as far as Python's own signals reach.
+`table` lists the limits; `own` applies them to this process through the operating system; `watcher`
+is a separate process that kills this one at its deadline, whatever it is doing; `watch` enforces
+limits of a compilation inside any process, as far as Python's signals allow.
 """

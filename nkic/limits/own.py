@@ -1,4 +1,4 @@
-"""Holds this process to its limits, by the system's own means: there is no way back up."""
+"""Applies limits to this process through the operating system. They cannot be raised again."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from contextlib import suppress
 
 from nkic.limits.table import LIMITS
 
-SPARE = 5  # seconds of processor time between the signal that says so and the one that ends it
+SPARE = 5  # seconds of processor time between the warning signal and the one that kills
 
 
 def apply(values: Mapping[str, int | None]) -> None:
-    """Sets every limit that has a value; one that the system has set lower stays."""
+    """Apply every limit that has a value; lower limits set by the system are kept."""
     for name, value in values.items():
         number = LIMITS[name].number
         if number is not None and value is not None:
@@ -22,7 +22,9 @@ def apply(values: Mapping[str, int | None]) -> None:
 def _lower(number: int, value: int) -> None:
     soft, hard = resource.getrlimit(number)
     spare = SPARE if number == resource.RLIMIT_CPU else 0
-    with suppress(ValueError, OSError):  # a system that knows the limit and does not set it
+    with suppress(
+        ValueError, OSError
+    ):  # the system knows the limit but does not support setting it
         resource.setrlimit(number, (_less(soft, value), _less(hard, value + spare)))
 
 

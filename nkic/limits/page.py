@@ -1,6 +1,6 @@
-"""A page of memory that the worker and its watcher share: when to end, and where the work is.
+"""A memory page shared by the worker and its watcher: the deadline, and the current source place.
 
-The worker writes, the watcher reads. A text counts once its length is there.
+The worker writes, the watcher reads. A text is valid once its length is written.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 import mmap
 import struct
 
-_HEAD = struct.Struct("=ddI")  # when time is up, the seconds that were given, bytes of the place
+_HEAD = struct.Struct("=ddI")  # deadline, time limit in seconds, size of the place's text
 _SIZE = 4096
 NEVER = float("inf")
 
 
 class Page:
-    """Made before the fork. Times are those of `time.monotonic`."""
+    """The shared page, created before the fork. Times are those of `time.monotonic`."""
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, _SIZE)
@@ -22,20 +22,20 @@ class Page:
 
     @property
     def deadline(self) -> float:
-        """When time is up."""
+        """The deadline."""
         return float(_HEAD.unpack_from(self._memory)[0])
 
     @property
     def seconds(self) -> float:
-        """How long the work may take."""
+        """The time limit in seconds."""
         return float(_HEAD.unpack_from(self._memory)[1])
 
     def limit(self, deadline: float, seconds: float) -> None:
-        """Says when time is up; `NEVER` takes the limit away."""
+        """Set the deadline and the time limit; `NEVER` removes them."""
         _HEAD.pack_into(self._memory, 0, deadline, seconds, len(self._text))
 
     def see(self, place: str) -> None:
-        """Notes where the work is."""
+        """Record the current source place."""
         text, head = place.encode("utf-8", "surrogateescape"), (self.deadline, self.seconds)
         if len(text) <= _SIZE - _HEAD.size:
             _HEAD.pack_into(self._memory, 0, *head, 0)
@@ -44,7 +44,7 @@ class Page:
 
     @property
     def seen(self) -> str:
-        """The last place that was noted; empty if there is none."""
+        """The last place recorded; empty if there is none."""
         return self._text.decode("utf-8", "surrogateescape")
 
     @property

@@ -1,4 +1,4 @@
-"""Places as the shared page keeps them: numbers first, since a path may hold anything."""
+"""The encoding of places on the shared page: numbers first, since a path may contain anything."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from nkic.limits import watcher
 
 
 def note(span: Span) -> None:
-    """Tells the watcher where the work is, if there is one. The path is one to print."""
+    """Tell the watcher, if any, the current place. Its path must be printable."""
     page = watcher.page()
     if page is not None:
         page.see("\n".join(map(str, (*span[1:], span.path))))
 
 
 def read(text: str) -> Span | None:
-    """A place that was noted."""
+    """Parse a recorded place; None if it is not one."""
     words = text.split("\n", 4)
     if len(words) < 5:
         return None

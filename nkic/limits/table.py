@@ -1,4 +1,4 @@
-"""The table of limits: what `--limit NAME=VALUE` sets, and what holds without it.
+"""The table of limits: the names of `--limit NAME=VALUE`, and their defaults.
 
 docs/security.md prints the same table; a test compares the two.
 """
@@ -22,7 +22,7 @@ GIB = 1 << 30
 NONE = "none"
 OPTION = "--limit"
 THREADS = "OPENBLAS_NUM_THREADS"
-SPARE_SECONDS = 60  # of processor time beyond the time limit: what starts and ends the command
+SPARE_SECONDS = 60  # of processor time beyond the time limit, for starting and ending the command
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
 _SIZE = re.compile(r"(\d{1,15})\s*(?:([KMGT])i?)?B?", re.IGNORECASE)
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
@@ -31,8 +31,10 @@ _PLAIN = re.compile(r"\d{1,15}")
 
 @dataclass(frozen=True)
 class Limit:
-    """One row: `number` is the system's name for it, None where the interpreter of kernels counts.
-    `defaults` are by tool, None for none.
+    """A row of the table.
+
+    `number` is the system's resource number, None for limits counted by the interpreter of kernels.
+    `defaults` maps tools to values; None means no limit.
     """
 
     name: str
@@ -40,12 +42,12 @@ class Limit:
     meaning: str
     unit: str  # bytes, seconds, or what is counted
     defaults: Mapping[str, int | None]
-    when: str = ""  # what the default depends on
-    least: int = 0  # below it, libraries end the process in their own way
-    most: int | None = None  # above it, Python's own stack would end first
+    when: str = ""  # conditions on the default
+    least: int = 0  # with less, libraries abort the process
+    most: int | None = None  # with more, Python's own stack would overflow first
 
     def read(self, text: str) -> int | None:
-        """The value that `text` gives; None for `none`. Raises `ValueError`."""
+        """Parse a value; None for `none`. Raises `ValueError`."""
         if text == NONE and self.number is not None:
             return None
         found = (_SIZE if self.unit == "bytes" else _PLAIN).fullmatch(text.strip())
@@ -54,7 +56,7 @@ class Limit:
         return size_of(text) if self.unit == "bytes" else int(found[0])
 
     def shown(self, value: int | None) -> str:
-        """A value in words: `8.0 GiB`, `900 seconds`, `512`."""
+        """Return a value in words: `8.0 GiB`, `900 seconds`, `512`."""
         if value is None:
             return NONE
         if self.unit == "bytes":
@@ -63,7 +65,7 @@ class Limit:
 
 
 def size_of(text: str) -> int:
-    """`4GiB`, `500M` or `1000000` in bytes; units are powers of 1024. Raises `ValueError`."""
+    """Parse `4GiB`, `500M` or `1000000` as bytes; units are powers of 1024. Raises `ValueError`."""
     found = _SIZE.fullmatch(text.strip())
     if found is None:
         raise ValueError(text)
@@ -75,7 +77,7 @@ def _both(value: int | None) -> dict[str, int | None]:
 
 
 def _evaluation(name: str, meaning: str, unit: str, most: int | None = None) -> Limit:
-    """A limit of what a kernel computes and holds. It has no `none`: evaluation has to end."""
+    """Return a limit on evaluating a kernel. It cannot be `none`: evaluation has to end."""
     value: int = getattr(DEFAULT_LIMITS, name)
     return Limit(name, None, meaning, unit, {"nkic": value}, most=most)
 
@@ -118,12 +120,12 @@ LIMITS = {
 
 
 def of(tool: str) -> dict[str, Limit]:
-    """The limits of a command by name."""
+    """Return the limits of a command, by name."""
     return {name: limit for name, limit in LIMITS.items() if tool in limit.defaults}
 
 
 def read(tool: str, words: Sequence[str]) -> dict[str, int | None]:
-    """The values of `--limit` by name. Raises `UsageFailed`."""
+    """Parse the values of `--limit`, by name. Raises `UsageFailed`."""
     found: dict[str, int | None] = {}
     known = of(tool)
     for word in words:
@@ -151,7 +153,7 @@ def read(tool: str, words: Sequence[str]) -> dict[str, int | None]:
 def values(
     tool: str, given: Mapping[str, int | None], seconds: float | None, environ: Mapping[str, str]
 ) -> dict[str, int | None]:
-    """Every limit of a command by name: what was given, or its default.
+    """Return the value of every limit of a command, by name: the given one, or the default.
 
     `seconds` is the value of --time-limit, if the tool has one. Raises `UsageFailed`.
     """
@@ -172,7 +174,7 @@ def values(
 
 
 def machine_memory() -> int | None:
-    """The memory that the machine has, or this control group may take, in bytes."""
+    """Return the memory of the machine or of this control group, in bytes, if known."""
     found: list[int] = []
     for tell in (_physical, _control_group):
         with suppress(AttributeError, ValueError, OSError):
@@ -189,7 +191,7 @@ def _control_group() -> int:
 
 
 def evaluation(given: Mapping[str, int | None]) -> Limits:
-    """What a kernel may compute and hold."""
+    """Return the limits on evaluating a kernel."""
     names = {one.name for one in fields(Limits)}
     own = {name: value for name, value in given.items() if name in names and value is not None}
     return replace(DEFAULT_LIMITS, **own)

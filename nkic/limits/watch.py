@@ -1,9 +1,9 @@
-"""The last resort against compilations without end: a look at the clock and at the memory.
+"""A last resort against endless compilations: periodic checks of the clock and of memory.
 
-What kernels may do while they are evaluated is counted in steps, the same everywhere; this is for
-what no count foresaw, and for programs that are simply too large for the machine. Only the main
-thread of a process is watched, because only there signals arrive, and only between steps of
-Python's: what one operation takes is the watcher's business (`watcher.py`).
+Evaluation of kernels is limited by counted steps, equally on every machine; this covers cases that
+no count foresees, and programs too large for the machine. Only the main thread of a process is
+watched, because only it receives signals, and only between Python's bytecodes: the watcher
+(`watcher.py`) interrupts single long operations.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TypeVar
 from nkic.base.diagnostics import LimitHit, make
 from nkic.base.source import NOWHERE, Span
 
-SHARE = 0.8  # of the memory that was free when the compilation began
+SHARE = 0.8  # of the memory available when the compilation starts
 _INTERVAL = 0.05
 _HELP = "move loops over data to the device: `nl.fori_loop`; or try smaller shapes"
 _LATER = f"{_HELP}; --time-limit sets another limit"
@@ -33,10 +33,10 @@ _STATM, _MEMINFO = Path("/proc/self/statm"), Path("/proc/meminfo")
 def watched(
     seconds: float, place: Callable[[], Span], see: Callable[[Span], None] = lambda place: None
 ) -> Iterator[None]:
-    """Raises `LimitHit` inside once time or memory is used up; `place` is where to point, and
-    `see` is told of it at every look.
+    """Raise `LimitHit` inside the block once time or memory is used up.
 
-    Does nothing in threads, or where someone else uses the alarm.
+    `place` returns the current source place for the error; `see` is called with it at every check.
+    Has no effect in other threads, or if the alarm is in use.
     """
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getitimer(signal.ITIMER_REAL)[0] or not _is_free():
@@ -68,7 +68,7 @@ def watched(
 
 
 def _quietly(find: Callable[[], Found], otherwise: Found) -> Found:
-    """A look must not fail, however deep the stack is at this moment, or however full memory."""
+    """Call `find`; a check must not fail, even with a deep stack or full memory."""
     try:
         return find()
     except Exception:
@@ -76,7 +76,7 @@ def _quietly(find: Callable[[], Found], otherwise: Found) -> Found:
 
 
 class _Over(BaseException):
-    """No stage may take this for an error of its own and go on with half a program."""
+    """Not an `Exception`: no stage may handle it and continue with half a program."""
 
     def __init__(self, slug: str, message: str, span: Span, help: str) -> None:
         super().__init__(message)
@@ -88,7 +88,7 @@ def _is_free() -> bool:
 
 
 def used() -> int:
-    """Bytes of memory that the process has; 0 where the system does not tell."""
+    """Return the memory of the process in bytes; 0 if the system does not report it."""
     try:
         return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError):
@@ -96,7 +96,7 @@ def used() -> int:
 
 
 def free() -> int:
-    """Bytes of memory that the machine can still give."""
+    """Return the available memory of the machine in bytes."""
     try:
         lines = _MEMINFO.read_text().splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvail"))

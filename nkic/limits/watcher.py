@@ -1,11 +1,11 @@
-"""A process that stands beside the one that works, and ends it when time is up.
+"""A watcher process that kills the worker at its deadline.
 
-Python looks at signals and clocks between its own steps, so that one long operation in C (a
-set of numbers with equal hashes) would outlive every limit that this process sets itself. So the
-command forks at once: the child works, the parent waits, passes signals on, and ends the child
-where it does not end by itself. Where the system lacks what this needs, the command works alone.
+Python handles signals only between bytecodes, so that one long operation in C (a set of numbers
+with equal hashes) would outlive every limit that a process sets itself. The command therefore forks
+at once: the child works; the parent waits, forwards signals, and kills the child if it does not end
+by itself. Without the necessary system calls, the command runs without a watcher.
 
-Only light modules are imported here: this comes before everything else.
+Only light modules are imported here, because this runs before everything else.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from typing import NamedTuple
 
 from nkic.limits.page import NEVER, Page
 
-GRACE = 2.0  # seconds from a signal, or from the limit of time, to the end by force
-_LOOK = 0.5  # seconds between looks at the page
+GRACE = 2.0  # seconds from a signal, or from the deadline, to SIGKILL
+_LOOK = 0.5  # seconds between checks of the page
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _IS_POSSIBLE = hasattr(os, "fork") and hasattr(signal, "sigtimedwait")
 
 
 class Why(Enum):
-    """What ended the worker."""
+    """The reason for which the worker ended."""
 
     ITSELF = "itself"
-    TIME = "time"  # our limit, by force
+    TIME = "time"  # our limit, enforced
     CPU = "processor time"
     KILLED = "killed from outside"
     CRASH = "a crash of the interpreter"
@@ -36,24 +36,25 @@ class Why(Enum):
 
 
 class Ended(NamedTuple):
-    """How the work ended: `code` is an exit code, of a shell where a signal did it."""
+    """The end of the worker: `code` is the exit code, 128 + number for a signal."""
 
     why: Why
     code: int
     page: Page
 
 
-_page: Page | None = None  # of this process, if it is watched
+_page: Page | None = None  # the page of this process, if it is watched
 
 
 def page() -> Page | None:
-    """The page that this process shares with its watcher; None without one."""
+    """Return the page shared with the watcher; None without a watcher."""
     return _page
 
 
 def fork() -> Ended | None:
-    """Divides the process: None in the child, which is to work; the parent comes back from here
-    when the child has ended. None too where nothing is watched.
+    """Fork a worker. Returns None in the child; the parent returns when the child has ended.
+
+    Also returns None, without forking, if watching is not possible.
     """
     global _page
     if not _IS_POSSIBLE or _page is not None:
@@ -63,7 +64,7 @@ def fork() -> Ended | None:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, *signals})
     try:
         child = os.fork()
-    except OSError:  # no process to be had
+    except OSError:  # no process available
         child = 0
     if child == 0:
         _page = shared
@@ -77,8 +78,9 @@ def fork() -> Ended | None:
 
 
 def _end_with_watcher(read: int) -> None:
-    """Asks the system to end this process when the other end of the pipe is closed: a watcher
-    that is killed leaves no worker behind.
+    """Have the system kill this process when the other end of the pipe is closed.
+
+    A watcher that is killed then leaves no worker behind.
     """
     try:
         import fcntl
@@ -95,12 +97,12 @@ class _Watcher:
         self.child = child
         self.page = shared
         self.waited = {signal.SIGCHLD, *signals}
-        self.asked = 0  # the signal that was passed on first
-        self.end = NEVER  # when to use force after it
+        self.asked = 0  # the first signal forwarded
+        self.end = NEVER  # when to kill after it
         self.by_force = False
 
     def wait(self) -> Ended:
-        """Until the child has ended."""
+        """Wait until the child has ended."""
         while True:
             found, status = os.waitpid(self.child, os.WNOHANG)
             if found:
@@ -117,7 +119,7 @@ class _Watcher:
             os.kill(self.child, signal.SIGKILL)
 
     def _pass_on(self, number: int) -> None:
-        """The child may have it already, from the terminal; it heeds the first one only."""
+        """Forward a signal. If the child has it from the terminal already, it ignores this one."""
         os.kill(self.child, number)
         self.asked = self.asked or number
         self.end = min(self.end, time.monotonic() + GRACE)

@@ -1,13 +1,13 @@
-"""lower: views → access patterns; engines chosen; accumulation decided.
+"""lower: views → access patterns; chooses engines and resolves accumulation.
 
-- A view becomes a start partition, a partition count, and (step, num) pairs in which
-  neighbouring dimensions that one step can walk are merged, unless the row keeps the rank.
+- A view becomes a start partition, a partition count, and (step, num) pairs; adjacent dimensions
+  are merged if one step covers both, unless the row keeps the rank.
 - An instruction without an engine gets the row's choice.
-- A matmul with `accumulate=None` overwrites what no matmul has written yet and accumulates
-  onto what one has.
+- A matmul with `accumulate=None` overwrites locations that no matmul has written yet, and
+  accumulates onto others.
 
-Reports matmuls whose accumulation cannot be decided. Non-goals: checking shapes and patterns
-(check did).
+It reports matmuls whose accumulation cannot be decided. Non-goals: checking shapes and patterns
+(done by check).
 """
 
 from nkic.lower.stage import lower

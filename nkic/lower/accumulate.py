@@ -1,7 +1,7 @@
-"""Decides `accumulate=None` of matmuls: the first write of a PSUM location overwrites.
+"""Resolution of `accumulate=None` in matmuls: the first write to a PSUM location overwrites it.
 
-Source: `nki.isa.nc_matmul`, accumulation mode. What matmuls have written of a tensor is kept
-exactly: bands of partitions, each with a bit for every byte of a partition.
+Source: `nki.isa.nc_matmul`, accumulation mode. The written part of a tensor is tracked exactly:
+bands of partitions, each with one bit per byte of a partition.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from nkic.machine.patterns import Dims
 
 
 class Band(NamedTuple):
-    """Partitions `first` up to `end`, of which the same bytes were written."""
+    """Partitions `first` to `end` (exclusive), in which the same bytes were written."""
 
     first: int
     end: int
@@ -22,13 +22,13 @@ class Band(NamedTuple):
 
 
 class Written:
-    """What matmuls have written of each PSUM tensor, in program order."""
+    """The parts of each PSUM tensor that matmuls have written so far, in program order."""
 
     def __init__(self) -> None:
         self.bands: dict[int, list[Band]] = {}
 
     def decide(self, dst: AccessPattern) -> bool | None:
-        """True: accumulate, False: overwrite, None: dst is partly written. Then it is."""
+        """Record the write, and return True to accumulate, False to overwrite, None if mixed."""
         wanted, decided = touched(dst), set[bool | None]()
         if self.covers(dst, wanted):  # as all but the first of a sum
             return True
@@ -39,7 +39,7 @@ class Written:
         return decided.pop() if len(decided) == 1 else None
 
     def note(self, dst: AccessPattern) -> None:
-        """Remembers the write of a matmul."""
+        """Record the write of a matmul."""
         wanted = touched(dst)
         if not self.covers(dst, wanted):
             self._add(dst, wanted)
@@ -57,7 +57,7 @@ class Written:
         self.bands[dst.tensor.number] = _joined([*outside, *inside])
 
     def covers(self, dst: AccessPattern, wanted: int) -> bool:
-        """One band has all partitions of `dst`, and its bytes `wanted`."""
+        """Return whether a single band covers the partitions of `dst` with the bytes `wanted`."""
         bands = self.bands.get(dst.tensor.number)
         if bands is None or len(bands) > 1:
             return False
@@ -66,7 +66,7 @@ class Written:
         return low <= first and end <= high and written & wanted == wanted
 
     def within(self, dst: AccessPattern) -> list[Band]:
-        """The partitions of `dst` with what was written before, in order."""
+        """Return the partitions of `dst` as bands with the bytes written before, in order."""
         at, end = _partitions(dst)
         found = []
         for band in self.bands.get(dst.tensor.number, ()):
@@ -81,7 +81,7 @@ class Written:
 
 
 def touched(dst: AccessPattern) -> int:
-    """The bytes of a partition that `dst` covers, as bits; all if its place is dynamic."""
+    """Return the bytes of a partition that `dst` covers, as bits; all if it is dynamic."""
     if dst.dynamic is not None:
         return (1 << dst.tensor.bytes) - 1
     return _bits(dst.offset, dst.dims, dst.dtype.size)
@@ -102,7 +102,7 @@ def _bits(offset: int, dims: Dims, size: int) -> int:
 
 
 def _repeated(bits: int, count: int) -> int:
-    """`count` times the same bits side by side, as a geometric series has them."""
+    """Return `count` adjacent copies of `bits`, computed as a geometric series."""
     width = bits.bit_length()
     return bits * ((1 << width * count) - 1) // ((1 << width) - 1)
 
@@ -114,7 +114,7 @@ def _partitions(dst: AccessPattern) -> tuple[int, int]:
 
 
 def _joined(bands: list[Band]) -> list[Band]:
-    """In order, neighbours that are alike as one."""
+    """Return the bands in order, with adjacent equal ones merged."""
     found: list[Band] = []
     for band in sorted(bands):
         if found and found[-1].end == band.first and found[-1].written == band.written:

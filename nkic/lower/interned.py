@@ -1,4 +1,4 @@
-"""One access pattern for all views that mean the same: later stages find it by identity."""
+"""Interned access patterns: equal views share one, which later stages look up by identity."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ from nkic.ir.tensors import AccessPattern, View
 from nkic.lower.patterns import access_pattern
 from nkic.machine.patterns import Dims
 
-_Geometry = tuple[int, int, int, Dims]  # elements per partition, partitions, code of the type, dims
-_Place = tuple[int, int, int]  # tensor, offset, identity of the geometry, which is kept
+_Geometry = tuple[int, int, int, Dims]  # pitch, partitions, type code, dims
+_Place = tuple[int, int, int]  # tensor, offset, identity of the interned geometry
 
 
 class Patterns:
-    """The patterns of views that are lowered in the same way, by the view's identity: the program
-    keeps it alive.
+    """The patterns of views that are lowered with the same options.
+
+    They are keyed by the view's identity: the program keeps views alive.
     """
 
     def __init__(self, keep_rank: bool, streams: bool, interned: Interned) -> None:
         self.keep_rank = keep_rank
         self.streams = streams
-        # Not `interned`, which refers to this: no collector runs, and both would stay to the end.
+        # Not `interned` itself: a reference cycle would keep both alive, as no collector runs.
         self.shapes, self.static = interned.geometries, interned.static
         self.dynamic = interned.dynamic
         self.known: dict[int, AccessPattern] = {}
         self.geometries: dict[tuple[object, ...], _Geometry] = {}
 
     def make(self, view: View) -> AccessPattern:
-        """The pattern of a view that is not known."""
+        """Return the pattern of a new view."""
         tensor, shape, strides, offset, dtype, dynamic = view
         if dynamic is not None:
             made = access_pattern(view, self.keep_rank, self.streams)
@@ -59,7 +60,7 @@ class Interned:
         self._of: dict[tuple[bool, bool], Patterns] = {}
 
     def of(self, keep_rank: bool, streams: bool) -> Patterns:
-        """Those of operands whose rank is kept, or that a compute engine streams."""
+        """Return the patterns for operands with these options of `access_pattern`."""
         key = (keep_rank, streams)
         found = self._of.get(key)
         if found is None:

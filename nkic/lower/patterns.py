@@ -1,4 +1,4 @@
-"""Views to access patterns: pure, memoised by the view's geometry."""
+"""Conversion of views to access patterns: pure, and memoised by the view's geometry."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def _dims(shape: tuple[int, ...], strides: tuple[int, ...], keep_rank: bool, lim
 
 
 def access_pattern(view: View, keep_rank: bool = False, streams: bool = False) -> AccessPattern:
-    """The pattern of `view`; `streams`: for a compute engine, whose sizes are limited.
+    """Return the pattern of `view`; `streams` applies the size limits of compute engines.
 
-    On chip the first dimension walks whole partitions, which check has made sure of.
+    On chip, the first dimension steps over whole partitions, as verified by check.
     """
     limit = MAX_NUM if streams else UNLIMITED
     tensor, shape, strides, offset, dtype, dynamic = view

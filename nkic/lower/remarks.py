@@ -1,4 +1,4 @@
-"""What lower decided for each line: engines, accumulation, and what its transfers are made of."""
+"""Remarks of lower for each line: engines, accumulation, and the structure of transfers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from nkic.machine.targets import Target
 from nkic.machine.timing import timing
 
 STAGE = "lower"
-ROWS_WORTH = 1.15  # of the time at full rate, from which on short rows are told
+ROWS_WORTH = 1.15  # of the time at full rate: above it, short rows are reported
 _Key = tuple[tuple[str, int], str]
 
 
 def remarks(program: Program, lowered: Program) -> Iterator[Remark]:
-    """`program` is what the stage was given, `lowered` what it made."""
+    """Yield the remarks on the stage's input `program` and its output `lowered`."""
     before, after = _by_line(program), _by_line(lowered)
     for key, code in after.items():
         given = before.get(key, [])
@@ -31,7 +31,7 @@ def remarks(program: Program, lowered: Program) -> Iterator[Remark]:
 
 
 def _by_line(program: Program) -> dict[_Key, list[Instruction]]:
-    """The instructions of each line and row."""
+    """Return the instructions of each line and row."""
     found: dict[_Key, list[Instruction]] = defaultdict(list)
     for body in program.cores:
         for one in instructions(body):
@@ -45,7 +45,7 @@ def _by_line(program: Program) -> dict[_Key, list[Instruction]]:
 def _engines(
     code: Sequence[Instruction], given: Iterable[Instruction], target: Target
 ) -> Iterator[Remark]:
-    """Of instructions that several engines can run: which does, and what the others would take."""
+    """Yield the engine of instructions that several can run, and the time on each."""
     first = code[0]
     if len(first.row.engines) == 1:
         return
@@ -70,7 +70,7 @@ def _engines(
 
 
 def _times(one: Instruction, target: Target) -> dict[Engine, int]:
-    """How long each engine that may run it is held by it, in picoseconds."""
+    """Return the time that each possible engine would be occupied, in picoseconds."""
     found = {}
     for engine in one.row.engines:
         facts = one._replace(engine=engine).facts(target)
@@ -91,18 +91,18 @@ def _ns(ps: float) -> str:
 
 
 def _accumulation(code: Sequence[Instruction], given: Sequence[Instruction]) -> Iterator[Remark]:
-    """Of instructions that leave it open whether they add to what is there."""
+    """Yield the resolution of instructions that leave accumulation open."""
     flag = code[0].row.accumulates
     if not flag or all(one.attribute(flag) is not None for one in given):
         return
     adding = sum(bool(one.attribute(flag)) for one in code)
     parts = len(code) - len(given)
     text = (
-        f"{code[0].row.name} does not say whether it accumulates: it overwrites "
-        f"{plural(len(code) - adding, 'time')} and adds to what is there {plural(adding, 'time')}"
+        f"{code[0].row.name} does not say whether it accumulates: it overwrites dst "
+        f"{plural(len(code) - adding, 'time')} and adds to it {plural(adding, 'time')}"
     )
     if parts:
-        text += f"; dst was written in part, so that {len(given)} became {len(code)}"
+        text += f"; dst was partly written, so {len(given)} became {len(code)}"
     numbers: Mapping[str, Number] = {
         "instructions": len(code),
         "overwriting": len(code) - adding,
@@ -116,7 +116,7 @@ def _accumulation(code: Sequence[Instruction], given: Sequence[Instruction]) -> 
 
 
 def _transfers(code: Sequence[Instruction], target: Target) -> Iterator[Remark]:
-    """Descriptors, rows and engines of a line's transfers, and what longer rows would save."""
+    """Yield descriptors, rows and engines of a line's transfers, and the gain of longer rows."""
     moved = [one for one in code if one.engine is Engine.DMA and _patterns(one)]
     if not moved or moved[0].row.is_rendezvous:
         return
@@ -135,7 +135,7 @@ def _transfers(code: Sequence[Instruction], target: Target) -> Iterator[Remark]:
     is_slow = pool > ROWS_WORTH * best
     if is_slow:
         text += (
-            f"; they take {pool:,.0f} ns of all DMA engines, with rows of {descriptor} bytes "
+            f"; they take {pool:,.0f} ns of all DMA engines; rows of {descriptor} bytes would take "
             f"{best:,.0f} ns"
         )
     numbers: Mapping[str, Number] = {
@@ -156,7 +156,7 @@ def _patterns(one: Instruction) -> list[AccessPattern]:
 
 
 def _row(one: Instruction) -> int:
-    """Bytes that follow each other in memory on all sides of a transfer."""
+    """Return the number of bytes that are contiguous on all sides of a transfer."""
     return min(run(pattern.dims) * pattern.dtype.size for pattern in _patterns(one))
 
 

@@ -1,6 +1,8 @@
-"""A matmul whose dst is partly written becomes several: one flag of accumulation is one for all
-that an instruction writes. Each part is some of dst's partitions (columns of stationary) and
-some of its elements (columns of moving), of which all or none have been written.
+"""Splitting of matmuls whose dst is partly written.
+
+The accumulation flag applies to everything that an instruction writes. Each part therefore covers
+partitions of dst (columns of stationary) and elements of it (columns of moving) of which all or
+none were written before.
 """
 
 from __future__ import annotations
@@ -18,13 +20,14 @@ Range = tuple[int, int]
 
 
 def parts(matmul: Instruction, bands: list[Band]) -> Iterator[tuple[Instruction, bool]]:
-    """The matmuls that do what `matmul` does, and whether each accumulates. `bands` are what
-    was written of its dst before. No operand has a run-time offset.
+    """Yield the matmuls equivalent to `matmul`, and whether each accumulates.
+
+    `bands` are the parts of its dst written before. No operand may have a run-time offset.
     """
     dst = matmul.operand("dst")
     if not isinstance(dst, AccessPattern):
         raise TypeError("a matmul without dst")
-    pairs = matmul.row.says(matmul.row.pairs, matmul.attributes)
+    pairs = matmul.row.has_setting(matmul.row.pairs, matmul.attributes)
     held = [_columns(matmul, name, pairs) for name in COLUMNS]
     streamed = [dst.dims, *(_columns(matmul, name, pairs) for name in ELEMENTS)]
     for band in bands:
@@ -37,7 +40,7 @@ def parts(matmul: Instruction, bands: list[Band]) -> Iterator[tuple[Instruction,
 
 
 def _columns(matmul: Instruction, name: str, pairs: bool) -> Dims:
-    """The dimensions of an operand that its columns are counted by."""
+    """Return the dimensions of an operand that make up its columns."""
     if name not in matmul.row.operand_index:
         return ()
     operand = matmul.operand(name)
@@ -46,7 +49,7 @@ def _columns(matmul: Instruction, name: str, pairs: bool) -> Dims:
 
 
 def _runs(dst: AccessPattern, written: int) -> Iterator[tuple[int, int, bool]]:
-    """Neighbours in dst's stream of elements that are alike: from, up to, written before."""
+    """Yield runs in dst's stream of elements: start, end, and whether they were written before."""
     before = [bool(written >> place * dst.dtype.size & 1) for place in _places(dst)]
     first = 0
     for end in range(1, len(before) + 1):
@@ -63,7 +66,7 @@ def _places(dst: AccessPattern) -> list[int]:
 
 
 def _common(streams: list[Dims], wanted: Range) -> Iterator[Range]:
-    """`wanted` in the fewest pieces that are patterns of each of the streams."""
+    """Yield `wanted` in the fewest pieces that are patterns in each of the streams."""
     for dims in streams:
         pieces = _pieces(dims, *wanted) if dims else [wanted]
         if len(pieces) > 1:
@@ -74,7 +77,7 @@ def _common(streams: list[Dims], wanted: Range) -> Iterator[Range]:
 
 
 def _pieces(dims: Dims, low: int, high: int) -> list[Range]:
-    """Elements `low` up to `high` of a stream, cut where one pattern cannot say them."""
+    """Return elements `low` to `high` of a stream in pieces that are single patterns."""
     inner = 1
     for _, num in dims[1:]:
         inner *= num
@@ -90,7 +93,7 @@ def _pieces(dims: Dims, low: int, high: int) -> list[Range]:
 
 
 def _cut(dims: Dims, low: int, high: int) -> tuple[int, Dims]:
-    """Where the elements `low` up to `high` begin, and their dimensions."""
+    """Return the offset of elements `low` to `high`, and their dimensions."""
     if not dims:
         return 0, dims
     inner = 1

@@ -1,4 +1,4 @@
-"""The stage: every instruction's operands, engine and accumulation flag."""
+"""The stage: lowers every instruction's operands, engine and accumulation flag."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nkic.machine.targets import Target
 
 
 def lower(program: Program, report: Reporter) -> Program:
-    """`program` with access patterns, engines and decided accumulation."""
+    """Return `program` with access patterns, engines and resolved accumulation."""
     cores = tuple(_CoreLowerer(program.target, report).core(body) for body in program.cores)
     report.stop_if_errors()
     return replace(program, cores=cores)
@@ -31,20 +31,20 @@ class _CoreLowerer:
         self.target = target
         self.report = report
         self.written = Written()
-        self.loops: tuple[int, ...] = ()  # the numbers of those that are open, outermost first
+        self.loops: tuple[int, ...] = ()  # the numbers of open loops, outermost first
         self.engines: dict[tuple[object, ...], tuple[Engine, tuple[Engine, ...]]] = {}
-        # One object for all equal ones: later stages find them again by identity.
-        self.patterns: dict[Row, list[Patterns]] = {}  # of its operands
+        # Interned: later stages look these up by identity.
+        self.patterns: dict[Row, list[Patterns]] = {}  # one per operand
         self.interned = Interned()
         self.attributes: dict[tuple[object, ...], tuple[Any, ...]] = {}
-        self.alike: dict[int, tuple[Any, ...]] = {}  # the same, by the program's own
-        # The same with a flag, by row and the attributes without it, which `attributes` keeps.
+        self.alike: dict[int, tuple[Any, ...]] = {}  # keyed by identity of the program's attributes
+        # With the accumulation flag; keyed by row, identity of the attributes without it, and flag.
         self.flagged: dict[tuple[Row, int, bool], tuple[Any, ...]] = {}
-        self.choices: dict[int, tuple[Engine, ...]] = {}  # by number of instruction
-        self.split: set[int] = set()  # numbers of instructions of which several were made
+        self.choices: dict[int, tuple[Engine, ...]] = {}  # by instruction number
+        self.split: set[int] = set()  # numbers of instructions that were split
 
     def core(self, body: Body) -> Body:
-        """The whole of a core."""
+        """Lower the body of a core."""
         found = self.body(body)
         found = share_out(found, self.choices, self.target) if self.choices else found
         return renumbered(found) if self.split else found
@@ -87,21 +87,21 @@ class _CoreLowerer:
         return lowered if engine else _changed(lowered, engine=self.engine(lowered))
 
     def of_row(self, row: Row) -> list[Patterns]:
-        """How the patterns of its operands are made."""
+        """Return the pattern tables of the row's operands."""
         found = self.patterns[row] = [
             self.interned.of(rule.keep_rank, row.streams) for rule in row.operands
         ]
         return found
 
     def shared(self, row: Row, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The first of all equal attributes; 1, 1.0 and True are different, and so is -0.0."""
+        """Return the interned attributes; 1, 1.0 and True are different, and so is -0.0."""
         signs = [repr(values[i]) for i in row.number_attributes]
         key = (values, *map(type, values), *signs)
         found = self.alike[id(values)] = self.attributes.setdefault(key, values)
         return found
 
     def engine(self, instruction: Instruction) -> Engine:
-        """The row's choice, made once per signature; notes what is left to the workload."""
+        """Return the row's choice, once per signature; record instructions left to the workload."""
         row = instruction.row
         key = (row, instruction.attributes, *map(cost_key, instruction.operands))
         found = self.engines.get(key)
@@ -115,7 +115,7 @@ class _CoreLowerer:
         return engine
 
     def accumulation(self, instruction: Instruction) -> list[Instruction]:
-        """The instruction, or several if part of its dst was written and part was not."""
+        """Return the instruction, or several if its dst is partly written."""
         flag = instruction.row.accumulates
         dst = instruction.operand("dst")
         if not isinstance(dst, AccessPattern):
@@ -132,15 +132,13 @@ class _CoreLowerer:
         return self.divided(instruction, bands)
 
     def first_in_loop(self, instruction: Instruction, tensor: Tensor) -> None:
-        """The first write of a location is that of the first turn, and the flag of an instruction
-        is the same in all turns.
-        """
+        """Report a first write in a loop: the flag is the same in all iterations."""
         self.report.error(
             "accumulate-in-loop",
-            f"{instruction.row.name}: `{tensor.name}` is made outside this device loop, and no "
-            "earlier matmul wrote it, so accumulate=None would add in all iterations but the first",
+            f"{instruction.row.name}: `{tensor.name}` is allocated outside this device loop and no "
+            "earlier matmul wrote it; accumulate=None would add in all iterations but the first",
             instruction.at.primary,
-            labels=[Label(tensor.at.primary, f"`{tensor.name}` is made here")],
+            labels=[Label(tensor.at.primary, f"`{tensor.name}` is allocated here")],
             help="pass accumulate=False to overwrite in every iteration, or do the first matmul "
             "before the loop and pass accumulate=True in it",
         )
@@ -168,13 +166,13 @@ class _CoreLowerer:
             index = row.attribute_index[row.accumulates]
             changed = (*old[:index], accumulates, *old[index + 1 :])
             attributes = self.shared(row, changed)
-            del self.alike[id(changed)]  # which nobody keeps
+            del self.alike[id(changed)]  # which nothing keeps alive
             self.flagged[row, id(old), accumulates] = attributes
         return _changed(instruction, attributes=attributes)
 
 
 def renumbered(body: Body) -> Body:
-    """The same with numbers that grow again: parts of one instruction share a number."""
+    """Return the body with increasing numbers: parts of a split instruction share one before."""
     order, new = count(), dict[int, list[int]]()
 
     def numbered(body: Body) -> Body:
@@ -208,7 +206,7 @@ def _changed(
     attributes: tuple[Any, ...] | None = None,
     engine: Engine | None = None,
 ) -> Instruction:
-    """As `_replace`, which takes several times as long."""
+    """A faster `_replace`."""
     row, operands, old, before, *rest = instruction
     changed = (row, operands, old if attributes is None else attributes, engine or before, *rest)
     return tuple.__new__(Instruction, changed)

@@ -1,10 +1,10 @@
-"""Engines by workload: who runs the instructions that a row leaves to how much there is to do.
+"""Engine choice by workload, for instructions whose row allows several engines.
 
-`nki.isa.tensor_copy`, `engine`: the compiler "selects best engine based on engine workload". How
-it weighs the work is not published. Here an instruction stays with the first of its engines, as
-in the public pictures of kernels that the tensor engine bounds, unless that engine would have
-nearly as much to do as any other, and enough for that to matter; then the engines share, in program
-order: the one that would be done first takes the instruction.
+`nki.isa.tensor_copy`, `engine`: the compiler "selects best engine based on engine workload". How it
+weighs the work is not published. Here, an instruction stays on the first of its engines, as in the
+public figures of kernels bound by the tensor engine, unless that engine would have nearly as much
+work as any other, and enough for it to matter. Then the engines share the instructions in program
+order: each goes to the engine that would finish it first.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
 from nkic.machine.timing import Timing, timing
 
-# An engine is busy that has this part of the most that engines with no choice have to do.
+# An engine is busy if its work is at least this fraction of the maximum of the fixed engines.
 BUSY = 0.75
-# Picoseconds of work with which an engine is busy, outside of loops: with less, the latencies of a
-# few transfers bound a kernel.
+# Minimum work of a busy engine in picoseconds, outside of loops: with less, the latencies of a few
+# transfers dominate a kernel.
 LEAST = 10_000_000
-# Picoseconds that an engine may lie behind: what one of them did long ago says nothing of now.
+# Picoseconds that an engine may be behind the others: work of long ago does not affect the choice.
 WINDOW = 10_000_000
 
-Choices = Mapping[int, Sequence[Engine]]  # by number of instruction, the first taken by default
+Choices = Mapping[int, Sequence[Engine]]  # by instruction number; the first is the default
 _Key = tuple[object, ...]
 
 
 def share_out(body: Body, choices: Choices, target: Target) -> Body:
-    """`body` with an engine for each instruction of `choices`. Each device loop is a workload of
-    its own, as its turns repeat it.
+    """Return `body` with an engine for each instruction of `choices`.
+
+    Each device loop is a workload of its own, because its iterations repeat it.
     """
     return _Sharer(choices, target).body(body)
 
@@ -55,14 +56,15 @@ class _Sharer:
         return tuple([self.item(item, until) for item in inner])
 
     def is_busy(self, items: Sequence[Instruction], least: int) -> bool:
-        """Whether engines with a choice bound the body, each instruction where it is, and have
-        `least` picoseconds of work.
+        """Return whether the engines with a choice bound the body under the default choices.
+
+        They must have at least `least` picoseconds of work.
         """
         if not any(one.number in self.choices for one in items):
             return False
         work = Counter[Engine]()
         for one in items:
-            assert one.engine is not None  # the row chose one where the kernel did not
+            assert one.engine is not None  # the row chose one if the kernel did not
             its = self.timing(one, one.engine)
             work[one.engine] += its.pool or its.hold
             work[its.by] += its.trigger
@@ -82,18 +84,18 @@ class _Sharer:
     def first_done(
         self, one: Instruction, choices: Sequence[Engine], until: Mapping[Engine, int]
     ) -> Engine:
-        """The engine that would have done it first; of several, the first in `choices`."""
+        """Return the engine that would finish first; of several, the first in `choices`."""
         return min(choices, key=lambda engine: until[engine] + self.timing(one, engine).hold)
 
     def passes(self, until: dict[Engine, int], engine: Engine, hold: int) -> None:
-        """`engine` is held for so long, and the others follow it."""
+        """Add `hold` to the time of `engine`, and advance the others to its window."""
         until[engine] += hold
         least = until[engine] - WINDOW
         for other, time in until.items():
             until[other] = max(time, least)
 
     def timing(self, one: Instruction, engine: Engine) -> Timing:
-        """What it takes of `engine`, looked up once per signature."""
+        """Return the timing of `one` on `engine`, memoised by signature."""
         key = (engine, one.row, one.attributes, *map(cost_key, one.operands))
         found = self.known.get(key)
         if found is None:

@@ -1,5 +1,5 @@
-"""What the hardware is: element types, memories, engines, targets, the instruction table, costs.
+"""The hardware: element types, memories, engines, targets, the instruction table and costs.
 
-Everything here is data with small pure functions over it. The compiler and the runner share
-this package and the file format, and nothing else.
+This package is data, with small pure functions over it. The compiler and the runner share it and
+the file format, and nothing else.
 """

@@ -1,4 +1,4 @@
-"""Is every operand and attribute a value of a kind that its row allows? No tile is looked into."""
+"""Checks that every operand and attribute has a kind its row allows, without looking into tiles."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from nkic.machine.operands import MAX_TEXT, Attribute, AttributeKind, Operand, R
 from nkic.machine.operators import ACTIVATIONS, ALU, NO_ENGINE
 
 INT32 = (-(1 << 31), (1 << 31) - 1)
-INT64 = (-(1 << 63), (1 << 63) - 1)  # what a file can hold
+INT64 = (-(1 << 63), (1 << 63) - 1)  # limits of the file format
 
 
 def wrong_arguments(row: Row, facts: Facts) -> Iterator[Violation]:
-    """Operands and attributes of a wrong kind. Where there is none, rules may be asked."""
+    """Yield an error per operand or attribute of a wrong kind; without errors, rules may run."""
     operands, attributes = facts.operands, facts.attributes
     for operand in row.operands:
         value = operands.get(operand.name)
@@ -42,7 +42,7 @@ def _wrong(name: str, value: Any, wanted: str, advice: str = "") -> Violation:
 
 
 def _operator_advice(attribute: Attribute, value: Any) -> str:
-    """Where an operator goes that stands where a function should, or the other way round."""
+    """Return advice if an operator is used in place of a function, or the other way round."""
     if attribute.kind is AttributeKind.ALU and value in ACTIVATIONS:
         return f"nl.{value} takes one value and goes with nisa.activation; operators take two"
     if attribute.kind is AttributeKind.ACTIVATION and value in ALU:
@@ -60,7 +60,7 @@ def _accepted(operand: Operand, value: Value) -> bool:
 
 
 def accepts(operand: Operand) -> str:
-    """What `operand` may be, in words."""
+    """Describe in words the values that `operand` accepts."""
     words = (
         "a tile" if operand.buffers else "",
         "a number" if operand.number else "",
@@ -71,7 +71,7 @@ def accepts(operand: Operand) -> str:
 
 
 def takes(attribute: Attribute) -> str:
-    """What `attribute` may be, in words."""
+    """Describe in words the values that `attribute` accepts."""
     kind = attribute.kind.value
     words = f"{'an' if kind[0] in 'aio' else 'a'} {kind}"
     if attribute.kind is AttributeKind.CHOICE:
@@ -85,7 +85,7 @@ def _checks(row: Row) -> tuple[tuple[str, Attribute, Callable[[Any], bool]], ...
 
 
 def allowed(attribute: Attribute, value: Any) -> bool:
-    """`value` is of the kind that `attribute` takes; its rules may still refuse it."""
+    """Return whether `value` has a kind that `attribute` accepts; its rules may still reject it."""
     return (value is None and attribute.optional) or _acceptor(attribute)(value)
 
 
@@ -96,7 +96,7 @@ def _acceptor(attribute: Attribute) -> Callable[[Any], bool]:
 
 
 def is_number(value: Any) -> bool:
-    """A float, NaN and infinities included, or an int that a file can hold."""
+    """Return whether `value` is a float (also NaN or infinite) or an int that a file can hold."""
     return type(value) is float or _is_int(value)
 
 
@@ -105,7 +105,7 @@ def _is_text(value: Any) -> bool:
         return False
     try:
         return len(value.encode()) <= MAX_TEXT
-    except UnicodeEncodeError:  # half a character
+    except UnicodeEncodeError:  # a lone surrogate
         return False
 
 
@@ -153,7 +153,7 @@ _ACCEPTORS: dict[AttributeKind, Callable[[Any], bool]] = {
 
 
 def shown(value: Any) -> str:
-    """A value as a message shows it: short, whatever it is."""
+    """Return a short form of any value, for messages."""
     if type(value) is Tile:
         return f"a tile {value}"
     if type(value) is Register:

@@ -1,12 +1,12 @@
-"""Numbers from the bytes of an element type, and back.
+"""Conversion between the bytes of an element type and numbers.
 
-All arithmetic is on float32. A *grid* is the set of float32 values that a type can hold;
-`round_to_grid` moves values there without changing their representation, which is what the
-runner does after every instruction. Values are rounded to nearest, ties to even, with
-subnormals kept; docs/fidelity.md says which of the rules are documented and which assumed.
-Where a NaN is rounded to a type narrower than float32, its sign and payload are lost: it becomes
-the canonical quiet NaN of that type. Decoding keeps them, so that what is decoded and encoded
-again without rounding (`on_grid`) has the same bits.
+All arithmetic is in float32. A *grid* is the set of float32 values that a type can represent;
+`round_to_grid` rounds values to it without changing their representation, as the runner does after
+every instruction. Values are rounded to nearest, ties to even, and subnormals are kept;
+docs/fidelity.md says which of the rules are documented and which are assumed. Rounding a NaN to a
+type narrower than float32 loses its sign and payload: it becomes the type's canonical quiet NaN.
+Decoding keeps them, so that decoding followed by encoding without rounding (`on_grid`) preserves
+the bits.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _SIXTEEN = np.array(16, np.uint32)
 
 @cache
 def storage(dtype: DType) -> np.dtype[Any]:
-    """NumPy's type for the bytes: the type itself, or an unsigned integer as wide."""
+    """Return NumPy's type for the bytes: the type itself, or an unsigned integer as wide."""
     if dtype is TFLOAT32:
         return np.dtype(np.float32)
     return np.dtype(dtype.name if dtype.name in _NATIVE else f"u{dtype.size}")
 
 
 def decode(raw: Array, dtype: DType, out: Floats | None = None) -> Floats:
-    """The numbers in `raw` (of `storage(dtype)`) as float32; 32-bit integers are rounded."""
+    """Return the numbers in `raw` (of `storage(dtype)`) as float32; 32-bit integers are rounded."""
     out = np.empty(raw.shape, np.float32) if out is None else out
     if dtype is BFLOAT16:
         bits = out.view(np.uint32)
@@ -53,7 +53,7 @@ def decode(raw: Array, dtype: DType, out: Floats | None = None) -> Floats:
 def encode(
     values: Floats, dtype: DType, out: Array | None = None, *, on_grid: bool = False
 ) -> Array:
-    """`values` in the bytes of `dtype`, rounded first unless `on_grid` says that they are."""
+    """Return `values` as bytes of `dtype`, rounded first unless they are `on_grid` already."""
     out = np.empty(values.shape, storage(dtype)) if out is None else out
     if dtype is FLOAT32:
         np.copyto(out, values)
@@ -67,7 +67,7 @@ def encode(
 
 
 def convert(raw: Array, source: DType, target: DType, out: Array | None = None) -> Array:
-    """Bytes of one type as bytes of another, through float32; within one type, the same bits."""
+    """Convert through float32; between equal types, the bits are kept."""
     out = np.empty(raw.shape, storage(target)) if out is None else out
     if source is target:
         np.copyto(out, raw)
@@ -76,7 +76,7 @@ def convert(raw: Array, source: DType, target: DType, out: Array | None = None) 
 
 
 def round_to_grid(values: Floats, dtype: DType, out: Floats) -> Floats:
-    """What `values` are after a store to `dtype` and a load; `out` may be `values`."""
+    """Round `values` as a store to `dtype` and a load would; `out` may be `values`."""
     round_block = rounder(dtype)
     if values.size <= BLOCK:
         round_block(values, out)
@@ -87,16 +87,16 @@ def round_to_grid(values: Floats, dtype: DType, out: Floats) -> Floats:
 
 
 def unpack(raw: Array, dtype: DType) -> Floats:
-    """The elements of a packed type, shape (..., F) to (..., 4 F), lowest bits first."""
+    """Unpack the elements of a packed type, shape (..., F) to (..., 4 F), lowest bits first."""
     element = _element(dtype)
     lanes = np.ascontiguousarray(raw)[..., None].view(np.uint8)
-    if dtype.size == 2:  # two elements in a byte
+    if dtype.size == 2:  # two elements per byte
         lanes = np.stack((lanes & 15, lanes >> 4), axis=-1)
     return decode(lanes.reshape(*raw.shape[:-1], -1), element)
 
 
 def pack(values: Floats, dtype: DType) -> Array:
-    """Elements to a packed type, shape (..., 4 F) to (..., F); the reverse of `unpack`."""
+    """Pack elements into a packed type, shape (..., 4 F) to (..., F); the inverse of `unpack`."""
     lanes = encode(values, _element(dtype))
     if dtype.size == 2:
         lanes = lanes[..., ::2] | lanes[..., 1::2] << 4
@@ -105,9 +105,9 @@ def pack(values: Floats, dtype: DType) -> Array:
 
 @cache
 def values_of_codes(dtype: DType) -> Floats:
-    """The number behind every bit pattern of a float type of at most 16 bits, in order.
+    """Return the value of every bit pattern of a float type of at most 16 bits, in order.
 
-    NaN keeps its sign and payload, in the highest bits of float32's, as bfloat16's does.
+    A NaN keeps its sign and its payload, in the highest bits of float32's, as bfloat16's does.
     """
     if dtype is FLOAT8_E8M0FNU:
         powers = np.ldexp(np.float32(1), np.arange(255) - dtype.bias)
@@ -132,9 +132,9 @@ def values_of_codes(dtype: DType) -> Floats:
 
 @cache
 def _codes_of_values(dtype: DType) -> tuple[Array, NDArray[np.uint32]]:
-    """The bit pattern of every value on the grid, indexed by its highest float32 bits.
+    """Return the bit pattern of every value on the grid, indexed by the high bits of its float32.
 
-    Also how many low bits to drop for the index. What is not on the grid gives the quiet NaN.
+    Also the number of low bits to drop for the index. Values off the grid map to the quiet NaN.
     """
     drop = 13 if dtype.mantissa_bits > 7 else 16
     values = values_of_codes(dtype)
@@ -171,8 +171,10 @@ def _encode_floats(values: Floats, dtype: DType, out: Array, on_grid: bool) -> N
 
 
 def _encode_integers(values: Floats, dtype: DType, out: Array) -> None:
-    """Nearest even, saturating, NaN to 0. Limits of 32-bit types are not float32 values, and the
-    highest of 64 bits is none in float64.
+    """Round to nearest even, saturate, and map NaN to 0.
+
+    The limits of 32-bit types are not float32 values, and the highest 64-bit value is not a
+    float64.
     """
     wide = np.float64 if dtype.size >= 4 else np.float32
     highest = np.nextafter(np.float64(dtype.highest), 0) if dtype.is_wide else dtype.highest

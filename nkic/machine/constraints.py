@@ -1,8 +1,8 @@
-"""Rules that several instructions share, made to measure: each function here returns one rule.
+"""Parametrised rules that several instructions share: each function here returns one rule.
 
-A row lists what it needs: `rules=(elementwise("dst", "src"), not_both_psum("a", "b"))`. A rule
-looks at tiles that are already known to suit their operands (`tiles.py`), and is silent about
-operands that are not tiles.
+A row lists the rules it needs: `rules=(elementwise("dst", "src"), not_both_psum("a", "b"))`. The
+docstring states the condition that must hold. A rule receives tiles that are already known to suit
+their operands (`tiles.py`), and ignores operands that are not tiles.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from nkic.machine.tiles import AS_INT32, compile_for, first_target
 
 
 def elementwise(first: str, *others: str) -> Rule:
-    """As many partitions, and as many elements in each, as `first`. Ranks may differ."""
+    """Each of `others` has as many partitions, and elements per partition, as `first`; ranks may
+    differ.
+    """
 
     def rule(facts: Facts) -> Violation | None:
         operands = facts.operands
@@ -40,7 +42,7 @@ def elementwise(first: str, *others: str) -> Rule:
 
 
 def same_partitions(first: str, *others: str) -> Rule:
-    """As many partitions as `first`."""
+    """Each of `others` has as many partitions as `first`."""
 
     def rule(facts: Facts) -> Violation | None:
         tiles = facts.tiles
@@ -75,7 +77,7 @@ def _elements(first: str, one: Tile, name: str, other: Tile) -> Violation:
 
 
 def elements(name: str, low: int, high: int) -> Rule:
-    """From `low` to `high` elements per partition."""
+    """The operand has from `low` to `high` elements per partition."""
 
     def rule(facts: Facts) -> Violation | None:
         tile = facts.maybe(name)
@@ -89,7 +91,7 @@ def elements(name: str, low: int, high: int) -> Rule:
 
 
 def too_many(name: str, count: int, limit: int, facts: Facts) -> Violation:
-    """`name` is longer than one instruction takes."""
+    """Return the error for an operand longer than one instruction takes."""
     return Violation(
         "tile-size",
         f"`{name}` has {count} elements per partition; {facts.target.name} takes at most {limit}",
@@ -99,7 +101,7 @@ def too_many(name: str, count: int, limit: int, facts: Facts) -> Violation:
 
 
 def too_few(name: str, tile: Tile, limit: int) -> Violation:
-    """`name` is shorter than the instruction needs."""
+    """Return the error for an operand shorter than the instruction needs."""
     return Violation(
         "tile-size",
         f"`{name}` has {tile.free} elements per partition; at least {limit} are needed",
@@ -109,7 +111,7 @@ def too_few(name: str, tile: Tile, limit: int) -> Violation:
 
 
 def exactly(name: str, count: int, what: str) -> Rule:
-    """`count` elements per partition, which hold `what`."""
+    """The operand has exactly `count` elements per partition: `what`."""
 
     def rule(facts: Facts) -> Violation | None:
         tile = facts.maybe(name)
@@ -129,7 +131,7 @@ def exactly(name: str, count: int, what: str) -> Rule:
 
 
 def not_both_psum(first: str, second: str) -> Rule:
-    """At most one of two inputs in PSUM: there is one read port."""
+    """At most one of two inputs is in PSUM, which has a single read port."""
 
     def rule(facts: Facts) -> Violation | None:
         for name in (first, second):
@@ -150,7 +152,7 @@ def not_both_psum(first: str, second: str) -> Rule:
 
 
 def same_dtype(first: str, second: str) -> Rule:
-    """Equal element types: nothing is converted."""
+    """Element types are equal: nothing is converted."""
 
     def rule(facts: Facts) -> Violation | None:
         one, other = facts.maybe(first), facts.maybe(second)
@@ -168,7 +170,7 @@ def same_dtype(first: str, second: str) -> Rule:
 
 
 def packed_as_is(facts: Facts) -> Violation | None:
-    """src goes to dst through float32 if the types differ, which the packed types do not have."""
+    """Packed types are copied unchanged: conversion goes through float32, which they cannot."""
     dst, src = facts.tile("dst").dtype, facts.tile("src").dtype
     if dst is src or "packed" not in (dst.kind, src.kind):
         return None
@@ -181,7 +183,7 @@ def packed_as_is(facts: Facts) -> Violation | None:
 
 
 def wide_as_is(facts: Facts) -> Violation | None:
-    """64 bits do not go through float32, which would lose them; no page names a conversion."""
+    """64-bit values are copied unchanged: float32 loses bits, and no page names a conversion."""
     dst, src = facts.tile("dst").dtype, facts.tile("src").dtype
     if dst is src or not (dst.is_wide or src.is_wide):
         return None
@@ -195,7 +197,7 @@ def wide_as_is(facts: Facts) -> Violation | None:
 
 
 def float32_vectors(*names: str) -> Rule:
-    """Where a tile stands for a number, it is float32."""
+    """Tiles in place of numbers are float32."""
 
     def rule(facts: Facts) -> Violation | None:
         for name in names:
@@ -208,7 +210,7 @@ def float32_vectors(*names: str) -> Rule:
 
 
 def not_float32(name: str, tile: Tile) -> Violation:
-    """A vector operand of arithmetic in another type."""
+    """Return the error for a vector operand of arithmetic that is not float32."""
     return Violation(
         "operand-not-float32",
         f"`{name}` is {tile.dtype.name}, but must be float32",
@@ -218,7 +220,7 @@ def not_float32(name: str, tile: Tile) -> Violation:
 
 
 def integers_for_bitvec(attribute: str, *names: str) -> Rule:
-    """Bitvec operators work on the bits of integers: every tile is one."""
+    """With a bitvec operator, which works on the bits of integers, every tile holds integers."""
 
     def rule(facts: Facts) -> Violation | None:
         op = facts.attributes[attribute]
@@ -232,12 +234,12 @@ def integers_for_bitvec(attribute: str, *names: str) -> Rule:
 
 
 def _has_bits(tile: Tile) -> bool:
-    """Its elements are integers, or bools."""
+    """Return whether the elements are integers or bools."""
     return tile.dtype.is_integer or tile.dtype.kind == "bool"
 
 
 def _not_integers(attribute: str, op: str, floats: Mapping[str, Tile]) -> Violation:
-    """All of `floats` are named; the last of them, which is data rather than dst, is shown."""
+    """Return the error for `floats`: it names all and points at the last one, which is data."""
     last, tile = list(floats.items())[-1]
     found = [f"`{name}` is {one.dtype.name}" for name, one in floats.items()]
     names = listed(f"`{name}`" for name in floats)
@@ -253,24 +255,24 @@ def _not_integers(attribute: str, op: str, floats: Mapping[str, Tile]) -> Violat
 
 
 def binary(*attributes: str) -> Rule:
-    """Operators with two inputs, which the engine has."""
+    """The engine has the operators, and they take two inputs."""
     return operators(attributes, arity=2)
 
 
 def arithmetic(*attributes: str) -> Rule:
-    """Binary operators of numbers, which the engine has."""
+    """The engine has the operators, and they are binary arithmetic ones."""
     return operators(attributes, arity=2, group="arithmetic")
 
 
 def reducing(attribute: str) -> Rule:
-    """An operator that can fold elements into one, which the engine has."""
+    """The engine has the operator, and it can reduce."""
     return operators((attribute,), arity=2, fold=True)
 
 
 def operators(
     attributes: tuple[str, ...], arity: int = 0, group: str = "", fold: bool = False
 ) -> Rule:
-    """Operators of this arity (0: any) and group ("": any), which the engine has."""
+    """The engine has the operators, and they have this arity (0: any) and group ("": any)."""
 
     def rule(facts: Facts) -> Violation | None:
         for attribute in attributes:
@@ -295,7 +297,7 @@ def _wanted(arity: int, group: str) -> str:
 
 
 def has_operator(facts: Facts, op: Operator) -> bool:
-    """The engine has `op`; gpsimd has more of them between tiles of 32-bit integers."""
+    """Return whether the engine has `op`; gpsimd has more operators on tiles of 32-bit integers."""
     generation = facts.target.generation
     if facts.engine is None or op.runs_on(facts.engine, generation):
         return True
@@ -303,12 +305,12 @@ def has_operator(facts: Facts, op: Operator) -> bool:
 
 
 def all_int32(facts: Facts) -> bool:
-    """Every tile is int32 or uint32: gpsimd computes with integers."""
+    """Return whether every tile is int32 or uint32, on which gpsimd computes exactly."""
     return all(tile.dtype.name in ("int32", "uint32") for tile in facts.tiles.values())
 
 
 def wrong_operator(attribute: str, op: Operator, wanted: str) -> Violation:
-    """An operator of the wrong sort."""
+    """Return the error for an operator of the wrong kind."""
     return Violation(
         "operator-not-supported",
         f"`{attribute}` is {op.name}, but must be {wanted}",
@@ -318,14 +320,14 @@ def wrong_operator(attribute: str, op: Operator, wanted: str) -> Violation:
 
 
 def no_operator(attribute: str, op: Operator, facts: Facts) -> Violation:
-    """An operator that this engine of this target lacks."""
+    """Return the error for an operator that this engine of this target lacks."""
     engine = facts.engine.value if facts.engine else "chosen"
     others = [e.value for e in op.engines_of(facts.target.generation)]
     if others:
         hint = f"use `engine=nisa.engine.{others[0]}` if the instruction allows it"
     elif op.engines:
         hint = compile_for(first_target(min(op.engines.values())))
-    else:  # one that only an instruction of its own has, such as average
+    else:  # only an instruction of its own has it, as for average
         hint = "use another operator"
     return Violation(
         "operator-not-supported",
@@ -340,7 +342,7 @@ def no_operator(attribute: str, op: Operator, facts: Facts) -> Violation:
 
 
 def engine_since(engine: Engine, generation: int, instead: str) -> Rule:
-    """`engine` runs this from NeuronCore version `generation`."""
+    """`engine` runs this instruction only from NeuronCore version `generation` on."""
 
     def rule(facts: Facts) -> Violation | None:
         if facts.engine is not engine or facts.target.generation >= generation:

@@ -1,14 +1,14 @@
 """Named cost formulas. A row names one; the scheduler and the runner's clock call it.
 
-Figures come from `Target.figures` (`machine/clock`); what a formula says of them has a standing
-and a source of its own. Sources, by letter:
+Figures come from `Target.figures` (`machine/clock`). Each formula has a standing and a source of
+its own. Sources, by letter:
 
-F  The throughput formulas of the NKI API reference up to SDK 2.26 (`nki.isa`, "cost"). They
-   were written for NeuronCore-v2 and speak of instructions that follow each other.
-A  The architecture guides: Trainium2 "Vector Engine Performance Mode" (16-bit floats at 4 or
-   2 elements per cycle and lane), Trainium3 "Performance mode", Trainium/Inferentia2
-   "Performance Consideration" (half rate for innermost strides above 16 bytes).
-M  Profiles that public guides and repositories print; test_costs.py holds the formulas to them.
+F  The throughput formulas of the NKI API reference up to SDK 2.26 (`nki.isa`, "cost"). They were
+written for NeuronCore-v2 and describe back-to-back instructions. A  The architecture guides:
+Trainium2 "Vector Engine Performance Mode" (16-bit floats at 4 or 2 elements per cycle and lane),
+Trainium3 "Performance mode", Trainium/Inferentia2 "Performance Consideration" (half rate for
+innermost strides above 16 bytes). M  Profiles printed in public guides and repositories;
+test_costs.py checks the formulas against them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from nkic.machine.patterns import merged
 
 @dataclass(frozen=True)
 class Formula:
-    """What an instruction costs, how that is known, and from where."""
+    """The cost of an instruction, the standing of that knowledge, and its source."""
 
     compute: Callable[[Facts], Cost]
     standing: Standing
@@ -45,7 +45,7 @@ Basis = tuple[Standing, str]
 
 
 def formula(basis: Basis) -> Callable[[Compute], Formula]:
-    """Makes a formula of a function that computes a cost."""
+    """Return a decorator that turns a function computing a cost into a formula."""
     return lambda compute: Formula(compute, *basis)
 
 
@@ -57,8 +57,10 @@ def per_element(
     starts: int = 0,
     basis: Basis = PUBLISHED,
 ) -> Formula:
-    """factor x elements per partition; `read_out`: then reduce registers are read; `starts` of
-    the gpsimd engine's programs come before it (F).
+    """Return a formula of `factor` cycles per element per partition.
+
+    `read_out` adds reading the reduce registers; `starts` adds that many program starts of the
+    gpsimd engine (F).
     """
 
     def cost(facts: Facts) -> Cost:
@@ -71,7 +73,9 @@ def per_element(
 
 
 def copying(source: str) -> Formula:
-    """One tile in, one tile `dst` out, in the engine's fast modes where they apply (F, A)."""
+    """Return a formula for copying one tile to `dst`, in the engine's fast modes if they apply (F,
+    A).
+    """
 
     def cost(facts: Facts) -> Cost:
         src, dst = facts.tile(source), facts.tile("dst")
@@ -91,8 +95,10 @@ def filling(facts: Facts) -> Cost:
 
 
 def two_tiles(first: str, second: str, basis: Basis = PUBLISHED) -> Formula:
-    """Two tiles in, `dst` out: N from SBUF and PSUM at once, more from one memory (F); on v3's
-    vector engine half of that for 16-bit floats (A).
+    """Return a formula for two input tiles and `dst`.
+
+    N if one input is in PSUM, more if both are in SBUF (F); on v3's vector engine, half of that for
+    16-bit floats (A).
     """
 
     def cost(facts: Facts) -> Cost:
@@ -103,7 +109,7 @@ def two_tiles(first: str, second: str, basis: Basis = PUBLISHED) -> Formula:
 
 
 def _pair_rate(facts: Facts, tiles: tuple[Tile, ...]) -> float:
-    """Cycles per element of two tiles in."""
+    """Return the cycles per element with two input tiles."""
     if any(t.buffer is Buffer.PSUM for t in tiles[:2]):
         return 1
     if facts.engine is Engine.GPSIMD:
@@ -121,8 +127,9 @@ def _simple(facts: Facts) -> bool:
 
 @formula(PUBLISHED)
 def scalar_then_tile(facts: Facts) -> Cost:
-    """scalar_tensor_tensor: 2N, and N for 16-bit floats, subtract then multiply, N even (F); N on
-    v3 (M).
+    """scalar_tensor_tensor: 2N; N for 16-bit floats, subtract then multiply, N even (F).
+
+    On v3: N (M).
     """
     tiles = (facts.tile("data"), facts.tile("operand1"), facts.tile("dst"))
     ops = (facts.attributes.get("op0"), facts.attributes.get("op1"))
@@ -142,7 +149,7 @@ def scanning(facts: Facts) -> Cost:
 
 @formula(PUBLISHED)
 def reducing(facts: Facts) -> Cost:
-    """tensor_reduce: N; N / 2 for 16-bit floats added or compared by maximum (F)."""
+    """tensor_reduce: N; N / 2 for 16-bit floats with add or maximum (F)."""
     data, dst = facts.tile("data"), facts.tile("dst")
     fast = is_half(data) and is_half(dst) and facts.attributes.get("op") in ("add", "maximum")
     return engine_cost(facts, data.free / 2 if fast else data.free, (data,))
@@ -150,8 +157,9 @@ def reducing(facts: Facts) -> Cost:
 
 @formula(PUBLISHED)
 def predicated(facts: Facts) -> Cost:
-    """tensor_copy_predicated: N with one of src and predicate in PSUM, else 2N (F), as for any two
-    tiles out of one memory, which v3 reads at twice the width (A).
+    """tensor_copy_predicated: N if src or predicate is in PSUM, otherwise 2N (F).
+
+    As for any two tiles from one memory, which v3 reads at twice the width (A).
     """
     inputs = [t for name in ("src", "predicate") if (t := facts.maybe(name)) is not None]
     apart = len(inputs) == 1 or any(t.buffer is Buffer.PSUM for t in inputs)
@@ -161,9 +169,7 @@ def predicated(facts: Facts) -> Cost:
 
 @formula(PUBLISHED)
 def activating(facts: Facts) -> Cost:
-    """activation: N (F), more for a function out of a table (M), and to read the reduce registers
-    out (F).
-    """
+    """activation: N (F), plus the table lookup (M), plus reading the reduce registers (F)."""
     data, op = facts.tile("data"), facts.attributes.get("op")
     more = 0 if facts.maybe("reduce_res") is None else accumulator_read(facts)
     if op not in (None, "copy"):
@@ -173,8 +179,9 @@ def activating(facts: Facts) -> Cost:
 
 @formula(PUBLISHED)
 def scalar_operands(facts: Facts) -> Cost:
-    """tensor_scalar: as a copy (F, A), and on v3's vector engine a read of the pointer (M); on
-    gpsimd (rsqrt) four times the scalar engine's N (F).
+    """tensor_scalar: as a copy (F, A), plus a pointer read on v3's vector engine (M).
+
+    On gpsimd (rsqrt): four times the scalar engine's N (F).
     """
     data, dst = facts.tile("data"), facts.tile("dst")
     if facts.engine is Engine.GPSIMD:
@@ -186,15 +193,16 @@ def scalar_operands(facts: Facts) -> Cost:
 
 
 def accumulator_read(facts: Facts) -> float:
-    """Cycles to read reduce registers out."""
+    """Return the cycles needed to read the reduce registers."""
     engine = Engine.SCALAR if facts.engine is Engine.SCALAR else Engine.VECTOR
     return facts.target.figures[f"{engine.value}.accumulator_read"]
 
 
 @formula(PUBLISHED)
 def matmul(facts: Facts) -> Cost:
-    """nc_matmul: max(min(64, columns held), columns streamed) x passes (F); steps of many bytes
-    halve the rate at which an operand is read (A: of each engine's interface).
+    """nc_matmul: max(min(64, stationary columns), moving columns) x passes (F).
+
+    Large strides halve the rate at which an operand is read (A, for each engine's interface).
     """
     stationary, moving = facts.tile("stationary"), facts.tile("moving")
     pairs = 2 if facts.attributes.get("perf_mode") == "double_row" else 1
@@ -209,8 +217,10 @@ def matmul(facts: Facts) -> Cost:
 
 
 def _not_hidden(facts: Facts, cycles: float, held: int) -> float:
-    """Cycles of a product with both halves of 32-bit floats loaded. Only what streams against one
-    half hides that: moving operands of less than about 450 columns are too short (M).
+    """Return the cycles of a 32-bit product, including loads of both halves of its floats.
+
+    Only the columns that stream against one half hide the load of the other: moving operands of
+    less than about 450 columns are too short (M).
     """
     ns = facts.target.figures["tensor.load_32_ns"] * held / PARTITIONS
     load = ns * facts.target.clock_mhz[Engine.TENSOR] / 1000
@@ -220,7 +230,7 @@ def _not_hidden(facts: Facts, cycles: float, held: int) -> float:
 
 
 def matmul_passes(facts: Facts, stationary: Tile, moving: Tile) -> float:
-    """4 for 32-bit floats; 2 where one operand holds only 0 and 1, or in v3's transposes (A)."""
+    """Return 4 for 32-bit floats, 2 if an operand holds only 0 and 1 or in v3's transposes (A)."""
     if stationary.dtype.name != "float32" and moving.dtype.name != "float32":
         return 1
     marked = facts.attributes.get("is_stationary_onezero") or facts.attributes.get(
@@ -231,7 +241,7 @@ def matmul_passes(facts: Facts, stationary: Tile, moving: Tile) -> float:
 
 
 def _transposes(facts: Facts) -> bool:
-    """The array's own mode, which v3 brought."""
+    """Return whether the array's transpose mode is used, which v3 introduced."""
     return bool(facts.attributes.get("is_transpose")) and facts.target.generation >= 3
 
 
@@ -249,8 +259,10 @@ def transposing(facts: Facts) -> Cost:
 
 
 def tensor_cost(facts: Facts, cycles: float, columns: int, passes: float = 1) -> Cost:
-    """Some cycles for each instruction, of which there is one for two passes (M). The array fills
-    before its first result leaves: a constant and a cycle per column (M).
+    """Return the cost of `cycles` in the array, plus issue and fill time.
+
+    Issue takes some cycles per instruction; two passes are one instruction (M). The array fills
+    before its first result leaves: a constant plus a cycle per column (M).
     """
     clock, figures = facts.target.clock_mhz[Engine.TENSOR], facts.target.figures
     issue = figures["tensor.issue"] * max(1.0, passes / 2)
@@ -265,8 +277,10 @@ def moving_register(facts: Facts) -> Cost:
 
 @formula(FITTED)
 def accessing_register(facts: Facts) -> Cost:
-    """Loads of registers and scalars, as measured for a word in SBUF; stores as loads, and in HBM
-    as much more as a transfer takes (assumed).
+    """Loads and stores of registers and scalars.
+
+    Loads as measured for a word in SBUF; stores as loads; in HBM, plus the latency of a transfer
+    (assumed).
     """
     target, engine = facts.target, facts.engine or Engine.SYNC
     held = target.figures[f"{engine.value}.register_load_ns"]
@@ -277,10 +291,10 @@ def accessing_register(facts: Facts) -> Cost:
 
 
 def copy_rate(facts: Facts, src: Tile, dst: Tile) -> int:
-    """Elements per cycle and lane of a copy-like instruction (A; 32-bit: M)."""
+    """Return the elements per cycle and lane of a copy-like instruction (A; 32-bit: M)."""
     generation, engine = facts.target.generation, facts.engine
     narrow = _narrow(src, generation) and _narrow(dst, generation)
-    first = 4 if engine is Engine.SCALAR else 3  # generation with modes; v4's are as v3's (A)
+    first = 4 if engine is Engine.SCALAR else 3  # first with fast modes; v4's equal v3's (A)
     if generation < first or engine is Engine.GPSIMD:
         return 1
     in_sbuf = (src.buffer is Buffer.SBUF) + (dst.buffer is Buffer.SBUF)
@@ -291,12 +305,12 @@ def copy_rate(facts: Facts, src: Tile, dst: Tile) -> int:
 
 
 def _narrow(tile: Tile, generation: int) -> bool:
-    """Of the types that the widest mode takes: 16-bit floats, from v4 8-bit ones too (A)."""
+    """Return whether the widest mode takes it: 16-bit floats, from v4 on also 8-bit ones (A)."""
     return is_half(tile) or (generation >= 4 and tile.dtype.size == 1 and _is_float(tile))
 
 
 def engine_cost(facts: Facts, cycles: float, tiles: tuple[Tile, ...], more: float = 0.0) -> Cost:
-    """The cost of streaming `tiles` in `cycles`, with `more` cycles of what does not stream."""
+    """Return the cost of streaming `tiles` in `cycles`, plus `more` cycles outside of streaming."""
     figures, engine = facts.target.figures, facts.engine or Engine.VECTOR
     streamed = -(-cycles // 1) * max([_slowed(facts, tile) for tile in tiles], default=1) + more
     least = figures["issue.least_dynamic" if any(t.dynamic for t in tiles) else "issue.least"]
@@ -307,7 +321,7 @@ def engine_cost(facts: Facts, cycles: float, tiles: tuple[Tile, ...], more: floa
 
 
 def _access(facts: Facts, engine: Engine, tiles: tuple[Tile, ...]) -> tuple[float, float]:
-    """Cycles beyond streaming: of the interval, and of the duration."""
+    """Return the cycles beyond streaming: of the interval, and of the duration."""
     figures = facts.target.figures
     if engine not in (Engine.VECTOR, Engine.SCALAR):
         return figures["gpsimd.interval"], figures["gpsimd.duration"]
@@ -317,7 +331,7 @@ def _access(facts: Facts, engine: Engine, tiles: tuple[Tile, ...]) -> tuple[floa
 
 
 def _slowed(facts: Facts, tile: Tile) -> int:
-    """By how much the step between neighbours makes reading or writing a tile slower (A)."""
+    """Return the factor by which a large innermost stride slows access to a tile (A)."""
     return 2 if _stride_bytes(tile) > facts.target.figures["issue.full_rate_stride"] else 1
 
 
@@ -327,7 +341,7 @@ def _stride_bytes(tile: Tile) -> int:
 
 
 def is_half(tile: Tile) -> bool:
-    """16-bit float, the width of the vector engine's fast modes."""
+    """Return whether the tile holds 16-bit floats, the width of the vector engine's fast modes."""
     return tile.dtype.size == 2 and _is_float(tile)
 
 
@@ -337,5 +351,5 @@ def _is_float(tile: Tile) -> bool:
 
 @formula(UNKNOWN)
 def core_barrier(facts: Facts) -> Cost:
-    """core_barrier: the least interval, beside the semaphores."""
+    """core_barrier: the minimum interval, in addition to the semaphores."""
     return Cost(round(facts.target.figures["issue.least"]))

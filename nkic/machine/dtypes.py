@@ -1,11 +1,11 @@
-"""Element types: what one element of a tensor is, in bytes, range and precision.
+"""Element types: the size, range and precision of one element of a tensor.
 
-`DTYPES` holds every type that `nki.language` names. This module does not import NumPy, so that
-both tools start fast; `codecs.py` turns the bytes of a type into numbers and back.
+`DTYPES` holds every type that `nki.language` names. This module does not import NumPy, so that both
+tools start fast; `codecs.py` converts between the bytes of a type and numbers.
 
-Sources: `nki.language` data types (names, sign/exponent/mantissa bits, "stored as uint8",
-packed types, `0xFF` is NaN); NKI library kernel helpers (largest float8 values); IEEE 754 and
-OCP 8-bit floating point (which bit patterns are infinities and NaNs).
+Sources: `nki.language` data types (names, sign/exponent/mantissa bits, "stored as uint8", packed
+types, `0xFF` is NaN); NKI library kernel helpers (largest float8 values); IEEE 754 and OCP 8-bit
+floating point (bit patterns of infinities and NaNs).
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ Kind = Literal["float", "int", "uint", "bool", "packed"]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DType:
-    """One element type. One object per type: compare with `is`, or `==`, also with its name.
+    """One element type. There is one object per type: compare with `is`, or with `==`, also to a
+    name.
 
-    `code` is the number in files: stable, never reused. `lowest` and `highest` are the finite
-    limits, `smallest` is the least positive value, subnormals included (1 for integers).
-    Packed types hold `lanes` elements of the type `element`, the first in the lowest bits;
-    their limits are those of one element.
+    `code` identifies the type in files: stable, never reused. `lowest` and `highest` are the finite
+    limits, `smallest` is the smallest positive value, subnormals included (1 for integers). Packed
+    types hold `lanes` elements of the type `element`, the first in the lowest bits; their limits
+    are those of one element.
     """
 
     name: str
@@ -40,7 +41,7 @@ class DType:
     highest: float
     smallest: float
     exponent_bits: int = 0
-    mantissa_bits: int = 0  # without the implied leading one
+    mantissa_bits: int = 0  # without the implicit leading one
     bias: int = 0  # of the exponent
     has_inf: bool = False
     has_nan: bool = False
@@ -49,44 +50,49 @@ class DType:
 
     @property
     def bits(self) -> int:
-        """Bits of one element, all lanes together."""
+        """The number of bits of one element, all lanes together."""
         return self.size * 8
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element, by NumPy's name."""
+        """Alias of `size`, for compatibility with NumPy."""
         return self.size
 
     @property
     def is_float(self) -> bool:
-        """A floating-point number, not packed."""
+        """Whether it is a floating-point type; packed types are not."""
         return self.kind == "float"
 
     @property
     def is_integer(self) -> bool:
-        """An integer; bool is none."""
+        """Whether it is an integer type; bool is not."""
         return self.kind in ("int", "uint")
 
     @property
     def is_wide(self) -> bool:
-        """More bits than engines compute with: moved as it is, and held by scalars."""
+        """Whether it has more bits than engines compute with: 64-bit types are only moved and
+        loaded.
+        """
         return self.size > 4
 
     @property
     def halfway(self) -> float:
-        """Of a float: what is as near to the largest finite number as to the next that would be."""
+        """Of a float type: the midpoint between the largest finite number and its would-be
+        successor.
+        """
         last_bit = 2.0 ** (frexp(self.highest)[1] - 1 - self.mantissa_bits)
         return self.highest + last_bit / 2
 
     @property
     def ends_even(self) -> bool:
-        """Of a float: the largest finite number has an even last bit, and `halfway` goes to it."""
+        """Of a float type: whether `halfway` rounds to the largest finite number, which is even."""
         last_bit = 2 * (self.halfway - self.highest)
         return self.highest / last_bit % 2 == 0
 
     def overflows(self, value: float) -> bool:
-        """A finite number that is beyond the limits, once it is rounded: to float32, as constants
-        are, and then to this type.
+        """Return whether a finite number exceeds the limits once it is rounded.
+
+        It is rounded to float32, as constants are, and then to this type.
         """
         if not isfinite(value) or self.kind in ("bool", "packed"):
             return False
@@ -97,15 +103,16 @@ class DType:
 
     @property
     def dtype(self) -> Any:
-        """NumPy's type of this name, which NumPy asks for: `np.zeros(shape, nl.float32)`. Those
-        that it lacks are in ml_dtypes.
+        """The NumPy type of this name, for NumPy's protocol: `np.zeros(shape, nl.float32)`.
+
+        Types that NumPy lacks come from ml_dtypes.
         """
         with suppress(ImportError):
             import_module("ml_dtypes")
         return import_module("numpy").dtype(self.name)
 
     def __eq__(self, other: object) -> bool:
-        # NKI's dtypes are documented as text (`DType = str`): kernels may be given their names.
+        # NKI documents dtypes as text (`DType = str`): kernels may pass their names.
         if self is other or type(other) is DType:
             return self is other
         return self.name == (other if type(other) is str else _type_name(other))
@@ -120,12 +127,12 @@ class DType:
         return format(self.name, spec)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A copied or unpickled type is the same object, so that identity stays equality.
+        # A copied or unpickled type is the same object, so that identity remains equality.
         return _by_name, (self.name,)
 
 
 def _in_float32(value: float) -> float:
-    """The nearest float32: infinite where there is none."""
+    """Return the nearest float32, or an infinity if the value is out of range."""
     try:
         found: float = unpack("<f", pack("<f", value))[0]
     except OverflowError:
@@ -134,7 +141,7 @@ def _in_float32(value: float) -> float:
 
 
 def _type_name(value: object) -> str:
-    """The same of what is not a number, array or tensor."""
+    """Return the name of an element type, or an empty string for numbers, arrays and tensors."""
     kind = type(value)
     is_type = isinstance(value, type) or "dtype" in kind.__name__.lower()
     return element(value) if is_type else ""
@@ -144,7 +151,7 @@ _ELEMENTS = ("numpy", "ml_dtypes", "torch", "jax")
 
 
 def element(value: Any) -> str:
-    """The name of an element type of NumPy's, ml_dtypes', PyTorch's or JAX's; else nothing."""
+    """Return the name of a NumPy, ml_dtypes, PyTorch or JAX element type, or an empty string."""
     kind = value if isinstance(value, type) else type(value)
     if kind.__module__.partition(".")[0] not in _ELEMENTS:
         return ""
@@ -203,7 +210,7 @@ def _packed(code: int, size: int, element: DType) -> DType:
 
 
 FLOAT32 = _float("float32", 1, 4, (8, 23), (2 - 2.0**-23) * 2.0**127)
-# 1 + 8 + 10 bits in a 4-byte element; that the 13 low bits are the unused ones is assumed.
+# 1 + 8 + 10 bits in a 4-byte element; that the unused bits are the 13 low ones is assumed.
 TFLOAT32 = _float("tfloat32", 2, 4, (8, 10), (2 - 2.0**-10) * 2.0**127)
 BFLOAT16 = _float("bfloat16", 3, 2, (8, 7), (2 - 2.0**-7) * 2.0**127)
 FLOAT16 = _float("float16", 4, 2, (5, 10), 65504.0)
@@ -214,8 +221,8 @@ FLOAT8_E5M2 = _float("float8_e5m2", 7, 1, (5, 2), 57344.0)
 FLOAT8_E8M0FNU = DType(
     "float8_e8m0fnu", 8, 1, "float", 2.0**-127, 2.0**127, 2.0**-127, 8, 0, 127, has_nan=True
 )
-# Only inside packed elements, where it takes half a byte: `nki.language` does not name it, so
-# it is not in DTYPES.
+# Occurs only inside packed elements, where it takes half a byte. `nki.language` does not name it,
+# so it is not in DTYPES.
 FLOAT4_E2M1FN = _float("float4_e2m1fn", 12, 1, (2, 1), 6.0, "")
 FLOAT8_E4M3FN_X4 = _packed(9, 4, FLOAT8_E4M3FN)
 FLOAT8_E5M2_X4 = _packed(10, 4, FLOAT8_E5M2)
@@ -265,12 +272,12 @@ ALIASES = {
 
 
 def find(name: str) -> DType | None:
-    """The type called `name`, as in `nki.language` or by a short name (bf16, u8), or None."""
+    """Return the type called `name`, in full or by a short name (bf16, u8), or None."""
     return DTYPES.get(ALIASES.get(name, name))
 
 
 def suggest(name: str) -> list[str]:
-    """The full names that were probably meant by `name`; empty when nothing is near."""
+    """Return the full names that `name` probably means; empty if none is close."""
     near = nearest(name, (*DTYPES, *ALIASES))
     return [ALIASES.get(near, near)] if near else []
 

@@ -1,4 +1,4 @@
-"""Engines: who executes an instruction. Each runs its own in-order stream.
+"""Engines: the units that execute instructions. Each runs its own in-order stream.
 
 Sources: Trainium architecture guide, engines; `nki.isa.engine` (names and numbers).
 """
@@ -9,13 +9,13 @@ from enum import Enum
 
 
 class Engine(Enum):
-    """An executor. The value is `nki.isa.engine`'s name and appears in program text."""
+    """An execution unit. The value is `nki.isa.engine`'s name and appears in program text."""
 
     TENSOR = "tensor"  # PE: matrix multiplication, 128 x 128 array
     VECTOR = "vector"  # DVE: tile and reduction arithmetic
     SCALAR = "scalar"  # ACT: activation functions
     GPSIMD = "gpsimd"  # POOL: eight programmable cores, no PSUM access
-    SYNC = "sync"  # SP: starts DMA, orders the others
+    SYNC = "sync"  # SP: triggers DMA, synchronises the others
     DMA = "dma"  # the sixteen DMA engines, fed through queues
 
     __hash__ = object.__hash__  # identity, as for Buffer

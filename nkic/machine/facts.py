@@ -1,8 +1,8 @@
-"""What a rule, a cost formula or an engine choice may look at: one instruction, abstractly.
+"""The abstract view of one instruction that rules, cost formulas and engine choices receive.
 
-The compiler builds `Facts` from views before addresses exist, the runner from the records of
-a file it does not trust; both then ask the same rows. Operands are seen as tiles: partitions
-and the free dimensions of each partition, in elements.
+The compiler builds `Facts` from views, before addresses exist; the runner builds them from the
+records of an untrusted file. Both then use the same rows. Operands are seen as tiles: partitions,
+and the free dimensions of each partition in elements.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from nkic.machine.targets import Target
 
 
 class Tile(NamedTuple):
-    """A tensor operand. In HBM `partitions` is 0 and `dims` holds every dimension.
+    """A tensor operand. In HBM, `partitions` is 0 and `dims` holds every dimension.
 
-    `dims` are (step, num) pairs in elements, outermost first. `dynamic`: its place depends on
-    a run-time offset; `indexed`: on many of them, one for each outermost element in HBM, one
-    for each element on chip. `offsets` is the tile that holds them, where there is one.
+    `dims` are (step, num) pairs in elements, outermost first. `dynamic`: the address depends on a
+    run-time offset. `indexed`: it depends on a vector of offsets, one per outermost element in HBM
+    and one per element on chip. `offsets` is the tile that holds the offsets, if any.
     """
 
     buffer: Buffer
@@ -47,18 +47,18 @@ class Tile(NamedTuple):
 
     @property
     def elements(self) -> int:
-        """All elements."""
+        """The total number of elements."""
         return self.free * (self.partitions if self.on_chip else 1)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape as users know it."""
+        """The shape as the user sees it."""
         sizes = tuple(num for _, num in self.dims)
         return (self.partitions, *sizes) if self.on_chip else sizes
 
     @property
     def contiguous(self) -> bool:
-        """The innermost dimension runs over neighbouring elements."""
+        """Whether the innermost dimension runs over adjacent elements."""
         inner = [step for step, num in self.dims if num > 1]
         return not inner or inner[-1] == 1
 
@@ -68,7 +68,7 @@ class Tile(NamedTuple):
 
 
 class Register(NamedTuple):
-    """A scalar register, numbered within the program. Engines keep their own copies."""
+    """A scalar register, numbered within the program. Each engine has its own copy."""
 
     number: int
 
@@ -77,7 +77,7 @@ Value = Tile | Register | float | int | None
 
 
 def trips(start: int | Register, stop: int | Register, step: int) -> int | None:
-    """How often a counted loop runs; None where a register decides."""
+    """Return the trip count of a counted loop; None if a register determines it."""
     if isinstance(start, Register) or isinstance(stop, Register):
         return None
     return max(0, -((start - stop) // step))
@@ -85,7 +85,7 @@ def trips(start: int | Register, stop: int | Register, step: int) -> int | None:
 
 @dataclass(frozen=True)
 class Facts:
-    """An instruction as the table's functions see it."""
+    """An instruction as the functions of the instruction table see it."""
 
     target: Target
     operands: Mapping[str, Value]
@@ -93,18 +93,18 @@ class Facts:
     engine: Engine | None = None
 
     def tile(self, name: str) -> Tile:
-        """The operand `name`, which must be a tile."""
+        """Return the operand `name`, which must be a tile."""
         value = self.operands[name]
         if not isinstance(value, Tile):
             raise TypeError(f"operand {name} is {value!r}, not a tile")
         return value
 
     def maybe(self, name: str) -> Tile | None:
-        """The operand `name` if it is a tile."""
+        """Return the operand `name` if it is a tile, otherwise None."""
         value = self.operands.get(name)
         return value if isinstance(value, Tile) else None
 
     @cached_property
     def tiles(self) -> dict[str, Tile]:
-        """The operands that are tiles, by name."""
+        """The tile operands, by name."""
         return {name: v for name, v in self.operands.items() if isinstance(v, Tile)}

@@ -1,16 +1,16 @@
-"""Run-time offsets: where they may lie, of which type, and how many.
+"""Rules for run-time offsets: their memory, type and number.
 
-`.ap(scalar_offset=…)` takes one integer, `.ap(vector_offset=…)` one for each row that is gathered
-or scattered; both lie in SBUF, where descriptors are made from them. `.indirect()` takes a column
-of free-dimension offsets, the same for all partitions of a tile.
+`.ap(scalar_offset=…)` takes one integer, `.ap(vector_offset=…)` one per gathered or scattered row.
+Both are in SBUF, from which descriptors are generated. `.indirect()` takes a column of
+free-dimension offsets, shared by all partitions of a tile.
 
-Offset i of a tile is in partition i mod G of its index, column i div G, where G is 16, or 32
-for the tensor engine. Only those first G partitions of the index are read: the formula names
-no others, though the index has as many partitions as the tile (assumed; docs/fidelity.md).
+Offset i of a tile is in partition i mod G of its index, column i div G, where G is 16, or 32 for
+the tensor engine. Only the first G partitions of the index are read: the formula names no others,
+although the index has as many partitions as the tile (assumed; docs/fidelity.md).
 
-Sources: `nki.isa.dma_copy` (indirect addressing: an SBUF tensor of shape (P, 1); a 1x1 SBUF
-tensor or a register); `nki.language.NkiTensor.indirect`; "tensor indirection" of each instruction
-in `nki.isa` (start partitions).
+Sources: `nki.isa.dma_copy` (indirect addressing: an SBUF tensor of shape (P, 1); a 1x1 SBUF tensor
+or a register); `nki.language.NkiTensor.indirect`; "tensor indirection" of each instruction in
+`nki.isa` (start partitions).
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from nkic.machine.facts import Facts, Tile
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row, Violation
 
-WORD = 4  # bytes of the longest offset
-QUADRANT = 32  # partitions: where an index may start
+WORD = 4  # bytes of the largest offset
+QUADRANT = 32  # partitions; an index starts at a multiple of it
 _GROUP, _TENSOR_GROUP = 16, 32
 
 
 def group(row: Row) -> int:
-    """Partitions of an index over which successive offsets are spread."""
+    """Return the number of index partitions over which consecutive offsets are spread."""
     return _TENSOR_GROUP if Engine.TENSOR in row.engines else _GROUP
 
 
 def offsets_held(index: Tile, row: Row) -> int:
-    """How many offsets an index holds for an instruction of `row`."""
+    """Return the number of offsets that an index holds for an instruction of `row`."""
     lanes = group(row)
     if index.partitions >= lanes:
         return lanes * index.free
-    return index.partitions  # the next ones would lie in partitions that it does not have
+    return index.partitions  # further offsets would be in partitions that the index lacks
 
 
 def wrong_indices(row: Row, facts: Facts) -> Iterator[Violation]:
-    """At most one complaint for each operand whose place is known at run time only."""
+    """Yield at most one error per operand with a run-time offset."""
     for name, tile in facts.tiles.items():
         if tile.offsets is None:
             continue
@@ -56,7 +56,7 @@ def wrong_indices(row: Row, facts: Facts) -> Iterator[Violation]:
 
 
 def _wrong_offsets(name: str, tile: Tile, offsets: Tile) -> Violation | None:
-    """What `.ap()` was given: buffer and type; how many offsets of a vector, the rows know."""
+    """Check buffer and type of the offsets of `.ap()`; the rows check the length of a vector."""
     kind = "vector_offset" if tile.indexed else "scalar_offset"
     what, slug = f"the `{kind}` of `{name}` is", "operand-shape"
     if offsets.buffer is not Buffer.SBUF:
@@ -96,7 +96,7 @@ def _wrong_index(name: str, tile: Tile, index: Tile, row: Row) -> Violation | No
 
 
 def _wrong_start(name: str, tile: Tile, index: Tile, row: Row, facts: Facts) -> Violation | None:
-    """Which partitions must agree: a source and its index, a scattered dst's and the source."""
+    """Check start partitions: of a source and its index, or of a scattered dst and the source."""
     wanted = _start_wanted(name, tile, row, facts)
     if index.start % QUADRANT:
         text = f"the index of `{name}` starts at partition {index.start}, which must be a "

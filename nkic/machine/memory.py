@@ -1,7 +1,7 @@
-"""Memories of a NeuronCore, as NKI names them and as they are laid out.
+"""The memories of a NeuronCore: their NKI names and their layout.
 
-Sources: Trainium architecture guides (SBUF and PSUM: 128 partitions; PSUM: 8 banks of 2 KiB
-per partition); `nki.language` buffer names.
+Sources: Trainium architecture guides (SBUF and PSUM: 128 partitions; PSUM: 8 banks of 2 KiB per
+partition); `nki.language` buffer names.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ PSUM_BANK_BYTES = 2048
 
 
 class Buffer(Enum):
-    """Where a tensor lives. The value is NKI's name and appears in program text."""
+    """The memory that holds a tensor. The value is NKI's name and appears in program text."""
 
     SBUF = "sbuf"
     PSUM = "psum"
     HBM = "hbm"  # private to one core
-    SHARED_HBM = "shared_hbm"  # seen by all cores of the kernel, and by the host
+    SHARED_HBM = "shared_hbm"  # visible to all cores of the kernel, and to the host
 
     # Identity hash: members are keys on hot paths, and Enum's own hash is a Python call.
     __hash__ = object.__hash__
@@ -28,14 +28,14 @@ class Buffer(Enum):
         self.on_chip = name in ("sbuf", "psum")  # has a partition dimension
 
 
-MEMORIES = (Buffer.SBUF, Buffer.PSUM)  # those on chip
+MEMORIES = (Buffer.SBUF, Buffer.PSUM)  # the on-chip memories
 
 BUFFER_CODES = {Buffer.SBUF: 0, Buffer.PSUM: 1, Buffer.HBM: 2, Buffer.SHARED_HBM: 3}
 BUFFER_OF_CODE = {code: buffer for buffer, code in BUFFER_CODES.items()}
 
 
 class Address(NamedTuple):
-    """A place on chip: first partition, and the byte within each partition."""
+    """An on-chip address: the first partition, and the byte offset within each partition."""
 
     partition: int
     byte: int

@@ -15,12 +15,12 @@ from nkic.machine.memory import Buffer
 
 
 class Access(Enum):
-    """What an instruction does to a tile operand."""
+    """The access of an instruction to a tile operand."""
 
     READ = "read"
     WRITE = "write"
     UPDATE = "update"  # reads, then writes the same bytes
-    ORDER = "order"  # touches nothing, but stands between earlier and later accesses
+    ORDER = "order"  # accesses nothing, but orders earlier and later accesses
 
     __hash__ = object.__hash__  # identity, as for Buffer
 
@@ -34,15 +34,16 @@ class Access(Enum):
 
 
 class Depends(Enum):
-    """How the elements of a row's results depend on those of its sources. It decides where
-    uninitialised bytes become a mistake.
+    """How elements of a row's results depend on elements of its sources.
+
+    It determines which results an uninitialised byte poisons.
     """
 
-    WHOLLY = "wholly"  # on everything that is read
-    ELEMENTWISE = "elementwise"  # on those in the same place; in DMA, in the same order
-    BY_PARTITION = "by partition"  # on those of the same partition
+    WHOLLY = "wholly"  # on every element read
+    ELEMENTWISE = "elementwise"  # on the elements at the same place; in DMA, in the same order
+    BY_PARTITION = "by partition"  # on the elements of the same partition
     FIRST_OF_CORE = "first of core"  # in partitions 0, 16, 32 …: on that partition of `src`
-    SHUFFLED = "shuffled"  # partition by partition, as `shuffle_mask` has it in each quadrant
+    SHUFFLED = "shuffled"  # partition by partition, according to `shuffle_mask` in each quadrant
     PRODUCT = "product"  # on a column of `stationary` and one of `moving`
     QUANTIZED = "quantized"  # on four elements of each partition of the group; scales too
     TRANSPOSED = "transposed"  # row i, column j on row j, column i
@@ -59,21 +60,23 @@ SBUF_OR_HBM = SBUF | HBM
 class Operand:
     """A tile operand, or one that may also be a number or a register.
 
-    `dtypes` are names of element types; empty means any. `number` allows a compile-time
-    number in place of a tile, `column` asks a tile in that place to be one element per
-    partition. `register` allows a register; with `buffers` empty, no tile. `optional`: None
-    is a value, from the profile `optional_since` on. `default` is what a call that omits the
-    operand means; `...` = required.
-    `keep_rank` stops lower from merging dimensions that mean something. `indexed`: takes a
-    view with a vector of indices (in DMA: gather and scatter; elsewhere `.indirect()`, from
-    NeuronCore-v4). `packed`: takes types of four elements each, which are moved or multiplied
-    as they are, but not computed with. `wide`: takes nl.int64, which is moved as it is.
-    `max_rank` is the most dimensions of the tile, partitions included and those of size 1 left out;
-    0: as many as `max_dims` can encode. `one_bank`: what the tensor engine writes into PSUM stays
-    inside of a bank, before NeuronCore-v4. `scales` are those of microscaling groups, four
-    partitions of every 32; the row's rules say where they may start. `into` names the operand of
-    whose type a number becomes; without it, float32. `since` is the first profile that has the
-    parameter.
+    `dtypes` are names of element types; empty means any. `number` allows a compile-time number in
+    place of a tile; `column` requires a tile in that place to have one element per partition.
+    `register` allows a register; with `buffers` empty, no tile. `optional`: None is a value, from
+    the profile `optional_since` on. `default` is the value if a call omits the operand; `...` means
+    required.
+
+    `keep_rank` stops lower from merging dimensions that carry meaning. `indexed`: accepts a view
+    with a vector of indices (in DMA: gather and scatter; elsewhere `.indirect()`, from
+    NeuronCore-v4 on). `packed`: accepts packed types of four elements, which are moved or
+    multiplied but not computed with. `wide`: accepts nl.int64, which is only moved. `max_rank` is
+    the maximum number of dimensions, including partitions and excluding those of size 1; 0 means as
+    many as `max_dims` can encode.
+
+    `one_bank`: the tensor engine's result in PSUM must be within a bank, before NeuronCore-v4.
+    `scales`: the operand holds the scales of microscaling groups, four partitions of every 32; the
+    row's rules say where they may start. `into` names the operand whose type a number is converted
+    to; float32 if empty. `since` is the first profile that has the parameter.
     """
 
     name: str
@@ -99,12 +102,12 @@ class Operand:
 
     @property
     def required(self) -> bool:
-        """A call must give it."""
+        """Whether a call must pass it."""
         return self.default is ...
 
 
 MAX_TEXT = 4096
-# What kernels import the modules of instructions as.
+# The names under which kernels import the modules of instructions.
 SHORT = {
     **{"nki.isa": "nisa", "nki.language": "nl", "nki.collectives": "ncc"},
     "nki.isa.NkiScalar": "NkiScalar",
@@ -112,7 +115,7 @@ SHORT = {
 
 
 class AttributeKind(Enum):
-    """What an attribute may be."""
+    """The kinds of attribute values."""
 
     ALU = "operator"  # a name in machine.operators.ALU
     ACTIVATION = "activation function"
@@ -132,19 +135,19 @@ class AttributeKind(Enum):
 
 @dataclass(frozen=True)
 class Attribute:
-    """A compile-time parameter. `default` is what an absent argument means; `...` = required.
-    `since` is the first profile that has it. One that is not a parameter of its row says what the
-    profile makes of the instruction: `former` before `since`, the default from then on. `into` is
-    as for operands.
+    """A compile-time parameter. `default` is the value if a call omits it; `...` means required.
+
+    `since` is the first profile that has it. An attribute that is not a parameter of its row has
+    the value `former` before `since`, and the default from then on. `into` is as for operands.
     """
 
     name: str
     kind: AttributeKind
     default: Any = ...
     choices: tuple[Any, ...] = ()
-    optional: bool = False  # None is a value
+    optional: bool = False  # None is allowed
     since: Profile = Profile.BETA2
-    generation: int = 2  # first NeuronCore version that has values other than the default
+    generation: int = 2  # first NeuronCore version that accepts values other than the default
     former: Any = None
     into: str = ""
 
@@ -154,9 +157,9 @@ class Attribute:
 
 
 class Violation(NamedTuple):
-    """A broken rule: which code, what to say (limit and actual number), about which operand.
+    """A broken rule: its error code, the message (limit and actual number), and the operand.
 
-    `offsets`: it is about the run-time offsets of that operand, not about the operand itself.
+    `offsets`: the error concerns the run-time offsets of that operand, not the operand itself.
     """
 
     slug: str
@@ -170,12 +173,11 @@ Rule = Callable[[Facts], Violation | None]
 
 
 class Cost(NamedTuple):
-    """Time of one instruction.
+    """The time one instruction takes.
 
-    `interval`, in cycles of the engine, is how long it occupies the engine; `latency_ns` more
-    pass before the result is there. DMA, instead of cycles: from its first byte on, `busy_ns` on
-    `dma_engines` of the core's DMA engines at once, then `latency_ns` until the semaphore shows
-    it.
+    `interval`, in cycles of the engine, is how long it occupies the engine. The result is available
+    `latency_ns` after that. For DMA, instead of cycles: `busy_ns` from its first byte on, on
+    `dma_engines` of the core's DMA engines at once, then `latency_ns` until the semaphore is set.
     """
 
     interval: int = 0
@@ -185,55 +187,61 @@ class Cost(NamedTuple):
 
 
 class Effects(NamedTuple):
-    """Beyond operands: engine state read and written, as names like "scalar.accumulator"."""
+    """Engine state read and written besides operands, under names like "scalar.accumulator"."""
 
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
 
 
 def no_effects(facts: Facts) -> Effects:
-    """Most instructions touch their operands alone."""
+    """Return no effects: most instructions access only their operands."""
     return Effects()
 
 
 def no_access(name: str, facts: Facts) -> Access | None:
-    """Most operands are accessed as their row declares."""
+    """Return None: most operands are accessed as their row declares."""
     return None
 
 
 @dataclass(frozen=True, repr=False)
 class Row:
-    """One instruction. Everything that nkic and nki-run know of it, but for its arithmetic,
-    which is the function of the same name in simulate/semantics.
+    """One instruction: everything nkic and nki-run know about it, except its arithmetic.
 
-    `parameters` is the order of the Python call. `opcode` is the number in files: stable,
-    never reused. `access` refines an operand's access by attributes (a matmul that
-    accumulates updates its dst). `engines` lists the engines that may run it; `choose` picks
-    one where the kernel does not say, unless `by_workload` names several, among which the work that
-    each has to do decides. `since` and `until` are the profiles that have it,
-    `module` is where kernels find it.
-    `returns` names an operand that is not a parameter: the call creates and returns it.
-    `spread` names a parameter that is a list of tiles: its elements are the operands that
-    are not parameters. `rendezvous_rule` judges, core by core, the operands of what all cores run
-    at once. `in_blocks`: a transfer moves blocks, and not rows that each cost a descriptor. `warn`
-    says what devices cannot do of what is legal, or do otherwise than a kernel
-    means, as far as that is known from the instruction and the number of cores. `depends` says
-    what of the results depends on what of the sources.
+    The arithmetic is the function of the same name in simulate/semantics.
 
-    What stages ask of a row, so that none of them knows one by name: `accumulates` is the attribute
-    that says whether dst is added to, where None leaves it to lower, and `accumulator` the number
-    of dst, to which the engine adds without waiting for the sum before. `pairs` and `skips` are an
-    attribute with its value: those with which elements are read in pairs, and with which rows whose
-    index is out of bounds are left out; `rows_last`, these are columns of dst. `queue` is the
-    attribute that numbers the queue which all cores use. `moves`: results have the bits of a source
-    of their type, or are constants. `maps`: an element of dst is a function of those in its place
-    and of numbers, wherever that place is, and of nothing else. `copies`: dst is src, element by
-    element in the order of both. `coalesces`: a call takes several tensors in HBM. `channel` is the
-    attribute that numbers channels, each of which is a call. `loads_until` is the last profile that
-    takes a tensor in place of a register, and loads it. `scalars`: its register is one of NKI's
-    device scalars, which a call gives or takes. `operations` counts the additions and
-    multiplications of a matrix product. Of a collective in two halves, `prepares` names the whole
-    one of the first half, and `prepared_by` the first half of the second.
+    `parameters` is the order of the Python call. `opcode` identifies the row in files: stable,
+    never reused. `access` refines an operand's access by attributes (an accumulating matmul updates
+    its dst). `engines` lists the engines that may run it. If the kernel names none, `choose` picks
+    one, unless `by_workload` returns several: lower then balances their workloads. `since` and
+    `until` are the first and last profiles that have it; `module` is the module in which kernels
+    find it. `returns` names an operand that is not a parameter: the call creates and returns it.
+    `spread` names a parameter that is a list of tiles: its elements are the operands that are not
+    parameters. `rendezvous_rule` checks the operands of an instruction that all cores run together,
+    one `Facts` per core. `in_blocks`: a transfer moves blocks, not rows with a descriptor each.
+    `warn` reports legal uses that devices do not support or execute differently from what a kernel
+    means, as far as the instruction and the number of cores show it. `depends` says how results
+    depend on sources.
+
+    The other fields are properties that stages query, so that no stage names an instruction:
+
+    - `accumulates`: the attribute that selects adding to dst; lower decides if its value is None.
+    - `accumulator`: the index of dst, to which the engine adds without waiting for the previous
+      sum.
+    - `pairs`: an attribute and the value with which elements are read in pairs.
+    - `skips`: an attribute and the value with which rows with an index out of bounds are skipped.
+    - `rows_last`: those rows are columns of dst.
+    - `queue`: the attribute that holds the number of the queue that all cores use.
+    - `moves`: results have the bits of a source of their type, or are constants.
+    - `maps`: an element of dst is a function only of the elements at the same place, wherever that
+      place is, and of numbers.
+    - `copies`: dst is src, element by element in the order of both.
+    - `coalesces`: one call takes several tensors in HBM.
+    - `channel`: the attribute that holds the channel number; each channel is a call.
+    - `loads_until`: the last profile that accepts a tensor in place of a register, and loads it.
+    - `scalars`: its register is an NKI device scalar, which a call takes or returns.
+    - `operations`: counts the additions and multiplications of a matrix product.
+    - `prepares`: for the first half of a split collective, the complete collective.
+    - `prepared_by`: for the second half of a split collective, the first half.
     """
 
     name: str
@@ -290,7 +298,7 @@ class Row:
         object.__setattr__(self, "accumulator", accumulator)
         known = {*indexes["operand_index"], *indexes["attribute_index"]}
         named = {self.accumulates, self.queue, self.channel}
-        named |= {asked[0] for asked in (self.pairs, self.skips) if asked}
+        named |= {setting[0] for setting in (self.pairs, self.skips) if setting}
         if unknown := named - {"", *indexes["attribute_index"]}:
             raise ValueError(f"{self.name}: no such attributes: {sorted(unknown)}")
         targets = {o.into for o in self.operands} | {a.into for a in self.attributes}
@@ -307,40 +315,41 @@ class Row:
 
     @cached_property
     def called(self) -> str:
-        """The name that kernels call, with the module as they import it: `nisa.memset`."""
+        """The name in kernels, with the module as they import it: `nisa.memset`."""
         return f"{SHORT[self.module]}.{self.name}"
 
     @cached_property
     def has_engine_parameter(self) -> bool:
-        """The kernel may choose the engine. (In DMA, `engine` is an attribute: the trigger.)"""
+        """Whether the kernel may choose the engine. (In DMA, `engine` is the trigger.)"""
         return "engine" in self.parameters and "engine" not in self.attribute_index
 
     @cached_property
     def by_profile(self) -> frozenset[str]:
-        """The attributes that the profile decides, not the call."""
+        """The attributes determined by the profile, not by the call."""
         return frozenset(self.attribute_index).difference(self.parameters)
 
     @cached_property
     def spread_operands(self) -> tuple[Operand, ...]:
-        """The operands that the list `spread` gives, first to last."""
+        """The operands that come from the list parameter `spread`, in order."""
         named = set(self.parameters)
         return tuple(o for o in self.operands if o.name not in named) if self.spread else ()
 
     @cached_property
     def is_rendezvous(self) -> bool:
-        """All cores run it at once: each waits until the others have come to it."""
+        """Whether all cores run it together: each waits until the others have reached it."""
         return self.rendezvous_rule is not None
 
     @cached_property
     def number_attributes(self) -> tuple[int, ...]:
-        """The attributes, by index, of which equal values may differ in the sign of zero."""
+        """The indices of attributes whose equal values may differ in the sign of zero."""
         kinds = (AttributeKind.NUMBER, AttributeKind.NUMBERS)
         return tuple(i for i, rule in enumerate(self.attributes) if rule.kind in kinds)
 
     @cached_property
     def constants(self) -> tuple[tuple[str, str], ...]:
-        """The operands and attributes that may be numbers with a fraction, each with the operand of
-        whose type it becomes; without one, it becomes a float32.
+        """The operands and attributes that may be fractional, with the operand that gives the type.
+
+        Each is converted to the type of that operand, or to float32 if there is none.
         """
         found = [(o.name, o.into) for o in self.operands if o.number and not o.register]
         numbers = [a for a in self.attributes if a.kind is AttributeKind.NUMBER]
@@ -348,18 +357,20 @@ class Row:
 
     @cached_property
     def streams(self) -> bool:
-        """A compute engine reads and writes its tiles through access patterns."""
+        """Whether a compute engine streams its tiles through access patterns."""
         return Engine.DMA not in self.engines and Engine.SYNC not in self.engines
 
-    def says(self, asked: tuple[str, Any] | None, attributes: Sequence[Any]) -> bool:
-        """Whether the values of `attributes` have that of `pairs` or of `skips`."""
-        return asked is not None and bool(attributes[self.attribute_index[asked[0]]] == asked[1])
+    def has_setting(self, setting: tuple[str, Any] | None, attributes: Sequence[Any]) -> bool:
+        """Return whether `attributes` have the value of `setting` (`pairs` or `skips`)."""
+        return setting is not None and bool(
+            attributes[self.attribute_index[setting[0]]] == setting[1]
+        )
 
     def access_of(self, operand: Operand, facts: Facts) -> Access:
-        """What this instance does to `operand`."""
+        """Return the access of this instance to `operand`."""
         return self.access(operand.name, facts) or operand.access
 
 
 def always(engine: Engine) -> Callable[[Facts], Engine]:
-    """A `choose` for instructions with one engine."""
+    """Return a `choose` function for instructions with one engine."""
     return lambda facts: engine

@@ -1,11 +1,11 @@
 """The operators that instructions take as `op=`, and the scalar engine's activation functions.
 
-Names are those of `nki.language`. Their arithmetic is in simulate/numerics under the same
-names; a test holds the two together. No NumPy here.
+Names are those of `nki.language`. Their arithmetic is in simulate/numerics under the same names; a
+test checks that both agree. No NumPy here.
 
 Sources: NKI API common fields, "Supported Math Operators" and "Supported Activation Functions"
-(names, groups, reducible, valid input ranges); the same page at v2.26.1, the last one with a
-column of engines; `nki.language.abs_max` and release notes 0.4.0 (what NeuronCore-v4 adds);
+(names, groups, reducible, valid input ranges); the same page at v2.26.1, the last one with a column
+of engines; `nki.language.abs_max` and release notes 0.4.0 (additions of NeuronCore-v4);
 `nki.isa.activate2` (subtract and bypass on the scalar engine); `nki.isa.tensor_tensor` (exact
 32-bit integers on GpSimd); `nki.isa.tensor_partition_reduce` (average).
 """
@@ -22,31 +22,30 @@ from nkic.machine.engines import Engine
 
 Group = Literal["arithmetic", "bitvec"]
 
-# In which order, and in which type, an instruction adds up what it accumulates.
+# The precision and order in which an instruction sums the values it accumulates.
 #
 #     exact     in float64, rounded once to float32 at the end
 #     float32   in float32, first to last, rounded after every addition
-#     pairwise  in float32, neighbours in pairs, then pairs of pairs, and so on; one that is left
-#               over at the end of a row joins the next row
+#     pairwise  in float32, adjacent pairs, then pairs of pairs, and so on; an element left over at
+#               the end of a row joins the next row
 #
-# A device's additions are float32 according to the documentation; their order is published for
-# no instruction (docs/fidelity.md has what was measured). "float32" and "pairwise" are two that a
-# device might have: where they differ from "exact" by more than a kernel bears, it depends on the
-# order.
+# According to the documentation, a device adds in float32; the order is not published for any
+# instruction (docs/fidelity.md lists measurements). "float32" and "pairwise" are two plausible
+# orders: a kernel whose results differ too much from "exact" under them depends on the order.
 SummationOrder = Literal["exact", "float32", "pairwise"]
 ORDERS: tuple[SummationOrder, ...] = ("exact", "float32", "pairwise")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operator:
-    """One row: an operator of the vector, scalar and gpsimd engines' arithmetic units.
+    """A row: an operator of the arithmetic units of the vector, scalar and gpsimd engines.
 
-    Arithmetic operators convert their inputs to float32, bitvec operators work on the bits of
-    integers. `engines` gives the first NeuronCore version on which an engine has the operator.
-    `integers`: gpsimd computes it exactly when all tiles are int32 or all are uint32.
-    `reducible`: instructions with a free choice of operator may reduce with it. `identity` is
-    what any reduction or accumulator with it starts from (-1 has all bits set). `shifts`: y is a
-    number of bits, and from the width of x on the result is 0.
+    Arithmetic operators convert their inputs to float32; bitvec operators work on the bits of
+    integers. `engines` maps an engine to the first NeuronCore version on which it has the operator.
+    `integers`: gpsimd computes it exactly if all tiles are int32 or all are uint32. `reducible`:
+    instructions that take any operator may reduce with it. `identity` is the initial value of a
+    reduction or accumulator (-1 has all bits set). `shifts`: y is a number of bits; if it is at
+    least the width of x, the result is 0.
     """
 
     name: str
@@ -60,22 +59,22 @@ class Operator:
     shifts: bool = False
 
     def runs_on(self, engine: Engine, generation: int) -> bool:
-        """Whether `engine` of this NeuronCore version has the operator."""
+        """Return whether `engine` of this NeuronCore version has the operator."""
         return self.engines.get(engine, inf) <= generation
 
     def engines_of(self, generation: int) -> tuple[Engine, ...]:
-        """The engines of this NeuronCore version that have the operator."""
+        """Return the engines of this NeuronCore version that have the operator."""
         return tuple(engine for engine in self.engines if self.runs_on(engine, generation))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Activation:
-    """One row: a function that the scalar engine's tables approximate, on every NeuronCore.
+    """A row: a function that the scalar engine's tables approximate, on every NeuronCore.
 
     Outside `low` … `high` (of the magnitude, if `by_magnitude`) the device's result is invalid;
-    docs/fidelity.md says what nki-run gives there. `parameter` names an extra argument. `table` is
-    the family whose table holds it; plain functions are in every table. Which functions share one
-    is not published: families are assumed by what they are computed from.
+    docs/fidelity.md gives the result of nki-run. `parameter` names an extra argument. `table` is
+    the family whose table holds the function; plain functions are in every table. Which functions
+    share a table is not published: families are assumed, by the functions they are computed from.
     """
 
     name: str
@@ -88,7 +87,7 @@ class Activation:
 
 
 def _engines(text: str) -> Mapping[Engine, int]:
-    """Reads "vector scalar:3": the vector engine from v2 on, the scalar engine from v3 on."""
+    """Parse "vector scalar:3": the vector engine from v2 on, the scalar engine from v3 on."""
     pairs = (word.partition(":") for word in text.split())
     return MappingProxyType({Engine(name): int(first or 2) for name, _, first in pairs})
 
@@ -106,7 +105,7 @@ def _folding(name: str, engines: str, doc: str, identity: float) -> Operator:
 
 
 def _accumulating(name: str, engines: str, doc: str, identity: float) -> Operator:
-    # Accumulators or partitions are reduced with it, by instructions that name it expressly.
+    # Reduces accumulators or partitions, in instructions that name it explicitly.
     return Operator(name, 2, "arithmetic", _engines(engines), doc, False, identity)
 
 
@@ -129,7 +128,7 @@ _ALU = (
     _folding("logical_xor", "vector", "1 if exactly one of x and y is 0, else 0", 0.0),
     _accumulating("abs_max", "vector:4 scalar:4", "x if |x| > |y|, else y", 0.0),
     _accumulating("abs_min", "vector:4 scalar:4", "x if |x| < |y|, else y", inf),
-    # No engine has it element by element; tensor_partition_reduce takes it by name.
+    # No engine computes it element by element; tensor_partition_reduce takes it by name.
     _accumulating("average", "", "the mean, over partitions", 0.0),
     _binary("equal", "vector", "1 if x = y, else 0"),
     _binary("not_equal", "vector", "1 if x differs from y, else 0"),
@@ -181,7 +180,7 @@ _ACTIVATIONS = (
     Activation("gelu_apprx_sigmoid_dx", "derivative of gelu_apprx_sigmoid", table="erf"),
 )
 
-# Names of `nki.language` that kernels pass as operators, and no engine has: what to write.
+# Names of `nki.language` that kernels pass as operators but no engine has, with replacements.
 NO_ENGINE = {
     "divide": "no engine can divide: multiply by the result of nisa.reciprocal, or call nl.divide",
     "mod": "no engine can compute a remainder: call nl.mod, which is made of several instructions",

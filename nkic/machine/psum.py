@@ -1,8 +1,8 @@
-"""What PSUM asks of those who write it: banks, and who last wrote what a matmul adds to.
+"""PSUM constraints: banks, and which instruction last wrote the data a matmul accumulates onto.
 
-Sources: Trainium architecture guides (8 banks of 2 KiB per partition; the result of a matmul lies
-within one, before NeuronCore-v4); `nki.isa.nc_matmul`, accumulation mode (accumulating onto what
-another instruction wrote is undefined before NeuronCore-v4).
+Sources: Trainium architecture guides (8 banks of 2 KiB per partition; the result of a matmul is
+within one bank, before NeuronCore-v4); `nki.isa.nc_matmul`, accumulation mode (accumulating onto
+data written by another instruction is undefined before NeuronCore-v4).
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from nkic.machine.memory import PSUM_BANK_BYTES
 from nkic.machine.operands import Row
 from nkic.machine.targets import Target
 
-MANY = 64  # writes of one tensor that are remembered
+MANY = 64  # writes remembered per tensor
 Place = TypeVar("Place")
 
 
 def banks(first: int, end: int) -> range:
-    """The banks of the bytes `first` up to `end` of a partition."""
+    """Return the banks of bytes `first` to `end` (exclusive) of a partition."""
     return range(first // PSUM_BANK_BYTES, -(-end // PSUM_BANK_BYTES))
 
 
 def bank_problem(row: Row, name: str, first: int, end: int, target: Target) -> str:
-    """What is wrong with the bytes that operand `name` covers in PSUM, or nothing."""
+    """Return the error for the PSUM bytes that operand `name` covers, or an empty string."""
     found = banks(first, end)
     one_bank = row.operands[row.operand_index[name]].one_bank
     if not one_bank or target.generation >= 4 or len(found) < 2:
@@ -38,7 +38,7 @@ def bank_problem(row: Row, name: str, first: int, end: int, target: Target) -> s
 
 
 class Rectangle(NamedTuple):
-    """Partitions `top` up to `bottom`, and of each the bytes `left` up to `right`."""
+    """Partitions `top` to `bottom` and, in each, bytes `left` to `right` (ends exclusive)."""
 
     top: int
     bottom: int
@@ -46,13 +46,13 @@ class Rectangle(NamedTuple):
     right: int
 
     def shared(self, other: Rectangle) -> Rectangle | None:
-        """The part that both have."""
+        """Return the intersection, or None if it is empty."""
         top, bottom = max(self.top, other.top), min(self.bottom, other.bottom)
         left, right = max(self.left, other.left), min(self.right, other.right)
         return Rectangle(top, bottom, left, right) if top < bottom and left < right else None
 
     def without(self, other: Rectangle) -> list[Rectangle]:
-        """The parts outside of `other`: at most four."""
+        """Return the parts outside of `other`: at most four rectangles."""
         hole = self.shared(other)
         if hole is None:
             return [self]
@@ -66,31 +66,33 @@ class Rectangle(NamedTuple):
         return [one for one in parts if one.top < one.bottom and one.left < one.right]
 
     def moved(self, by: int) -> Rectangle:
-        """The same, so many bytes further on."""
+        """Return this rectangle, moved by `by` bytes."""
         return self._replace(left=self.left + by, right=self.right + by) if by else self
 
 
 class Write(NamedTuple, Generic[Place]):
-    """A write of a PSUM tensor; `place` is where the writer stands, None for a matmul."""
+    """A write to a PSUM tensor; `place` identifies the writer, None for a matmul."""
 
     area: Rectangle
     place: Place | None
 
     def moved(self, by: int) -> Write[Place]:
-        """The same, so many bytes further on."""
+        """Return this write, moved by `by` bytes."""
         return self._replace(area=self.area.moved(by)) if by else self
 
 
 class History(Generic[Place]):
-    """Who last wrote which part of one PSUM tensor. What is written with gaps counts as whole
-    where the tensor engine writes it, and is not known of others.
+    """The latest writer of each part of one PSUM tensor.
+
+    A write with gaps counts as covering its whole area if the tensor engine made it; other writes
+    with gaps are not recorded.
     """
 
     def __init__(self) -> None:
-        self.writes: list[Write[Place]] = []  # the latest last
+        self.writes: list[Write[Place]] = []  # latest last
 
     def note(self, write: Write[Place]) -> None:
-        """Remembers a write."""
+        """Record a write."""
         known = self.writes
         if len(known) == 1 and known[0] == write:
             return
@@ -98,7 +100,9 @@ class History(Generic[Place]):
         self.writes = [*kept[1 - MANY :], write]
 
     def strangers(self, area: Rectangle) -> Iterable[Place]:
-        """Where others than matmuls last wrote in `area`, the latest first."""
+        """Yield the places of the last writes in `area` by instructions other than matmuls, latest
+        first.
+        """
         open_parts = [area]
         for write in reversed(self.writes):
             if write.place is not None and any(write.area.shared(one) for one in open_parts):
@@ -108,8 +112,9 @@ class History(Generic[Place]):
                 return
 
     def stranger_everywhere(self, area: Rectangle) -> Place | None:
-        """Where an other than a matmul last wrote in `area`, if no part of it is a matmul's or
-        unknown.
+        """Return the latest writer in `area` if none of the area was last written by a matmul.
+
+        None if some part was, or has an unknown writer.
         """
         latest, open_parts = None, [area]
         for write in reversed(self.writes):
@@ -122,10 +127,10 @@ class History(Generic[Place]):
 
 
 def is_followed(target: Target) -> bool:
-    """It matters who wrote what a matmul adds to."""
+    """Return whether the target restricts which data a matmul may accumulate onto."""
     return target.generation < 4
 
 
 def is_matmul(engine: Engine | None) -> bool:
-    """The tensor engine writes its transposes as matmuls, too."""
+    """Return whether writes of `engine` count as matmuls: its transposes do, too."""
     return engine is Engine.TENSOR

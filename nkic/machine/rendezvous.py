@@ -1,9 +1,9 @@
-"""What the cores of a program run together: do they reach the same rendezvous, in the same order?
+"""Checks that all cores of a program reach the same rendezvous in the same order.
 
-The compiler asks about programs and the runner about files that it does not trust. Both outline
-what each core does and walk the outlines side by side, so that one rule judges both. How often a
-loop that a register bounds runs is known at run time only; there the runner reports a core that
-waits in vain.
+The compiler checks programs, and the runner checks files that it does not trust. Both outline what
+each core does and compare the outlines in lockstep, so that there is one rule. The trip count of a
+loop bounded by a register is known only at run time; there, the runner reports a core that waits
+forever.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class Stop(NamedTuple, Generic[T]):
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name used in messages."""
         return self.row.name
 
 
 class Round(NamedTuple, Generic[T]):
-    """A device loop with such instructions in it; `trips` is None where a register decides."""
+    """A device loop that contains stops; `trips` is None if a register determines it."""
 
     item: T
     trips: int | None
@@ -38,7 +38,7 @@ class Round(NamedTuple, Generic[T]):
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name used in messages."""
         return "a device loop"
 
 
@@ -47,8 +47,10 @@ Outline = tuple[Step[T], ...]
 
 
 class Mismatch(NamedTuple, Generic[T]):
-    """Where the cores part: what each comes to there (None: it has no more), what each came to
-    last in the same body, and what a row's rule says if it refuses what they bring.
+    """The first point where the cores diverge.
+
+    `steps` is the next step of each core (None at its end), and `last` is the step before it in the
+    same body. `violation` is set if a row's rule rejects the operands of the rendezvous.
     """
 
     steps: tuple[Step[T] | None, ...]
@@ -57,17 +59,17 @@ class Mismatch(NamedTuple, Generic[T]):
 
     @property
     def first(self) -> tuple[int, Step[T]]:
-        """The first core that comes to something, and to what."""
+        """The first core with a step, and the step."""
         return next((core, step) for core, step in enumerate(self.steps) if step is not None)
 
     @property
     def without(self) -> int | None:
-        """A core that has no more, where another waits."""
+        """A core that has reached its end while another waits, if any."""
         return self.steps.index(None) if None in self.steps else None
 
     @property
     def text(self) -> str:
-        """What is wrong, for a message at `first`."""
+        """The error text, for a message at `first`."""
         if self.violation is not None:
             return self.violation.message
         core, step = self.first
@@ -87,9 +89,9 @@ Judge = Callable[[Sequence[Stop[T]]], Violation | None]
 
 
 def compare(cores: Sequence[Outline[T]], judge: Judge[T]) -> Mismatch[T] | None:
-    """The first rendezvous that the cores do not all reach, or that `judge` refuses.
+    """Return the first rendezvous that not all cores reach or that `judge` rejects, or None.
 
-    `judge` sees the instructions of one rendezvous, one of each core and of one row.
+    `judge` receives the instructions of one rendezvous, one per core, all of the same row.
     """
     last: tuple[Step[T] | None, ...] = (None,) * len(cores)
     for steps in zip_longest(*cores):

@@ -1,10 +1,9 @@
-"""Moving float32 values to the grid of an element type, fast.
+"""Fast rounding of float32 values to the grid of an element type.
 
-Types with float32's exponent range are rounded on the bits. Types with fewer exponents use the
-processor's own addition: adding 1.5 * 2^k, for the right k in each element, and taking it
-away again leaves the multiples of 2^(k-23) nearest to the value, ties to even, and the least k
-that is used makes the subnormals. Checks for NaN and overflow come first, because they are
-rare and the repair is slow.
+Types with float32's exponent range are rounded on the bits. Types with a smaller range use floating
+point addition: adding 1.5 * 2^k, with the right k per element, and subtracting it again leaves the
+nearest multiple of 2^(k-23), ties to even; the smallest k used yields the subnormals. NaN and
+overflow are tested first, because they are rare and fixing them up is slow.
 """
 
 from __future__ import annotations
@@ -30,7 +29,9 @@ _SIGN = np.array(0x80000000, np.uint32)
 
 @cache
 def rounder(dtype: DType) -> Rounder:
-    """The function (values, out) for this type; both of one shape, `out` may be `values`."""
+    """Return the function (values, out) for this type; the shapes are equal, and `out` may be
+    `values`.
+    """
     if dtype is FLOAT32:
         return _copy
     if dtype is BOOL:
@@ -53,7 +54,7 @@ def _round_bool(values: Floats, out: Floats) -> None:
 
 
 def _wide_rounder(dtype: DType) -> Rounder:
-    """bfloat16, tfloat32: adds half of the last bit kept, less one where that bit is 0."""
+    """Round bfloat16 and tfloat32: add half of the last bit kept, less one if that bit is 0."""
     drop = 23 - dtype.mantissa_bits
     shift, half, mask = _words(drop, (1 << (drop - 1)) - 1, -1 << drop & 0xFFFFFFFF)
 
@@ -66,7 +67,7 @@ def _wide_rounder(dtype: DType) -> Rounder:
         np.bitwise_and(odd, _ONE, out=odd)
         np.add(odd, half, out=odd)
         np.add(bits, odd, out=odd)
-        np.bitwise_and(odd, mask, out=result)  # `out` may have gaps: it is gone through once
+        np.bitwise_and(odd, mask, out=result)  # `out` may have gaps: write it only once
         if nans is not None:
             out[nans] = np.nan
 
@@ -74,7 +75,7 @@ def _wide_rounder(dtype: DType) -> Rounder:
 
 
 def _narrow_rounder(dtype: DType) -> Rounder:
-    """float16 and the 8-bit types."""
+    """Round float16 and the 8-bit types."""
     least, most = _words((128 - dtype.bias) << 23, 0x7F800000)
     (up,) = _words((23 - dtype.mantissa_bits) << 23 | 0x400000)
     limit = _last_rounded_down(dtype)
@@ -85,7 +86,7 @@ def _narrow_rounder(dtype: DType) -> Rounder:
         if -limit <= lowest and np.maximum.reduce(values, axis=None) <= limit:
             round_finite(values, out)
             return
-        beyond = ~(np.abs(values) <= limit)  # NaN too
+        beyond = ~(np.abs(values) <= limit)  # also NaN
         lost = values[beyond]
         with np.errstate(over="ignore", invalid="ignore"):
             round_finite(values, out)
@@ -104,13 +105,13 @@ def _narrow_rounder(dtype: DType) -> Rounder:
         np.add(values, number, out=out)
         np.subtract(out, number, out=out)
         result = out.view(np.uint32)
-        np.bitwise_or(result, sign, out=result)  # for values that became 0
+        np.bitwise_or(result, sign, out=result)  # for values rounded to 0
 
     return round_narrow
 
 
 def _last_rounded_down(dtype: DType) -> float:
-    """The greatest float32 that is rounded to a finite value."""
+    """Return the largest float32 that rounds to a finite value."""
     if dtype.ends_even:
         return dtype.halfway
     return float(np.nextafter(np.float32(dtype.halfway), np.float32(0)))
@@ -122,7 +123,7 @@ def _integer_rounder(dtype: DType) -> Rounder:
     def round_integer(values: Floats, out: Floats) -> None:
         np.rint(values, out=out)
         np.clip(out, lowest, highest, out=out)
-        np.add(out, zero, out=out)  # -0 is 0
+        np.add(out, zero, out=out)  # -0 becomes 0
         top = np.maximum.reduce(out, axis=None)
         if top != top:
             out[np.isnan(out)] = 0
@@ -131,7 +132,7 @@ def _integer_rounder(dtype: DType) -> Rounder:
 
 
 def _round_power(values: Floats, out: Floats) -> None:
-    """float8_e8m0fnu: the nearest power of two, ties up; what has none is NaN."""
+    """Round to float8_e8m0fnu: the nearest power of two, ties up; NaN if out of range."""
     bits = values.view(np.uint32)
     power = bits + np.uint32(0x400000) & _EXPONENT
     least = np.uint32(0x400000)  # 2^-127, a subnormal float32
@@ -141,5 +142,5 @@ def _round_power(values: Floats, out: Floats) -> None:
 
 
 def _words(*values: int) -> tuple[Any, ...]:
-    # Arrays of no dimension: NumPy is faster with them than with its scalars.
+    # Zero-dimensional arrays: NumPy is faster with them than with its scalars.
     return tuple(np.array(value, np.uint32) for value in values)

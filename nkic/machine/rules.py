@@ -1,10 +1,10 @@
-"""What an instruction may not do: `violations` asks a row everything there is to ask.
+"""Legality of instructions: `violations` runs every check that applies to a row.
 
-First come the checks that every row shares, read off its operands and attributes: is each
-value of the right kind, each tile in a memory the instruction reaches, of a type it takes,
-within 128 partitions, encodable as an access pattern. Only when these hold are the row's own
-rules asked, which may therefore rely on them. `check` and the verifier of files both use
-this, so nothing here raises, whatever the values are.
+The checks that all rows share come first and are derived from operands and attributes: each value
+has an accepted kind, and each tile is in a memory the instruction reaches, has an accepted type, is
+within 128 partitions and can be encoded as an access pattern. Only if these hold do the row's own
+rules run, which may therefore rely on them. `check` and the verifier of files both use this module,
+so nothing here raises, whatever the values are.
 
 Rules see tiles, attributes, engine and target, never addresses.
 
@@ -27,9 +27,9 @@ from nkic.machine.tiles import compile_for, first_target, wrong_tiles
 
 
 def violations(row: Row, facts: Facts) -> list[Violation]:
-    """Every broken rule of one instruction; empty when it is legal on `facts.target`.
+    """Return every rule that an instruction breaks; empty if it is legal on `facts.target`.
 
-    Where the kernel chose no engine, the rules see the one that `row.choose` picks.
+    If the kernel chose no engine, the rules see the engine that `row.choose` picks.
     """
     found = [*wrong_arguments(row, facts)] or [*_too_new(row, facts)]
     if not found:
@@ -44,12 +44,12 @@ def violations(row: Row, facts: Facts) -> list[Violation]:
 
 
 def signature(row: Row, facts: Facts) -> Hashable:
-    """Instructions with equal signatures have equal violations and equal costs.
+    """Return a key such that instructions with equal keys have equal violations and costs.
 
     Attributes must be hashable: tuples, not lists.
     """
     values = (*facts.operands.values(), *facts.attributes.values())
-    # The types too: 1, 1.0 and True are equal to Python, but not to a rule.
+    # Types are part of the key: 1, 1.0 and True are equal in Python, but not to a rule.
     return row.opcode, facts.target.name, facts.engine, values, (*map(type, values),)
 
 

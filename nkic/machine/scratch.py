@@ -1,4 +1,4 @@
-"""Arrays for intermediate results, made once and used again.
+"""Reusable scratch arrays for intermediate results.
 
 Arithmetic on tiles must not allocate: a fresh 128 x 512 array costs more than adding two.
 """
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-BLOCK = 1 << 16  # elements worked on at a time, so that intermediates stay in the L2 cache
+BLOCK = 1 << 16  # elements processed at a time, so that intermediates stay in the L2 cache
 
 
 class _Buffers(threading.local):
@@ -27,10 +27,10 @@ _BUFFERS = _Buffers()
 
 
 def scratch(slot: str, shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
-    """An array of undefined contents, C order; the next call for `slot` may return the same.
+    """Return an uninitialised array in C order; the next call for `slot` may return the same one.
 
-    A slot belongs to one function of this package, which must not hold it across calls of
-    others that use it. Threads have their own.
+    A slot belongs to one function of this package, which must not hold the array across calls of
+    other functions that use the slot. Slots are per thread.
     """
     key = (slot, shape, dtype)
     view = _BUFFERS.views.get(key)
@@ -53,9 +53,10 @@ def _make(key: tuple[str, tuple[int, ...], type[np.generic]]) -> NDArray[Any]:
 def blocks(
     shape: tuple[int, ...], block: int = BLOCK, cut: int | None = None
 ) -> Iterator[tuple[slice | EllipsisType, ...]]:
-    """Indexes that cut an array of this shape into parts of at most `block` elements, in order.
+    """Yield indexes that cut an array of this shape into parts of at most `block` elements, in
+    order.
 
-    With `cut`, only its first so many axes are cut, and parts may be larger.
+    With `cut`, only the first `cut` axes are cut, and parts may be larger.
     """
     size, cut = prod(shape), len(shape) if cut is None else cut
     if size <= block or cut == 0:

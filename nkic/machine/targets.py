@@ -1,8 +1,8 @@
-"""The three generations nkic knows, as data.
+"""The three hardware generations that nkic supports, as data.
 
-Sources, unless a line says otherwise: the architecture guides of Trainium/Inferentia2,
-Trainium2 and Trainium3 (sizes); `nki.language.tile_size` (tile limits). Figures of time come from
-`machine/clock`. A figure that no public page prints is marked assumed here and listed in
+Sources, unless a line says otherwise: the architecture guides of Trainium/Inferentia2, Trainium2
+and Trainium3 (sizes); `nki.language.tile_size` (tile limits). Timing figures come from
+`machine/clock`. Figures without a public source are marked assumed here and listed in
 docs/fidelity.md.
 """
 
@@ -26,18 +26,18 @@ ALONE, PAIR, ALL = CONTENTION = ("alone", "pair", "all")
 class Target:
     """One hardware generation.
 
-    `figures` are its figures of time (`machine/clock`), by name. `contention` is who else moves
-    data to and from HBM: nobody ("alone"), the other core of a pair, or all cores of the chip.
-    `machine` is the hash of the machine file that changed either; empty for the defaults.
-    `queue_engines` trigger the transfers of each DMA queue, unless an instruction says who does.
+    `figures` are its timing figures (`machine/clock`), by name. `contention` says which other cores
+    access HBM: none ("alone"), the other core of a pair, or all cores of the chip. `machine` is the
+    hash of the machine file that changed either; empty for the defaults. `queue_engines` trigger
+    the transfers of each DMA queue, unless an instruction names an engine.
     """
 
     name: str
     generation: int  # NeuronCore version: 2, 3, 4
     sbuf_bytes: int  # per partition, physical
-    sbuf_usable: int  # per partition, what a kernel may use
+    sbuf_usable: int  # per partition, available to a kernel
     psum_banks: int
-    base_clock_mhz: int  # what "cycles" in reports counts
+    base_clock_mhz: int  # of the "cycles" in reports
     dma_engines: int
     queue_engines: tuple[Engine, ...]  # of the queues nkic spreads transfers over (assumed)
     max_cores: int  # physical cores that one kernel may use
@@ -53,38 +53,38 @@ class Target:
 
     @property
     def dma_queues(self) -> int:
-        """Queues that nkic spreads a core's transfers over."""
+        """The number of queues that nkic spreads a core's transfers over."""
         return len(self.queue_engines)
 
     @cached_property
     def clock_mhz(self) -> Mapping[Engine, float]:
-        """The clock of each engine. That of the DMA engines counts nothing."""
+        """The clock of each engine in MHz. The value for DMA is not used for timing."""
         clocks = {e: self.figures[f"{e.value}.clock_mhz"] for e in Engine if e is not Engine.DMA}
         return MappingProxyType({**clocks, Engine.DMA: clocks[Engine.SCALAR]})
 
     @property
     def dma_rate(self) -> float:
-        """Bytes per ns of one DMA engine on long rows, as contention leaves them."""
+        """Bytes per ns of one DMA engine on long rows, under the target's contention."""
         alone = self.contention == ALONE
         return self.figures["dma.engine_rate" if alone else "dma.engine_rate_shared"]
 
     def used_by(self, cores: int) -> Target:
-        """The same for a kernel on so many cores: two of them share a stack of HBM."""
+        """Return the target for a kernel on `cores` cores: two of them share a stack of HBM."""
         return replace(self, contention=PAIR) if cores > 1 and self.contention == ALONE else self
 
     @property
     def peak_operations(self) -> float:
-        """Additions and multiplications of 16-bit floats that the array makes in a ns."""
+        """The additions and multiplications of 16-bit floats that the array performs per ns."""
         return 2 * PARTITIONS * PARTITIONS * self.clock_mhz[Engine.TENSOR] / 1000
 
     @property
     def peak_rate(self) -> float:
-        """Bytes per ns of all DMA engines of a core together, as transfers reach it."""
+        """The achievable bytes per ns of all DMA engines of a core together."""
         return self.dma_engines * self.dma_rate
 
     @property
     def psum_bytes(self) -> int:
-        """PSUM bytes per partition."""
+        """The number of PSUM bytes per partition."""
         return self.psum_banks * PSUM_BANK_BYTES
 
 
@@ -92,11 +92,11 @@ def _figures(generation: int) -> Mapping[str, float]:
     return MappingProxyType(defaults(generation))
 
 
-# Descriptors made by hardware are commanded by sync or scalar, those made by software by gpsimd
-# (descriptor generation engine reference). Where a kernel leaves it open, sync triggers what comes
-# on chip, as in the pictures of the kernel optimisation tutorial and of the DMA overview's first
-# example (in its second one gpsimd does). Of the queues that lead away from it sync, which computes
-# nothing, has two. The vendor's map is not published.
+# Hardware descriptor generation is commanded by sync or scalar, software generation by gpsimd
+# (descriptor generation engine reference). If the kernel does not choose, sync triggers transfers
+# to on-chip memory, as in the figures of the kernel optimisation tutorial and of the DMA overview's
+# first example (in its second example, gpsimd does). Of the queues for the other direction, sync
+# has two, because it computes nothing. The vendor's assignment is not published.
 _TRIGGERS = (Engine.SYNC,) * 4 + (Engine.SYNC, Engine.GPSIMD, Engine.SCALAR, Engine.SYNC)
 
 TRN1 = Target(
@@ -149,5 +149,5 @@ DEFAULT = TRN2
 
 
 def find(name: Any) -> Target | None:
-    """The target called `name`, or None. `inf2` and `gen2` … `gen4` are accepted."""
+    """Return the target called `name`, or None. `inf2` and `gen2` … `gen4` are accepted."""
     return TARGETS.get(ALIASES.get(name, name))

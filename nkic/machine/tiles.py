@@ -1,4 +1,4 @@
-"""Does a tile suit its operand: memory, type, partitions, access pattern?"""
+"""Checks that a tile suits its operand: memory, type, partitions, access pattern."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ V4_TYPES = frozenset(
 
 
 def wrong_tiles(row: Row, facts: Facts) -> Iterator[Violation]:
-    """At most one complaint per tile: the first of memory, type, size, place and pattern."""
+    """Yield at most one error per tile: the first of memory, type, size, partitions and pattern."""
     streams, operands = row.streams, facts.operands
     for operand in row.operands:
         tile = operands.get(operand.name)
@@ -40,12 +40,12 @@ def wrong_tiles(row: Row, facts: Facts) -> Iterator[Violation]:
 
 
 def first_target(generation: int) -> str:
-    """The oldest target of at least `generation`."""
+    """Return the name of the oldest target of at least `generation`."""
     return next(t.name for t in TARGETS.values() if t.generation >= generation)
 
 
 def compile_for(target: str) -> str:
-    """How to choose a target, as advice."""
+    """Return advice on choosing a target."""
     return f"compile with `--target {target}`, in Python with NEURON_PLATFORM_TARGET_OVERRIDE"
 
 
@@ -81,7 +81,7 @@ def _wrong_partitions(operand: Operand, tile: Tile) -> Violation | None:
 
 
 def _wrong_access(operand: Operand, tile: Tile, target: Target) -> Violation | None:
-    """What compute engines ask, and DMA does not."""
+    """Check the constraints of compute engines, which DMA does not have."""
     anywhere = tile.start == 0 or operand.scales
     if not anywhere and tile.start not in start_partitions(tile.partitions):
         return _bad_start(operand, tile)
@@ -99,14 +99,16 @@ def _wrong_access(operand: Operand, tile: Tile, target: Target) -> Violation | N
 
 
 def start_partitions(partitions: int) -> tuple[int, ...]:
-    """Where a compute engine's access to so many partitions may start."""
+    """Return the partitions at which a compute engine's access to `partitions` partitions may
+    start.
+    """
     if partitions > 64:
         return (0,)
     return (0, 64) if partitions > 32 else (0, 32, 64, 96)
 
 
 def _unreachable(operand: Operand, tile: Tile) -> Violation:
-    both = Buffer.HBM in operand.buffers  # private or shared makes no difference to most
+    both = Buffer.HBM in operand.buffers  # most operands accept private and shared HBM alike
     names = sorted(b.value for b in operand.buffers if not (both and b is Buffer.SHARED_HBM))
     return Violation(
         "buffer-not-allowed",
@@ -148,7 +150,9 @@ def _is_packed(operand: Operand, tile: Tile) -> Violation:
 
 
 def _is_wide(operand: Operand, tile: Tile) -> Violation:
-    """nki.isa.scalar_load: no compute instruction takes it."""
+    """Return the error for a 64-bit operand: no compute instruction takes one
+    (nki.isa.scalar_load).
+    """
     return Violation(
         "dtype-not-supported",
         f"`{operand.name}` is {tile.dtype.name}, {tile.dtype.bits} bits; instructions compute with "
@@ -177,7 +181,7 @@ def _not_a_column(operand: Operand, tile: Tile) -> Violation:
 
 
 def _rank(tile: Tile) -> int:
-    """Dimensions with the partitions, without those of size 1."""
+    """Return the number of dimensions, including partitions and excluding those of size 1."""
     return 1 + sum(num > 1 for _, num in tile.dims)
 
 
@@ -258,7 +262,7 @@ def _bad_pattern(operand: Operand, dims: Dims) -> Violation:
 
 
 def type_too_new(name: str, tile: Tile, target: Target) -> Violation:
-    """`name` is of a type that came with NeuronCore-v4."""
+    """Return the error for a type that NeuronCore-v4 introduced."""
     return Violation(
         "dtype-target",
         f"`{name}` is {tile.dtype.name}, which needs {first_target(4)}; "

@@ -1,10 +1,10 @@
-"""From a cost formula's answer to time: what the scheduler plans with and the runner runs on.
+"""Instruction timing derived from cost formulas, shared by the scheduler and the runner.
 
-An instruction is issued, holds its stream for `hold`, and its result is there `latency` after
-that. A transfer is triggered by an engine, which is busy with it for `trigger`; `start` after
-that its first byte moves; then it takes `pool` of the time of all the core's DMA engines together,
-so that a transfer that uses few of them leaves room for others. Queues are rings: a transfer may be
-triggered while earlier ones of its queue move their data, which they do in order.
+An instruction is issued, occupies its stream for `hold`, and its result is available `latency`
+later. A transfer is triggered by an engine, which is busy for `trigger`. Its first byte moves
+`start` after the trigger. It then takes `pool` of the combined time of the core's DMA engines, so
+that a transfer that uses few of them leaves capacity for others. Queues are rings: a transfer may
+be triggered while earlier transfers of its queue move their data; data move in queue order.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Timing(NamedTuple):
 
 
 def timing(row: Row, facts: Facts, engine: Engine, queue: int = 0) -> Timing:
-    """The timing of one instruction on `engine`; of a transfer, on DMA queue `queue`."""
+    """Return the timing of one instruction on `engine`, or of a transfer on DMA queue `queue`."""
     cost, target = row.cost(facts), facts.target
     latency = _ps(cost.latency_ns)
     if engine is not Engine.DMA:
@@ -43,7 +43,7 @@ def timing(row: Row, facts: Facts, engine: Engine, queue: int = 0) -> Timing:
         return Timing(hold, latency, exclusive=_exclusive(facts, engine))
     busy = _ps(cost.busy_ns)
     share = busy * (cost.dma_engines or target.dma_engines) // target.dma_engines
-    if row.is_rendezvous:  # what cores do together is prepared, and no engine's alone
+    if row.is_rendezvous:  # a rendezvous of cores has prepared descriptors and occupies no engine
         return Timing(busy, latency, _ps(target.figures["dma.start_prepared_ns"]), share)
     trigger = dma_trigger(facts, target.queue_engines[queue % target.dma_queues])
     start, trigger_ps = _ps(trigger.start_ns), _ps(trigger.busy_ns)
@@ -63,31 +63,32 @@ def _ps(ns: float) -> int:
 
 
 def commands_beside(engine: Engine) -> bool:
-    """That engine commands the hardware that makes descriptors while an earlier instruction of
-    its own is under way (Trainium2 architecture guide, descriptor generation engine: of the scalar
+    """Return whether `engine` can command descriptor generation while an earlier instruction runs.
+
+    Source: Trainium2 architecture guide, descriptor generation engine (documented for the scalar
     engine, whose next instruction comes after the command).
     """
     return engine is Engine.SCALAR
 
 
 def semaphore_ps(target: Target) -> int:
-    """From a signal to the start of who waits for it."""
+    """Return the time from a signal to the start of the waiting stream, in picoseconds."""
     return _ps(target.figures["issue.semaphore_ns"])
 
 
 class Tables:
-    """The activation table that a core's scalar engine holds; none at the start."""
+    """The activation table loaded in a core's scalar engine; initially none."""
 
     def __init__(self, target: Target) -> None:
         self.held = ""
         self.load = _ps(target.figures["scalar.table_ns"])
 
     def missing(self, table: str) -> int:
-        """Picoseconds that the engine would need to load `table`."""
+        """Return the time to load `table`, in picoseconds (0 if it is loaded already)."""
         return 0 if table == self.held or not table else self.load
 
     def loading(self, table: str) -> int:
-        """Picoseconds until the engine holds `table`; it does from now on."""
+        """Load `table` and return the time it takes, in picoseconds (0 if it is loaded already)."""
         load = self.missing(table)
         if load:
             self.held = table
@@ -95,8 +96,10 @@ class Tables:
 
 
 class Warmth:
-    """How warm a core's tensor engine is. It starts at a share of its rate, runs at the full rate
-    after some time of use, and is cold again after some time without.
+    """The warm-up state of a core's tensor engine.
+
+    The engine starts at a fraction of its rate, reaches the full rate after some time of use, and
+    is cold again after some time without use.
     """
 
     def __init__(self, target: Target) -> None:
@@ -106,7 +109,7 @@ class Warmth:
         self.since = self.end = -self.down
 
     def stretched(self, start: int, hold: int) -> int:
-        """How long the engine really is busy with what starts at `start` and would take `hold`."""
+        """Return the actual duration of work that starts at `start` and takes `hold` when warm."""
         if not self.up:
             return hold
         if start - self.end >= self.down:
@@ -119,8 +122,10 @@ class Warmth:
 
 
 def activation_table(row: Row, attributes: tuple[Any, ...], engine: Engine) -> str:
-    """The table that an instruction needs, or nothing: functions of one family share a table, and
-    the plain ones are in every table (`machine/operators`).
+    """Return the activation table that an instruction needs, or an empty string.
+
+    Functions of one family share a table, and plain functions are in every table
+    (`machine/operators`).
     """
     if engine is not Engine.SCALAR:
         return ""

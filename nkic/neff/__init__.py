@@ -1,7 +1,6 @@
-"""The executable file: records, and how they become bytes and back.
+"""The executable file: its records, and their conversion to and from bytes.
 
-`records` says what a file holds; `write` and `read` are the format of docs/neff.md; `verify`
-proves that a file which was read cannot make the runner misbehave, and `load` does both.
-`listing` is the text form and compares programs; `info` and `edit` look at files and take parts
-out.
+`records` defines the contents of a file; `write` and `read` implement the format of docs/neff.md;
+`verify` proves that a file cannot make the runner misbehave; `load` reads and verifies. `listing`
+is the text form, and compares programs; `info` and `edit` describe files and strip parts of them.
 """

@@ -1,4 +1,4 @@
-"""Which values an attribute may have in a file. Shared by reader, writer and assembler."""
+"""Checks of attribute values in files, shared by reader, writer and assembler."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _NAN = struct.pack(">d", math.nan)
 
 
 def canonical(value: float) -> float:
-    """`value`, with the one NaN that files may hold in place of any other."""
+    """Return `value`, with any NaN replaced by the one that files may hold."""
     return math.nan if value != value else value
 
 
 def is_canonical(value: Any) -> bool:
-    """`value` is not one of the other NaNs."""
+    """Return whether `value` is not a NaN other than the canonical one."""
     return type(value) is not float or value == value or struct.pack(">d", value) == _NAN
 
 
 def is_operand_number(value: Any) -> bool:
-    """A number that an operand can be: canonical, an integer of 64 bits or a float."""
+    """Return whether an operand can be `value`: a canonical 64-bit integer or float."""
     return is_number(value) and is_canonical(value)
 
 
 def is_allowed(attribute: Attribute, value: Any) -> bool:
-    """`value` is canonical and of the kind that `attribute` takes. Rules may still refuse it."""
+    """Return whether `value` is canonical and of the attribute's kind. Rules may reject it."""
     return allowed(attribute, value) and is_canonical(value)

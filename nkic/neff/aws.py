@@ -1,7 +1,7 @@
-"""Recognises the vendor's own executable files, which share our extension and nothing else.
+"""Recognition of the vendor's executable files, which share only our extension.
 
-Layout of their 1024-byte header: Neuron documentation, "Work with NEFF files". Byte order is
-not stated there; little-endian is assumed, as on every host that Neuron supports.
+Layout of their 1024-byte header: Neuron documentation, "Work with NEFF files". It does not state
+the byte order; little-endian is assumed, as on every host that Neuron supports.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from nkic.base.text import clean
 HEADER_BYTES = 1024
 _VERSIONS = struct.Struct("<5Q")  # package version, header size, data size, major, minor
 _NAME = slice(220, 220 + 256)
-_MAX_PACKAGE_VERSION = 1000  # 2 is current; this only tells a header from chance
+_MAX_PACKAGE_VERSION = 1000  # 2 is current; this only excludes chance matches
 ADVICE = "compile the kernel's source with nkic; the vendor's files run on Trainium only"
 
 
 def is_neff(data: bytes) -> bool:
-    """The file begins with the header of an AWS NEFF."""
+    """Return whether the file begins with the header of an AWS NEFF."""
     if len(data) < HEADER_BYTES:
         return False
     package, header, *_ = _VERSIONS.unpack_from(data)
@@ -26,11 +26,11 @@ def is_neff(data: bytes) -> bool:
 
 
 def explanation(data: bytes) -> str:
-    """What to tell the user about such a file."""
+    """Return a description of such a file for the user."""
     _, _, _, major, minor = _VERSIONS.unpack_from(data)
     name = data[_NAME].split(b"\0")[0].decode("utf-8", "replace")
     called = f' of network "{clean(name)}"' if name else ""
     return (
         f"this is an AWS NEFF, version {major}.{minor}{called}: machine code for Trainium in the"
-        " vendor's format. It has the extension of nkic's files, but is not one of them"
+        " vendor's format. It has the same extension as nkic's files, but another format"
     )

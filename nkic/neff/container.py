@@ -1,8 +1,8 @@
-"""The container: a fixed prefix, the header, and the sections, all of it one msgpack value.
+"""The container: a fixed prefix, the header, and the sections, as a single msgpack value.
 
     fixarray(3) [ bin(8) magic, bin header, array of bin sections ]
 
-Nothing is decoded here but the header; sections come out as bytes whose hashes are right.
+Only the header is decoded here; sections are returned as bytes with verified hashes.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from nkic.neff.failures import refuse
 from nkic.neff.header import FEATURES, VERSION, Header, SectionEntry
 from nkic.neff.limits import LIMITS, Limits
 
-MAGIC = b"NKIX\r\n\x1a\n"  # as PNG's: a transfer in text mode changes it
+MAGIC = b"NKIX\r\n\x1a\n"  # as in PNG: a transfer in text mode corrupts it
 PREFIX = b"\x93\xc4\x08" + MAGIC
-SEMANTIC = ("layout", "const", "code")  # what a program means: these make its id
+SEMANTIC = ("layout", "const", "code")  # the sections that define the program and its id
 _ID_DOMAIN = b"nkix-2\0"
-_BIN_HEADS = {0xC4: 1, 0xC5: 2, 0xC6: 4}  # bytes of a bin's length, by the bin's first byte
+_BIN_HEADS = {0xC4: 1, 0xC5: 2, 0xC6: 4}  # size of a bin's length field, by the bin's first byte
 
 
 class Section(NamedTuple):
-    """A section's content, and where in the file it begins."""
+    """A section: its header entry, its content, and its offset in the file."""
 
     entry: SectionEntry
     data: memoryview
@@ -33,14 +33,14 @@ class Section(NamedTuple):
 
 
 class Container(NamedTuple):
-    """A file taken apart."""
+    """A file split into its header and sections."""
 
     header: Header
     sections: Mapping[str, Section]
 
 
 def program_id(sections: Mapping[str, bytes | memoryview]) -> bytes:
-    """The id of the program: a hash of the semantic sections, by name and length."""
+    """Return the program's id: a hash of the names, lengths and contents of semantic sections."""
     digest = sha256(_ID_DOMAIN)
     for name in SEMANTIC:
         data = sections[name]
@@ -51,7 +51,7 @@ def program_id(sections: Mapping[str, bytes | memoryview]) -> bytes:
 
 
 def pack(head: Header, sections: Mapping[str, bytes | memoryview], limits: Limits) -> bytes:
-    """The file. `head.sections` announces `sections`, in this order."""
+    """Return the bytes of a file. `head.sections` declares `sections`, in this order."""
     encoded = header.encode(head)
     if len(encoded) > limits.header_bytes:
         refuse("artifact-limit", f"the header has {len(encoded):,} bytes", help=_FEWER)
@@ -60,7 +60,7 @@ def pack(head: Header, sections: Mapping[str, bytes | memoryview], limits: Limit
         parts += [_bin_head(len(data)), bytes(data)]
     size = sum(map(len, parts))
     if size > limits.file_bytes:
-        text = f"the file has {size:,} bytes, the limit is {limits.file_bytes:,}"
+        text = f"the file has {size:,} bytes; the limit is {limits.file_bytes:,}"
         refuse("artifact-limit", text, help="keep loops on the device with dynamic_range")
     return b"".join(parts)
 
@@ -81,9 +81,9 @@ def _array_head(count: int) -> bytes:
 
 
 def unpack(data: bytes, limits: Limits = LIMITS) -> Container:
-    """Takes a file apart, any minor version of it; raises `ArtifactFailed`.
+    """Split a file of any minor version into its parts; raises `ArtifactFailed`.
 
-    Afterwards every section's hash is right and no byte of the file is unaccounted for.
+    Verifies every section's hash, and that the file has no other bytes.
     """
     _recognise(data, limits)
     start, end = _bin(data, len(PREFIX), limits.header_bytes, "header")
@@ -94,7 +94,7 @@ def unpack(data: bytes, limits: Limits = LIMITS) -> Container:
 
 
 def check_version(head: Header) -> None:
-    """Refuses what this version of the tool cannot run."""
+    """Refuse a file that this version of the tool cannot run."""
     if head.min_reader > VERSION:
         _refuse_version(head, f"it needs a reader of version {_dotted(head.min_reader)}")
     if unknown := head.req & ~FEATURES:
@@ -103,10 +103,10 @@ def check_version(head: Header) -> None:
 
 def _refuse_version(head: Header, why: str) -> None:
     text = (
-        f"the file is of format version {_dotted(head.fmt)}, made by"
-        f" {clean(head.producer) or 'an unnamed tool'}; {why}, this tool reads {_dotted(VERSION)}"
+        f"the file has format version {_dotted(head.fmt)}, made by"
+        f" {clean(head.producer) or 'an unnamed tool'}; {why}; this tool reads {_dotted(VERSION)}"
     )
-    older = "compile the kernel again, or use the tool's version that made the file"
+    older = "compile the kernel again, or use the version of the tool that made the file"
     newer = "use the version of the tool that made it, or a newer one"
     refuse("artifact-version", text, "header", help=older if head.fmt < VERSION else newer)
 
@@ -117,7 +117,7 @@ def _dotted(version: tuple[int, int]) -> str:
 
 def _recognise(data: bytes, limits: Limits) -> None:
     if len(data) > limits.file_bytes:
-        text = f"the file has {len(data):,} bytes, the limit is {limits.file_bytes:,}"
+        text = f"the file has {len(data):,} bytes; the limit is {limits.file_bytes:,}"
         refuse("artifact-limit", text, offset=limits.file_bytes)
     if data.startswith(PREFIX):
         return
@@ -137,7 +137,7 @@ def _recognise(data: bytes, limits: Limits) -> None:
 def _sections(data: bytes, at: int, head: Header, limits: Limits) -> dict[str, Section]:
     count, at = _count(data, at)
     if count != len(head.sections):
-        text = f"{count} sections follow, the header declares {len(head.sections)}"
+        text = f"{count} sections follow; the header declares {len(head.sections)}"
         refuse("artifact-damaged", text, offset=at)
     view, found = memoryview(data), {}
     for entry in head.sections:
@@ -153,7 +153,7 @@ def _sections(data: bytes, at: int, head: Header, limits: Limits) -> dict[str, S
 def _check_hash(section: Section) -> None:
     entry, size = section.entry, len(section.data)
     if size != entry.length:
-        text = f"it has {size:,} bytes, the header announces {entry.length:,}"
+        text = f"it has {size:,} bytes; the header declares {entry.length:,}"
     elif sha256(section.data).digest() != entry.sha256:
         text = "its content does not match its hash"
     else:
@@ -162,7 +162,7 @@ def _check_hash(section: Section) -> None:
 
 
 def _count(data: bytes, at: int) -> tuple[int, int]:
-    """The number of sections, and where the first begins."""
+    """Return the number of sections, and the offset of the first."""
     first = data[at] if at < len(data) else 0
     if 0x90 <= first <= 0x9F:
         return first - 0x90, at + 1
@@ -173,17 +173,17 @@ def _count(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _bin(data: bytes, at: int, limit: int, what: str) -> tuple[int, int]:
-    """Where the content of the bin at `at` begins and ends."""
+    """Return the start and end of the content of the bin at `at`."""
     width = _BIN_HEADS.get(data[at] if at < len(data) else 0)
     if width is None:
         refuse("artifact-damaged", "no binary data here", what, at)
     start = at + 1 + width
     size = int.from_bytes(data[at + 1 : start], "big")
     if size > limit:
-        refuse("artifact-limit", f"it has {size:,} bytes, the limit is {limit:,}", what, at)
+        refuse("artifact-limit", f"it has {size:,} bytes; the limit is {limit:,}", what, at)
     if start + size > len(data):
-        text = f"it should have {size:,} bytes, the file ends after {max(0, len(data) - start):,}"
+        text = f"it should have {size:,} bytes; the file ends after {max(0, len(data) - start):,}"
         refuse("artifact-damaged", text, what, at)
     if data[at:start] != _bin_head(size):
-        refuse("artifact-malformed", "its length is not encoded in the shortest way", what, at)
+        refuse("artifact-malformed", "its length does not have the shortest encoding", what, at)
     return start, start + size

@@ -1,4 +1,4 @@
-"""Takes away what a file says of its source. The program and its id stay the same."""
+"""Strip information about the source from a file. The program and its id stay the same."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DEBUG = frozenset({"src", "lines", "debug", "iterations"})
 
 
 def strip(data: bytes, what: Literal["debug", "source"], limits: Limits = LIMITS) -> bytes:
-    """The file without embedded source text, or without anything that names the source.
+    """Return the file without embedded source text, or without any reference to the source.
 
     Optional sections that this version does not know are kept.
     """

@@ -1,4 +1,4 @@
-"""How a file is refused: always `ArtifactFailed`, with the section and the byte."""
+"""Refusal of files: always `ArtifactFailed`, with the section and the byte offset."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SHOWN_CHARACTERS = 40
 
 
 class Malformed(Exception):
-    """A part of a section breaks the format. Whoever knows the position turns it into a refusal.
+    """A part of a section violates the format. A caller that knows the position refuses the file.
 
     `slug` names the diagnostic's code.
     """
@@ -30,7 +30,7 @@ def refuse(
     help: str = "",
     notes: tuple[str, ...] = (),
 ) -> NoReturn:
-    """Raises `ArtifactFailed`. `offset` counts bytes from the start of the file."""
+    """Raise `ArtifactFailed`. `offset` counts bytes from the start of the file."""
     where = [f"section `{clean(section)}`"] if section else []
     where += [f"byte {offset:,}"] if offset is not None else []
     place = f" ({', '.join(where)})" if where else ""
@@ -42,7 +42,7 @@ _ADVICE = {"artifact-damaged": "transfer the file again, as binary, or recompile
 
 
 def shown(value: Any) -> str:
-    """`value` from a file, short and harmless; what nests is named by its type alone."""
+    """Return a short, printable form of a value from a file; containers show only their type."""
     if value is None:
         return "nil"
     if isinstance(value, int | float):
@@ -57,6 +57,6 @@ def shown(value: Any) -> str:
 
 
 def at_most(number: int, limit: int, what: str, help: str = "") -> None:
-    """Refuses to write more than the format allows."""
+    """Refuse to write more than the format allows."""
     if number > limit:
-        refuse("artifact-limit", f"{number:,} {what}, the limit is {limit:,}", help=help)
+        refuse("artifact-limit", f"{number:,} {what}; the limit is {limit:,}", help=help)

@@ -1,8 +1,8 @@
-"""The header: what a file is, before anything inside it is decoded.
+"""The header, which describes a file without decoding its sections.
 
-It is one canonical msgpack map. Its keys come in the order of `_KEYS`; a newer minor version
-may add keys before `digest`, which is the last and covers every byte of the header before its
-own 32. The digest and the sections' hashes find damage; they do not say who made the file.
+It is one canonical msgpack map with the keys of `_KEYS`, in this order; a newer minor version may
+add keys before `digest`, which is the last and covers all bytes of the header before its own 32.
+The digest and the sections' hashes detect damage; they do not authenticate the file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nkic.neff.limits import INT32, Limits
 from nkic.neff.typed import array, integer, text
 
 VERSION = (2, 0)
-FEATURES = 0  # the bits of `req` that this version understands
+FEATURES = 0  # the bits of `req` that this version supports
 REQUIRED = 1  # bit 0 of a section's flags
 DIGEST_BYTES = 32
 _KEYS = (
@@ -42,7 +42,7 @@ _KEYS = (
 
 
 class SectionEntry(NamedTuple):
-    """A section as the header announces it."""
+    """The header's entry for a section."""
 
     name: str
     version: int
@@ -52,12 +52,12 @@ class SectionEntry(NamedTuple):
 
     @property
     def required(self) -> bool:
-        """A reader that does not know the section must refuse the file."""
+        """Whether a reader that does not know the section must refuse the file."""
         return bool(self.flags & REQUIRED)
 
 
 class Port(NamedTuple):
-    """A parameter or result of the kernel, as `--info` shows it: dtype and buffer by name."""
+    """A parameter or result of the kernel for `--info`: dtype and buffer are names."""
 
     name: str
     dtype: str
@@ -75,9 +75,10 @@ class Entry(NamedTuple):
 
 
 class Header(NamedTuple):
-    """The header. `req` and `opt` are feature bits: `req` must be understood, `opt` need not.
+    """The header. `req` and `opt` are feature bits: those of `req` must be supported by a reader.
 
-    `target_hash` is of the target's figures when the file was made; `id` names the program.
+    `target_hash` is the hash of the target's figures when the file was made; `id` identifies the
+    program.
     """
 
     fmt: tuple[int, int]
@@ -93,7 +94,7 @@ class Header(NamedTuple):
 
 
 def target_hash(target: Target) -> bytes:
-    """A hash of everything the table says of `target`: sizes, clocks, rates."""
+    """Return a hash of all figures of `target`: sizes, clocks, rates."""
     rows = [(f.name, _figure(getattr(target, f.name))) for f in fields(target)]
     return sha256(msgpack.packb(rows)).digest()
 
@@ -107,13 +108,13 @@ def _figure(value: Any) -> Any:
 
 
 def known_target_hash(name: str) -> bytes | None:
-    """The hash of this tool's own table for target `name`."""
+    """Return the hash of this tool's own figures of target `name`; None if it is unknown."""
     target = targets.TARGETS.get(name)
     return target_hash(target) if target else None
 
 
 def encode(header: Header) -> bytes:
-    """The header's bytes, digest included."""
+    """Encode a header, including its digest."""
     values: dict[str, Any] = dict(header._asdict())
     values["digest"] = bytes(DIGEST_BYTES)
     head: bytes = msgpack.packb(values)[:-DIGEST_BYTES]
@@ -121,7 +122,7 @@ def encode(header: Header) -> bytes:
 
 
 def decode(data: bytes, offset: int, limits: Limits) -> Header:
-    """Reads a header's bytes, which start at `offset` of the file; raises `ArtifactFailed`."""
+    """Decode a header, which starts at `offset` in the file; raises `ArtifactFailed`."""
     if sha256(data[:-DIGEST_BYTES]).digest() != data[-DIGEST_BYTES:]:
         refuse("artifact-damaged", "the header does not match its own digest", "header", offset)
     try:
@@ -131,7 +132,7 @@ def decode(data: bytes, offset: int, limits: Limits) -> Header:
 
 
 def _fields(data: bytes) -> dict[str, Any]:
-    """The map, if it is canonical."""
+    """Decode the map, which must be canonical."""
     try:
         found = msgpack.unpackb(
             data, use_list=False, max_ext_len=0, object_pairs_hook=_distinct, strict_map_key=True

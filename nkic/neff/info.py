@@ -1,7 +1,7 @@
-"""What a file is, without running or even understanding its program: `--info`.
+"""Description of a file without decoding its program, for `--info`.
 
-Works on every minor version of the format, newer ones too. Rows that the vendor's NeffHeader
-table has as well carry its names.
+It supports every minor version of the format, including newer ones. Rows that the vendor's
+NeffHeader table also has use its names.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Info:
-    """What `--info` shows. `bytes` is the whole file; notes and files may be absent in it."""
+    """The contents of `--info`. `bytes` is the size of the file; notes and files are optional."""
 
     header: Header
     bytes: int
@@ -35,24 +35,24 @@ class Info:
 
     @property
     def artifact_id(self) -> str:
-        """The program's id in hex: equal programs have equal ids, wherever they were built."""
+        """The program's id in hex: equal programs have equal ids, wherever they are built."""
         return self.header.id.hex()
 
     @property
     def runnable(self) -> bool:
-        """This version of the tool can run it."""
+        """Whether this version of the tool can run the file."""
         return self.header.min_reader <= VERSION and not self.header.req & ~FEATURES
 
     @property
     def target_table(self) -> str:
-        """Whether the target's figures are still those that the file was made with."""
+        """Whether the target's figures are the same as when the file was made."""
         known = known_target_hash(self.header.target)
         if known is None:
             return "unknown target"
         return "same" if known == self.header.target_hash else "changed since: times may differ"
 
     def rows(self) -> list[tuple[str, str]]:
-        """Label and value, for a table."""
+        """Return rows of label and value."""
         h, entry = self.header, self.header.entries[0]
         rows = [
             ("Network Name", entry.name),
@@ -75,14 +75,14 @@ class Info:
         return [(clean(label), clean(value)) for label, value in rows]
 
     def sections(self) -> list[tuple[str, str, str, str]]:
-        """Name, bytes, share of the file, and what the hash says, for a table."""
+        """Return rows of name, bytes, share of the file, and hash status."""
         return [
             (clean(s.name), grouped(s.length), f"{100 * s.length / self.bytes:.1f}%", "ok")
             for s in self.header.sections
         ]
 
     def as_json(self) -> dict[str, Any]:
-        """The same for programs."""
+        """Return the same for JSON."""
         h = self.header
         return {
             "schema": SCHEMA,
@@ -119,7 +119,7 @@ class Info:
 
 
 def info(data: bytes, limits: Limits = LIMITS) -> Info:
-    """Describes a file of any minor version. Raises `ArtifactFailed` if it is damaged."""
+    """Describe a file of any minor version. Raises `ArtifactFailed` if it is damaged."""
     file = container.unpack(data, limits)
     arguments, flags, files = _optional(file, limits)
     return Info(file.header, len(data), arguments, flags, files)
@@ -128,7 +128,7 @@ def info(data: bytes, limits: Limits = LIMITS) -> Info:
 def _optional(
     file: Container, limits: Limits
 ) -> tuple[Mapping[str, str], Mapping[str, str], tuple[FileRecord, ...]]:
-    """Notes and source files, as far as this version can read them."""
+    """Return the notes and source files that this version can read."""
     known = {n: s for n, s in file.sections.items() if s.entry.version == SECTION_VERSION}
     try:
         return *decode.notes(known, limits), decode.source_files(known, limits)

@@ -1,9 +1,9 @@
-"""The numbers that stand for things in sections. docs/neff.md prints them; they never change.
+"""The numbers used in sections. docs/neff.md lists them; they never change.
 
-Every section is an array of records. In `layout`, `code`, `meta` and `lines` a record is an
-array that begins with its kind; `const` and `src` are flat, so that large binary data cannot
-nest; a record of `debug` stands for one tensor. `iterations` has texts, and the number of one of
-them for each item.
+Every section is an array of records. In `layout`, `code`, `meta` and `lines`, a record is an array
+that starts with its kind. `const` and `src` are flat, so that large binary data cannot nest. A
+record of `debug` describes one tensor. `iterations` has texts and, for each item, the number of its
+text.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ class Layout(IntEnum):
     TENSOR = 1  # dtype, shape, buffer, core, role, partition, byte
     INPUT = 2  # name, tensor
     OUTPUT = 3  # name, tensor
-    PLACED = 4  # back, bytes: an earlier tensor, so many bytes further
+    PLACED = 4  # back, bytes: an earlier tensor, at a byte offset from it
 
 
 class CodeRecord(IntEnum):
     """Records of `code`."""
 
-    PATTERN = 0  # tensor, dtype, start, partitions, offset, dims, then nothing or the dynamic part
+    PATTERN = 0  # tensor, dtype, start, partitions, offset, dims, optionally the dynamic part
     REGISTER = 1  # number
     NUMBER = 2  # value
     FORM = 3  # opcode, attributes
     STREAM = 4  # core, engine, queue, number of items
-    INSTRUCTION = 5  # form, operands (moved), waits, signals
+    INSTRUCTION = 5  # form, operands (differences), waits, signals
     LOOP = 6  # length, counter, start, stop, step, condition
     SLOT = 7  # waits, signals
-    MOVED = 8  # back, tensor, offset: an earlier pattern, moved so far
+    MOVED = 8  # back, tensor, offset: an earlier pattern, plus differences
 
 
 class Meta(IntEnum):
@@ -65,7 +65,7 @@ class Iterations(IntEnum):
     """Records of `iterations`."""
 
     TEXT = 0  # text
-    ITEMS = 1  # how far the text of each of the next items is from the one before
+    ITEMS = 1  # for each of the next items, the difference of its text's number to the one before
 
 
 ROLES = ("input", "output", "constant", "internal")

@@ -1,7 +1,7 @@
-"""The format's limits. They are part of docs/neff.md, and tested at the limit and one above.
+"""The limits of the format, part of docs/neff.md. Tests cover each limit and one above it.
 
-A reader may raise `file_bytes` and `hbm_bytes` for a user who asks; the others are fixed, so
-that every reader of a version accepts the same files.
+A reader may raise `file_bytes` and `hbm_bytes` at the user's request; the others are fixed, so that
+every reader of a version accepts the same files.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ INT64 = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How large each part of a file may be. All are inclusive."""
+    """The maximum size of each part of a file, inclusive."""
 
     file_bytes: int = 1 << 30
     header_bytes: int = 1 << 20
     sections: int = 64
-    record_bytes: int = 1 << 16  # one record of a section; constants and source text are not
+    record_bytes: int = 1 << 16  # one record of a section, except constants and source text
     string_bytes: int = 4096
     source_bytes: int = 16 << 20  # embedded text of one file
-    parameters: int = 512  # inputs, and again outputs
+    parameters: int = 512  # inputs; the same for outputs
     notes: int = 1024  # arguments and build flags together
     files: int = 4096
     places: int = 4_000_000

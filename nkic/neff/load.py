@@ -1,4 +1,4 @@
-"""Reads a file and verifies its program: what the runner does with every file it is given."""
+"""Reading and verification of a file, which the runner does with every file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nkic.neff.records import Executable
 from nkic.neff.sections.streaming import Records
 from nkic.neff.verify.unsound import Unsound
 
-# Counting begins at the first record of that kind.
+# Records are counted from the first one of this kind.
 _FIRST_KINDS = {"layout": Layout.TENSOR, "code": CodeRecord.STREAM}
 
 
@@ -25,10 +25,10 @@ def load(
     rows: Mapping[int, Row] | None = None,
     passed: Callable[[str], None] = lambda layer: None,
 ) -> Executable:
-    """`read`, then `verify`. Raises `ArtifactFailed` with the byte of what is wrong.
+    """`read`, then `verify`. Raises `ArtifactFailed` with the byte offset of the error.
 
-    `rows` is the instruction table by opcode, by default the machine's. `passed` is told each
-    layer of checks that the file has passed.
+    `rows` is the instruction table by opcode, by default the machine's. `passed` is called after
+    each layer of checks.
     """
     file = container.unpack(data, limits)
     passed("container and hashes")
@@ -43,7 +43,7 @@ def load(
 
 
 def _offset(file: Container, error: Unsound, limits: Limits) -> int | None:
-    """Where in the file the record is that `error` is about."""
+    """Return the offset in the file of the record with the error, if known."""
     section = file.sections[error.section]
     if error.record < 0:
         return section.offset

@@ -1,4 +1,4 @@
-"""Source places as people want them: their own lines first, those of nkic's own library after."""
+"""Source places for messages: the user's own lines before those of nkic's library."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from nkic.neff.records import Executable, InstructionRecord, LoopRecord
 
 
 def frames(executable: Executable, place: int) -> list[int]:
-    """`place` and those of the calls that led there, innermost first; none that the file lacks."""
+    """Return `place` and the places of its callers that the file has, innermost first."""
     found: list[int] = []
     places = executable.places
     while 0 <= place < len(places) and place not in found:
@@ -17,19 +17,19 @@ def frames(executable: Executable, place: int) -> list[int]:
 
 
 def users(executable: Executable, place: int) -> int:
-    """The innermost place that the user wrote; `place` itself if there is none."""
+    """Return the innermost place in user code; `place` itself if there is none."""
     found = frames(executable, place)
     return next((one for one in found if not is_shipped(executable, one)), place)
 
 
 def is_shipped(executable: Executable, place: int) -> bool:
-    """It is a line of nkic's own library."""
+    """Return whether `place` is a line of nkic's own library."""
     file = executable.places[place].file
     known = 0 <= file < len(executable.files)
     return known and executable.files[file].path.startswith(SHIPPED)
 
 
 def iterations(executable: Executable, record: InstructionRecord | LoopRecord) -> str:
-    """In which turn of Python's loops an item was made, as "i=3 j=0"; nothing if in none."""
+    """Return the iteration of Python loops that made an item ("i=3 j=0"), or an empty string."""
     number = record.iterations if isinstance(record, InstructionRecord) else -1
     return executable.iterations[number] if 0 <= number < len(executable.iterations) else ""

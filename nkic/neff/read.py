@@ -1,4 +1,4 @@
-"""Bytes → Executable. The file is trusted for nothing; every refusal is `ArtifactFailed`."""
+"""Bytes → Executable. The file is not trusted; every refusal is `ArtifactFailed`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from nkic.neff.write import entry
 
 
 def open_file(path: str, max_bytes: int = LIMITS.file_bytes) -> bytes:
-    """The file's bytes; `-` is standard input. Refuses what is larger before reading it.
+    """Return the file's bytes; `-` is standard input.
 
-    Raises `ArtifactFailed` for its size, `UsageFailed` where the system cannot read it.
+    Raises `ArtifactFailed` for a file that is too large, before reading it, and `UsageFailed` if
+    the system cannot read it.
     """
     size = Path(path).stat().st_size if Path(path).is_file() else 0
     if size > max_bytes:
-        text = f"the file has {size:,} bytes, the limit is {max_bytes:,}"
+        text = f"the file has {size:,} bytes; the limit is {max_bytes:,}"
         refuse("artifact-limit", text, offset=max_bytes)
     return files.read_bytes(path, max_bytes)
 
@@ -33,7 +34,7 @@ def open_file(path: str, max_bytes: int = LIMITS.file_bytes) -> bytes:
 def read(
     data: bytes, *, limits: Limits = LIMITS, rows: Mapping[int, Row] | None = None
 ) -> Executable:
-    """What the file holds: well-formed and well-typed, not yet verified as a program.
+    """Decode a file. The result is well-formed and well-typed, but not verified as a program.
 
     `rows` is the instruction table by opcode, by default the machine's.
     """
@@ -43,7 +44,7 @@ def read(
 def read_container(
     file: Container, limits: Limits, rows: Mapping[int, Row] | None = None
 ) -> Executable:
-    """`read`, for a file that is already taken apart."""
+    """Decode a file that `container.unpack` has split."""
     container.check_version(file.header)
     sections = _known(file)
     _check_id(file, sections)
@@ -54,7 +55,7 @@ def read_container(
 
 
 def _known(file: Container) -> dict[str, Section]:
-    """The sections this version reads. Others may be skipped only if they say so."""
+    """Return the sections that this version reads. Others are skipped unless they are required."""
     known = {}
     for name, section in file.sections.items():
         if name in SECTIONS and section.entry.version == SECTION_VERSION:
@@ -75,7 +76,7 @@ def _check_id(file: Container, sections: Mapping[str, Section]) -> None:
 
 
 def _check_header(file: Container, found: Executable) -> None:
-    """What the header says for people must be what the sections hold."""
+    """Check that the header's descriptive fields match the sections."""
     header = file.header
     if header.target != found.target or header.entries != (entry(found),):
         text = "the header's target or signature differs from what the layout section holds"

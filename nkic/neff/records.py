@@ -1,7 +1,7 @@
-"""What an executable holds, as plain records. `emit` fills them, the runner reads them.
+"""The contents of an executable as plain records, written by `emit` and read by the runner.
 
-Nothing here refers to the compiler's objects: tensors, streams and source places are indices
-into tables of the same file, and every number is checked by `verify` before it is used.
+Records do not refer to the compiler's objects: tensors, streams and source places are indices into
+tables of the same file, and `verify` checks every number before it is used.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class TensorRecord(NamedTuple):
     """A tensor. `partition` and `byte` are its address on chip; both 0 in HBM.
 
     `core` is the core that owns it, -1 for shared HBM. `role` is input, output, constant or
-    internal. `place` indexes `Executable.places`: where it was declared, -1 unknown.
+    internal. `place` is the index of its declaration in `Executable.places`, -1 if unknown.
     """
 
     name: str
@@ -41,7 +41,7 @@ class TensorRecord(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Bytes per partition; in HBM, all bytes."""
+        """The number of bytes per partition; in HBM, of the whole tensor."""
         return _bytes(self.shape, self.buffer.on_chip, self.dtype.size)
 
 
@@ -54,22 +54,24 @@ OffsetRecord = RunTimeOffset[int]
 
 
 class PatternRecord(Pattern[int, int]):
-    """An access pattern, its tensor by index. A run-time offset's `source` is the index of the
-    operand that holds it, counted with the hidden ones at the end.
+    """An access pattern that refers to its tensor by index.
+
+    The `source` of a run-time offset is the index of the operand that holds it, where hidden
+    operands follow the row's own.
     """
 
     __slots__ = ()
 
     @property
     def standing(self) -> PatternRecord:
-        """What one offset of 0 addresses: without the dimensions that have an offset each."""
+        """The pattern at offset 0, without the dimensions whose elements have an offset each."""
         return self if self.dynamic is None else self._replace(dims=self.fixed_dims, dynamic=None)
 
     def tile(self, tensor: TensorRecord, offsets: Tile | None = None) -> Tile:
-        """What rules and costs see of it; `tensor` is the one it names, `offsets` the tile of
-        its offsets.
+        """Return the pattern as rules and costs see it.
 
-        The start partition is the physical one.
+        `tensor` is the pattern's tensor, and `offsets` the tile of its offsets. The start partition
+        is the physical one.
         """
         return Tile(
             tensor.buffer,
@@ -89,8 +91,9 @@ OperandRecord = PatternRecord | Register | float | int | None
 class InstructionRecord(NamedTuple):
     """One item of a stream. `row` None: an empty slot that only waits and signals.
 
-    `operands` and `attributes` follow the row; operands that carry dynamic offsets come
-    after the row's own. `place` indexes `Executable.places`, `turns` `Executable.turns`.
+    `operands` and `attributes` follow the row; hidden operands, which hold run-time offsets, come
+    after the row's own. `place` is an index into `Executable.places`, `iterations` into
+    `Executable.iterations`; -1 means none.
     """
 
     row: Row | None
@@ -103,10 +106,10 @@ class InstructionRecord(NamedTuple):
 
 
 class LoopRecord(NamedTuple):
-    """Opens a loop over the next `length` records of the stream (nested loops included).
+    """The head of a loop over the next `length` records of the stream (nested loops included).
 
-    Counted: `counter` register runs from start below stop by step; start and stop are ints
-    or registers. Conditional: `condition` register, loops while it is not zero.
+    Counted: the register `counter` takes the values from start, below stop, by step; start and stop
+    are ints or registers. Conditional: the loop runs while the register `condition` is not zero.
     """
 
     length: int
@@ -119,7 +122,7 @@ class LoopRecord(NamedTuple):
 
     @property
     def trips(self) -> int | None:
-        """How often it runs; None when that is decided at run time."""
+        """The trip count; None if it is known only at run time."""
         return None if self.condition is not None else trips(self.start, self.stop, self.step)
 
 
@@ -133,20 +136,20 @@ class StreamRecord(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What messages and traces call it."""
+        """The name used in messages and traces."""
         label = f"dma{self.queue}" if self.engine is Engine.DMA else self.engine.value
         return f"core{self.core}.{label}"
 
 
 class ParameterRecord(NamedTuple):
-    """An input or output by the name that npz files use."""
+    """An input or output, with the name used in npz files."""
 
     name: str
     tensor: int
 
 
 class PlaceRecord(NamedTuple):
-    """A source place: file index, position, and the place of the call that led here (-1)."""
+    """A source place: file index, position, and the place of the caller (-1: none)."""
 
     file: int
     line: int
@@ -166,10 +169,10 @@ class FileRecord(NamedTuple):
 
 @dataclass(frozen=True)
 class Executable:
-    """A whole file. `semaphores` and `registers` are counts per core.
+    """The contents of a whole file. `semaphores` and `registers` are counts per core.
 
-    `arguments` is how the kernel was specialised, for people. `meta` holds the producer and
-    its flags.
+    `arguments` describes the specialisation of the kernel, for information only. `meta` holds the
+    producer and its flags.
     """
 
     name: str
@@ -186,15 +189,15 @@ class Executable:
     files: tuple[FileRecord, ...] = ()
     arguments: Mapping[str, str] = field(default_factory=dict)
     meta: Mapping[str, str] = field(default_factory=dict)
-    iterations: tuple[str, ...] = ()  # of Python's loops: "i=3 j=0"
+    iterations: tuple[str, ...] = ()  # of Python loops: "i=3 j=0"
 
     @property
     def sources(self) -> dict[str, SourceFile]:
-        """The source texts that the file holds, by path: no path of it is ever opened."""
+        """The embedded source texts, by path. Paths from a file are never opened."""
         return {f.path: SourceFile(f.path, f.text) for f in self.files if f.text is not None}
 
     def facts(self, item: InstructionRecord, target: Target, engine: Engine) -> Facts:
-        """What the table's functions see of `item`, which must have a row."""
+        """Return `item` as the functions of the instruction table see it; it must have a row."""
         row = item.row
         if row is None:
             raise ValueError("an empty slot has no facts")

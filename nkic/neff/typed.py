@@ -1,7 +1,8 @@
-"""Typed access to decoded msgpack: every value from a file passes one of these.
+"""Typed access to decoded msgpack: every value from a file passes through one of these.
 
-`bool` is not an int, a float is never taken for an int, and an extension type, which msgpack
-gives as a tuple, is not an array. All raise `Malformed`, or with `slug` say which limit it was.
+`bool` is not an int, a float is never accepted as an int, and an extension type, which msgpack
+decodes as a tuple, is not an array. All functions raise `Malformed`; `slug` is the code of an
+exceeded limit.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from nkic.neff.limits import INT32
 
 
 def integer(value: Any, low: int, high: int, what: str) -> int:
-    """`value` if it is an integer from `low` to `high`."""
+    """Return `value`, which must be an integer from `low` to `high`."""
     if type(value) is not int or not low <= value <= high:
         raise Malformed(f"{what} is {shown(value)}, not an integer from {low} to {high}")
     return value
 
 
 def integers(values: Any, low: int, high: int, what: str) -> tuple[int, ...]:
-    """`values` if it is an array of integers from `low` to `high`."""
+    """Return `values`, which must be an array of integers from `low` to `high`."""
     if type(values) is not tuple:
         raise Malformed(f"{what} is {shown(values)}, not an array")
     for value in values:
@@ -35,52 +36,52 @@ def integers(values: Any, low: int, high: int, what: str) -> tuple[int, ...]:
 def array(
     value: Any, low: int, high: int, what: str, slug: str = "artifact-malformed"
 ) -> tuple[Any, ...]:
-    """`value` if it is an array of `low` to `high` elements; `slug` is for too many of them."""
+    """Return `value`, an array of `low` to `high` elements; `slug` is the error for too many."""
     if type(value) is not tuple:
         raise Malformed(f"{what} is {shown(value)}, not an array")
     if len(value) > high:
-        raise Malformed(f"{what}: {len(value):,} elements, at most {high:,} are allowed", slug)
+        raise Malformed(f"{what}: {len(value):,} elements; at most {high:,} are allowed", slug)
     if len(value) < low:
-        raise Malformed(f"{what}: {len(value)} elements, at least {low} are needed")
+        raise Malformed(f"{what}: {len(value)} elements; at least {low} are needed")
     return value
 
 
 def text(value: Any, limit: int, what: str) -> str:
-    """`value` if it is a string of at most `limit` bytes that is safe to print."""
+    """Return `value`, which must be a printable string of at most `limit` bytes."""
     if type(value) is not str:
         raise Malformed(f"{what} is {shown(value)}, not a string")
     size = len(value.encode())
     if size > limit:
-        raise Malformed(f"{what}: {size:,} bytes, the limit is {limit:,}", "artifact-limit")
+        raise Malformed(f"{what}: {size:,} bytes; the limit is {limit:,}", "artifact-limit")
     if clean(value) != value:
         raise Malformed(f"{what} {shown(value)} has control characters")
     return value
 
 
 def binary(value: Any, what: str) -> bytes:
-    """`value` if it is binary data."""
+    """Return `value`, which must be binary data."""
     if type(value) is not bytes:
         raise Malformed(f"{what} is {shown(value)}, not binary data")
     return value
 
 
 def kind_of(record: Any, kinds: int) -> int:
-    """The kind of a record: its first field."""
+    """Return the kind of a record: its first field."""
     kind = record[0] if type(record) is tuple and record else None
     if type(kind) is not int or not 0 <= kind < kinds:
-        raise Malformed(f"a record of kind {shown(kind)} is of no known kind")
+        raise Malformed(f"a record has the unknown kind {shown(kind)}")
     return kind
 
 
 def fields(record: tuple[Any, ...], count: int, what: str) -> tuple[Any, ...]:
-    """The fields of a record after its kind."""
+    """Return the fields of a record after its kind."""
     if len(record) != count + 1:
         raise Malformed(f"{what} has {count} fields after its kind, not {len(record) - 1}")
     return record[1:]
 
 
 def dtype_of(code: Any) -> DType:
-    """The dtype with this number."""
+    """Return the dtype with this number."""
     dtype = dtypes.BY_CODE.get(integer(code, 0, INT32, "a dtype"))
     if dtype is None:
         raise Malformed(f"there is no dtype {code}")

@@ -1,4 +1,4 @@
-"""Executable → bytes. The same executable always gives the same bytes."""
+"""Executable → bytes. Equal executables give equal bytes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from nkic.neff.sections.encode_code import CodeWriter
 
 
 def write(executable: Executable, *, embed_source: bool = False, limits: Limits = LIMITS) -> bytes:
-    """The file. Raises `ArtifactFailed` where a limit of the format is exceeded.
+    """Return the bytes of the file. Raises `ArtifactFailed` if a limit of the format is exceeded.
 
-    What else is wrong with an executable is for `verify`: emit calls it on what it made.
+    All other checks are made by `verify`, which emit calls on its result.
     """
     _check_limits(executable, limits)
     sections = _sections(executable, embed_source, limits)
@@ -57,13 +57,13 @@ def _header(executable: Executable, sections: dict[str, bytes]) -> Header:
 
 
 def section_entry(name: str, data: bytes) -> SectionEntry:
-    """What the header says of a section of this version."""
+    """Return the header's entry for a section of this version."""
     flags = REQUIRED if name in container.SEMANTIC else 0
     return SectionEntry(name, SECTION_VERSION, flags, len(data), sha256(data).digest())
 
 
 def entry(executable: Executable) -> Entry:
-    """The kernel's signature as the header has it. The reader compares it with the layout."""
+    """Return the header's entry for the kernel. The reader compares it with the layout section."""
     ports = [
         tuple(_port(executable, parameter) for parameter in parameters)
         for parameters in (executable.inputs, executable.outputs)
@@ -87,5 +87,5 @@ def _check_limits(executable: Executable, limits: Limits) -> None:
     at_most(len(executable.streams), limits.streams, "streams")
     at_most(len(executable.files), limits.files, "source files")
     at_most(len(executable.places), limits.places, "source places")
-    at_most(len(executable.iterations), limits.places, "turns of loops")
+    at_most(len(executable.iterations), limits.places, "iterations of loops")
     at_most(len(executable.arguments) + len(executable.meta), limits.notes, "arguments and flags")

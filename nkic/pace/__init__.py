@@ -1,4 +1,4 @@
-"""The room pace: how long what is in a file takes."""
+"""The time that the program of a file takes."""
 
 from nkic.pace.clock import Clock
 from nkic.pace.walk import duration

@@ -1,4 +1,4 @@
-"""How long instructions take, from the cost formulas of the table. Times are picoseconds."""
+"""Durations of instructions, from the cost formulas of the table. Times are in picoseconds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Key = tuple[object, ...]
 
 
 class Clock:
-    """Durations by signature: equal shapes cost the same wherever they lie."""
+    """Durations memoised by signature: equal shapes cost the same at any address."""
 
     def __init__(self, executable: Executable, target: Target) -> None:
         self.executable = executable
@@ -22,9 +22,7 @@ class Clock:
         self.accesses: dict[Key, tuple[list[int], list[int]]] = {}
 
     def of(self, record: InstructionRecord, engine: Engine, queue: int = 0) -> tuple[Timing, int]:
-        """The timing of `record` on `engine`, or on that DMA queue, and the bytes that it moves by
-        DMA.
-        """
+        """Return the timing of `record` on an engine or DMA queue, and the bytes moved by DMA."""
         if record.row is None:
             return Timing(0, 0), 0
         key = self._signature(record, engine, queue)
@@ -42,8 +40,9 @@ class Clock:
         return (record.row, engine, queue, record.attributes, *shapes)
 
     def touched(self, record: InstructionRecord, engine: Engine) -> tuple[set[int], set[int]]:
-        """The tensors that `record` reads and must wait for, and those that it writes. What an
-        engine adds to it need not wait for.
+        """Return the tensors that `record` reads and those that it writes.
+
+        A tensor to which the engine accumulates does not count as read: it need not be waited for.
         """
         row = record.row
         if row is None:
@@ -66,13 +65,13 @@ class Clock:
 
 
 def _tensors(record: InstructionRecord, places: list[int]) -> set[int]:
-    """The tensors in those places of the operands."""
+    """Return the tensors of the operands at these indices."""
     here = [record.operands[i] for i in places if i < len(record.operands)]
     return {operand.tensor for operand in here if type(operand) is PatternRecord}
 
 
 def _moved(row: Row, facts: Facts) -> int:
-    """Bytes that a transfer writes."""
+    """Return the number of bytes that a transfer writes."""
     written = [o.name for o in row.operands if row.access_of(o, facts).writes]
     tiles = [t for name in written if (t := facts.maybe(name)) is not None]
     return sum(t.elements * t.dtype.size for t in tiles)

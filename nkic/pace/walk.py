@@ -1,8 +1,8 @@
-"""The time that a program takes, without its values: the compiler's estimate.
+"""The compiler's estimate of a program's run time, without computing values.
 
-Time passes as in the runner's event loop (`machine/clock/passing.py`), so that both say the same of
-a program in which no value decides what is run. A loop that a register ends counts as one turn; a
-program of more than MOST items is not walked.
+It uses the same model of time as the runner's event loop (`machine/clock/passing.py`), so that both
+agree on any program without data-dependent control flow. A loop bounded by a register counts as one
+iteration; programs of more than MAX_ITEMS items are not simulated.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from nkic.machine.timing import activation_table
 from nkic.neff.records import Executable, InstructionRecord, LoopRecord, StreamRecord
 from nkic.pace.clock import Clock
 
-MOST = 2_000_000  # items, turns of loops counted
+MAX_ITEMS = 2_000_000  # in all iterations of loops
 
 
 def duration(executable: Executable, target: Target) -> int | None:
-    """Picoseconds from the first issue to the last completion; None if it is too long to walk, or
-    comes to a stop.
+    """Return the time from the first issue to the last completion, in picoseconds.
+
+    None if the program is too long to simulate, or deadlocks.
     """
-    if sum(_count(stream.items) for stream in executable.streams) > MOST:
+    if sum(_count(stream.items) for stream in executable.streams) > MAX_ITEMS:
         return None
     clock = Clock(executable, target)
     lines = [
@@ -34,7 +35,7 @@ def duration(executable: Executable, target: Target) -> int | None:
 
 
 def _count(items: tuple[InstructionRecord | LoopRecord, ...]) -> int:
-    """Items of a stream, loops with their turns."""
+    """Return the number of items of a stream, in all iterations of loops."""
     at, total = 0, 0
     while at < len(items):
         item, at = items[at], at + 1
@@ -48,7 +49,7 @@ def _count(items: tuple[InstructionRecord | LoopRecord, ...]) -> int:
 
 
 def _entries(stream: StreamRecord, clock: Clock) -> list[Entry | LoopRecord]:
-    """What there is to know of each item; of equal ones, once."""
+    """Return the entry of each item, for the simulation of time."""
     found: list[Entry | LoopRecord] = []
     before: set[int] = set()
     for record in stream.items:
@@ -72,7 +73,7 @@ def _entries(stream: StreamRecord, clock: Clock) -> list[Entry | LoopRecord]:
 
 
 def _unrolled(entries: list[Entry | LoopRecord]) -> Iterator[Entry]:
-    """The items in the order in which they run."""
+    """Yield the items in execution order."""
     at = 0
     while at < len(entries):
         entry, at = entries[at], at + 1

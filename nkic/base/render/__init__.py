@@ -1,6 +1,7 @@
-"""Diagnostics as text: for people (human, short), for programs (JSON lines) and for services
-(workflow commands of GitHub; SARIF, which is one document and not line by line, so that
-`sarif.log` makes it when everything has been said).
+"""Rendering of diagnostics: for people (human, short), programs (JSON lines) and services.
+
+Services use workflow commands of GitHub, or SARIF, which is a single document: `sarif.log` creates
+it at the end.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ FORMATS = ("human", "short", "json", SARIF, "github")
 def render(
     diagnostics: Sequence[Diagnostic], format: str, sources: Sources, paint: Paint = PLAIN
 ) -> str:
-    """The diagnostics in one of `FORMATS` but `SARIF`, in their order, with the last line's end.
+    """Render diagnostics in order, in one of `FORMATS` except `SARIF`, with a final line ending.
 
-    For people, a blank line stands between any two.
+    In the human format, a blank line separates them.
     """
     if format == "github":
         return "".join(github.line(d, from_root) for d in diagnostics)
@@ -38,8 +39,9 @@ def render(
 
 
 def summary(diagnostics: Sequence[Diagnostic], most: int = 0) -> str:
-    """`2 errors, 1 warning`: the last line for people. Empty when nothing was said. After `most`
-    errors, that is where the tool stopped.
+    """Return the last line for people: `2 errors, 1 warning`; empty without diagnostics.
+
+    With `most` errors, it says that the tool stopped there.
     """
     found = Counter(d.level for d in diagnostics)
     if most and found[Level.ERROR] >= most:

@@ -1,7 +1,7 @@
-"""Source lines with the labelled places marked below them.
+"""Source lines with labelled places underlined.
 
-All positions here are terminal cells of the line as it is shown: tabs are spread, control
-characters escaped, wide characters counted as two.
+All positions here are terminal cells of the printed line: tabs are expanded, control characters
+escaped, and wide characters count as two.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from nkic.base.source import SourceFile, Span
 from nkic.base.text import ascii_only, clean, width
 
 TAB = 4
-LONGEST = 1000  # characters; a longer line is no help to a reader, its place is told in words
-HEAD, TAIL = 3, 1  # of a place with more lines, only so many are shown
+LONGEST = 1000  # characters; places in longer lines are described in words
+HEAD, TAIL = 3, 1  # lines shown of a longer place
 
 
 class ShownLabel(NamedTuple):
-    """A label, and whether it is the one that the header is about."""
+    """A label, and whether it is the primary one."""
 
     label: Label
     primary: bool
 
 
 class Mark(NamedTuple):
-    """The part of a place that lies on one line: cells from `start` up to `end`."""
+    """The part of a place on one line: cells `start` to `end` (exclusive)."""
 
     line: int
     start: int
@@ -38,14 +38,14 @@ class Mark(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """A source line as printed, and the cell where each of its characters begins (and the end)."""
+    """A source line as printed, and the start cell of each character (and of the end)."""
 
     text: str
     starts: Sequence[int]
 
 
 def shows(source: SourceFile, span: Span) -> bool:
-    """Whether the lines of `span` exist and can be shown."""
+    """Return whether the lines of `span` exist and can be shown."""
     if not 1 <= span.line <= len(source.lines):
         return False
     return all(len(source.line(number)) <= LONGEST for number in _line_numbers(span))
@@ -54,7 +54,7 @@ def shows(source: SourceFile, span: Span) -> bool:
 def excerpt(
     source: SourceFile, places: Iterable[ShownLabel], level: str, paint: Paint, gutter: int
 ) -> Iterator[str]:
-    """The lines of `places`, all of which `shows`, in order, with dots where lines are left out."""
+    """Yield the lines of `places` in order, with dots for omitted lines."""
     marks = [mark for place in places for mark in _marks(source, place, paint)]
     previous = None
     for number, group in groupby(sorted(marks, key=_order), key=lambda mark: mark.line):
@@ -67,7 +67,7 @@ def excerpt(
 
 
 def source_line(number: int, text: str, gutter: int, paint: Paint, sign: str = "|") -> str:
-    """`12 | text`; with sign - or + a line of a change."""
+    """Format `12 | text`; the signs - and + mark lines of a change."""
     shown = _shown(text, paint).text
     role = {"-": "removed", "+": "added"}.get(sign)
     head = paint(f"{number:>{gutter}} {sign}", role or "frame")
@@ -75,14 +75,14 @@ def source_line(number: int, text: str, gutter: int, paint: Paint, sign: str = "
 
 
 def gutter_line(row: str, gutter: int, paint: Paint) -> str:
-    """A line without a number: `   | row`."""
+    """Format a line without a number: `   | row`."""
     return f"{' ' * gutter} {paint('|', 'frame')} {row}".rstrip()
 
 
 def _between(
     source: SourceFile, previous: int, number: int, gutter: int, paint: Paint
 ) -> Iterator[str]:
-    """What stands for the lines between two shown ones; a single line stands for itself."""
+    """Yield the representation of lines between two shown ones: dots, or a single line."""
     if number == previous + 2 and len(source.line(previous + 1)) <= LONGEST:
         yield source_line(previous + 1, source.line(previous + 1), gutter, paint)
     elif number > previous + 1:
@@ -90,7 +90,7 @@ def _between(
 
 
 def _order(mark: Mark) -> tuple[int, int, int]:
-    """Longer marks first where two start together, so that the shorter are drawn over them."""
+    """Sort key: of marks with one start, longer ones first, so that shorter ones cover them."""
     return mark.line, mark.start, -mark.end
 
 
@@ -102,7 +102,7 @@ def _line_numbers(span: Span) -> list[int]:
 
 
 def _marks(source: SourceFile, place: ShownLabel, paint: Paint) -> list[Mark]:
-    """One mark per line of the place that has text; the last one carries the label."""
+    """Return one mark per non-empty line of the place; the last one has the label."""
     span = place.label.span
     numbers = [n for n in _line_numbers(span) if n == span.line or _has_part(source, span, n)]
     marks = [_mark(source.line(n), n, place, paint) for n in numbers]
@@ -117,7 +117,7 @@ def _has_part(source: SourceFile, span: Span, number: int) -> bool:
 
 
 def _mark(line: str, number: int, place: ShownLabel, paint: Paint) -> Mark:
-    """Columns outside of the line count as its ends; what covers no cell still gets one."""
+    """Return a mark, clipped to the line, and at least one cell wide."""
     span = place.label.span
     starts = _shown(line, paint).starts
     indent = len(line) - len(line.lstrip())
@@ -142,7 +142,7 @@ def _shown(line: str, paint: Paint) -> Shown:
 
 
 def _rows(marks: Sequence[Mark], level: str, paint: Paint) -> Iterator[str]:
-    """The rows below a line: the marks, then the labels that have no room beside them.
+    """Yield the rows below a line: the marks, then labels that do not fit beside them.
 
     >>> marks = [Mark(1, 0, 3, True, "first"), Mark(1, 5, 6, False, "second")]
     >>> print(*_rows(marks, "error", Paint()), sep=chr(10))
@@ -167,7 +167,7 @@ def _rows(marks: Sequence[Mark], level: str, paint: Paint) -> Iterator[str]:
 
 
 class _Canvas:
-    """A row of cells, each a character and its role; later text covers earlier."""
+    """A row of cells with a character and a role each; later text covers earlier text."""
 
     def __init__(self) -> None:
         self.cells: dict[int, tuple[str, str]] = {}

@@ -1,4 +1,4 @@
-"""Diagnostics as workflow commands: GitHub shows them beside the lines of a pull request.
+"""Diagnostics as workflow commands, which GitHub shows beside the lines of a pull request.
 
 Source: GitHub's documentation, workflow commands. Columns are given only within one line,
 because annotations have none across several.
@@ -17,7 +17,7 @@ COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.REMARK: "notic
 
 
 def line(diagnostic: Diagnostic, path_of: Callable[[str], str] = str) -> str:
-    """The command, one line; `path_of` turns a span's path into the one from the root."""
+    """Return the command, one line; `path_of` converts paths to be relative to the root."""
     place = [*_place(diagnostic.primary.span, path_of)] if diagnostic.primary else []
     code = diagnostic.code
     properties = [*place, ("title", f"{code.number} {code.slug}")]
@@ -26,14 +26,14 @@ def line(diagnostic: Diagnostic, path_of: Callable[[str], str] = str) -> str:
 
 
 def harmless(text: str) -> str:
-    """`text` of a kernel with no line that the service would take for a command."""
+    """Return text of a kernel, with lines escaped that GitHub would interpret as commands."""
     lines = text.replace("##[", "## [").split("\n")
     return "\n".join(f"| {one}" if one.lstrip().startswith("::") else one for one in lines)
 
 
 def _place(span: Span, path_of: Callable[[str], str]) -> Iterator[tuple[str, str]]:
     yield "file", path_of(span.path)
-    if span.line < 1:  # about the file as a whole
+    if span.line < 1:  # for the file as a whole
         return
     yield "line", str(span.line)
     yield "endLine", str(max(span.line, span.end_line))

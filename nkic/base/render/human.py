@@ -1,4 +1,4 @@
-"""A diagnostic for people: the header line, the source with its labels, notes, help, fixes.
+"""A diagnostic for people: a header, the source with labels, notes, help and fixes.
 
 kernel.py:12:9: error[NKI0501]: …
    |
@@ -21,11 +21,11 @@ from nkic.base.source import SourceFile, Span
 from nkic.base.text import clean
 
 Sources = Callable[[str], SourceFile | None]
-"""Gives the text of a file by the path that spans name, or None when there is none to show."""
+"""Returns the file of a path in spans, or None if it cannot be shown."""
 
 
 def render(diagnostic: Diagnostic, sources: Sources, paint: Paint = PLAIN) -> str:
-    """The whole text, each line with its end. Source that `sources` lacks is left out."""
+    """Return the whole text with line endings. Source that `sources` lacks is omitted."""
     gutter = _gutter(diagnostic)
     lines = [header(diagnostic, paint)]
     shown = [*_excerpts(diagnostic, sources, paint, gutter)]
@@ -37,7 +37,7 @@ def render(diagnostic: Diagnostic, sources: Sources, paint: Paint = PLAIN) -> st
 
 
 def _gutter(diagnostic: Diagnostic) -> int:
-    """Digits of the largest line number among everything that may be shown."""
+    """Return the number of digits of the largest line number that may be shown."""
     spans = [place.label.span for place in _places(diagnostic)]
     spans += [fix.span for fix in diagnostic.fixes]
     return max((len(str(span.end_line)) for span in spans), default=1)
@@ -49,7 +49,7 @@ def _places(diagnostic: Diagnostic) -> list[ShownLabel]:
 
 
 def _excerpts(diagnostic: Diagnostic, sources: Sources, paint: Paint, gutter: int) -> Iterator[str]:
-    """The files in the order in which the labels name them, the primary one first."""
+    """Yield excerpts by file, in the order of the labels, the primary one first."""
     places = _places(diagnostic)
     for path in dict.fromkeys(place.label.span.path for place in places):
         here = [place for place in places if place.label.span.path == path]
@@ -65,7 +65,7 @@ def _excerpts(diagnostic: Diagnostic, sources: Sources, paint: Paint, gutter: in
 
 
 def _says_more(place: ShownLabel) -> bool:
-    """Whether a label that cannot be shown tells more than the header."""
+    """Return whether a label that cannot be shown adds to the header."""
     return bool(place.label.text) or not place.primary
 
 
@@ -85,7 +85,7 @@ def _remarks(diagnostic: Diagnostic, paint: Paint, gutter: int) -> Iterator[str]
 
 
 def _remark(kind: str, text: str, paint: Paint, gutter: int) -> Iterator[str]:
-    """`= kind: text`; further lines of the text are indented to stand below the first."""
+    """Yield `= kind: text`; further lines of the text are aligned with the first."""
     first, *rest = clean(text, keep="\n").split("\n")
     yield f"{' ' * gutter} {paint('=', 'frame')} {paint(kind + ':', 'message')} {first}".rstrip()
     indent = " " * (gutter + len(kind) + 5)
@@ -106,7 +106,7 @@ def _fixes(diagnostic: Diagnostic, sources: Sources, paint: Paint, gutter: int) 
 
 
 def _change(source: SourceFile, fix: Fix, paint: Paint, gutter: int) -> Iterator[str]:
-    """The lines that the fix touches, before and after, marked - and +."""
+    """Yield the lines changed by the fix, before and after, marked - and +."""
     span = fix.span
     for number in range(span.line, min(span.end_line, len(source.lines)) + 1):
         yield source_line(number, source.line(number), gutter, paint, "-")

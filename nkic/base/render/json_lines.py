@@ -1,7 +1,7 @@
 """Diagnostics and events for programs: one JSON object per line.
 
-The objects are described by diagnostic.schema.json beside this file. Readers should accept
-fields that they do not know: `schema` changes only when a field changes its meaning.
+diagnostic.schema.json in this folder describes the objects. Readers should accept unknown fields:
+`schema` changes only when the meaning of a field changes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Json = dict[str, object]
 
 
 def line(diagnostic: Diagnostic, sources: Sources) -> str:
-    """The diagnostic as a line; `rendered` is its text for people, without colour."""
+    """Return the diagnostic as a line; `rendered` is its text for people, without colour."""
     return event(
         "diagnostic",
         code=diagnostic.code.number,
@@ -36,15 +36,14 @@ def line(diagnostic: Diagnostic, sources: Sources) -> str:
 
 
 def artifact(kind: str, path: str, **more: object) -> str:
-    """The line that says: this file was written. `more` may hold `sha256` and `bytes`."""
+    """Return the event for a written file. `more` may have `sha256` and `bytes`."""
     return event("artifact", kind=kind, path=path, **more)
 
 
 def event(type: str, /, **fields: object) -> str:
-    """An object of any type as a line: pure ASCII, so that no stream's encoding can spoil it.
+    """Return an event of any type as a line of pure ASCII, which no stream's encoding can alter.
 
-    Floats must be finite. A character that UTF-8 cannot hold (half of a surrogate pair, from an
-    undecodable file name) becomes its escape.
+    Floats must be finite. Lone surrogates (from undecodable file names) are escaped.
     """
     record = _valid({"schema": SCHEMA, "type": type, **fields})
     return json.dumps(record, allow_nan=False, ensure_ascii=True) + "\n"

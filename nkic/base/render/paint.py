@@ -1,4 +1,4 @@
-"""Colour, where it was decided for. It repeats what the text says and adds nothing."""
+"""Colour of text, if enabled. It adds no information to the text."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ ROLES = {
 
 
 class Paint(NamedTuple):
-    """How a stream wants its text."""
+    """The capabilities of a stream."""
 
     colour: bool = False
     ascii: bool = False  # its encoding lacks most of Unicode
 
     def __call__(self, text: str, role: str) -> str:
-        """`text` in the colour of a role, or as it is."""
+        """Return `text` in the colour of a role, if colour is enabled."""
         return f"\x1b[{ROLES[role]}m{text}\x1b[0m" if self.colour and text else text
 
 

@@ -1,4 +1,4 @@
-"""Paths as services know them: from the root of the repository, wherever the tool was started."""
+"""Paths for services, relative to the root of the repository."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from pathlib import Path
 
 
 def from_root(path: str) -> str:
-    """`path` as seen from the root of the repository around the present folder, with slashes.
+    """Return `path` relative to the root of the repository of the current folder, with slashes.
 
-    Without a repository the present folder is the root. What lies outside stays absolute, and
-    what is not a file (`<stdin>`) as it is.
+    Without a repository, the current folder is the root. Paths outside of it stay absolute, and
+    names that are not files (`<stdin>`) are unchanged.
     """
     if path.startswith("<"):
         return path
     here = Path.cwd()
-    root, place = _root(here), Path(os.path.normpath(here / path))  # links stay as they are
+    root, place = _root(here), Path(os.path.normpath(here / path))  # links are not resolved
     inside = place.is_relative_to(root)
     return (place.relative_to(root) if inside else place).as_posix()
 
 
 @lru_cache(maxsize=64)
 def _root(folder: Path) -> Path:
-    """The nearest folder at or above that holds `.git`, a folder or (in a worktree) a file."""
+    """Return the nearest folder at or above with `.git`, a folder or (in a worktree) a file."""
     folders = (folder, *folder.parents)
     return next((one for one in folders if (one / ".git").exists()), folder)

@@ -1,9 +1,9 @@
 """Diagnostics as one SARIF 2.1.0 log, for code scanning services.
 
 Sources: OASIS SARIF 2.1.0; GitHub's documentation, SARIF support for code scanning: URIs from
-the repository's root, a stable `ruleId`, `partialFingerprints` that tell an old finding from a
-new one. A fingerprint is made of the code, the file and the text of the line, not of its
-number: moving a line does not make a new finding.
+the repository's root, a stable `ruleId`, and `partialFingerprints` that identify old findings. A
+fingerprint covers the code, the file and the text of the line, not its number: a moved line is not
+a new finding.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nkic.base.source import Span
 from nkic.base.text import grouped
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-MAX_RESULTS = 5000  # services show no more of one run
+MAX_RESULTS = 5000  # the maximum that services show of a run
 LEVELS = {Level.ERROR: "error", Level.WARNING: "warning", Level.REMARK: "note"}
 ROOT = "%SRCROOT%"
 
@@ -33,7 +33,7 @@ Json = dict[str, object]
 
 @dataclass(frozen=True)
 class SarifRun:
-    """What a log is about: which tool, its sources, and how to write a path from the root."""
+    """The context of a log: the tool, its sources, and the conversion of paths to the root."""
 
     sources: Sources
     tool: str = "nkic"
@@ -48,10 +48,10 @@ class Placed(NamedTuple):
 
 
 def log(diagnostics: Sequence[Diagnostic], run: SarifRun, limit: int = MAX_RESULTS) -> str:
-    """The document, pure ASCII, with its last line's end.
+    """Return the document in pure ASCII, with a final line ending.
 
-    Results need a place. What has none (a wrong command line, outputs that differ) becomes a
-    notification: services refuse results without one.
+    Results need a place: services refuse results without one. Diagnostics without a place (a wrong
+    command line, outputs that differ) become notifications.
     """
     placed = [Placed(d.primary, d) for d in diagnostics if d.primary is not None]
     others = [d for d in diagnostics if d.primary is None]
@@ -80,7 +80,7 @@ def log(diagnostics: Sequence[Diagnostic], run: SarifRun, limit: int = MAX_RESUL
 
 
 def _valid(value: object) -> object:
-    """With halves of surrogate pairs, which no encoding has, as escapes."""
+    """Return `value` with lone surrogates escaped, which no encoding accepts."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(value, dict):
@@ -92,7 +92,7 @@ def _valid(value: object) -> object:
 
 
 def _codes(diagnostics: Iterable[Diagnostic]) -> list[Code]:
-    """Those that fired, by number."""
+    """Return the codes that occur, by number."""
     return sorted({d.code for d in diagnostics}, key=lambda code: code.number)
 
 
@@ -124,7 +124,7 @@ def _results(placed: Sequence[Placed], run: SarifRun) -> list[Json]:
 
 
 def _identity(placed: Placed, run: SarifRun) -> str:
-    """A hash of the code, the file and the line's text without its spacing."""
+    """Return a hash of the code, the file and the line's text without spacing."""
     span = placed.label.span
     source = run.sources(span.path)
     text = " ".join(source.line(span.line).split()) if source is not None else ""
@@ -150,14 +150,14 @@ def _result(placed: Placed, run: SarifRun) -> Json:
 
 
 def _message(diagnostic: Diagnostic) -> str:
-    """Services show nothing but this text beside the line, so the advice is in it."""
+    """Return the message with the help: services show only this text beside the line."""
     said = [diagnostic.message, *(f"note: {note}" for note in diagnostic.notes)]
     return "\n".join([*said, *([f"help: {diagnostic.help}"] if diagnostic.help else [])])
 
 
 def _location(label: Label, run: SarifRun) -> Json:
     place: Json = {"artifactLocation": _artifact(label.span.path, run)}
-    if label.span.line >= 1:  # else it is about the file as a whole
+    if label.span.line >= 1:  # otherwise it concerns the whole file
         place["region"] = _region(label.span)
     more: Json = {"message": {"text": label.text}} if label.text else {}
     return {"physicalLocation": place, **more}
@@ -170,7 +170,7 @@ def _artifact(path: str, run: SarifRun) -> Json:
 
 
 def _region(span: Span) -> Json:
-    """Both count from 1 and end just past the last character; columns are code points."""
+    """Return the region. SARIF and spans share units: from 1, code points, exclusive end."""
     column, last = max(span.column, 1), max(span.end_line, span.line)
     end = max(span.end_column, column if last == span.line else 1)
     return {"startLine": span.line, "startColumn": column, "endLine": last, "endColumn": end}

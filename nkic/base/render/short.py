@@ -9,7 +9,7 @@ from nkic.base.text import clean, plural
 
 
 def header(diagnostic: Diagnostic, paint: Paint = PLAIN) -> str:
-    """The line. However long, it is never wrapped or cut."""
+    """Return the line, which is never wrapped or cut."""
     level = diagnostic.level.value
     kind = paint(f"{level}[{diagnostic.code.number}]", level)
     message = paint(clean(diagnostic.message), "message")
@@ -18,11 +18,11 @@ def header(diagnostic: Diagnostic, paint: Paint = PLAIN) -> str:
 
 
 def where(span: Span) -> str:
-    """`path:line:col`; only the path for a span which is about a file as a whole (line 0)."""
+    """Return `path:line:col`; only the path for a span of a whole file (line 0)."""
     path = clean(span.path)
     return f"{path}:{span.line}:{span.column}" if span.line else path
 
 
 def again(count: int) -> str:
-    """What to add when one complaint stands for `count`."""
+    """Return the text appended to a diagnostic that represents `count` equal ones."""
     return f" (and {plural(count - 1, 'more time', 'more times')})" if count > 1 else ""

@@ -1,4 +1,4 @@
-"""Figures of time as data: what each is, for which generation, and how far it can be trusted."""
+"""Timing figures as data: meaning, value per generation, and how each is known."""
 
 from nkic.machine.clock.figures import Figure, Parameter, Standing
 from nkic.machine.clock.table import TABLE, defaults

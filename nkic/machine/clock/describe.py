@@ -1,4 +1,4 @@
-"""Figures of time for readers and programs: what `nki-run --print machine` prints."""
+"""Listings of the timing figures, as `nki-run --print machine` prints them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FROM_FILE = "machine file"
 
 
 def rows(machine: MachineFile | None = None) -> list[tuple[str, ...]]:
-    """A head, then a line for each target and parameter, and who else uses HBM."""
+    """Return a header, then a row for each target's contention and parameters."""
     found: list[tuple[str, ...]] = [HEAD]
     for record in records(machine):
         value = record["value"]
@@ -25,7 +25,7 @@ def rows(machine: MachineFile | None = None) -> list[tuple[str, ...]]:
 
 
 def records(machine: MachineFile | None = None) -> list[dict[str, object]]:
-    """The same, for JSON. Of the targets, those that the machine file is about."""
+    """Return the same as records for JSON, of the targets to which the machine file applies."""
     wanted = [t for t in TARGETS.values() if machine is None or machine.target in (None, t.name)]
     return [record for target in wanted for record in _of(target, machine)]
 
@@ -41,7 +41,7 @@ def _of(target: Target, machine: MachineFile | None) -> Iterator[dict[str, objec
         "source": FROM_FILE
         if contention
         else "two cores share a stack of HBM; architecture guides",
-        "meaning": f"who else uses HBM; a kernel on two cores is never {ALONE}",
+        "meaning": f"other cores that use HBM; a kernel on two cores is never {ALONE}",
     }
     for row in TABLE.values():
         yield _figure(row, target, machine)

@@ -1,5 +1,7 @@
-"""Cost formulas of DMA. Each engine takes descriptors of its own partitions: a constant for each
-and the bytes at its rate. Sources by letter as in `costs`.
+"""Cost formulas of DMA.
+
+Each DMA engine processes the descriptors of its own partitions: a constant time per descriptor, and
+the bytes at its rate. Sources by letter as in `costs`.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ COUNTED = (Standing.FITTED, "DMA overview; DMA bandwidth guide; public profiles 
 
 @formula(COUNTED)
 def dma_copying(facts: Facts) -> Cost:
-    """dma_copy: a time per descriptor and bytes at the peak rate, on up to 16 engines (M)."""
+    """dma_copy: a time per descriptor plus bytes at the peak rate, on up to 16 engines (M)."""
     figures, src, dst = facts.target.figures, facts.tile("src"), facts.tile("dst")
     size = max(src.dtype.size, dst.dtype.size)
     row = min(run(src.dims), run(dst.dims))
@@ -33,22 +35,23 @@ def dma_copying(facts: Facts) -> Cost:
 
 @formula(UNKNOWN)
 def dma_printing(facts: Facts) -> Cost:
-    """device_print: a copy of the tensor to a dense one in HBM."""
+    """device_print: as a copy of the tensor to a dense one in HBM."""
     tile = facts.tile("tensor")
     return dma_copying(Facts(facts.target, {"src": tile, "dst": tile}, {}))
 
 
 @formula(UNKNOWN)
 def dma_preparing(facts: Facts) -> Cost:
-    """all_to_all_v_prepare and its like: a copy of the counts."""
+    """all_to_all_v_prepare and all_gather_v_prepare: as a copy of the counts."""
     counts, made = facts.tile("metadata_tensor"), facts.tile("prepared")
     return dma_copying(Facts(facts.target, {"src": counts, "dst": made}, {}))
 
 
 @formula((Standing.DOCUMENTED, "Trainium3 guide: sums at 50 % of the rate before NeuronCore-v4"))
 def dma_computing(facts: Facts) -> Cost:
-    """dma_compute: one copy per source, one after another, so that two take twice as long as one
-    (A). That v4 sums near its SBUF at the full rate is out of an instruction's reach (A).
+    """dma_compute: one copy per source, in sequence, so that two take twice as long as one (A).
+
+    v4's summation near SBUF at the full rate is not available to this instruction (A).
     """
     dst, *sources = facts.tiles.values()
     copies = [dma_copying(Facts(facts.target, {"src": tile, "dst": dst}, {})) for tile in sources]
@@ -57,8 +60,10 @@ def dma_computing(facts: Facts) -> Cost:
 
 @formula(UNKNOWN)
 def swapping(facts: Facts) -> Cost:
-    """sendrecv: as a copy within SBUF; by the gpsimd engine, its start, and the bytes at the rate
-    of the DMA engines that its processors have (A).
+    """sendrecv: as a copy within SBUF.
+
+    On the gpsimd engine: its start-up, plus the bytes at the rate of its processors' DMA engines
+    (A).
     """
     if facts.attributes["dma_engine"] != "gpsimd_dma":
         return dma_copying(facts)
@@ -69,8 +74,10 @@ def swapping(facts: Facts) -> Cost:
 
 
 def around_ring(passes: int) -> Formula:
-    """A collective: no public figure; assumed a ring, around which a rank's part of the largest
-    tile goes `passes` times, at this core's share of the chip's links.
+    """Return a formula for a collective, assumed to be a ring, as there is no public figure.
+
+    A rank's part of the largest tile goes around `passes` times, at this core's share of the chip's
+    links.
     """
 
     def cost(facts: Facts) -> Cost:
@@ -82,7 +89,7 @@ def around_ring(passes: int) -> Formula:
 
 @formula(UNKNOWN)
 def to_another_rank(facts: Facts) -> Cost:
-    """A permutation of ranks: one hop around the ring."""
+    """A permutation of ranks: one hop of the ring."""
     return _hops(facts, 1, _largest(facts))
 
 
@@ -91,7 +98,7 @@ def _largest(facts: Facts) -> int:
 
 
 def _hops(facts: Facts, count: int, size: float) -> Cost:
-    """Transfers one after another, of `size` bytes each."""
+    """Return the cost of `count` sequential transfers of `size` bytes each."""
     figures = facts.target.figures
     done = figures["dma.done_ns"]
     latency = done + max(0, count - 1) * (figures["dma.start_prepared_ns"] + done)
@@ -100,14 +107,14 @@ def _hops(facts: Facts, count: int, size: float) -> Cost:
 
 
 def peak_rate(facts: Facts) -> float:
-    """Bytes per ns between descriptors, so that full descriptors give the published rate."""
+    """Return the bytes per ns within a descriptor, such that full ones give the published rate."""
     figures = facts.target.figures
     full = figures["dma.descriptor_bytes"]
     return full / max(full / facts.target.dma_rate - figures["dma.descriptor_ns"], 1e-3)
 
 
 def dma_spread(facts: Facts, src: Tile, dst: Tile, descriptors: int) -> tuple[int, float]:
-    """How many DMA engines share a transfer, and the share of the one with the most (A)."""
+    """Return the number of DMA engines of a transfer, and the share of the busiest one (A)."""
     partitions = max(src.partitions, dst.partitions)
     each = int(facts.target.figures["dma.partitions"])
     if partitions:
@@ -119,9 +126,10 @@ def dma_spread(facts: Facts, src: Tile, dst: Tile, descriptors: int) -> tuple[in
 
 @formula((Standing.DOCUMENTED, "Trainium2 architecture guide, DMA transpose"))
 def dma_transposing(facts: Facts) -> Cost:
-    """dma_transpose: all engines together, at a share of the copy rate (A). v2 has no transposes in
-    its DMA engines: each element has a descriptor (assumed; the performance guide, opt #10, says
-    that they degrade the bandwidth significantly).
+    """dma_transpose: all engines together, at a fraction of the copy rate (A).
+
+    v2's DMA engines do not transpose: each element has a descriptor (assumed; the performance
+    guide, opt #10, says that this degrades the bandwidth significantly).
     """
     src, figures, engines = facts.tile("src"), facts.target.figures, facts.target.dma_engines
     share = figures["dma.transpose_sbuf" if src.on_chip else "dma.transpose_hbm"]
@@ -132,9 +140,7 @@ def dma_transposing(facts: Facts) -> Cost:
 
 
 class Trigger(NamedTuple):
-    """Who starts a DMA, for how long that engine is busy with it, and when, from the trigger on,
-    the first byte moves.
-    """
+    """The engine that triggers a DMA, the time this takes, and the time until the first byte."""
 
     engine: Engine
     busy_ns: float
@@ -142,11 +148,13 @@ class Trigger(NamedTuple):
 
 
 def dma_trigger(facts: Facts, queue: Engine) -> Trigger:
-    """Descriptors made by hardware are commanded by `engine` or, where the kernel leaves that
-    open, by the engine that has the `queue`; those made by software come from gpsimd; prepared
-    ones are started by sync. Where the mode is open too: by hardware where there is one and types
-    are equal, on a queue of gpsimd's by software (profiles of trn2 show both). What has no mode,
-    dma_compute among it, is prepared (ISA dma_compute: static unless it is indirect).
+    """Return the trigger of a transfer.
+
+    Hardware descriptor generation is commanded by `engine` or, by default, by the engine of the
+    `queue`; software generation runs on gpsimd; prepared descriptors are started by sync. The
+    default mode is hardware if the target has it and types are equal, but software on a queue of
+    gpsimd (profiles of trn2 show both). Instructions without a mode, such as dma_compute, are
+    prepared (ISA dma_compute: static unless it is indirect).
     """
     mode = facts.attributes.get("dge_mode", "none")
     types = {tile.dtype.name for tile in facts.tiles.values()}

@@ -1,4 +1,4 @@
-"""Clocks, what holds of every engine, and the vector and scalar engines."""
+"""Timing figures: clocks, issue, and the vector and scalar engines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CLOCKS = (
     row(
         "sync.clock_mhz",
         "MHz",
-        "clock of the sync engine, as the scalar engine's",
+        "clock of the sync engine, assumed equal to the scalar engine's",
         *(assumed(value) for value in (1400.0, 1200.0, 1200.0)),
         least=1.0,
     ),
@@ -39,30 +39,30 @@ ACCESS_V2 = documented(60, f"{GUIDE_V2}, about 60 cycles to start an access")
 WHOLE_V2 = documented(160, f"{GUIDE_V2}, 60 cycles to start an access and about 100 static ones")
 
 ISSUE = (
-    row("issue.least", "cycles", "least interval of an instruction", documented(64, FORMULAS)),
+    row("issue.least", "cycles", "minimum interval of an instruction", documented(64, FORMULAS)),
     row(
         "issue.least_dynamic",
         "cycles",
-        "least interval with an address out of a register",
+        "minimum interval with an address from a register",
         documented(600, FORMULAS),
     ),
     row(
         "issue.full_rate_stride",
         "bytes",
-        "innermost steps above it halve the rate of a port",
+        "largest innermost step at the full rate of a port; larger ones halve it",
         documented(16, f"{GUIDE_V2}, data access"),
     ),
     row(
         "issue.semaphore_ns",
         "ns",
-        "from a signal to the start of who waits for it",
+        "from a signal to the start of the waiting instruction",
         fitted(20, f"{OVERVIEW} (5 to 18 ns between bars)"),
     ),
     row(
         "issue.register_cycles",
         "cycles",
-        "an instruction on registers alone",
-        assumed(64, f"{SILENT}; as the least interval"),
+        "an instruction that uses only registers",
+        assumed(64, f"{SILENT}; the minimum interval"),
     ),
 )
 
@@ -86,7 +86,7 @@ VECTOR = (
         "cycles",
         "duration beyond streaming, source in SBUF",
         WHOLE_V2,
-        # 136 to 151 without what streams; this is within 5 % of each.
+        # 136 to 151 beyond streaming; this is within 5 % of each.
         fitted(140, f"{PROFILES}: TENSOR_REDUCE of 4, 8 and 512, RECIPROCAL of 4"),
     ),
     row(
@@ -99,42 +99,42 @@ VECTOR = (
     row(
         "vector.pointer",
         "cycles",
-        "interval and duration more for an operand of one element per partition",
+        "additional interval and duration for an operand of one element per partition",
         assumed(0, f"{SILENT}; the formulas have no such term"),
-        fitted(66, f"{PROFILES}: TENSOR_SCALAR with a pointer, beside what streams alone"),
+        fitted(66, f"{PROFILES}: TENSOR_SCALAR with a pointer, beyond streaming"),
     ),
     row(
         "vector.scan",
         "cycles",
-        "interval and duration more for a scan",
+        "additional interval and duration of a scan",
         assumed(0, f"{SILENT}; the formulas have no such term"),
         fitted(114, "published profiles of trn2: tensor_tensor_scan takes about N + 170"),
     ),
     row(
         "vector.scan_per_element",
         "cycles",
-        "a scan streams each element for so long",
+        "per element of a scan",
         documented(2, FORMULAS),
         measured(1, "published profiles of trn2: tensor_tensor_scan takes about N + 170"),
     ),
     row(
         "vector.two_tiles_per_element",
         "cycles",
-        "two 32-bit tiles out of one memory stream each element for so long",
+        "per element of two 32-bit tiles from one memory",
         documented(2, FORMULAS),
         documented(1, f"{GUIDE_V3}, table of engine widths"),
     ),
     row(
         "vector.scalar_tile_per_element",
         "cycles",
-        "scalar_tensor_tensor streams each element for so long",
+        "per element of scalar_tensor_tensor",
         documented(2, FORMULAS),
         measured(1, "published profiles of trn2: scalar_tensor_tensor takes N"),
     ),
     row(
         "vector.accumulator_read",
         "cycles",
-        "the further instruction that reads reduce registers out",
+        "the additional instruction that reads the reduce registers",
         documented(64, FORMULAS),
     ),
 )
@@ -173,20 +173,20 @@ SCALAR = (
     row(
         "scalar.function",
         "cycles",
-        "interval and duration more for a function out of a table",
+        "additional interval and duration of a function from a table",
         assumed(0, f"{SILENT}; the formulas have no such term"),
         fitted(119, f"{PROFILES}: ACTIVATE EXP beside COPY"),
     ),
     row(
         "scalar.accumulator_read",
         "cycles",
-        "the further instruction that reads reduce registers out",
+        "the additional instruction that reads the reduce registers",
         documented(64, f"{GUIDE_V2}, ActReadAccumulator"),
     ),
     row(
         "scalar.table_ns",
         "ns",
-        "to load another table of activation functions",
+        "load of another table of activation functions",
         measured(368, "neuron-profile user guide (trn1)"),
         measured(1283, f"{PROFILES}: ACT_TABLE_LOAD"),
     ),

@@ -1,9 +1,10 @@
-"""The figures of time: one row each, with its unit, its value on every generation, and for each
-value a standing and a source. Cost formulas read them from `Target.figures`; a machine file
-(`machine_file.py`) may give others.
+"""Timing figures: one row each, with a unit and, per generation, a value, a standing and a source.
+
+Cost formulas read the figures from `Target.figures`; a machine file (`machine_file.py`) may
+override them.
 
 An engine's time has two parts, in cycles of its clock beyond the elements that stream: `interval`,
-until it takes the next instruction, and `duration`, until the result is there.
+until it accepts the next instruction, and `duration`, until the result is available.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ GENERATIONS = (2, 3, 4)
 
 
 class Standing(Enum):
-    """How a figure is known; docs/fidelity.md says what the words mean."""
+    """How a figure is known; docs/fidelity.md defines the words."""
 
     DOCUMENTED = "documented"
     MEASURED = "measured"
@@ -26,7 +27,7 @@ class Standing(Enum):
 
 
 class Figure(NamedTuple):
-    """A value, how it is known, and from where."""
+    """A value, its standing, and its source."""
 
     value: float
     standing: Standing
@@ -34,8 +35,9 @@ class Figure(NamedTuple):
 
 
 class Parameter(NamedTuple):
-    """A figure that a machine has; `figures` by generation, in the order of GENERATIONS. Values
-    lie between `least` and `most`.
+    """A timing parameter; `figures` are its values in the order of GENERATIONS.
+
+    Values are from `least` to `most`.
     """
 
     name: str
@@ -46,33 +48,34 @@ class Parameter(NamedTuple):
     most: float = 1e9
 
     def of(self, generation: int) -> Figure:
-        """The figure of a generation."""
+        """Return the figure of a generation."""
         return self.figures[GENERATIONS.index(generation)]
 
 
 def documented(value: float, source: str) -> Figure:
-    """A public page states it."""
+    """Return a figure that a public page states."""
     return Figure(value, Standing.DOCUMENTED, source)
 
 
 def measured(value: float, source: str) -> Figure:
-    """A published profile shows it."""
+    """Return a figure read directly from a published profile."""
     return Figure(value, Standing.MEASURED, source)
 
 
 def fitted(value: float, source: str) -> Figure:
-    """It comes near what published profiles show."""
+    """Return a figure that approximates several published profiles."""
     return Figure(value, Standing.FITTED, source)
 
 
 def assumed(value: float, source: str = SILENT) -> Figure:
-    """Our choice."""
+    """Return a figure without a public source."""
     return Figure(value, Standing.ASSUMED, source)
 
 
 def row(name: str, unit: str, says: str, *figures: Figure, least: float = 0.0) -> Parameter:
-    """One figure for all generations, or one each; the last generation is like the one before
-    it where it is left out.
+    """Return a parameter with one figure for all generations, or one per generation.
+
+    With two figures, the last generation equals the one before it (assumed).
     """
     if len(figures) == 1:
         figures *= 3

@@ -1,12 +1,12 @@
-"""Machine files: figures of time other than the defaults, in TOML.
+"""Machine files: TOML files that override timing figures.
 
     target = "trn2"          # optional: refuse other targets
-    contention = "all"       # who else uses HBM: alone, pair or all
+    contention = "all"       # other cores that use HBM: alone, pair or all
 
     [vector]
     interval_sbuf = 58       # the parameter `vector.interval_sbuf`
 
-`nki-run --print machine` lists every parameter. A name that is none is an error.
+`nki-run --print machine` lists every parameter. An unknown name is an error.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class MachineFile:
-    """What a machine file says; `hash` is the sha256 of what it means, in hex."""
+    """The contents of a machine file; `hash` is the sha256 of its meaning, in hex."""
 
     path: str
     figures: Mapping[str, float]
@@ -36,12 +36,12 @@ class MachineFile:
 
     @property
     def hash(self) -> str:
-        """The same for every file that says the same."""
+        """Equal for files with equal meaning."""
         said = [*sorted(self.figures.items()), self.contention]
         return sha256(repr(said).encode()).hexdigest()
 
     def applied(self, target: Target) -> Target:
-        """`target` with these figures. Raises `UsageFailed` for another target than the file's."""
+        """Return `target` with these figures. Raises `UsageFailed` if it is not the file's."""
         if self.target not in (None, target.name):
             text = (
                 f"{self.path}: its figures are for {self.target}, but the kernel is for "
@@ -59,19 +59,20 @@ class MachineFile:
 
 
 def read_machine(path: str, text: str) -> MachineFile:
-    """The machine file of that text. Raises `UsageFailed`."""
-    import tomllib  # slow to import, and few commands are given a file
+    """Parse the text of a machine file. Raises `UsageFailed`."""
+    import tomllib  # slow to import, and rarely needed
 
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise bad_value(f"{path}: no TOML: {error}") from error
+        raise bad_value(f"{path}: not valid TOML: {error}") from error
     return figures_of(path, found)
 
 
 def figures_of(path: str, given: Mapping[str, Any]) -> MachineFile:
-    """What a mapping says, as the file of that name would: by section, or by whole names
-    ("dma.done_ns"). Raises `UsageFailed`.
+    """Return the machine file equivalent to a mapping, by section or by full names ("dma.done_ns").
+
+    Raises `UsageFailed`.
     """
     found = dict(given)
     target, contention = found.pop("target", None), found.pop("contention", None)
@@ -88,7 +89,7 @@ def figures_of(path: str, given: Mapping[str, Any]) -> MachineFile:
 
 
 def written(figures: Mapping[str, float], target: str, contention: str | None = None) -> str:
-    """The text of a machine file with these figures."""
+    """Return the text of a machine file with these figures."""
     lines = [f'target = "{target}"', *([f'contention = "{contention}"'] if contention else [])]
     section = ""
     for name, value in sorted(figures.items()):

@@ -1,4 +1,4 @@
-"""The gpsimd and tensor engines, and loads of registers."""
+"""Timing figures of the gpsimd and tensor engines, and of register loads."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ GPSIMD = (
     row(
         "gpsimd.start",
         "cycles",
-        "start-up of iota, affine_select and their like",
+        "start-up of programs such as iota and affine_select",
         documented(150, FORMULAS),
     ),
     row(
         "gpsimd.dma_rate",
         "bytes/ns",
-        "of the DMA engines in its processors together, in each direction",
+        "of all DMA engines of its processors together, in each direction",
         assumed(153, f"{LIKE_V3}, though trn1 has none"),
         documented(153, GUIDE_V3),
         least=0.01,
@@ -52,14 +52,14 @@ TENSOR = (
     row(
         "tensor.fill_ns",
         "ns",
-        "from the last column in to its result, beside a cycle for each column held",
+        "from the last column in to its result, plus a cycle per stationary column",
         fitted(140, f"{PERFORMANCE}: MATMUL with 1 and 96 columns held"),
         fitted(108, f"{PROFILES}: MATMUL of 128 and 512 columns"),
     ),
     row(
         "tensor.issue",
         "cycles",
-        "between two instructions, beside the columns that stream; one makes two passes of 32 bits",
+        "between instructions, beyond streaming; one instruction makes two 32-bit passes",
         assumed(0, f"{SILENT}; the formulas have no such term"),
         fitted(4, f"{PROFILES}: MATMUL of 128 and 512 columns, bfloat16 and LOW_HIGH"),
     ),
@@ -75,7 +75,7 @@ TENSOR = (
     row(
         "tensor.load_rate",
         "columns per cycle",
-        "of a fast load of what the array holds",
+        "of a fast load of the stationary matrix",
         documented(4, f"{GUIDE_V2}, fast LoadStationary"),
         least=0.01,
     ),
@@ -89,21 +89,21 @@ TENSOR = (
     row(
         "tensor.warm_up_ns",
         "ns",
-        "of use until the engine runs at its full rate",
+        "of use until the engine reaches its full rate",
         assumed(0, f"{SILENT} on trn1"),
         fitted(6600, "published profiles of trn2; the profiler's guide says about 3 us"),
     ),
     row(
         "tensor.cool_down_ns",
         "ns",
-        "without use, after which it is as at the start",
+        "without use until it is cold again",
         assumed(0, f"{SILENT} on trn1"),
         documented(3000, f"{PROFILER}: drops back below half use over about 3 us"),
     ),
     row(
         "tensor.cold_rate",
         "share",
-        "of the full rate until then",
+        "of the full rate while it is cold",
         documented(0.5, f"{PROFILER}: starts near 50 % duty"),
         least=0.01,
     ),

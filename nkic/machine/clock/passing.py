@@ -1,5 +1,7 @@
-"""How time passes over streams: what the runner's event loop does (`simulate/machine.py`), without
-values. The compiler asks it of an order before there is a file, and of the file.
+"""Discrete-event simulation of streams, for time alone.
+
+It equals the runner's event loop (`simulate/machine.py`) without values. The compiler uses it to
+time an order before there is a file, and to time the file.
 """
 
 from __future__ import annotations
@@ -16,12 +18,14 @@ from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
 from nkic.machine.timing import Tables, Timing, Warmth, semaphore_ps
 
-Queue = list[tuple[int, int]]  # when a line goes on, and which
+Queue = list[tuple[int, int]]  # (time at which a line continues, its index)
 
 
 class Entry(NamedTuple):
-    """An item of a stream, for its time alone. `waits` are semaphores with counts; `follows`: it
-    needs the result of the item before it; `meets`: all cores run it together.
+    """An item of a stream, reduced to what affects time.
+
+    `waits` are semaphores with counts. `follows`: it needs the result of the previous item.
+    `meets`: all cores run it together.
     """
 
     timing: Timing
@@ -34,7 +38,7 @@ class Entry(NamedTuple):
 
 @dataclass
 class Line:
-    """A stream, and how far it has come."""
+    """A stream and its progress."""
 
     index: int
     core: int
@@ -48,22 +52,22 @@ class Line:
     free: int = 0
     triggered: int | None = None
     granted: int | None = None
-    moved: int = 0  # when the data of its transfers have moved
+    moved: int = 0  # when the data of its transfers have been moved
     done: int = 0
-    is_let_go: bool = False  # what its item waits for was there, not later than now
+    is_let_go: bool = False  # its item's waits were satisfied by now
 
     def __post_init__(self) -> None:
         self.tables, self.warmth = Tables(self.target), Warmth(self.target)
         self.is_dma = self.engine is Engine.DMA
 
     def next(self) -> None:
-        """Goes on to the next item."""
+        """Advance to the next item."""
         self.entry = next(self.entries, None)
         self.is_let_go = False
 
 
 class Passing:
-    """Lines of so many cores, with so many semaphores on each, run to their end."""
+    """Runs the lines of all cores to their ends."""
 
     def __init__(self, lines: Sequence[Line], cores: int, semaphores: int, target: Target) -> None:
         self.lines = lines
@@ -77,7 +81,7 @@ class Passing:
         self.end = 0
 
     def go(self) -> int | None:
-        """Picoseconds to the last completion; None where some line comes to a stop."""
+        """Return the time of the last completion in picoseconds; None in case of a deadlock."""
         for line in self.lines:
             line.next()
         queue = [(0, line.index) for line in self.lines]
@@ -89,7 +93,7 @@ class Passing:
         return None if any(line.entry is not None for line in self.lines) else self.end
 
     def _advance(self, line: Line, now: int, queue: Queue) -> int | None:
-        """Passes the stream's next items while no other stream comes first; when to go on."""
+        """Run the stream's items until another stream comes first; return when to continue."""
         while True:
             entry = line.entry
             if entry is None:
@@ -119,7 +123,7 @@ class Passing:
                 return now
 
     def _start(self, line: Line, entry: Entry, now: int) -> int | None:
-        """When the item can start; None if a signal is not there yet."""
+        """Return when the item can start; None if it waits for a signal not sent yet."""
         start = now if now > line.free else line.free
         if line.is_let_go:
             return start
@@ -177,7 +181,7 @@ class Passing:
             self.end = line.done
 
     def _meet(self, line: Line, start: int, queue: Queue) -> bool:
-        """The core has come to a meeting, in the stream of this name; whether all have."""
+        """Record that the core reached a rendezvous; return whether all cores have."""
         here = self.met.setdefault((line.engine, line.queue), {})
         here[line.core] = (line, start)
         if len(here) < self.cores:

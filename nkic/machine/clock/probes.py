@@ -1,7 +1,7 @@
-"""The microkernels as data: an instruction, its tiles, and the figures that its time shows.
+"""Microkernels as data: an instruction, its tiles, and the figures derived from its time.
 
-Each runs one instruction several times, on results of their own, between idle engines. The kernel
-that does so is written from this table (`calibrate/script.py`), so is what the clock says of it.
+Each runs one instruction several times, with separate results, while other engines are idle. Both
+the kernel (`calibrate/script.py`) and the predicted time are generated from this table.
 """
 
 from __future__ import annotations
@@ -23,16 +23,19 @@ from nkic.machine.timing import Timing, Warmth, semaphore_ps, timing
 INTERVAL, DURATION, ARRIVAL, SPAN = ("interval", "duration", "arrival", "span")
 PARTITIONS = 128
 REPEATS = 6  # as many results as fit into PSUM beside a source
-WARMING = 40  # products before those that count: more than the engine needs to be warm
+WARMING = 40  # unmeasured products first: more than the engine needs to warm up
 
 
 @dataclass(frozen=True)
 class Probe:
-    """A microkernel. `tiles` by operand as "float32 512 psum"; `figures` are those that it is
-    there for. `quantity`: from start to start, from start to end, from the start of an instruction
-    or the trigger of a transfer to the start of what waits for it, or from the start of a product
-    of a cold engine over WARMING more to that of the next. Every second repeat has the attributes
-    `other`. `warm`: products come before those that count.
+    """A microkernel.
+
+    `tiles` maps operands to tiles such as "float32 512 psum"; `figures` are the figures it
+    determines. `quantity` is the time measured: INTERVAL, from start to start; DURATION, from start
+    to end; ARRIVAL, from the start of an instruction or the trigger of a transfer to the start of
+    the instruction that waits for it; SPAN, from the start of a product on a cold engine, over
+    WARMING more, to the start of the next. Every second repeat has the attributes `other`. `warm`:
+    unmeasured products come first.
     """
 
     name: str
@@ -56,7 +59,7 @@ class Probe:
         return {name: tile_of(text) for name, text in self.tiles.items()}
 
     def predicted(self, target: Target) -> float:
-        """What the clock says, in ns."""
+        """Return the predicted time in ns."""
         defaults = {a.name: a.default for a in self.row.attributes}
         facts = Facts(
             target,
@@ -72,7 +75,7 @@ class Probe:
 
 
 def _cold(count: int, times: Timing, target: Target) -> float:
-    """So many products of a tensor engine that is cold at first."""
+    """Return the time in ns of `count` products on an initially cold tensor engine."""
     warmth, now = Warmth(target), 0
     for _ in range(count):
         now += warmth.stretched(now, times.hold)
@@ -90,8 +93,9 @@ def _quantity(quantity: str, times: Timing, target: Target) -> float:
 
 
 def tile_of(text: str) -> Tile:
-    """ "float32 512 psum": columns of all partitions; of HBM, rows. "dynamic" after it: at an
-    address out of a register.
+    """Parse "float32 512 psum": columns of all partitions; in HBM, rows.
+
+    A final "dynamic" means an address from a register.
     """
     dtype, columns, buffer, *more = text.split()
     memory = Buffer(buffer)
@@ -102,7 +106,7 @@ def tile_of(text: str) -> Tile:
     return Tile(memory, DTYPES[dtype], 0, 0, ((whole, PARTITIONS), inner))
 
 
-ROW_LENGTH = 4096  # elements of a row of the kernels' argument, of which transfers take a part
+ROW_LENGTH = 4096  # elements of a row of the kernels' argument; transfers move a part of each row
 
 
 def _both(
@@ -113,7 +117,7 @@ def _both(
     attributes: Mapping[str, Any],
     figures: tuple[str, str],
 ) -> list[Probe]:
-    """Interval and duration of one kernel."""
+    """Return the probes of interval and duration of one kernel."""
     return [
         Probe(name, row, engine, tiles, attributes, quantity, (figure,))
         for quantity, figure in zip((INTERVAL, DURATION), figures, strict=True)
@@ -130,7 +134,7 @@ def _of(dst: str, **sources: str) -> dict[str, str]:
 
 
 def _product(name: str, columns: int, dtype: str, quantity: str, figure: str) -> Probe:
-    """128 x 128 by 128 x `columns`."""
+    """Return the probe of a product of 128 x 128 by 128 x `columns`."""
     tiles = _factors(columns, dtype)
     return Probe(name, "nc_matmul", T, tiles, {"accumulate": False}, quantity, (figure,))
 
@@ -141,28 +145,28 @@ def _factors(columns: int, dtype: str) -> dict[str, str]:
 
 
 def _cold_product(name: str, quantity: str, figure: str) -> Probe:
-    """Of a cold engine: several, or a sum of many."""
+    """Return the probe of products on a cold engine: several, or a sum of many."""
     once, more = {"accumulate": False}, {"accumulate": quantity == SPAN}
     tiles = _factors(512, "bfloat16")
     return Probe(name, "nc_matmul", T, tiles, once, quantity, (figure,), other=more, warm=False)
 
 
 def _transfer(name: str, columns: int, quantity: str, figure: str, mode: str) -> Probe:
-    """A load of rows of so many float32."""
+    """Return the probe of a load of rows of `columns` float32."""
     tiles = _of(f"float32 {columns} sbuf", src=f"float32 {columns} hbm")
     queue = {"engine": "sync"} if mode == "hwdge" else {}
     return Probe(name, "dma_copy", D, tiles, {"dge_mode": mode, **queue}, quantity, (figure,))
 
 
 def _turned(place: str) -> Probe:
-    """A transpose by DMA."""
+    """Return the probe of a DMA transpose."""
     tiles = _of("bfloat16 128 sbuf", src=f"bfloat16 128 {place}")
     name, figure = f"dma_transpose_{place}", f"dma.transpose_{place}"
     return Probe(name, "dma_transpose", D, tiles, {}, ARRIVAL, (figure,))
 
 
 def _long(engine: Engine, row: str, source: str, attributes: Mapping[str, Any]) -> Probe:
-    """What streams for long shows the clock."""
+    """Return the probe of a long stream, which determines the clock."""
     tiles = _of("float32 4096 sbuf", **{source: "float32 4096 sbuf"})
     name = f"{engine.value}_long"
     return Probe(name, row, engine, tiles, attributes, INTERVAL, (f"{engine.value}.clock_mhz",))

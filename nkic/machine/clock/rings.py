@@ -1,5 +1,6 @@
-"""DMA queues in time: when transfers are triggered, and when their data move. The event loop of a
-run and the compiler's estimate ask the same of them.
+"""Timing of DMA queues: when transfers are triggered and when their data move.
+
+The event loop of a run and the compiler's estimate share this model.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ Key = tuple[int, Engine]  # a core, and one of its engines
 
 
 class Timed(Protocol):
-    """A stream of an engine or a queue, and how far it has come."""
+    """A stream of an engine or a queue, and its progress."""
 
     free: int
     triggered: int | None
@@ -22,17 +23,19 @@ class Timed(Protocol):
 
 
 class Rings:
-    """The queues of so many cores. `engines` are the streams of those engines that have one."""
+    """The queues of all cores. `engines` are the engine streams, for engines that have one."""
 
     def __init__(self, cores: int, engines: Mapping[Key, Timed]) -> None:
         self.engines = engines
-        self.dma_free = [0] * cores  # when the DMA engines have time for another transfer
-        self.commands: dict[Key, int] = {}  # when engines end their last trigger
-        self.held: dict[Key, int] = {}  # how long triggers alone kept engines busy
+        self.dma_free = [0] * cores  # when the DMA engines can take another transfer
+        self.commands: dict[Key, int] = {}  # when each engine ends its last trigger
+        self.held: dict[Key, int] = {}  # time that engines were busy only with triggers
 
     def trigger(self, queue: Timed, core: int, timing: Timing, start: int) -> int:
-        """When a transfer that could start at `start` is triggered. Engines take triggers in the
-        order in which transfers are ready, and are busy with them.
+        """Return when a transfer that could start at `start` is triggered.
+
+        Engines handle triggers in the order in which transfers become ready, and are busy with
+        each.
         """
         if queue.triggered is None:
             by, trigger = (core, timing.by), timing.trigger
@@ -48,8 +51,10 @@ class Rings:
         return queue.triggered
 
     def enqueue(self, queue: Timed, core: int, timing: Timing, start: int) -> None:
-        """A transfer comes to its ring at `start`, which then takes another. Its data move when the
-        core's DMA engines have time for it, and after those of the transfers before it in the ring.
+        """Add a transfer to its ring at `start`; the ring can then take another one.
+
+        Its data move when the core's DMA engines are available, after the data of earlier transfers
+        in the ring.
         """
         queue.triggered = None
         queue.free = start + timing.trigger

@@ -1,4 +1,4 @@
-"""Where figures of time come from, in the words of docs/fidelity.md."""
+"""Sources of timing figures, as named in docs/fidelity.md."""
 
 FORMULAS = "NKI API reference until SDK 2.26, costs of instructions"
 GUIDE_V2 = "Trainium/Inferentia2 architecture guide"

@@ -1,4 +1,4 @@
-"""All figures of time, by name."""
+"""All timing figures, by name."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ TABLE: dict[str, Parameter] = {
 
 
 def defaults(generation: int) -> dict[str, float]:
-    """Every figure of a generation, by name."""
+    """Return the value of every figure for a generation, by name."""
     return {name: row.of(generation).value for name, row in TABLE.items()}

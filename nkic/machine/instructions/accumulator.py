@@ -1,7 +1,7 @@
 """The vector engine's accumulators, one float32 per lane: the state "vector.accumulator".
 
 exponential, range_select, select_reduce, tensor_scalar_reduce and tensor_scalar_cumulative
-share them. `reduce_cmd` says what an instruction does to them; `idle` leaves them unknown.
+share them. `reduce_cmd` selects how an instruction updates them; `idle` leaves them undefined.
 Source: `nki.isa`, "Accumulator behavior" of these instructions.
 """
 
@@ -20,12 +20,12 @@ READ_OUT = result("reduce_res", column=True, optional=True, default=None)
 
 
 def accumulating(facts: Facts) -> Effects:
-    """Only `reduce` goes on from what was there; `idle` disturbs it as well."""
+    """Return the effects of `reduce_cmd`: only `reduce` reads the state, and `idle` clobbers it."""
     return Effects(STATE if facts.attributes["reduce_cmd"] == "reduce" else (), STATE)
 
 
 def reduces_with(*names: str) -> Rule:
-    """`reduce_op` is one of these."""
+    """`reduce_op` is one of `names`."""
     wanted = f"one of {', '.join(names)}" if len(names) > 1 else names[0]
 
     def rule(facts: Facts) -> Violation | None:
@@ -36,7 +36,7 @@ def reduces_with(*names: str) -> Rule:
 
 
 def initial(name: str, only: bool = True) -> Rule:
-    """`name` is what load_reduce loads; `only`: other commands take None or 0."""
+    """load_reduce has a value `name` to load; if `only`, other commands take None or 0."""
 
     def rule(facts: Facts) -> Violation | None:
         command, value = facts.attributes["reduce_cmd"], facts.operands[name]
@@ -64,7 +64,7 @@ def _no_value(name: str) -> Violation:
 
 
 def nothing_to_read(facts: Facts) -> Violation | None:
-    """With `idle` the accumulators hold nothing that `reduce_res` could take."""
+    """`reduce_res` is not given with `idle`, which leaves the accumulators undefined."""
     if facts.attributes["reduce_cmd"] != "idle" or facts.operands["reduce_res"] is None:
         return None
     return Violation(
@@ -76,7 +76,7 @@ def nothing_to_read(facts: Facts) -> Violation | None:
 
 
 def stage(op: str, operand: str) -> Rule:
-    """One stage of an operator and its operand: None or 0 if the operator has one input."""
+    """The operand of an operator with two inputs is given; with one input, it is None or 0."""
 
     def rule(facts: Facts) -> Violation | None:
         name, value = facts.attributes[op], facts.operands[operand]

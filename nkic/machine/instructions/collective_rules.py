@@ -1,8 +1,8 @@
-"""What `nki.collectives` asks of groups, tiles and counts, and which ranks devices connect.
+"""Rules of `nki.collectives`: groups, tiles and counts, and the ranks that devices connect.
 
-Sources: `nki.collectives`; for connections the restrictions that `all_to_all_v` states, and
-permute in the guide to Neuron collectives. How many chips an instance has is not known to the
-compiler, so that only what fits no instance is warned of (`Row.warn`).
+Sources: `nki.collectives`; for connections, the restrictions of `all_to_all_v`, and permute in the
+guide to Neuron collectives. The compiler does not know the number of chips of an instance, so it
+warns only of what fits no instance (`Row.warn`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from nkic.machine.operators import ALU
 SLUG, UNCONNECTED = "collective", "ranks-not-connected"
 METADATA = "metadata_tensor"
 PREPARED = "prepared"
-COUNTS = frozenset({METADATA, PREPARED})  # tables, beside what is moved
+COUNTS = frozenset({METADATA, PREPARED})  # tables, not data
 REDUCTIONS = ("add", "minimum", "maximum")
 MAX_CHANNELS = 4
 CHIP_RANKS = 4  # ranks of two cores on one chip
@@ -26,13 +26,13 @@ SWITCHED = 4  # NeuronCore version whose devices are connected by a switch
 
 
 def group_size(facts: Facts) -> int:
-    """How many ranks take part in one group."""
+    """Return the number of ranks in a group."""
     found = facts.attributes["replica_group"]
     return max(1, len(found[0])) if found else 1
 
 
 def groups(facts: Facts) -> Violation | None:
-    """Groups of equal size; no rank is in two."""
+    """Groups have equal sizes and do not overlap."""
     found = facts.attributes["replica_group"]
     if not found or not all(found):
         text = "`replica_group` has no ranks"
@@ -50,7 +50,7 @@ def groups(facts: Facts) -> Violation | None:
 
 
 def same_memory(facts: Facts) -> Violation | None:
-    """All in HBM or all in SBUF."""
+    """Tensors are all in HBM or all in SBUF."""
     tiles = {name: t for name, t in facts.tiles.items() if name not in COUNTS}
     if len({tile.on_chip for tile in tiles.values()}) == 1:
         return None
@@ -74,7 +74,7 @@ def flat(facts: Facts) -> Violation | None:
 
 
 def same_shape(*names: str) -> Rule:
-    """As `elementwise`, of tiles in one memory."""
+    """The same as `elementwise`, for tiles in one memory."""
     fits = elementwise("dst", *names)
     return lambda facts: None if same_memory(facts) else fits(facts)
 
@@ -95,7 +95,7 @@ def dimension(in_sbuf: tuple[int, ...]) -> Rule:
 
 
 def sizes(src: int, dst: int) -> Rule:
-    """dst has `src` / `dst` times the elements of src, where 0 stands for the ranks of a group."""
+    """dst has `src` / `dst` times the elements of src; 0 means the number of ranks of a group."""
 
     def rule(facts: Facts) -> Violation | None:
         count = group_size(facts) if "replica_group" in facts.attributes else 1
@@ -121,7 +121,7 @@ def _wrong_size(facts: Facts, name: str, wanted: int) -> Violation:
 
 
 def splits(facts: Facts) -> Violation | None:
-    """src falls into as many parts as the group has ranks."""
+    """src divides evenly among the ranks of the group."""
     tile, count = facts.tile("src"), group_size(facts)
     first = tile.partitions if tile.on_chip else 0
     if (first or tile.elements) % count == 0:
@@ -134,7 +134,7 @@ def splits(facts: Facts) -> Violation | None:
 
 
 def gathered(facts: Facts) -> Violation | None:
-    """In SBUF the dimension that is not gathered stays as it is."""
+    """In SBUF, dst has the gathered dimension multiplied, and the other one unchanged."""
     dst, src, count = facts.tile("dst"), facts.tile("src"), group_size(facts)
     if not src.on_chip:
         return None
@@ -154,7 +154,7 @@ def reduction(facts: Facts) -> Violation | None:
 
 
 def pairs(facts: Facts) -> Violation | None:
-    """`source_target_pairs` are pairs; no rank sends twice, none receives twice."""
+    """`source_target_pairs` are pairs; no rank sends or receives twice."""
     found = facts.attributes["source_target_pairs"]
     if not found or any(len(pair) != 2 for pair in found):
         text = "`source_target_pairs` must be a list of pairs (source, target)"
@@ -169,7 +169,7 @@ def pairs(facts: Facts) -> Violation | None:
 
 
 def channel(facts: Facts) -> Violation | None:
-    """There are four channels at most."""
+    """The channel is one of at most four."""
     found = facts.attributes["channel_id"]
     if 0 <= found < MAX_CHANNELS:
         return None
@@ -178,7 +178,7 @@ def channel(facts: Facts) -> Violation | None:
 
 
 def metadata(facts: Facts) -> Violation | None:
-    """Rows of counts and displacements, one column for each rank; in SBUF in one partition."""
+    """Counts and displacements are rows with one column per rank; in SBUF, in one partition."""
     tile, rows = facts.tile(METADATA), 3 + facts.attributes["has_rdispls"]
     count = rows * group_size(facts)
     if tile.elements == count and tile.partitions <= 1:
@@ -192,7 +192,7 @@ def metadata(facts: Facts) -> Violation | None:
 
 
 def prepared(facts: Facts) -> Violation | None:
-    """What was prepared has the size of the counts."""
+    """The prepared tensor has the size of the counts."""
     made, counts = facts.tile(PREPARED), facts.tile(METADATA)
     if made.elements == counts.elements:
         return None
@@ -201,7 +201,7 @@ def prepared(facts: Facts) -> Violation | None:
 
 
 def slots(facts: Facts) -> Violation | None:
-    """dst falls into as many slots as there are ranks."""
+    """dst divides evenly into one slot per rank."""
     dst, count = facts.tile("dst"), group_size(facts)
     if dst.elements % count == 0:
         return None
@@ -210,7 +210,7 @@ def slots(facts: Facts) -> Violation | None:
 
 
 def displaced(facts: Facts) -> Violation | None:
-    """`has_rdispls` needs a switch between devices, which trn3 has."""
+    """`has_rdispls` is used only with a switch between devices, which trn3 has."""
     if not facts.attributes["has_rdispls"] or facts.target.generation >= SWITCHED:
         return None
     text = f"`has_rdispls` needs trn3; the target is {facts.target.name}"
@@ -218,7 +218,7 @@ def displaced(facts: Facts) -> Violation | None:
 
 
 def never_displaced(facts: Facts) -> Violation | None:
-    """all_gather_v: chunks are in slots of equal size."""
+    """all_gather_v has no displacements: chunks are in slots of equal size."""
     if not facts.attributes["has_rdispls"]:
         return None
     text = "`has_rdispls=True` is not supported by all_gather_v"
@@ -226,7 +226,7 @@ def never_displaced(facts: Facts) -> Violation | None:
 
 
 def of_one_chip(facts: Facts) -> Violation | None:
-    """all_gather_v: each group has four ranks."""
+    """all_gather_v has groups of four ranks."""
     if group_size(facts) == CHIP_RANKS:
         return None
     text = f"a group has {group_size(facts)} ranks; all_gather_v needs exactly {CHIP_RANKS}"
@@ -236,7 +236,7 @@ def of_one_chip(facts: Facts) -> Violation | None:
 
 
 def ring_step(facts: Facts) -> Violation | None:
-    """Iterations count from 0."""
+    """`iteration_id` is not negative."""
     if (found := facts.attributes["iteration_id"]) >= 0:
         return None
     text = f"`iteration_id` is {found}, but must not be negative"
@@ -244,7 +244,7 @@ def ring_step(facts: Facts) -> Violation | None:
 
 
 def alike(parties: Sequence[Facts]) -> Violation | None:
-    """All cores of a rank ask for the same."""
+    """All cores of a rank pass the same attributes."""
     first = parties[0].attributes
     for facts in parties[1:]:
         for name, value in facts.attributes.items():
@@ -255,7 +255,7 @@ def alike(parties: Sequence[Facts]) -> Violation | None:
 
 
 def two_cores(parties: Sequence[Facts]) -> Violation | None:
-    """all_gather_v needs ranks of two cores."""
+    """all_gather_v runs on ranks of two cores."""
     if len(parties) == 2:
         return alike(parties)
     text = f"all_gather_v: a rank has {len(parties)} core; it needs 2"
@@ -266,7 +266,7 @@ def two_cores(parties: Sequence[Facts]) -> Violation | None:
 
 
 def counted_exchange(facts: Facts, cores: int) -> Violation | None:
-    """all_to_all_v: whole devices behind a switch, else ranks of one index on several nodes."""
+    """Warn if all_to_all_v links other than whole switched devices, or equal ranks of nodes."""
     ranks = facts.target.chip_cores // cores
     if facts.target.generation >= SWITCHED:
         return _whole_devices(facts, cores, ranks)
@@ -297,7 +297,7 @@ def _whole_devices(facts: Facts, cores: int, ranks: int) -> Violation | None:
 
 
 def without_switch(facts: Facts, cores: int) -> Violation | None:
-    """Collectives in two halves: instances whose devices a switch connects do not have them."""
+    """Warn of split collectives, which instances with switched devices do not have."""
     if facts.target.generation < SWITCHED:
         return None
     text = (
@@ -309,7 +309,7 @@ def without_switch(facts: Facts, cores: int) -> Violation | None:
 
 
 def circle(facts: Facts, cores: int) -> Violation | None:
-    """collective_permute: every rank that sends receives, too."""
+    """Warn if collective_permute has a rank that only sends or only receives."""
     pairs = facts.attributes["source_target_pairs"]
     sources, targets = ({pair[side] for pair in pairs} for side in (0, 1))
     if sources == targets:

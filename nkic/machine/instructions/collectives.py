@@ -1,6 +1,6 @@
-"""Rows of `nki.collectives`: what ranks, each a kernel of its own, do together.
+"""Rows of `nki.collectives`: operations of several ranks, each of which runs its own kernel.
 
-One row instance moves one tensor: lists of tensors and channels become several instances
+An instance of a row moves one tensor: lists of tensors and channels become several instances
 (`language/collectives.py`). It is a rendezvous of all cores of all ranks of a group.
 """
 
@@ -60,7 +60,7 @@ def _row(
     coalesces: bool = False,
     prepared_by: str = "",
 ) -> Row:
-    """A row with what all that move data have."""
+    """Return a row with the properties common to all rows that move data."""
     tiles = [o.name for o in operands if o.name not in COUNTS]
     others = [o.name for o in operands if o.name in COUNTS] + [a.name for a in attributes[1:]]
     return Row(
@@ -87,7 +87,7 @@ def _row(
 
 
 def _register_row(name: str, opcode: int, doc: str, *attributes: Attribute) -> Row:
-    """A row that tells a register which rank it is on."""
+    """Return a row that writes a rank to a register."""
     return Row(
         name=name,
         opcode=opcode,
@@ -106,11 +106,11 @@ def _register_row(name: str, opcode: int, doc: str, *attributes: Attribute) -> R
 
 
 def _prepare_row(name: str, opcode: int, prepares: str) -> Row:
-    """A row that takes the counts of a split collective, before there is data."""
+    """Return a row that takes the counts of a split collective, before the data exist."""
     return Row(
         name=name,
         opcode=opcode,
-        doc=f"Takes the counts in {METADATA}, by which the second half of {prepares} goes.",
+        doc=f"Takes the counts in {METADATA} for the second half of {prepares}.",
         parameters=(PREPARED, METADATA, "name"),
         operands=(
             result(PREPARED, buffers=HBM, dtypes=_WORDS, keep_rank=True),
@@ -132,7 +132,7 @@ def _prepare_row(name: str, opcode: int, prepares: str) -> Row:
 
 
 def _metadata_access(name: str, facts: Facts) -> Access | None:
-    """Received counts are written unless they are known."""
+    """Return READ for received counts that are known; otherwise they are written, too."""
     known = name == METADATA and facts.attributes["recv_counts_known"]
     return Access.READ if known else None
 
@@ -163,7 +163,7 @@ ROWS = (
     _row(
         "all_gather",
         131,
-        "dst = the src of all ranks of the group, one after the other along collective_dim.",
+        "dst = the src of all ranks of the group, concatenated along collective_dim.",
         _MOVED,
         (GROUPS, DIMENSION),
         (_SAME, rules.same_memory, rules.dimension((0, 1)), rules.sizes(0, 1), rules.gathered),
@@ -189,7 +189,7 @@ ROWS = (
     _row(
         "all_to_all",
         133,
-        "Part i of src, split in dimension 0, goes to rank i of the group; dst = what comes.",
+        "Sends part i of src, split in dimension 0, to rank i of the group; dst = parts received.",
         _IN_HBM,
         (GROUPS, DIMENSION),
         (_SAME, rules.dimension((0,)), rules.splits, rules.sizes(1, 1)),
@@ -198,7 +198,7 @@ ROWS = (
     _row(
         "all_gather_v",
         134,
-        "dst = a chunk of src of each rank, its length and place in metadata_tensor, in slots.",
+        "dst = one slot per rank with a chunk of its src, as metadata_tensor places it.",
         _COUNTED,
         _COUNTS,
         (_SAME, rules.never_displaced, rules.of_one_chip, rules.metadata, rules.slots),
@@ -209,7 +209,7 @@ ROWS = (
     _row(
         "all_to_all_v",
         135,
-        "Chunks of src, their lengths and places in metadata_tensor, go to each rank.",
+        "Sends a chunk of src to each rank; metadata_tensor holds their lengths and places.",
         _COUNTED,
         _COUNTS,
         (_SAME, rules.displaced, rules.metadata, rules.slots),
@@ -220,7 +220,7 @@ ROWS = (
     _row(
         "collective_permute",
         136,
-        "dst = the src of the rank that has this one as its target; else it is left as it is.",
+        "dst = the src of the rank whose target is this rank; unchanged if there is none.",
         _IN_HBM,
         (Attribute("source_target_pairs", AttributeKind.GROUPS),),
         (_SAME, elementwise("dst", "src"), rules.pairs),
@@ -230,7 +230,7 @@ ROWS = (
     _row(
         "collective_permute_implicit",
         137,
-        "dst = the src of the rank before this one in the ring that the group is.",
+        "dst = the src of the previous rank in the ring that the group forms.",
         _MOVED,
         (GROUPS, CHANNEL),
         (_SAME, rules.same_memory, rules.same_shape("src"), rules.channel),
@@ -239,7 +239,7 @@ ROWS = (
     _row(
         "collective_permute_implicit_reduce",
         138,
-        "dst = op(src0, src1), in float32, of the rank before this one in the ring.",
+        "dst = op(src0, src1) of the previous rank in the ring, in float32.",
         (result(buffers=SBUF_OR_HBM), *(source(n, buffers=SBUF_OR_HBM) for n in ("src0", "src1"))),
         (GROUPS, alu("op"), CHANNEL),
         (
@@ -258,7 +258,7 @@ ROWS = (
     _row(
         "all_gather_v_trigger",
         142,
-        "all_gather_v, by the counts that all_gather_v_prepare took.",
+        "all_gather_v with the counts taken by all_gather_v_prepare.",
         _TRIGGERED,
         _COUNTS,
         (
@@ -278,7 +278,7 @@ ROWS = (
     _row(
         "all_to_all_v_trigger",
         144,
-        "all_to_all_v, by the counts that all_to_all_v_prepare took.",
+        "all_to_all_v with the counts taken by all_to_all_v_prepare.",
         _TRIGGERED,
         _COUNTS,
         (_SAME, rules.displaced, rules.metadata, rules.prepared, rules.slots),
@@ -287,11 +287,11 @@ ROWS = (
         since=Profile.NKI_0_7,
         prepared_by="all_to_all_v_prepare",
     ),
-    _register_row("rank_id", 139, "A register with the number of this rank."),
+    _register_row("rank_id", 139, "Returns the number of this rank in a register."),
     _register_row(
         "collective_permute_implicit_current_processing_rank_id",
         140,
-        "A register with the rank whose data are here after so many steps around the ring.",
+        "Returns in a register the rank whose data are here after iteration_id steps of the ring.",
         *(Attribute("iteration_id", AttributeKind.INT), GROUPS, CHANNEL),
     ),
 )

@@ -1,7 +1,7 @@
-"""Rows that the physical cores of a kernel run together: each waits until all have come to it.
+"""Rows that the physical cores of a kernel run together: each core waits for all others.
 
-A row's `rendezvous_rule` judges what the cores bring; `check` applies it to the program and the
-verifier of files applies it again. How a rendezvous works: docs/architecture.md, cores.
+A row's `rendezvous_rule` checks the operands of all cores; `check` applies it to the program, and
+the verifier of files applies it again. docs/architecture.md, cores, describes a rendezvous.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SWAP = (1, 0)
 
 
 def names_cores(facts: Facts) -> Violation | None:
-    """`cores` is (0, 1). (0,) is a barrier of one core, which waits for nobody (assumed)."""
+    """`cores` is (0, 1). (0,) is a barrier of one core, which waits for no other (assumed)."""
     cores = facts.attributes["cores"]
     if cores in ((0, 1), (0,)):
         return None
@@ -81,7 +81,7 @@ def known_ranks(facts: Facts) -> Violation | None:
 
 
 def small_enough(facts: Facts) -> Violation | None:
-    """What the gpsimd engine's own DMA swaps at once."""
+    """The tile fits into one swap of the gpsimd engine's own DMA."""
     if facts.attributes["dma_engine"] != "gpsimd_dma":
         return None
     tile = facts.tile("src")
@@ -99,7 +99,7 @@ def small_enough(facts: Facts) -> Violation | None:
 
 
 def swapped(parties: Sequence[Facts]) -> Violation | None:
-    """What each core sends the other expects, in the same shape, type, pipe and manner."""
+    """Each core sends what the other expects: the same shape, type, pipe and DMA engine."""
     if len(parties) != len(SWAP):
         text = f"sendrecv: the kernel is for {_cores(len(parties))}, but sendrecv needs 2"
         return Violation("core-meeting", text, help=_advice(len(parties), "rank 0 or 1"))
@@ -133,7 +133,7 @@ def _differing(parties: Sequence[Facts]) -> Violation | None:
 
 
 def swap_engine(facts: Facts) -> Engine:
-    """The gpsimd engine moves the data itself, or the DMA engines do."""
+    """Return the engine that moves the data: gpsimd itself, or the DMA engines."""
     return Engine.GPSIMD if facts.attributes["dma_engine"] == "gpsimd_dma" else Engine.DMA
 
 
@@ -145,8 +145,8 @@ ROWS = (
     Row(
         name="core_barrier",
         opcode=120,
-        doc="Waits until every core is here. Accesses to data before it are complete, those "
-        "after it begin later, on all cores.",
+        doc="Waits until every core reaches it. On all cores, accesses to data before it complete "
+        "before any access to data after it begins.",
         parameters=("data", "cores", "engine", "name"),
         operands=(Operand("data", Access.ORDER, SHARED, packed=True, wide=True),),
         attributes=(Attribute("cores", AttributeKind.INTS),),
@@ -163,7 +163,7 @@ ROWS = (
         opcode=121,
         queue="pipe_id",
         depends=Depends.ELEMENTWISE,
-        doc="dst = src of core recv_from_rank, while src goes to core send_to_rank.",
+        doc="dst = src of core recv_from_rank, while src is sent to core send_to_rank.",
         parameters=(
             *("src", "dst", "send_to_rank", "recv_from_rank", "pipe_id", "dma_engine", "name"),
         ),

@@ -1,4 +1,4 @@
-"""Rows of the debug stream: what a program says while it runs."""
+"""Rows of the debug stream: output of a running program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STREAM = ("debug.stream",)
 
 
 def printing(facts: Facts) -> Effects:
-    """The prints of a core come in program order."""
+    """Order the prints of a core by program order."""
     return Effects(STREAM, STREAM)
 
 
@@ -20,9 +20,9 @@ ROWS = (
     Row(
         name="device_print",
         opcode=250,
-        doc="Prints a string and the values of a tensor at this moment.",
+        doc="Prints a string and the current values of a tensor.",
         parameters=("print_prefix", "tensor"),
-        # The reader sees the dimensions as the kernel wrote them.
+        # The output shows the dimensions as the kernel wrote them.
         operands=(source("tensor", buffers=SBUF_OR_HBM, keep_rank=True, max_dims=8, packed=True),),
         attributes=(Attribute("print_prefix", AttributeKind.TEXT),),
         engines=(Engine.DMA,),

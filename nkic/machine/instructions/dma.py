@@ -1,8 +1,8 @@
-"""Rows of the DMA engines: data between HBM and SBUF, and within each.
+"""Rows of the DMA engines: transfers between HBM and SBUF, and within each.
 
 They run in DMA queues, so `Engine.DMA` is their only engine. The `engine` argument of the call
 is an attribute here: the sequencer that commands the descriptor hardware. `dma_costs.dma_trigger`
-says who starts a transfer and how long that keeps it busy.
+determines the engine that triggers a transfer and how long that keeps the engine busy.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ ROWS = (
         skips=SKIPPED,
         rows_last=True,
         moves=True,
-        doc="dst = src with its dimensions reversed; in four, the middle two keep their order.",
+        doc="dst = src with its dimensions reversed; of four, the middle two keep their order.",
         in_blocks=True,
         parameters=("dst", "src", "axes", "priority", "dge_mode", "oob_mode", "name"),
-        # The permutation is one of dimensions, so lower leaves them as they are.
+        # The permutation refers to dimensions, so lower keeps them.
         operands=(
             result(buffers=SBUF, keep_rank=True, packed=True),
             source("src", buffers=SBUF_OR_HBM, keep_rank=True, indexed=True, packed=True),

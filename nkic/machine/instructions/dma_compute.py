@@ -1,4 +1,4 @@
-"""The DMA engines' sum of tiles: of fixed places, or added to what a gather or scatter holds."""
+"""The DMA engines' sum of tiles: at fixed addresses, or accumulated by gather or scatter."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def only_sums(facts: Facts) -> Violation | None:
 
 
 def ones(facts: Facts) -> Violation | None:
-    """As many `scales` as sources, each 1."""
+    """There are as many `scales` as sources, and each is 1."""
     scales = facts.attributes["scales"]
     if scales is None:
         return None
@@ -42,7 +42,7 @@ def ones(facts: Facts) -> Violation | None:
 
 
 def same_elements(facts: Facts) -> Violation | None:
-    """Every source has as many elements as dst: shapes may differ."""
+    """Every source has as many elements as dst; shapes may differ."""
     dst = facts.tile("dst")
     for name, tile in facts.tiles.items():
         if tile.elements != dst.elements:
@@ -57,7 +57,7 @@ def same_elements(facts: Facts) -> Violation | None:
 
 
 def fixed_places(facts: Facts) -> Violation | None:
-    """Descriptors are made at compile time, but for a vector of indices."""
+    """There are no run-time offsets, except vectors of indices: descriptors are precomputed."""
     for name, tile in facts.tiles.items():
         if tile.dynamic and not tile.indexed:
             return Violation(
@@ -70,7 +70,7 @@ def fixed_places(facts: Facts) -> Violation | None:
 
 
 def modify(facts: Facts) -> Violation | None:
-    """With a vector of indices: HBM[indices] += SBUF, or SBUF += HBM[indices]."""
+    """A vector of indices is used as HBM[indices] += SBUF, or SBUF += HBM[indices]."""
     indexed = [name for name, tile in facts.tiles.items() if tile.indexed]
     if not indexed:
         return _only_with_indices(facts)

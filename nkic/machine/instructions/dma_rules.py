@@ -9,13 +9,13 @@ from nkic.machine.patterns import cuts
 from nkic.machine.tiles import V4_TYPES, compile_for, type_too_new
 
 AXES = {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}  # by rank of src
-TRANSPOSE_ROWS = (1, 2, 4, 8, 16)  # src.shape[0] that the descriptor hardware transposes
+TRANSPOSE_ROWS = (1, 2, 4, 8, 16)  # values of src.shape[0] that the descriptor hardware transposes
 TRANSPOSE_COLUMNS = 128
 PRIORITIES = 4
 
 
 def same_elements(facts: Facts) -> Violation | None:
-    """As many elements in all: shapes may differ."""
+    """dst and src have the same number of elements; shapes may differ."""
     dst, src = facts.tile("dst"), facts.tile("src")
     if dst.elements == src.elements:
         return None
@@ -29,7 +29,7 @@ def same_elements(facts: Facts) -> Violation | None:
 
 
 def known_types(facts: Facts) -> Violation | None:
-    """Types that came with NeuronCore-v4 are moved as they are before it, not converted."""
+    """Before NeuronCore-v4, the types it introduced are moved but not converted."""
     dst, src = facts.tile("dst"), facts.tile("src")
     if facts.target.generation >= 4 or dst.dtype is src.dtype:
         return None
@@ -40,7 +40,7 @@ def known_types(facts: Facts) -> Violation | None:
 
 
 def computed_types(facts: Facts) -> Violation | None:
-    """No DMA engine computes with types that came with NeuronCore-v4 before it."""
+    """Before NeuronCore-v4, DMA engines do not compute with the types it introduced."""
     for name, tile in facts.tiles.items():
         if facts.target.generation < 4 and tile.dtype.name in V4_TYPES:
             return type_too_new(name, tile, facts.target)
@@ -52,7 +52,7 @@ def _shape(tile: Tile) -> str:
 
 
 def descriptor_mode(facts: Facts) -> Violation | None:
-    """dma_copy: what hardware descriptors ask, and who may trigger them."""
+    """dma_copy meets the constraints of hardware descriptors and of their triggering engine."""
     mode, engine = facts.attributes["dge_mode"], facts.attributes["engine"]
     if mode != "hwdge":
         if engine == "unknown":
@@ -89,7 +89,7 @@ def _before_v3(text: str, facts: Facts) -> Violation | None:
 
 
 def gathering(facts: Facts) -> Violation | None:
-    """A vector of indices: descriptors made by software, into or out of HBM, from v3 on."""
+    """A vector of indices needs software descriptors, an operand in HBM, and v3."""
     for name, tile in facts.tiles.items():
         if not tile.indexed:
             continue
@@ -121,7 +121,7 @@ def gathering(facts: Facts) -> Violation | None:
 
 
 def one_index_each(facts: Facts) -> Violation | None:
-    """One index for each row that is gathered or scattered: shape (rows, 1)."""
+    """There is one index per row gathered or scattered: shape (rows, 1)."""
     for name, tile in facts.tiles.items():
         index, rows = tile.offsets, _rows(tile)
         if tile.indexed and index is not None and (index.partitions, index.free) != (rows, 1):
@@ -130,7 +130,7 @@ def one_index_each(facts: Facts) -> Violation | None:
 
 
 def _rows(tile: Tile) -> int:
-    """Rows that have an index each."""
+    """Return the number of rows with an index each."""
     return tile.dims[0][1] if tile.dims else 1
 
 
@@ -145,7 +145,7 @@ def _bad_indices(name: str, tile: Tile, index: Tile, wanted: str) -> Violation:
 
 
 def whole_rows(facts: Facts) -> Violation | None:
-    """Each gathered or scattered row is a run of the other sides' dimensions."""
+    """The other operands divide evenly into as many rows as are gathered or scattered."""
     sides = facts.tiles
     counts = {
         name: _rows(tile)
@@ -176,7 +176,7 @@ def _falls_into(tile: Tile, rows: int) -> bool:
 
 
 def priority(facts: Facts) -> Violation | None:
-    """Classes of service 0 to 3."""
+    """`priority` is a class of service, 0 to 3."""
     value = facts.attributes["priority"]
     if value is None or 0 <= value < PRIORITIES:
         return None
@@ -192,7 +192,7 @@ def priority(facts: Facts) -> Violation | None:
 
 
 def transposed_shape(facts: Facts) -> Violation | None:
-    """The one permutation of each rank, and dst of exactly that shape."""
+    """`axes` is the one permutation of each rank, and dst has the permuted shape."""
     src, dst, axes = facts.tile("src"), facts.tile("dst"), facts.attributes["axes"]
     rank = len(src.shape)
     known = AXES.get(rank)
@@ -219,7 +219,7 @@ def _bad_axes(text: str, name: str, hint: str = _RANK) -> Violation:
 
 
 def transposed_type(facts: Facts) -> Violation | None:
-    """2- and 4-byte elements; 2-byte where descriptors are made on the device."""
+    """Elements have 2 or 4 bytes; 2 if descriptors are generated on the device."""
     src = facts.tile("src")
     strict = src.indexed or facts.attributes["dge_mode"] == "hwdge"
     sizes = (2,) if strict else (2, 4)
@@ -235,11 +235,11 @@ def transposed_type(facts: Facts) -> Violation | None:
 
 
 def transpose_mode(facts: Facts) -> Violation | None:
-    """swdge is for offsets known at run time; `gathering` sees to vectors of indices.
+    """swdge is for run-time offsets; `gathering` checks vectors of indices.
 
-    The pages differ: dma_transpose names unknown and hwdge alone for direct transposes, the
-    reference of descriptor generation also none, and any mode for a run-time offset. The wider
-    one is followed: no mode changes a value.
+    The sources differ: dma_transpose names only unknown and hwdge for direct transposes; the
+    reference of descriptor generation adds none, and any mode for a run-time offset. The wider
+    one is followed, because no mode changes a value.
     """
     mode, src = facts.attributes["dge_mode"], facts.tile("src")
     if mode == "swdge" and not src.dynamic:
@@ -259,11 +259,11 @@ def transpose_mode(facts: Facts) -> Violation | None:
 
 
 def transposed_by_hardware(facts: Facts) -> Violation | None:
-    """hwdge: 16 rows (2-D) or rows x columns a multiple of 16, up to 128 columns."""
+    """hwdge transposes 16 rows (2-D), or rows x columns a multiple of 16, up to 128 columns."""
     src = facts.tile("src")
     shape = src.shape
     if facts.attributes["dge_mode"] != "hwdge" or src.indexed or not shape:
-        return None  # of a single element, the rule of ranks says what is wrong
+        return None  # for a single element, the rule of ranks reports the error
     rows = (16,) if len(shape) == 2 else TRANSPOSE_ROWS
     if shape[0] not in rows:
         text = f"`src` has {shape[0]} rows; hwdge transposes {' or '.join(map(str, rows))}"
@@ -280,7 +280,7 @@ def transposed_by_hardware(facts: Facts) -> Violation | None:
 
 
 def transposed_columns(facts: Facts) -> Violation | None:
-    """At most 128 elements in the last dimension."""
+    """The last dimension has at most 128 elements."""
     columns = facts.tile("src").shape[-1]
     if columns <= TRANSPOSE_COLUMNS:
         return None
@@ -294,7 +294,7 @@ def transposed_columns(facts: Facts) -> Violation | None:
 
 
 def transposed_rows_gathered(facts: Facts) -> Violation | None:
-    """A gathering transpose: rows in sixteens, at most 128 columns, one middle dimension."""
+    """A gathering transpose has rows in sixteens, up to 128 columns, one middle dimension."""
     src = facts.tile("src")
     if not src.indexed:
         return None
@@ -311,7 +311,7 @@ def transposed_rows_gathered(facts: Facts) -> Violation | None:
 
 
 def _transposing_indices(index: Tile) -> str:
-    """What a gathering transpose asks of its indices, where they are otherwise."""
+    """Return the violated constraint of a gathering transpose on its indices, or nothing."""
     rows, columns = index.partitions, index.free
     if not index.on_chip or index.buffer is not Buffer.SBUF:
         return "must be in sbuf"

@@ -27,7 +27,7 @@ OFFSET = Operand("offset", Access.READ, buffers=NOTHING, number=True, register=T
 
 
 def index_pattern(facts: Facts) -> Violation | None:
-    """1 to 4 [step, num] pairs that count as many elements as dst has per partition."""
+    """`pattern` has 1 to 4 [step, num] pairs, with as many elements as dst per partition."""
     pattern, dst = facts.attributes["pattern"], facts.tile("dst")
     nums = [num for _, num in pattern]
     if not 1 <= len(nums) <= MAX_PATTERN:
@@ -62,7 +62,7 @@ def integer_offset(facts: Facts) -> Violation | None:
 
 
 def comparison(facts: Facts) -> Violation | None:
-    """`cmp_op` compares."""
+    """`cmp_op` is a comparison."""
     op = facts.attributes["cmp_op"]
     if op in COMPARISONS:
         return None
@@ -75,7 +75,7 @@ def comparison(facts: Facts) -> Violation | None:
 
 
 def changed_indices(facts: Facts, cores: int) -> Violation | None:
-    """iota: some index is beyond 32 bits, where it wraps around, or beyond dst's type."""
+    """Warn if an index of iota overflows 32 bits, so that it wraps around, or the type of dst."""
     dst = facts.tile("dst")
     for index in _extremes(facts):
         if not INT32[0] <= index <= INT32[1]:
@@ -95,7 +95,7 @@ def changed_indices(facts: Facts, cores: int) -> Violation | None:
 
 
 def _extremes(facts: Facts) -> tuple[int, ...]:
-    """The least and the greatest index, before it wraps; nothing where a register decides."""
+    """Return the least and the greatest index before wrapping; empty if a register decides."""
     offset, pattern = facts.operands["offset"], facts.attributes["pattern"]
     if not isinstance(offset, int):
         return ()
@@ -129,8 +129,8 @@ ROWS = (
         opcode=101,
         moves=True,
         depends=Depends.ELEMENTWISE,
-        doc="Takes on_true_tile where an index computed as in iota compares true with 0, and "
-        "on_false_value elsewhere.",
+        doc="dst = on_true_tile where an index computed as in iota compares true with 0, else "
+        "on_false_value.",
         parameters=(
             *("dst", "pattern", "channel_multiplier", "on_true_tile", "on_false_value"),
             *("cmp_op", "offset", "name"),

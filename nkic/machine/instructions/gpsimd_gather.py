@@ -32,9 +32,9 @@ from nkic.machine.operators import ALU
 
 GPSIMD = (Engine.GPSIMD,)
 CORE = 16  # partitions of one GpSimd core
-GROUP = 512  # elements that one instruction of nc_n_gather's group gathers
+GROUP = 512  # elements that nc_n_gather gathers per program start
 LANES = 4  # of the gather's inner loop: t in the published formula
-RUNS = (1, 2, 4, 8, 16, 32)  # elements that one index of local_gather stands for
+RUNS = (1, 2, 4, 8, 16, 32)  # elements per index of local_gather
 MAX_INDICES = 4096
 ACROSS = ("add", "average", "maximum", "bitwise_or", "bitwise_and")
 NUMBERS = frozenset({"float32", "int32"})
@@ -77,7 +77,7 @@ def finding_largest(facts: Facts) -> Cost:
 
 
 def whole_snakes(facts: Facts) -> Violation | None:
-    """topk reads 16 partitions as one row of elements."""
+    """topk reads groups of 16 partitions, each as one row of elements."""
     count = facts.tile("src").partitions
     if count % CORE == 0:
         return None
@@ -90,7 +90,7 @@ def whole_snakes(facts: Facts) -> Violation | None:
 
 
 def snake_length(facts: Facts) -> Violation | None:
-    """8 <= n < 65536, and src holds as many."""
+    """8 <= n < 65536, and src has at least n elements."""
     n, columns = facts.attributes["n"], facts.tile("src").free
     if not 8 <= n < 1 << 16:
         return Violation(
@@ -111,7 +111,7 @@ def snake_length(facts: Facts) -> Violation | None:
 
 
 def largest_count(facts: Facts) -> Violation | None:
-    """1 <= k < 32768, and not more than there are."""
+    """1 <= k < 32768, and k is at most n."""
     n, k = facts.attributes["n"], facts.tile("val_dst").free
     limit = min(n, (1 << 15) - 1)
     if k <= limit or n < 8:  # too few elements are another rule's
@@ -125,7 +125,7 @@ def largest_count(facts: Facts) -> Violation | None:
 
 
 def whole_cores(facts: Facts) -> Violation | None:
-    """All 16 partitions of a core."""
+    """The tile covers all 16 partitions of each core."""
     src = facts.tile("src_buffer")
     if src.partitions % CORE == 0:
         return None
@@ -138,7 +138,7 @@ def whole_cores(facts: Facts) -> Violation | None:
 
 
 def run_length(facts: Facts) -> Violation | None:
-    """`num_elem_per_idx` is one that the engine has, and src_buffer holds one such run."""
+    """`num_elem_per_idx` is supported, and at most the length of src_buffer."""
     run, src = facts.attributes["num_elem_per_idx"], facts.tile("src_buffer")
     if run not in RUNS:
         text = f"is {run}, but must be one of {', '.join(map(str, RUNS))}"
@@ -155,7 +155,7 @@ def run_length(facts: Facts) -> Violation | None:
 
 
 def valid_indices(facts: Facts) -> Violation | None:
-    """As many indices as a core has and takes, and dst is as long as what they gather."""
+    """`num_valid_indices` is within what a core holds, and dst has the length gathered."""
     held = CORE * facts.tile("index").free
     given, run = facts.attributes["num_valid_indices"], facts.attributes["num_elem_per_idx"]
     count = held if given is None else given
@@ -185,20 +185,20 @@ def across(facts: Facts) -> Violation | None:
 
 
 def bits_of_one_type(facts: Facts) -> Violation | None:
-    """Bits are not converted."""
+    """Bitvec operators do not convert types."""
     if ALU[facts.attributes["op"]].group == "arithmetic":
         return None
     return same_dtype("dst", "data")(facts)
 
 
 def one_row(facts: Facts) -> Violation | None:
-    """tensor_partition_reduce leaves one partition, as long as data's."""
+    """dst of tensor_partition_reduce has one partition, of the same length as data."""
     dst, data = facts.tile("dst"), facts.tile("data")
     return _one_partition("dst", dst) or _as_long(dst, data.free, "`data` has")
 
 
 def bounds_shape(facts: Facts) -> Violation | None:
-    """sequence_bounds works in one partition; dst holds two numbers for each element."""
+    """sequence_bounds uses one partition, and dst has two numbers per element."""
     dst, ids = facts.tile("dst"), facts.tile("segment_ids")
     return (
         _one_partition("dst", dst)
@@ -208,7 +208,7 @@ def bounds_shape(facts: Facts) -> Violation | None:
 
 
 def room_for_count(facts: Facts) -> Violation | None:
-    """nonzero_with_count adds the count at the end."""
+    """dst of nonzero_with_count has room for the count at the end."""
     dst, src = facts.tile("dst"), facts.tile("src")
     return _as_long(dst, src.free + 1, "with the count after them it needs")
 
@@ -261,8 +261,8 @@ ROWS = (
         name="local_gather",
         opcode=103,
         depends=Depends.BY_PARTITION,
-        doc="In each 16 partitions, the elements of src_buffer from each index on, all of index "
-        "read down its columns.",
+        doc="For each 16 partitions, num_elem_per_idx elements of src_buffer from each index on; "
+        "index is read down its columns.",
         parameters=("dst", "src_buffer", "index", "num_elem_per_idx", "num_valid_indices", "name"),
         operands=(
             result(buffers=SBUF, packed=True),
@@ -288,13 +288,13 @@ ROWS = (
     Row(
         name="tensor_partition_reduce",
         opcode=104,
-        doc="dst[i] = the elements i of all partitions of data, folded with op.",
+        doc="dst[i] = op folded over element i of all partitions of data.",
         parameters=("dst", "op", "data", "name"),
         operands=(result(buffers=SBUF), source("data", buffers=SBUF)),
         attributes=(Attribute("op", AttributeKind.ALU),),
         engines=GPSIMD,
         choose=always(Engine.GPSIMD),
-        # No public figure, only that it is slow: assumed one cycle per partition of a core.
+        # Documented only as slow; assumed: one cycle per partition of a core.
         cost=costs.per_element("data", CORE, starts=1, basis=costs.UNKNOWN),
         rules=(one_row, across, integers_for_bitvec("op", "dst", "data"), bits_of_one_type),
         source="nki.isa.tensor_partition_reduce",
@@ -302,8 +302,8 @@ ROWS = (
     Row(
         name="sequence_bounds",
         opcode=105,
-        doc="For each element, where the run of equal segment_ids that it is in begins, and after "
-        "all of these where it ends: n and -1 for elements that are 0.",
+        doc="The start of the run of equal segment_ids around each element, then the end of each: "
+        "n and -1 for elements that are 0.",
         parameters=("dst", "segment_ids", "name"),
         operands=(
             result(buffers=SBUF, dtypes=NUMBERS),
@@ -312,7 +312,7 @@ ROWS = (
         attributes=(),
         engines=GPSIMD,
         choose=always(Engine.GPSIMD),
-        # No public figure: assumed one pass in each direction.
+        # No public figure; assumed: one pass in each direction.
         cost=costs.per_element("segment_ids", 2, starts=1, basis=costs.UNKNOWN),
         rules=(bounds_shape,),
         source="nki.isa.sequence_bounds; its example in the SDK's tests",
@@ -321,8 +321,8 @@ ROWS = (
         name="nonzero_with_count",
         opcode=106,
         depends=Depends.FIRST_OF_CORE,
-        doc="The indices, from index_offset on, of the elements of src that are not 0, then "
-        "padding_val, last how many there are; in partitions 0, 16 … 112 only.",
+        doc="The indices, counted from index_offset, of the nonzero elements of src, then "
+        "padding_val, and last their count; in partitions 0, 16 … 112 only.",
         parameters=("dst", "src", "index_offset", "padding_val", "name"),
         operands=(
             result(buffers=SBUF, dtypes=INT32),
@@ -334,7 +334,7 @@ ROWS = (
         ),
         engines=GPSIMD,
         choose=always(Engine.GPSIMD),
-        # No public figure: assumed one pass.
+        # No public figure; assumed: one pass.
         cost=costs.per_element("src", starts=1, basis=costs.UNKNOWN),
         rules=(same_partitions("dst", "src"), room_for_count),
         generation=3,
@@ -343,7 +343,7 @@ ROWS = (
     Row(
         name="topk",
         opcode=107,
-        doc="The k largest of the n elements that each 16 partitions of src hold, down its "
+        doc="The k largest of the n elements in each 16 partitions of src, read down its "
         "columns, in ascending order, and their indices; in every partition of the 16.",
         parameters=("val_dst", "idx_dst", "src", "n", "name"),
         operands=(

@@ -1,5 +1,7 @@
-"""The instruction table for readers: text for `nkic --print ops`, records for its `--json`, and
-docs/instructions.md, which this module prints as a command and a test keeps fresh.
+"""Listings of the instruction table, for people and programs.
+
+Text for `nkic --print ops`, records for its `--json`, and docs/instructions.md, which this module
+prints as a command and a test keeps up to date.
 """
 
 from __future__ import annotations
@@ -15,11 +17,11 @@ from nkic.machine.operands import Attribute, Operand, Row
 from nkic.machine.targets import TARGETS
 from nkic.machine.tiles import first_target
 
-WIDEST = 26  # characters of a cell that decide how wide its column is
+WIDEST = 26  # characters of the longest cell that widens its column
 
 
 def records() -> list[dict[str, object]]:
-    """The table, ready for JSON, by name."""
+    """Return the table as JSON-serialisable records, sorted by name."""
     return [
         {
             "name": row.name,
@@ -39,8 +41,9 @@ def records() -> list[dict[str, object]]:
 
 
 def text() -> str:
-    """A line for each instruction: engines, targets and profiles that have it, what it does.
-    Below each, parameters that came later; last, how many each target and profile has.
+    """Return one line per instruction: its engines, targets, first profile and description.
+
+    Parameters added later follow each line; totals by target and profile come last.
     """
     head = ("instruction", "engines", *TARGETS, "since", "")
     rows = [head, *(_cells(row) for row in _sorted())]
@@ -54,7 +57,7 @@ def text() -> str:
 
 
 def _width(cells: Iterable[str]) -> int:
-    """Of a column; the few cells that would make it too wide stick out."""
+    """Return the width of a column. Cells longer than WIDEST stick out."""
     return max(len(cell) for cell in cells if len(cell) <= WIDEST)
 
 
@@ -64,12 +67,12 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _targets(row: Row) -> list[str]:
-    """The targets that have `row`."""
+    """Return the targets that have `row`."""
     return [name for name, target in TARGETS.items() if row.generation <= target.generation]
 
 
 def _later(row: Row) -> dict[str, str]:
-    """Parameters that some profile or target that has `row` does not have."""
+    """Return when each parameter that is newer than `row` was added."""
     found = {}
     rules: tuple[Operand | Attribute, ...] = (*row.operands, *row.attributes)
     for rule in rules:
@@ -84,7 +87,7 @@ def _later(row: Row) -> dict[str, str]:
 
 
 def _coverage() -> list[str]:
-    """How many instructions each target, and each profile, has."""
+    """Return the number of instructions of each target and each profile."""
     targets = [f"{name} {sum(name in _targets(row) for row in ROWS.values())}" for name in TARGETS]
     profiles = [
         f"{label} {sum(row.since <= profile for row in ROWS.values())}"
@@ -98,33 +101,34 @@ def _coverage() -> list[str]:
 
 
 def markdown() -> str:
-    """docs/instructions.md."""
+    """Return the text of docs/instructions.md."""
     return HEAD + "\n\n".join(map(_section, _sorted())) + "\n"
 
 
 HEAD = """\
 # Instructions
 
-Generated from `nkic/machine/instructions`; do not edit. What holds for all of them:
+Generated from `nkic/machine/instructions`; do not edit. The following holds for all instructions:
 
-- A tile operand is seen per partition as one stream: its elements in the order of the
-  dimensions, the last one fastest. Ranks may differ where the counts are equal, and merging
-  dimensions changes nothing. Where dimensions mean something (`axis` of tensor_reduce, the pairs
-  of a double_row matmul, the permutation of dma_transpose) they are kept as the kernel wrote them.
-- tensor_reduce: `axis` is an ascending tuple of the last dimensions, partitions being 0. Of R
-  neighbours in the stream of `data`, R the product of these dimensions, one is left.
+- A tile operand is one stream per partition: its elements in the order of the dimensions, the last
+  one fastest. Ranks may differ if the counts are equal, and merging dimensions changes nothing. If
+  dimensions carry meaning (`axis` of tensor_reduce, the pairs of a double_row matmul, the
+  permutation of dma_transpose), they are kept as the kernel wrote them.
+- tensor_reduce: `axis` is an ascending tuple of the last dimensions, where 0 is the partition
+  dimension. R consecutive elements in the stream of `data` become one, where R is the product of
+  these dimensions.
 - nc_matmul: free dimensions are flattened, so `stationary` is [K, M], `moving` [K, N] and `dst`
-  [M, N]. `accumulate` None is decided before a program is emitted, where a `dst` that is partly
-  written makes several matmuls; True adds to what `dst` holds.
-- activation: the reduce registers are the engine's state `scalar.accumulator`. `reset` and
-  `reset_reduce` start from zero, `reduce` goes on, `reduce_res` takes them afterwards.
-- iota, affine_select: `pattern` holds [step, num] pairs, the last one fastest; the nums multiply
-  to the elements per partition of `dst`.
-- DMA runs in queues, whatever triggers it: `engine` is the sequencer that commands the descriptor
-  hardware, sync unless given.
+  [M, N]. `accumulate` None is resolved at compile time; a partly written `dst` is then split into
+  several matmuls. True adds to the contents of `dst`.
+- activation: the reduce registers are the engine state `scalar.accumulator`. `reset` and
+  `reset_reduce` start from zero, `reduce` continues, and `reduce_res` receives the final values.
+- iota, affine_select: `pattern` holds [step, num] pairs, the last one fastest; the product of the
+  nums is the number of elements per partition of `dst`.
+- DMA runs in queues, whichever engine triggers it: `engine` is the sequencer that commands the
+  descriptor hardware, sync by default.
 - Collectives: a row moves one tensor. `ncc` functions take lists of tensors (`srcs`, `dsts`), or
-  lists for each channel (`srcs_by_channel` …, `channel_ids`), and make an instruction of each.
-- A choice such as `reduce_cmd` is held as the name of the member: "reset_reduce".
+  lists per channel (`srcs_by_channel` …, `channel_ids`), and issue one instruction for each.
+- A choice such as `reduce_cmd` is represented by the name of the member: "reset_reduce".
 
 """
 
@@ -145,13 +149,13 @@ def _section(row: Row) -> str:
 
 
 def where(row: Row) -> str:
-    """Engines, targets and versions that have an instruction."""
+    """Describe the engines, targets and versions that have an instruction."""
     engines, target = _engines(row.engines), first_target(row.generation)
     return f"{engines}, {target} and newer, since NKI {row.since.label}"
 
 
 def described(row: Row) -> dict[str, str]:
-    """What each parameter of an instruction may be, in the order of the call."""
+    """Describe the values of each parameter of an instruction, in the order of the call."""
     shown = {operand.name: _operand(operand) for operand in row.operands}
     shown |= {attribute.name: _attribute(attribute) for attribute in row.attributes}
     if row.spread:

@@ -1,8 +1,8 @@
 """Rows of the microscaling formats (OCP MX), from NeuronCore-v4 on.
 
-A group of 32 elements, 8 partitions of one packed element of four each, has one scale. The
-scales of partitions 32 q to 32 q + 31 are in four partitions of the same quadrant q: the first
-ones, or those from 4, 8 or 12 on, so that the scales of four tiles fit into one.
+A group of 32 elements has one scale: 8 partitions with one packed element of four each. The
+scales of partitions 32 q to 32 q + 31 are in four partitions of the same quadrant q, starting
+at 0, 4, 8 or 12, so that the scales of four tiles fit into one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SCALE_STARTS = (0, 4, 8, 12)  # within a quadrant
 
 
 def whole_quadrants(name: str) -> Rule:
-    """Partitions by 32."""
+    """The number of partitions is a multiple of 32."""
 
     def rule(facts: Facts) -> Violation | None:
         count = facts.tile(name).partitions
@@ -55,7 +55,7 @@ def whole_quadrants(name: str) -> Rule:
 
 
 def scales_of(name: str, scale: str) -> Rule:
-    """One scale for each packed element of `name`, every 8 partitions, where they belong."""
+    """Each 8 packed elements of `name` have one scale, at the expected partition."""
 
     def rule(facts: Facts) -> Violation | None:
         data, scales = facts.tile(name), facts.tile(scale)
@@ -72,7 +72,7 @@ def scales_of(name: str, scale: str) -> Rule:
 
 
 def scale_partitions(partitions: int) -> int:
-    """Partitions from the first scale to the last."""
+    """Return the number of partitions from the first scale to the last."""
     return max(0, partitions // QUADRANT - 1) * QUADRANT + QUADRANT // GROUP
 
 
@@ -108,7 +108,7 @@ def _wrong_start(name: str, data: Tile, scale: str, scales: Tile) -> Violation:
 
 
 def quartered(facts: Facts) -> Violation | None:
-    """Four elements of src become one of dst."""
+    """Four elements of src are packed into one of dst."""
     src, dst = facts.tile("src"), facts.tile("dst")
     if src.free % LANES:
         return Violation(
@@ -129,7 +129,7 @@ def quartered(facts: Facts) -> Violation | None:
 
 
 def even_columns(facts: Facts) -> Violation | None:
-    """The array takes the columns of stationary in pairs."""
+    """The number of stationary columns is even: the array reads them in pairs."""
     held = facts.tile("stationary").free
     if held % 2 == 0:
         return None
@@ -142,7 +142,7 @@ def even_columns(facts: Facts) -> Violation | None:
 
 
 def rows_only(facts: Facts) -> Violation | None:
-    """The array is cut into tiles of rows, not of columns."""
+    """The array is tiled by rows, not by columns."""
     size: tuple[int, ...] = facts.attributes["tile_size"] or ()
     if len(size) < 2 or size[1] == tensor_rules.ARRAY:
         return None
@@ -156,7 +156,7 @@ def rows_only(facts: Facts) -> Violation | None:
 
 
 def indexed_together(name: str, scale: str) -> Rule:
-    """Data and scales are one tensor: both are gathered by the same index, or neither is."""
+    """Data and scales are both gathered by the same index, or neither is."""
 
     def rule(facts: Facts) -> Violation | None:
         data, scales = facts.tile(name), facts.tile(scale)
@@ -193,8 +193,8 @@ ROWS = (
         name="quantize_mx",
         opcode=66,
         depends=Depends.QUANTIZED,
-        doc="dst = src divided by its group's power of two, which goes to dst_scale, and rounded "
-        "to 8 bits; four elements that follow one another are packed into one.",
+        doc="dst = src divided by its group's power of two, rounded to 8 bits; dst_scale = the "
+        "powers. Four consecutive elements are packed into one.",
         parameters=("dst", "src", "dst_scale", "name"),
         operands=(
             result(buffers=SBUF, dtypes=PACKED_FP8, packed=True),
@@ -202,7 +202,7 @@ ROWS = (
             result("dst_scale", buffers=SBUF, dtypes=SCALES, scales=True),
         ),
         attributes=(
-            # Before NKI 0.5, the scale of OCP's sample conversion, which clamps (release notes).
+            # Before NKI 0.5: the scale of OCP's sample conversion, which clamps (release notes).
             Attribute("headroom", AttributeKind.BOOL, True, since=Profile.NKI_0_5, former=False),
         ),
         engines=(Engine.VECTOR,),
@@ -223,8 +223,8 @@ ROWS = (
         opcode=32,
         accumulates="accumulate",
         depends=Depends.PRODUCT,
-        doc="dst = stationary transposed, times moving, each element times its group's scale; the "
-        "four elements of a packed one are contracted. Added to dst if accumulate is True.",
+        doc="dst = transpose(stationary) x moving, each element multiplied by its group's scale; "
+        "the four elements of a packed one are contracted. Added to dst if accumulate is True.",
         parameters=(
             *("dst", "stationary", "moving", "stationary_scale", "moving_scale"),
             *("tile_position", "tile_size", "accumulate", "name"),
@@ -243,7 +243,7 @@ ROWS = (
         ),
         engines=(Engine.TENSOR,),
         choose=always(Engine.TENSOR),
-        # Four times as much as a product of 16-bit floats in the same time: one pass.
+        # Four times the work of a product of 16-bit floats in the same time: one pass.
         cost=costs.matmul,
         rules=(
             whole_quadrants("stationary"),

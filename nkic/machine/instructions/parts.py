@@ -1,4 +1,4 @@
-"""The parts that rows are put together from: operands and attributes that recur."""
+"""Building blocks of rows: recurring operands, attributes and rules."""
 
 from __future__ import annotations
 
@@ -16,47 +16,47 @@ NOTHING: frozenset[Buffer] = frozenset()
 
 
 def result(name: str = "dst", **more: Any) -> Operand:
-    """A tile that the instruction writes."""
+    """Return a tile operand that the instruction writes."""
     return Operand(name, Access.WRITE, **more)
 
 
 def source(name: str, **more: Any) -> Operand:
-    """A tile that the instruction reads."""
+    """Return a tile operand that the instruction reads."""
     return Operand(name, Access.READ, **more)
 
 
 def scalar(name: str, **more: Any) -> Operand:
-    """A number, or a tile with one element per partition in its place."""
+    """Return an operand that is a number or a tile with one element per partition."""
     return Operand(name, Access.READ, number=True, column=True, **more)
 
 
 def register(name: str, access: Access, **more: Any) -> Operand:
-    """A register."""
+    """Return a register operand."""
     return Operand(name, access, buffers=NOTHING, register=True, **more)
 
 
 def alu(name: str = "op", **more: Any) -> Attribute:
-    """An operator of the arithmetic units."""
+    """Return an attribute that names an operator of the arithmetic units."""
     return Attribute(name, AttributeKind.ALU, **more)
 
 
 def flag(name: str) -> Attribute:
-    """False unless given."""
+    """Return a bool attribute that defaults to False."""
     return Attribute(name, AttributeKind.BOOL, default=False)
 
 
 def choice(name: str, default: str, *choices: str, **more: Any) -> Attribute:
-    """A member of an enumeration of `nki.isa`, by its name there."""
+    """Return an attribute whose value is the name of a member of an enumeration of `nki.isa`."""
     return Attribute(name, AttributeKind.CHOICE, default=default, choices=choices, **more)
 
 
 def optional(name: str, kind: AttributeKind, **more: Any) -> Attribute:
-    """None unless given."""
+    """Return an attribute that defaults to None."""
     return Attribute(name, kind, default=None, optional=True, **more)
 
 
 def indirect_without(engine: Engine, instead: str) -> Rule:
-    """`.indirect()` operands are for the other engines (`nki.isa`, tensor indirection)."""
+    """No operand uses `.indirect()` on `engine` (`nki.isa`, tensor indirection)."""
 
     def rule(facts: Facts) -> Violation | None:
         indexed = [name for name, tile in facts.tiles.items() if tile.indexed]
@@ -74,7 +74,7 @@ def indirect_without(engine: Engine, instead: str) -> Rule:
 
 
 def no_indirect_addresses(facts: Facts) -> Violation | None:
-    """Not where tensor_scalar computes addresses: 32-bit integers with a vector of them."""
+    """No operand uses `.indirect()` in address arithmetic (32-bit integers with a vector)."""
     indexed = [name for name, tile in facts.tiles.items() if tile.indexed]
     if not indexed or not all_int32(facts) or len(facts.tiles) < 3:
         return None
@@ -87,7 +87,7 @@ def no_indirect_addresses(facts: Facts) -> Violation | None:
 
 
 def no_scatter_to_psum(facts: Facts) -> Violation | None:
-    """The scalar engine scatters into SBUF only (`nki.isa.tensor_copy`, tensor indirection)."""
+    """The scalar engine scatters only into SBUF (`nki.isa.tensor_copy`, tensor indirection)."""
     dst = facts.tile("dst")
     if facts.engine is not Engine.SCALAR or not dst.indexed or dst.buffer is Buffer.SBUF:
         return None

@@ -1,5 +1,6 @@
-"""Rows that draw pseudo random numbers. Each engine has generators of its own, in every lane:
-the states "vector.random" and "gpsimd.random".
+"""Rows that draw pseudo-random numbers.
+
+Each engine has its own generators, one per lane: the states "vector.random" and "gpsimd.random".
 """
 
 from __future__ import annotations
@@ -32,29 +33,29 @@ def _state(facts: Facts) -> tuple[str, ...]:
 
 
 def drawing(facts: Facts) -> Effects:
-    """The next draw depends on this one."""
+    """Return the effects of a draw, on which the next draw depends."""
     return Effects(_state(facts), _state(facts))
 
 
 def seeding(facts: Facts) -> Effects:
-    """Sets the generators."""
+    """Return the effects of setting the generators."""
     return Effects(writes=_state(facts))
 
 
 def looking(facts: Facts) -> Effects:
-    """Reads the generators, which stay as they are."""
+    """Return the effects of reading the generators."""
     return Effects(reads=_state(facts))
 
 
 @costs.formula(costs.UNKNOWN)
 def drawing_cost(facts: Facts) -> Cost:
-    """A cycle per element; from v4 four elements (Trainium3 architecture guide)."""
+    """A cycle per element; from v4 on, per four elements (Trainium3 architecture guide)."""
     fast = facts.target.generation >= 4 and facts.engine is not Engine.GPSIMD
     return costs.per_element("dst", 1 / DRAWN_PER_CYCLE if fast else 1)(facts)
 
 
 def whole_state(name: str) -> Rule:
-    """All words of a lane's state, whose number depends on the engine."""
+    """The tile has all words of a lane's state, whose number depends on the engine."""
 
     def rule(facts: Facts) -> Violation | None:
         tile, engine = facts.tile(name), facts.engine or Engine.GPSIMD
@@ -86,7 +87,7 @@ def one_seed(facts: Facts) -> Violation | None:
 
 
 def in_order(facts: Facts) -> Violation | None:
-    """Of two numbers `min` is the lesser."""
+    """If both are numbers, `min` is less than `max`."""
     low, high = facts.operands["min"], facts.operands["max"]
     if not isinstance(low, int | float) or not isinstance(high, int | float) or low < high:
         return None
@@ -99,7 +100,7 @@ def in_order(facts: Facts) -> Violation | None:
 
 
 def probability(facts: Facts) -> Violation | None:
-    """A number from 0 to 1."""
+    """`prob` is from 0 to 1."""
     prob = facts.operands["prob"]
     if not isinstance(prob, int | float) or 0 <= prob <= 1:
         return None
@@ -112,7 +113,7 @@ def probability(facts: Facts) -> Violation | None:
 
 
 def probability_type(facts: Facts) -> Violation | None:
-    """A vector of probabilities is float32 for integers, of any float type for floats."""
+    """A vector of probabilities is float32 for integer data, any float type for float data."""
     prob, data = facts.maybe("prob"), facts.tile("data")
     if prob is None or prob.dtype.name == "float32":
         return None
@@ -151,7 +152,7 @@ ROWS = (
     Row(
         name="rng",
         opcode=61,
-        doc="Fills dst with random bits: of 32 for each element, the lowest that fit.",
+        doc="Fills dst with random bits: of 32 per element, the lowest that fit.",
         parameters=("dst", "engine", "name"),
         operands=(result(dtypes=INTEGERS),),
         attributes=(),

@@ -1,7 +1,7 @@
-"""Rows of the engines' sequencers: registers.
+"""Rows of the engines' sequencers: operations on registers.
 
-Registers are numbered within the program; every engine keeps its own copy of those it needs,
-so an instruction here runs in the streams of all engines that read the register.
+Registers are numbered within the program. Every engine has its own copy of those it needs, so
+these instructions run in the streams of all engines that read the register.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SEQUENCERS = (Engine.SYNC, Engine.TENSOR, Engine.VECTOR, Engine.SCALAR, Engine.G
 
 
 def one_word(name: str) -> Rule:
-    """A tensor of exactly one element."""
+    """The tensor has exactly one element."""
 
     def rule(facts: Facts) -> Violation | None:
         tile = facts.tile(name)
@@ -32,7 +32,7 @@ def one_word(name: str) -> Rule:
 
 
 def integer_source(facts: Facts) -> Violation | None:
-    """A register holds an integer, and takes what it loads as one."""
+    """The source of a register, which holds an integer, is an integer tensor."""
     src = facts.tile("src")
     if src.dtype.is_integer or src.dtype.kind == "bool" or src.elements != 1:
         return None  # several elements are another rule's
@@ -45,7 +45,7 @@ def integer_source(facts: Facts) -> Violation | None:
 
 
 def of_scalar(name: str) -> Rule:
-    """A scalar of NKI 0.7 is loaded from nl.int32 or nl.int64, and stored there: not converted."""
+    """NKI 0.7 scalars are loaded from and stored to nl.int32 or nl.int64, without conversion."""
 
     def rule(facts: Facts) -> Violation | None:
         tile = facts.tile(name)
@@ -62,7 +62,7 @@ def of_scalar(name: str) -> Rule:
 
 
 def word_of_scalar(facts: Facts) -> Violation | None:
-    """A number that a scalar is computed with is an int of as many bits, with sign."""
+    """A number combined with a scalar is a signed int that fits in its bits."""
     bits = DTYPES[facts.attributes["integer"]].bits
     for name in ("a", "b"):
         value = facts.operands[name]
@@ -76,7 +76,7 @@ def word_of_scalar(facts: Facts) -> Violation | None:
 
 
 def whole_number(facts: Facts) -> Violation | None:
-    """An immediate is an int of 32 bits."""
+    """An immediate is a 32-bit int."""
     value = next(v for k, v in facts.operands.items() if k in ("src", "x"))
     if not isinstance(value, int | float) or (
         isinstance(value, int) and -(1 << 31) <= value < 1 << 32
@@ -90,7 +90,7 @@ def whole_number(facts: Facts) -> Violation | None:
 
 
 # The last version whose `register_alloc` fills the register from a tensor: release notes 0.2.0
-# (Neuron 2.28) have it, the guide of 0.6 says "not a tensor"; nothing is said of those between.
+# (Neuron 2.28) describe it, the guide of 0.6 says "not a tensor"; the versions between are silent.
 FILLED = Profile.NKI_0_5
 
 ROWS = (
@@ -98,7 +98,7 @@ ROWS = (
         name="register_alloc",
         opcode=1,
         loads_until=FILLED,
-        doc="Makes a register, holding x if it is given.",
+        doc="Creates a register, initialised to x if given.",
         parameters=("x",),
         operands=(
             register("dst", Access.WRITE),
@@ -131,7 +131,7 @@ ROWS = (
     Row(
         name="register_load",
         opcode=3,
-        doc="dst, a register, takes the only element of src.",
+        doc="Loads the single element of src into the register dst.",
         parameters=("dst", "src"),
         operands=(register("dst", Access.WRITE), source("src", buffers=SBUF_OR_HBM)),
         attributes=(),
@@ -144,7 +144,7 @@ ROWS = (
     Row(
         name="register_store",
         opcode=4,
-        doc="The only element of dst takes src, a register.",
+        doc="Stores the register src in the single element of dst.",
         parameters=("dst", "src"),
         operands=(result(buffers=SBUF_OR_HBM), register("src", Access.READ)),
         attributes=(),
@@ -157,7 +157,7 @@ ROWS = (
     Row(
         name="scalar_load",
         opcode=5,
-        doc="Returns the only element of src as a scalar.",
+        doc="Returns the single element of src as a scalar.",
         parameters=("src",),
         operands=(register("dst", Access.WRITE), source("src", buffers=SBUF_OR_HBM, wide=True)),
         attributes=(),
@@ -173,7 +173,7 @@ ROWS = (
     Row(
         name="scalar_store",
         opcode=6,
-        doc="The only element of dst takes value, a scalar.",
+        doc="Stores the scalar value in the single element of dst.",
         parameters=("dst", "value"),
         operands=(result(buffers=SBUF_OR_HBM, wide=True), register("value", Access.READ)),
         attributes=(),
@@ -188,7 +188,7 @@ ROWS = (
     Row(
         name="scalar_compute",
         opcode=7,
-        doc="dst = a op b, both of the type integer, wrapping around: an operator of scalars.",
+        doc="dst = a op b, on scalars of the type integer, which wrap around.",
         parameters=("dst", "a", "b", "op", "integer"),
         operands=(
             register("dst", Access.WRITE),
@@ -209,6 +209,6 @@ ROWS = (
     ),
 )
 
-# What loops and the oldest `register_alloc` are made of.
+# Used by loops and by the oldest `register_alloc`.
 MOVE = next(row for row in ROWS if row.name == "register_move")
 LOAD = next(row for row in ROWS if row.name == "register_load")

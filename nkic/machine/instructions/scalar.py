@@ -1,6 +1,6 @@
-"""Rows of the scalar engine: a function of each element, from tables.
+"""Rows of the scalar engine: elementwise functions, approximated with tables.
 
-Its 128 reduce registers, one per lane, are the state "scalar.accumulator".
+The engine's 128 reduce registers, one per lane, are the state "scalar.accumulator".
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ COMMANDS = tuple(command for command in REDUCE_COMMANDS if command != "load_redu
 
 
 def adds_only(facts: Facts) -> Violation | None:
-    """`reduce_op`, where it is given, is add."""
+    """`reduce_op` is add, if given."""
     op = facts.attributes["reduce_op"]
     if op is None or op == "add":
         return None
@@ -48,7 +48,7 @@ def adds_only(facts: Facts) -> Violation | None:
 
 
 def reduces_with_something(facts: Facts) -> Violation | None:
-    """A command that reduces needs an operator."""
+    """A reducing command comes with an operator."""
     command = facts.attributes["reduce_cmd"]
     if "reduce" not in command or facts.attributes["reduce_op"] is not None:
         return None
@@ -61,7 +61,7 @@ def reduces_with_something(facts: Facts) -> Violation | None:
 
 
 def bias_type(facts: Facts) -> Violation | None:
-    """`bias` may be of any type but tfloat32; a number needs NeuronCore-v3."""
+    """`bias` is not tfloat32; a number needs NeuronCore-v3."""
     bias = facts.operands["bias"]
     if isinstance(bias, Tile) and bias.dtype.name == "tfloat32":
         return Violation(
@@ -81,7 +81,7 @@ def bias_type(facts: Facts) -> Violation | None:
 
 
 def known_function(facts: Facts) -> Violation | None:
-    """Functions with a parameter are activate2's; v2's reciprocal takes no bias."""
+    """`op` has no parameter (only activate2 takes those); v2's reciprocal takes no bias."""
     op = facts.attributes["op"]
     if ACTIVATIONS[op].parameter:
         text, hint = f"`op` is {op}, which has a parameter", "use `nisa.activate2`, on trn3"
@@ -94,7 +94,7 @@ def known_function(facts: Facts) -> Violation | None:
 
 
 def reduces_nothing(facts: Facts, cores: int) -> Violation | None:
-    """`reduce_op` and `reduce_res` are given, and `reduce_cmd` leaves the registers as they are."""
+    """Warn if `reduce_op` and `reduce_res` are given, but `reduce_cmd` does not reduce."""
     attributes = facts.attributes
     asked = attributes["reduce_op"] is not None and facts.maybe("reduce_res") is not None
     if not asked or attributes["reduce_cmd"] != "idle":
@@ -109,9 +109,9 @@ def reduces_nothing(facts: Facts, cores: int) -> Violation | None:
 
 
 def accumulating(facts: Facts) -> Effects:
-    """What `reduce_cmd` and reading out do to the reduce registers.
+    """Return the effects of `reduce_cmd` and of reading the reduce registers.
 
-    A command that starts afresh does not depend on what they held, even if read out after.
+    A command that resets them does not depend on their previous values, even if read afterwards.
     """
     command = facts.attributes["reduce_cmd"]
     fresh = command in ("reset", "reset_reduce")
@@ -122,7 +122,7 @@ def accumulating(facts: Facts) -> Effects:
 
 
 def accumulating_afresh(facts: Facts) -> Effects:
-    """activation_reduce starts from zero."""
+    """Return the effects of activation_reduce, which starts from zero."""
     return Effects(writes=ACCUMULATOR)
 
 
@@ -142,8 +142,8 @@ ROWS = (
         name="activation",
         opcode=80,
         depends=Depends.ELEMENTWISE,
-        doc="dst = op(data x scale + bias); reduce_cmd says what the sum of the results does to "
-        "the reduce registers, which reduce_res then takes.",
+        doc="dst = op(data x scale + bias). reduce_cmd selects how the sum of the results updates "
+        "the reduce registers, which are then copied to reduce_res.",
         parameters=(
             *("dst", "op", "data", "bias", "scale"),
             *("reduce_op", "reduce_res", "reduce_cmd", "name"),
@@ -166,7 +166,7 @@ ROWS = (
         name="activation_reduce",
         opcode=81,
         depends=Depends.ELEMENTWISE,
-        doc="dst = op(data x scale + bias), and reduce_res the sum of the results.",
+        doc="dst = op(data x scale + bias); reduce_res = the sum of the results.",
         parameters=(
             *("dst", "op", "data", "reduce_op", "reduce_res"),
             *("bias", "scale", "name"),

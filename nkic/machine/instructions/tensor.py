@@ -13,7 +13,7 @@ from nkic.machine.operands import PSUM, SBUF, Access, Attribute, AttributeKind, 
 
 
 def matmul_access(name: str, facts: Facts) -> Access | None:
-    """An accumulating matmul adds to what dst holds. None is for lower to decide."""
+    """Return the access to dst: an accumulating matmul updates it. Lower resolves None."""
     if name != "dst":
         return None
     return Access.UPDATE if facts.attributes["accumulate"] else Access.WRITE
@@ -26,12 +26,12 @@ ROWS = (
         accumulates="accumulate",
         pairs=("perf_mode", "double_row"),
         depends=Depends.PRODUCT,
-        doc="dst = stationary transposed, times moving, added to dst if accumulate is True.",
+        doc="dst = transpose(stationary) x moving, added to dst if accumulate is True.",
         parameters=(
             *("dst", "stationary", "moving", "is_stationary_onezero", "is_moving_onezero"),
             *("is_transpose", "accumulate", "tile_position", "tile_size", "perf_mode", "name"),
         ),
-        # double_row pairs the rows of the first free dimension, so lower leaves dimensions be.
+        # double_row pairs the rows of the first free dimension, so lower keeps the dimensions.
         operands=(
             result(buffers=PSUM, indexed=True, one_bank=True),
             *(

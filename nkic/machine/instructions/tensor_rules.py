@@ -11,7 +11,7 @@ from nkic.machine.patterns import reach
 from nkic.machine.targets import Target
 
 ARRAY = 128  # rows and columns of processing elements
-VECTOR_TRANSPOSE = 32  # rows and columns that the vector engine transposes at once
+VECTOR_TRANSPOSE = 32  # rows and columns of the vector engine's largest transpose
 WIDE_TYPES = frozenset({"float32", "tfloat32"})
 FP8_TYPES = frozenset({"float8_e4m3", "float8_e5m2", "float8_e4m3fn"})
 HALF_TYPES = frozenset({"float16", "bfloat16"})
@@ -20,7 +20,7 @@ TILE_SIZES = {2: (64, 128), 3: (32, 64, 128), 4: (32, 64, 128)}  # by generation
 
 
 def held_and_streamed(facts: Facts) -> tuple[int, int]:
-    """Columns of the stationary and of the moving operand. double_row reads them in pairs."""
+    """Return the stationary and the moving columns, which double_row reads in pairs."""
     rows = 2 if facts.attributes.get("perf_mode") == "double_row" else 1
     return facts.tile("stationary").free // rows, facts.tile("moving").free // rows
 
@@ -29,11 +29,11 @@ def held_and_streamed(facts: Facts) -> tuple[int, int]:
 
 
 def matmul_shape(facts: Facts) -> Violation | None:
-    """dst [M, N] of stationary [K, M] and moving [K, N]; free dimensions are flattened."""
+    """dst is [M, N] for stationary [K, M] and moving [K, N]; free dimensions are flattened."""
     held, streamed = held_and_streamed(facts)
     dst = facts.tile("dst")
     if held > ARRAY or streamed > moving_limit(facts.target, dst):
-        return None  # `matmul_sizes` says so; no dst would do
+        return None  # `matmul_sizes` reports it; no dst would fit
     if dst.partitions != held:
         return Violation(
             "partition-mismatch",
@@ -54,7 +54,7 @@ def matmul_shape(facts: Facts) -> Violation | None:
 
 
 def matmul_sizes(facts: Facts) -> Violation | None:
-    """As many columns as the array holds, and as PSUM takes."""
+    """Columns are within the limits of the array and of PSUM."""
     held, streamed = held_and_streamed(facts)
     limit = moving_limit(facts.target, facts.tile("dst"))
     if held > ARRAY:
@@ -63,13 +63,13 @@ def matmul_sizes(facts: Facts) -> Violation | None:
 
 
 def moving_limit(target: Target, dst: Tile) -> int:
-    """Columns of a moving operand: twice as many where PSUM takes them in 16 bits."""
+    """Return the limit on columns of a moving operand, which doubles for 16-bit results in PSUM."""
     wide = target.generation >= 4 and dst.dtype.size == 2
     return target.matmul_free * 2 if wide else target.matmul_free
 
 
 def within_bank(facts: Facts) -> Violation | None:
-    """Before v4 a matmul writes within one PSUM bank. (Too many elements are another rule's.)"""
+    """Before v4, dst is within one PSUM bank. (`matmul_sizes` reports too many elements.)"""
     dst = facts.tile("dst")
     size = dst.dtype.size
     used = reach(dst.dims) * size
@@ -88,7 +88,7 @@ def within_bank(facts: Facts) -> Violation | None:
 
 
 def matmul_types(facts: Facts) -> Violation | None:
-    """32-bit floats only together; the two kinds of 8-bit e4m3 never."""
+    """32-bit floats are not mixed with others, nor the two kinds of 8-bit e4m3."""
     names = (facts.tile("stationary").dtype.name, facts.tile("moving").dtype.name)
     if set(names) == {"float8_e4m3", "float8_e4m3fn"}:
         hint = "use one of the two formats for both"
@@ -105,7 +105,7 @@ def matmul_types(facts: Facts) -> Violation | None:
 
 
 def matmul_result_type(facts: Facts) -> Violation | None:
-    """float32; bfloat16 on v4; a transpose keeps its operand's type from v3 on."""
+    """dst is float32; bfloat16 on v4; from v3 on, a transpose keeps its operand's type."""
     dst = facts.tile("dst").dtype
     allowed = result_types(facts)
     if dst.name in allowed:
@@ -119,7 +119,7 @@ def matmul_result_type(facts: Facts) -> Violation | None:
 
 
 def result_types(facts: Facts) -> tuple[str, ...]:
-    """What PSUM may hold after a matmul. 8-bit transposes leave 16 bits for each element."""
+    """Return the types that a matmul may write to PSUM. 8-bit transposes write 16-bit elements."""
     allowed = ["float32"]
     if facts.target.generation >= 4:
         allowed.append("bfloat16")
@@ -130,7 +130,7 @@ def result_types(facts: Facts) -> tuple[str, ...]:
 
 
 def slow_types(facts: Facts, cores: int) -> Violation | None:
-    """float32 is multiplied in several passes, but for operands of ones and zeros."""
+    """Warn of float32, which takes several passes, except for operands of ones and zeros."""
     if any(facts.tile(name).dtype.name != "float32" for name in ("stationary", "moving")):
         return None
     marks = ("is_transpose", "is_stationary_onezero", "is_moving_onezero")
@@ -149,7 +149,7 @@ def slow_types(facts: Facts, cores: int) -> Violation | None:
 
 
 def double_row(facts: Facts) -> Violation | None:
-    """Two rows of 8-bit floats in each processing element."""
+    """double_row has 8-bit floats in pairs of rows: two in each processing element."""
     if facts.attributes["perf_mode"] != "double_row":
         return None
     for name in ("stationary", "moving"):
@@ -194,7 +194,7 @@ def _not_with_double_row(facts: Facts) -> Violation | None:
 
 
 def tiling(facts: Facts) -> Violation | None:
-    """Where in the array: a size in rows and columns, and a position on its multiples."""
+    """The array tile has a supported size, and a position that is a multiple of it."""
     position = facts.attributes["tile_position"] or ()
     size = facts.attributes["tile_size"] or ()
     if not position and not size:
@@ -238,7 +238,7 @@ def _beyond_tile(facts: Facts, rows: int, columns: int) -> Violation | None:
 
 
 def indexed_matmul(facts: Facts) -> Violation | None:
-    """`.indirect()` operands: not the moving one of a transpose, not tiled, 8- or 16-bit."""
+    """`.indirect()` is not used for a transpose's moving operand, a tiled or a 32-bit one."""
     position = facts.attributes["tile_position"]
     for name, tile in facts.tiles.items():
         if not tile.indexed:
@@ -264,14 +264,14 @@ def indexed_matmul(facts: Facts) -> Violation | None:
 
 
 def transpose_engine(facts: Facts) -> Engine:
-    """Tensor from SBUF to PSUM, vector otherwise (release notes of NKI 0.4.0)."""
+    """Return tensor from SBUF to PSUM, vector otherwise (release notes of NKI 0.4.0)."""
     from_sbuf = facts.tile("data").buffer is Buffer.SBUF
     to_psum = facts.tile("dst").buffer is Buffer.PSUM
     return Engine.TENSOR if from_sbuf and to_psum else Engine.VECTOR
 
 
 def transposed_shape(facts: Facts) -> Violation | None:
-    """Partitions become columns, and columns partitions."""
+    """dst has the partitions of data as columns, and its columns as partitions."""
     data, dst = facts.tile("data"), facts.tile("dst")
     if (dst.partitions, dst.free) == (data.free, data.partitions):
         return None
@@ -285,7 +285,7 @@ def transposed_shape(facts: Facts) -> Violation | None:
 
 
 def transposed_size(facts: Facts) -> Violation | None:
-    """128 x 128 on the tensor engine, 32 x 32 on the vector engine."""
+    """data is at most 128 x 128 on the tensor engine, 32 x 32 on the vector engine."""
     data = facts.tile("data")
     limit = ARRAY if facts.engine is Engine.TENSOR else VECTOR_TRANSPOSE
     if data.partitions <= limit and data.free <= limit:
@@ -318,9 +318,10 @@ def transposed_buffers(facts: Facts) -> Violation | None:
 
 
 def matmul_operations(facts: Facts) -> int:
-    """A multiplication and an addition for each pair of elements that meet. Moving through an
-    identity, to transpose, is no arithmetic of the kernel's. Pairs of rows, and elements of four,
-    are all counted.
+    """Return the multiplications and additions of a product: one of each per pair of elements.
+
+    A transpose, which multiplies by an identity, is not arithmetic of the kernel: 0. All elements
+    of paired rows and of packed elements count.
     """
     if facts.attributes.get("is_transpose"):
         return 0

@@ -1,3 +1,1 @@
-"""The text form of executables: listings for people, everything for `assemble` to read back, and
-how two programs differ.
-"""
+"""The text form of executables: listings, a complete form for `assemble`, and differences."""

@@ -1,7 +1,7 @@
-"""Program text → executable: reads what `disassemble.dump` prints.
+"""Program text → executable: parses the output of `disassemble.dump`.
 
-A line is one record, `;` begins a comment. Tensors, places and files are numbered by their
-order. The result has the right types and is not verified.
+A line is one record, and `;` starts a comment. Tensors, places and files are numbered in order. The
+result is well-typed but not verified.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 def assemble(source: str, *, rows: Mapping[str, Row] | None = None) -> Executable:
-    """The executable that `source` describes; raises `ArtifactFailed` (NKI0810).
+    """Parse `source`; raises `ArtifactFailed` (NKI0810).
 
     `rows` is the instruction table by name, by default the machine's.
     """
@@ -72,7 +72,7 @@ class _Assembler:
         self._constants: dict[int, bytes] = {}
         self._streams: list[StreamRecord] = []
         self._items: list[InstructionRecord | LoopRecord] = []
-        self._open: list[tuple[int, LoopRecord]] = []  # loops whose braces are open, and where
+        self._open: list[tuple[int, LoopRecord]] = []  # loops with open braces, and their positions
         self._shared: dict[str, Any] = {}
         self._statements: dict[str, Callable[[Scanner], None]] = {
             "kernel": self._read_kernel,
@@ -89,7 +89,7 @@ class _Assembler:
         }
 
     def line(self, words: Scanner) -> None:
-        """Reads one line."""
+        """Parse one line."""
         if words.done:
             return
         if words.accept("}"):
@@ -105,7 +105,7 @@ class _Assembler:
             words.fail(f"`{words.peek()}`", "the end of the line")
 
     def executable(self) -> Executable:
-        """What the lines described."""
+        """Return the executable that the lines describe."""
         self._end_stream()
         if self._kernel is None:
             refuse("assembly-syntax", "the text has no `kernel` line")
@@ -213,7 +213,7 @@ class _Assembler:
         if given:
             words.fail(f"`{next(iter(given))}`, which {name} does not have")
         waits, signals = parts.semaphores(words)
-        # As emit and the reader do, keep one object per operand and per form.
+        # Intern operands and forms, as emit and the reader do.
         shared = tuple([self._share(operand) for operand in operands])
         place, iterations = parts.place(words), words.integer() if words.accept("iteration") else -1
         if not -1 <= iterations < len(self._iterations):
@@ -247,7 +247,7 @@ class _Assembler:
 
 
 def _operands(row: Row, given: dict[str, Any], words: Scanner) -> tuple[OperandRecord, ...]:
-    """The operands, taken from `given`: the row's own, then the hidden ones in order."""
+    """Remove the operands from `given`: the row's own, then the hidden ones in order."""
     values = [given.pop(operand.name, None) for operand in row.operands]
     while (hidden := f"+{len(values)}") in given:
         values.append(given.pop(hidden))
@@ -263,7 +263,7 @@ def _operands(row: Row, given: dict[str, Any], words: Scanner) -> tuple[OperandR
 
 
 def _attribute_values(row: Row, given: dict[str, Any], words: Scanner) -> tuple[Any, ...]:
-    """The attributes, taken from `given` or their defaults."""
+    """Remove the attributes from `given`, with defaults for absent ones."""
     values = []
     for attribute in row.attributes:
         if attribute.name not in given and attribute.required:

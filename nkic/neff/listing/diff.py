@@ -1,4 +1,4 @@
-"""How two files differ: first their sections, then the program's instructions."""
+"""Differences of two files: first of their sections, then of their instructions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MEANS = {
 
 @dataclass(frozen=True)
 class Diff:
-    """`sections` are those that differ. `lines` begin with "-" (first file), "+" (second)."""
+    """`sections` are those that differ. `lines` start with "-" (first file) or "+" (second)."""
 
     verdict: Verdict
     sections: tuple[str, ...]
@@ -36,13 +36,13 @@ class Diff:
 
     @property
     def summary(self) -> str:
-        """The verdict in words."""
+        """Return the verdict in words."""
         differing = f": sections {', '.join(self.sections)} differ" if self.sections else ""
         return _MEANS[self.verdict] + differing
 
 
 def diff(first: bytes, second: bytes, *, rows: Mapping[int, Row] | None = None) -> Diff:
-    """Compares two files; raises `ArtifactFailed` if one of them cannot be read.
+    """Compare two files; raises `ArtifactFailed` if either cannot be read.
 
     `rows` is the instruction table by opcode, by default the machine's.
     """
@@ -65,7 +65,7 @@ def _changed(first: Container, second: Container) -> Iterator[str]:
 
 
 def _compare(first: Executable, second: Executable) -> Iterator[str]:
-    """The kernels' figures, the tensors, the constants, then stream by stream."""
+    """Compare the kernels' properties, tensors and constants, then stream by stream."""
     yield from _lines(_declarations(first), _declarations(second))
     left, right = _streams(first), _streams(second)
     for name in dict.fromkeys((*left, *right)):
@@ -92,7 +92,7 @@ def _streams(executable: Executable) -> dict[str, list[str]]:
 
 
 def _lines(left: list[str], right: list[str]) -> Iterator[str]:
-    """What to take out of `left` and to put in, with the equal ends cut off first."""
+    """Yield the lines removed from and added to `left`, after dropping equal ends."""
     start = _common(left, right)
     end = _common(left[start:][::-1], right[start:][::-1])
     left, right = left[start : len(left) - end], right[start : len(right) - end]
@@ -106,6 +106,6 @@ def _lines(left: list[str], right: list[str]) -> Iterator[str]:
 
 
 def _common(left: list[str], right: list[str]) -> int:
-    """How many elements at the start are equal."""
+    """Return the length of the common prefix."""
     pairs = enumerate(zip(left, right, strict=False))
     return next((i for i, (a, b) in pairs if a != b), min(len(left), len(right)))

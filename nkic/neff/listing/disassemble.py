@@ -1,4 +1,4 @@
-"""Executable → text: a listing for people, or everything, for the assembler to read back."""
+"""Executable → text: a listing, or a complete form that the assembler reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEAD = f"{MAGIC[:4].decode().lower()} {VERSION[0]}.{VERSION[1]}"  # first line o
 
 
 class TextLine(NamedTuple):
-    """A record of a stream, with how many loops it is in."""
+    """A record of a stream, with its loop depth."""
 
     stream: StreamRecord
     pc: int
@@ -28,13 +28,13 @@ class TextLine(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The record as listings show it."""
+        """Return the text of the record in listings."""
         item = self.item
         return text.loop(item) if isinstance(item, LoopRecord) else text.instruction(item)
 
     @property
     def opcode(self) -> str:
-        """The instruction's name; "loop", or "slot" for one that only waits and signals."""
+        """The instruction's name, "loop", or "slot" for an empty slot."""
         if isinstance(self.item, LoopRecord):
             return "loop"
         return self.item.row.name if self.item.row else "slot"
@@ -47,10 +47,10 @@ def disassemble(
     lines: tuple[int, int] | None = None,
     sources: Mapping[str, str] | None = None,
 ) -> str:
-    """A listing, one line per record: stream, number, instruction, source place.
+    """Return a listing with one line per record: stream, number, instruction, source place.
 
-    Only `engine`'s streams, only source lines from … to of `lines` (both counted). Source text
-    stands between the instructions where `sources` or the file itself has it.
+    `engine` and `lines` (an inclusive range of source lines) select records. Source text is printed
+    between the instructions if `sources` or the file has it.
     """
     texts = {f.path: f.text for f in executable.files if f.text is not None}
     listing = _Listing(executable, {**texts, **(sources or {})})
@@ -62,7 +62,7 @@ def disassemble(
 def selected(
     executable: Executable, engine: Engine | None, lines: tuple[int, int] | None
 ) -> Iterator[TextLine]:
-    """The records of `engine` whose source line is within `lines`; None: all of them."""
+    """Yield the records of `engine` whose source line is within `lines`; None selects all."""
     places = executable.places
     for line in walk(executable):
         if engine not in (None, line.stream.engine):
@@ -74,7 +74,7 @@ def selected(
 
 
 def walk(executable: Executable) -> Iterator[TextLine]:
-    """Every record of every stream in order."""
+    """Yield every record of every stream in order."""
     for stream in executable.streams:
         ends: list[int] = []
         for index, item in enumerate(stream.items):
@@ -91,7 +91,7 @@ def rows(
     engine: Engine | None = None,
     lines: tuple[int, int] | None = None,
 ) -> list[dict[str, Any]]:
-    """The listing for programs: one JSON object per record."""
+    """Return the listing as JSON-serialisable rows, one per record."""
     return [_row(executable, line) for line in selected(executable, engine, lines)]
 
 
@@ -119,7 +119,7 @@ class _Listing:
         self._source = ""
 
     def add(self, line: TextLine) -> None:
-        """Adds a record, after a head line where its stream begins."""
+        """Add a record, preceded by a head line at the start of a stream."""
         if line.stream is not self._stream:
             self._stream = line.stream
             self._source = ""
@@ -133,7 +133,7 @@ class _Listing:
         self._lines.append(clean(f"{label} {INDENT * line.depth}{line.text}{comment}"))
 
     def _interleave(self, place: int) -> None:
-        """Adds the line of source text at `place`, if it is at hand."""
+        """Add the line of source text at `place`, if available."""
         if not 0 <= place < len(self._executable.places):
             return
         at = self._executable.places[users(self._executable, place)]
@@ -143,12 +143,12 @@ class _Listing:
             self._lines.append(clean(f"; {path}:{at.line}: {lines[at.line - 1].strip()}"))
 
     def text(self) -> str:
-        """The lines, each with its end."""
+        """Return the lines, each with a line ending."""
         return "".join(f"{line}\n" for line in self._lines)
 
 
 def dump(executable: Executable) -> str:
-    """Everything in the executable as text; `assemble` gives the same executable back."""
+    """Return the complete text form, from which `assemble` restores the executable."""
     return "".join(f"{line}\n" for line in _dump(executable))
 
 
@@ -177,7 +177,7 @@ def _dump(e: Executable) -> Iterator[str]:
 
 
 def _items(stream: StreamRecord, executable: Executable) -> Iterator[str]:
-    """The items of a stream; a loop's body stands in braces."""
+    """Yield the items of a stream; a loop's body is in braces."""
     ends: list[int] = []
     for index, item in enumerate(stream.items):
         while ends and index >= ends[-1]:
@@ -210,6 +210,6 @@ def _at(place: int) -> str:
 
 
 def _within(executable: Executable, item: InstructionRecord | LoopRecord) -> str:
-    """The turns of Python's loops: ` [i=3 j=0]`."""
+    """Return the iteration of Python loops: ` [i=3 j=0]`."""
     found = iterations(executable, item)
     return f" [{found}]" if found else ""

@@ -1,4 +1,4 @@
-"""The parts that lines of the program text are made of. All refuse the line they cannot read."""
+"""Parsers of the parts of a line of program text. All refuse a line that they cannot parse."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from nkic.neff.records import OffsetRecord, PatternRecord
 
 
 def named(words: Scanner, name: str) -> int:
-    """An integer after `name` and `=`."""
+    """Parse an integer after `name` and `=`."""
     words.expect(name)
     words.expect("=")
     return words.integer()
 
 
 def pair(words: Scanner) -> tuple[int, int]:
-    """Two integers with a colon between."""
+    """Parse two integers separated by a colon."""
     first = words.integer()
     words.expect(":")
     return first, words.integer()
 
 
 def reference(words: Scanner) -> int:
-    """A tensor's number: %3."""
+    """Parse a tensor's number: %3."""
     words.expect("%")
     return words.integer()
 
 
 def place(words: Scanner) -> int:
-    """A source place, @3; -1 where there is none."""
+    """Parse a source place, @3; -1 if absent."""
     return words.integer() if words.accept("@") else -1
 
 
 def choice(words: Scanner, known: Mapping[str, Any]) -> Any:
-    """What `known` has under the next name."""
+    """Return the value in `known` for the next name."""
     written = words.name()
     if written not in known:
         words.fail(f"`{written}`", f"one of {', '.join(known)}")
@@ -47,13 +47,13 @@ def choice(words: Scanner, known: Mapping[str, Any]) -> Any:
 
 
 def dtype(words: Scanner) -> DType:
-    """A dtype by its full name."""
+    """Parse the full name of a dtype."""
     found: DType = choice(words, dtypes.DTYPES)
     return found
 
 
 def sizes(words: Scanner) -> tuple[int, ...]:
-    """A shape in brackets."""
+    """Parse a shape in brackets."""
     found = words.value() if words.peek() == "[" else None
     if found is None or not all(type(n) is int for n in found):
         words.fail("no shape", "sizes in brackets")
@@ -61,18 +61,18 @@ def sizes(words: Scanner) -> tuple[int, ...]:
 
 
 def bound(words: Scanner) -> int | Register:
-    """A loop's bound: an integer or a register."""
+    """Parse a loop's bound: an integer or a register."""
     return register(words) if words.peek() == "$" else words.integer()
 
 
 def register(words: Scanner) -> Register:
-    """A register: $0."""
+    """Parse a register: $0."""
     words.expect("$")
     return Register(words.integer())
 
 
 def assignments(words: Scanner) -> dict[str, Any]:
-    """What stands as name=value; hidden operands are named +3 and on."""
+    """Parse name=value assignments; hidden operands are named +3, +4, …"""
     given: dict[str, Any] = {}
     while words.peek(1) == "=" or words.peek() == "+":
         name = f"+{words.integer()}" if words.accept("+") else words.name()
@@ -84,7 +84,7 @@ def assignments(words: Scanner) -> dict[str, Any]:
 
 
 def operand(words: Scanner) -> Any:
-    """A pattern, a register, or any value; attributes are read by this, too."""
+    """Parse a pattern, a register, or any value, including values of attributes."""
     if words.peek() == "%":
         return pattern(words)
     if words.peek() == "$":
@@ -93,7 +93,7 @@ def operand(words: Scanner) -> Any:
 
 
 def pattern(words: Scanner) -> PatternRecord:
-    """An access pattern, as `text.pattern` prints it."""
+    """Parse an access pattern, as printed by `text.pattern`."""
     tensor = reference(words)
     words.expect("[")
     start = partitions = 0
@@ -111,7 +111,7 @@ def pattern(words: Scanner) -> PatternRecord:
 
 
 def _dims(words: Scanner) -> tuple[tuple[int, int], ...]:
-    """Pairs of a step and a number, up to the closing bracket."""
+    """Parse pairs of step and number, up to the closing bracket."""
     dims: list[tuple[int, int]] = []
     while not words.accept("]"):
         if dims:
@@ -129,13 +129,13 @@ def _dynamic(words: Scanner) -> OffsetRecord:
 
 
 def _after(words: Scanner, name: str) -> int:
-    """An integer after `name`."""
+    """Parse an integer after `name`."""
     words.expect(name)
     return words.integer()
 
 
 def semaphores(words: Scanner) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
-    """Waits as (semaphore, count) and signals; both may be absent."""
+    """Parse waits as (semaphore, count) and signals; both may be absent."""
     waits, signals = [], []
     if words.accept("wait"):
         while words.peek()[:1] == "s" and words.peek(1) == ">=":

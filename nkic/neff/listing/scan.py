@@ -1,4 +1,4 @@
-"""Words of the program text, one line at a time."""
+"""Scanner of the program text, one line at a time."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _WORD = re.compile(
       | $ )""",
     re.VERBOSE | re.ASCII,
 )
-Token = tuple[str, str]  # what it is, and how it is written
+Token = tuple[str, str]  # kind and text
 
 
 class Scanner:
-    """The words of one line. Every method refuses the line if what it wants is not next."""
+    """The tokens of one line. Every method refuses the line if the expected token is not next."""
 
     def __init__(self, line: str, number: int) -> None:
         self._line = line
@@ -41,51 +41,51 @@ class Scanner:
             kind = found.lastgroup
             at = found.end()
             if kind is None or (found[kind] == ";" and depth not in _INSIDE):
-                break  # a comment, outside of brackets
+                break  # a comment
             depth += (found[kind] == "[") - (found[kind] == "]")
             tokens.append((kind, found[kind]))
         return tokens
 
     def fail(self, found: str, wanted: str = "") -> NoReturn:
-        """Refuses the line."""
+        """Refuse the line."""
         expected = f", {wanted} expected" if wanted else ""
         refuse("assembly-syntax", f"line {self._number}: {found}{expected}")
 
     @property
     def done(self) -> bool:
-        """No word is left."""
+        """Whether no token is left."""
         return self._next >= len(self._tokens)
 
     def peek(self, ahead: int = 0) -> str:
-        """The next word as written, empty at the end."""
+        """Return the text of the next token, or an empty string at the end."""
         at = self._next + ahead
         return self._tokens[at][1] if at < len(self._tokens) else ""
 
     def take(self, kind: str) -> str:
-        """The next word, which must be a `kind`."""
+        """Consume the next token, which must be of `kind`, and return its text."""
         if self.done or self._tokens[self._next][0] != kind:
             self.fail(f"`{clean(self.peek())}`" if not self.done else "the end", _KINDS[kind])
         self._next += 1
         return self._tokens[self._next - 1][1]
 
     def accept(self, written: str) -> bool:
-        """Takes the next word if it is `written`."""
+        """Consume the next token if it is `written`."""
         if self.done or self._tokens[self._next][0] == "string" or self.peek() != written:
             return False
         self._next += 1
         return True
 
     def expect(self, written: str) -> None:
-        """Takes the next word, which must be `written`."""
+        """Consume the next token, which must be `written`."""
         if not self.accept(written):
             self.fail(f"`{clean(self.peek())}`" if not self.done else "the end", f"`{written}`")
 
     def name(self) -> str:
-        """A name."""
+        """Consume a name."""
         return self.take("name")
 
     def string(self) -> str:
-        """A string's content."""
+        """Consume a string and return its contents."""
         written = self.take("string")
         try:
             return str(json.loads(written))
@@ -93,14 +93,14 @@ class Scanner:
             self.fail(f"{clean(written[:20])}", "a string as in JSON")
 
     def integer(self) -> int:
-        """An integer that a file can hold."""
+        """Consume an integer that a file can hold."""
         written = self.take("int")
         if len(written) > 20 or not -INT64 - 1 <= int(written) <= 2 * INT64 + 1:
             self.fail(f"`{written[:30]}`", "an integer of 64 bits")
         return int(written)
 
     def numbered(self, letter: str) -> int:
-        """A name made of `letter` and a number: s12."""
+        """Consume a name made of `letter` and a number: s12."""
         written = self.name()
         digits = written[1:]
         if written[0] != letter or not digits.isdigit() or len(digits) > 10:
@@ -108,7 +108,7 @@ class Scanner:
         return int(digits)
 
     def value(self, depth: int = 0) -> Any:
-        """A number, string, true, false, none or a list of them in brackets."""
+        """Consume a number, string, true, false, none or a bracketed list of them."""
         if self.accept("["):
             return self._list(depth + 1)
         kind, written = self._tokens[self._next] if not self.done else ("", "")

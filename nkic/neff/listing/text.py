@@ -1,10 +1,10 @@
-"""How records look as text. The assembler reads every form back; docs/neff.md describes them.
+"""The text form of records, which the assembler parses; described in docs/neff.md.
 
     tensor_scalar dst=%4[0+128, 0; 1x512]:bfloat16 data=%3[0+128, 0; 1x512]:float32 …
 
-A pattern is its tensor's number, then in brackets: partitions as start+count (on chip only), the
-offset, and step x num of each dimension, outermost first; then the dtype. Programs of the compiler
-write it in the same way (`ir.text`).
+A pattern is its tensor's number, followed in brackets by partitions as start+count (on chip only),
+the offset, and step x num of each dimension, outermost first; then the dtype. Programs of the
+compiler use the same form (`ir.text`).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from nkic.neff.records import (
 
 
 def quoted(value: str) -> str:
-    """A string in double quotes, in ASCII, on one line."""
+    """Return a string in double quotes, in ASCII, on one line."""
     return json.dumps(value)
 
 
 def value(value: Any) -> str:
-    """An attribute's or a number operand's value."""
+    """Return the text of an attribute's or a number operand's value."""
     if value is None or isinstance(value, bool):
         return {None: "none", True: "true", False: "false"}[value]
     if isinstance(value, str):
@@ -42,29 +42,29 @@ def value(value: Any) -> str:
     return repr(value)
 
 
-_value = value  # where the parameter hides the function
+_value = value  # for functions whose parameter shadows it
 
 
 def operand(operand: OperandRecord) -> str:
-    """An operand."""
+    """Return the text of an operand."""
     if isinstance(operand, PatternRecord):
         return pattern(operand)
     return register(operand) if isinstance(operand, Register) else value(operand)
 
 
 def register(register: Register) -> str:
-    """A register: $0."""
+    """Return the text of a register: $0."""
     return f"${register.number}"
 
 
 def pattern(p: PatternRecord) -> str:
-    """An access pattern. An operand that holds a run-time offset is written by its index: +3."""
+    """Return the text of a pattern, with the source of a run-time offset by its index: +3."""
     text = f"{p.notation(p.tensor)}:{p.dtype.name}"
     return f"{text} {p.dynamic.notation(f'+{p.dynamic.source}')}" if p.dynamic is not None else text
 
 
 def instruction(item: InstructionRecord, *, full: bool = False) -> str:
-    """An instruction or an empty slot; unless `full`, without what is absent or default."""
+    """Return the text of an instruction or slot; unless `full`, defaults are omitted."""
     words = [item.row.name, *_named(item, item.row, full)] if item.row else ["slot"]
     if item.waits:
         words += ["wait", *(f"s{semaphore}>={count}" for semaphore, count in item.waits)]
@@ -85,10 +85,10 @@ def _named(item: InstructionRecord, row: Row, full: bool) -> list[str]:
 
 
 def _differ(one: Any, other: Any) -> bool:
-    """They look different as text."""
+    """Return whether the values differ as text."""
     if one is other:
         return False
-    plain = type(one) is type(other) and isinstance(one, str | int)  # 0.0 is no -0.0
+    plain = type(one) is type(other) and isinstance(one, str | int)  # 0.0 differs from -0.0
     return one != other if plain else value(one) != value(other)
 
 
@@ -97,7 +97,7 @@ def _default(default: Any) -> Any:
 
 
 def loop(item: LoopRecord, *, full: bool = False) -> str:
-    """The head of a loop."""
+    """Return the head of a loop."""
     words = ["loop"]
     if item.counter is not None:
         words.append(register(item.counter))
@@ -110,7 +110,7 @@ def loop(item: LoopRecord, *, full: bool = False) -> str:
 
 
 def tensor(index: int, t: TensorRecord) -> str:
-    """A tensor, without its place."""
+    """Return the text of a tensor, without its place."""
     sizes = ", ".join(map(str, t.shape))
     words = [f"%{index} {quoted(t.name)} {t.dtype.name}[{sizes}] {t.buffer.value} {t.role}"]
     if t.core >= 0:
@@ -121,9 +121,7 @@ def tensor(index: int, t: TensorRecord) -> str:
 
 
 def source(executable: Executable, place: int) -> str:
-    """A source place as people write it, their own where there is one; nothing if the file does
-    not tell.
-    """
+    """Return a source place as path and line, preferring user code; empty if it is unknown."""
     if not 0 <= place < len(executable.places):
         return ""
     found: PlaceRecord = executable.places[users(executable, place)]

@@ -1,1 +1,1 @@
-"""The bytes of a file's sections, one msgpack record after the other, and what they stand for."""
+"""Encoding and decoding of a file's sections, which are sequences of msgpack records."""

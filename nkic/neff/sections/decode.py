@@ -1,4 +1,4 @@
-"""Sections → an executable. The optional ones may be absent; then names and places are too."""
+"""Sections → executable. Optional sections may be absent; so are names and places then."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Sections = Mapping[str, Section]
 
 
 def executable(sections: Sections, rows: Mapping[int, Row], limits: Limits) -> Executable:
-    """Everything in `sections`, types and references within the file checked."""
+    """Decode all of `sections`, checking types and references within the file."""
     sources = source_files(sections, limits)
     places, used = _lines(sections, len(sources), limits)
     names = _names(sections, len(places), limits)
@@ -59,7 +59,7 @@ def executable(sections: Sections, rows: Mapping[int, Row], limits: Limits) -> E
 
 def _check_count(sections: Sections, name: str, found: int, wanted: int, what: str) -> None:
     if name in sections and found != wanted:
-        text = f"it describes {found:,} {what}, there are {wanted:,}"
+        text = f"it describes {found:,} {what}; there are {wanted:,}"
         refuse("artifact-malformed", text, name, sections[name].offset)
 
 
@@ -84,7 +84,7 @@ def _file(parts: list[Any], limits: Limits) -> FileRecord:
     path = text(path, limits.string_bytes, "a source file's path")
     pieces = path.replace("\\", "/").split("/")
     if any(piece in ("", ".", "..") for piece in pieces) or pieces[0].endswith(":"):
-        raise Malformed(f"a source file's path is {shown(path)}: it must stay in its folder")
+        raise Malformed(f"a source file's path is {shown(path)}: it must not leave its folder")
     if len(binary(digest, "a source file's hash")) != sha256().digest_size:
         raise Malformed("a source file's hash is not 32 bytes")
     if content is not None:
@@ -97,7 +97,7 @@ def _check_source(content: Any, digest: bytes, limits: Limits) -> None:
         raise Malformed(f"a source file's text is {shown(content)}, not a string")
     encoded = content.encode()
     if len(encoded) > limits.source_bytes:
-        text = f"a source file of {len(encoded):,} bytes, the limit is {limits.source_bytes:,}"
+        text = f"a source file of {len(encoded):,} bytes; the limit is {limits.source_bytes:,}"
         raise Malformed(text, "artifact-limit")
     if sha256(encoded).digest() != digest:
         raise Malformed("a source file's text does not match its hash")
@@ -106,7 +106,7 @@ def _check_source(content: Any, digest: bytes, limits: Limits) -> None:
 def _lines(
     sections: Sections, files: int, limits: Limits
 ) -> tuple[tuple[PlaceRecord, ...], compact_array[int]]:
-    """The places, and the place of every item in order."""
+    """Return the places, and the place of every item in order."""
     places: list[PlaceRecord] = []
     used = compact_array("i")
     if "lines" not in sections:
@@ -127,7 +127,7 @@ def _lines(
 
 
 def _iterations(sections: Sections, limits: Limits) -> tuple[tuple[str, ...], compact_array[int]]:
-    """The turns of loops, and those of every item in order."""
+    """Return the texts of iterations, and the text of every item in order."""
     texts: list[str] = []
     used = compact_array("i")
     if "iterations" not in sections:
@@ -139,13 +139,13 @@ def _iterations(sections: Sections, limits: Limits) -> tuple[tuple[str, ...], co
             kind = kind_of(record, len(Iterations))
             if kind == Iterations.TEXT and not used:
                 if len(texts) >= limits.places:
-                    raise Malformed(f"more than {limits.places:,} turns", "artifact-limit")
-                (found,) = fields(record, 1, "a turn")
-                texts.append(text(found, limits.string_bytes, "a turn"))
+                    raise Malformed(f"more than {limits.places:,} iterations", "artifact-limit")
+                (found,) = fields(record, 1, "an iteration")
+                texts.append(text(found, limits.string_bytes, "an iteration"))
             elif kind == Iterations.ITEMS:
-                steps = integers(record[1:], -INT32, INT32, "a step to an item's turn")
+                steps = integers(record[1:], -INT32, INT32, "a step to an item's iteration")
                 found = tuple(accumulate(steps, initial=used[-1] if used else -1))
-                used.extend(integers(found, -1, len(texts) - 1, "an item's turn")[1:])
+                used.extend(integers(found, -1, len(texts) - 1, "an item's iteration")[1:])
             else:
                 raise Malformed(f"a record of kind {kind} is not allowed here")
     return tuple(texts), used
@@ -159,12 +159,12 @@ def _add_place(
     file, line, column, end_line, end_column, caller = fields(record, 6, "a place")
     integer(file, 0, files - 1, "a place's file")
     integers((line, column, end_line, end_column), 0, INT32, "a place's position")
-    integer(caller, -1, len(places) - 1, "a place's caller")  # so chains of calls must end
+    integer(caller, -1, len(places) - 1, "a place's caller")  # so that call chains are finite
     places.append(PlaceRecord(file, line, column, end_line, end_column, caller))
 
 
 def _names(sections: Sections, places: int, limits: Limits) -> list[tuple[str, int]]:
-    """The tensors' names and places."""
+    """Return the tensors' names and places."""
     found: list[tuple[str, int]] = []
     if "debug" not in sections:
         return found
@@ -179,7 +179,7 @@ def _names(sections: Sections, places: int, limits: Limits) -> list[tuple[str, i
 
 
 def _constants(section: Section, tensors: list[TensorRecord], limits: Limits) -> dict[int, bytes]:
-    """Contents by tensor; ascending, so that no tensor has two."""
+    """Return contents by tensor. Tensors must ascend, so that none has two."""
     largest = limits.file_bytes
     records = Records(section, count=2 * limits.tensors, width=0, largest=largest)
     found: dict[int, bytes] = {}
@@ -193,7 +193,7 @@ def _constants(section: Section, tensors: list[TensorRecord], limits: Limits) ->
 
 
 def notes(sections: Sections, limits: Limits) -> tuple[dict[str, str], dict[str, str]]:
-    """The arguments and the flags."""
+    """Return the arguments and the flags."""
     found: tuple[dict[str, str], dict[str, str]] = ({}, {})
     if "meta" not in sections:
         return found

@@ -1,7 +1,7 @@
 """The `code` section → streams. Every record is checked before the next one is read.
 
-Here: types, ranges of the format, references to earlier records. Whether the program makes
-sense for its target is for `verify`.
+The checks here cover types, ranges of the format, and references to earlier records. `verify`
+checks the program against its target.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ _Item = InstructionRecord | LoopRecord
 
 
 class CodeReader:
-    """Builds the streams from a section's records. `places` gives each item's source place,
-    `turns` the turns that it was made in.
+    """Builds the streams from a section's records.
+
+    `places` yields each item's source place, `iterations` its iteration.
     """
 
     def __init__(
@@ -49,20 +50,22 @@ class CodeReader:
         self._iterations = iterations
         self._rows = rows
         self._limits = limits
-        self._values: list[OperandRecord] = [None]  # reference 0 is none
+        self._values: list[OperandRecord] = [None]  # reference 0 is None
         self._forms: list[tuple[Row, tuple[Any, ...]]] = []
         self._streams: list[StreamRecord] = []
         self._items: list[_Item] = []
-        self._before: dict[int, tuple[int, ...]] = {}  # references of the last of a form
-        self._missing = 0  # items of the current stream yet to come
+        self._before: dict[
+            int, tuple[int, ...]
+        ] = {}  # references of the last instruction of each form
+        self._missing = 0  # items of the current stream not read yet
         self._total = 0
         self._phase = CodeRecord.PATTERN
 
     def read(self, section: Section) -> tuple[StreamRecord, ...]:
-        """The streams of `section`."""
+        """Decode the streams of `section`."""
         limits = self._limits
         count = limits.values + limits.forms + limits.streams + limits.items
-        width = 4 * limits.waits  # twice the longest array, so that our own message is given
+        width = 4 * limits.waits  # twice the longest array, so that our own error is reported
         records = Records(section, count=count, width=width, largest=limits.record_bytes)
         kinds = self._kinds()
         with records.located():
@@ -72,7 +75,7 @@ class CodeReader:
         return tuple(self._streams)
 
     def _kinds(self) -> tuple[Callable[[tuple[Any, ...]], None], ...]:
-        """What to do with a record, by its kind."""
+        """Return the handlers of records, by kind."""
         return (
             self._pattern,
             self._register,
@@ -86,7 +89,7 @@ class CodeReader:
         )
 
     def _enter(self, phase: CodeRecord) -> None:
-        """Values come first, then forms, then streams."""
+        """Check the order of records: values, then forms, then streams."""
         if phase < self._phase:
             raise Malformed("operands come before forms, and forms before streams")
         self._phase = phase
@@ -115,9 +118,11 @@ class CodeReader:
 
     def _moved(self, record: tuple[Any, ...]) -> None:
         back, tensor, offset = fields(record, 3, "a moved pattern")
-        like = self._values[-integer(back, 1, len(self._values), "how far back a pattern stands")]
+        like = self._values[
+            -integer(back, 1, len(self._values), "a distance to an earlier pattern")
+        ]
         if not isinstance(like, PatternRecord):
-            raise Malformed("what is moved is not an access pattern")
+            raise Malformed("the earlier value is not an access pattern")
         first, dtype, start, partitions, begin, dims, dynamic = like
         first += integer(tensor, -INT32, INT32, "a step to another tensor")
         begin += integer(offset, -INT64, INT64, "a step of an offset")
@@ -210,8 +215,10 @@ class CodeReader:
         )
 
     def _references(self, form: int, moved: Any) -> tuple[int, ...]:
-        """What an instruction refers to: told from what the last of its form in the stream did,
-        where that has as many operands.
+        """Return the references of an instruction.
+
+        They are encoded as differences to the last instruction of the same form in the stream, if
+        that has as many operands.
         """
         found = integers(moved, -INT32, INT32, "an operand's reference")
         before = self._before.get(form, ())

@@ -1,4 +1,4 @@
-"""The `layout` section → the kernel's figures, its tensors and its parameters."""
+"""The `layout` section → the kernel's properties, tensors and parameters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nkic.neff.typed import array, dtype_of, fields, integer, integers, kind_of,
 
 
 class LayoutReader:
-    """Fills the tables of one file. `names` has each tensor's name and place, if known."""
+    """Fills the tables of one file. `names` holds each tensor's name and place, if known."""
 
     def __init__(self, names: Sequence[tuple[str, int]], limits: Limits) -> None:
         self._names = names
@@ -27,7 +27,7 @@ class LayoutReader:
         self.outputs: list[ParameterRecord] = []
 
     def read(self, section: Section) -> None:
-        """Reads `section`: one kernel, then records in the order of their kinds."""
+        """Decode `section`: one kernel, then records in the order of their kinds."""
         limits = self._limits
         count = 1 + limits.tensors + 2 * limits.parameters
         records = Records(section, count=count, width=16, largest=limits.record_bytes)
@@ -74,14 +74,14 @@ class LayoutReader:
 
     def _placed(self, record: Any) -> None:
         back, step = fields(record, 2, "a tensor like another")
-        like = self.tensors[-integer(back, 1, len(self.tensors), "how far back a tensor stands")]
+        like = self.tensors[-integer(back, 1, len(self.tensors), "a distance to an earlier tensor")]
         byte = like.byte + integer(step, -INT64, INT64, "a step of bytes")
         integer(byte, 0, INT64, "a tensor's byte")
         name, place = self._name()
         self.tensors.append(like._replace(name=name, byte=byte, place=place))
 
     def _name(self) -> tuple[str, int]:
-        """The name and place of the next tensor."""
+        """Return the name and place of the next tensor."""
         limits, index = self._limits, len(self.tensors)
         if index >= limits.tensors:
             raise Malformed(f"more than {limits.tensors:,} tensors", "artifact-limit")
@@ -92,7 +92,7 @@ class LayoutReader:
         shape = array(value, 0, limits.rank, "a tensor's shape", slug="artifact-limit")
         integers(shape, 1, INT64, "a tensor's dimension")
         if shape and max(shape) > limits.dimension:
-            text = f"a dimension of {max(shape):,}, the limit is {limits.dimension:,}"
+            text = f"a dimension of {max(shape):,}; the limit is {limits.dimension:,}"
             raise Malformed(text, "artifact-limit")
         return shape
 

@@ -1,4 +1,4 @@
-"""The bytes of every section but `code`, from the records."""
+"""Encoding of all sections except `code`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nkic.neff.records import (
 
 
 def printable(value: str) -> str:
-    """`value` as files hold text: without control characters, cut to the limit for strings."""
+    """Return `value` as text for files: no control characters, cut to the limit for strings."""
     cleaned = clean(value)
     if len(cleaned) * 4 <= LIMITS.string_bytes:
         return cleaned
@@ -31,14 +31,14 @@ def printable(value: str) -> str:
 
 
 def relative(path: str) -> str:
-    """`path` as files hold paths: it names no place outside the folder it is used in."""
+    """Return `path` as a path for files: relative, and never outside the current folder."""
     parts = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".")]
     kept = ["_" if part == ".." else part for part in parts] or ["_"]
     return printable("/".join([kept[0].removesuffix(":") or "_", *kept[1:]]))
 
 
 def layout(executable: Executable) -> bytes:
-    """What there is: the kernel's figures, its tensors, its parameters."""
+    """Encode the kernel's properties, its tensors and its parameters."""
     e = executable
     kernel = (Layout.KERNEL, printable(e.name), e.target, e.cores, e.semaphores, e.registers)
     inputs = [(Layout.INPUT, printable(p.name), p.tensor) for p in e.inputs]
@@ -47,8 +47,8 @@ def layout(executable: Executable) -> bytes:
 
 
 def _tensors(tensors: Iterable[TensorRecord]) -> Iterator[tuple[Any, ...]]:
-    """Tensors that differ from an earlier one in their byte alone are told from the last such."""
-    last: dict[tuple[Any, ...], tuple[int, int]] = {}  # index and byte, by all else
+    """Yield the tensors; one that differs from an earlier one only in its byte refers to that."""
+    last: dict[tuple[Any, ...], tuple[int, int]] = {}  # index and byte, keyed by all other fields
     for index, t in enumerate(tensors):
         _, dtype, shape, buffer, core, role, partition, byte, _ = t
         rest = (dtype.code, shape, BUFFER_CODES[buffer], core, ROLES.index(role), partition)
@@ -61,20 +61,20 @@ def _tensors(tensors: Iterable[TensorRecord]) -> Iterator[tuple[Any, ...]]:
 
 
 def const(executable: Executable) -> bytes:
-    """The constants' contents by tensor, in the tensors' order."""
+    """Encode the contents of constants, in the order of their tensors."""
     ordered = sorted(executable.constants.items())
     return _array([value for constant in ordered for value in constant])
 
 
 def meta(executable: Executable) -> bytes:
-    """What people may want to know: how the kernel was specialised and built."""
+    """Encode information for people: how the kernel was specialised and built."""
     rows = [(Meta.ARGUMENT, *row) for row in executable.arguments.items()]
     rows += [(Meta.FLAG, *row) for row in executable.meta.items()]
     return _array([(kind, printable(key), printable(value)) for kind, key, value in rows])
 
 
 def src(files: Iterable[FileRecord], embed_source: bool) -> bytes:
-    """The source files' names and hashes, and their text if asked for."""
+    """Encode the source files' names and hashes, and their text if `embed_source`."""
     return _array([part for file in files for part in _file(file, embed_source)])
 
 
@@ -83,7 +83,7 @@ def _file(file: FileRecord, embed_source: bool) -> tuple[str, bytes, str | None]
 
 
 def lines(executable: Executable) -> bytes:
-    """The source places, and the place of each item of the streams."""
+    """Encode the source places, and the place of each item of the streams."""
     places = [(Lines.PLACE, *place) for place in executable.places]
     _check_callers(executable.places)
     used = [item.place for stream in executable.streams for item in stream.items]
@@ -101,13 +101,13 @@ def _chunks(values: list[int]) -> Iterator[list[int]]:
 
 
 def debug(executable: Executable) -> bytes:
-    """The tensors' names and places."""
+    """Encode the tensors' names and places."""
     names = {name: printable(name) for name in {t.name for t in executable.tensors}}
     return _array([(names[t.name], t.place) for t in executable.tensors])
 
 
 def iterations(executable: Executable) -> bytes:
-    """The turns of Python's loops, and those that each item of the streams was made in."""
+    """Encode the iterations of Python loops, and the iteration that made each item."""
     texts = [(Iterations.TEXT, printable(text)) for text in executable.iterations]
     items = (item for stream in executable.streams for item in stream.items)
     used = [item.iterations if isinstance(item, InstructionRecord) else -1 for item in items]
@@ -118,6 +118,6 @@ def iterations(executable: Executable) -> bytes:
 def _array(records: Iterable[Any]) -> bytes:
     try:
         encoded: bytes = msgpack.packb(list(records))
-    except ValueError as error:  # what msgpack itself cannot hold: 4 GiB
+    except ValueError as error:  # the limit of msgpack itself: 4 GiB
         refuse("artifact-limit", f"a section is too large: {error}")
     return encoded

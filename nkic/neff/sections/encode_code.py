@@ -1,9 +1,9 @@
-"""The `code` section's bytes. Operands and attributes are written once each and referred to.
+"""Encoding of the `code` section. Each distinct operand and attribute is written once.
 
-Unrolled kernels repeat them: a hundred thousand instructions have a few dozen different forms, and
-patterns that differ in their tensor and offset alone. So a pattern is written as the last one of
-its shape, moved, and what an instruction refers to as its distance from what the last one of its
-form in the same stream referred to: small numbers, which take a byte.
+Unrolled kernels repeat them: a hundred thousand instructions have a few dozen distinct forms, and
+patterns that differ only in tensor and offset. A pattern is therefore written as a difference to
+the last one of its shape, and the references of an instruction as differences to those of the last
+instruction of its form in the same stream: small numbers, which take one byte each.
 """
 
 from __future__ import annotations
@@ -31,12 +31,16 @@ from nkic.neff.records import (
     StreamRecord,
 )
 
-_INSTRUCTION, _MOVED = int(CodeRecord.INSTRUCTION), int(CodeRecord.MOVED)  # of most records
+_INSTRUCTION, _MOVED = (
+    int(CodeRecord.INSTRUCTION),
+    int(CodeRecord.MOVED),
+)  # the kinds of most records
 
 
 class _Packed:
-    """Records one after the other in one piece of memory: an object for each takes 50 bytes more.
-    `pack` adds one.
+    """Packed records in one buffer, which saves 50 bytes per record over separate objects.
+
+    `pack` appends a record.
     """
 
     def __init__(self) -> None:
@@ -49,7 +53,7 @@ class _Packed:
 
 
 class _Pool(_Packed):
-    """Different values in order of first use. Equal means equal bytes: 1 and 1.0 are two."""
+    """Interned values in order of first use, compared by their bytes: 1 and 1.0 differ."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,7 +65,7 @@ class _Pool(_Packed):
         return self._count
 
     def add(self, value: tuple[Any, ...]) -> int:
-        """The number of `value`, counted from 0."""
+        """Return the index of `value`, appending it if it is new."""
         encoded = self._alone(value)
         number = self._index.get(encoded)
         if number is None:
@@ -69,19 +73,19 @@ class _Pool(_Packed):
         return number
 
     def append(self, value: tuple[Any, ...]) -> int:
-        """The number of `value`, which is another one than all before it."""
+        """Append `value`, which must be new, and return its index."""
         self.pack(value)
         self._count += 1
         return self._count - 1
 
 
 class _Shape:
-    """Patterns that differ in tensor and offset alone: their references, and the last of them."""
+    """Patterns that differ only in tensor and offset: their references, and the last pattern."""
 
     __slots__ = ("last", "numbers", "offset", "tensor")
 
     def __init__(self) -> None:
-        self.numbers: dict[int, int] = {}  # by tensor and offset, in one number
+        self.numbers: dict[int, int] = {}  # keyed by tensor and offset, combined in one number
         self.last = self.tensor = self.offset = 0
 
 
@@ -91,16 +95,16 @@ class CodeWriter:
     def __init__(self) -> None:
         self.values = _Pool()
         self.forms = _Pool()
-        # Emit shares objects, so most are found by identity; they live as long as the writer.
+        # Keyed by identity: emit shares objects, and they live as long as the writer.
         self._value_ids: dict[int, int] = {}
         self._form_ids: dict[tuple[int, int], int] = {}
         self._shapes: dict[tuple[Any, ...], _Shape] = {}
-        self._before: dict[int, list[int]] = {}  # operands of the last of a form in the stream
+        self._before: dict[int, list[int]] = {}  # references of the last instruction of each form
         self.items = _Packed()
         self.count = 0  # of streams and items
 
     def section(self, executable: Executable, limits: Limits) -> bytes:
-        """The section's content. Raises `ArtifactFailed` above a limit."""
+        """Return the section's bytes. Raises `ArtifactFailed` above a limit."""
         for stream in executable.streams:
             self._stream(stream)
         at_most(len(self.values), limits.values, "different operands")
@@ -134,7 +138,7 @@ class CodeWriter:
         return (_INSTRUCTION, form, moved, waits, signals)
 
     def _value(self, operand: OperandRecord) -> int:
-        """0 for none, else 1 + the number of the value, of an operand not met before."""
+        """Return the reference of a new operand: 0 for None, else 1 + the index of the value."""
         if operand is None:
             return 0
         if isinstance(operand, PatternRecord):
@@ -163,7 +167,7 @@ class CodeWriter:
         return number
 
     def _form(self, row: Row, values: tuple[Any, ...]) -> int:
-        """The number of a form that was not met before, or not as these objects."""
+        """Return the index of a form whose objects were not seen before."""
         record = (CodeRecord.FORM, row.opcode, _attributes(row, values))
         number = self._form_ids[id(row), id(values)] = self.forms.add(record)
         return number
@@ -187,7 +191,7 @@ def _pattern(p: PatternRecord) -> tuple[Any, ...]:
 
 
 def _attributes(row: Row, values: tuple[Any, ...]) -> list[Any]:
-    """The values, checked: a wrong one here is a bug of the compiler."""
+    """Return the values. Raises ValueError for an invalid one, which is a compiler bug."""
     for attribute, value in zip(row.attributes, values, strict=True):
         if not allowed(attribute, value):
             raise ValueError(f"{row.name}: attribute {attribute.name} cannot be {value!r}")

@@ -1,9 +1,9 @@
-"""Reads a section's records one at a time, so that no file can make us build much at once.
+"""Streaming decoder of a section's records, which bounds memory for hostile files.
 
-A section is one msgpack array. Its head is read by hand; each record is decoded under small
-caps and must be the canonical encoding of what it decodes to, which refuses long forms of
-integers, float32, and every other second way to write a value. Without this, two megabytes of
-empty arrays become more than a hundred megabytes of Python objects.
+A section is one msgpack array. Its head is decoded here; each record is decoded under small limits,
+and must be the canonical encoding of its value, which excludes long forms of integers, float32, and
+every other redundant encoding. Without limits, two megabytes of empty arrays would become more than
+a hundred megabytes of Python objects.
 """
 
 from __future__ import annotations
@@ -18,25 +18,28 @@ from nkic.base.text import clean
 from nkic.neff.container import Section
 from nkic.neff.failures import Malformed, refuse
 
-_HEADS = {0xDC: (2, 16), 0xDD: (4, 1 << 16)}  # width of an array's count, and its least value
+_HEADS = {0xDC: (2, 16), 0xDD: (4, 1 << 16)}  # width of an array's count, and its minimum
 
 
 class _Window:
-    """A section as a file to read from, without a copy of the whole."""
+    """A section as a readable file, without a copy."""
 
     def __init__(self, data: memoryview) -> None:
         self._data = data
         self._at = 0
 
     def read(self, size: int) -> bytes:
-        """The next bytes, `size` of them as long as there are."""
+        """Return the next `size` bytes, or fewer at the end."""
         start, self._at = self._at, self._at + size
         return bytes(self._data[start : self._at])
 
 
 class Records:
-    """Iterates over a section's records. `width` caps arrays within a record, `largest` the
-    bytes of one record; both bound what a hostile file makes us hold."""
+    """An iterable of a section's records.
+
+    `width` limits arrays within a record, `largest` the bytes of one record; both bound the memory
+    that a hostile file can use.
+    """
 
     def __init__(self, section: Section, *, count: int, width: int, largest: int) -> None:
         self.name = section.entry.name
@@ -46,7 +49,7 @@ class Records:
         with self.located():
             self.count = self._head()
             if self.count > count:
-                text = f"{self.count:,} records, the limit is {count:,}"
+                text = f"{self.count:,} records; the limit is {count:,}"
                 raise Malformed(text, "artifact-limit")
             if self.count > len(self._data) - self.start:
                 raise Malformed(f"{self.count:,} records declared in {len(self._data):,} bytes")
@@ -67,7 +70,7 @@ class Records:
         return count
 
     def __iter__(self) -> Iterator[Any]:
-        # Two walks in step: the first finds where a record ends without building anything.
+        # Two passes in lockstep: the first finds the end of a record without building objects.
         scout, reader = self._unpacker(), self._unpacker()
         skip, tell, unpack = scout.skip, scout.tell, reader.unpack
         pack = msgpack.Packer().pack
@@ -99,7 +102,7 @@ class Records:
 
     @contextmanager
     def located(self) -> Iterator[None]:
-        """Turns what is wrong with the current record into a refusal that says where it is."""
+        """Convert errors in the current record to refusals that tell its position."""
         try:
             yield
         except Malformed as error:

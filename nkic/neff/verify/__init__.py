@@ -1,4 +1,4 @@
-"""Proofs that a file which was read cannot make the runner misbehave."""
+"""Proofs that a file cannot make the runner misbehave."""
 
 from nkic.neff.verify.program import check, refuse_unsound, verify, verify_ordered
 

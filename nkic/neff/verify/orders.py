@@ -1,9 +1,9 @@
-"""Verifies on request that nothing in a file races within one core: every pair of accesses that
-conflict, in memory, engine state or registers, is ordered by streams and semaphores.
+"""Optional verification that no two accesses of one core race.
 
-Every file that nkic writes is: what this finds was changed, or made by another tool. Offsets that
-are known at run time only may point anywhere. What two cores do to shared HBM is looked at as it
-happens (`simulate.orders`).
+Every pair of conflicting accesses to memory, engine state or registers must be ordered by streams
+and semaphores. Every file that nkic writes passes: a failing file was modified, or made by another
+tool. Run-time offsets may point anywhere. Races between cores in shared HBM are detected at run
+time (`simulate.orders`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from nkic.prove.run import DECISION, AbstractRun
 
 
 def verify_orders(executable: Executable) -> None:
-    """Raises `Unsound` for the first two accesses of a core that nothing orders."""
+    """Raise `Unsound` for the first two conflicting accesses of a core that are not ordered."""
     target = TARGETS[executable.target]
     readers = [_Reader(executable, target, core) for core in range(executable.cores)]
     for stream in executable.streams:
@@ -45,7 +45,7 @@ def verify_orders(executable: Executable) -> None:
 
 
 class _Source(NamedTuple):
-    """Where an instruction stands in the file."""
+    """The position of an instruction in the file."""
 
     stream: StreamRecord
     position: int
@@ -53,8 +53,9 @@ class _Source(NamedTuple):
 
 
 class _Reader:
-    """The streams of one core, and what their records touch. Patterns that are one object are
-    looked at once: the executable keeps them alive.
+    """The streams of one core, and the accesses of their records.
+
+    Patterns are memoised by identity: the executable keeps them alive.
     """
 
     def __init__(self, executable: Executable, target: Target, core: int) -> None:
@@ -69,7 +70,7 @@ class _Reader:
         self.loops = count()
 
     def stream(self, stream: StreamRecord) -> None:
-        """Adds a stream."""
+        """Add a stream."""
         items = self.items(stream, 0, len(stream.items))
         self.lines.append(Line(stream.engine, stream.queue, items))
 
@@ -86,7 +87,7 @@ class _Reader:
         return tuple(found)
 
     def round(self, stream: StreamRecord, at: int, record: LoopRecord) -> Round:
-        # A number of its own: streams are not told which of their loops is another's too.
+        # Unique numbers: streams do not record which of their loops are the same loop.
         number = next(self.loops)
         bounds = tuple(v.number for v in (record.start, record.stop) if isinstance(v, Register))
         own = record.counter.number if record.counter is not None else -1
@@ -109,7 +110,7 @@ class _Reader:
         if row is None:
             return []
         facts = self.executable.facts(record, self.target, source.stream.engine)
-        modes = (*modes_of(row, facts), *[READ] * len(record.operands))  # offsets come last
+        modes = (*modes_of(row, facts), *[READ] * len(record.operands))  # hidden operands come last
         found = []
         for operand, mode in zip(record.operands, modes, strict=False):
             if isinstance(operand, PatternRecord):
@@ -132,7 +133,7 @@ class _Reader:
         return found
 
     def storages(self) -> Sequence[Storage]:
-        """Where the tensors on chip lie."""
+        """Return the addresses of on-chip tensors."""
         tensors = self.executable.tensors
         return [
             Storage(number, t.buffer.value, t.partition, t.byte, t.shape[0], t.bytes)

@@ -1,7 +1,7 @@
-"""Verifies access patterns: every element they can touch lies in their tensor.
+"""Verification that access patterns stay within their tensors.
 
-All in Python's integers, which do not wrap. Offsets that are known at run time only are not
-part of this: the runner checks each of them against its pattern's tensor.
+Python's integers do not wrap. Run-time offsets are not covered here: the runner checks each of them
+against its pattern's tensor.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from nkic.neff.records import (
 
 
 def most_elements(executable: Executable, partition_bytes: int) -> int:
-    """No instruction moves more elements than a whole SBUF or the largest tensor in HBM holds.
+    """Return the maximum elements per pattern: those of the SBUF or of the largest HBM tensor.
 
-    A step of 0 repeats elements, so bounds alone would not keep a pattern from having 2^60.
+    A step of 0 repeats elements, so that bounds alone would allow a pattern of 2^60 elements.
     """
     hbm = (prod(t.shape) for t in executable.tensors if not t.buffer.on_chip)
     return max(PARTITIONS * partition_bytes, max(hbm, default=0))
 
 
 def problem(pattern: PatternRecord, tensor: TensorRecord, most: int) -> str:
-    """What is wrong with `pattern` over `tensor`, or nothing."""
+    """Return the error of `pattern` over `tensor`, or an empty string."""
     visited = elements(pattern.dims)
     if visited < 1:
         return "a dimension without elements"
     if visited * max(1, pattern.partitions) > most:
-        return f"{pattern.elements:,} elements, no memory holds more than {most:,}"
+        return f"{pattern.elements:,} elements; no memory holds more than {most:,}"
     return _partition_problem(pattern, tensor) or _byte_problem(pattern, tensor)
 
 
@@ -46,7 +46,7 @@ def _partition_problem(pattern: PatternRecord, tensor: TensorRecord) -> str:
         return "partitions in HBM" if pattern.start or pattern.partitions else ""
     end = pattern.start + pattern.partitions
     if pattern.start < 0 or pattern.partitions < 1 or end > tensor.shape[0]:
-        return f"partitions {pattern.start} to {end}, the tensor has {tensor.shape[0]}"
+        return f"partitions {pattern.start} to {end}; the tensor has {tensor.shape[0]}"
     return ""
 
 
@@ -56,23 +56,21 @@ def _byte_problem(pattern: PatternRecord, tensor: TensorRecord) -> str:
         return f"{size}-byte elements do not divide a tensor of {available} bytes at {tensor.byte}"
     low, high = pattern.extent()
     if low < 0 or high > available:
-        return f"bytes {low:,} to {high:,}, the tensor has {available:,}"
+        return f"bytes {low:,} to {high:,}; the tensor has {available:,}"
     return ""
 
 
 def room(pattern: PatternRecord, tensor: TensorRecord) -> tuple[int, int]:
-    """The least and the greatest offset at which a pattern like this one, which has no problem, has
-    none in any tensor of this size either.
-    """
+    """Return the range of offsets at which a valid pattern stays within a tensor of this size."""
     size = pattern.dtype.size
     low, high = pattern.extent()
     return pattern.offset - low // size, pattern.offset + (tensor.bytes - high) // size
 
 
 def dynamic_problem(item: InstructionRecord, row: Row, limits: Limits) -> str:
-    """What is wrong with the instruction's run-time offsets, or nothing.
+    """Return the error of the instruction's run-time offsets, or an empty string.
 
-    Operands after the row's own hold such offsets; each is used, and has none of its own.
+    The operands after the row's own hold these offsets; each must be used, and static.
     """
     hidden = range(len(row.operands), len(item.operands))
     used = set()
@@ -94,7 +92,7 @@ def _source_problem(
     kind, index, _, limit, axis = dynamic
     if index not in hidden:
         return f"a dynamic offset in operand {index}, which holds none"
-    if limit < 1 or not 0 <= axis <= limits.rank:  # the axis is of the view, before merging
+    if limit < 1 or not 0 <= axis <= limits.rank:  # the axis is that of the view, before merging
         return f"a dynamic offset on axis {axis} with limit {limit}"
     source = item.operands[index]
     if isinstance(source, Register):

@@ -1,15 +1,15 @@
-"""Proves that an executable cannot make the runner misbehave.
+"""Verification that an executable cannot make the runner misbehave.
 
-A verified program may compute wrong numbers, block (the runner detects that), or fault on an
-index it computes. It cannot reach outside its tensors' memories, run an instruction in a way
-that its row forbids, or leave the tables of its own file. In this order:
+A verified program may compute wrong numbers, deadlock (the runner detects that), or fault on an
+index it computes. It cannot access bytes outside its tensors, run an instruction in a way that its
+row forbids, or refer outside the tables of its file. The checks, in order:
 
-- the target is known, the counts are within it;
-- tensors lie in their memories; inputs, outputs and constants are in HBM and complete;
+- the target is known, and the counts are within its limits;
+- tensors are within their memories; inputs, outputs and constants are in HBM and complete;
 - each stream belongs to one queue of one core, and its engine may run its instructions;
 - every access pattern stays in its tensor, and the tensor belongs to the stream's core;
-- every instruction keeps its row's rules (`machine.rules`), asked once per distinct shape;
-- a semaphore has one signalling and one waiting stream; loops nest, and counted ones end;
+- every instruction obeys its row's rules (`machine.rules`), checked once per distinct shape;
+- a semaphore has one signalling and one waiting stream; loops nest, and counted loops end;
 - the cores reach the same rendezvous in the same order.
 """
 
@@ -30,7 +30,7 @@ from nkic.neff.verify.unsound import Unsound
 
 
 def verify(executable: Executable, limits: Limits = LIMITS) -> None:
-    """Raises `ArtifactFailed` for the first thing that is wrong with the program."""
+    """Raise `ArtifactFailed` for the first error in the program."""
     try:
         check(executable, limits)
     except Unsound as error:
@@ -38,10 +38,11 @@ def verify(executable: Executable, limits: Limits = LIMITS) -> None:
 
 
 def verify_ordered(executable: Executable) -> None:
-    """Raises `ArtifactFailed` for two accesses of one core that conflict and that nothing orders.
-    Not part of `verify`: a file may give wrong numbers.
+    """Raise `ArtifactFailed` for two conflicting accesses of one core that are not ordered.
+
+    This is not part of `verify`: a valid file may compute wrong numbers.
     """
-    from nkic.neff.verify.orders import verify_orders  # here: few runs want the proofs
+    from nkic.neff.verify.orders import verify_orders  # deferred: few runs request the proofs
 
     try:
         verify_orders(executable)
@@ -50,7 +51,7 @@ def verify_ordered(executable: Executable) -> None:
 
 
 def check(executable: Executable, limits: Limits) -> None:
-    """As `verify`, but raises `Unsound`, which knows the record."""
+    """The same as `verify`, but raises `Unsound`, which has the position of the record."""
     target = _target(executable, limits)
     verify_tensors(executable, target, limits)
     verify_streams(executable, target, limits)
@@ -58,7 +59,7 @@ def check(executable: Executable, limits: Limits) -> None:
 
 
 def refuse_unsound(error: Unsound, executable: Executable, offset: int | None = None) -> NoReturn:
-    """The refusal, with the source place if the file has it."""
+    """Raise `ArtifactFailed` for `error`, with the source place if the file has it."""
     places, files = executable.places, executable.files
     notes: tuple[str, ...] = ()
     if 0 <= error.place < len(places) and places[error.place].file < len(files):
@@ -71,7 +72,7 @@ def _target(executable: Executable, limits: Limits) -> Target:
     target = targets.TARGETS.get(executable.target)
     if target is None:
         known = ", ".join(targets.TARGETS)
-        raise Unsound(f"unknown target `{executable.target}`", help=f"known are {known}")
+        raise Unsound(f"unknown target `{executable.target}`", help=f"known are: {known}")
     counts = (
         ("cores", executable.cores, target.max_cores),
         ("semaphores per core", executable.semaphores, target.semaphores),
@@ -79,5 +80,5 @@ def _target(executable: Executable, limits: Limits) -> Target:
     )
     for what, count, limit in counts:
         if not 0 <= count <= limit:
-            raise Unsound(f"{count} {what}, {target.name} has {limit}")
+            raise Unsound(f"{count} {what}; {target.name} has {limit}")
     return target

@@ -1,5 +1,7 @@
-"""Verifies the rendezvous of a program's cores: the streams of one name reach the same instructions
-in the same order on every core, inside loops that run equally often.
+"""Verification of rendezvous between the cores of a program.
+
+On every core, the streams of one name must reach the same rendezvous in the same order, inside
+loops with equal trip counts.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ Record = InstructionRecord | LoopRecord
 
 
 def verify_rendezvous(executable: Executable, target: Target) -> None:
-    """Raises `Unsound` for the first rendezvous that the cores do not all reach."""
+    """Raise `Unsound` for the first rendezvous that not all cores reach."""
     outlines: dict[tuple[Engine, int], dict[int, Outline[Record]]] = {}
     for stream in executable.streams:
         if outline := _outline(stream, 0, len(stream.items)):

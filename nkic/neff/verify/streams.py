@@ -1,7 +1,7 @@
-"""Verifies streams: who runs what, on which operands, waiting for whom, how often.
+"""Verification of streams: engines, instructions, operands, semaphores and loops.
 
-Instructions repeat, so everything that depends on an operand or a form alone is done once per
-object, and the table's rules are asked once per distinct instruction without its offsets.
+Instructions repeat, so that checks of an operand or a form run once per object, and the table's
+rules run once per distinct instruction, ignoring offsets.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from nkic.neff.verify.unsound import Unsound
 
 
 def verify_streams(executable: Executable, target: Target, limits: Limits) -> None:
-    """Raises `Unsound` for the first item that is wrong."""
+    """Raise `Unsound` for the first invalid item."""
     kinds = _kinds(executable)
     cores = [
         _CoreVerifier(executable, target, core, limits, kinds) for core in range(executable.cores)
@@ -56,7 +56,7 @@ def _check_identity(
     if not 0 <= stream.core < executable.cores:
         text = f"{stream.name}: the program is for {executable.cores} cores"
     elif not 0 <= stream.queue < queues:
-        text = f"{stream.name}: queue {stream.queue}, {target.name} has {queues}"
+        text = f"{stream.name}: queue {stream.queue}; {target.name} has {queues}"
     elif identity in known:
         text = f"{stream.name} appears twice"
     else:
@@ -66,15 +66,16 @@ def _check_identity(
 
 
 def _kinds(executable: Executable) -> list[int]:
-    """For each tensor a number that it shares with those that differ in name, byte and place."""
+    """Return the kind of each tensor: those that differ only in name, byte and place share it."""
     numbers: dict[tuple[object, ...], int] = {}
     keys = ((tensor[1].code, *tensor[2:7]) for tensor in executable.tensors)
     return [numbers.setdefault(key, len(numbers)) for key in keys]
 
 
 class _Alike(NamedTuple):
-    """Patterns that differ in their offset and in a tensor of one kind. `low` and `high` are the
-    offsets at which they stay in it, `number` is their signature's.
+    """Valid patterns that differ only in offset and in tensors of one kind.
+
+    `low` to `high` are the valid offsets, and `number` is that of their signature.
     """
 
     low: int
@@ -83,8 +84,9 @@ class _Alike(NamedTuple):
 
 
 class _CoreVerifier:
-    """What is known of one core's operands, instructions and semaphores. `kinds` are those of the
-    executable's tensors.
+    """Memoised checks of one core's operands, instructions and semaphores.
+
+    `kinds` are the kinds of the executable's tensors.
     """
 
     def __init__(
@@ -105,13 +107,13 @@ class _CoreVerifier:
         self._kinds = kinds
         self._signatures: dict[object, int] = {}
         self._alike: dict[tuple[object, ...], _Alike] = {}
-        # By identity: the executable keeps its operands and attributes alive while this exists.
+        # Keyed by identity: the executable keeps its operands and attributes alive.
         self._numbers: dict[int, int] = {}
-        self._inside: dict[int, str] = {}  # what is wrong with the banks of an operand
+        self._inside: dict[int, str] = {}  # the bank error of each operand
         self._legal: set[tuple[object, ...]] = set()
 
     def check(self, item: InstructionRecord, row: Row, engine: Engine) -> None:
-        """Raises `Unsound` if `engine` must not run `item`, which is an instance of `row`."""
+        """Raise `Unsound` if `engine` must not run `item`, which is an instance of `row`."""
         known = self._numbers.get
         parts = (item.attributes, *item.operands)
         key = (row, engine, *[known(id(part)) or self._learn(part) for part in parts])
@@ -122,7 +124,7 @@ class _CoreVerifier:
             self._check_banks(item, row)
 
     def _check_banks(self, item: InstructionRecord, row: Row) -> None:
-        """Raises `Unsound` if a result lies across banks of PSUM, which depends on addresses."""
+        """Raise `Unsound` if a result crosses banks of PSUM, which depends on addresses."""
         for rule, operand in zip(row.operands, item.operands, strict=False):
             if not rule.one_bank or type(operand) is not PatternRecord or operand.dynamic:
                 continue
@@ -135,8 +137,9 @@ class _CoreVerifier:
                 raise Unsound(known, "artifact-instruction")
 
     def _learn(self, operand: OperandRecord | tuple[Any, ...]) -> int:
-        """Checks an operand on its own. Equal numbers, from 1 on, mean that rules see no
-        difference.
+        """Check an operand by itself, and return the number of its signature, from 1 on.
+
+        Rules do not distinguish operands with equal numbers.
         """
         if isinstance(operand, PatternRecord):
             number = self._learn_pattern(operand)
@@ -152,7 +155,7 @@ class _CoreVerifier:
         return self._signatures.setdefault(key, len(self._signatures) + 1)
 
     def _learn_pattern(self, pattern: PatternRecord) -> int:
-        """As `_learn`. Where one that was checked differs in offset and tensor alone, these are."""
+        """The same as `_learn`; if a similar pattern was checked, check only offset and tensor."""
         at, dtype, start, partitions, offset, dims, dynamic = pattern
         kind = self._kinds[at] if 0 <= at < len(self._kinds) else -1
         key = (kind, dtype.code, start, partitions, dims, dynamic)
@@ -178,10 +181,10 @@ class _CoreVerifier:
         return tensor
 
     def _check_form(self, item: InstructionRecord, row: Row, engine: Engine) -> None:
-        """What depends on the instruction as a whole, but not on offsets."""
+        """Check properties of the whole instruction that do not depend on offsets."""
         target = self.target
         if row.generation > target.generation:
-            text = f"needs NeuronCore-v{row.generation}, {target.name} is v{target.generation}"
+            text = f"needs NeuronCore-v{row.generation}; {target.name} is v{target.generation}"
         elif engine not in row.engines:
             allowed = ", ".join(e.value for e in row.engines)
             text = f"runs on {allowed}, not on {engine.value}"
@@ -195,7 +198,7 @@ class _CoreVerifier:
             raise Unsound(text, "artifact-instruction")
         facts = self.executable.facts(item, target, engine)
         for violation in rules.violations(row, facts):
-            text = violation.message.removeprefix(f"{row.name}: ")  # _locate names it
+            text = violation.message.removeprefix(f"{row.name}: ")  # _locate adds the name
             raise Unsound(text, "artifact-instruction", help=violation.help)
 
 
@@ -209,13 +212,13 @@ def _wrong_attribute(item: InstructionRecord, row: Row) -> str:
 
 
 def check_register(register: Register, executable: Executable) -> None:
-    """Raises `Unsound` if the file does not have that register."""
+    """Raise `Unsound` if the register is not within the file's count."""
     if not 0 <= register.number < executable.registers:
-        raise Unsound(f"register r{register.number}, the program has {executable.registers}")
+        raise Unsound(f"register r{register.number}; the program has {executable.registers}")
 
 
 class _StreamVerifier:
-    """Walks one stream. `first` is the number of its first item's record."""
+    """Checks one stream. `first` is the record number of its first item."""
 
     def __init__(
         self, stream: StreamRecord, core: _CoreVerifier, first: int, limits: Limits
@@ -224,13 +227,13 @@ class _StreamVerifier:
         self._core = core
         self._first = first
         self._limits = limits
-        self._ends = [len(stream.items)]  # of the loops that are open, the stream's own first
+        self._ends = [len(stream.items)]  # of the stream and of each open loop
         self._places = len(core.executable.places)
-        self._waits: set[tuple[tuple[int, int], ...]] = {()}  # that were found right
+        self._waits: set[tuple[tuple[int, int], ...]] = {()}  # already checked
         self._signals: set[tuple[int, ...]] = {()}
 
     def verify(self) -> None:
-        """Raises `Unsound` for the first wrong item, and says which."""
+        """Raise `Unsound` for the first invalid item, with its position."""
         for index, item in enumerate(self._stream.items):
             try:
                 self._item(index, item)
@@ -289,7 +292,7 @@ class _StreamVerifier:
     def _claim(self, semaphore: int, users: dict[int, StreamRecord], how: str) -> None:
         limit = self._core.executable.semaphores
         if not 0 <= semaphore < limit:
-            raise Unsound(f"semaphore s{semaphore}, the program has {limit} per core")
+            raise Unsound(f"semaphore s{semaphore}; the program has {limit} per core")
         other = users.setdefault(semaphore, self._stream)
         if other is not self._stream:
             raise Unsound(f"semaphore s{semaphore} is also {how} by {other.name}")
@@ -300,7 +303,7 @@ class _StreamVerifier:
             ends.pop()
         end = index + 1 + loop.length
         if loop.length < 1 or end > ends[-1]:
-            raise Unsound(f"a loop over {loop.length:,} items, {ends[-1] - index - 1:,} follow")
+            raise Unsound(f"a loop over {loop.length:,} items; {ends[-1] - index - 1:,} follow")
         ends.append(end)
         if len(ends) - 1 > self._limits.loop_depth:
             text = f"loops nest deeper than {self._limits.loop_depth}"
@@ -316,5 +319,5 @@ class _StreamVerifier:
         if loop.step < 1:
             raise Unsound(f"a loop with step {loop.step}: it would not end")
         if (trips := loop.trips or 0) > self._limits.trips:
-            text = f"{trips:,} trips, the limit is {self._limits.trips:,}"
+            text = f"{trips:,} trips; the limit is {self._limits.trips:,}"
             raise Unsound(text, "artifact-limit")

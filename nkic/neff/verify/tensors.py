@@ -1,4 +1,4 @@
-"""Verifies what a program works on: tensors in their memories, parameters, constants."""
+"""Verification of tensors and their addresses, parameters and constants."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from nkic.neff.limits import Limits
 from nkic.neff.records import Executable, ParameterRecord, TensorRecord
 from nkic.neff.verify.unsound import Unsound
 
-# Names become keys of npz files, that is names of archive members: no way out of a folder.
+# Names become keys of npz files, and so names of archive members: they must not contain paths.
 _NAME = re.compile(r"[A-Za-z_][\w\[\].-]*", re.ASCII)
 
 
 def verify_tensors(executable: Executable, target: Target, limits: Limits) -> None:
-    """Raises `Unsound` for the first tensor, parameter or constant that is wrong."""
+    """Raise `Unsound` for the first invalid tensor, parameter or constant."""
     for index, tensor in enumerate(executable.tensors):
         if problem := _problem(tensor, executable, target, limits):
             text = f"tensor %{index} `{tensor.name}`: {problem}"
@@ -26,7 +26,7 @@ def verify_tensors(executable: Executable, target: Target, limits: Limits) -> No
 
 
 def _problem(t: TensorRecord, executable: Executable, target: Target, limits: Limits) -> str:
-    """What is wrong with one tensor, or nothing."""
+    """Return the error of one tensor, or an empty string."""
     if len(t.shape) > limits.rank or any(not 1 <= n <= limits.dimension for n in t.shape):
         return f"shape {t.shape} is beyond {limits.rank} dimensions of 1 to {limits.dimension:,}"
     if t.place >= len(executable.places):
@@ -40,17 +40,17 @@ def _problem(t: TensorRecord, executable: Executable, target: Target, limits: Li
 
 
 def _address_problem(t: TensorRecord, target: Target) -> str:
-    """Whether it lies in SBUF or PSUM, from its first byte to its last."""
+    """Return an error unless the tensor is within SBUF or PSUM from its first to its last byte."""
     if not t.shape:
         return f"a tensor in {t.buffer.value} needs a partition dimension"
     if t.partition < 0 or t.partition + t.shape[0] > PARTITIONS:
         last = t.partition + t.shape[0]
-        return f"partitions {t.partition} to {last}, {t.buffer.value} has {PARTITIONS}"
+        return f"partitions {t.partition} to {last}; {t.buffer.value} has {PARTITIONS}"
     size = target.sbuf_usable if t.buffer is Buffer.SBUF else target.psum_bytes
     if t.byte < 0 or t.byte + t.bytes > size:
         last = t.byte + t.bytes
         return (
-            f"bytes {t.byte:,} to {last:,} of each partition,"
+            f"bytes {t.byte:,} to {last:,} of each partition;"
             f" {t.buffer.value} of {target.name} has {size:,}"
         )
     if t.byte % t.dtype.size:
@@ -61,7 +61,7 @@ def _address_problem(t: TensorRecord, target: Target) -> str:
 def _check_hbm(executable: Executable, limits: Limits) -> None:
     total = sum(t.bytes for t in executable.tensors if not t.buffer.on_chip)
     if total > limits.hbm_bytes:
-        text = f"tensors in HBM take {total:,} bytes, the limit is {limits.hbm_bytes:,}"
+        text = f"tensors in HBM take {total:,} bytes; the limit is {limits.hbm_bytes:,}"
         raise Unsound(text, "artifact-limit")
 
 
@@ -85,7 +85,7 @@ def _check_parameter(executable: Executable, kind: str, parameter: ParameterReco
         raise Unsound(f"{label}: there is no tensor %{parameter.tensor}")
     tensor = executable.tensors[parameter.tensor]
     if tensor.buffer.on_chip:
-        text = f"{label} is in {tensor.buffer.value}, the host sees HBM only"
+        text = f"{label} is in {tensor.buffer.value}; the host sees only HBM"
         raise Unsound(text, record=parameter.tensor)
     if tensor.role != kind and not (kind == "output" and tensor.role == "input"):
         text = f"{label} is a tensor of role {tensor.role}"
@@ -93,7 +93,7 @@ def _check_parameter(executable: Executable, kind: str, parameter: ParameterReco
 
 
 def _check_constants(executable: Executable) -> None:
-    """Every constant has its content; an output may begin with some."""
+    """Check that every constant has contents; an output may have initial contents."""
     for index, tensor in enumerate(executable.tensors):
         if tensor.role == "constant" and index not in executable.constants:
             raise Unsound(f"constant %{index} has no content", record=index)

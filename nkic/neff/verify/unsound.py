@@ -1,4 +1,4 @@
-"""What verification finds: a program that must not run, and where."""
+"""The error that verification raises: a program that must not run, and the position."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from nkic.neff.failures import Malformed
 
 
 class Unsound(Malformed):
-    """A program breaks a rule. `record` is where: section, and the number of the tensor in
-    `layout`, or of the record in `code` counted from the first stream; -1 unknown.
+    """A program breaks a rule.
+
+    `record` is the number of the tensor in the section `layout`, or of the record in `code`,
+    counted from the first stream; -1 if unknown.
     """
 
     def __init__(

@@ -101,7 +101,7 @@ def _split(uses: list[TensorUse], item: InstructionRecord) -> None:
 def leaves_out(record: InstructionRecord) -> bool:
     """Return whether the instruction skips out-of-bounds rows."""
     row = record.row
-    return row is not None and row.says(row.skips, record.attributes)
+    return row is not None and row.has_setting(row.skips, record.attributes)
 
 
 def instructions(executable: Executable) -> Iterator[InstructionRecord]:

@@ -229,7 +229,7 @@ def cos(x: Any, dtype: Any = ...) -> Any:
 def device_print(print_prefix: Any, tensor: NkiTensor) -> Any:
     """device_print(print_prefix, tensor)
     
-    Prints a string and the values of a tensor at this moment.
+    Prints a string and the current values of a tensor.
     
     On dma, trn1 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     

@@ -24,7 +24,7 @@ def kernel():
     last = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.sbuf)
 
     def turn(i):
-        # error@+1[NKI0621]: nc_matmul: `open_` is made outside this device loop, and no earlier
+        # error@+1[NKI0621]: nc_matmul: `open_` is allocated outside this device loop and no
         nisa.nc_matmul(dst=open_, stationary=one, moving=one)
         nisa.nc_matmul(dst=said, stationary=one, moving=one, accumulate=False)
         nisa.nc_matmul(dst=said, stationary=one, moving=one)

@@ -178,7 +178,7 @@ nisa.dma_copy(dst=out[:, 0:512], src=x)
     assert [whole.numbers[name] for name in names] == [1, 1, 0, 0]
     assert [divided.numbers[name] for name in names] == [3, 2, 1, 2]
     assert "in part" not in whole.message
-    assert divided.message.endswith("1 time; dst was written in part, so that 1 became 3")
+    assert divided.message.endswith("1 time; dst was partly written, so 1 became 3")
 
 
 def test_bytes_that_change_hands() -> None:

@@ -54,7 +54,7 @@ def test_the_hash_is_of_what_is_said() -> None:
         ("[vector]\nclock_mhz = 0", "vector.clock_mhz is 0, outside 1 to"),
         ("target = 'trn9'", "there is no target `trn9`"),
         ("contention = 'most'", "contention is `most`, which is not one of alone, pair, all"),
-        ("[vector", "no TOML"),
+        ("[vector", "not valid TOML"),
     ],
 )
 def test_what_is_wrong_is_said(text: str, said: str) -> None:

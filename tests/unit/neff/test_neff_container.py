@@ -221,7 +221,7 @@ def test_section_lengths_must_be_the_announced_ones() -> None:
     wrong = (entries[0]._replace(length=entries[0].length + 1), *entries[1:])
     number, message = outcome(rebuilt(DATA, {}, sections=wrong))
     assert number == "NKI0804"
-    assert "the header announces" in message
+    assert "the header declares" in message
     assert outcome(rebuilt(DATA, {}, sections=entries[1:]))[0] == "NKI0804"
 
 
@@ -232,7 +232,7 @@ def test_long_forms_of_lengths_are_refused() -> None:
     long_head = DATA[:11] + b"\xc6" + size.to_bytes(4, "big") + DATA[14:]
     assert outcome(long_head) == (
         "NKI0805",
-        "its length is not encoded in the shortest way (section `header`, byte 11)",
+        "its length does not have the shortest encoding (section `header`, byte 11)",
     )
 
 
@@ -252,7 +252,7 @@ def test_the_number_of_sections_at_the_limit_and_above() -> None:
     assert read(rebuilt(DATA, extra), rows=ROWS)
     number, message = outcome(rebuilt(DATA, {**extra, "y": b""}))
     assert number == "NKI0806"
-    assert "65 elements, at most 64" in message
+    assert "65 elements; at most 64" in message
 
 
 def test_announced_sizes_are_not_believed() -> None:

@@ -89,7 +89,7 @@ def test_strings_at_the_limit_and_above() -> None:
     names[0][0] += "n"
     code, message = outcome(with_records(DATA, "debug", names))
     assert code == "NKI0806"
-    assert "a tensor's name: 4,097 bytes, the limit is 4,096" in message
+    assert "a tensor's name: 4,097 bytes; the limit is 4,096" in message
 
 
 def kinds(section: str, *wanted: int) -> int:

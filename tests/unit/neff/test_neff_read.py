@@ -73,16 +73,16 @@ EXACT = next(  # the form of SCALED, with a value of every kind of attribute
         ("code", PATTERN, 5, -1, "offset is -1"),
         ("code", PATTERN, 6, [1, 2, 3], "not pairs of step and number"),
         ("code", PATTERN, 6, [1, 2.0], "2.0 is not an integer"),
-        ("code", MOVED, 1, 0, "how far back a pattern stands is 0"),
-        ("code", MOVED, 1, 6, "how far back a pattern stands is 6"),
+        ("code", MOVED, 1, 0, "a distance to an earlier pattern is 0"),
+        ("code", MOVED, 1, 6, "a distance to an earlier pattern is 6"),
         (
             "code",
             MOVED,
             1,
             5,
-            "what is moved is not an access pattern",
+            "the earlier value is not an access pattern",
         ),  # but the reference to none
-        ("code", MOVED, 1, True, "how far back a pattern stands is True"),
+        ("code", MOVED, 1, True, "a distance to an earlier pattern is True"),
         ("code", MOVED, 2, -1, "tensor is -1"),
         ("code", MOVED, 2, 2**31, "step to another tensor is 2147483648"),
         ("code", MOVED, 2, 1.0, "step to another tensor is 1.0"),
@@ -91,7 +91,7 @@ EXACT = next(  # the form of SCALED, with a value of every kind of attribute
         ("code", MOVED, 3, False, "step of an offset is False"),
         ("code", MOVED, None, [8, 1, 0], "3 fields after its kind, not 2"),
         ("code", NUMBER, None, [8, 1, 0, 0, 0], "3 fields after its kind, not 4"),
-        ("code", FORM + 1, None, [8, 1, 0, 0], "what is moved is not an access pattern"),
+        ("code", FORM + 1, None, [8, 1, 0, 0], "the earlier value is not an access pattern"),
         ("code", REGISTER, 1, -1, "number is -1"),
         ("code", NUMBER, 1, "two", '"two" is not a number'),
         ("code", NUMBER, 1, True, "True is not a number"),
@@ -113,7 +113,7 @@ EXACT = next(  # the form of SCALED, with a value of every kind of attribute
         ("code", EXACT, 2, ["multiply", False, 1, []], "4 elements"),
         # Records: known kinds, the right number of fields, in order.
         ("code", INSTRUCTION, None, [5, 0, [], []], "4 fields after its kind, not 3"),
-        ("code", INSTRUCTION, None, [9], "kind 9 is of no known kind"),
+        ("code", INSTRUCTION, None, [9], "a record has the unknown kind 9"),
         ("code", INSTRUCTION, None, [], "kind nil"),
         ("code", INSTRUCTION, None, 5, "kind nil"),
         ("code", INSTRUCTION, None, [True, 0, [], [], []], "kind True"),
@@ -136,8 +136,8 @@ EXACT = next(  # the form of SCALED, with a value of every kind of attribute
         ("layout", 1, 4, -2, "core is -2"),
         ("layout", 1, 5, 4, "role is 4"),
         ("layout", 1, None, [0, "b", "trn2", 1, 0, 0], "kind 0 is not allowed here"),
-        ("layout", 5, 1, 0, "how far back a tensor stands is 0"),
-        ("layout", 5, 1, 5, "how far back a tensor stands is 5"),
+        ("layout", 5, 1, 0, "a distance to an earlier tensor is 0"),
+        ("layout", 5, 1, 5, "a distance to an earlier tensor is 5"),
         ("layout", 5, 2, -1, "tensor's byte is -1"),
         ("layout", 5, 2, 2**63, "step of bytes is 9223372036854775808"),
         ("layout", 5, 2, True, "step of bytes is True"),
@@ -153,18 +153,18 @@ EXACT = next(  # the form of SCALED, with a value of every kind of attribute
         ("meta", 0, 0, 2, "kind 2"),
         ("meta", 0, 1, 7, "note's key is 7"),
         ("meta", 2, 1, "producer", 'key "producer" appears twice'),
-        ("src", 0, None, "/etc/passwd", "must stay in its folder"),
-        ("src", 0, None, "a/../../b", "must stay in its folder"),
-        ("src", 0, None, "..\\b", "must stay in its folder"),
-        ("src", 0, None, "c:/b", "must stay in its folder"),
-        ("src", 0, None, "", "must stay in its folder"),
+        ("src", 0, None, "/etc/passwd", "must not leave its folder"),
+        ("src", 0, None, "a/../../b", "must not leave its folder"),
+        ("src", 0, None, "..\\b", "must not leave its folder"),
+        ("src", 0, None, "c:/b", "must not leave its folder"),
+        ("src", 0, None, "", "must not leave its folder"),
         ("src", 1, None, bytes(31), "hash is not 32 bytes"),
         ("src", 2, None, "changed", "does not match its hash"),
         ("src", 2, None, b"bytes", "not a string"),
         ("lines", 0, 1, 1, "place's file is 1"),
         ("lines", 0, 6, 0, "place's caller is 0"),
         ("lines", 4, 1, 4, "4 is not an integer from -1 to 3"),
-        ("lines", 4, None, [0, 0, 1, 1, 1, 1, -1], "it describes 0 instructions, there are 10"),
+        ("lines", 4, None, [0, 0, 1, 1, 1, 1, -1], "it describes 0 instructions; there are 10"),
         ("lines", 3, None, [1, 0], "3 is not an integer from -1 to 2"),
         ("debug", 0, 1, 4, "tensor's place is 4"),
         ("debug", 0, None, ["a"], "1 elements"),
@@ -207,7 +207,7 @@ def test_records_added_and_taken_away(edit: Callable[[list[Any]], Any], says: st
 
 def test_sections_about_each_other_have_the_same_counts() -> None:
     names = records(DATA, "debug")[:-1]
-    assert "it describes 5 tensors, there are 6" in outcome(with_records(DATA, "debug", names))[1]
+    assert "it describes 5 tensors; there are 6" in outcome(with_records(DATA, "debug", names))[1]
     groups = records(DATA, "src")[:-1]
     assert "do not make source files of 3" in outcome(with_records(DATA, "src", groups))[1]
 

@@ -117,7 +117,7 @@ def test_tensors_may_fill_their_memories(tensor: TensorRecord) -> None:
     [
         (sbuf("t", (128, 4), SBUF_BYTES - 12), "sbuf of trn2 has 212,728"),
         (sbuf("t", (128, 4), -4), "bytes -4 to 12"),
-        (sbuf("t", (2, 4), 0)._replace(partition=127), "partitions 127 to 129, sbuf has 128"),
+        (sbuf("t", (2, 4), 0)._replace(partition=127), "partitions 127 to 129; sbuf has 128"),
         (sbuf("t", (129, 4), 0), "partitions 0 to 129"),
         (sbuf("t", (1, 4), 0)._replace(partition=-1), "partitions -1 to 0"),
         (sbuf("t", (1, PSUM_BYTES), 0)._replace(buffer=Buffer.PSUM), "psum of trn2 has 16,384"),
@@ -145,13 +145,13 @@ def test_tensors_outside_their_memories(tensor: TensorRecord, says: str) -> None
     [
         (replace(sample(), target="trn9"), "NKI0807", "unknown target `trn9`"),
         (replace(sample(), target="gen3"), "NKI0807", "unknown target `gen3`"),
-        (replace(sample(), cores=3), "NKI0807", "3 cores, trn2 has 2"),
-        (replace(sample(), semaphores=257), "NKI0807", "257 semaphores per core, trn2 has 256"),
+        (replace(sample(), cores=3), "NKI0807", "3 cores; trn2 has 2"),
+        (replace(sample(), semaphores=257), "NKI0807", "257 semaphores per core; trn2 has 256"),
         (replace(sample(), registers=4097), "NKI0807", "4097 registers"),
         (
             with_extra(hbm("big", "internal", (1 << 17, 1 << 15))),
             "NKI0806",
-            "tensors in HBM take 17,179,885,584 bytes, the limit is 17,179,869,184",
+            "tensors in HBM take 17,179,885,584 bytes; the limit is 17,179,869,184",
         ),
         (with_tensor(0, role="internal"), "NKI0807", "input `a` is a tensor of role internal"),
         (with_tensor(1, role="internal"), "NKI0807", "output `output_0` is a tensor of role"),
@@ -204,8 +204,8 @@ def test_names_of_parts_of_arguments_are_allowed() -> None:
     ("streams", "says"),
     [
         ((StreamRecord(1, Engine.VECTOR, 0, ()),), "core1.vector: the program is for 1 cores"),
-        ((StreamRecord(0, Engine.VECTOR, 1, ()),), "queue 1, trn2 has 1"),
-        ((StreamRecord(0, Engine.DMA, 8, ()),), "core0.dma8: queue 8, trn2 has 8"),
+        ((StreamRecord(0, Engine.VECTOR, 1, ()),), "queue 1; trn2 has 1"),
+        ((StreamRecord(0, Engine.DMA, 8, ()),), "core0.dma8: queue 8; trn2 has 8"),
         ((stream(), stream()), "core0.vector appears twice"),
     ],
 )
@@ -218,10 +218,10 @@ def test_streams(streams: tuple[StreamRecord, ...], says: str) -> None:
 @pytest.mark.parametrize(
     ("pattern", "says"),
     [
-        ({"start": 1}, "partitions 1 to 129, the tensor has 128"),
+        ({"start": 1}, "partitions 1 to 129; the tensor has 128"),
         ({"start": -1}, "partitions -1 to 127"),
         ({"partitions": 0}, "partitions 0 to 0"),
-        ({"offset": 1}, "bytes 4 to 68, the tensor has 64"),
+        ({"offset": 1}, "bytes 4 to 68; the tensor has 64"),
         ({"offset": -1}, "bytes -4 to 60"),
         ({"dims": ((1, 17),)}, "bytes 0 to 68"),
         ({"dims": ((-1, 16),)}, "bytes -60 to 4"),
@@ -229,7 +229,7 @@ def test_streams(streams: tuple[StreamRecord, ...], says: str) -> None:
         ({"dims": ((1, 0),)}, "a dimension without elements"),
         ({"dims": ((1, -1),)}, "a dimension without elements"),
         ({"dims": ((2**62, 5),)}, "bytes 0 to 73,786,976,294,838,206,468"),
-        ({"dims": ((0, 2**31), (0, 2**31))}, "elements, no memory holds more"),
+        ({"dims": ((0, 2**31), (0, 2**31))}, "elements; no memory holds more"),
         ({"tensor": 6}, "there is no tensor %6"),
         ({"tensor": -1}, "there is no tensor %-1"),
     ],
@@ -265,7 +265,7 @@ def test_patterns_in_hbm() -> None:
         item = LOAD._replace(operands=(A_TILE, A._replace(**change)))
         assert "partitions in HBM" in outcome(running(item, engine=Engine.DMA))[1]
     item = LOAD._replace(operands=(A_TILE, A._replace(offset=1)))
-    assert "bytes 4 to 8,196, the tensor has 8,192" in outcome(running(item, engine=Engine.DMA))[1]
+    assert "bytes 4 to 8,196; the tensor has 8,192" in outcome(running(item, engine=Engine.DMA))[1]
 
 
 def test_elements_must_divide_their_tensor() -> None:
@@ -290,7 +290,7 @@ def test_a_core_reaches_its_own_tensors_and_shared_ones_only() -> None:
     ("item", "engine", "says"),
     [
         (SCALE, Engine.GPSIMD, "runs on vector, scalar, not on gpsimd"),
-        (SCALE._replace(row=NEW), Engine.VECTOR, "needs NeuronCore-v4, trn2 is v3"),
+        (SCALE._replace(row=NEW), Engine.VECTOR, "needs NeuronCore-v4; trn2 is v3"),
         (SCALE._replace(operands=(OUT_TILE,)), Engine.VECTOR, "too few operands"),
         (SCALE._replace(attributes=()), Engine.VECTOR, "wrong number of attributes"),
         (SCALE._replace(operands=(OUT_TILE, A_TILE, None, A_TILE)), Engine.VECTOR, "belong to no"),
@@ -408,21 +408,21 @@ def test_the_step_of_gathered_rows_is_not_what_they_reach() -> None:
 @pytest.mark.parametrize(
     ("items", "says"),
     [
-        ((DONE._replace(signals=(2,)),), "semaphore s2, the program has 2 per core"),
+        ((DONE._replace(signals=(2,)),), "semaphore s2; the program has 2 per core"),
         ((DONE._replace(waits=((-1, 1),)),), "semaphore s-1"),
         ((DONE._replace(waits=((0, 0),)),), "a wait for 0 of semaphore s0"),
         ((DONE._replace(waits=((1, 1), (1, 1))),), "two waits for one semaphore among s1, s1"),
         ((DONE._replace(operands=(A_TILE,)),), "operands without an instruction"),
-        ((SET._replace(operands=(Register(2),)),), "register r2, the program has 2"),
+        ((SET._replace(operands=(Register(2),)),), "register r2; the program has 2"),
         ((SET._replace(operands=(Register(-1),)),), "register r-1"),
         ((LOOP._replace(counter=Register(2), length=1), DONE), "register r2"),
         ((LOOP._replace(stop=Register(2), length=1), DONE), "register r2"),
         ((WHILE._replace(condition=Register(2)), DONE), "register r2"),
-        ((LOOP,), "a loop over 2 items, 0 follow"),
-        ((LOOP, DONE), "a loop over 2 items, 1 follow"),
+        ((LOOP,), "a loop over 2 items; 0 follow"),
+        ((LOOP, DONE), "a loop over 2 items; 1 follow"),
         ((LOOP._replace(length=0), DONE), "a loop over 0 items"),
         ((LOOP._replace(length=-1), DONE), "a loop over -1 items"),
-        ((LOOP, DONE, LOOP._replace(length=1), DONE), "item 2, loop: a loop over 1 items, 0"),
+        ((LOOP, DONE, LOOP._replace(length=1), DONE), "item 2, loop: a loop over 1 items; 0"),
         ((LOOP._replace(step=0, length=1), DONE), "step 0"),
         ((LOOP._replace(step=-1, length=1), DONE), "step -1"),
         ((WHILE._replace(counter=Register(0)), DONE), "a counter or a condition, not both"),

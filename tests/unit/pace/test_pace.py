@@ -82,7 +82,7 @@ def test_device_loops_count_with_their_turns() -> None:
 
 
 def test_what_is_too_long_is_not_walked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walk, "MOST", 3)
+    monkeypatch.setattr(walk, "MAX_ITEMS", 3)
     assert duration(build(*LOOP), TRN2) is None
 
 

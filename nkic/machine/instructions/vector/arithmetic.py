@@ -1,7 +1,7 @@
-"""Rows of the vector engine, and of instructions that scalar or gpsimd may run instead.
+"""Rows of the vector engine, including instructions that scalar or gpsimd may run instead.
 
 Tiles are read and written as streams: per partition, the elements in the order of the
-dimensions. Ranks may differ where the counts are equal.
+dimensions. Ranks may differ if the counts are equal.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ ROWS = (
         copies=True,
         maps=True,
         depends=Depends.ELEMENTWISE,
-        doc="dst = src; the same bits if the types are equal, else through float32.",
+        doc="dst = src; the same bits if the types are equal, else converted through float32.",
         parameters=("dst", "src", "engine", "name"),
         operands=(
             result(indexed=True, packed=True),
@@ -177,10 +177,10 @@ ROWS = (
         name="tensor_reduce",
         opcode=45,
         depends=Depends.BY_PARTITION,
-        doc="Folds the last dimensions of data with op: of R neighbours in the stream of data "
-        "one is left in the stream of dst.",
+        doc="Folds the last dimensions of data with op: R consecutive elements in the stream of "
+        "data become one in the stream of dst.",
         parameters=("dst", "op", "data", "axis", "negate", "keepdims", "name"),
-        # `axis` counts dimensions, so lower leaves those of data as they are.
+        # `axis` counts dimensions, so lower keeps those of data.
         operands=(result(indexed=True), source("data", indexed=True, keep_rank=True)),
         attributes=(alu(), Attribute("axis", AttributeKind.INTS), flag("negate"), flag("keepdims")),
         engines=VECTOR,
@@ -199,7 +199,7 @@ ROWS = (
         name="tensor_tensor_scan",
         opcode=46,
         depends=Depends.BY_PARTITION,
-        doc="dst[i] = (data0[i] op0 dst[i - 1]) op1 data1[i], with initial before the first.",
+        doc="dst[i] = (data0[i] op0 dst[i - 1]) op1 data1[i], starting from initial.",
         parameters=(
             *("dst", "data0", "data1", "initial", "op0", "op1"),
             *("reverse0", "reverse1", "name"),
@@ -239,8 +239,8 @@ ROWS = (
         name="bn_aggr",
         opcode=48,
         depends=Depends.BY_PARTITION,
-        doc="Mean and variance of everything that the (count, mean, variance x count) in data "
-        "stand for.",
+        doc="Mean and variance of all elements that the triples (count, mean, variance x count) "
+        "in data summarise.",
         parameters=("dst", "data", "name"),
         operands=(result(), source("data")),
         attributes=(),

@@ -1,4 +1,4 @@
-"""What tensor_scalar makes of integer constants, where it is not what the kernel says."""
+"""Warnings for integer constants whose value tensor_scalar changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STAGES = (("op0", "operand0", "reverse0"), ("op1", "operand1", "reverse1"))
 
 
 def changed_constants(facts: Facts, cores: int) -> Violation | None:
-    """A constant of which bits are lost, or by which nothing is left; or that is rounded."""
+    """Warn of a constant that loses bits, shifts out every bit, or is rounded."""
     for op, name, reverse in STAGES:
         value, operator = facts.operands[name], ALU.get(facts.attributes[op])
         if type(value) is not int or operator is None or operator.arity != 2:
@@ -27,7 +27,7 @@ def changed_constants(facts: Facts, cores: int) -> Violation | None:
 
 
 def _in_integers(facts: Facts) -> bool:
-    """Address arithmetic, which a vector of integers asks for: all else is in float32."""
+    """Return whether this is address arithmetic (a vector of integers), not float32."""
     operators = [facts.attributes[op] for op, _, _ in STAGES]
     vectors = any(isinstance(facts.operands[name], Tile) for _, name, _ in STAGES)
     exact = all(op is None or ALU[op].integers for op in operators)

@@ -18,13 +18,13 @@ from nkic.machine.memory import Buffer
 from nkic.machine.operands import Violation
 from nkic.machine.operators import ALU, Operator
 
-EXACT_BITS = 24  # of an integer in float32
-SMALL_FILL = 64  # elements per partition up to which a fill costs the least interval anyway
+EXACT_BITS = 24  # of an integer, in float32
+SMALL_FILL = 64  # elements per partition up to which a fill takes the minimum interval
 SCALAR_V3_PAIRS = (("multiply", "add"), ("multiply", None), ("add", None))
 
 
 def in_psum(facts: Facts) -> bool:
-    """Some tile is in PSUM, out of gpsimd's reach."""
+    """Return whether a tile is in PSUM, which gpsimd cannot access."""
     return any(tile.buffer is Buffer.PSUM for tile in facts.tiles.values())
 
 
@@ -32,9 +32,9 @@ def in_psum(facts: Facts) -> bool:
 
 
 def fill_engine(facts: Facts) -> Engine:
-    """memset: long fills of SBUF on gpsimd, which has less to do; the others on vector.
+    """memset: long fills of SBUF on gpsimd, which is less loaded; the others on vector.
 
-    The reference leaves the choice to the compiler; this one is nkic's.
+    The reference leaves the choice to the compiler; this one is nkic's own.
     """
     dst = facts.tile("dst")
     small = dst.free <= SMALL_FILL
@@ -44,8 +44,8 @@ def fill_engine(facts: Facts) -> Engine:
 def copying_engines(facts: Facts) -> tuple[Engine, ...]:
     """tensor_copy: vector or scalar, by workload (`nki.isa.tensor_copy`, `engine`).
 
-    Between floats alone, of which both give the same bits: vector is documented to keep those of
-    integers. gpsimd is left out: it shares vector's port to SBUF.
+    Only between floats, for which both give the same bits; only vector is documented to preserve
+    integers. gpsimd is not considered: it shares vector's port to SBUF.
     """
     tiles = facts.tiles.values()
     plain = all(tile.dtype.is_float and not tile.indexed for tile in tiles)
@@ -73,9 +73,9 @@ def scalar_engine(facts: Facts) -> Engine:
 
 
 def fill_value(facts: Facts) -> Violation | None:
-    """`value` is of dst's kind and within its range; packed types take 0 only.
+    """`value` has the kind of dst and is within its range; packed types take only 0.
 
-    0.0 passes for the integer 0, as published kernels write it.
+    0.0 is accepted as the integer 0, because published kernels use it.
     """
     value, dtype = facts.attributes["value"], facts.tile("dst").dtype
     if value == 0 or dtype.kind == "float":
@@ -99,7 +99,7 @@ def fill_value(facts: Facts) -> Violation | None:
 
 
 def second_stage(facts: Facts) -> Violation | None:
-    """`op1` and `operand1` come together; `operand0` is there if `op0` has two inputs."""
+    """`op1` and `operand1` come together; `operand0` is given if `op0` has two inputs."""
     op0, op1 = facts.attributes["op0"], facts.attributes["op1"]
     first, second = facts.operands["operand0"], facts.operands["operand1"]
     if ALU[op0].arity == 2 and first is None:
@@ -132,7 +132,7 @@ def unary_operand(facts: Facts) -> Violation | None:
 
 
 def same_group(facts: Facts) -> Violation | None:
-    """Both operators work on numbers, or both on bits."""
+    """Both operators are arithmetic, or both are bitvec operators."""
     op0, op1 = facts.attributes["op0"], facts.attributes["op1"]
     if op1 is None or ALU[op0].group == ALU[op1].group:
         return None
@@ -146,7 +146,7 @@ def same_group(facts: Facts) -> Violation | None:
 
 
 def scalar_operators(facts: Facts) -> Violation | None:
-    """The engine has both operators; gpsimd does rsqrt alone, v3's scalar engine three pairs."""
+    """The engine has both operators; gpsimd has only rsqrt, v3's scalar engine three pairs."""
     op0, op1 = facts.attributes["op0"], facts.attributes["op1"]
     if facts.engine is Engine.GPSIMD and (op0, op1) != ("rsqrt", None):
         name = "op0" if op0 != "rsqrt" else "op1"
@@ -171,11 +171,10 @@ def _not_on_scalar(op0: str, op1: str | None) -> Violation:
 
 
 def scalar_operand_types(facts: Facts) -> Violation | None:
-    """Vectors are float32 in arithmetic, integers in bitvec, where numbers are ints.
+    """Vectors are float32 in arithmetic and integers in bitvec, where numbers are ints.
 
-    Where data, dst and the vectors are 32-bit integers alike, operators that are exact on
-    integers take them too: the reference names this case (address arithmetic) without
-    describing it.
+    If data, dst and the vectors are all 32-bit integers, operators that are exact on integers
+    accept them, too: the reference names this case (address arithmetic) without describing it.
     """
     bitvec = ALU[facts.attributes["op0"]].group == "bitvec"
     ops = (facts.attributes["op0"], facts.attributes["op1"])
@@ -213,7 +212,7 @@ def _bitvec_operand(name: str, value: object) -> Violation | None:
 
 
 def inexact_tiles(facts: Facts, cores: int) -> Violation | None:
-    """tensor_tensor: only gpsimd computes 32-bit integers as such."""
+    """tensor_tensor: warn unless gpsimd runs it, the only engine exact on 32-bit integers."""
     op = ALU[facts.attributes["op"]]
     if not all_int32(facts) or not op.integers or op.name.startswith("logical_"):
         return None
@@ -227,12 +226,12 @@ def inexact_tiles(facts: Facts, cores: int) -> Violation | None:
 
 
 def inexact_constants(facts: Facts, cores: int) -> Violation | None:
-    """tensor_scalar: a number with more digits than float32 holds, for 32-bit integers."""
+    """tensor_scalar: warn of a number for 32-bit integers that float32 cannot represent."""
     if not all_int32(facts) or ALU[facts.attributes["op0"]].group == "bitvec":
         return None
     values = {name: facts.operands[name] for name in ("operand0", "operand1")}
     if any(isinstance(value, Tile) for value in values.values()):
-        return None  # with a vector of integers, arithmetic is in integers
+        return None  # with a vector of integers, arithmetic is exact
     for name, value in values.items():
         if isinstance(value, int) and _digits(value) > EXACT_BITS:
             text = (
@@ -248,7 +247,7 @@ def _inexact(text: str) -> Violation:
 
 
 def _digits(value: int) -> int:
-    """Binary digits from the first one to the last."""
+    """Return the number of bits from the first to the last bit set."""
     return (abs(value) // (value & -value)).bit_length() if value else 0
 
 
@@ -256,8 +255,9 @@ def _digits(value: int) -> int:
 
 
 def trailing_axes(facts: Facts) -> Violation | None:
-    """`axis` is the last dimensions of data in ascending order, without the partitions, and
-    dst has one element where data has as many as these dimensions hold.
+    """`axis` names the last dimensions of data, ascending and without the partition dimension.
+
+    dst has one element for each group of elements that these dimensions span.
     """
     axes, data, dst = facts.attributes["axis"], facts.tile("data"), facts.tile("dst")
     rank = len(data.dims) + 1
@@ -287,7 +287,7 @@ def trailing_axes(facts: Facts) -> Violation | None:
 
 
 def kept_partitions(facts: Facts) -> Violation | None:
-    """dst has the partitions of data; where `axis` names them, that alone is wrong."""
+    """dst has the partitions of data. (`trailing_axes` reports an `axis` that names them.)"""
     return None if 0 in facts.attributes["axis"] else _SAME_PARTITIONS(facts)
 
 
@@ -305,12 +305,12 @@ def _across_partitions(axes: tuple[int, ...]) -> Violation:
 
 
 def shown_axes(axes: tuple[int, ...]) -> str:
-    """Axes as users write them."""
+    """Return axes as users write them."""
     return shown(axes[0]) if len(axes) == 1 else f"({', '.join(map(str, axes))[:60]})"
 
 
 def negates_numbers(facts: Facts) -> Violation | None:
-    """`negate` is for arithmetic."""
+    """`negate` is used only with arithmetic operators."""
     op: Operator = ALU[facts.attributes["op"]]
     if not facts.attributes["negate"] or op.group == "arithmetic":
         return None
@@ -321,7 +321,7 @@ def negates_numbers(facts: Facts) -> Violation | None:
 
 
 def triples(facts: Facts) -> Violation | None:
-    """bn_aggr reads (count, mean, variance x count)."""
+    """The length of data is a multiple of 3: (count, mean, variance x count)."""
     data = facts.tile("data")
     if data.free % 3 == 0:
         return None

@@ -12,9 +12,9 @@ from nkic.machine.tiles import start_partitions
 
 VECTOR = (Engine.VECTOR,)
 INDICES = frozenset({"uint16", "uint32"})
-LONGEST = 16_384  # elements per partition that are searched
-QUADRANT = 32  # partitions that are shuffled among themselves
-KEEP = 255  # in a shuffle mask: the partition stays as it is
+LONGEST = 16_384  # elements per partition in a search
+QUADRANT = 32  # partitions within which a shuffle moves data
+KEEP = 255  # in a shuffle mask: leave the partition unchanged
 
 SEARCH = (
     elements("data", 8, LONGEST),
@@ -23,7 +23,7 @@ SEARCH = (
 
 
 def same_length(facts: Facts) -> Violation | None:
-    """As many elements in each partition; the numbers of partitions may differ."""
+    """Partitions have the same length; their numbers may differ."""
     dst, src = facts.tile("dst"), facts.tile("src")
     if dst.free == src.free:
         return None
@@ -36,7 +36,7 @@ def same_length(facts: Facts) -> Violation | None:
 
 
 def shuffle_mask(facts: Facts) -> Violation | None:
-    """32 entries, each 255 or a partition of its quadrant that src has."""
+    """The mask has 32 entries, each 255 or a partition of the quadrant that src has."""
     mask, src, dst = facts.attributes["shuffle_mask"], facts.tile("src"), facts.tile("dst")
     if len(mask) != QUADRANT:
         return _bad_mask(
@@ -66,7 +66,7 @@ def _bad_mask(text: str, hint: str) -> Violation:
 
 
 def shuffled_starts(facts: Facts) -> Violation | None:
-    """src and dst start where as many partitions as the longer one has may start."""
+    """src and dst start at a partition allowed for the longer one."""
     longer = max(facts.tile("src").partitions, facts.tile("dst").partitions)
     places = start_partitions(longer)
     for name in ("src", "dst"):
@@ -83,7 +83,7 @@ def shuffled_starts(facts: Facts) -> Violation | None:
 
 
 def shuffled_access(name: str, facts: Facts) -> Access | None:
-    """What is kept of dst must have been written before."""
+    """Return UPDATE for a dst that keeps partitions: they must have been written before."""
     return Access.UPDATE if name == "dst" and KEEP in facts.attributes["shuffle_mask"] else None
 
 
@@ -92,8 +92,8 @@ ROWS = (
         name="nc_find_index8",
         opcode=56,
         depends=Depends.BY_PARTITION,
-        doc="The indices in a partition of data of the 8 elements of vals: of equal ones, those "
-        "of the first, the second … occurrence; all bits set where there is none.",
+        doc="The index in each partition of data of each of the 8 vals: equal ones match the "
+        "first, the second … occurrence; all bits set if there is none.",
         parameters=("dst", "data", "vals", "name"),
         operands=(
             result(dtypes=INDICES, max_rank=2),
@@ -116,7 +116,7 @@ ROWS = (
         opcode=57,
         depends=Depends.BY_PARTITION,
         doc="dst = data with the first occurrence of each of the 8 vals replaced by imm; dst_idx "
-        "their indices: of equal ones, the last takes the first occurrence.",
+        "= their indices: of equal vals, the last one takes the first occurrence.",
         parameters=("dst", "data", "vals", "imm", "dst_idx", "name"),
         operands=(
             result(),
@@ -140,8 +140,8 @@ ROWS = (
         name="nc_stream_shuffle",
         opcode=58,
         depends=Depends.SHUFFLED,
-        doc="In each quadrant of 32, partition i of dst = partition shuffle_mask[i] of src; 255 "
-        "leaves it unchanged.",
+        doc="In each quadrant of 32 partitions, partition i of dst = partition shuffle_mask[i] of "
+        "src; 255 leaves it unchanged.",
         parameters=("dst", "src", "shuffle_mask", "name"),
         operands=(result(packed=True), source("src", packed=True)),
         attributes=(Attribute("shuffle_mask", AttributeKind.INTS),),

@@ -1,4 +1,4 @@
-"""Rows of the vector engine that compute element by element and reduce on the way."""
+"""Rows of the vector engine that compute element by element and also reduce."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from nkic.machine.operators import ALU
 VECTOR = (Engine.VECTOR,)
 FP32_MIN = -3.4028234663852886e38  # the lowest finite float32
 FP32_MIN_ULP = 2.0**104
-EXACT = 1 << 24  # indices are compared in float32, which holds all integers up to here
+EXACT = 1 << 24  # indices are compared in float32, which is exact up to here
 FLOAT32 = frozenset({"float32"})
 ANY_FLOAT = FLOATS | {"float8_e4m3fn"}
 NARROW = ANY_FLOAT | {"int8", "int16", "uint8", "uint16"}  # no 32-bit integers
@@ -44,7 +44,7 @@ READ_FLOAT = result("reduce_res", dtypes=ANY_FLOAT, column=True, optional=True, 
 
 
 def not_reversed(facts: Facts) -> Violation | None:
-    """`reverse0` is a parameter of the call that the instruction does not have yet."""
+    """`reverse0`, a parameter of the call that the instruction does not support yet, is False."""
     if not facts.attributes["reverse0"]:
         return None
     return Violation(
@@ -56,7 +56,7 @@ def not_reversed(facts: Facts) -> Violation | None:
 
 
 def accumulates(facts: Facts) -> Violation | None:
-    """`op1` is one that tensor_scalar_cumulative has."""
+    """`op1` is supported by tensor_scalar_cumulative."""
     op = facts.attributes["op1"]
     if op in CUMULATIVE:
         return None
@@ -64,7 +64,7 @@ def accumulates(facts: Facts) -> Violation | None:
 
 
 def range_comparisons(facts: Facts) -> Violation | None:
-    """`comp_op0` and `comp_op1` compare for order or equality."""
+    """`comp_op0` and `comp_op1` compare order or equality."""
     for name in ("comp_op0", "comp_op1"):
         op = facts.attributes[name]
         if op not in RANGES:
@@ -73,7 +73,7 @@ def range_comparisons(facts: Facts) -> Violation | None:
 
 
 def lowest_fill(facts: Facts) -> Violation | None:
-    """The hardware fills with the lowest float32 only."""
+    """`on_false_value` is the lowest float32, the hardware's only fill value."""
     value = facts.attributes["on_false_value"]
     if abs(value - FP32_MIN) < FP32_MIN_ULP / 2:
         return None
@@ -86,7 +86,7 @@ def lowest_fill(facts: Facts) -> Violation | None:
 
 
 def exact_range(facts: Facts) -> Violation | None:
-    """`range_start` and all indices are integers that float32 holds."""
+    """`range_start` and all indices are integers that float32 represents exactly."""
     start, count = facts.attributes["range_start"], facts.tile("on_true_tile").free
     if -EXACT <= start <= EXACT - count:
         return None
@@ -104,8 +104,8 @@ ROWS = (
         name="tensor_scalar_reduce",
         opcode=52,
         depends=Depends.ELEMENTWISE,
-        doc="dst = data op0 operand0; reduce_cmd says what folding the results of a partition "
-        "with reduce_op does to the accumulators, which reduce_res then takes.",
+        doc="dst = data op0 operand0. reduce_cmd selects how the results of a partition, folded "
+        "with reduce_op, update the accumulators, which are then copied to reduce_res.",
         parameters=(
             *("dst", "data", "op0", "operand0", "reduce_op", "reduce_res", "reverse0"),
             *("reduce_cmd", "reduce_init", "reduce_res_negate", "name"),
@@ -144,7 +144,7 @@ ROWS = (
         name="tensor_scalar_cumulative",
         opcode=53,
         depends=Depends.BY_PARTITION,
-        doc="dst[i] = (src[i] op0 imm0) op1 dst[i - 1], the accumulator before the first.",
+        doc="dst[i] = (src[i] op0 imm0) op1 dst[i - 1], starting from the accumulator.",
         parameters=("dst", "src", "op0", "op1", "imm0", "imm1", "reduce_cmd", "name"),
         operands=(
             result(indexed=True, dtypes=CUMULATED),
@@ -167,7 +167,7 @@ ROWS = (
             stage("op0", "imm0"),
             float32_vectors("imm0", "imm1"),
             accumulates,
-            initial("imm1", only=False),  # the published example passes it with reduce as well
+            initial("imm1", only=False),  # the published example also passes it with reduce
         ),
         effects=accumulating,
         source="nki.isa.tensor_scalar_cumulative",
@@ -177,7 +177,7 @@ ROWS = (
         opcode=54,
         depends=Depends.BY_PARTITION,
         doc="dst = on_true where predicate is not 0 (where it is 0, if reversed), else on_false; "
-        "reduce_res the greatest of a partition.",
+        "reduce_res = the maximum of each partition.",
         parameters=(
             *("dst", "predicate", "on_true", "on_false", "reduce_res", "reduce_cmd"),
             *("reduce_op", "reverse_pred", "name"),
@@ -211,8 +211,8 @@ ROWS = (
         name="range_select",
         opcode=55,
         depends=Depends.BY_PARTITION,
-        doc="dst = on_true_tile where the index in the partition, from range_start on, compares "
-        "true with both bounds, else the lowest float32; reduce_res the greatest of a partition.",
+        doc="dst = on_true_tile where the index in the partition, counted from range_start, "
+        "compares true with both bounds, else the lowest float32; reduce_res = the maximum.",
         parameters=(
             *("dst", "on_true_tile", "comp_op0", "comp_op1", "bound0", "bound1", "reduce_cmd"),
             *("reduce_res", "reduce_op", "range_start", "on_false_value", "name"),

@@ -42,7 +42,7 @@ REDUCTIONS = ("add", "maximum", "minimum", "abs_max", "abs_min")
 
 
 def known_pair(facts: Facts) -> Violation | None:
-    """The scalar engine has six pairs of operators."""
+    """The operators are one of the scalar engine's six pairs."""
     op0, op1 = facts.attributes["op0"], facts.attributes["op1"]
     if (op0, op1) in PAIRS:
         return None
@@ -56,7 +56,7 @@ def known_pair(facts: Facts) -> Violation | None:
 
 
 def nothing_to_reverse(facts: Facts) -> Violation | None:
-    """`reverse0` and `reverse1` swap the inputs of an operator that has two."""
+    """`reverse0` and `reverse1` are used only with operators that have two inputs."""
     for flag_, op in (("reverse0", "op0"), ("reverse1", "op1")):
         if facts.attributes[flag_] and facts.attributes[op] == "bypass":
             return Violation(
@@ -69,7 +69,7 @@ def nothing_to_reverse(facts: Facts) -> Violation | None:
 
 
 def parameter_used(facts: Facts) -> Violation | None:
-    """`relu_param` is for functions with a parameter; others take 0."""
+    """`relu_param` is 0 for functions without a parameter."""
     op, value = facts.attributes["op"], facts.operands["relu_param"]
     if ACTIVATIONS[op].parameter or (not isinstance(value, Tile) and value == 0):
         return None
@@ -82,7 +82,7 @@ def parameter_used(facts: Facts) -> Violation | None:
 
 
 def reduction(facts: Facts) -> Violation | None:
-    """`reduce_op`, where it is given, is one that the scalar engine reduces with."""
+    """`reduce_op` is supported by the scalar engine, if given."""
     op = facts.attributes["reduce_op"]
     if op is None or op in REDUCTIONS:
         return None
@@ -94,8 +94,8 @@ ROWS = (
         name="exponential",
         opcode=59,
         depends=Depends.ELEMENTWISE,
-        doc="dst = e to the power of (src - max_value); reduce_cmd says what the sum of the "
-        "results does to the accumulators, which reduce_res then takes.",
+        doc="dst = e to the power of (src - max_value). reduce_cmd selects how the sum of the "
+        "results updates the accumulators, which are then copied to reduce_res.",
         parameters=(
             *("dst", "src", "max_value", "reduce_res", "reduce_cmd", "reduce_init", "name"),
         ),
@@ -114,7 +114,7 @@ ROWS = (
         attributes=(choice("reduce_cmd", "idle", "idle", "reset_reduce", "reduce", "load_reduce"),),
         engines=(Engine.VECTOR,),
         choose=always(Engine.VECTOR),
-        # Four times the scalar engine's rate, by the Trainium3 architecture guide.
+        # Four times the scalar engine's rate (Trainium3 architecture guide).
         cost=costs.per_element("src", 1 / 4, basis=costs.NEW_IN_V4),
         rules=(
             elementwise("dst", "src"),
@@ -132,8 +132,8 @@ ROWS = (
         name="activate2",
         opcode=82,
         depends=Depends.ELEMENTWISE,
-        doc="dst = op((data op0 imm0) op1 imm1); reduce_cmd says what folding the results with "
-        "reduce_op does to the reduce registers, which reduce_res then takes.",
+        doc="dst = op((data op0 imm0) op1 imm1). reduce_cmd selects how the results, folded with "
+        "reduce_op, update the reduce registers, which are then copied to reduce_res.",
         parameters=(
             *("dst", "op", "data", "imm0", "imm1", "op0", "op1", "relu_param", "reverse0"),
             *("reverse1", "reduce_op", "reduce_res", "reduce_cmd", "name"),

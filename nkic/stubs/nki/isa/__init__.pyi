@@ -61,7 +61,7 @@ class reduce_cmd(Enum):
 def activate2(dst: NkiTensor, op: Any, data: NkiTensor, imm0: NkiTensor | float, imm1: NkiTensor | float, op0: Any, op1: Any, relu_param: NkiTensor | float = ..., reverse0: Any = ..., reverse1: Any = ..., reduce_op: Any = ..., reduce_res: NkiTensor | None = ..., reduce_cmd: Any = ..., name: str | None = ...) -> Any:
     """activate2(dst, op, data, imm0, imm1, op0, op1, relu_param=0.0, reverse0=False, reverse1=False, reduce_op=None, reduce_res=None, reduce_cmd='idle', name=None)
     
-    dst = op((data op0 imm0) op1 imm1); reduce_cmd says what folding the results with reduce_op does to the reduce registers, which reduce_res then takes.
+    dst = op((data op0 imm0) op1 imm1). reduce_cmd selects how the results, folded with reduce_op, update the reduce registers, which are then copied to reduce_res.
     
     On scalar, trn3 and newer, since NKI 0.4. A tile on chip has at most 128 partitions.
     
@@ -83,7 +83,7 @@ def activate2(dst: NkiTensor, op: Any, data: NkiTensor, imm0: NkiTensor | float,
 def activation(dst: NkiTensor, op: Any, data: NkiTensor, bias: NkiTensor | float | None = ..., scale: NkiTensor | float = ..., reduce_op: Any = ..., reduce_res: NkiTensor | None = ..., reduce_cmd: Any = ..., name: str | None = ...) -> Any:
     """activation(dst, op, data, bias=None, scale=1.0, reduce_op=None, reduce_res=None, reduce_cmd='idle', name=None)
     
-    dst = op(data x scale + bias); reduce_cmd says what the sum of the results does to the reduce registers, which reduce_res then takes.
+    dst = op(data x scale + bias). reduce_cmd selects how the sum of the results updates the reduce registers, which are then copied to reduce_res.
     
     On scalar, trn1 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     On tiles of [128, 512] float32, trn2's scalar is busy for 611 ns.
@@ -101,7 +101,7 @@ def activation(dst: NkiTensor, op: Any, data: NkiTensor, bias: NkiTensor | float
 def activation_reduce(dst: NkiTensor, op: Any, data: NkiTensor, reduce_op: Any, reduce_res: NkiTensor | None, bias: NkiTensor | float | None = ..., scale: NkiTensor | float = ..., name: str | None = ...) -> Any:
     """activation_reduce(dst, op, data, reduce_op, reduce_res, bias=None, scale=1.0, name=None)
     
-    dst = op(data x scale + bias), and reduce_res the sum of the results.
+    dst = op(data x scale + bias); reduce_res = the sum of the results.
     
     On scalar, trn1 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     On tiles of [128, 512] float32, trn2's scalar is busy for 611 ns.
@@ -118,7 +118,7 @@ def activation_reduce(dst: NkiTensor, op: Any, data: NkiTensor, reduce_op: Any, 
 def affine_select(dst: NkiTensor, pattern: Any, channel_multiplier: Any, on_true_tile: NkiTensor, on_false_value: Any, cmp_op: Any = ..., offset: Any = ..., name: str | None = ...) -> Any:
     """affine_select(dst, pattern, channel_multiplier, on_true_tile, on_false_value, cmp_op='equal', offset=0, name=None)
     
-    Takes on_true_tile where an index computed as in iota compares true with 0, and on_false_value elsewhere.
+    dst = on_true_tile where an index computed as in iota compares true with 0, else on_false_value.
     
     On gpsimd, trn1 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     
@@ -134,7 +134,7 @@ def affine_select(dst: NkiTensor, pattern: Any, channel_multiplier: Any, on_true
 def bn_aggr(dst: NkiTensor, data: NkiTensor, name: str | None = ...) -> Any:
     """bn_aggr(dst, data, name=None)
     
-    Mean and variance of everything that the (count, mean, variance x count) in data stand for.
+    Mean and variance of all elements that the triples (count, mean, variance x count) in data summarise.
     
     On vector, trn1 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     
@@ -156,7 +156,7 @@ def bn_stats(dst: NkiTensor, data: NkiTensor, name: str | None = ...) -> Any:
 def core_barrier(data: NkiTensor, cores: Any, engine: Any = ..., name: str | None = ...) -> Any:
     """core_barrier(data, cores, engine=engine.unknown, name=None)
     
-    Waits until every core is here. Accesses to data before it are complete, those after it begin later, on all cores.
+    Waits until every core reaches it. On all cores, accesses to data before it complete before any access to data after it begins.
     
     On gpsimd, sync, tensor, vector, scalar, trn2 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     
@@ -200,7 +200,7 @@ def dma_copy(dst: NkiTensor, src: NkiTensor, priority: Any = ..., oob_mode: Any 
 def dma_transpose(dst: NkiTensor, src: NkiTensor, axes: Any = ..., priority: Any = ..., dge_mode: Any = ..., oob_mode: Any = ..., name: str | None = ...) -> Any:
     """dma_transpose(dst, src, axes=None, priority=None, dge_mode='unknown', oob_mode='error', name=None)
     
-    dst = src with its dimensions reversed; in four, the middle two keep their order.
+    dst = src with its dimensions reversed; of four, the middle two keep their order.
     
     On dma, trn1 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     
@@ -228,7 +228,7 @@ def dropout(dst: NkiTensor, data: NkiTensor, prob: NkiTensor | float, name: str 
 def exponential(dst: NkiTensor, src: NkiTensor, max_value: NkiTensor | float = ..., reduce_res: NkiTensor | None = ..., reduce_cmd: Any = ..., reduce_init: NkiTensor | float = ..., name: str | None = ...) -> Any:
     """exponential(dst, src, max_value=0.0, reduce_res=None, reduce_cmd='idle', reduce_init=0.0, name=None)
     
-    dst = e to the power of (src - max_value); reduce_cmd says what the sum of the results does to the accumulators, which reduce_res then takes.
+    dst = e to the power of (src - max_value). reduce_cmd selects how the sum of the results updates the accumulators, which are then copied to reduce_res.
     
     On vector, trn3 and newer, since NKI 0.3. A tile on chip has at most 128 partitions.
     
@@ -261,7 +261,7 @@ def iota(dst: NkiTensor, pattern: Any, offset: Any = ..., channel_multiplier: An
 def local_gather(dst: NkiTensor, src_buffer: NkiTensor, index: NkiTensor, num_elem_per_idx: Any = ..., num_valid_indices: Any = ..., name: str | None = ...) -> Any:
     """local_gather(dst, src_buffer, index, num_elem_per_idx=1, num_valid_indices=None, name=None)
     
-    In each 16 partitions, the elements of src_buffer from each index on, all of index read down its columns.
+    For each 16 partitions, num_elem_per_idx elements of src_buffer from each index on; index is read down its columns.
     
     On gpsimd, trn1 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     
@@ -299,7 +299,7 @@ def memset(dst: NkiTensor, value: Any, engine: Any = ..., name: str | None = ...
 def nc_find_index8(dst: NkiTensor, data: NkiTensor, vals: NkiTensor, name: str | None = ...) -> Any:
     """nc_find_index8(dst, data, vals, name=None)
     
-    The indices in a partition of data of the 8 elements of vals: of equal ones, those of the first, the second … occurrence; all bits set where there is none.
+    The index in each partition of data of each of the 8 vals: equal ones match the first, the second … occurrence; all bits set if there is none.
     
     On vector, trn1 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     
@@ -311,7 +311,7 @@ def nc_find_index8(dst: NkiTensor, data: NkiTensor, vals: NkiTensor, name: str |
 def nc_match_replace8(dst: NkiTensor, data: NkiTensor, vals: NkiTensor, imm: Any, dst_idx: NkiTensor | None = ..., name: str | None = ...) -> Any:
     """nc_match_replace8(dst, data, vals, imm, dst_idx=None, name=None)
     
-    dst = data with the first occurrence of each of the 8 vals replaced by imm; dst_idx their indices: of equal ones, the last takes the first occurrence.
+    dst = data with the first occurrence of each of the 8 vals replaced by imm; dst_idx = their indices: of equal vals, the last one takes the first occurrence.
     
     On vector, trn1 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     
@@ -325,7 +325,7 @@ def nc_match_replace8(dst: NkiTensor, data: NkiTensor, vals: NkiTensor, imm: Any
 def nc_matmul(dst: NkiTensor, stationary: NkiTensor, moving: NkiTensor, is_stationary_onezero: Any = ..., is_moving_onezero: Any = ..., is_transpose: Any = ..., accumulate: Any = ..., tile_position: Any = ..., tile_size: Any = ..., perf_mode: Any = ..., name: str | None = ...) -> Any:
     """nc_matmul(dst, stationary, moving, is_stationary_onezero=False, is_moving_onezero=False, is_transpose=False, accumulate=None, tile_position=(), tile_size=(), perf_mode='none', name=None)
     
-    dst = stationary transposed, times moving, added to dst if accumulate is True.
+    dst = transpose(stationary) x moving, added to dst if accumulate is True.
     
     On tensor, trn1 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     
@@ -344,7 +344,7 @@ def nc_matmul(dst: NkiTensor, stationary: NkiTensor, moving: NkiTensor, is_stati
 def nc_matmul_mx(dst: NkiTensor, stationary: NkiTensor, moving: NkiTensor, stationary_scale: NkiTensor, moving_scale: NkiTensor, tile_position: Any = ..., tile_size: Any = ..., accumulate: Any = ..., name: str | None = ...) -> Any:
     """nc_matmul_mx(dst, stationary, moving, stationary_scale, moving_scale, tile_position=None, tile_size=None, accumulate=None, name=None)
     
-    dst = stationary transposed, times moving, each element times its group's scale; the four elements of a packed one are contracted. Added to dst if accumulate is True.
+    dst = transpose(stationary) x moving, each element multiplied by its group's scale; the four elements of a packed one are contracted. Added to dst if accumulate is True.
     
     On tensor, trn3 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     
@@ -373,7 +373,7 @@ def nc_n_gather(dst: NkiTensor, data: NkiTensor, indices: NkiTensor, name: str |
 def nc_stream_shuffle(dst: NkiTensor, src: NkiTensor, shuffle_mask: Any, name: str | None = ...) -> Any:
     """nc_stream_shuffle(dst, src, shuffle_mask, name=None)
     
-    In each quadrant of 32, partition i of dst = partition shuffle_mask[i] of src; 255 leaves it unchanged.
+    In each quadrant of 32 partitions, partition i of dst = partition shuffle_mask[i] of src; 255 leaves it unchanged.
     
     On vector, trn1 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     
@@ -397,7 +397,7 @@ def nc_transpose(dst: NkiTensor, data: NkiTensor, engine: Any = ..., name: str |
 def nonzero_with_count(dst: NkiTensor, src: NkiTensor, index_offset: Any = ..., padding_val: Any = ..., name: str | None = ...) -> Any:
     """nonzero_with_count(dst, src, index_offset=0, padding_val=-1, name=None)
     
-    The indices, from index_offset on, of the elements of src that are not 0, then padding_val, last how many there are; in partitions 0, 16 … 112 only.
+    The indices, counted from index_offset, of the nonzero elements of src, then padding_val, and last their count; in partitions 0, 16 … 112 only.
     
     On gpsimd, trn2 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     
@@ -410,7 +410,7 @@ def nonzero_with_count(dst: NkiTensor, src: NkiTensor, index_offset: Any = ..., 
 def quantize_mx(dst: NkiTensor, src: NkiTensor, dst_scale: NkiTensor, name: str | None = ...) -> Any:
     """quantize_mx(dst, src, dst_scale, name=None)
     
-    dst = src divided by its group's power of two, which goes to dst_scale, and rounded to 8 bits; four elements that follow one another are packed into one.
+    dst = src divided by its group's power of two, rounded to 8 bits; dst_scale = the powers. Four consecutive elements are packed into one.
     
     On vector, trn3 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     
@@ -456,7 +456,7 @@ def rand_set_state(src_seeds: NkiTensor, engine: Any = ..., name: str | None = .
 def range_select(dst: NkiTensor, on_true_tile: NkiTensor, comp_op0: Any, comp_op1: Any, bound0: NkiTensor, bound1: NkiTensor, reduce_cmd: Any = ..., reduce_res: NkiTensor | None = ..., reduce_op: Any = ..., range_start: Any = ..., on_false_value: Any = ..., name: str | None = ...) -> Any:
     """range_select(dst, on_true_tile, comp_op0, comp_op1, bound0, bound1, reduce_cmd='reset_reduce', reduce_res=None, reduce_op='maximum', range_start=0, on_false_value=-3.4028234663852886e+38, name=None)
     
-    dst = on_true_tile where the index in the partition, from range_start on, compares true with both bounds, else the lowest float32; reduce_res the greatest of a partition.
+    dst = on_true_tile where the index in the partition, counted from range_start, compares true with both bounds, else the lowest float32; reduce_res = the maximum.
     
     On vector, trn2 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     
@@ -488,7 +488,7 @@ def reciprocal(dst: NkiTensor, data: NkiTensor, name: str | None = ...) -> Any:
 def register_alloc(x: Any = ...) -> Any:
     """register_alloc(x=None)
     
-    Makes a register, holding x if it is given.
+    Creates a register, initialised to x if given.
     
     On sync, tensor, vector, scalar, gpsimd, trn1 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     
@@ -498,7 +498,7 @@ def register_alloc(x: Any = ...) -> Any:
 def register_load(dst: Any, src: NkiTensor) -> Any:
     """register_load(dst, src)
     
-    dst, a register, takes the only element of src.
+    Loads the single element of src into the register dst.
     
     On sync, tensor, vector, scalar, gpsimd, trn1 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     
@@ -520,7 +520,7 @@ def register_move(dst: Any, src: Any) -> Any:
 def register_store(dst: NkiTensor, src: Any) -> Any:
     """register_store(dst, src)
     
-    The only element of dst takes src, a register.
+    Stores the register src in the single element of dst.
     
     On sync, tensor, vector, scalar, gpsimd, trn1 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     
@@ -531,7 +531,7 @@ def register_store(dst: NkiTensor, src: Any) -> Any:
 def rng(dst: NkiTensor, engine: Any = ..., name: str | None = ...) -> Any:
     """rng(dst, engine=engine.unknown, name=None)
     
-    Fills dst with random bits: of 32 for each element, the lowest that fit.
+    Fills dst with random bits: of 32 per element, the lowest that fit.
     
     On vector, gpsimd, trn1 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     
@@ -543,7 +543,7 @@ scalar_engine: engine
 def scalar_load(src: NkiTensor) -> Any:
     """scalar_load(src)
     
-    Returns the only element of src as a scalar.
+    Returns the single element of src as a scalar.
     
     On sync, tensor, vector, scalar, gpsimd, trn1 and newer, since NKI 0.7. A tile on chip has at most 128 partitions.
     
@@ -553,7 +553,7 @@ def scalar_load(src: NkiTensor) -> Any:
 def scalar_store(dst: NkiTensor, value: Any) -> Any:
     """scalar_store(dst, value)
     
-    The only element of dst takes value, a scalar.
+    Stores the scalar value in the single element of dst.
     
     On sync, tensor, vector, scalar, gpsimd, trn1 and newer, since NKI 0.7. A tile on chip has at most 128 partitions.
     
@@ -582,7 +582,7 @@ def scalar_tensor_tensor(dst: NkiTensor, data: NkiTensor, op0: Any, operand0: Nk
 def select_reduce(dst: NkiTensor, predicate: NkiTensor, on_true: NkiTensor, on_false: NkiTensor | float, reduce_res: NkiTensor | None = ..., reduce_cmd: Any = ..., reduce_op: Any = ..., reverse_pred: Any = ..., name: str | None = ...) -> Any:
     """select_reduce(dst, predicate, on_true, on_false, reduce_res=None, reduce_cmd='idle', reduce_op='maximum', reverse_pred=False, name=None)
     
-    dst = on_true where predicate is not 0 (where it is 0, if reversed), else on_false; reduce_res the greatest of a partition.
+    dst = on_true where predicate is not 0 (where it is 0, if reversed), else on_false; reduce_res = the maximum of each partition.
     
     On vector, trn1 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     
@@ -599,7 +599,7 @@ def select_reduce(dst: NkiTensor, predicate: NkiTensor, on_true: NkiTensor, on_f
 def sendrecv(src: NkiTensor, dst: NkiTensor, send_to_rank: Any, recv_from_rank: Any, pipe_id: Any, dma_engine: Any = ..., name: str | None = ...) -> Any:
     """sendrecv(src, dst, send_to_rank, recv_from_rank, pipe_id, dma_engine='dma', name=None)
     
-    dst = src of core recv_from_rank, while src goes to core send_to_rank.
+    dst = src of core recv_from_rank, while src is sent to core send_to_rank.
     
     On dma, gpsimd, trn2 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     
@@ -614,7 +614,7 @@ def sendrecv(src: NkiTensor, dst: NkiTensor, send_to_rank: Any, recv_from_rank: 
 def sequence_bounds(dst: NkiTensor, segment_ids: NkiTensor, name: str | None = ...) -> Any:
     """sequence_bounds(dst, segment_ids, name=None)
     
-    For each element, where the run of equal segment_ids that it is in begins, and after all of these where it ends: n and -1 for elements that are 0.
+    The start of the run of equal segment_ids around each element, then the end of each: n and -1 for elements that are 0.
     
     On gpsimd, trn1 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     
@@ -635,7 +635,7 @@ def set_rng_seed(src_seeds: NkiTensor, name: str | None = ...) -> Any:
 def tensor_copy(dst: NkiTensor, src: NkiTensor, engine: Any = ..., name: str | None = ...) -> Any:
     """tensor_copy(dst, src, engine=engine.unknown, name=None)
     
-    dst = src; the same bits if the types are equal, else through float32.
+    dst = src; the same bits if the types are equal, else converted through float32.
     
     On vector, scalar, gpsimd, trn1 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     On tiles of [128, 512] float32, trn2's vector is busy for 325 ns.
@@ -662,7 +662,7 @@ tensor_engine: engine
 def tensor_partition_reduce(dst: NkiTensor, op: Any, data: NkiTensor, name: str | None = ...) -> Any:
     """tensor_partition_reduce(dst, op, data, name=None)
     
-    dst[i] = the elements i of all partitions of data, folded with op.
+    dst[i] = op folded over element i of all partitions of data.
     
     On gpsimd, trn1 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     
@@ -674,7 +674,7 @@ def tensor_partition_reduce(dst: NkiTensor, op: Any, data: NkiTensor, name: str 
 def tensor_reduce(dst: NkiTensor, op: Any, data: NkiTensor, axis: Any, negate: Any = ..., keepdims: Any = ..., name: str | None = ...) -> Any:
     """tensor_reduce(dst, op, data, axis, negate=False, keepdims=False, name=None)
     
-    Folds the last dimensions of data with op: of R neighbours in the stream of data one is left in the stream of dst.
+    Folds the last dimensions of data with op: R consecutive elements in the stream of data become one in the stream of dst.
     
     On vector, trn1 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     
@@ -707,7 +707,7 @@ def tensor_scalar(dst: NkiTensor, data: NkiTensor, op0: Any, operand0: NkiTensor
 def tensor_scalar_cumulative(dst: NkiTensor, src: NkiTensor, op0: Any, op1: Any, imm0: NkiTensor | float, imm1: NkiTensor | float | None = ..., reduce_cmd: Any = ..., name: str | None = ...) -> Any:
     """tensor_scalar_cumulative(dst, src, op0, op1, imm0, imm1=None, reduce_cmd='reset_reduce', name=None)
     
-    dst[i] = (src[i] op0 imm0) op1 dst[i - 1], the accumulator before the first.
+    dst[i] = (src[i] op0 imm0) op1 dst[i - 1], starting from the accumulator.
     
     On vector, trn1 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     On tiles of [128, 512] float32, trn2's vector is busy for 592 ns.
@@ -724,7 +724,7 @@ def tensor_scalar_cumulative(dst: NkiTensor, src: NkiTensor, op0: Any, op1: Any,
 def tensor_scalar_reduce(dst: NkiTensor, data: NkiTensor, op0: Any, operand0: NkiTensor | float | None, reduce_op: Any, reduce_res: NkiTensor | None = ..., reverse0: Any = ..., reduce_cmd: Any = ..., reduce_init: NkiTensor | float | None = ..., reduce_res_negate: Any = ..., name: str | None = ...) -> Any:
     """tensor_scalar_reduce(dst, data, op0, operand0, reduce_op, reduce_res=None, reverse0=False, reduce_cmd='reset_reduce', reduce_init=None, reduce_res_negate=False, name=None)
     
-    dst = data op0 operand0; reduce_cmd says what folding the results of a partition with reduce_op does to the accumulators, which reduce_res then takes.
+    dst = data op0 operand0. reduce_cmd selects how the results of a partition, folded with reduce_op, update the accumulators, which are then copied to reduce_res.
     
     On vector, trn1 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     
@@ -758,7 +758,7 @@ def tensor_tensor(dst: NkiTensor, data1: NkiTensor, data2: NkiTensor, op: Any, e
 def tensor_tensor_scan(dst: NkiTensor, data0: NkiTensor, data1: NkiTensor, initial: NkiTensor | float, op0: Any, op1: Any, reverse0: Any = ..., reverse1: Any = ..., name: str | None = ...) -> Any:
     """tensor_tensor_scan(dst, data0, data1, initial, op0, op1, reverse0=False, reverse1=False, name=None)
     
-    dst[i] = (data0[i] op0 dst[i - 1]) op1 data1[i], with initial before the first.
+    dst[i] = (data0[i] op0 dst[i - 1]) op1 data1[i], starting from initial.
     
     On vector, trn1 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     On tiles of [128, 512] float32, trn2's vector is busy for 710 ns.
@@ -776,7 +776,7 @@ def tensor_tensor_scan(dst: NkiTensor, data0: NkiTensor, data1: NkiTensor, initi
 def topk(val_dst: NkiTensor, idx_dst: NkiTensor, src: NkiTensor, n: Any, name: str | None = ...) -> Any:
     """topk(val_dst, idx_dst, src, n, name=None)
     
-    The k largest of the n elements that each 16 partitions of src hold, down its columns, in ascending order, and their indices; in every partition of the 16.
+    The k largest of the n elements in each 16 partitions of src, read down its columns, in ascending order, and their indices; in every partition of the 16.
     
     On gpsimd, trn1 and newer, since NKI 0.6. A tile on chip has at most 128 partitions.
     
