@@ -1,8 +1,8 @@
-"""The builtin functions of kernels, and the table of everything that kernels call by name.
+"""The builtin functions of kernels, and the table of all builtin names.
 
-What goes through values lazily is a `Steps`: it pays for every element. What compares, hashes,
-shows or goes through values asks the machine, since they may be objects of kernel classes, hold
-each other, or be too large.
+Lazy iterators are `Steps` objects, which pay for every element. Comparing, hashing, printing and
+iterating go through the machine, because values may be instances of kernel classes, contain each
+other, or be too large.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
 _FUNCTIONS: dict[str, Any] = dict(LAZY)
-_PRINTED = 10  # steps for a text that is kept until the end
-_TURN = 10  # steps for an element that a function is called for
+_PRINTED = 10  # steps for a text, which is kept until the end
+_TURN = 10  # steps for an element that a function is called with
 _NOTHING = object()
 
 
 def functions() -> dict[str, Any]:
-    """The builtin functions by name."""
+    """Return the builtin functions by name."""
     return dict(_FUNCTIONS)
 
 
 @cache
 def table() -> dict[str, Any]:
-    """Everything that kernels reach without an import. All evaluations share it."""
+    """Return all names available without an import. All evaluations share the table."""
     constants = {"Ellipsis": ..., "NotImplemented": NotImplemented, "__debug__": True}
     return {**types.named(), **_FUNCTIONS, **exceptions.table(OBJECT), **constants}
 
 
-# ---- going through values -----------------------------------------------------------------------
+# ---- iteration ----------------------------------------------------------------------------------
 
 
 @builtin("all", _FUNCTIONS)
@@ -114,7 +114,7 @@ def _best(m: Machine, name: str, symbol: str, args: Any, key: Any, default: Any)
 
 
 def _message(function: Callable[..., Any]) -> str:
-    """How the Python that runs this words an error that its versions word differently."""
+    """Return the message of the running Python, because versions word this error differently."""
     try:
         function(())
     except ValueError as error:
@@ -196,7 +196,7 @@ def _round(m: Machine, number: Any, ndigits: Any = None) -> Any:
 
 def _rounded(m: Machine, number: Any, digits: int | None) -> Any:
     if isinstance(number, int) and digits is not None and digits < 0:
-        if -digits > number.bit_length():  # Python would make that power of ten
+        if -digits > number.bit_length():  # Python would compute that power of ten
             return 0
         m.charge(-digits)
     return round(number) if digits is None else round(number, digits)
@@ -267,7 +267,7 @@ def _print(
     file: Any = None,
     flush: Any = False,
 ) -> None:
-    """Hands the text to whoever compiles; `file` and `flush` mean nothing there."""
+    """Pass the text to the machine's `show`; `file` and `flush` have no effect."""
     between, after = _part(m, "sep", sep, " "), _part(m, "end", end, "\n")
     texts = [m.str(value) for value in args]
     size = sum(map(len, texts)) + len(between) * len(texts) + len(after)

@@ -1,7 +1,7 @@
-"""Comparison, hashing and membership, element by element where values nest.
+"""Comparison, hashing and membership, element by element for nested values.
 
-Python's own functions would go through shared containers for ever, and overrun the C stack in
-deep ones.
+Python's own functions would traverse shared containers for ever, and overflow the C stack in deep
+ones.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
 FLAT = frozenset({int, float, bool, str, type(None), bytes, type(...), range})
-_OBJECT = 24  # steps for a container that is compared
-_LONG = 4096  # characters that are compared in a step
+_OBJECT = 24  # steps to compare a container
+_LONG = 4096  # characters compared per step
 _ORDERED = (list, tuple)
 _SETS = (set, frozenset)
 VIEWS: Any = (type({}.keys()), type({}.values()), type({}.items()))
@@ -34,7 +34,7 @@ _OPERATORS = {
 
 
 def compare(m: Machine, symbol: str, left: Any, right: Any) -> Any:
-    """`left < right` and the like; the result need not be a truth value."""
+    """Return the result of a comparison operator, which need not be a truth value."""
     function, method, reflected = _OPERATORS[symbol]
     one: Any = left.__class__
     other: Any = right.__class__
@@ -68,7 +68,7 @@ def _size(value: Any) -> int:
 
 
 def _as_payload(m: Machine, function: Any, left: Any, right: Any, symbol: str) -> bool:
-    """Objects without `__eq__`: as the number or text that they are, or by identity."""
+    """Compare objects without `__eq__` by their number or text, or else by identity."""
     plain = [one for one in (left, right) if not (one.__class__ in INSTANCES and _opaque(m, one))]
     if len(plain) == 2:
         kinds = (int, float, str, bytes)
@@ -126,7 +126,7 @@ def _one_method(m: Machine, cls: Class, name: str, owner: Any, argument: Any) ->
 
 
 def compared_by(m: Machine, name: str, left: Any, right: Any) -> Any:
-    """The bridge for Python's own containers: what `left`, a kernel's object, says."""
+    """Compare a kernel object on behalf of Python's own containers."""
     result = _one_method(m, left.cls, name, left, right)
     if result is NotImplemented and name == "__eq__":
         if isinstance(left, (int, float, str, bytes, tuple)) and not _opaque(m, left):
@@ -139,7 +139,7 @@ def compared_by(m: Machine, name: str, left: Any, right: Any) -> Any:
 
 
 def equal(m: Machine, left: Any, right: Any) -> bool:
-    """`left is right or left == right`, as containers ask of their elements."""
+    """Return `left is right or left == right`, as containers compare elements."""
     if left is right:
         return True
     if left.__class__ in FLAT and right.__class__ in FLAT:
@@ -152,7 +152,7 @@ def equal(m: Machine, left: Any, right: Any) -> bool:
 
 
 def _sequences(m: Machine, symbol: str, left: Any, right: Any) -> bool:
-    """Two lists, or two tuples, by their first elements that differ."""
+    """Compare two lists, or two tuples, by the first elements that differ."""
     if isinstance(left, list) is not isinstance(right, list):
         if symbol in ("==", "!="):
             return symbol == "!="
@@ -177,7 +177,7 @@ def _dicts(m: Machine, left: dict[Any, Any], right: dict[Any, Any]) -> bool:
 
 
 def contains(m: Machine, container: Any, item: Any) -> bool:
-    """`item in container`."""
+    """Return `item in container`."""
     kind = container.__class__
     if kind in INSTANCES:
         method = container.cls.find("__contains__")
@@ -212,15 +212,16 @@ def contains(m: Machine, container: Any, item: Any) -> bool:
 
 # ---- hashing ------------------------------------------------------------------------------------
 
-_HASHES = 1 << 63  # Python's hashes are smaller
+_HASHES = 1 << 63  # an upper bound of Python's hashes
 _PLAIN_KEYS = frozenset({str, bool, type(None)})
-_WIDE = 1 << 60  # integers from here on may hash alike; inside tuples, smaller ones do
+_WIDE = 1 << 60  # larger integers may collide; inside tuples, smaller ones do
 _WIDE_IN_TUPLES = 1 << 32
 
 
 def check_key(m: Machine, key: Any, size: int) -> None:
-    """A key is about to be looked up among `size` others. Keys that could be made to have the
-    same hash pay for meeting them all.
+    """Spend steps on looking up a key among `size` others.
+
+    Keys that can be crafted to collide pay for comparing with all others.
     """
     kind = key.__class__
     if kind in _PLAIN_KEYS:
@@ -264,7 +265,7 @@ def _check_tuple(m: Machine, key: tuple[Any, ...], size: int, depth: int) -> Non
 
 
 def stable_hash(m: Machine, value: Any) -> int:
-    """`hash(value)`, the same in every process: equal values have equal hashes."""
+    """Return a hash that is the same in every process; equal values have equal hashes."""
     check_key(m, value, 0)
     if isinstance(value, str) and (
         value.__class__ not in INSTANCES or m.class_of(value).find("__hash__") is UNSET
@@ -286,12 +287,12 @@ def stable_hash(m: Machine, value: Any) -> int:
         return crc32(repr(value).encode())
     if value.__class__ in INSTANCES or isinstance(value, int | float | range):
         return hash(value)
-    hash(value)  # raises `TypeError` for what has no hash
+    hash(value)  # raises `TypeError` if the value is unhashable
     return crc32(type(value).__qualname__.encode())
 
 
 def hash_instance(m: Machine, value: Any) -> int:
-    """The hash of a kernel's object, for Python's own dicts and sets."""
+    """Return the hash of a kernel object for Python's own dicts and sets."""
     method = value.cls.find("__hash__")
     if method is not UNSET:
         if method is None:

@@ -1,7 +1,7 @@
-"""From an exception that ended a kernel to one diagnostic that says where and why.
+"""Turn an exception that ended a kernel into one diagnostic that names the place and the reason.
 
-The place is the innermost frame of the user's own source; every call that led there is a label.
-Values that the failing expression names are shown as they were.
+The place is the innermost frame of the user's own source; every call that led there is a label. The
+values of the names in the failing expression are shown as notes.
 """
 
 from __future__ import annotations
@@ -38,44 +38,44 @@ from nkic.syntax import names, nodes
 from nkic.syntax.bindings import Resolved, SourceModule
 from nkic.syntax.walk import walk
 
-CALLS = 8  # of a chain, so many are looked at
-_NAMED = 4  # values
+CALLS = 8  # the most calls of a chain that are examined
+_NAMED = 4  # the most values, or notes, that are shown
 _TURN_VALUES = (int, float, str, type(None))
 
 
 class _Said(NamedTuple):
-    """What a kind of exception has to say."""
+    """The slug, message and advice for an exception."""
 
     slug: str
     message: str
     help: str = ""
-    argument: str = ""  # of the call that fails: then the message points there
+    argument: str = ""  # the argument of the failing call that the message points at
 
 
 class ActiveNode(NamedTuple):
-    """A frame of the kernel, and the node that it was evaluating."""
+    """A frame of the kernel and the node that it was evaluating."""
 
     frame: Frame
     node: nodes.Node
 
     @property
     def span(self) -> Span:
-        """Where that is."""
+        """The source span of the node."""
         return self.node.span
 
     @property
     def body(self) -> Any:
-        """What the frame belongs to: a function, a class body, a module."""
+        """The owner of the frame: a function, a class body or a module."""
         return self.frame[2]
 
     def locals(self) -> dict[str, Any]:
-        """The variables of the frame."""
+        """Return the variables of the frame."""
         code = getattr(self.body, "code", None)
         return code.locals(self.frame) if code is not None else {}
 
 
 class Failure:
-    """An exception with the kernel's frames that it passed."""
+    """An exception and the kernel's frames that it passed through."""
 
     def __init__(self, error: BaseException, machine: Machine, resolved: Resolved) -> None:
         self.error = error
@@ -93,48 +93,48 @@ class Failure:
 
     @property
     def span(self) -> Span:
-        """Where that is."""
+        """The source span of that frame."""
         return self.own[0].span if self.own else NOWHERE
 
     @property
     def while_importing(self) -> bool:
-        """The failing statement is one of module level, evaluated when its name was used."""
+        """Whether the failing statement is at module level, run at the first use of its name."""
         return self.inner is not None and isinstance(self.inner.body, ModuleBody)
 
     def module(self) -> SourceModule | None:
-        """The module of the place."""
+        """Return the module of the failing frame."""
         return self.resolved.library.modules.get(self.span.path)
 
     def source(self, span: Span) -> SourceFile | None:
-        """The file of a span."""
+        """Return the file of a span."""
         module = self.resolved.library.modules.get(span.path)
         return module.source if module else None
 
     def text(self, span: Span) -> str:
-        """The source under a span, on one line."""
+        """Return the source text of a span on one line."""
         source = self.source(span)
         return " ".join(source.text_of(span).split()) if source else ""
 
     def call(self) -> nodes.Call | None:
-        """The call that fails, if the place is one."""
+        """Return the failing call, if the failing node is a call."""
         node = self.inner.node if self.inner is not None else None
         return node if isinstance(node, nodes.Call) else None
 
     def statement(self) -> nodes.Statement | None:
-        """The statement that fails."""
+        """Return the failing statement."""
         if self.inner is not None and isinstance(self.inner.node, nodes.Raise | nodes.Assert):
             return self.inner.node
         module = self.module()
         return module.statement_at(self.span) if module else None
 
     def kind(self) -> str:
-        """The name of the exception's class."""
+        """Return the name of the exception's class."""
         if isinstance(self.error, ErrorInstance):
             return self.error.cls.name
         return type(self.error).__name__
 
     def message(self) -> str:
-        """What the exception says, whatever its `__str__` does."""
+        """Return the text of the exception, whatever its `__str__` does."""
         if not isinstance(self.error, ErrorInstance):
             return str(self.error)
         try:
@@ -143,7 +143,7 @@ class Failure:
             return f"its `__str__` failed with {_name_of(error)}"
 
     def is_a(self, name: str) -> bool:
-        """The exception is one of Python's class of that name."""
+        """Whether the exception is an instance of the Python exception class of that name."""
         return exceptions.is_a(self.machine, self.error, name)
 
 
@@ -152,12 +152,12 @@ def _name_of(error: BaseException) -> str:
 
 
 def explain(error: BaseException, machine: Machine, resolved: Resolved) -> Diagnostic:
-    """The diagnostic for an exception that ended the evaluation of a kernel."""
+    """Return the diagnostic for an exception that ended the evaluation of a kernel."""
     failure = Failure(error, machine, resolved)
     said = _said(failure)
     span = _span(failure, said)
     given = error if isinstance(error, KernelError) else None
-    moved = given is not None and given.span is not None  # away from the innermost call
+    moved = given is not None and given.span is not None  # replaces the innermost frame
     calls = [place.span for place in failure.own[0 if moved else 1 :]]
     labels = [Label(caller, "called from here") for caller in shortened(calls)]
     if labels and (failure.while_importing or (moved and not isinstance(error, Refused))):
@@ -178,13 +178,13 @@ def explain(error: BaseException, machine: Machine, resolved: Resolved) -> Diagn
     )
 
 
-# Errors about Python that the closed world does not have, by their kind and by what they say.
+# Errors about Python features that the closed world lacks, by slug and by message.
 _CLOSED = frozenset({"hidden-attribute", "host-module", "not-in-nki"})
 _CLOSED_MESSAGES = re.compile("'ndarray'|'(DType|OtherType)' object is not callable|`numpy` has no")
 
 
 def _second_way(failure: Failure, said: _Said) -> list[str]:
-    """Points to the way in which Python has it, where the closed world lacks it."""
+    """Point at native tracing, which supports the Python features that the closed world lacks."""
     name = getattr(failure.error, "name", None)
     builtin = said.slug == "unknown-name" and hasattr(builtins, str(name))
     if builtin or said.slug in _CLOSED or _CLOSED_MESSAGES.search(said.message):
@@ -193,14 +193,14 @@ def _second_way(failure: Failure, said: _Said) -> list[str]:
 
 
 def _notes(failure: Failure) -> list[str]:
-    """What `add_note` added."""
+    """Return the notes added by `add_note`."""
     fields = failure.error.fields if isinstance(failure.error, ErrorInstance) else {}
     return [note for note in fields.get("__notes__", []) if isinstance(note, str)][:_NAMED]
 
 
 def shortened(calls: list[Span]) -> list[Span]:
-    """The nearest and the first calls of a long chain."""
-    found = [span for span in dict.fromkeys(calls) if span != NOWHERE]  # once, if it recurs
+    """Return the nearest and the outermost calls of a long chain."""
+    found = [span for span in dict.fromkeys(calls) if span != NOWHERE]  # recursion repeats spans
     return found if len(found) <= CALLS else [*found[: CALLS - 2], *found[-2:]]
 
 
@@ -216,7 +216,7 @@ def _span(failure: Failure, said: _Said) -> Span:
     return failure.span
 
 
-# ---- the turns of loops -------------------------------------------------------------------------
+# ---- iterations of loops ------------------------------------------------------------------------
 
 
 def _iterations(failure: Failure) -> list[Label]:
@@ -224,7 +224,7 @@ def _iterations(failure: Failure) -> list[Label]:
 
 
 def iterations_of(places: list[ActiveNode], resolved: Resolved) -> list[Label]:
-    """``here `i` is 3` at the head of every loop around the places, outermost first."""
+    """Return a label such as ``here `i` is 3` for every loop around the places, outermost first."""
     found: list[Label] = []
     for place in places:
         module = resolved.library.modules.get(place.span.path)
@@ -237,7 +237,7 @@ def iterations_of(places: list[ActiveNode], resolved: Resolved) -> list[Label]:
 def loop_values(
     loop: nodes.For, local: Mapping[str, Any], show: Callable[[Any], str]
 ) -> Iterator[Label]:
-    """What the variables of a loop are, where they are numbers, text or None."""
+    """Yield the values of a loop's variables that are numbers, text or None."""
     wanted = [node.id for node in walk(loop.target) if isinstance(node, nodes.Name)]
     known = {name: local[name] for name in wanted if name in local}
     shown = [f"`{name}` is {show(v)}" for name, v in known.items() if _is_plain(v)]
@@ -249,7 +249,7 @@ def _is_plain(value: Any) -> bool:
     return value.__class__ in _TURN_VALUES or value.__class__ is bool
 
 
-# ---- what to say --------------------------------------------------------------------------------
+# ---- messages by kind of exception --------------------------------------------------------------
 
 
 def _said(failure: Failure) -> _Said:
@@ -270,7 +270,7 @@ def _said(failure: Failure) -> _Said:
 
 
 def _raised(failure: Failure) -> _Said:
-    """An exception that the kernel raised itself, or one without words of its own here."""
+    """Explain an exception that the kernel raised, or a kind without its own entry in the table."""
     name, text = failure.kind(), failure.message()
     slug = "kernel-raised" if isinstance(failure.statement(), nodes.Raise) else "wrong-value"
     return _Said(slug, f"{name}: {text}" if text else name)
@@ -285,7 +285,7 @@ def _assertion(failure: Failure) -> _Said:
 
 
 def _plain(slug: str) -> Callable[[Failure], _Said]:
-    """Python's own message."""
+    """Explain an exception by Python's own message."""
 
     def say(failure: Failure) -> _Said:
         text = failure.message().partition("; use sys.")[0] or "the operation failed"
@@ -339,7 +339,7 @@ def _index_error(failure: Failure) -> _Said:
 
 
 def _owners(failure: Failure) -> Iterator[Any]:
-    """The values that are subscripted in the failing expression."""
+    """Yield the values that are subscripted in the failing expression."""
     for node in _expressions(failure):
         if isinstance(node, nodes.Subscript):
             yield from _computed(failure, node.value)
@@ -360,7 +360,7 @@ def _exhausted(failure: Failure) -> _Said:
 
 
 def _with_advice(said: _Said) -> _Said:
-    """What to do about the commonest of Python's messages."""
+    """Add advice for the most common of Python's messages."""
     if said.help or said.slug == "kernel-raised":
         return said
     found = (advice for pattern, advice in _ADVICE if re.search(pattern, said.message))
@@ -386,7 +386,7 @@ _WRONG_CALL = re.compile(r"(missing|takes) .*argument|got (an unexpected keyword
 
 
 def _type_error(failure: Failure) -> _Said:
-    """Python's own message; of a call that does not fit, with the parameters there are."""
+    """Explain a type error; if the arguments of a call do not match, list the parameters."""
     said = _plain("wrong-type")(failure)
     text = re.sub(r"^\S*<locals>\.", "", said.message)
     said = said._replace(message=text)
@@ -443,7 +443,7 @@ _NOT_SHOWN = (Class, Function, Builtin, HostFunction, Method, *_MODULES, TypingF
 
 
 def _values(failure: Failure, slug: str) -> list[str]:
-    """``n` is 7` for the names and attributes that the failing expression reads."""
+    """Return notes such as ``n` is 7` for the names and attributes in the failing expression."""
     if slug not in _WITH_VALUES:
         return []
     notes: dict[str, None] = {}
@@ -464,7 +464,7 @@ def _note(failure: Failure, node: nodes.Name | nodes.Attribute) -> Iterator[str]
 
 
 def _expressions(failure: Failure) -> list[nodes.Node]:
-    """The failing expression and what is in it: of an assertion, its test."""
+    """Return the nodes of the failing expression; of an assertion, those of its test."""
     node = failure.statement()
     if isinstance(node, nodes.Assert):
         return list(walk(node.test))
@@ -472,7 +472,7 @@ def _expressions(failure: Failure) -> list[nodes.Node]:
 
 
 def _computed(failure: Failure, node: nodes.Expression) -> Iterator[Any]:
-    """The value of a name, or of attributes of one, as the failing frame has it; none if unset."""
+    """Yield the value of a name, or of an attribute path, in the failing frame, if it is set."""
     path: list[str] = []
     while isinstance(node, nodes.Attribute):
         path.insert(0, node.attr)
@@ -487,8 +487,8 @@ def _computed(failure: Failure, node: nodes.Expression) -> Iterator[Any]:
     try:
         for name in path:
             if isinstance(value, Instance) and name not in value.fields:
-                return  # a property may have effects
+                return  # reading a property may have side effects
             value = attributes.get(failure.machine, value, name)
-    except Exception:  # whatever a property raises, there is no value to show
+    except Exception:  # a property that raises has no value to show
         return
     yield value

@@ -1,4 +1,4 @@
-"""Operators on values: Python's, with the size of every result known before it is made."""
+"""Python's operators, with the size of every result checked before it is computed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nkic.evaluate.texts import percent
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
-SMALL = 1 << 62  # integers below take no look at the limits
+SMALL = 1 << 62  # smaller integers need no check of the limits
 NUMBERS: frozenset[Any] = frozenset({int, float, bool})
 SEQUENCES = (str, list, tuple, bytes)
 JOINED: Any = (set, frozenset, dict, type({}.keys()), type({}.items()))
@@ -21,7 +21,7 @@ Operation = Callable[["Machine", Any, Any], Any]
 
 
 class Union:
-    """`int | str`: alternatives for `isinstance`."""
+    """A union such as `int | str`: alternatives for `isinstance`."""
 
     __slots__ = ("parts",)
 
@@ -36,21 +36,21 @@ class Union:
 
 
 def add(m: Machine, left: Any, right: Any) -> Any:
-    """`left + right`."""
+    """Return `left + right`."""
     if left.__class__ in NUMBERS and right.__class__ in NUMBERS:
         return _number(m, left + right)
     return _dispatch(m, "+", left, right)
 
 
 def subtract(m: Machine, left: Any, right: Any) -> Any:
-    """`left - right`."""
+    """Return `left - right`."""
     if left.__class__ in NUMBERS and right.__class__ in NUMBERS:
         return _number(m, left - right)
     return _dispatch(m, "-", left, right)
 
 
 def multiply(m: Machine, left: Any, right: Any) -> Any:
-    """`left * right`."""
+    """Return `left * right`."""
     if left.__class__ in NUMBERS and right.__class__ in NUMBERS:
         if left.__class__ is int and right.__class__ is int:
             _allow_product(m, left, right)
@@ -112,7 +112,7 @@ def _kind(value: Any) -> str:
     return type(value).__name__ if type(value) in SEQUENCES else value.cls.name
 
 
-# Symbol: Python's function, its form in place, the methods, what is asked of sizes before.
+# By symbol: Python's function, the in-place function, the method's name, the size check.
 BINARY: dict[str, tuple[Any, Any, str, Operation]] = {
     "+": (operator.add, operator.iadd, "add", _sum),
     "-": (operator.sub, operator.isub, "sub", _joined),
@@ -131,7 +131,7 @@ BINARY: dict[str, tuple[Any, Any, str, Operation]] = {
 
 
 def _dispatch(m: Machine, symbol: str, left: Any, right: Any) -> Any:
-    """The operator for values that are not two plain numbers."""
+    """Apply the operator to values that are not both plain numbers."""
     function, _, name, guard = BINARY[symbol]
     if left.__class__ in INSTANCES or right.__class__ in INSTANCES:
         found = _by_methods(m, left, right, f"__{name}__", f"__r{name}__")
@@ -153,7 +153,7 @@ def _dispatch(m: Machine, symbol: str, left: Any, right: Any) -> Any:
 
 
 def _by_methods(m: Machine, left: Any, right: Any, name: str, reflected: str) -> Any:
-    """What `__add__` and `__radd__` of kernel classes give, NotImplemented where there is none."""
+    """Call `__add__` and `__radd__` of kernel classes; return NotImplemented if there is none."""
     one, other = m.class_of(left), m.class_of(right)
     calls = [(one.find(name), left, right), (other.find(reflected), right, left)]
     if one is other:
@@ -169,7 +169,7 @@ def _by_methods(m: Machine, left: Any, right: Any, name: str, reflected: str) ->
 
 
 def _plain(m: Machine, symbol: str, left: Any, right: Any) -> tuple[Any, Any]:
-    """The numbers, text or containers that objects of kernel classes are, if they are."""
+    """Check that instances among the operands are numbers, text or containers, too."""
     if symbol == "*" and (isinstance(left, SEQUENCES) or isinstance(right, SEQUENCES)):
         left, right = _times(m, left), _times(m, right)
     for one in (left, right):
@@ -179,7 +179,7 @@ def _plain(m: Machine, symbol: str, left: Any, right: Any) -> tuple[Any, Any]:
 
 
 def _times(m: Machine, value: Any) -> Any:
-    """How often a sequence is repeated, where an object with `__index__` says so."""
+    """Return the repetition count of a sequence if the value defines `__index__`."""
     kind: Any = value.__class__
     counts = kind in m.opaque and m.class_of(value).find("__index__") is not UNSET
     return m.index(value) if counts else value
@@ -188,7 +188,7 @@ def _times(m: Machine, value: Any) -> Any:
 def _unsupported(
     m: Machine, symbol: str, left: Any, right: Any, error: TypeError | None
 ) -> TypeError:
-    """Python's message, with the names of the kernel's classes."""
+    """Return Python's error, with the names of the kernel's classes."""
     text = str(error) if error is not None else ""
     if error is not None and not text.startswith("unsupported operand"):
         return error
@@ -206,7 +206,7 @@ def _parts(value: Any) -> tuple[Any, ...]:
 
 
 def binary(symbol: str) -> Operation:
-    """The function of an operator."""
+    """Return the function of a binary operator."""
     known = {"+": add, "-": subtract, "*": multiply}
     if symbol in known:
         return known[symbol]
@@ -225,7 +225,7 @@ OPERATIONS: dict[str, Operation] = {symbol: binary(symbol) for symbol in BINARY}
 
 
 def in_place(m: Machine, symbol: str, left: Any, right: Any) -> Any:
-    """`left op= right`."""
+    """Execute `left op= right` and return the result."""
     kind = left.__class__
     _, function, name, guard = BINARY[symbol]
     if kind in INSTANCES:
@@ -264,7 +264,7 @@ UNARY: dict[str, tuple[Any, str]] = {
 
 
 def unary(m: Machine, symbol: str, value: Any) -> Any:
-    """`-value` and the like."""
+    """Return the result of a unary operator, such as `-value`."""
     function, name = UNARY[symbol]
     if value.__class__ in INSTANCES:
         method = value.cls.find(name)

@@ -1,4 +1,4 @@
-"""Operators as closures: those of two small integers without a call of the machine's."""
+"""Operators as closures; two small integers are combined without calling the machine."""
 
 from __future__ import annotations
 
@@ -77,12 +77,12 @@ def _divided(symbol: str, function: Callable[[int, int], int]) -> Any:
 
 
 def small(node: nodes.Expression) -> int | None:
-    """The value of a literal that is a small integer."""
+    """Return the value of a literal that is a small integer, or None."""
     value = node.value if isinstance(node, nodes.Constant) else None
     return value if type(value) is int and value < HALF else None
 
 
-# Of two integers below 2 ** 31, so that no result needs a look at the limits.
+# For integers below 2 ** 31, whose results need no check of the limits.
 SMALL_STEPS: dict[str, Callable[[int, int], int]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -100,7 +100,7 @@ ARITHMETIC: dict[str, Callable[[nodes.BinOp, Evaluate, Evaluate], Evaluate]] = {
 
 
 def comparing(op: str) -> Callable[[Any, Any, Any], Any]:
-    """The function of a comparison: machine, left, right."""
+    """Return the function of a comparison; it takes machine, left and right."""
     if op == "is":
         return lambda m, left, right: m.identical(left, right)
     if op == "is not":

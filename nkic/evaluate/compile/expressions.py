@@ -1,4 +1,4 @@
-"""Expressions to closures. Every closure takes the frame and gives the value."""
+"""Compile expressions to closures, which take the frame and return the value."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from nkic.evaluate.objects import INSTANCES, UNSET, Class, Function
 from nkic.evaluate.operators import OPERATIONS, unary
 from nkic.syntax import names, nodes
 
-MAX_DEPTH = 1500  # of expressions within expressions
+MAX_DEPTH = 1500  # of nested expressions
 _WEIGHTS = {nodes.Slice: 14, nodes.Dict: 58, nodes.Set: 54, nodes.Lambda: 80, nodes.Call: 4}
 
 
 class Expressions:
-    """Compiles expressions of one unit."""
+    """The compiler for the expressions of one unit."""
 
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
 
     def expression(self, node: nodes.Expression) -> Evaluate:
-        """The closure of an expression."""
+        """Return the closure of an expression."""
         unit = self.unit
         unit.cost += _WEIGHTS.get(type(node), 1)
         unit.depth += 1
@@ -60,13 +60,13 @@ class Expressions:
         return found
 
     def several(self, parts: Sequence[nodes.Expression]) -> tuple[Evaluate, ...]:
-        """Closures of several expressions."""
+        """Return the closures of several expressions."""
         return tuple([self.expression(part) for part in parts])
 
     # ---- names -----------------------------------------------------------------------------
 
     def constant(self, node: nodes.Constant) -> Evaluate:
-        """A literal."""
+        """Compile a literal."""
         value = node.value
         if isinstance(value, complex):
             return refusing_complex(node)
@@ -75,21 +75,21 @@ class Expressions:
         return lambda f: value
 
     def name(self, node: nodes.Name) -> Evaluate:
-        """A variable that is read."""
+        """Compile a read of a variable."""
         if node.id == "__debug__":
             return lambda f: True
         check_name(node.id, node.span)
         return self.load(self.unit.mangled(node.id), node)
 
     def load(self, name: str, node: nodes.Node) -> Evaluate:
-        """The value of a name as `node` reads it."""
+        """Return the closure that reads `name` at `node`."""
         unit = self.unit
         if unit.kind == "class" and unit.scope is unit.outermost_scope:
             return self._class_name(name, node)
         return self.variable(name, unit.find(name) or GLOBAL, node)
 
     def variable(self, name: str, at: Variable, node: nodes.Node) -> Evaluate:
-        """The closure that reads a variable."""
+        """Return the closure that reads a variable at a known location."""
         if at.slot < 0:
             return of_module(name, node)
         slot = at.slot
@@ -114,7 +114,7 @@ class Expressions:
         return local
 
     def _class_name(self, name: str, node: nodes.Node) -> Evaluate:
-        """A name in a class body: one of the body's own first."""
+        """Return the closure that reads a name in a class body: the body's own names come first."""
         otherwise = self.variable(name, self.unit.find(name) or GLOBAL, node)
         space = NAMESPACE
 
@@ -127,7 +127,7 @@ class Expressions:
     # ---- attributes and items --------------------------------------------------------------
 
     def attribute(self, node: nodes.Attribute) -> Evaluate:
-        """`value.attr`."""
+        """Compile `value.attr`."""
         name = self.unit.mangled(node.attr)
         if names.is_hidden(name) and name not in _SERVED:
             text = f"`{name}` is not accessible to kernel code"
@@ -137,7 +137,7 @@ class Expressions:
         def load(f: Frame) -> Any:
             value = owner(f)
             f[AT] = node
-            if value.__class__ is Provided:  # the commonest owner
+            if value.__class__ is Provided:  # the most common owner
                 found = value.known.get(name, UNSET)
                 if found is not UNSET:
                     return found
@@ -146,7 +146,7 @@ class Expressions:
         return load
 
     def subscript(self, node: nodes.Subscript) -> Evaluate:
-        """`value[slice]`."""
+        """Compile `value[slice]`."""
         owner, key = self.expression(node.value), self.expression(node.slice)
 
         def load(f: Frame) -> Any:
@@ -161,7 +161,7 @@ class Expressions:
         return load
 
     def slice(self, node: nodes.Slice) -> Evaluate:
-        """`lower:upper:step`."""
+        """Compile `lower:upper:step`."""
         parts = (node.lower, node.upper, node.step)
         lower, upper, step = (nothing if one is None else self.expression(one) for one in parts)
 
@@ -178,7 +178,7 @@ class Expressions:
     # ---- calls -----------------------------------------------------------------------------
 
     def call(self, node: nodes.Call) -> Evaluate:
-        """`func(args, keywords)`."""
+        """Compile `func(args, keywords)`."""
         if isinstance(node.func, nodes.Name) and node.func.id == "super" and not node.args:
             found = self._super(node)
             if found is not None:
@@ -189,9 +189,10 @@ class Expressions:
         return plain_call(node, self.expression(node.func), given.arguments, given.named)
 
     def _given(self, node: nodes.Call) -> Given:
-        """The arguments of a call."""
+        """Compile the arguments of a call."""
         if any(isinstance(one, nodes.Starred) for one in node.args):
-            alone = node if len(node.args) == 1 and not node.keywords else None  # Python's place
+            # errors point where Python's do
+            alone = node if len(node.args) == 1 and not node.keywords else None
             return Given(self.sequence(node.args, alone), self._keywords(node))
         first = self.several(node.args)
         if any(one.arg is None for one in node.keywords):
@@ -205,7 +206,7 @@ class Expressions:
         return names, self.several([one.value for one in node.keywords])
 
     def _is_open(self, attribute: str) -> bool:
-        """The attribute is one that `attributes.get` finds without further ado."""
+        """Whether the attribute needs no check of hidden names."""
         return attribute not in _SERVED and not names.is_hidden(self.unit.mangled(attribute))
 
     def _keywords(self, node: nodes.Call) -> Evaluate | None:
@@ -231,7 +232,7 @@ class Expressions:
         return merged
 
     def _method_call(self, node: nodes.Call, func: nodes.Attribute, given: Given) -> Evaluate:
-        """`owner.method(…)`, without an object for the bound method where it is a function."""
+        """Compile `owner.method(…)` without creating a bound method if it is a kernel function."""
         owner, name = self.expression(func.value), self.unit.mangled(func.attr)
         get, instances = attributes.get, INSTANCES
         arguments, named, values, form = given
@@ -268,7 +269,7 @@ class Expressions:
         return run
 
     def _super(self, node: nodes.Call) -> Evaluate | None:
-        """`super()` inside a method."""
+        """Compile `super()` inside a method."""
         at, scope = self.unit.find("__class__"), self.unit
         if at is None or at.slot < 0 or self.unit.find("super") is not GLOBAL:
             return None
@@ -290,8 +291,9 @@ class Expressions:
     def sequence(
         self, elts: Sequence[nodes.Expression], place: nodes.Node | None = None
     ) -> Evaluate:
-        """A list of elements, some of them with a star; `place` is where that is taken apart, if
-        not where it stands.
+        """Return a closure that builds a list of elements, some of them starred.
+
+        `place` is the node that errors of unpacking point at; by default, the starred element.
         """
         parts = [
             (True, self.expression(one.value), place or one)
@@ -314,13 +316,13 @@ class Expressions:
         return make
 
     def starred(self, node: nodes.Starred) -> Evaluate:
-        """A star where none can stand."""
+        """Refuse a starred expression outside of displays and calls."""
         raise Refused("bad-syntax", "can't use starred expression here", node.span)
 
     # ---- operators -------------------------------------------------------------------------
 
     def binary(self, node: nodes.BinOp) -> Evaluate:
-        """`left op right`."""
+        """Compile `left op right`."""
         left, right = self.expression(node.left), self.expression(node.right)
         if node.op in ARITHMETIC:
             fused = self._fused(node, left, right)
@@ -335,7 +337,7 @@ class Expressions:
         return run
 
     def _fused(self, node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate | None:
-        """An operator of a plain variable and a small number, without a call for either."""
+        """Compile an operator of a local variable and a small literal without operand closures."""
         slot, number = self._local(node.left), small(node.right)
         if slot < 0 or number is None:
             return None
@@ -354,7 +356,7 @@ class Expressions:
         return run
 
     def _local(self, node: nodes.Expression) -> int:
-        """The slot of a variable without a cell, -1 for anything else."""
+        """Return the slot of a variable without a cell, or -1 for any other expression."""
         unit = self.unit
         in_class = unit.kind == "class" and unit.scope is unit.outermost_scope
         if not isinstance(node, nodes.Name) or in_class:
@@ -363,7 +365,7 @@ class Expressions:
         return -1 if at.boxed else at.slot
 
     def unary(self, node: nodes.UnaryOp) -> Evaluate:
-        """`-a`, `+a`, `~a`, `not a`."""
+        """Compile `-a`, `+a`, `~a` or `not a`."""
         operand, symbol = self.expression(node.operand), node.op
         if symbol == "not":
             test = self.test(operand, node.operand)
@@ -379,7 +381,7 @@ class Expressions:
         return run
 
     def test(self, value: Evaluate, node: nodes.Node) -> Evaluate:
-        """Whether a value is true."""
+        """Return a closure for the truth value of `value`."""
 
         def run(f: Frame) -> bool:
             found = value(f)
@@ -391,7 +393,7 @@ class Expressions:
         return run
 
     def boolean(self, node: nodes.BoolOp) -> Evaluate:
-        """`a and b and c`."""
+        """Compile `a and b and c` or `a or b or c`."""
         parts, wanted = self.several(node.values), node.op == "or"
         *first, last = parts
         places = node.values
@@ -411,7 +413,7 @@ class Expressions:
         return run
 
     def comparison(self, node: nodes.Compare) -> Evaluate:
-        """`left op0 comparators0 op1 …`."""
+        """Compile `left op0 comparators0 op1 …`."""
         if len(node.ops) == 1:
             left, right = self.expression(node.left), self.expression(node.comparators[0])
             return compared(node, node.ops[0], left, right)
@@ -432,17 +434,17 @@ class Expressions:
         return run
 
     def conditional(self, node: nodes.IfExp) -> Evaluate:
-        """`body if test else orelse`."""
+        """Compile `body if test else orelse`."""
         test = self.test(self.expression(node.test), node.test)
         body, orelse = self.expression(node.body), self.expression(node.orelse)
         return lambda f: body(f) if test(f) else orelse(f)
 
     def await_(self, node: nodes.Await) -> Evaluate:
-        """`await`, which nothing in kernels can answer."""
+        """Refuse `await`, which kernels do not support."""
         raise Refused("not-in-nki", "`await` cannot be used in kernel code", node.span)
 
     def yield_(self, node: nodes.Yield | nodes.YieldFrom) -> Evaluate:
-        """A `yield` where the compiler of statements did not take it out."""
+        """Refuse a `yield` that `generators` could not hoist out of its expression."""
         raise Refused(
             "not-in-nki",
             "`yield` cannot be used inside this expression",
@@ -451,8 +453,8 @@ class Expressions:
         )
 
 
-NAMESPACE = 3  # the slot of a class body that holds its names
-# Special names that are read in kernel code all the same; `attributes` has what they are.
+NAMESPACE = 3  # the slot of a class body that holds its namespace
+# Special names that kernel code may read nevertheless; `attributes` defines their values.
 _SERVED = frozenset(
     names.words("""
         __bases__ __mro__ mro __dict__ __setattr__ __getattribute__ __getattr__ __delattr__

@@ -1,4 +1,4 @@
-"""Units to code: functions, lambdas, generator expressions, classes, module-level statements."""
+"""Compile units: functions, lambdas, generator expressions, classes, module-level statements."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _FUNCTION_WEIGHT = 80  # steps for the bytes of a function
 
 
 class Functions(Generators):
-    """Compiles everything; the last in the line of classes."""
+    """The complete compiler: the most derived of its classes."""
 
     def function(self, node: nodes.FunctionDef) -> Run:
-        """`def`."""
+        """Compile `def`."""
         if node.is_async:
             raise self.no_async(node.name_span)
         _check_method(node)
@@ -47,7 +47,7 @@ class Functions(Generators):
         return [(self.expression(one), one) for one in node.decorators]
 
     def _maker(self, node: scopes.Function, name: str) -> Evaluate:
-        """The closure that makes a function object."""
+        """Return the closure that creates a function object."""
         self.unit.cost += _FUNCTION_WEIGHT
         args = node.args
         defaults = self.several(args.defaults)
@@ -71,11 +71,11 @@ class Functions(Generators):
         return make
 
     def lambda_(self, node: nodes.Lambda) -> Evaluate:
-        """`lambda`."""
+        """Compile `lambda`."""
         return self._maker(node, "<lambda>")
 
     def generator_expression(self, node: nodes.GeneratorExp) -> Evaluate:
-        """`(elt for …)`."""
+        """Compile `(elt for …)`."""
         first, at = self.expression(node.generators[0].iter), node.generators[0].iter
         code = _generator_code(self.unit, node)
         outer = code.outer
@@ -92,7 +92,7 @@ class Functions(Generators):
         return make
 
     def class_(self, node: nodes.ClassDef) -> Run:
-        """`class`."""
+        """Compile `class`."""
         decorators = self._decorators(node)
         bases = self.sequence(node.bases)
         named = [(one.arg, self.expression(one.value)) for one in node.keywords]
@@ -217,7 +217,7 @@ def _generator_code(parent: Unit, node: nodes.GeneratorExp) -> Code:
 
 
 def _giving(loops: list[Any], elt: Evaluate, cost: int, place: nodes.Node) -> Callable[..., Any]:
-    """The loops of a generator expression, within each other."""
+    """Nest the loops of a generator expression."""
 
     def innermost(f: Frame) -> Any:
         value = elt(f)
@@ -269,13 +269,13 @@ def _module_unit(source: SourceFile) -> Unit:
 
 @lru_cache(maxsize=8192)
 def compile_statement(source: SourceFile, node: nodes.Statement) -> Code:
-    """The code of a statement on module level. Raises `Refused`."""
+    """Compile a module-level statement. Raises `Refused`."""
     unit = _module_unit(source)
     return _code(unit, node, Functions(unit).statement(node))
 
 
 def compile_expression(source: SourceFile, node: nodes.Expression) -> Code:
-    """The code that returns the value of an expression, on module level. Raises `Refused`."""
+    """Compile a module-level expression to code that returns its value. Raises `Refused`."""
     unit = _module_unit(source)
     return _code(unit, node, Functions(unit).statement(nodes.Return(node.span, node)))
 
@@ -283,7 +283,7 @@ def compile_expression(source: SourceFile, node: nodes.Expression) -> Code:
 def compile_function(
     source: SourceFile, node: scopes.Function, cells: Iterable[str]
 ) -> tuple[Code, tuple[str, ...]]:
-    """A function on its own, with the names of the `cells` around it in the order it takes them."""
+    """Compile a single function. Return its code and the names of its cells, in slot order."""
     unit = _module_unit(source)
     around = Unit(source, unit, None, "function", "<around>")
     wanted = sorted(cells)

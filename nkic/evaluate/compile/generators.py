@@ -1,7 +1,7 @@
-"""Statements with a `yield` in them: closures that are Python generators themselves.
+"""Compile statements that contain a `yield` to closures that are Python generators.
 
-Such a closure yields what the kernel's generator yields, and returns what a statement's closure
-gives. Everything without a `yield` runs as it does elsewhere.
+Such a closure yields the values of the kernel's generator, and returns the result that a
+statement's closure returns. Statements without a `yield` are compiled as everywhere else.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from nkic.syntax import nodes, scopes
 
 Give = Callable[[Frame], Any]  # a generator function
 _YIELDS = nodes.Yield | nodes.YieldFrom
-# The operands of these are evaluated in the order of their fields, all of them.
+# All operands of these are evaluated, in the order of their fields.
 _STRICT = nodes.BinOp | nodes.Call | nodes.Tuple | nodes.List | nodes.Subscript | nodes.UnaryOp
 _ALSO_STRICT = nodes.Attribute | nodes.Compare | nodes.Keyword | nodes.Starred
 
 
 def yields(node: nodes.Node) -> bool:
-    """The node has a `yield` of its own unit in it."""
+    """Whether the node contains a `yield` that belongs to its own unit."""
     return any(isinstance(one, _YIELDS) for one in scopes.own([node]))
 
 
 class Generators(Patterns):
-    """Compiles the bodies of generator functions."""
+    """The compiler for the bodies of generator functions."""
 
     def giving(self, body: Sequence[nodes.Statement]) -> Give:
-        """Several statements."""
+        """Return the closure of a sequence of statements, as a generator function."""
         parts = [
             (True, self._giving_one(node)) if yields(node) else (False, self.statement(node))
             for node in body
@@ -60,7 +60,7 @@ class Generators(Patterns):
     # ---- yields in expressions -------------------------------------------------------------
 
     def _hoisted(self, node: nodes.Statement) -> Give:
-        """A simple statement: its yields come first, into variables of ours."""
+        """Compile a simple statement: hoist its yields into temporary variables."""
         before: list[tuple[Give | Run, bool]] = []
         field = next(
             name for name in ("value", "exc", "test", "targets") if getattr(node, name, None)
@@ -83,7 +83,7 @@ class Generators(Patterns):
         return run
 
     def _taken(self, node: Any, before: list[tuple[Give | Run, bool]]) -> Any:
-        """The expression with variables in place of its yields; `before` fills them."""
+        """Replace the yields in an expression by variables; append the code that sets them."""
         if isinstance(node, _YIELDS):
             return self._variable_of(node, before)
         if not yields(node):
@@ -148,7 +148,7 @@ class Generators(Patterns):
     # ---- blocks ----------------------------------------------------------------------------
 
     def _simple(self, node: nodes.Expr) -> Give:
-        """`yield value` on a line of its own."""
+        """Compile a `yield value` statement."""
         value = node.value
         if isinstance(value, nodes.Yield) and (value.value is None or not yields(value.value)):
             content = None if value.value is None else self.expression(value.value)
@@ -171,7 +171,7 @@ class Generators(Patterns):
         return run
 
     def _no_yield(self, node: nodes.Expression) -> Evaluate:
-        return self.expression(node)  # a `yield` in it is refused there
+        return self.expression(node)  # it refuses a `yield`
 
     def _costed_giving(self, body: Sequence[nodes.Statement]) -> tuple[Give, int]:
         unit = self.unit

@@ -1,4 +1,4 @@
-"""`match`: patterns to closures that test a value and bind names."""
+"""Compile `match`: patterns become closures that test a value and bind names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nkic.evaluate.objects import INSTANCES, UNSET, Class
 from nkic.syntax import names, nodes
 
 Matches = Callable[[Frame, Any], bool]
-# Builtin classes whose one positional pattern is the value itself.
+# Builtin classes whose only positional pattern matches the value itself.
 _OF_ITSELF = frozenset(
     {
         *("bool", "bytearray", "bytes", "dict", "float", "frozenset", "int", "list", "set"),
@@ -24,10 +24,10 @@ _OF_ITSELF = frozenset(
 
 
 class Patterns(Statements):
-    """Compiles `match` statements of one unit."""
+    """The compiler for the `match` statements of one unit."""
 
     def match(self, node: nodes.Match) -> Run:
-        """`match subject`."""
+        """Compile `match subject`."""
         subject, cases = self.expression(node.subject), []
         for case in node.cases:
             guard = None if case.guard is None else self.test(self.expression(case.guard), case)
@@ -44,7 +44,7 @@ class Patterns(Statements):
         return run
 
     def pattern(self, node: nodes.Pattern) -> Matches:
-        """The closure of a pattern."""
+        """Return the closure of a pattern."""
         self.unit.cost += 2
         found: Matches = _PATTERNS[type(node)](self, node)
         return found
@@ -161,7 +161,7 @@ class Patterns(Statements):
 
 
 def _positional(m: Any, kind: Any, count: int) -> Sequence[str] | None:
-    """The attributes that positional patterns mean; None for the value itself."""
+    """Return the attributes that positional patterns match; None for the value itself."""
     if not count:
         return ()
     found = kind.find("__match_args__") if isinstance(kind, Class) else UNSET
@@ -183,7 +183,7 @@ def _positional(m: Any, kind: Any, count: int) -> Sequence[str] | None:
 
 
 def _of_itself(kind: Any) -> bool:
-    """The class is one of Python's whose positional pattern is the value."""
+    """Whether the class is a builtin whose positional pattern matches the value itself."""
     mro = kind.mro if isinstance(kind, Class) else ()
     return any(one.name in _OF_ITSELF and one.machine is None for one in mro)
 

@@ -1,7 +1,7 @@
-"""`collections.abc`: classes that `isinstance` asks by what a value can do, and `abc`.
+"""`collections.abc`: classes for which `isinstance` tests what a value supports; and `abc`.
 
-Kernels may inherit from them; they get the methods that Python derives from the abstract ones
-for `Mapping` and `Sequence`, and nothing from the others.
+Kernels may inherit from them. `Mapping` and `Sequence` provide the methods that Python derives from
+the abstract ones; the other classes provide none.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _abc(name: str, kinds: tuple[type, ...], methods: str = "", *bases: str) -> 
 def _accepting_class(
     kinds: tuple[type, ...], methods: tuple[str, ...], extra: dict[str, Any]
 ) -> Callable[[Any, Class], bool]:
-    """`issubclass(list, Sequence)`."""
+    """Return the test for `issubclass`, such as `issubclass(list, Sequence)`."""
 
     def accepts(m: Machine, cls: Class) -> bool:
         payload = cls.payload
@@ -142,7 +142,7 @@ for _name in ("Awaitable", "Coroutine", "AsyncIterable", "AsyncIterator", "Async
 _abc("Buffer", (bytes,))
 
 
-# ---- what Mapping and Sequence give -------------------------------------------------------------
+# ---- mixin methods of Mapping and Sequence ------------------------------------------------------
 
 
 @members(MAPPING, "get")
@@ -279,7 +279,7 @@ def _extend(m: Machine, owner: Any, values: Any) -> None:
 
 
 def _abstractmethod(m: Machine, funcobj: Any, /) -> Any:
-    """Marks a function; a class with such a member has no objects."""
+    """Mark a function as abstract; a class with such a member cannot be instantiated."""
     function: Any = funcobj
     if isinstance(function, Property):
         function = function.fget
@@ -291,7 +291,7 @@ def _abstractmethod(m: Machine, funcobj: Any, /) -> Any:
 
 
 MANAGER = _abc("AbstractContextManager", (), "enter exit")
-MODULE.pop("AbstractContextManager")  # it is of `contextlib`
+MODULE.pop("AbstractContextManager")  # it belongs to `contextlib`
 ABC = Class("ABC", (OBJECT,), {}, payload=Instance, make=classes.construct, module="abc")
 ABC.extra["inheritable"] = True
 ABC_MODULE: dict[str, Any] = {

@@ -27,7 +27,7 @@ _ENTRY = 100  # steps for the bytes of an entry
 
 
 class _State:
-    """What a function gave for which arguments, the latest last."""
+    """The results of a function by its arguments, the most recently used last."""
 
     def __init__(self, function: Any, most: int | None, typed: bool) -> None:
         self.function = function
@@ -38,7 +38,7 @@ class _State:
 
 
 class _Mark:
-    """Hashes alike in every process, unlike a plain object."""
+    """A separator in keys that has the same hash in every process, unlike a plain object."""
 
     def __hash__(self) -> int:
         return 7

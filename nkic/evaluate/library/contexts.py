@@ -74,7 +74,7 @@ def _exit(m: Machine, owner: Any, kind: Any, value: Any, traceback: Any) -> bool
 
 
 def _thrown(m: Machine, generator: Generator, value: Any) -> bool:
-    """Raises the exception in the generator; True if that swallows it."""
+    """Raise the exception in the generator; return whether the generator suppresses it."""
     try:
         m.resume(generator, value, "throw")
     except StopIteration:
@@ -88,7 +88,7 @@ def _thrown(m: Machine, generator: Generator, value: Any) -> bool:
 
 @members(MANAGER, "__call__")
 def _decorate(m: Machine, owner: Any, func: Any) -> Any:
-    """A manager is a decorator as well: every call of the function runs under a new one."""
+    """Use a manager as a decorator: every call of the function runs under a new manager."""
     maker, args, named = owner.fields["again"]
 
     def inner(m: Machine, /, *more: Any, **further: Any) -> Any:
@@ -161,7 +161,7 @@ def _waiting(owner: Any) -> list[Any]:
 
 
 def _push(m: Machine, owner: Any, leave: Any) -> None:
-    """`leave` takes the three arguments of `__exit__`."""
+    """Register a function that takes the three arguments of `__exit__`."""
     waiting = _waiting(owner)
     m.allocate(100)
     m.allow_length(len(waiting) + 1, "the list")
@@ -217,7 +217,7 @@ def _close(m: Machine, owner: Any) -> None:
 
 @members(STACK, "__exit__")
 def _stack_exit(m: Machine, owner: Any, kind: Any, value: Any, traceback: Any) -> bool:
-    """Leaves what was entered, the last first; each meets the exception of the one before."""
+    """Leave the entered contexts in reverse order; each receives the pending exception."""
     pending: ErrorInstance | None = value
     waiting = _waiting(owner)
     raised: BaseException | None = None

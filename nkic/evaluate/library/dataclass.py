@@ -1,7 +1,7 @@
-"""`dataclasses.dataclass`: the methods that a class gets from its fields.
+"""`dataclasses.dataclass`: the methods that a class derives from its fields.
 
-No source is made and compiled for them, as Python's own module does: they are functions of ours
-over the list of fields.
+Python's own module generates and compiles source for them; here they are closures over the list of
+fields.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class DataclassOptions(NamedTuple):
-    """What `dataclass(…)` takes."""
+    """The parameters of `dataclass(…)`."""
 
     init: bool = True
     repr: bool = True
@@ -40,7 +40,7 @@ class DataclassOptions(NamedTuple):
 
 
 def dataclass(m: Machine, cls: Any = None, /, **named: Any) -> Any:
-    """`@dataclass` and `@dataclass(frozen=True)`."""
+    """Implement `@dataclass` and `@dataclass(frozen=True)`."""
     for name in named:
         if name not in DataclassOptions._fields:
             raise TypeError(f"dataclass() got an unexpected keyword argument '{name}'")
@@ -51,7 +51,7 @@ def dataclass(m: Machine, cls: Any = None, /, **named: Any) -> Any:
 
 
 def process(m: Machine, given: Any, options: DataclassOptions) -> Class:
-    """Gives a class what its fields and the options say."""
+    """Add the methods that the fields and the options call for."""
     cls = of_the_kernel(m, given, "dataclass")
     m.allocate(8000)
     records.complete(m, cls)
@@ -85,14 +85,14 @@ def _give(cls: Class, name: str, method: Any) -> None:
 
 
 def _has_hash(cls: Class) -> bool:
-    """The class body defines `__hash__`; Python itself sets None where it defines `__eq__`."""
+    """Whether the class body defines `__hash__`. (Python sets None if it defines `__eq__`.)"""
     if "__hash__" not in cls.members:
         return False
     return cls.members["__hash__"] is not None or "__eq__" not in cls.members
 
 
 def _check_annotations(cls: Class, specs: Mapping[str, Spec]) -> None:
-    """A class body may write its annotations again, as a mapping, if they are the same."""
+    """Check that `__annotations__`, if the body assigns it, names the fields again."""
     said = cls.members.get("__annotations__")
     known = {name for base in cls.mro[1:] for name in base.extra.get("dataclass", ())}
     same = said.__class__ is dict and set(said) | known == set(specs)
@@ -115,7 +115,7 @@ def _check_frozen(cls: Class, options: DataclassOptions) -> None:
 
 
 class _Signature:
-    """What `bind` asks of a function."""
+    """The attributes of a function that `bind` reads."""
 
     def __init__(self, cls: Class, specs: list[Spec]) -> None:
         plain = [spec for spec in specs if not spec.kw_only]
@@ -133,7 +133,7 @@ def _default(spec: Spec) -> Any:
     return _MADE if spec.default is MISSING else spec.default
 
 
-_MADE = object()  # the value comes from a factory
+_MADE = object()  # a default from a factory
 
 
 def _init(m: Machine, cls: Class, specs: dict[str, Spec], options: DataclassOptions) -> Builtin:

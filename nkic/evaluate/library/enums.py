@@ -1,7 +1,7 @@
-"""`enum`: the classes, and what makes members of the names in a class body.
+"""`enum`: the classes, and the creation of members from the names in a class body.
 
-Everything that a class of members keeps is one `Members` in its `extra`. `auto()` has its value
-when the class is made, so that it may stand in expressions of the class body until then.
+The state of an enumeration class is one `Members` in its `extra`. The value of `auto()` is computed
+when the class is created, so that it may occur in expressions of the class body.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _DESCRIPTORS = (Function, StaticMethod, ClassMethod, Property, Getter, Class)
 def _subclass(
     m: Machine, name: str, bases: tuple[Class, ...], space: dict[str, Any], fields: dict[str, str]
 ) -> Class:
-    """A class that inherits from `Enum`, with its members."""
+    """Create a class that inherits from `Enum`, with its members."""
     listed = {key: value for key, value in space.items() if _is_member(key, value)}
     rest = {key: unwrapped(value) for key, value in space.items() if key not in listed}
     _check_bases(m, name, bases)
@@ -98,7 +98,7 @@ def _check_bases(m: Machine, name: str, bases: Iterable[Class]) -> None:
 
 
 def _give_hash(found: Class) -> None:
-    """Members that are numbers or text hash as those do."""
+    """Make members that are numbers or text hash like those."""
     if found.payload is not Instance and "__hash__" not in found.members:
         checked_members(found, {"__hash__": lambda m, owner: hash(_base(owner))})
 
@@ -110,7 +110,7 @@ def _base(owner: Any) -> Any:
 
 
 def _add(m: Machine, state: Members, name: str, value: Any) -> None:
-    """Makes one member, or another name of a member with the same value."""
+    """Create a member, or an alias of the member with the same value."""
     if name == "mro":
         raise ValueError("invalid enum member name(s) 'mro'")
     m.allocate(400)
@@ -154,7 +154,7 @@ def _value(m: Machine, cls: Class, mixed: Any, found: Any, args: Any, value: Any
 
 
 def _data_class(cls: Class) -> Class | None:
-    """A dataclass of the kernel's that members are as well."""
+    """Return the dataclass of the kernel that is mixed into an enumeration, if any."""
     for one in cls.mro[1:]:
         if "dataclass" in one.extra and not one.is_a(ENUM):
             return one
@@ -172,7 +172,7 @@ def _check_text(m: Machine, args: Any) -> None:
 
 
 def _call(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Any:
-    """`Mode(value)`; of a class without members, `Enum("Mode", "SLOW FAST")`."""
+    """Look up `Mode(value)`; for a class without members, create `Enum("Mode", "SLOW FAST")`."""
     state = cls.extra.get("enum")
     if len(args) > 1 or "names" in named:
         if state is not None and state.named:
@@ -204,7 +204,7 @@ def _looked_up(m: Machine, cls: Class, state: Members, args: tuple[Any, ...]) ->
 def _functional(
     m: Machine, cls: Class, value: Any, names: Any, *, start: Any = 1, **named: Any
 ) -> Class:
-    """`Enum("Mode", "SLOW FAST")`."""
+    """Create an enumeration from `Enum("Mode", "SLOW FAST")`."""
     if not isinstance(value, str) or set(named) - {"module", "qualname"}:
         raise TypeError("the name of an enumeration is text")
     if isinstance(names, str):
@@ -228,7 +228,7 @@ def _missing(m: Machine, cls: Class, value: Any, /) -> None:
     return None
 
 
-# ---- what can be asked of the class -------------------------------------------------------------
+# ---- operations on the class --------------------------------------------------------------------
 
 
 def _iterate(m: Machine, cls: Class) -> Iterator[Any]:
@@ -249,7 +249,7 @@ def _length(m: Machine, cls: Class) -> int:
 
 
 def _contains(m: Machine, cls: Class, value: Any) -> bool:
-    """Members and, as from Python 3.12 on, their values."""
+    """Whether a value is a member or, as since Python 3.12, the value of a member."""
     if m.class_of(value).is_a(cls):
         return True
     return members_of(cls).find(m, value) is not None

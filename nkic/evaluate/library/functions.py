@@ -50,7 +50,7 @@ MODULE: dict[str, Any] = {
 
 PARTIAL = library_class("partial", "functools")
 MODULE["partial"] = PARTIAL
-_MOST = 255  # arguments of a partial: each call copies them
+_MOST = 255  # the most arguments of a partial: each call copies them
 
 
 @members(PARTIAL, "__init__")
@@ -151,8 +151,8 @@ KEY.members["__hash__"] = None
 
 # ---- total_ordering -----------------------------------------------------------------------------
 
-# What follows from each method: the method asked, whether its answer is turned round, and with
-# which of `and not equal`, `or equal` the answer goes on.
+# The derived methods of each root method: whether the root's result is negated, and the test that
+# the result is combined with.
 _FROM = {
     "__lt__": {"__gt__": (True, "and !="), "__le__": (False, "or =="), "__ge__": (True, "")},
     "__le__": {"__ge__": (True, "or =="), "__lt__": (False, "and !="), "__gt__": (True, "")},

@@ -1,4 +1,4 @@
-"""`itertools`, as iterators of the interpreter's own: each element is paid for as it is made."""
+"""`itertools`, as iterators of the interpreter itself, which pay for each element they produce."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
 MODULE: dict[str, Any] = {}
-_ELEMENT = 6  # steps for making an element and handing it on
+_ELEMENT = 6  # steps for producing an element
 
 
 def _steps(name: str) -> Callable[[Callable[..., Iterator[Any]]], None]:
-    """A function of the module whose body is a generator."""
+    """Register a generator function as a function of the module."""
 
     def add(make: Callable[..., Iterator[Any]]) -> None:
         @wraps(make)
@@ -63,7 +63,7 @@ def _from_iterable(m: Machine, iterable: Any, /) -> Steps:
     return Steps(m, "itertools.chain", _chained(m, _begun(m, iterable)))
 
 
-# ---- without an end -----------------------------------------------------------------------------
+# ---- infinite iterators -------------------------------------------------------------------------
 
 
 @_steps("count")
@@ -112,7 +112,7 @@ def _repeated(m: Machine, value: Any, times: int | None) -> Iterator[Any]:
         times = None if times is None else times - 1
 
 
-# ---- with a function ----------------------------------------------------------------------------
+# ---- iterators with a function ------------------------------------------------------------------
 
 
 @_steps("accumulate")
@@ -185,7 +185,7 @@ def _filtered_false(m: Machine, function: Any, values: Iterator[Any]) -> Iterato
             yield value
 
 
-# ---- parts --------------------------------------------------------------------------------------
+# ---- selections ---------------------------------------------------------------------------------
 
 
 @_steps("islice")
@@ -234,7 +234,7 @@ def _sliced(m: Machine, values: Iterator[Any], start: int, stop: Any, step: int)
     place, wanted = 0, start
     while stop is None or place < stop:
         if stop is not None and wanted >= stop:
-            wanted = stop  # what is before the end is taken all the same
+            wanted = stop  # elements before the end are consumed nevertheless
         m.charge(_ELEMENT)
         value = next(values, UNSET)
         if value is UNSET:
@@ -275,7 +275,7 @@ def _in_pairs(m: Machine, values: Iterator[Any]) -> Iterator[Any]:
 
 @_steps("batched")
 def _batched(m: Machine, iterable: Any, n: Any, *, strict: Any = False) -> Iterator[Any]:
-    """Of Python 3.12; `strict` of 3.13."""
+    """Implement `batched`, which exists since Python 3.12; `strict` since 3.13."""
     size = m.index(n)
     if size < 1:
         raise ValueError("n must be at least one")
@@ -329,7 +329,7 @@ def _tee(m: Machine, iterable: Any, n: Any = 2, /) -> tuple[Steps, ...]:
     m.elements(count, "the tuple")
     m.allocate(200 * count)
     values = _begun(m, iterable)
-    head: list[Any] = []  # a chain of [value, the rest]; what all have read is dropped
+    head: list[Any] = []  # a linked list of [value, rest]; nodes that all readers passed are freed
     return tuple([Steps(m, "itertools._tee", _shared(m, values, head)) for _ in range(count)])
 
 
@@ -347,7 +347,7 @@ def _shared(m: Machine, values: Iterator[Any], node: list[Any]) -> Iterator[Any]
 
 
 class _Groups:
-    """Where `groupby` is: all its groups read from here."""
+    """The position of `groupby`; all its groups read from here."""
 
     def __init__(self, m: Machine, values: Iterator[Any], key: Any) -> None:
         self.m = m
@@ -358,7 +358,7 @@ class _Groups:
         self.number = 0
 
     def read(self) -> bool:
-        """Reads one value; False at the end."""
+        """Read one value; return False at the end."""
         self.m.charge(_ELEMENT)
         self.value = next(self.values, UNSET)
         if self.value is UNSET:
@@ -369,7 +369,7 @@ class _Groups:
         return True
 
     def group(self, key: Any, number: int) -> Iterator[Any]:
-        """The values with one key, as long as nobody asks for the next group."""
+        """Yield the values of one key until the next group is requested."""
         while number == self.number and self.key is not UNSET:
             if not self.m.equal(key, self.key):
                 return

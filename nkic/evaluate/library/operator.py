@@ -1,4 +1,4 @@
-"""`operator`: the operators as functions, and what fetches items, attributes and methods."""
+"""`operator`: the operators as functions, and the getters of items, attributes and methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fields of dataclasses: what `field(…)` gives, and what a class body says of a field."""
+"""The fields of dataclasses: the result of `field(…)`, and the declarations of a class body."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _show_missing(m: Machine, owner: Any, writer: Writer) -> None:
 
 
 class Spec:
-    """One field. `kind` is "field", "classvar" or "initvar"; what is not given is UNSET."""
+    """One field. `kind` is "field", "classvar" or "initvar"; omitted values are MISSING."""
 
     __slots__ = (
         *("name", "kind", "default", "factory", "init", "repr", "hash", "compare", "kw_only"),
@@ -53,7 +53,7 @@ class Spec:
 
     @property
     def required(self) -> bool:
-        """A call must give its value."""
+        """Whether a call must supply the value."""
         return self.default is MISSING and self.factory is MISSING
 
 
@@ -70,7 +70,7 @@ def field(
     metadata: Any = None,
     kw_only: Any = MISSING,
 ) -> Any:
-    """`dataclasses.field`."""
+    """Return a field, as `dataclasses.field` does."""
     if default is not MISSING and default_factory is not MISSING:
         raise ValueError("cannot specify both default and default_factory")
     return made(
@@ -102,7 +102,7 @@ def _show(m: Machine, owner: Any, writer: Writer) -> None:
 
 
 def is_field(value: Any) -> bool:
-    """The value is what `field(…)` gives."""
+    """Whether the value is a result of `field(…)`."""
     return is_of(value, FIELD)
 
 
@@ -110,7 +110,7 @@ def is_field(value: Any) -> bool:
 
 
 def own_specs(m: Machine, cls: Class, kw_only: bool) -> dict[str, Spec]:
-    """The fields that a class body declares."""
+    """Return the fields that a class body declares."""
     found: dict[str, Spec] = {}
     markers = list(cls.fields.items())
     m.charge(20 * len(markers))
@@ -135,7 +135,7 @@ def _spec(m: Machine, cls: Class, name: str, marker: str, kw_only: bool) -> Spec
     if value is UNSET or value.__class__ is Getter:
         value = MISSING
     given = value if is_field(value) else field(m, default=value)
-    if given.fields["name"] is not None:  # one field object for several names
+    if given.fields["name"] is not None:  # one field object under several names
         given = made(m, FIELD, **given.fields)
     given.fields["name"] = name
     kind = {"ClassVar": "classvar", "InitVar": "initvar"}.get(marker, "field")
@@ -167,7 +167,7 @@ def _is_mutable(default: Any) -> bool:
 
 
 def _settle(cls: Class, spec: Spec) -> None:
-    """Puts the default of `field(default=…)` in the class, as Python does."""
+    """Assign the default of `field(default=…)` to the class attribute, as Python does."""
     if is_field(cls.members.get(spec.name)):
         if spec.default is MISSING:
             del cls.members[spec.name]
@@ -176,7 +176,7 @@ def _settle(cls: Class, spec: Spec) -> None:
 
 
 def all_specs(m: Machine, cls: Class, kw_only: bool) -> dict[str, Spec]:
-    """The fields of a class and of its bases, in their order."""
+    """Return the fields of a class and of its bases, in their order."""
     found: dict[str, Spec] = {}
     for base in reversed(cls.mro[1:]):
         found |= base.extra.get("dataclass", {})

@@ -1,5 +1,6 @@
-"""Of `os`, `sys` and `logging`, what logging helpers look at: a kernel's environment is empty, and
-of `logging` there are the levels, which decorators of NKI take.
+"""The parts of `os`, `sys` and `logging` that logging helpers use.
+
+A kernel's environment is empty. `logging` has the levels only, which decorators of NKI take.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
     from nkic.evaluate.texts import Writer
 
-# An object that cannot be changed: one dict would be shared by all evaluations.
+# An immutable object, because a dict would be shared by all evaluations.
 ENVIRONMENT = library_class("environ", "os")
 
 

@@ -1,4 +1,4 @@
-"""`string`, and what of `textwrap` works on lines."""
+"""`string`, and the line-based functions of `textwrap`."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _is_valid(m: Machine, owner: Any) -> bool:
 
 @function("dedent", TEXTWRAP)
 def _dedent(m: Machine, text: Any) -> str:
-    """Takes off the blanks that all lines begin with."""
+    """Remove the blanks that all lines start with."""
     lines = _lines(m, text)
     lines = [one if one.strip(" \t\n") else one[len(one.rstrip("\n")) :] for one in lines]
     heads = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line.strip("\n")]

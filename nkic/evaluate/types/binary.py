@@ -18,7 +18,7 @@ BYTES = builtin_class("bytes", bytes)
 
 @makes(BYTES)
 def make_bytes(m: Machine, cls: Class, /, *args: Any, **named: Any) -> bytes:
-    """`bytes(count)`, `bytes(values)`, `bytes(text, encoding)`."""
+    """Return `bytes(count)`, `bytes(values)` or `bytes(text, encoding)`."""
     given = dict(zip(("source", "encoding", "errors"), args, strict=False)) | named
     if len(args) + len(named) > 3:
         raise TypeError(f"bytes() takes at most 3 arguments ({len(args) + len(named)} given)")
@@ -57,7 +57,7 @@ def _of_value(m: Machine, value: Any) -> bytes:
 
 
 def as_bytes(m: Machine, value: Any) -> bytes:
-    """Bytes, or the bytes of numbers."""
+    """Return a bytes value as it is, or convert an iterable of integers."""
     if isinstance(value, bytes):
         return value
     if isinstance(value, str):
@@ -81,7 +81,7 @@ def _byte(m: Machine, value: Any) -> int:
     return int(number)
 
 
-# ---- methods of Python's own --------------------------------------------------------------------
+# ---- Python's own methods -----------------------------------------------------------------------
 
 textlike(BYTES, bytes)
 

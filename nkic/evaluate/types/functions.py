@@ -51,7 +51,7 @@ NOT_IMPLEMENTED = builtin_class("NotImplementedType", type(NotImplemented))
 
 @makes(TYPE)
 def make_type(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Class:
-    """`type(value)`. Classes are made by class statements."""
+    """Return `type(value)`. Only class statements create classes."""
     if len(args) == 1 and not named:
         return m.class_of(args[0])
     if len(args) == 3:
@@ -78,7 +78,7 @@ for _cls in (NONE, ELLIPSIS, NOT_IMPLEMENTED):
 
 @makes(PROPERTY)
 def make_property(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Property:
-    """`property(fget, fset, fdel, doc)`."""
+    """Return `property(fget, fset, fdel, doc)`."""
     names = ("fget", "fset", "fdel", "doc")
     if len(args) > len(names):
         raise TypeError(f"property() takes at most 4 arguments ({len(args)} given)")
@@ -102,7 +102,7 @@ getter(PROPERTY, "__doc__")(lambda m, owner: getattr(owner, "doc", None))
 
 @makes(STATIC)
 def make_static(m: Machine, cls: Class, /, *args: Any, **named: Any) -> StaticMethod:
-    """`staticmethod(function)`."""
+    """Return `staticmethod(function)`."""
     no_keywords("staticmethod", named)
     arity("staticmethod", args, 1, 1)
     m.allocate(48)
@@ -111,7 +111,7 @@ def make_static(m: Machine, cls: Class, /, *args: Any, **named: Any) -> StaticMe
 
 @makes(CLASS_METHOD)
 def make_class_method(m: Machine, cls: Class, /, *args: Any, **named: Any) -> ClassMethod:
-    """`classmethod(function)`."""
+    """Return `classmethod(function)`."""
     no_keywords("classmethod", named)
     arity("classmethod", args, 1, 1)
     m.allocate(48)
@@ -127,7 +127,7 @@ for _cls in (STATIC, CLASS_METHOD):
 
 @makes(SUPER)
 def make_super(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Super:
-    """`super(cls, owner)`; `super()` is served by the compiler."""
+    """Return `super(cls, owner)`. The compiler handles `super()`."""
     no_keywords("super", named)
     if not args:
         raise RuntimeError("super(): no arguments")

@@ -1,6 +1,6 @@
-"""The builtin functions that give iterators, and those that work on one.
+"""The builtin functions that return or consume iterators.
 
-Each is a `Steps`, which pays for every element: Python's own would go from one to the next on
+Each iterator is a `Steps`, which pays for every element: Python's own iterators would recurse on
 the C stack.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LAZY: dict[str, Any] = {}
 _ITERATOR = 400  # bytes
-_TURN = 10  # steps for an element that a function is called for
+_TURN = 10  # steps for an element that a function is called with
 _NOTHING = object()
 
 
@@ -72,7 +72,7 @@ def _until(m: Machine, function: Any, sentinel: Any) -> Iterator[Any]:
 
 
 def _called(m: Machine, function: Any, args: Sequence[Any]) -> Any:
-    """What a function gives, or `_NOTHING` where it raises `StopIteration`."""
+    """Return the result of a function, or `_NOTHING` if it raises `StopIteration`."""
     try:
         return m.call(function, args, None)
     except Exception as error:
@@ -180,7 +180,7 @@ def _zipped(m: Machine, parts: list[Any], strict: bool) -> Iterator[tuple[Any, .
 
 
 def _check_all_end(parts: list[Any], ended: int) -> None:
-    """`zip(strict=True)`: the part in place `ended` is at its end; so must all be."""
+    """For `zip(strict=True)`: raise unless all iterators end together; number `ended` has ended."""
     if ended:
         raise ValueError(_uneven(ended, "shorter"))
     for place, part in enumerate(parts[1:], 1):
@@ -244,7 +244,7 @@ def _backwards(m: Machine, value: Any, place: int) -> Iterator[Any]:
 
 
 def is_callable(m: Machine, value: Any) -> bool:
-    """`callable(value)`."""
+    """Return `callable(value)`."""
     kind = value.__class__
     if kind in INSTANCES:
         return value.cls.find("__call__") is not UNSET

@@ -29,12 +29,12 @@ VALUES = builtin_class("dict_values", _VALUES)
 ITEMS = builtin_class("dict_items", _ITEMS)
 
 
-# ---- making -------------------------------------------------------------------------------------
+# ---- creation -----------------------------------------------------------------------------------
 
 
 @makes(DICT)
 def make_dict(m: Machine, cls: Class, /, *args: Any, **named: Any) -> dict[Any, Any]:
-    """`dict(pairs, **named)`."""
+    """Return `dict(pairs, **named)`."""
     found: dict[Any, Any] = {}
     _filled(m, found, "dict", args, named)
     return found
@@ -109,7 +109,7 @@ def _through(m: Machine, found: Any, args: Any) -> None:
     m.charge(dict.__len__(found) >> 1)
 
 
-# `popitem` goes over what was deleted at the end; Python keeps no count of that
+# `popitem` skips deleted entries at the end; Python keeps no count of them.
 hosted(DICT, dict, "popitem", one_step)
 hosted(DICT, dict, "clear", _through)
 hosted(DICT, dict, "keys", one_step)

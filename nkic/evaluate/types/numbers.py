@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 INT = builtin_class("int", int)
 BOOL = Class("bool", (INT,), {}, payload=bool)
 FLOAT = builtin_class("float", float)
-_WIDE = 64  # bits of an integer that takes no look at the limits
+_WIDE = 64  # bits of an integer that needs no check of the limits
 _LONG = 8192  # characters of a number's text
 
 
@@ -36,7 +36,7 @@ _LONG = 8192  # characters of a number's text
 
 @makes(INT)
 def make_int(m: Machine, cls: Class, /, *args: Any, **named: Any) -> int:
-    """`int(x)`, `int(text, base)`."""
+    """Return `int(x)` or `int(text, base)`."""
     if named.keys() - {"base"}:
         raise TypeError(
             f"'{min(named.keys() - {'base'})}' is an invalid keyword argument for int()"
@@ -163,7 +163,7 @@ def _make_bool(m: Machine, cls: Class, /, *args: Any, **named: Any) -> bool:
 
 @makes(FLOAT)
 def make_float(m: Machine, cls: Class, /, *args: Any, **named: Any) -> float:
-    """`float(x)`."""
+    """Return `float(x)`."""
     no_keywords("float", named)
     arity("float", args, 0, 1)
     return _to_float(m, args[0]) if args else 0.0
@@ -181,7 +181,7 @@ def _to_float(m: Machine, value: Any) -> float:
             return float(number_of(value))
         if value.cls.find("__index__") is not UNSET:
             return float(m.index(value))
-    if isinstance(value, float):  # one of NumPy's
+    if isinstance(value, float):  # a NumPy scalar
         return float.__float__(value)
     if isinstance(value, str | bytes):
         m.charge(1 + (len(value) >> 2))

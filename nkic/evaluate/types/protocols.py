@@ -1,8 +1,8 @@
-"""The special methods of Python's builtin types, for who asks for them by name.
+"""The special methods of Python's builtin types, for calls by name.
 
-`super().__init__(values)`, `dict.__getitem__(self, key)`, `int.__add__(self, other)`: they work
-on the number, text or container that an object is, past the methods of its class, and with the
-limits of the operators.
+Examples are `super().__init__(values)`, `dict.__getitem__(self, key)` and `int.__add__(self,
+other)`. They operate on the number, text or container that an object is, bypass the methods of its
+class, and obey the limits of the operators.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _KINDS: dict[Class, Any] = {
 
 
 def plain(m: Machine, value: Any) -> Any:
-    """A value without the class that a kernel made of its type."""
+    """Return a value of a kernel's subclass as a value of the builtin type."""
     if value.__class__ not in INSTANCES:
         return value
     if isinstance(value, int | float):

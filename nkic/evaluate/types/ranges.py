@@ -18,8 +18,9 @@ SLICE = builtin_class("slice", slice)
 
 @makes(RANGE)
 def make_range(m: Machine, cls: Class, /, *args: Any, **named: Any) -> range | DeviceRange:
-    """`range(stop)`, `range(start, stop, step)`, of a length that could be gone through; or a
-    loop on the device.
+    """Return `range(stop)` or `range(start, stop, step)`, or a loop on the device.
+
+    Raises if the range is too long to iterate over.
     """
     no_keywords("range", named)
     arity("range", args, 1, 3)
@@ -27,7 +28,7 @@ def make_range(m: Machine, cls: Class, /, *args: Any, **named: Any) -> range | D
         if isinstance(one, DeviceBound):
             return one.counted(args)
     made = range(*(one if one.__class__ is int else _bound(m, one) for one in args))
-    reach = abs(made.stop - made.start)  # `len` itself fails for the largest
+    reach = abs(made.stop - made.start)  # `len` overflows for the largest ranges
     m.allow_length(-(-reach // abs(made.step)) if made else 0, "the range")
     return made
 
@@ -67,7 +68,7 @@ getter(RANGE, "step")(lambda m, values: values.step)
 
 @makes(SLICE)
 def make_slice(m: Machine, cls: Class, /, *args: Any, **named: Any) -> slice:
-    """`slice(stop)`. Of slices in slices Python cannot let go: that overruns the C stack."""
+    """Return `slice(stop)`. Nested slices are refused: freeing them overflows the C stack."""
     no_keywords("slice", named)
     arity("slice", args, 1, 3)
     if any(isinstance(one, slice) for one in args):

@@ -1,4 +1,4 @@
-"""`list` and `tuple`, and how values are sorted."""
+"""`list` and `tuple`, and sorting."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 LIST = builtin_class("list", list)
 TUPLE = builtin_class("tuple", tuple)
 _NUMBERS = frozenset({int, float, bool})
-_LONG = 4096  # characters that are compared in a step
+_LONG = 4096  # characters compared per step
 
 
-# ---- making -------------------------------------------------------------------------------------
+# ---- creation -----------------------------------------------------------------------------------
 
 
 @makes(LIST)
 def make_list(m: Machine, cls: Class, /, *args: Any, **named: Any) -> list[Any]:
-    """`list(values)`."""
+    """Return `list(values)`."""
     no_keywords("list", named)
     arity("list", args, 0, 1)
     return m.listed(args[0]) if args else []
@@ -48,7 +48,7 @@ LIST.members["__init__"] = Builtin("list.__init__", _init)
 
 @makes(TUPLE)
 def make_tuple(m: Machine, cls: Class, /, *args: Any, **named: Any) -> tuple[Any, ...]:
-    """`tuple(values)`."""
+    """Return `tuple(values)`."""
     no_keywords("tuple", named)
     arity("tuple", args, 0, 1)
     if not args:
@@ -109,13 +109,13 @@ def _remove(m: Machine, values: Any, item: Any, /) -> None:
 
 
 def _searched(m: Machine, values: Any, item: Any) -> None:
-    """Pays for comparing a flat value with all elements."""
+    """Charge for comparing a flat value with all elements."""
     length = len(item) if isinstance(item, str | bytes) else 1
     m.charge(1 + len(values) * (1 + length // _LONG) // 2)
 
 
 def _find(m: Machine, values: Any, item: Any, start: int, stop: int) -> int:
-    """The first place of an item between two others, -1 where there is none."""
+    """Return the first index of an item in a range of indices, or -1."""
     kind: Any = list if isinstance(values, list) else tuple
     if item.__class__ in FLAT:
         _searched(m, values, item)
@@ -124,7 +124,7 @@ def _find(m: Machine, values: Any, item: Any, start: int, stop: int) -> int:
         except ValueError:
             return -1
     place = start
-    while place < min(stop, kind.__len__(values)):  # `==` of a kernel's may change the list
+    while place < min(stop, kind.__len__(values)):  # a kernel's `__eq__` may change the list
         m.charge(2)
         if m.equal(kind.__getitem__(values, place), item):
             return place
@@ -197,7 +197,7 @@ def _copy(m: Machine, values: Any, /) -> list[Any]:
 
 
 class Ordered:
-    """A value that Python's own sort compares by the machine's `<`."""
+    """A sort key that Python's own sort compares by the machine's `<`."""
 
     __slots__ = ("m", "value")
 
@@ -211,7 +211,7 @@ class Ordered:
 
 
 def sort_keys(m: Machine, keys: list[Any]) -> list[Any]:
-    """What stands for the values when Python sorts them: themselves, if that is quick."""
+    """Return the keys for Python's sort: the values themselves if their comparison is cheap."""
     m.charge(1 + len(keys) * len(keys).bit_length() // 3)
     kinds = set(map(type, keys))
     if kinds <= _NUMBERS:
@@ -223,7 +223,7 @@ def sort_keys(m: Machine, keys: list[Any]) -> list[Any]:
 
 
 def in_order(m: Machine, values: list[Any], key: Any, reverse: Any) -> list[Any]:
-    """The values in ascending order; equal ones keep theirs."""
+    """Return the values in ascending order. The sort is stable."""
     backwards = m.truth(reverse)
     m.elements(len(values), "the list")
     keys = values if key is None else [m.call(key, (value,), None) for value in values]
@@ -238,7 +238,7 @@ def in_order(m: Machine, values: list[Any], key: Any, reverse: Any) -> list[Any]
 def _sort(m: Machine, values: Any, /, *, key: Any = None, reverse: Any = False) -> None:
     own(m, values, list, "sort")
     before = list(list.__iter__(values))
-    list.clear(values)  # as Python does, so that a key function sees that it goes on
+    list.clear(values)  # as Python does, so that a key function cannot observe the list
     after = before
     try:
         after = in_order(m, before, key, reverse)

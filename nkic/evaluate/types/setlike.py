@@ -18,13 +18,13 @@ SET = builtin_class("set", KernelSet)
 FROZENSET = builtin_class("frozenset", KernelFrozenSet)
 _EITHER = ((SET, set), (FROZENSET, frozenset))
 _ENTRY = 10  # steps for an element that may be new
-_IN_ORDER = 48  # steps for an element that the first one is looked for among
+_IN_ORDER = 48  # steps per element for sorting the set to find its first element
 _NUMBERS = (int, float)
 
 
 @makes(SET)
 def make_set(m: Machine, cls: Class, /, *args: Any, **named: Any) -> KernelSet:
-    """`set(values)`."""
+    """Return `set(values)`."""
     no_keywords("set", named)
     arity("set", args, 0, 1)
     return containers.make_set(m, args[0] if args else ())
@@ -32,7 +32,7 @@ def make_set(m: Machine, cls: Class, /, *args: Any, **named: Any) -> KernelSet:
 
 @makes(FROZENSET)
 def make_frozenset(m: Machine, cls: Class, /, *args: Any, **named: Any) -> KernelFrozenSet:
-    """`frozenset(values)`."""
+    """Return `frozenset(values)`."""
     no_keywords("frozenset", named)
     arity("frozenset", args, 0, 1)
     if args and args[0].__class__ is KernelFrozenSet:
@@ -41,12 +41,12 @@ def make_frozenset(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Kerne
 
 
 def _like(owner: Any, values: Any) -> Any:
-    """A set of the kind of `owner`."""
+    """Return a set of the same type as `owner`."""
     return KernelSet(values) if isinstance(owner, set) else KernelFrozenSet(values)
 
 
 def _plain(values: Any) -> Any:
-    """The elements in the order of their hashes: sorting them would be for nothing."""
+    """Iterate over the elements in hash order, if the order does not matter."""
     return (set if isinstance(values, set) else frozenset).__iter__(values)
 
 
@@ -111,7 +111,7 @@ def _isdisjoint(m: Machine, owner: Any, other: Any, /) -> bool:
 
 
 def _add(name: str, function: Callable[..., Any]) -> None:
-    """Puts a function into the tables of both kinds of set."""
+    """Register a function as a method of both set types."""
     for cls, kind in _EITHER:
         cls.members[name] = Builtin(f"{cls.name}.{name}", _checked(kind, name, function))
 
@@ -138,7 +138,7 @@ for _name, _function in (
     _add(_name, _function)
 
 
-# ---- methods that change a set ------------------------------------------------------------------
+# ---- methods that modify a set ------------------------------------------------------------------
 
 
 @method(SET, "add")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
 STR = builtin_class("str", str)
-# Encodings that need no module but Python's own tables, by their names without punctuation.
+# The supported encodings, which need no module, by their names without punctuation.
 _ENCODINGS = {
     "ascii": "ascii",
     "usascii": "ascii",
@@ -42,12 +42,12 @@ _ERRORS = frozenset(
         *("namereplace", "surrogateescape", "surrogatepass"),
     }
 )
-_LONGEST_NAME = 90  # characters that `namereplace` puts in place of one
+_LONGEST_NAME = 90  # characters that `namereplace` substitutes for one
 
 
 @makes(STR)
 def make_str(m: Machine, cls: Class, /, *args: Any, **named: Any) -> str:
-    """`str(value)`, `str(bytes, encoding, errors)`."""
+    """Return `str(value)` or `str(bytes, encoding, errors)`."""
     given = dict(zip(("object", "encoding", "errors"), args, strict=False)) | named
     if len(args) + len(named) > 3:
         raise TypeError(f"str() takes at most 3 arguments ({len(args) + len(named)} given)")
@@ -70,7 +70,7 @@ def _content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> An
     return StrInstance(make_str(m, STR, *args, **named))
 
 
-# ---- methods of Python's own --------------------------------------------------------------------
+# ---- Python's own methods -----------------------------------------------------------------------
 
 textlike(STR, str)
 for _name in ("isdecimal", "isidentifier", "isnumeric", "isprintable"):
@@ -82,7 +82,7 @@ hosted(STR, str, "casefold", measures.copy)
 
 
 def joined(m: Machine, separator: Any, parts: Any, kind: Any, wanted: str) -> Any:
-    """`separator.join(parts)`, of text and of bytes."""
+    """Return `separator.join(parts)`, for text and bytes."""
     try:
         values = parts if parts.__class__ in (list, tuple) else m.listed(parts)
     except TypeError as error:
@@ -114,7 +114,7 @@ def _format(m: Machine, text: str, /, *args: Any, **named: Any) -> str:
 
 
 class _Items(Mapping[str, Any]):
-    """A kernel's mapping for `format_map`."""
+    """A kernel's mapping as the argument of `format_map`."""
 
     def __init__(self, m: Machine, mapping: Any) -> None:
         self._m = m
@@ -160,7 +160,7 @@ def _translate(m: Machine, text: str, table: Any, /) -> Any:
 
 
 def _place(m: Machine, table: Any, number: int) -> Any:
-    """What a table has for a character."""
+    """Return the entry of a translation table for a character."""
     m.charge(4)
     if table.__class__ is dict:
         return table.get(number, number)
@@ -182,7 +182,7 @@ def _encode(m: Machine, text: str, /, encoding: Any = "utf-8", errors: Any = "st
 
 
 def encoded(m: Machine, text: str, encoding: Any, errors: Any, name: str) -> bytes:
-    """The bytes of a text."""
+    """Return the bytes of a text."""
     codec, handler = _codec(m, encoding, errors, name)
     longest = _LONGEST_NAME if handler == "namereplace" else 4
     m.text(len(text))
@@ -193,7 +193,7 @@ def encoded(m: Machine, text: str, encoding: Any, errors: Any, name: str) -> byt
 
 
 def decoded(m: Machine, value: bytes, encoding: Any, errors: Any, name: str) -> str:
-    """The text of bytes."""
+    """Return the text of bytes."""
     codec, handler = _codec(m, encoding, errors, name)
     m.text(len(value))
     found = value.decode(codec, handler)

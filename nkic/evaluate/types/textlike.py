@@ -1,4 +1,4 @@
-"""The methods that `str` and `bytes` have alike."""
+"""The methods that `str` and `bytes` share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def textlike(kind: Class, python: type[str] | type[bytes]) -> None:
-    """Gives them to `kind`, whose values are those of `python`."""
+    """Register the shared methods for `kind`, whose values are of the Python class `python`."""
     for name, measure in measures.MEASURES.items():
         hosted(kind, python, name, measure)
 

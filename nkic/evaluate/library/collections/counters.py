@@ -130,7 +130,7 @@ def _made(m: Machine, pairs: Any) -> Any:
 
 
 def _with(m: Machine, symbol: str, one: Any, other: Any) -> Any:
-    """The count of a key in both counters, by the operator."""
+    """Combine the counts of one key in both counters by the operator."""
     if symbol in ("+", "-"):
         return OPERATIONS[symbol](m, one, other)
     if symbol == "|":

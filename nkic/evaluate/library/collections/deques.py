@@ -1,4 +1,4 @@
-"""`collections.deque`: a list whose ends are served, of a class of its own."""
+"""`collections.deque`: a list with operations at both ends, under a class of its own."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _init(m: Machine, owner: Any, iterable: Any = (), maxlen: Any = None) -> Non
 
 
 def _put(m: Machine, owner: Any, value: Any, left: bool) -> None:
-    """Appends at an end; what is too many goes at the other one."""
+    """Append at one end; if the deque is full, drop an element at the other end."""
     m.charge(8)
     size, most = list.__len__(owner), _most(owner)
     if most == 0:
@@ -241,7 +241,7 @@ def _multiply(m: Machine, owner: Any, times: Any, /) -> Any:
 
 
 def _unlike(m: Machine, symbol: str, owner: Any, other: Any) -> bool:
-    """With a list, which a deque is not."""
+    """Compare with a list, which a deque is never equal to."""
     if symbol in ("==", "!="):
         return symbol == "!="
     kinds = " and ".join(_kind(m, one) for one in (owner, other))

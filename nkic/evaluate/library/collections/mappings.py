@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 
 
 def content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> Any:
-    """The dict that an object is, before its `__init__`."""
+    """Return the empty dict that represents a new object before its `__init__`."""
     return DictInstance()
 
 
 def dict_class(name: str) -> Class:
-    """A class of dicts."""
+    """Return a class whose objects are dicts."""
     found = library_class(name, "collections", DICT, payload=dict)
     found.extra |= {"content": content, "copied": True}
     return found
 
 
 def filled(m: Machine, owner: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-    """What `dict.__init__` does."""
+    """Fill an object as `dict.__init__` does."""
     DICT.members["__init__"].call(m, owner, *args, **named)
 
 
 def plain(m: Machine, owner: Any) -> dict[Any, Any]:
-    """The entries as a dict."""
+    """Return the entries as a plain dict."""
     m.elements(3 * dict.__len__(owner), "the dict")
     return dict(dict.items(owner))
 
@@ -79,7 +79,7 @@ def _or(m: Machine, owner: Any, other: Any, /) -> Any:
 
 
 def _union(m: Machine, copy: Callable[[Machine, Any], Any], owner: Any, other: Any) -> Any:
-    """`owner | other`: a copy, merged with the other dictionary."""
+    """Return `owner | other`: a copy, merged with the other dict."""
     if not isinstance(other, dict):
         return NotImplemented
     found = copy(m, owner)
@@ -127,7 +127,7 @@ def _popitem(m: Machine, owner: Any, last: Any = True) -> Any:
         raise KeyError("dictionary is empty")
     if m.truth(last):
         return dict.popitem(owner)
-    m.charge(dict.__len__(owner) >> 3)  # what was deleted before is gone over
+    m.charge(dict.__len__(owner) >> 3)  # deleted entries before it are skipped
     key = next(dict.__iter__(owner))
     return key, dict.pop(owner, key)
 

@@ -30,7 +30,7 @@ FUNCTIONS: dict[str, Any] = {}
 
 
 class _Signature:
-    """What `bind` asks of a function."""
+    """The attributes of a function that `bind` reads."""
 
     def __init__(self, cls: Class, names: Sequence[str], defaults: tuple[Any, ...]) -> None:
         self.cls = cls
@@ -104,7 +104,7 @@ def _method(cls: Class, name: str, call: Any, names: tuple[str, ...]) -> Builtin
     return Builtin(f"{short_name(cls)}.{name}", checked)
 
 
-# ---- making classes -----------------------------------------------------------------------------
+# ---- creation of classes ------------------------------------------------------------------------
 
 
 def make_class(
@@ -115,7 +115,7 @@ def make_class(
     space: dict[str, Any],
     renamed: bool = False,
 ) -> Class:
-    """A class of tuples whose elements have names."""
+    """Return a class of tuples with named elements."""
     _check_names(names, renamed)
     m.allocate(4000 + 400 * len(names))
     cls = Class(name, (TUPLE,), {}, payload=tuple, make=classes.construct, machine=m)
@@ -174,7 +174,7 @@ def _check_names(names: Sequence[str], renamed: bool = False) -> None:
 def _subclass(
     m: Machine, name: str, bases: tuple[Class, ...], space: dict[str, Any], fields: dict[str, str]
 ) -> Class:
-    """`class Pair(NamedTuple)`."""
+    """Create a class from `class Pair(NamedTuple)`."""
     if len(bases) > 1 and any(base.extra.get("item") is None for base in bases[1:]):
         raise TypeError("can only inherit from a NamedTuple type and Generic")
     defaults: dict[str, Any] = {}
@@ -192,7 +192,7 @@ NAMED_TUPLE.extra |= {"inheritable": True, "subclass": _subclass}
 
 
 def _call(m: Machine, cls: Class, typename: Any, fields: Any = (), /, **named: Any) -> Class:
-    """`NamedTuple("Pair", [("left", int)])`."""
+    """Create a class from `NamedTuple("Pair", [("left", int)])`."""
     pairs = [m.unpacked(one, 2) for one in m.listed(fields)]
     names = tuple([_text(m, name) for name, _ in pairs]) or tuple(named)
     return make_class(m, _text(m, typename), names, {}, {})
