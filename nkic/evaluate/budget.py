@@ -20,7 +20,7 @@ FREE_ITERATIONS = 10_000  # iterations of one `while` loop that cost only their 
 LATER_ITERATIONS = 100  # cost factor of each further iteration: endless loops are `while` loops
 
 
-class Spent(KernelError):
+class BudgetExhausted(KernelError):
     """The step budget is exhausted."""
 
     def __init__(self, limits: Limits) -> None:
@@ -46,7 +46,7 @@ class Budget:
         """Spend steps on work that is done at once."""
         self.left -= steps
         if self.left < 0:
-            raise Spent(self.limits)
+            raise BudgetExhausted(self.limits)
 
     def allocate(self, size: int) -> None:
         """Spend steps on a value of `size` bytes before it is created."""

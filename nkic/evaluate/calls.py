@@ -22,10 +22,10 @@ def bind(
 ) -> Frame:
     """Bind arguments to the slots of a new frame. Raises `TypeError` as Python does."""
     code = function.code
-    if not named and len(args) == code.plain:
-        return [m, code.node, function, *args, *code.blank]
+    if not named and len(args) == code.simple_arity:
+        return [m, code.node, function, *args, *code.unset_locals]
     values = _values(m, code, function, args, named or {})
-    return [m, code.node, function, *values, *code.blank]
+    return [m, code.node, function, *values, *code.unset_locals]
 
 
 def _values(
@@ -34,36 +34,36 @@ def _values(
     """Return the values in slot order: positional, `*args`, keyword-only, `**kwargs`."""
     names, count = code.positional, len(code.positional)
     values = list(args[:count])
-    rest = tuple(args[count:])
-    if rest and not code.rest:
+    extra = tuple(args[count:])
+    if extra and not code.vararg:
         raise _too_many(function, len(args), named)
     values += [UNSET] * (count - len(values))
     keywords: dict[str, Any] = {}
-    more: dict[str, Any] = {}
+    extra_keywords: dict[str, Any] = {}
     for name, value in named.items():
         place = names.index(name) if name in names else -1
         if place >= code.positional_only:
             if values[place] is not UNSET:
                 raise TypeError(f"{function.name}() got multiple values for argument '{name}'")
             values[place] = value
-        elif name in code.named_only:
+        elif name in code.keyword_only:
             keywords[name] = value
-        elif code.more:
-            more[name] = value
+        elif code.kwarg:
+            extra_keywords[name] = value
         else:
             raise _unknown(function, name, place)
     _fill(function, values)
-    if code.rest:
-        m.elements(len(rest), "the arguments")
-        values.append(rest)
-    for name in code.named_only:
-        value = keywords.get(name, function.named_defaults.get(name, UNSET))
+    if code.vararg:
+        m.elements(len(extra), "the arguments")
+        values.append(extra)
+    for name in code.keyword_only:
+        value = keywords.get(name, function.keyword_defaults.get(name, UNSET))
         if value is UNSET:
             raise _missing_named(function, keywords)
         values.append(value)
-    if code.more:
-        m.elements(2 * len(more), "the arguments")
-        values.append(more)
+    if code.kwarg:
+        m.elements(2 * len(extra_keywords), "the arguments")
+        values.append(extra_keywords)
     return values
 
 
@@ -100,8 +100,8 @@ def _missing(function: Function, names: Sequence[str], kind: str) -> TypeError:
 
 
 def _missing_named(function: Function, given: Mapping[str, Any]) -> TypeError:
-    known = {**function.named_defaults, **given}
-    names = [name for name in function.code.named_only if name not in known]
+    known = {**function.keyword_defaults, **given}
+    names = [name for name in function.code.keyword_only if name not in known]
     return _missing(function, names, "keyword-only ")
 
 
@@ -127,9 +127,9 @@ def _unknown(function: Function, name: str, place: int) -> TypeError:
 
 def enter_cells(code: Code, frame: Frame, cells: Sequence[list[Any]]) -> None:
     """Store the variables that inner functions use in cells."""
-    for slot in code.boxed:
+    for slot in code.cell_parameters:
         frame[slot] = [frame[slot]]
-    for slot in code.fresh:
+    for slot in code.cell_locals:
         frame[slot] = [UNSET]
     for slot, cell in zip(code.free, cells, strict=True):
         frame[slot] = cell
@@ -177,8 +177,8 @@ def parameters(function: Any) -> list[str] | None:
     if not isinstance(function, Function):
         return None
     code = function.code
-    found = [*code.positional[1 if bound else 0 :], *code.named_only]
-    return [*found, *filter(None, (code.rest, code.more))]
+    found = [*code.positional[1 if bound else 0 :], *code.keyword_only]
+    return [*found, *filter(None, (code.vararg, code.kwarg))]
 
 
 def passed_on(text: str, values: Sequence[Any], lambdas: bool) -> str | None:

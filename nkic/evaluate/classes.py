@@ -79,7 +79,7 @@ def make(
     bases = tuple(_bases(m, given))
     body = ClassBody(code.name, runtime)
     space: dict[str, Any] = {}
-    frame: Frame = [m, code.node, body, space, *code.blank[1:]]
+    frame: Frame = [m, code.node, body, space, *code.unset_locals[1:]]
     enter_cells(code, frame, cells)
     if code.doc is not None:
         space["__doc__"] = code.doc

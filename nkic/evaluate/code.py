@@ -40,8 +40,9 @@ class Code:
     """One function, lambda, generator expression, class body or module-level statement.
 
     `run(frame)` returns None if execution falls through, else BREAK, CONTINUE, or a tuple that
-    holds the returned value. `plain` is the number of parameters if all are positional, else -1.
-    `boxed` lists the slots of parameters stored in cells, `fresh` those of other variables with
+    holds the returned value. `simple_arity` is the number of parameters if all are positional, else
+    -1. `unset_locals` are the initial values of the slots after the parameters. `cell_parameters`
+    lists the slots of parameters stored in cells, `cell_locals` those of other variables with
     cells; the cells of the enclosing functions go to the slots in `free`.
     """
 
@@ -51,17 +52,17 @@ class Code:
     source: SourceFile
     args: nodes.Arguments = _NO_PARAMETERS
     run: Any = None
-    plain: int = -1
+    simple_arity: int = -1
     size: int = 0
     cost: int = 1
     positional: tuple[str, ...] = ()
     positional_only: int = 0
-    named_only: tuple[str, ...] = ()
-    rest: str = ""
-    more: str = ""
-    blank: tuple[Any, ...] = ()
-    boxed: tuple[int, ...] = ()
-    fresh: tuple[int, ...] = ()
+    keyword_only: tuple[str, ...] = ()
+    vararg: str = ""
+    kwarg: str = ""
+    unset_locals: tuple[Any, ...] = ()
+    cell_parameters: tuple[int, ...] = ()
+    cell_locals: tuple[int, ...] = ()
     free: tuple[int, ...] = ()
     outer: tuple[int, ...] = ()  # the slots of the enclosing function that hold the cells of `free`
     is_generator: bool = False

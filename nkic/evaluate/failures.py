@@ -38,12 +38,12 @@ from nkic.syntax import names, nodes
 from nkic.syntax.bindings import Resolved, SourceModule
 from nkic.syntax.walk import walk
 
-CALLS = 8  # the most calls of a chain that are examined
-_NAMED = 4  # the most values, or notes, that are shown
-_TURN_VALUES = (int, float, str, type(None))
+MAX_CALLS = 8  # the most calls of a chain that are examined
+_MAX_SHOWN = 4  # the most values, or notes, that are shown
+_LOOP_VALUES = (int, float, str, type(None))
 
 
-class _Said(NamedTuple):
+class _Reason(NamedTuple):
     """The slug, message and advice for an exception."""
 
     slug: str
@@ -154,8 +154,8 @@ def _name_of(error: BaseException) -> str:
 def explain(error: BaseException, machine: Machine, resolved: Resolved) -> Diagnostic:
     """Return the diagnostic for an exception that ended the evaluation of a kernel."""
     failure = Failure(error, machine, resolved)
-    said = _said(failure)
-    span = _span(failure, said)
+    reason = _reason(failure)
+    span = _span(failure, reason)
     given = error if isinstance(error, KernelError) else None
     moved = given is not None and given.span is not None  # replaces the innermost frame
     calls = [place.span for place in failure.own[0 if moved else 1 :]]
@@ -163,31 +163,33 @@ def explain(error: BaseException, machine: Machine, resolved: Resolved) -> Diagn
     if labels and (failure.while_importing or (moved and not isinstance(error, Refused))):
         labels[0] = replace(labels[0], text="used here")
     return make(
-        said.slug,
-        said.message,
+        reason.slug,
+        reason.message,
         span if span != NOWHERE else None,
         labels=[*(given.labels if given else ()), *_iterations(failure), *labels],
         notes=[
             *(given.notes if given else ()),
-            *_values(failure, said.slug),
+            *_values(failure, reason.slug),
             *_notes(failure),
-            *_second_way(failure, said),
+            *_second_way(failure, reason),
         ],
-        help=said.help,
-        fixes=respelt(said.help, failure.source(span), span),
+        help=reason.help,
+        fixes=respelt(reason.help, failure.source(span), span),
     )
 
 
 # Errors about Python features that the closed world lacks, by slug and by message.
-_CLOSED = frozenset({"hidden-attribute", "host-module", "not-in-nki"})
-_CLOSED_MESSAGES = re.compile("'ndarray'|'(DType|OtherType)' object is not callable|`numpy` has no")
+_UNSUPPORTED = frozenset({"hidden-attribute", "host-module", "not-in-nki"})
+_UNSUPPORTED_TEXT = re.compile(
+    "'ndarray'|'(DType|OtherType)' object is not callable|`numpy` has no"
+)
 
 
-def _second_way(failure: Failure, said: _Said) -> list[str]:
+def _second_way(failure: Failure, reason: _Reason) -> list[str]:
     """Point at native tracing, which supports the Python features that the closed world lacks."""
     name = getattr(failure.error, "name", None)
-    builtin = said.slug == "unknown-name" and hasattr(builtins, str(name))
-    if builtin or said.slug in _CLOSED or _CLOSED_MESSAGES.search(said.message):
+    builtin = reason.slug == "unknown-name" and hasattr(builtins, str(name))
+    if builtin or reason.slug in _UNSUPPORTED or _UNSUPPORTED_TEXT.search(reason.message):
         return [SECOND_WAY]
     return []
 
@@ -195,20 +197,20 @@ def _second_way(failure: Failure, said: _Said) -> list[str]:
 def _notes(failure: Failure) -> list[str]:
     """Return the notes added by `add_note`."""
     fields = failure.error.fields if isinstance(failure.error, ErrorInstance) else {}
-    return [note for note in fields.get("__notes__", []) if isinstance(note, str)][:_NAMED]
+    return [note for note in fields.get("__notes__", []) if isinstance(note, str)][:_MAX_SHOWN]
 
 
 def shortened(calls: list[Span]) -> list[Span]:
     """Return the nearest and the outermost calls of a long chain."""
     found = [span for span in dict.fromkeys(calls) if span != NOWHERE]  # recursion repeats spans
-    return found if len(found) <= CALLS else [*found[: CALLS - 2], *found[-2:]]
+    return found if len(found) <= MAX_CALLS else [*found[: MAX_CALLS - 2], *found[-2:]]
 
 
-def _span(failure: Failure, said: _Said) -> Span:
+def _span(failure: Failure, reason: _Reason) -> Span:
     error, call = failure.error, failure.call()
     if isinstance(error, KernelError) and error.span is not None:
         return error.span
-    argument, position = said.argument, None
+    argument, position = reason.argument, None
     if isinstance(error, KernelError) and error.argument:
         argument, position = error.argument, error.position
     if argument and call is not None:
@@ -220,7 +222,7 @@ def _span(failure: Failure, said: _Said) -> Span:
 
 
 def _iterations(failure: Failure) -> list[Label]:
-    return iterations_of(failure.own[:CALLS], failure.resolved)
+    return iterations_of(failure.own[:MAX_CALLS], failure.resolved)
 
 
 def iterations_of(places: list[ActiveNode], resolved: Resolved) -> list[Label]:
@@ -246,66 +248,66 @@ def loop_values(
 
 
 def _is_plain(value: Any) -> bool:
-    return value.__class__ in _TURN_VALUES or value.__class__ is bool
+    return value.__class__ in _LOOP_VALUES or value.__class__ is bool
 
 
 # ---- messages by kind of exception --------------------------------------------------------------
 
 
-def _said(failure: Failure) -> _Said:
+def _reason(failure: Failure) -> _Reason:
     error = failure.error
     if isinstance(error, KernelError):
-        return _Said(error.slug, error.message, error.help)
+        return _Reason(error.slug, error.message, error.help)
     if isinstance(error, RecursionError):
         return _recursion(failure)
     if isinstance(error, MemoryError):
         text = "the value does not fit in memory"
-        return _Said("too-large", text, "use smaller lists and strings")
+        return _Reason("too-large", text, "use smaller lists and strings")
     if isinstance(failure.statement(), nodes.Raise):
         return _raised(failure)
-    for name, say in _SAY:
+    for name, explainer in _EXPLAINERS:
         if failure.is_a(name):
-            return say(failure)
+            return explainer(failure)
     return _raised(failure)
 
 
-def _raised(failure: Failure) -> _Said:
+def _raised(failure: Failure) -> _Reason:
     """Explain an exception that the kernel raised, or a kind without its own entry in the table."""
     name, text = failure.kind(), failure.message()
     slug = "kernel-raised" if isinstance(failure.statement(), nodes.Raise) else "wrong-value"
-    return _Said(slug, f"{name}: {text}" if text else name)
+    return _Reason(slug, f"{name}: {text}" if text else name)
 
 
-def _assertion(failure: Failure) -> _Said:
+def _assertion(failure: Failure) -> _Reason:
     node, text = failure.statement(), failure.message()
     if not isinstance(node, nodes.Assert):
         return _raised(failure)
     test = failure.text(node.test.span)
-    return _Said("assertion-failed", text or f"assertion failed: {test}")
+    return _Reason("assertion-failed", text or f"assertion failed: {test}")
 
 
-def _plain(slug: str) -> Callable[[Failure], _Said]:
+def _python_message(slug: str) -> Callable[[Failure], _Reason]:
     """Explain an exception by Python's own message."""
 
-    def say(failure: Failure) -> _Said:
+    def explain_by_message(failure: Failure) -> _Reason:
         text = failure.message().partition("; use sys.")[0] or "the operation failed"
-        return _with_advice(_Said(slug, text))
+        return _with_advice(_Reason(slug, text))
 
-    return say
+    return explain_by_message
 
 
-def _name_error(failure: Failure) -> _Said:
+def _name_error(failure: Failure) -> _Reason:
     error: Any = failure.error
     text = failure.message()
     name = getattr(error, "name", None) or [*text.split("'"), "?"][1]
     if failure.is_a("UnboundLocalError"):
         text = f"`{name}` is used before it has a value"
-        return _Said("unset-variable", text, "assign a value to it on every path that leads here")
+        return _Reason("unset-variable", text, "assign a value to it on every path that leads here")
     refused = names.REFUSED_BUILTINS.get(name)
     if refused:
-        return _Said("unknown-name", f"`{name}` is not available", refused)
+        return _Reason("unknown-name", f"`{name}` is not available", refused)
     advice = names.customary(name) or did_you_mean(name, _visible(failure))
-    return _Said("unknown-name", f"`{name}` is not defined", advice)
+    return _Reason("unknown-name", f"`{name}` is not defined", advice)
 
 
 def _visible(failure: Failure) -> list[str]:
@@ -316,12 +318,12 @@ def _visible(failure: Failure) -> list[str]:
     return [name for name in (*known, *runtime.starred_names()) if not name.startswith(".")]
 
 
-def _frozen(failure: Failure) -> _Said:
+def _frozen(failure: Failure) -> _Reason:
     advice = "make a changed copy: `dataclasses.replace(value, name=…)`"
-    return _Said("wrong-value", f"{failure.message()}: its class is frozen", advice)
+    return _Reason("wrong-value", f"{failure.message()}: its class is frozen", advice)
 
 
-def _key_error(failure: Failure) -> _Said:
+def _key_error(failure: Failure) -> _Reason:
     key = failure.error.args[0] if failure.error.args else None
     owner = next((o for o in _owners(failure) if isinstance(o, dict)), None)
     m = failure.machine
@@ -329,13 +331,13 @@ def _key_error(failure: Failure) -> _Said:
     more = f"; it has {keys}" if keys else ""
     texts = [k for k in owner or () if isinstance(k, str)]
     near = did_you_mean(key, texts) if isinstance(key, str) else ""
-    return _Said("wrong-index", f"the dict has no key {brief(m, key)}{more}", near)
+    return _Reason("wrong-index", f"the dict has no key {brief(m, key)}{more}", near)
 
 
-def _index_error(failure: Failure) -> _Said:
+def _index_error(failure: Failure) -> _Reason:
     owner = next((o for o in _owners(failure) if isinstance(o, list | tuple | str)), None)
     size = f"; its length is {len(owner)}" if owner is not None else ""
-    return _Said("wrong-index", f"{failure.message()}{size}")
+    return _Reason("wrong-index", f"{failure.message()}{size}")
 
 
 def _owners(failure: Failure) -> Iterator[Any]:
@@ -345,26 +347,26 @@ def _owners(failure: Failure) -> Iterator[Any]:
             yield from _computed(failure, node.value)
 
 
-def _recursion(failure: Failure) -> _Said:
+def _recursion(failure: Failure) -> _Reason:
     depth = failure.machine.limits.depth
-    return _Said(
+    return _Reason(
         "too-deep",
         f"functions call each other to a depth of more than about {depth}",
         "check that the recursion ends, or use a loop",
     )
 
 
-def _exhausted(failure: Failure) -> _Said:
+def _exhausted(failure: Failure) -> _Reason:
     text = "`next` was called when no elements were left"
-    return _Said("wrong-value", text, "give it a default: `next(elements, None)`")
+    return _Reason("wrong-value", text, "give it a default: `next(elements, None)`")
 
 
-def _with_advice(said: _Said) -> _Said:
+def _with_advice(reason: _Reason) -> _Reason:
     """Add advice for the most common of Python's messages."""
-    if said.help or said.slug == "kernel-raised":
-        return said
-    found = (advice for pattern, advice in _ADVICE if re.search(pattern, said.message))
-    return said._replace(help=next(found, ""))
+    if reason.help or reason.slug == "kernel-raised":
+        return reason
+    found = (advice for pattern, advice in _ADVICE if re.search(pattern, reason.message))
+    return reason._replace(help=next(found, ""))
 
 
 _NONE = "a function without `return` gives None, and so does a field without a value"
@@ -385,53 +387,53 @@ _NO_SUCH = re.compile(r"got an unexpected keyword argument '(\w+)'")
 _WRONG_CALL = re.compile(r"(missing|takes) .*argument|got (an unexpected keyword|multiple values)")
 
 
-def _type_error(failure: Failure) -> _Said:
+def _type_error(failure: Failure) -> _Reason:
     """Explain a type error; if the arguments of a call do not match, list the parameters."""
-    said = _plain("wrong-type")(failure)
-    text = re.sub(r"^\S*<locals>\.", "", said.message)
-    said = said._replace(message=text)
+    reason = _python_message("wrong-type")(failure)
+    text = re.sub(r"^\S*<locals>\.", "", reason.message)
+    reason = reason._replace(message=text)
     call = failure.call()
-    if call is None or not _WRONG_CALL.search(said.message):
-        return said
+    if call is None or not _WRONG_CALL.search(reason.message):
+        return reason
     given = [*call.args, *(keyword.value for keyword in call.keywords)]
     values = [value for one in given for value in _computed(failure, one)]
     lambdas = any(isinstance(one, nodes.Lambda) for one in given)
-    if (passed := passed_on(text, values, lambdas)) is not None:
-        advice = f"`{passed}` is called by what it is passed to: let it take those arguments"
-        return _Said("wrong-call", text, advice)
+    if (callee := passed_on(text, values, lambdas)) is not None:
+        advice = f"`{callee}` is called by what it is passed to: let it take those arguments"
+        return _Reason("wrong-call", text, advice)
     function = next(_computed(failure, call.func), None)
     owner = function.function if isinstance(function, Method) else function
     if isinstance(owner, Builtin) and owner.call.__module__.startswith("nkic.evaluate"):
         name = owner.name.rpartition(".")[2]
         text = f"`{name}` is called with the wrong number or names of arguments"
-        return said._replace(message=text)
+        return reason._replace(message=text)
     known = parameters(function)
     if known is None:
-        return said._replace(slug="wrong-call") if is_languages(owner) else said
+        return reason._replace(slug="wrong-call") if is_languages(owner) else reason
     unknown = _NO_SUCH.search(text)
     near = did_you_mean(unknown[1], known) if unknown else ""
     listed = ", ".join(known)
     help = near or f"its parameters are {listed or 'none'}"
-    return _Said("wrong-call", text, help, unknown[1] if unknown else "")
+    return _Reason("wrong-call", text, help, unknown[1] if unknown else "")
 
 
-def _import_error(failure: Failure) -> _Said:
+def _import_error(failure: Failure) -> _Reason:
     advice = "check the name, or add its folder with `--include`"
-    return _Said("import-failed", failure.message(), advice)
+    return _Reason("import-failed", failure.message(), advice)
 
 
-_SAY: list[tuple[str, Callable[[Failure], _Said]]] = [
+_EXPLAINERS: list[tuple[str, Callable[[Failure], _Reason]]] = [
     ("AssertionError", _assertion),
     ("NameError", _name_error),
     ("FrozenInstanceError", _frozen),
-    ("AttributeError", _plain("unknown-attribute")),
+    ("AttributeError", _python_message("unknown-attribute")),
     ("KeyError", _key_error),
     ("IndexError", _index_error),
     ("ImportError", _import_error),
     ("TypeError", _type_error),
     ("StopIteration", _exhausted),
-    ("ArithmeticError", _plain("wrong-value")),
-    ("ValueError", _plain("wrong-value")),
+    ("ArithmeticError", _python_message("wrong-value")),
+    ("ValueError", _python_message("wrong-value")),
 ]
 
 
@@ -452,7 +454,7 @@ def _values(failure: Failure, slug: str) -> list[str]:
     for node in found:
         if isinstance(node, nodes.Name | nodes.Attribute) and id(node) not in owners:
             notes |= dict.fromkeys(_note(failure, node))
-    return list(notes)[:_NAMED]
+    return list(notes)[:_MAX_SHOWN]
 
 
 def _note(failure: Failure, node: nodes.Name | nodes.Attribute) -> Iterator[str]:

@@ -198,7 +198,7 @@ class Interpreter:
         """Label the current iterations of the loops around the current node and its callers."""
         places = [failures.ActiveNode(frame, frame[1]) for frame in reversed(self.machine.stack)]
         own = [p for p in places if not p.span.path.startswith(STDLIB)]
-        return failures.iterations_of(own[: failures.CALLS], self.resolved)
+        return failures.iterations_of(own[: failures.MAX_CALLS], self.resolved)
 
 
 # Modules whose functions kernel code calls, and the modules that stand in for NumPy.
@@ -222,7 +222,7 @@ def parameters(function: Function) -> list[FunctionParameter]:
     """Return the parameters of a function with their defaults, in signature order."""
     args = function.code.args
     plain = [*args.posonlyargs, *args.args]
-    defaults = dict(function.named_defaults)
+    defaults = dict(function.keyword_defaults)
     last = plain[len(plain) - len(function.defaults) :]
     defaults |= {arg.name: value for arg, value in zip(last, function.defaults, strict=True)}
     stars = {args.vararg: "*", args.kwarg: "**"}

@@ -13,7 +13,7 @@ from typing import Any
 from nkic.base.evaluation import Limits
 from nkic.base.source import NOWHERE, CallChain
 from nkic.evaluate import attributes, classes, compare, containers, exceptions, iteration, texts
-from nkic.evaluate.budget import CALL_COST, CLASS_COST, Budget, Spent
+from nkic.evaluate.budget import CALL_COST, CLASS_COST, Budget, BudgetExhausted
 from nkic.evaluate.calls import bind, enter_cells, without_machine
 from nkic.evaluate.code import AT, Code, Frame
 from nkic.evaluate.errors import KernelError
@@ -38,7 +38,7 @@ Str = str  # `Machine.str` is a method
 Hint = Callable[[Any, str], Exception | None]
 # Calls a value with all arguments in one list. The middle parameter is the form of the call: the
 # number of positional arguments and the names of the keyword arguments.
-ByPlace = Callable[[Any, tuple[int, tuple[Str, ...]], list[Any]], Any]
+Vectorcall = Callable[[Any, tuple[int, tuple[Str, ...]], list[Any]], Any]
 
 
 class TooDeep(KernelError):
@@ -55,15 +55,15 @@ class TooDeep(KernelError):
 class Machine(Budget):
     """The state of one evaluation.
 
-    `classes` maps Python types to the classes of kernel values. `by_place` maps the types of values
-    that are called without a dictionary of keyword arguments, `items` the types whose items are
-    read by a function of owner and key alone. `hints` are functions of the language that may
+    `classes` maps Python types to the classes of kernel values. `vectorcalls` maps the types of
+    values that are called without a dictionary of keyword arguments, `items` the types whose items
+    are read by a function of owner and key alone. `hints` are functions of the language that may
     replace the error about a missing attribute.
     """
 
     __slots__ = (
         *("stack", "level", "device_loops", "handling", "closing", "classes", "builtins"),
-        *("opaque", "formatting", "callables", "by_place", "hints", "_serials", "_chains"),
+        *("opaque", "formatting", "callables", "vectorcalls", "hints", "_serials", "_chains"),
         *("items", "_below"),
         *("show", "quiet"),
     )
@@ -79,7 +79,7 @@ class Machine(Budget):
         self.opaque = frozenset({Instance, ErrorInstance})
         self.formatting: frozenset[type] = frozenset()
         self.callables: dict[type, Callable[..., Any]] = dict(CALLABLES)
-        self.by_place: dict[type, ByPlace] = {}
+        self.vectorcalls: dict[type, Vectorcall] = {}
         self.items: dict[type, Callable[[Any, Any], Any]] = {}
         self.hints: list[Hint] = []
         self.quiet: tuple[type, ...] = ()
@@ -117,7 +117,7 @@ class Machine(Budget):
             found = self._chains[key] = (CallChain(node.span, below), node)
         return found[0]
 
-    def push_again(self, frame: Frame) -> None:
+    def push_resumed(self, frame: Frame) -> None:
         """Push the frame of a generator that resumes, possibly under another caller than before."""
         self._below = (None, None)
         self.stack.append(frame)
@@ -156,8 +156,8 @@ class Machine(Budget):
     ) -> Any:
         """Call a function of the kernel's source."""
         code = function.code
-        if not named and len(args) == code.plain:
-            frame: Frame = [self, code.node, function, *args, *code.blank]
+        if not named and len(args) == code.simple_arity:
+            frame: Frame = [self, code.node, function, *args, *code.unset_locals]
         else:
             frame = bind(self, function, args, named)
         if not code.is_plain_entry:
@@ -179,7 +179,7 @@ class Machine(Budget):
         stack.append(frame)
         try:
             if self.left < 0:
-                raise Spent(self.limits)
+                raise BudgetExhausted(self.limits)
             return code.run(frame)
         except BaseException as error:
             if not hasattr(error, "nkic_frames"):
@@ -196,7 +196,7 @@ class Machine(Budget):
         self.deepen()
         self.charge(CALL_COST)
         generator.running = True
-        self.push_again(generator.frame)
+        self.push_resumed(generator.frame)
         try:
             return getattr(generator.values, method)(value)
         except StopIteration as stop:
@@ -222,7 +222,7 @@ class Machine(Budget):
             raise TypeError("super(type, obj): obj must be an instance or subtype of type")
         return Super(cls, own, owner)
 
-    def called(self, node: nodes.Call) -> Str:
+    def callee_name(self, node: nodes.Call) -> Str:
         """Return the name of the called function, for messages."""
         func = node.func
         if isinstance(func, nodes.Attribute):
@@ -451,7 +451,7 @@ class Machine(Budget):
 def _builtin(m: Machine, function: Builtin, args: Sequence[Any], named: Mapping[Str, Any]) -> Any:
     m.left -= 8
     if m.left < 0:
-        raise Spent(m.limits)
+        raise BudgetExhausted(m.limits)
     try:
         return function.call(m, *args, **named)
     except TypeError as error:

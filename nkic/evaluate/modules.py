@@ -73,20 +73,20 @@ class Foreign:
     It may be imported and stored; every other use by a kernel is an error.
     """
 
-    __slots__ = ("at", "imported", "name", "said")
+    __slots__ = ("at", "error", "imported", "name")
 
     def __init__(
-        self, name: str, imported: str, said: tuple[str, str, str] | None, at: Span | None
+        self, name: str, imported: str, error: tuple[str, str, str] | None, at: Span | None
     ) -> None:
         self.name = name
         self.imported = imported
-        self.said = said
+        self.error = error
         self.at = at
 
     def refuse(self, *_: Any, **__: Any) -> NoReturn:
         """Raise the error about its use."""
-        if self.said is not None:
-            slug, text, help = self.said
+        if self.error is not None:
+            slug, text, help = self.error
             raise KernelError(slug, text, help=help, span=self.at)
         labels = [Label(self.at, "imported here")] if self.at is not None else []
         raise _host_error(self.name, self.imported, labels)
@@ -169,9 +169,9 @@ class World:
         """Return a placeholder for a host module or its member; NKI modules word the error."""
         parent, _, last = target.request.rpartition(".")
         space = self.provided.get(parent)
-        said = space.submodule(last) if space is not None else None
+        error = space.submodule(last) if space is not None else None
         at = next((b.span for b in importer.bindings.values() if b.target == target), None)
-        return Foreign(name, target.request, said, at)
+        return Foreign(name, target.request, error, at)
 
     def provide(self, name: str) -> Provided:
         """Return the value of a provided module."""
@@ -297,11 +297,11 @@ class Runtime:
 
     def run(self, code: Code) -> Any:
         """Run module-level code and return its result."""
-        frame: Frame = [self.machine, code.node, self.body, *code.blank]
-        for slot in code.fresh:
+        frame: Frame = [self.machine, code.node, self.body, *code.unset_locals]
+        for slot in code.cell_locals:
             frame[slot] = [UNSET]
-        left = self.machine.run(code, frame)
-        return None if left is None else left[0]
+        outcome = self.machine.run(code, frame)
+        return None if outcome is None else outcome[0]
 
     def evaluate(self, expression: nodes.Expression) -> Any:
         """Evaluate an expression in the scope at the end of the module."""
@@ -322,7 +322,7 @@ class Runtime:
         code, wanted = compile_function(self.module.source, node, around)
         boxes: dict[str, list[Any]] = {name: [UNSET] for name in wanted}
         plain = tuple(defaults[name] for name in code.positional if name in defaults)
-        named = {name: defaults[name] for name in code.named_only if name in defaults}
+        named = {name: defaults[name] for name in code.keyword_only if name in defaults}
         made = Function(code, self, plain, named, tuple(boxes[name] for name in wanted))
         for name, value in cells(made).items():
             if name in boxes:

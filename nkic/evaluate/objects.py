@@ -59,7 +59,7 @@ class Class:
         self.fields: dict[str, str] = {}
         self.extra: dict[str, Any] = {}  # data of libraries, such as the fields of a dataclass
         self.serial = machine.serial() if machine is not None else 0
-        self.mro: tuple[Class, ...] = (self, *_merged(bases, name))
+        self.mro: tuple[Class, ...] = (self, *_linearised(bases, name))
 
     def find(self, name: str) -> Any:
         """Return the member that objects of the class have under `name`, or UNSET."""
@@ -91,7 +91,7 @@ def no_objects(m: Machine, cls: Class, *_: Any, **__: Any) -> Any:
     raise TypeError(f"cannot create '{cls.name}' instances")
 
 
-def _merged(bases: tuple[Class, ...], name: str) -> list[Class]:
+def _linearised(bases: tuple[Class, ...], name: str) -> list[Class]:
     """Return the C3 linearisation of the bases' MROs."""
     waiting = [*(list(base.mro) for base in bases), list(bases)]
     found: list[Class] = []
@@ -118,7 +118,7 @@ class Function:
     """A function of the kernel's source: code, defaults, captured variables."""
 
     __slots__ = (
-        *("code", "runtime", "machine", "globals", "defaults", "named_defaults", "cells"),
+        *("code", "runtime", "machine", "globals", "defaults", "keyword_defaults", "cells"),
         *("name", "qualname", "attributes", "serial", "doc"),
     )
 
@@ -127,7 +127,7 @@ class Function:
         code: Code,
         runtime: Runtime,
         defaults: tuple[Any, ...],
-        named_defaults: dict[str, Any],
+        keyword_defaults: dict[str, Any],
         cells: tuple[list[Any], ...],
     ) -> None:
         self.code = code
@@ -135,7 +135,7 @@ class Function:
         self.machine: Machine = runtime.machine
         self.globals: dict[str, Any] = runtime.globals
         self.defaults = defaults
-        self.named_defaults = named_defaults
+        self.keyword_defaults = keyword_defaults
         self.cells = cells
         self.name = code.name
         self.qualname = code.qualname
@@ -164,13 +164,13 @@ def _parameters(function: Function) -> Iterator[Parameter]:
         kind = Parameter.POSITIONAL_OR_KEYWORD if named else Parameter.POSITIONAL_ONLY
         default = function.defaults[place - first] if place >= first else Parameter.empty
         yield Parameter(name, kind, default=default)
-    if code.rest:
-        yield Parameter(code.rest, Parameter.VAR_POSITIONAL)
-    for name in code.named_only:
-        default = function.named_defaults.get(name, Parameter.empty)
+    if code.vararg:
+        yield Parameter(code.vararg, Parameter.VAR_POSITIONAL)
+    for name in code.keyword_only:
+        default = function.keyword_defaults.get(name, Parameter.empty)
         yield Parameter(name, Parameter.KEYWORD_ONLY, default=default)
-    if code.more:
-        yield Parameter(code.more, Parameter.VAR_KEYWORD)
+    if code.kwarg:
+        yield Parameter(code.kwarg, Parameter.VAR_KEYWORD)
 
 
 class Method:

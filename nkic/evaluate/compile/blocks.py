@@ -71,39 +71,39 @@ def device_while(f: Frame, condition: DeviceCondition, test: Run, body: Run) -> 
     last.leave_while()
 
 
-def _stay(f: Frame, left: Any) -> None:
+def _stay(f: Frame, outcome: Any) -> None:
     """Raise for a `break` or `return` out of a loop on the device."""
-    if left is None or left is CONTINUE:
+    if outcome is None or outcome is CONTINUE:
         return
-    raise left_by("break" if left is BREAK else "return")
+    raise left_by("break" if outcome is BREAK else "return")
 
 
 # ---- try ----------------------------------------------------------------------------------------
 
 
-def then(body: Run, orelse: Run | None) -> Run:
+def with_else(body: Run, orelse: Run | None) -> Run:
     if orelse is None:
         return body
 
     def run(f: Frame) -> Any:
-        left = body(f)
-        return left if left is not None else orelse(f)
+        outcome = body(f)
+        return outcome if outcome is not None else orelse(f)
 
     return run
 
 
-def tried(body: Run, handlers: list[Any], orelse: Run | None) -> Run:
+def try_except(body: Run, handlers: list[Any], orelse: Run | None) -> Run:
     def run(f: Frame) -> Any:
         m = f[MACHINE]
         before = m.device_loops, m.level, len(m.stack)
         try:
-            left = body(f)
+            outcome = body(f)
         except Exception as error:
             handler, value = m.handler_for(f, error, handlers, before)
             if handler is None:
                 raise
         else:
-            return left if left is not None or orelse is None else orelse(f)
+            return outcome if outcome is not None or orelse is None else orelse(f)
         return handle(f, handler, value)
 
     return run
@@ -128,7 +128,7 @@ def finally_(body: Run, last: Run) -> Run:
     def run(f: Frame) -> Any:
         m = f[MACHINE]
         try:
-            left = body(f)
+            outcome = body(f)
         except Exception as error:
             if m.is_fatal(error):
                 raise
@@ -140,6 +140,6 @@ def finally_(body: Run, last: Run) -> Run:
                 return found
             raise
         found = last(f)
-        return left if found is None else found
+        return outcome if found is None else found
 
     return run

@@ -35,7 +35,7 @@ def nothing(f: Frame) -> None:
     return None
 
 
-def of_module(name: str, node: nodes.Node) -> Evaluate:
+def load_global(name: str, node: nodes.Node) -> Evaluate:
     def load(f: Frame) -> Any:
         value = f[FUNCTION].globals.get(name, UNSET)
         if value is UNSET:
@@ -68,26 +68,26 @@ def dict_of(names: tuple[str, ...], parts: tuple[Evaluate, ...]) -> Evaluate:
     return lambda f: {name: value(f) for name, value in pairs}
 
 
-class Given(NamedTuple):
+class CallArguments(NamedTuple):
     """The arguments of a call: the positional ones as a tuple, the keyword arguments as a dict.
 
     If none is starred, `values` lists all of them, and `form` holds the number of positional
     arguments and the names of the keyword arguments.
     """
 
-    arguments: Evaluate
-    named: Evaluate | None
+    positional: Evaluate
+    keywords: Evaluate | None
     values: tuple[Evaluate, ...] | None = None
     form: tuple[int, tuple[str, ...]] = (0, ())
 
 
 def plain_call(
-    node: nodes.Call, func: Evaluate, arguments: Evaluate, named: Evaluate | None
+    node: nodes.Call, func: Evaluate, positional: Evaluate, keywords: Evaluate | None
 ) -> Evaluate:
-    if named is None:
+    if keywords is None:
 
         def run(f: Frame) -> Any:
-            function, args = func(f), arguments(f)
+            function, args = func(f), positional(f)
             f[AT] = node
             m = f[MACHINE]
             if function.__class__ is Function:
@@ -103,7 +103,7 @@ def plain_call(
         return run
 
     def run_named(f: Frame) -> Any:
-        function, args, more = func(f), arguments(f), named(f)
+        function, args, more = func(f), positional(f), keywords(f)
         f[AT] = node
         return f[MACHINE].call(function, args, more)
 

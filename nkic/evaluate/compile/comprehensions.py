@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from nkic.evaluate.budget import Spent
+from nkic.evaluate.budget import BudgetExhausted
 from nkic.evaluate.code import AT, MACHINE, Evaluate, Frame
 from nkic.evaluate.compile.targets import Targets
 from nkic.evaluate.compile.units import Names, captured_names
@@ -44,7 +44,7 @@ class Comprehensions(Targets):
             values = first if number == 0 else self.expression(one.iter)
             tests = tuple(self.test(self.expression(test), test) for test in one.ifs)
             loops.append((values, self.store(one.target), tests, one.iter))
-        made = self.several(parts)
+        made = self.expressions(parts)
         cost, unit.cost = unit.cost, outer + 1
         return loops, made, cost
 
@@ -123,7 +123,7 @@ def _loop(
         for value in m.iterate_each(each):
             m.left -= cost
             if m.left < 0:
-                raise Spent(m.limits)
+                raise BudgetExhausted(m.limits)
             store(f, value)
             for test in tests:
                 if not test(f):

@@ -24,14 +24,14 @@ class Displays(Expressions):
         if any(isinstance(one, nodes.Starred) for one in node.elts):
             parts = self.sequence(node.elts)
             return lambda f: tuple(parts(f))
-        return tuple_of(self.several(node.elts))
+        return tuple_of(self.expressions(node.elts))
 
     def list(self, node: nodes.List) -> Evaluate:
         """Compile `[a, b]`."""
         self.unit.cost += _DISPLAY + _BYTES_PER_ELEMENT * len(node.elts)
         if any(isinstance(one, nodes.Starred) for one in node.elts):
             return self.sequence(node.elts)
-        parts = self.several(node.elts)
+        parts = self.expressions(node.elts)
         return lambda f: [part(f) for part in parts]
 
     def set(self, node: nodes.Set) -> Evaluate:

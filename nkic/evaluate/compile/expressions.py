@@ -12,16 +12,16 @@ from nkic.evaluate.code import AT, MACHINE, Evaluate, Frame
 from nkic.evaluate.compile.arithmetic import (
     ARITHMETIC,
     HALF,
-    SMALL_STEPS,
-    compared,
-    comparing,
-    small,
+    SMALL_OPERATIONS,
+    comparison_function,
+    compile_comparison,
+    small_literal,
 )
 from nkic.evaluate.compile.closures import (
-    Given,
+    CallArguments,
     dict_of,
+    load_global,
     nothing,
-    of_module,
     plain_call,
     refusing_complex,
     tuple_of,
@@ -59,7 +59,7 @@ class Expressions:
         unit.depth -= 1
         return found
 
-    def several(self, parts: Sequence[nodes.Expression]) -> tuple[Evaluate, ...]:
+    def expressions(self, parts: Sequence[nodes.Expression]) -> tuple[Evaluate, ...]:
         """Return the closures of several expressions."""
         return tuple([self.expression(part) for part in parts])
 
@@ -91,7 +91,7 @@ class Expressions:
     def variable(self, name: str, at: Variable, node: nodes.Node) -> Evaluate:
         """Return the closure that reads a variable at a known location."""
         if at.slot < 0:
-            return of_module(name, node)
+            return load_global(name, node)
         slot = at.slot
         if at.boxed:
 
@@ -129,7 +129,7 @@ class Expressions:
     def attribute(self, node: nodes.Attribute) -> Evaluate:
         """Compile `value.attr`."""
         name = self.unit.mangled(node.attr)
-        if names.is_hidden(name) and name not in _SERVED:
+        if names.is_hidden(name) and name not in _READABLE:
             text = f"`{name}` is not accessible to kernel code"
             raise Refused("hidden-attribute", text, node.span, names.instead_of(name))
         owner, get = self.expression(node.value), attributes.get
@@ -183,31 +183,33 @@ class Expressions:
             found = self._super(node)
             if found is not None:
                 return found
-        given = self._given(node)
-        if isinstance(node.func, nodes.Attribute) and self._is_open(node.func.attr):
-            return self._method_call(node, node.func, given)
-        return plain_call(node, self.expression(node.func), given.arguments, given.named)
+        arguments = self._call_arguments(node)
+        if isinstance(node.func, nodes.Attribute) and self._is_plain_attribute(node.func.attr):
+            return self._method_call(node, node.func, arguments)
+        return plain_call(
+            node, self.expression(node.func), arguments.positional, arguments.keywords
+        )
 
-    def _given(self, node: nodes.Call) -> Given:
+    def _call_arguments(self, node: nodes.Call) -> CallArguments:
         """Compile the arguments of a call."""
         if any(isinstance(one, nodes.Starred) for one in node.args):
             # errors point where Python's do
             alone = node if len(node.args) == 1 and not node.keywords else None
-            return Given(self.sequence(node.args, alone), self._keywords(node))
-        first = self.several(node.args)
+            return CallArguments(self.sequence(node.args, alone), self._keywords(node))
+        first = self.expressions(node.args)
         if any(one.arg is None for one in node.keywords):
-            return Given(tuple_of(first), self._keywords(node))
+            return CallArguments(tuple_of(first), self._keywords(node))
         names, others = self._named(node)
-        named = dict_of(names, others) if names else None
-        return Given(tuple_of(first), named, (*first, *others), (len(first), names))
+        keywords = dict_of(names, others) if names else None
+        return CallArguments(tuple_of(first), keywords, (*first, *others), (len(first), names))
 
     def _named(self, node: nodes.Call) -> tuple[tuple[str, ...], tuple[Evaluate, ...]]:
         names = tuple([one.arg or "" for one in node.keywords])
-        return names, self.several([one.value for one in node.keywords])
+        return names, self.expressions([one.value for one in node.keywords])
 
-    def _is_open(self, attribute: str) -> bool:
+    def _is_plain_attribute(self, attribute: str) -> bool:
         """Whether the attribute needs no check of hidden names."""
-        return attribute not in _SERVED and not names.is_hidden(self.unit.mangled(attribute))
+        return attribute not in _READABLE and not names.is_hidden(self.unit.mangled(attribute))
 
     def _keywords(self, node: nodes.Call) -> Evaluate | None:
         if not node.keywords:
@@ -231,11 +233,13 @@ class Expressions:
 
         return merged
 
-    def _method_call(self, node: nodes.Call, func: nodes.Attribute, given: Given) -> Evaluate:
+    def _method_call(
+        self, node: nodes.Call, func: nodes.Attribute, arguments: CallArguments
+    ) -> Evaluate:
         """Compile `owner.method(…)` without creating a bound method if it is a kernel function."""
         owner, name = self.expression(func.value), self.unit.mangled(func.attr)
         get, instances = attributes.get, INSTANCES
-        arguments, named, values, form = given
+        positional, keywords, values, form = arguments
 
         def run(f: Frame) -> Any:
             value = owner(f)
@@ -247,19 +251,19 @@ class Expressions:
             elif value.__class__ in instances and name not in value.fields:
                 method = value.cls.find(name)
                 if method.__class__ is Function:
-                    args = (value, *arguments(f))
-                    more = None if named is None else named(f)
+                    args = (value, *positional(f))
+                    more = None if keywords is None else keywords(f)
                     f[AT] = node
                     return m.invoke(method, args, more)
             if found is UNSET:
                 found = get(m, value, name)
             kind = found.__class__
-            by_place = m.by_place.get(kind)
-            if by_place is not None and values is not None:
+            vectorcall = m.vectorcalls.get(kind)
+            if vectorcall is not None and values is not None:
                 each = [one(f) for one in values]
                 f[AT] = node
-                return by_place(found, form, each)
-            args, more = arguments(f), None if named is None else named(f)
+                return vectorcall(found, form, each)
+            args, more = positional(f), None if keywords is None else keywords(f)
             f[AT] = node
             if kind is Class:
                 m.left -= CLASS_COST
@@ -338,10 +342,10 @@ class Expressions:
 
     def _fused(self, node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate | None:
         """Compile an operator of a local variable and a small literal without operand closures."""
-        slot, number = self._local(node.left), small(node.right)
+        slot, number = self._local(node.left), small_literal(node.right)
         if slot < 0 or number is None:
             return None
-        apply, fast = OPERATIONS[node.op], SMALL_STEPS.get(node.op)
+        apply, fast = OPERATIONS[node.op], SMALL_OPERATIONS.get(node.op)
         if fast is None or (number <= 0 and node.op in ("//", "%")):
             return None
 
@@ -394,7 +398,7 @@ class Expressions:
 
     def boolean(self, node: nodes.BoolOp) -> Evaluate:
         """Compile `a and b and c` or `a or b or c`."""
-        parts, wanted = self.several(node.values), node.op == "or"
+        parts, wanted = self.expressions(node.values), node.op == "or"
         *first, last = parts
         places = node.values
 
@@ -416,9 +420,9 @@ class Expressions:
         """Compile `left op0 comparators0 op1 …`."""
         if len(node.ops) == 1:
             left, right = self.expression(node.left), self.expression(node.comparators[0])
-            return compared(node, node.ops[0], left, right)
-        parts = self.several((node.left, *node.comparators))
-        tests = [comparing(op) for op in node.ops]
+            return compile_comparison(node, node.ops[0], left, right)
+        parts = self.expressions((node.left, *node.comparators))
+        tests = [comparison_function(op) for op in node.ops]
 
         def run(f: Frame) -> Any:
             left, result = parts[0](f), None
@@ -455,7 +459,7 @@ class Expressions:
 
 NAMESPACE = 3  # the slot of a class body that holds its namespace
 # Special names that kernel code may read nevertheless; `attributes` defines their values.
-_SERVED = frozenset(
+_READABLE = frozenset(
     names.words("""
         __bases__ __mro__ mro __dict__ __setattr__ __getattribute__ __getattr__ __delattr__
         __new__ __init_subclass__ __class_getitem__ __set_name__ __get__ __set__ __delete__

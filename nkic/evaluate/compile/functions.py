@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from nkic.base.source import SourceFile
-from nkic.evaluate.budget import CALL_COST, Spent
+from nkic.evaluate.budget import CALL_COST, BudgetExhausted
 from nkic.evaluate.code import AT, FIRST, FUNCTION, MACHINE, Code, Evaluate, Frame
 from nkic.evaluate.compile import expressions, statements
 from nkic.evaluate.compile.expressions import NAMESPACE
@@ -50,7 +50,7 @@ class Functions(Generators):
         """Return the closure that creates a function object."""
         self.unit.cost += _FUNCTION_WEIGHT
         args = node.args
-        defaults = self.several(args.defaults)
+        defaults = self.expressions(args.defaults)
         named = [
             (arg.name, self.expression(value))
             for arg, value in zip(args.kwonlyargs, args.kw_defaults, strict=True)
@@ -141,14 +141,14 @@ def _function_code(parent: Unit, node: scopes.Function, name: str) -> Code:
     unit.scope.declare(ordered, frozenset(map(unit.mangled, captured)))
     made = Functions(unit)
     if isinstance(node, nodes.Lambda):
-        gives = yields(node.body)
+        is_generator = yields(node.body)
         statement = nodes.Return(node.body.span, node.body)
-        run = made.giving([statement]) if gives else made.statement(statement)
+        run = made.generator_block([statement]) if is_generator else made.statement(statement)
     else:
-        gives = any(map(yields, node.body))
-        run = made.giving(node.body) if gives else made.block(node.body)
+        is_generator = any(map(yields, node.body))
+        run = made.generator_block(node.body) if is_generator else made.block(node.body)
     code = _code(unit, node, run, parameters)
-    code.is_generator = gives
+    code.is_generator = is_generator
     _signature(code, node.args, unit)
     code.doc = _docstring(node.body) if isinstance(node, nodes.FunctionDef) else None
     return code
@@ -159,18 +159,18 @@ def _signature(code: Code, args: nodes.Arguments, unit: Unit) -> None:
     code.args = args
     code.positional = tuple(plain)
     code.positional_only = len(args.posonlyargs)
-    code.named_only = tuple(unit.mangled(arg.name) for arg in args.kwonlyargs)
-    code.rest = args.vararg.name if args.vararg else ""
-    code.more = args.kwarg.name if args.kwarg else ""
-    if not code.named_only and not code.rest and not code.more:
-        code.plain = len(plain)
+    code.keyword_only = tuple(unit.mangled(arg.name) for arg in args.kwonlyargs)
+    code.vararg = args.vararg.name if args.vararg else ""
+    code.kwarg = args.kwarg.name if args.kwarg else ""
+    if not code.keyword_only and not code.vararg and not code.kwarg:
+        code.simple_arity = len(plain)
 
 
 def _code(unit: Unit, node: nodes.Node, run: Run, parameters: Iterable[str] = ()) -> Code:
     known = unit.outermost_scope.known
     first = frozenset(parameters)
-    boxed = tuple(at.slot for name, at in known.items() if at.boxed and name in first)
-    fresh = tuple(at.slot for name, at in known.items() if at.boxed and name not in first)
+    cell_parameters = tuple(at.slot for name, at in known.items() if at.boxed and name in first)
+    cell_locals = tuple(at.slot for name, at in known.items() if at.boxed and name not in first)
     code = Code(
         name=unit.name,
         qualname=unit.qualname,
@@ -179,14 +179,14 @@ def _code(unit: Unit, node: nodes.Node, run: Run, parameters: Iterable[str] = ()
         run=run,
         size=unit.size,
         cost=unit.cost + CALL_COST,
-        boxed=boxed,
-        fresh=fresh,
+        cell_parameters=cell_parameters,
+        cell_locals=cell_locals,
         free=tuple(unit.free.values()),
         outer=tuple(unit.outer),
         names={name: (at.slot, at.boxed) for name, at in known.items()},
     )
-    code.blank = (UNSET,) * (unit.size - FIRST - len(list(parameters)))
-    code.is_plain_entry = not (boxed or fresh or code.free)
+    code.unset_locals = (UNSET,) * (unit.size - FIRST - len(list(parameters)))
+    code.is_plain_entry = not (cell_parameters or cell_locals or code.free)
     code.names |= {name: (slot, True) for name, slot in unit.free.items()}
     return code
 
@@ -210,13 +210,15 @@ def _generator_code(parent: Unit, node: nodes.GeneratorExp) -> Code:
     made = Functions(unit)
     slot = unit.scope.known[_ITERATOR].slot
     loops, (elt,), cost = made._clauses(node, lambda f: f[slot], (node.elt,))
-    give = _giving(loops, elt, cost, node.elt)
-    code = _code(unit, node, give, [_ITERATOR])
-    code.is_generator, code.plain, code.positional = True, 1, (_ITERATOR,)
+    run = _generator_loops(loops, elt, cost, node.elt)
+    code = _code(unit, node, run, [_ITERATOR])
+    code.is_generator, code.simple_arity, code.positional = True, 1, (_ITERATOR,)
     return code
 
 
-def _giving(loops: list[Any], elt: Evaluate, cost: int, place: nodes.Node) -> Callable[..., Any]:
+def _generator_loops(
+    loops: list[Any], elt: Evaluate, cost: int, place: nodes.Node
+) -> Callable[..., Any]:
     """Nest the loops of a generator expression."""
 
     def innermost(f: Frame) -> Any:
@@ -226,11 +228,11 @@ def _giving(loops: list[Any], elt: Evaluate, cost: int, place: nodes.Node) -> Ca
 
     run = innermost
     for values, store, tests, node in reversed(loops):
-        run = _giving_loop(values, store, tests, run, cost, node)
+        run = _generator_loop(values, store, tests, run, cost, node)
     return run
 
 
-def _giving_loop(
+def _generator_loop(
     values: Evaluate, store: Any, tests: Any, inner: Any, cost: int, node: nodes.Node
 ) -> Callable[..., Any]:
     def run(f: Frame) -> Any:
@@ -240,7 +242,7 @@ def _giving_loop(
         for value in m.iterate_each(each):
             m.left -= cost
             if m.left < 0:
-                raise Spent(m.limits)
+                raise BudgetExhausted(m.limits)
             store(f, value)
             for test in tests:
                 if not test(f):

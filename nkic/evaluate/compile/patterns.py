@@ -15,7 +15,7 @@ from nkic.syntax import names, nodes
 
 Matches = Callable[[Frame, Any], bool]
 # Builtin classes whose only positional pattern matches the value itself.
-_OF_ITSELF = frozenset(
+_MATCH_SELF = frozenset(
     {
         *("bool", "bytearray", "bytes", "dict", "float", "frozenset", "int", "list", "set"),
         *("str", "tuple"),
@@ -110,7 +110,7 @@ class Patterns(Statements):
         return matches
 
     def _mapping(self, node: nodes.MatchMapping) -> Matches:
-        keys = self.several(node.keys)
+        keys = self.expressions(node.keys)
         parts = [self.pattern(one) for one in node.patterns]
         rest = self._capture(node.rest, node) if node.rest is not None else None
 
@@ -165,7 +165,7 @@ def _positional(m: Any, kind: Any, count: int) -> Sequence[str] | None:
     if not count:
         return ()
     found = kind.find("__match_args__") if isinstance(kind, Class) else UNSET
-    if found is UNSET and _of_itself(kind):
+    if found is UNSET and _matches_itself(kind):
         if count > 1:
             raise TypeError(f"{kind.name}() accepts 1 positional sub-pattern ({count} given)")
         return None
@@ -182,10 +182,10 @@ def _positional(m: Any, kind: Any, count: int) -> Sequence[str] | None:
     return found
 
 
-def _of_itself(kind: Any) -> bool:
+def _matches_itself(kind: Any) -> bool:
     """Whether the class is a builtin whose positional pattern matches the value itself."""
     mro = kind.mro if isinstance(kind, Class) else ()
-    return any(one.name in _OF_ITSELF and one.machine is None for one in mro)
+    return any(one.name in _MATCH_SELF and one.machine is None for one in mro)
 
 
 def _named(f: Frame, found: Any, pairs: Sequence[tuple[str, Matches]]) -> bool:

@@ -11,15 +11,15 @@ from typing import Any
 
 from nkic.base.device import DeviceCondition, DeviceRange, TracedOnce
 from nkic.base.source import Span
-from nkic.evaluate.budget import FREE_ITERATIONS, LATER_ITERATIONS, Spent
+from nkic.evaluate.budget import FREE_ITERATIONS, LATER_ITERATIONS, BudgetExhausted
 from nkic.evaluate.code import AT, BREAK, CONTINUE, FUNCTION, MACHINE, Frame
 from nkic.evaluate.compile.blocks import (
     device_for,
     device_while,
     each_iteration,
     finally_,
-    then,
-    tried,
+    try_except,
+    with_else,
 )
 from nkic.evaluate.compile.comprehensions import Comprehensions
 from nkic.evaluate.compile.targets import Run
@@ -49,9 +49,9 @@ class Statements(Comprehensions):
 
         def run(f: Frame) -> Any:
             for part in parts:
-                left = part(f)
-                if left is not None:
-                    return left
+                outcome = part(f)
+                if outcome is not None:
+                    return outcome
             return None
 
         return run
@@ -244,7 +244,7 @@ class Statements(Comprehensions):
 
         return run
 
-    def costed(self, body: Sequence[nodes.Statement]) -> tuple[Run, int]:
+    def loop_body(self, body: Sequence[nodes.Statement]) -> tuple[Run, int]:
         """Compile the body of a loop, and return its cost per iteration."""
         unit = self.unit
         unit.loops += 1
@@ -259,7 +259,7 @@ class Statements(Comprehensions):
         if node.is_async:
             raise self.no_async(node.span)
         values, store = self.expression(node.iter), self.store(node.target)
-        body, cost = self.costed(node.body)
+        body, cost = self.loop_body(node.body)
         orelse = self.block(node.orelse) if node.orelse else None
         header, bound = node.iter, self._bound_in(node.body)
 
@@ -277,16 +277,16 @@ class Statements(Comprehensions):
                 m.left -= cost
                 if m.left < 0:
                     f[AT] = header
-                    raise Spent(m.limits)
+                    raise BudgetExhausted(m.limits)
                 store(f, value)
-                left = body(f)
-                if left is not None:
-                    if left is BREAK:
+                outcome = body(f)
+                if outcome is not None:
+                    if outcome is BREAK:
                         return None
-                    if left is not CONTINUE and not once:
-                        return left
-                    if left is not CONTINUE:  # the body is traced once: return after all iterations
-                        returned = left
+                    if outcome is not CONTINUE and not once:
+                        return outcome
+                    if outcome is not CONTINUE:  # traced once: return after all iterations
+                        returned = outcome
                 f[AT] = header
             if returned is not None:
                 return returned
@@ -303,7 +303,7 @@ class Statements(Comprehensions):
     def while_(self, node: nodes.While) -> Run:
         """Compile `while test`."""
         test = self.expression(node.test)
-        body, cost = self.costed(node.body)
+        body, cost = self.loop_body(node.body)
         orelse = self.block(node.orelse) if node.orelse else None
         header = node.test
 
@@ -322,13 +322,13 @@ class Statements(Comprehensions):
                 m.left -= cost if iterations < FREE_ITERATIONS else cost * LATER_ITERATIONS
                 if m.left < 0:
                     f[AT] = header
-                    raise Spent(m.limits)
-                left = body(f)
-                if left is not None:
-                    if left is BREAK:
+                    raise BudgetExhausted(m.limits)
+                outcome = body(f)
+                if outcome is not None:
+                    if outcome is BREAK:
                         return None
-                    if left is not CONTINUE:
-                        return left
+                    if outcome is not CONTINUE:
+                        return outcome
             return None if orelse is None else orelse(f)
 
         return run
@@ -341,10 +341,10 @@ class Statements(Comprehensions):
             raise self.no_async(node.span)
         run = self.block(node.body)
         for item in reversed(node.items):
-            run = self._with_one(item, run)
+            run = self._with_item(item, run)
         return run
 
-    def _with_one(self, item: nodes.WithItem, body: Run) -> Run:
+    def _with_item(self, item: nodes.WithItem, body: Run) -> Run:
         value = self.expression(item.context_expr)
         store = None if item.optional_vars is None else self.store(item.optional_vars)
 
@@ -355,14 +355,14 @@ class Statements(Comprehensions):
             try:
                 if store is not None:
                     store(f, entered)
-                left = body(f)
+                outcome = body(f)
             except Exception as error:
                 if not m.suppressed(leave, error, f, item.context_expr):
                     raise
                 return None
             f[AT] = item.context_expr
             leave(None)
-            return left
+            return outcome
 
         return run
 
@@ -373,7 +373,7 @@ class Statements(Comprehensions):
         body = self.try_body(node)
         orelse = self.block(node.orelse) if node.orelse else None
         handlers = [self.handler(one) for one in node.handlers]
-        run = tried(body, handlers, orelse) if handlers else then(body, orelse)
+        run = try_except(body, handlers, orelse) if handlers else with_else(body, orelse)
         return finally_(run, self.block(node.finalbody)) if node.finalbody else run
 
     def try_body(self, node: nodes.Try) -> Run:

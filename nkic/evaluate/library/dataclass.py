@@ -123,9 +123,9 @@ class _Signature:
         self.name = self.qualname = f"{cls.qualname}.__init__"
         self.code = Code(self.qualname, self.qualname, None, None)  # type: ignore[arg-type]
         self.code.positional = ("self", *(spec.name for spec in plain))
-        self.code.named_only = tuple(spec.name for spec in named)
+        self.code.keyword_only = tuple(spec.name for spec in named)
         self.defaults = tuple(_default(spec) for spec in plain if not spec.required)
-        self.named_defaults = {s.name: _default(s) for s in named if not s.required}
+        self.keyword_defaults = {s.name: _default(s) for s in named if not s.required}
         self.specs = [*plain, *named]
 
 

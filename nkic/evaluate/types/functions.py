@@ -164,7 +164,7 @@ def _close(m: Machine, owner: Any, /) -> None:
     if owner.running:
         raise ValueError("generator already executing")
     m.deepen()
-    m.push_again(owner.frame)
+    m.push_resumed(owner.frame)
     closing, m.closing = m.closing, True
     try:
         owner.values.close()

@@ -38,7 +38,7 @@ class _Signature:
         self.code = Code(self.qualname, self.qualname, None, None)  # type: ignore[arg-type]
         self.code.positional = ("_cls", *names)
         self.defaults = defaults
-        self.named_defaults: dict[str, Any] = {}
+        self.keyword_defaults: dict[str, Any] = {}
 
 
 # ---- methods ------------------------------------------------------------------------------------
