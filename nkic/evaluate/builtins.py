@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
 _FUNCTIONS: dict[str, Any] = dict(LAZY)
-_PRINTED = 10  # steps for a text, which is kept until the end
-_TURN = 10  # steps for an element that a function is called with
-_NOTHING = object()
+_PRINT_STEPS = 10  # steps for a text, which is kept until the end
+_CALL_STEPS = 10  # steps for an element that a function is called with
+_NO_DEFAULT = object()
 
 
 def functions() -> dict[str, Any]:
@@ -84,32 +84,32 @@ def _sorted(m: Machine, iterable: Any, /, *, key: Any = None, reverse: Any = Fal
 
 
 @builtin("max", _FUNCTIONS)
-def _max(m: Machine, *args: Any, key: Any = None, default: Any = _NOTHING) -> Any:
-    return _best(m, "max", ">", args, key, default)
+def _max(m: Machine, *args: Any, key: Any = None, default: Any = _NO_DEFAULT) -> Any:
+    return _extremum(m, "max", ">", args, key, default)
 
 
 @builtin("min", _FUNCTIONS)
-def _min(m: Machine, *args: Any, key: Any = None, default: Any = _NOTHING) -> Any:
-    return _best(m, "min", "<", args, key, default)
+def _min(m: Machine, *args: Any, key: Any = None, default: Any = _NO_DEFAULT) -> Any:
+    return _extremum(m, "min", "<", args, key, default)
 
 
-def _best(m: Machine, name: str, symbol: str, args: Any, key: Any, default: Any) -> Any:
+def _extremum(m: Machine, name: str, symbol: str, args: Any, key: Any, default: Any) -> Any:
     if not args:
         raise TypeError(f"{name} expected at least 1 argument, got 0")
-    if len(args) > 1 and default is not _NOTHING:
+    if len(args) > 1 and default is not _NO_DEFAULT:
         raise TypeError(f"Cannot specify a default for {name}() with multiple positional arguments")
     if len(args) == 2 and key is None and {type(one) for one in args} <= NUMBERS:
         return max(*args) if name == "max" else min(*args)
-    best = best_key = _NOTHING
+    best = best_key = _NO_DEFAULT
     for value in m.iterate(args[0]) if len(args) == 1 else args:
         m.charge(2)
         found = value if key is None else m.call(key, (value,), None)
-        if best is _NOTHING or m.truth(compare(m, symbol, found, best_key)):
+        if best is _NO_DEFAULT or m.truth(compare(m, symbol, found, best_key)):
             best, best_key = value, found
-    if best is not _NOTHING:
+    if best is not _NO_DEFAULT:
         return best
-    if default is _NOTHING:
-        raise ValueError(_EMPTY[name])
+    if default is _NO_DEFAULT:
+        raise ValueError(_EMPTY_MESSAGES[name])
     return default
 
 
@@ -122,7 +122,7 @@ def _message(function: Callable[..., Any]) -> str:
     raise AssertionError(function)
 
 
-_EMPTY = {"max": _message(max), "min": _message(min)}
+_EMPTY_MESSAGES = {"max": _message(max), "min": _message(min)}
 
 
 @builtin("len", _FUNCTIONS)
@@ -272,7 +272,7 @@ def _print(
     texts = [m.str(value) for value in args]
     size = sum(map(len, texts)) + len(between) * len(texts) + len(after)
     m.text(size)
-    m.charge(_PRINTED + size)  # all of it is kept until the end
+    m.charge(_PRINT_STEPS + size)  # all of it is kept until the end
     m.show(between.join(texts) + after)
 
 
@@ -313,7 +313,7 @@ def _is_subclass(m: Machine, cls: Class, kinds: Any) -> bool:
     if not isinstance(kinds, tuple):
         text = "issubclass() arg 2 must be a class, a tuple of classes, or a union"
         raise TypeError(text)
-    m.charge(_TURN * len(kinds))
+    m.charge(_CALL_STEPS * len(kinds))
     m.deepen()
     try:
         return any(_is_subclass(m, cls, one) for one in kinds)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
 FLAT = frozenset({int, float, bool, str, type(None), bytes, type(...), range})
-_OBJECT = 24  # steps to compare a container
-_LONG = 4096  # characters compared per step
+_CONTAINER_STEPS = 24  # steps to compare a container
+_CHARACTERS_PER_STEP = 4096  # characters compared per step
 _ORDERED = (list, tuple)
 _SETS = (set, frozenset)
 VIEWS: Any = (type({}.keys()), type({}.values()), type({}.items()))
@@ -40,7 +40,7 @@ def compare(m: Machine, symbol: str, left: Any, right: Any) -> Any:
     other: Any = right.__class__
     if one in FLAT and other in FLAT:
         if one is str or one is bytes:
-            m.charge(_size(left) // _LONG)
+            m.charge(_size(left) // _CHARACTERS_PER_STEP)
         return function(left, right)
     if one in INSTANCES or other in INSTANCES:
         found = _by_methods(m, symbol, left, right, method, reflected)
@@ -106,7 +106,7 @@ def _by_methods(m: Machine, symbol: str, left: Any, right: Any, method: str, ref
     for cls, name, owner, argument in calls:
         if owner.__class__ not in INSTANCES:
             continue
-        result = _one_method(m, cls, name, owner, argument)
+        result = _call_method(m, cls, name, owner, argument)
         if result is not NotImplemented:
             return result
     if symbol in ("==", "!=") or isinstance(left, (int, float, str, list, tuple, dict)):
@@ -115,19 +115,19 @@ def _by_methods(m: Machine, symbol: str, left: Any, right: Any, method: str, ref
     raise TypeError(f"'{symbol}' not supported between instances of {kinds}")
 
 
-def _one_method(m: Machine, cls: Class, name: str, owner: Any, argument: Any) -> Any:
+def _call_method(m: Machine, cls: Class, name: str, owner: Any, argument: Any) -> Any:
     found = cls.find(name)
     if found is not UNSET and found is not None:
         return m.call(found, (owner, argument), {})
     if name == "__ne__":  # as `object.__ne__` does
-        result = _one_method(m, cls, "__eq__", owner, argument)
+        result = _call_method(m, cls, "__eq__", owner, argument)
         return NotImplemented if result is NotImplemented else not m.truth(result)
     return NotImplemented
 
 
 def compared_by(m: Machine, name: str, left: Any, right: Any) -> Any:
     """Compare a kernel object on behalf of Python's own containers."""
-    result = _one_method(m, left.cls, name, left, right)
+    result = _call_method(m, left.cls, name, left, right)
     if result is NotImplemented and name == "__eq__":
         if isinstance(left, (int, float, str, bytes, tuple)) and not _opaque(m, left):
             return equal(m, left, right)
@@ -158,7 +158,7 @@ def _sequences(m: Machine, symbol: str, left: Any, right: Any) -> bool:
             return symbol == "!="
         kinds = f"'{m.class_of(left).name}' and '{m.class_of(right).name}'"
         raise TypeError(f"'{symbol}' not supported between instances of {kinds}")
-    m.charge(_OBJECT + min(len(left), len(right)))
+    m.charge(_CONTAINER_STEPS + min(len(left), len(right)))
     if symbol in ("==", "!=") and len(left) != len(right):
         return symbol == "!="
     for one, other in zip(left, right, strict=False):
@@ -170,7 +170,7 @@ def _sequences(m: Machine, symbol: str, left: Any, right: Any) -> bool:
 
 
 def _dicts(m: Machine, left: dict[Any, Any], right: dict[Any, Any]) -> bool:
-    m.charge(_OBJECT + len(left))
+    m.charge(_CONTAINER_STEPS + len(left))
     if len(left) != len(right):
         return False
     return all(key in right and equal(m, value, right[key]) for key, value in left.items())
@@ -212,10 +212,10 @@ def contains(m: Machine, container: Any, item: Any) -> bool:
 
 # ---- hashing ------------------------------------------------------------------------------------
 
-_HASHES = 1 << 63  # an upper bound of Python's hashes
+_HASH_LIMIT = 1 << 63  # an upper bound of Python's hashes
 _PLAIN_KEYS = frozenset({str, bool, type(None)})
-_WIDE = 1 << 60  # larger integers may collide; inside tuples, smaller ones do
-_WIDE_IN_TUPLES = 1 << 32
+_COLLIDING = 1 << 60  # larger integers may collide; inside tuples, smaller ones do
+_COLLIDING_IN_TUPLES = 1 << 32
 
 
 def check_key(m: Machine, key: Any, size: int) -> None:
@@ -227,7 +227,7 @@ def check_key(m: Machine, key: Any, size: int) -> None:
     if kind in _PLAIN_KEYS:
         return
     if kind is int:
-        if not -_WIDE < key < _WIDE:
+        if not -_COLLIDING < key < _COLLIDING:
             m.charge(size + 1)
         return
     if kind is bytes or kind is float:
@@ -253,7 +253,7 @@ def _check_tuple(m: Machine, key: tuple[Any, ...], size: int, depth: int) -> Non
     for part in key:
         kind = part.__class__
         if kind is int:
-            if not -_WIDE_IN_TUPLES < part < _WIDE_IN_TUPLES:
+            if not -_COLLIDING_IN_TUPLES < part < _COLLIDING_IN_TUPLES:
                 m.charge(size + 1)
         elif kind is tuple or kind is frozenset:
             if kind is frozenset:
@@ -300,7 +300,7 @@ def hash_instance(m: Machine, value: Any) -> int:
         result = m.call(method, (value,), {})
         if not isinstance(result, int):
             raise TypeError("__hash__ method should return an integer")
-        return int(result) if abs(int(result)) < _HASHES else hash(int(result))
+        return int(result) if abs(int(result)) < _HASH_LIMIT else hash(int(result))
     if isinstance(value, tuple):
         check_key(m, tuple(value), 0)
         return tuple.__hash__(value)

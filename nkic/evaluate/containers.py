@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
 _PLAIN_SEQUENCES: tuple[Any, ...] = (list, tuple, str)
-_LISTS = frozenset({list, tuple, str, bytes, range})
+_SEQUENCES = frozenset({list, tuple, str, bytes, range})
 DICT_ENTRY = 25  # steps for the bytes of an entry
 
 
@@ -25,7 +25,7 @@ def item(m: Machine, owner: Any, key: Any) -> Any:
     if kind is dict:
         m.check_key(key, len(owner))
         return owner[key]
-    if kind in _LISTS:
+    if kind in _SEQUENCES:
         return _of_sequence(m, owner, key)
     if kind in INSTANCES:
         return _of_instance(m, owner, key)

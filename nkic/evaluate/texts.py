@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 _PLAIN = frozenset({int, float, bool, type(None), type(...), bytes})
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-_READ = 4000  # the most characters of a value that are generated for a message
-_PIECE = 10  # steps per piece of text that is written
-_SHORT = 64  # digits of a number whose formatting is covered by the step of its call
+_MAX_READ = 4000  # the most characters of a value that are generated for a message
+_PIECE_STEPS = 10  # steps per piece of text that is written
+_SHORT_NUMBER = 64  # digits of a number whose formatting is covered by the step of its call
 _NUMBER = re.compile(r"\d+")
 _BRACKETS: dict[type, tuple[str, str]] = {
     list: ("[", "]"),
@@ -80,7 +80,7 @@ def representation(m: Machine, value: Any) -> str:
         return repr(value)
     if kind in _PLAIN:
         found = repr(value)
-        if len(found) > _SHORT:
+        if len(found) > _SHORT_NUMBER:
             m.charge(len(found) * len(found) >> 6)
         return found
     return Writer(m, m.limits.length).write(value)
@@ -104,7 +104,7 @@ class Writer:
     def add(self, piece: str) -> None:
         """Append a piece of text. Raises if the limit is exceeded."""
         self._length += len(piece)
-        self.m.charge(_PIECE + (len(piece) >> 2))
+        self.m.charge(_PIECE_STEPS + (len(piece) >> 2))
         if self._length > self._limit:
             raise KernelError(
                 "too-large",
@@ -216,7 +216,7 @@ def brief(m: Machine | None, value: Any, length: int = 60) -> str:
     if isinstance(value, list | tuple) and len(value) > 8:
         return f"a {name} of {len(value)}"
     try:
-        found = Writer(m, _READ).write(value) if m is not None else repr(value)
+        found = Writer(m, _MAX_READ).write(value) if m is not None else repr(value)
     except Exception:  # too long, no steps left, or the kernel's own __repr__ failed
         return f"a {name}"
     found = " ".join(found.split())
@@ -352,7 +352,7 @@ def percent(m: Machine, template: Any, values: Any) -> Any:
     for number in arguments:
         if isinstance(number, int) and ("*" if isinstance(template, str) else b"*") in template:
             check_width(m, str(abs(number)))
-    shown = _each(m, values)
+    shown = _percent_operands(m, values)
     parts = shown if isinstance(shown, tuple) else (shown,)
     sizes = (64 if isinstance(part, dict) else len(str(part)) for part in parts)
     longest = max(sizes, default=0)
@@ -365,22 +365,22 @@ def percent(m: Machine, template: Any, values: Any) -> Any:
     return found
 
 
-def _each(m: Machine, values: Any) -> Any:
+def _percent_operands(m: Machine, values: Any) -> Any:
     """Wrap the value, or every element of a tuple or dict, for the conversions of `%`."""
     if values.__class__ is tuple:
-        return tuple([_shown(m, part) for part in values])
+        return tuple([_percent_operand(m, part) for part in values])
     if values.__class__ is dict:
-        return {key: _shown(m, value) for key, value in values.items()}
-    return _shown(m, values)
+        return {key: _percent_operand(m, value) for key, value in values.items()}
+    return _percent_operand(m, values)
 
 
-def _shown(m: Machine, value: Any) -> Any:
+def _percent_operand(m: Machine, value: Any) -> Any:
     if value.__class__ in (int, float, bool, str, bytes):
         return value
-    return _Shown(m, value)
+    return _PercentOperand(m, value)
 
 
-class _Shown:
+class _PercentOperand:
     """A value for `%` that converts to text by the interpreter's rules."""
 
     def __init__(self, m: Machine, value: Any) -> None:
@@ -409,4 +409,4 @@ class _Shown:
         raise TypeError(f"must be real number, not {self._m.class_of(self._value).name}")
 
     def __getitem__(self, key: Any) -> Any:
-        return _shown(self._m, self._m.item(self._value, key))
+        return _percent_operand(self._m, self._m.item(self._value, key))

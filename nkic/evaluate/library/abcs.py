@@ -147,13 +147,13 @@ _abc("Buffer", (bytes,))
 
 @members(MAPPING, "get")
 def _get(m: Machine, owner: Any, key: Any, default: Any = None) -> Any:
-    return _tried(m, owner, key, default)
+    return _item_or_default(m, owner, key, default)
 
 
-_NOTHING = object()
+_NO_DEFAULT = object()
 
 
-def _tried(m: Machine, owner: Any, key: Any, default: Any) -> Any:
+def _item_or_default(m: Machine, owner: Any, key: Any, default: Any) -> Any:
     try:
         return m.item(owner, key)
     except Exception as error:
@@ -171,7 +171,7 @@ def _is_key_error(m: Machine, error: Exception) -> bool:
 
 @members(MAPPING, "__contains__")
 def _has(m: Machine, owner: Any, key: Any) -> bool:
-    return _tried(m, owner, key, _NOTHING) is not _NOTHING
+    return _item_or_default(m, owner, key, _NO_DEFAULT) is not _NO_DEFAULT
 
 
 @members(MAPPING, "keys")
@@ -204,8 +204,8 @@ def _as_dict(m: Machine, value: Any) -> dict[Any, Any]:
 
 @members(MUTABLE_MAPPING, "setdefault")
 def _setdefault(m: Machine, owner: Any, key: Any, default: Any = None) -> Any:
-    found = _tried(m, owner, key, _NOTHING)
-    if found is not _NOTHING:
+    found = _item_or_default(m, owner, key, _NO_DEFAULT)
+    if found is not _NO_DEFAULT:
         return found
     m.put_item(owner, key, default)
     return default
@@ -220,10 +220,10 @@ def _update(m: Machine, owner: Any, other: Any = (), /, **named: Any) -> None:
 
 
 @members(MUTABLE_MAPPING, "pop")
-def _pop(m: Machine, owner: Any, key: Any, default: Any = _NOTHING) -> Any:
-    found = _tried(m, owner, key, _NOTHING)
-    if found is _NOTHING:
-        if default is _NOTHING:
+def _pop(m: Machine, owner: Any, key: Any, default: Any = _NO_DEFAULT) -> Any:
+    found = _item_or_default(m, owner, key, _NO_DEFAULT)
+    if found is _NO_DEFAULT:
+        if default is _NO_DEFAULT:
             raise KeyError(key)
         return default
     m.remove_item(owner, key)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 CACHED = closed(library_class("_lru_cache_wrapper", "functools"))
 _STATE = Hidden("_state")
-_ENTRY = 100  # steps for the bytes of an entry
+_ENTRY_STEPS = 100  # steps for the bytes of an entry
 
 
 class _State:
@@ -31,20 +31,20 @@ class _State:
 
     def __init__(self, function: Any, most: int | None, typed: bool) -> None:
         self.function = function
-        self.most = most
+        self.maxsize = most
         self.typed = typed
         self.found: dict[Any, Any] = {}
         self.hits = self.misses = 0
 
 
-class _Mark:
+class _Separator:
     """A separator in keys that has the same hash in every process, unlike a plain object."""
 
     def __hash__(self) -> int:
         return 7
 
 
-_MARK = _Mark()
+_SEPARATOR = _Separator()
 
 
 def _wrapped(m: Machine, function: Any, most: int | None, typed: bool) -> Any:
@@ -75,9 +75,9 @@ def _key(m: Machine, state: _State, args: tuple[Any, ...], named: dict[str, Any]
     arguments(m, args, named)
     key: Any = args
     if named:
-        key = (*args, _MARK, *(part for pair in named.items() for part in pair))
+        key = (*args, _SEPARATOR, *(part for pair in named.items() for part in pair))
     if state.typed:
-        key = (*key, _MARK, *(m.class_of(one) for one in (*args, *named.values())))
+        key = (*key, _SEPARATOR, *(m.class_of(one) for one in (*args, *named.values())))
     elif len(key) == 1 and key[0].__class__ in (int, str):
         key = key[0]
     m.check_key(key, len(state.found))
@@ -91,17 +91,17 @@ def _call(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
     if key in state.found:
         state.hits += 1
         value = state.found[key]
-        if state.most is not None:
+        if state.maxsize is not None:
             state.found[key] = state.found.pop(key)
         return value
     hash(key)
     state.misses += 1
     value = m.call(state.function, args, named)
-    if state.most == 0:
+    if state.maxsize == 0:
         return value
-    m.charge(_ENTRY)
+    m.charge(_ENTRY_STEPS)
     m.allow_length(len(state.found) + 1, "the cache")
-    if state.most is not None and key not in state.found and len(state.found) >= state.most:
+    if state.maxsize is not None and key not in state.found and len(state.found) >= state.maxsize:
         del state.found[next(iter(state.found))]
     state.found[key] = value
     return value
@@ -126,13 +126,13 @@ def _clear(m: Machine, owner: Any) -> None:
 def _info(m: Machine, owner: Any) -> Any:
     state: _State = owner.fields[_STATE]
     cls = make_class(m, "CacheInfo", ("hits", "misses", "maxsize", "currsize"), {}, {})
-    return m.call(cls, (state.hits, state.misses, state.most, len(state.found)), None)
+    return m.call(cls, (state.hits, state.misses, state.maxsize, len(state.found)), None)
 
 
 @members(CACHED, "cache_parameters")
 def _parameters(m: Machine, owner: Any) -> dict[str, Any]:
     state: _State = owner.fields[_STATE]
-    return {"maxsize": state.most, "typed": state.typed}
+    return {"maxsize": state.maxsize, "typed": state.typed}
 
 
 @members(CACHED, "__get__")

@@ -70,10 +70,10 @@ def _exit(m: Machine, owner: Any, kind: Any, value: Any, traceback: Any) -> bool
         raise RuntimeError("generator didn't stop")
     if value is None:
         value = m.call(kind, (), None)
-    return _thrown(m, generator, value)
+    return _throw_into(m, generator, value)
 
 
-def _thrown(m: Machine, generator: Generator, value: Any) -> bool:
+def _throw_into(m: Machine, generator: Generator, value: Any) -> bool:
     """Raise the exception in the generator; return whether the generator suppresses it."""
     try:
         m.resume(generator, value, "throw")
@@ -93,12 +93,12 @@ def _decorate(m: Machine, owner: Any, func: Any) -> Any:
 
     def inner(m: Machine, /, *more: Any, **further: Any) -> Any:
         manager = made(m, MANAGER, gen=m.call(maker, args, named), again=(maker, args, named))
-        return _within(m, manager, lambda: m.call(func, more, further))
+        return _run_within(m, manager, lambda: m.call(func, more, further))
 
     return Builtin(getattr(func, "name", "inner"), inner)
 
 
-def _within(m: Machine, manager: Any, action: Any) -> Any:
+def _run_within(m: Machine, manager: Any, action: Any) -> Any:
     _, leave = exceptions.entered(m, manager)
     try:
         result = action()
@@ -155,17 +155,17 @@ STACK = library_class("ExitStack", "contextlib")
 MODULE["ExitStack"] = STACK
 
 
-def _waiting(owner: Any) -> list[Any]:
+def _callbacks(owner: Any) -> list[Any]:
     found: list[Any] = owner.fields.setdefault("_exit_callbacks", [])
     return found
 
 
 def _push(m: Machine, owner: Any, leave: Any) -> None:
     """Register a function that takes the three arguments of `__exit__`."""
-    waiting = _waiting(owner)
+    callbacks = _callbacks(owner)
     m.allocate(100)
-    m.allow_length(len(waiting) + 1, "the list")
-    waiting.append(leave)
+    m.allow_length(len(callbacks) + 1, "the list")
+    callbacks.append(leave)
 
 
 @members(STACK, "__enter__")
@@ -205,8 +205,8 @@ def _callback(m: Machine, owner: Any, callback: Any, /, *args: Any, **named: Any
 @members(STACK, "pop_all")
 def _pop_all(m: Machine, owner: Any) -> Any:
     found = m.call(owner.cls, (), None)
-    found.fields["_exit_callbacks"] = list(_waiting(owner))
-    _waiting(owner).clear()
+    found.fields["_exit_callbacks"] = list(_callbacks(owner))
+    _callbacks(owner).clear()
     return found
 
 
@@ -219,10 +219,10 @@ def _close(m: Machine, owner: Any) -> None:
 def _stack_exit(m: Machine, owner: Any, kind: Any, value: Any, traceback: Any) -> bool:
     """Leave the entered contexts in reverse order; each receives the pending exception."""
     pending: ErrorInstance | None = value
-    waiting = _waiting(owner)
+    callbacks = _callbacks(owner)
     raised: BaseException | None = None
-    while waiting:
-        leave = waiting.pop()
+    while callbacks:
+        leave = callbacks.pop()
         args = (None, None, None) if pending is None else (pending.cls, pending, None)
         try:
             if m.truth(m.call(leave, args, None)) and pending is not None:

@@ -55,19 +55,21 @@ def _subclass(
     m: Machine, name: str, bases: tuple[Class, ...], space: dict[str, Any], fields: dict[str, str]
 ) -> Class:
     """Create a class that inherits from `Enum`, with its members."""
-    listed = {key: value for key, value in space.items() if _is_member(key, value)}
-    rest = {key: unwrapped(value) for key, value in space.items() if key not in listed}
+    member_values = {key: value for key, value in space.items() if _is_member(key, value)}
+    other_values = {
+        key: unwrapped(value) for key, value in space.items() if key not in member_values
+    }
     _check_bases(m, name, bases)
-    found = classes.plain(m, name, bases, rest, fields)
+    found = classes.plain(m, name, bases, other_values, fields)
     found.make = _call
     state = found.extra["enum"] = Members(found)
     state.flag = found.is_a(FLAG)
-    _give_hash(found)
+    _add_payload_hash(found)
     generate = found.find("_generate_next_value_")
     values: list[Any] = []
-    for count, (key, value) in enumerate(listed.items()):
+    for count, (key, value) in enumerate(member_values.items()):
         arguments = (generate, key, count, values)
-        _add(m, state, key, resolved(m, unwrapped(value), arguments))
+        _add_member(m, state, key, resolved(m, unwrapped(value), arguments))
     if state.flag:
         give_bits(state)
     found.members["__members__"] = dict(state.named)
@@ -97,7 +99,7 @@ def _check_bases(m: Machine, name: str, bases: Iterable[Class]) -> None:
             raise TypeError(f"<{kind} '{name}'> cannot extend {_text(base)}")
 
 
-def _give_hash(found: Class) -> None:
+def _add_payload_hash(found: Class) -> None:
     """Make members that are numbers or text hash like those."""
     if found.payload is not Instance and "__hash__" not in found.members:
         checked_members(found, {"__hash__": lambda m, owner: hash(_base(owner))})
@@ -109,7 +111,7 @@ def _base(owner: Any) -> Any:
     return number_of(owner) if isinstance(owner, int | float) else tuple(owner)
 
 
-def _add(m: Machine, state: Members, name: str, value: Any) -> None:
+def _add_member(m: Machine, state: Members, name: str, value: Any) -> None:
     """Create a member, or an alias of the member with the same value."""
     if name == "mro":
         raise ValueError("invalid enum member name(s) 'mro'")
@@ -209,11 +211,11 @@ def _functional(
         raise TypeError("the name of an enumeration is text")
     if isinstance(names, str):
         names = names.replace(",", " ").split()
-    listed = list(m.iterate(names)) if not isinstance(names, dict) else list(names.items())
-    m.elements(len(listed), "the enumeration")
+    entries = list(m.iterate(names)) if not isinstance(names, dict) else list(names.items())
+    m.elements(len(entries), "the enumeration")
     space: dict[str, Any] = {}
     values: list[Any] = []
-    for number, entry in enumerate(listed):
+    for number, entry in enumerate(entries):
         if isinstance(entry, str):
             generate = cls.find("_generate_next_value_")
             made = next_value(m, generate, str(entry), start, number, values)
@@ -341,7 +343,7 @@ ENUM.members |= {
 checked_members(ENUM, {"__str__": _str, "__format__": _format, "__hash__": _hash})
 for _cls in (INT_ENUM, STR_ENUM, INT_FLAG):
     checked_members(_cls, {"__str__": _data_str, "__format__": _data_format})
-    _give_hash(_cls)
+    _add_payload_hash(_cls)
 STR_ENUM.members["_generate_next_value_"] = Builtin(
     "_generate_next_value_", lambda m, name, start, count, values: m.str(name).lower(), static=True
 )

@@ -50,7 +50,7 @@ MODULE: dict[str, Any] = {
 
 PARTIAL = library_class("partial", "functools")
 MODULE["partial"] = PARTIAL
-_MOST = 255  # the most arguments of a partial: each call copies them
+_MAX_ARGUMENTS = 255  # the most arguments of a partial: each call copies them
 
 
 @members(PARTIAL, "__init__")
@@ -58,7 +58,7 @@ def _init(m: Machine, owner: Any, /, *args: Any, **named: Any) -> None:
     if not args:
         raise TypeError("type 'partial' takes at least one argument")
     func, *rest = args
-    if not _can_call(m, func):
+    if not _is_callable(m, func):
         raise TypeError("the first argument must be callable")
     if is_of(func, PARTIAL) and "func" in func.fields:
         inner = func.fields
@@ -69,15 +69,15 @@ def _init(m: Machine, owner: Any, /, *args: Any, **named: Any) -> None:
 
 
 def _check_count(count: int) -> None:
-    if count > _MOST:
+    if count > _MAX_ARGUMENTS:
         raise KernelError(
             "too-large",
-            f"the partial would have {count} arguments; it has at most {_MOST}",
+            f"the partial would have {count} arguments; it has at most {_MAX_ARGUMENTS}",
             help="pass one list in place of so many arguments",
         )
 
 
-def _can_call(m: Machine, value: Any) -> bool:
+def _is_callable(m: Machine, value: Any) -> bool:
     if value.__class__ in INSTANCES:
         return value.cls.find("__call__") is not UNSET
     return value.__class__ in m.callables or isinstance(value, Function)
@@ -153,7 +153,7 @@ KEY.members["__hash__"] = None
 
 # The derived methods of each root method: whether the root's result is negated, and the test that
 # the result is combined with.
-_FROM = {
+_DERIVED = {
     "__lt__": {"__gt__": (True, "and !="), "__le__": (False, "or =="), "__ge__": (True, "")},
     "__le__": {"__ge__": (True, "or =="), "__lt__": (False, "and !="), "__gt__": (True, "")},
     "__gt__": {"__lt__": (True, "and !="), "__ge__": (False, "or =="), "__le__": (True, "")},
@@ -164,14 +164,14 @@ _FROM = {
 @function("total_ordering", MODULE)
 def _total_ordering(m: Machine, cls: Any, /) -> Any:
     found = of_the_kernel(m, cls, "total_ordering")
-    roots = [name for name in _FROM if _defined(found, name)]
+    roots = [name for name in _DERIVED if _defined(found, name)]
     if not roots:
         raise ValueError("must define at least one ordering operation: < > <= >=")
     root = next(name for name in ("__lt__", "__le__", "__gt__", "__ge__") if name in roots)
-    for name, (turned, then) in _FROM[root].items():
+    for name, (negated, combined) in _DERIVED[root].items():
         if name not in roots:
             m.allocate(300)
-            found.members[name] = Builtin(name, _derived(root, turned, then))
+            found.members[name] = Builtin(name, _derived(root, negated, combined))
     return found
 
 
@@ -180,16 +180,16 @@ def _defined(cls: Class, name: str) -> bool:
     return holder is not None and holder is not OBJECT
 
 
-def _derived(root: str, turned: bool, then: str) -> Any:
+def _derived(root: str, negated: bool, combined: str) -> Any:
     def call(m: Machine, owner: Any, other: Any, /) -> Any:
         result = m.call(m.class_of(owner).find(root), (owner, other), None)
         if result is NotImplemented:
             return result
         answer = m.truth(result)
-        answer = not answer if turned else answer
-        if not then or answer is then.startswith("or"):
+        answer = not answer if negated else answer
+        if not combined or answer is combined.startswith("or"):
             return answer
-        return m.truth(compare(m, then.split()[1], owner, other))
+        return m.truth(compare(m, combined.split()[1], owner, other))
 
     return call
 

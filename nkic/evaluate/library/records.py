@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
     from nkic.evaluate.texts import Writer
 
-_HIDDEN = (Function, Class, StaticMethod, ClassMethod, Property, Builtin, Getter)
+_NOT_FIELDS = (Function, Class, StaticMethod, ClassMethod, Property, Builtin, Getter)
 
 
 def field_class(name: str, module: str) -> Class:
@@ -92,7 +92,7 @@ def set_fields(
     """Assign the fields, as the generated `__init__` does."""
     names = field_names(cls)
     m.charge(10 * len(names))
-    given = _given(cls.name, names, values, named)
+    given = _field_values(cls.name, names, values, named)
     for name in names:
         value = given.get(name, UNSET)
         if value is UNSET:
@@ -102,7 +102,7 @@ def set_fields(
     m.call(attributes.get(m, owner, "__post_init__"), (), None)
 
 
-def _given(
+def _field_values(
     owner: str, names: list[str], values: tuple[Any, ...], named: dict[str, Any]
 ) -> dict[str, Any]:
     if len(values) > len(names):
@@ -135,7 +135,9 @@ def _plain_values(cls: Class) -> list[str]:
     return [
         name
         for name, value in cls.members.items()
-        if name not in cls.fields and not name.startswith("__") and not isinstance(value, _HIDDEN)
+        if name not in cls.fields
+        and not name.startswith("__")
+        and not isinstance(value, _NOT_FIELDS)
     ]
 
 

@@ -114,19 +114,19 @@ def own_specs(m: Machine, cls: Class, kw_only: bool) -> dict[str, Spec]:
     found: dict[str, Spec] = {}
     markers = list(cls.fields.items())
     m.charge(20 * len(markers))
-    met = False
+    has_marker = False
     for name, marker in markers:
         if marker == "KW_ONLY":
-            if met:
+            if has_marker:
                 raise TypeError(f"'{name}' is KW_ONLY, but KW_ONLY has already been specified")
-            met = kw_only = True
+            has_marker = kw_only = True
             continue
         found[name] = _spec(m, cls, name, marker, kw_only)
     for name, value in cls.members.items():
         if is_field(value) and name not in cls.fields:
             raise TypeError(f"'{name}' is a field but has no type annotation")
     for spec in found.values():
-        _settle(cls, spec)
+        _set_class_default(cls, spec)
     return {name: spec for name, spec in found.items() if spec.kind != "classvar"}
 
 
@@ -166,7 +166,7 @@ def _is_mutable(default: Any) -> bool:
     return isinstance(default, list | dict | set)
 
 
-def _settle(cls: Class, spec: Spec) -> None:
+def _set_class_default(cls: Class, spec: Spec) -> None:
     """Assign the default of `field(default=…)` to the class attribute, as Python does."""
     if is_field(cls.members.get(spec.name)):
         if spec.default is MISSING:

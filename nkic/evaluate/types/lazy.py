@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
 LAZY: dict[str, Any] = {}
-_ITERATOR = 400  # bytes
-_TURN = 10  # steps for an element that a function is called with
-_NOTHING = object()
+_ITERATOR_BYTES = 400  # bytes
+_CALL_STEPS = 10  # steps for an element that a function is called with
+_EXHAUSTED = object()
 
 
 def _steps(m: Machine, name: str, values: Iterator[Any]) -> Steps:
-    m.allocate(_ITERATOR)
+    m.allocate(_ITERATOR_BYTES)
     return Steps(m, name, values)
 
 
@@ -64,20 +64,20 @@ def _is_iterator(m: Machine, value: Any) -> bool:
 
 def _until(m: Machine, function: Any, sentinel: Any) -> Iterator[Any]:
     while True:
-        m.charge(_TURN)
-        value = _called(m, function, ())
-        if value is _NOTHING or m.equal(value, sentinel):
+        m.charge(_CALL_STEPS)
+        value = _call_or_exhausted(m, function, ())
+        if value is _EXHAUSTED or m.equal(value, sentinel):
             return
         yield value
 
 
-def _called(m: Machine, function: Any, args: Sequence[Any]) -> Any:
-    """Return the result of a function, or `_NOTHING` if it raises `StopIteration`."""
+def _call_or_exhausted(m: Machine, function: Any, args: Sequence[Any]) -> Any:
+    """Return the result of a function, or `_EXHAUSTED` if it raises `StopIteration`."""
     try:
         return m.call(function, args, None)
     except Exception as error:
         if exceptions.is_a(m, error, "StopIteration"):
-            return _NOTHING
+            return _EXHAUSTED
         raise
 
 
@@ -122,24 +122,24 @@ def _map(m: Machine, *args: Any, **named: Any) -> Steps:
 
 def _mapped_one(m: Machine, function: Any, values: Iterator[Any]) -> Iterator[Any]:
     for value in values:
-        m.charge(_TURN)
-        found = _called(m, function, (value,))
-        if found is _NOTHING:
+        m.charge(_CALL_STEPS)
+        found = _call_or_exhausted(m, function, (value,))
+        if found is _EXHAUSTED:
             return
         yield found
 
 
 def _mapped(m: Machine, function: Any, parts: list[Iterator[Any]]) -> Iterator[Any]:
     while True:
-        m.charge(_TURN + 2 * len(parts))
+        m.charge(_CALL_STEPS + 2 * len(parts))
         values: list[Any] = []
         for part in parts:
-            value = next(part, _NOTHING)
-            if value is _NOTHING:
+            value = next(part, _EXHAUSTED)
+            if value is _EXHAUSTED:
                 return
             values.append(value)
-        found = _called(m, function, values)
-        if found is _NOTHING:
+        found = _call_or_exhausted(m, function, values)
+        if found is _EXHAUSTED:
             return
         yield found
 
@@ -151,9 +151,9 @@ def _filter(m: Machine, function: Any, iterable: Any, /) -> Steps:
 
 def _filtered(m: Machine, function: Any, values: Iterator[Any]) -> Iterator[Any]:
     for value in values:
-        m.charge(_TURN)
-        found = value if function is None else _called(m, function, (value,))
-        if found is _NOTHING:
+        m.charge(_CALL_STEPS)
+        found = value if function is None else _call_or_exhausted(m, function, (value,))
+        if found is _EXHAUSTED:
             return
         if m.truth(found):
             yield value
@@ -170,8 +170,8 @@ def _zipped(m: Machine, parts: list[Any], strict: bool) -> Iterator[tuple[Any, .
         m.charge(8 + 2 * len(parts))
         values: list[Any] = []
         for part in parts:
-            value = next(part, _NOTHING)
-            if value is _NOTHING:
+            value = next(part, _EXHAUSTED)
+            if value is _EXHAUSTED:
                 if strict:
                     _check_all_end(parts, len(values))
                 return
@@ -184,7 +184,7 @@ def _check_all_end(parts: list[Any], ended: int) -> None:
     if ended:
         raise ValueError(_uneven(ended, "shorter"))
     for place, part in enumerate(parts[1:], 1):
-        if next(part, _NOTHING) is not _NOTHING:
+        if next(part, _EXHAUSTED) is not _EXHAUSTED:
             raise ValueError(_uneven(place, "longer"))
 
 

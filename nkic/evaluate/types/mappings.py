@@ -36,11 +36,11 @@ ITEMS = builtin_class("dict_items", _ITEMS)
 def make_dict(m: Machine, cls: Class, /, *args: Any, **named: Any) -> dict[Any, Any]:
     """Return `dict(pairs, **named)`."""
     found: dict[Any, Any] = {}
-    _filled(m, found, "dict", args, named)
+    _fill(m, found, "dict", args, named)
     return found
 
 
-def _filled(m: Machine, found: dict[Any, Any], name: str, args: Any, named: Any) -> None:
+def _fill(m: Machine, found: dict[Any, Any], name: str, args: Any, named: Any) -> None:
     arity(name, args, 0, 1)
     if args:
         containers.merge_pairs(m, found, args[0])
@@ -55,7 +55,7 @@ def _content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> An
 
 def _init(m: Machine, found: Any, /, *args: Any, **named: Any) -> None:
     own(m, found, dict, "__init__")
-    _filled(m, found, "dict", args, named)
+    _fill(m, found, "dict", args, named)
 
 
 DICT.members["__init__"] = Builtin("dict.__init__", _init)
@@ -73,7 +73,7 @@ def _fromkeys(m: Machine, cls: Class, iterable: Any, value: Any = None, /) -> An
 # ---- methods ------------------------------------------------------------------------------------
 
 
-def _looked_up(m: Machine, found: Any, key: Any, name: str) -> None:
+def _charge_lookup(m: Machine, found: Any, key: Any, name: str) -> None:
     own(m, found, dict, name)
     if key.__class__ is not str:
         m.check_key(key, dict.__len__(found))
@@ -81,13 +81,13 @@ def _looked_up(m: Machine, found: Any, key: Any, name: str) -> None:
 
 @method(DICT, "get")
 def _get(m: Machine, found: Any, key: Any, default: Any = None, /) -> Any:
-    _looked_up(m, found, key, "get")
+    _charge_lookup(m, found, key, "get")
     return host(m, dict.get, (found, key, default))
 
 
 @method(DICT, "setdefault")
 def _setdefault(m: Machine, found: Any, key: Any, default: Any = None, /) -> Any:
-    _looked_up(m, found, key, "setdefault")
+    _charge_lookup(m, found, key, "setdefault")
     m.charge(containers.DICT_ENTRY)
     m.allow_length(dict.__len__(found) + 1, "the dict")
     return host(m, dict.setdefault, (found, key, default))
@@ -95,23 +95,23 @@ def _setdefault(m: Machine, found: Any, key: Any, default: Any = None, /) -> Any
 
 @method(DICT, "pop")
 def _pop(m: Machine, found: Any, key: Any, /, *default: Any) -> Any:
-    _looked_up(m, found, key, "pop")
+    _charge_lookup(m, found, key, "pop")
     return host(m, dict.pop, (found, key, *default))
 
 
 @method(DICT, "update")
 def _update(m: Machine, found: Any, /, *args: Any, **named: Any) -> None:
     own(m, found, dict, "update")
-    _filled(m, found, "update", args, named)
+    _fill(m, found, "update", args, named)
 
 
-def _through(m: Machine, found: Any, args: Any) -> None:
+def _charge_length(m: Machine, found: Any, args: Any) -> None:
     m.charge(dict.__len__(found) >> 1)
 
 
 # `popitem` skips deleted entries at the end; Python keeps no count of them.
 hosted(DICT, dict, "popitem", one_step)
-hosted(DICT, dict, "clear", _through)
+hosted(DICT, dict, "clear", _charge_length)
 hosted(DICT, dict, "keys", one_step)
 hosted(DICT, dict, "values", one_step)
 hosted(DICT, dict, "items", one_step)

@@ -14,9 +14,9 @@ from nkic.evaluate.objects import INSTANCES
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
-_SHORT = 2500  # the text length from which on Python searches in linear time
-_FEW = 100  # the pattern length from which on Python searches in linear time
-_PART = 15  # steps for the bytes of one more string
+_SHORT_TEXT = 2500  # the text length from which on Python searches in linear time
+_SHORT_PATTERN = 100  # the pattern length from which on Python searches in linear time
+_STRING_STEPS = 15  # steps for the bytes of one more string
 
 
 def scan(m: Machine, text: Any, args: Sequence[Any]) -> None:
@@ -33,7 +33,7 @@ def copy(m: Machine, text: Any, args: Sequence[Any]) -> None:
 def search(m: Machine, text: Any, args: Sequence[Any]) -> None:
     """Charge for Python's search from the left, which is linear except for short operands."""
     part = _length(args, 0)
-    m.charge(1 + (len(text) >> 3) + (len(text) * min(part, _bound(text)) >> 6))
+    m.charge(1 + (len(text) >> 3) + (len(text) * min(part, _pattern_bound(text)) >> 6))
 
 
 def search_back(m: Machine, text: Any, args: Sequence[Any]) -> None:
@@ -41,8 +41,8 @@ def search_back(m: Machine, text: Any, args: Sequence[Any]) -> None:
     m.charge(1 + (len(text) >> 3) + (len(text) * _length(args, 0) >> 6))
 
 
-def _bound(text: Any) -> int:
-    return _SHORT if len(text) < _SHORT else _FEW
+def _pattern_bound(text: Any) -> int:
+    return _SHORT_TEXT if len(text) < _SHORT_TEXT else _SHORT_PATTERN
 
 
 def starts(m: Machine, text: Any, args: Sequence[Any]) -> None:
@@ -60,18 +60,18 @@ def strip(m: Machine, text: Any, args: Sequence[Any]) -> None:
 def split(m: Machine, text: Any, args: Sequence[Any]) -> None:
     """Charge for a split: the number of parts depends on the number of separators."""
     search(m, text, args)
-    _parts(m, text, args)
+    _charge_parts(m, text, args)
 
 
 def split_back(m: Machine, text: Any, args: Sequence[Any]) -> None:
     """Charge for a split from the right."""
     search_back(m, text, args)
-    _parts(m, text, args)
+    _charge_parts(m, text, args)
 
 
-def _parts(m: Machine, text: Any, args: Sequence[Any]) -> None:
+def _charge_parts(m: Machine, text: Any, args: Sequence[Any]) -> None:
     separator = args[0] if args else None
-    if isinstance(separator, str | bytes) and len(separator) and _alike(text, separator):
+    if isinstance(separator, str | bytes) and len(separator) and _same_type(text, separator):
         count = 1 + _count(text, separator)
     else:
         count = 1 + len(text) // 2
@@ -80,7 +80,7 @@ def _parts(m: Machine, text: Any, args: Sequence[Any]) -> None:
         count = most + 1
     m.elements(count, "the list")
     m.charge(len(text) >> 2)
-    m.charge(count * _PART)
+    m.charge(count * _STRING_STEPS)
 
 
 def lines(m: Machine, text: Any, args: Sequence[Any]) -> None:
@@ -91,7 +91,7 @@ def lines(m: Machine, text: Any, args: Sequence[Any]) -> None:
     else:
         count = 1 + sum(_count(text, one) for one in kinds)
     m.elements(count, "the list")
-    m.charge(len(text) + count * _PART)
+    m.charge(len(text) + count * _STRING_STEPS)
 
 
 def width(m: Machine, text: Any, args: Sequence[Any]) -> None:
@@ -110,7 +110,7 @@ def tabs(m: Machine, text: Any, size: int) -> None:
 def replaced(m: Machine, text: Any, args: Sequence[Any]) -> None:
     """Charge for `replace`, whose result depends on the number of occurrences."""
     search(m, text, args)
-    if len(args) < 2 or not (_alike(text, args[0]) and _alike(text, args[1])):
+    if len(args) < 2 or not (_same_type(text, args[0]) and _same_type(text, args[1])):
         return
     old, new = args[0], args[1]
     times = _count(text, old)
@@ -125,7 +125,7 @@ def _count(text: Any, part: Any) -> int:
     return int(str.count(text, part) if isinstance(text, str) else bytes.count(text, part))
 
 
-def _alike(text: Any, part: Any) -> bool:
+def _same_type(text: Any, part: Any) -> bool:
     return isinstance(part, str if isinstance(text, str) else bytes)
 
 

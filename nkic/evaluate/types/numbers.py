@@ -28,7 +28,7 @@ INT = builtin_class("int", int)
 BOOL = Class("bool", (INT,), {}, payload=bool)
 FLOAT = builtin_class("float", float)
 _WIDE = 64  # bits of an integer that needs no check of the limits
-_LONG = 8192  # characters of a number's text
+_LONG_TEXT = 8192  # characters of a number's text
 
 
 # ---- int ----------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ def _parsed(m: Machine, value: Any, base: Any) -> int:
 
 def _of_text(m: Machine, value: Any, base: int) -> int:
     m.charge(len(value) >> 1)
-    if len(value) > _LONG:
+    if len(value) > _LONG_TEXT:
         m.allow_bits(len(value.strip("0 _") if isinstance(value, str) else value.strip(b"0 _")))
     return int(text_of(m, value) if isinstance(value, str) else value, base)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 LIST = builtin_class("list", list)
 TUPLE = builtin_class("tuple", tuple)
 _NUMBERS = frozenset({int, float, bool})
-_LONG = 4096  # characters compared per step
+_CHARACTERS_PER_STEP = 4096  # characters compared per step
 
 
 # ---- creation -----------------------------------------------------------------------------------
@@ -108,17 +108,17 @@ def _remove(m: Machine, values: Any, item: Any, /) -> None:
         list.__delitem__(values, place)
 
 
-def _searched(m: Machine, values: Any, item: Any) -> None:
+def _charge_search(m: Machine, values: Any, item: Any) -> None:
     """Charge for comparing a flat value with all elements."""
     length = len(item) if isinstance(item, str | bytes) else 1
-    m.charge(1 + len(values) * (1 + length // _LONG) // 2)
+    m.charge(1 + len(values) * (1 + length // _CHARACTERS_PER_STEP) // 2)
 
 
 def _find(m: Machine, values: Any, item: Any, start: int, stop: int) -> int:
     """Return the first index of an item in a range of indices, or -1."""
     kind: Any = list if isinstance(values, list) else tuple
     if item.__class__ in FLAT:
-        _searched(m, values, item)
+        _charge_search(m, values, item)
         try:
             return int(kind.index(values, item, start, stop))
         except ValueError:
@@ -159,10 +159,10 @@ def _tuple_index(m: Machine, values: Any, item: Any, start: Any = 0, stop: Any =
     return place
 
 
-def _counted(m: Machine, values: Any, item: Any, kind: Any) -> int:
+def _count(m: Machine, values: Any, item: Any, kind: Any) -> int:
     own(m, values, kind, "count")
     if item.__class__ in FLAT:
-        _searched(m, values, item)
+        _charge_search(m, values, item)
         return int(kind.count(values, item))
     m.charge(2 * len(values))
     return sum(m.equal(one, item) for one in kind.__iter__(values))
@@ -170,20 +170,20 @@ def _counted(m: Machine, values: Any, item: Any, kind: Any) -> int:
 
 @method(LIST, "count")
 def _list_count(m: Machine, values: Any, item: Any, /) -> int:
-    return _counted(m, values, item, list)
+    return _count(m, values, item, list)
 
 
 @method(TUPLE, "count")
 def _tuple_count(m: Machine, values: Any, item: Any, /) -> int:
-    return _counted(m, values, item, tuple)
+    return _count(m, values, item, tuple)
 
 
-def _through(m: Machine, values: Any, args: Any) -> None:
+def _charge_length(m: Machine, values: Any, args: Any) -> None:
     m.charge(list.__len__(values) >> 4)
 
 
-hosted(LIST, list, "clear", _through)
-hosted(LIST, list, "reverse", _through)
+hosted(LIST, list, "clear", _charge_length)
+hosted(LIST, list, "reverse", _charge_length)
 
 
 @method(LIST, "copy")
@@ -216,7 +216,7 @@ def sort_keys(m: Machine, keys: list[Any]) -> list[Any]:
     kinds = set(map(type, keys))
     if kinds <= _NUMBERS:
         return keys
-    if kinds == {str} and max(map(len, keys)) <= _LONG:
+    if kinds == {str} and max(map(len, keys)) <= _CHARACTERS_PER_STEP:
         return keys
     m.allocate(56 * len(keys))
     return [Ordered(m, key) for key in keys]

@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from nkic.evaluate.texts import Writer
 
 COUNTER = dict_class("Counter")
-_ENTRY = 25
+_ENTRY_STEPS = 25
 
 
 @members(COUNTER, "__init__")
 def _init(m: Machine, owner: Any, iterable: Any = None, /, **named: Any) -> None:
-    _changed(m, owner, iterable, named, "+")
+    _count_all(m, owner, iterable, named, "+")
 
 
 @members(COUNTER, "update")
 def _update(m: Machine, owner: Any, iterable: Any = None, /, **named: Any) -> None:
-    _changed(m, owner, iterable, named, "+")
+    _count_all(m, owner, iterable, named, "+")
 
 
 @members(COUNTER, "subtract")
 def _subtract(m: Machine, owner: Any, iterable: Any = None, /, **named: Any) -> None:
-    _changed(m, owner, iterable, named, "-")
+    _count_all(m, owner, iterable, named, "-")
 
 
-def _changed(m: Machine, owner: Any, given: Any, named: dict[str, Any], symbol: str) -> None:
+def _count_all(m: Machine, owner: Any, given: Any, named: dict[str, Any], symbol: str) -> None:
     if isinstance(given, dict):
         for key, count in list(dict.items(given)):
             _add(m, owner, key, count, symbol)
@@ -54,7 +54,7 @@ def _add(m: Machine, owner: Any, key: Any, count: Any, symbol: str) -> None:
 
 def _put(m: Machine, owner: Any, key: Any, count: Any) -> None:
     if not dict.__contains__(owner, key):
-        m.charge(_ENTRY)
+        m.charge(_ENTRY_STEPS)
         m.allow_length(dict.__len__(owner) + 1, "the dict")
     dict.__setitem__(owner, key, count)
 
@@ -121,7 +121,7 @@ def _positive(m: Machine, value: Any) -> bool:
     return m.less(0, value)
 
 
-def _made(m: Machine, pairs: Any) -> Any:
+def _make_instance(m: Machine, pairs: Any) -> Any:
     found = m.call(COUNTER, (), None)
     for key, count in pairs:
         if _positive(m, count):
@@ -129,7 +129,7 @@ def _made(m: Machine, pairs: Any) -> Any:
     return found
 
 
-def _with(m: Machine, symbol: str, one: Any, other: Any) -> Any:
+def _combine(m: Machine, symbol: str, one: Any, other: Any) -> Any:
     """Combine the counts of one key in both counters by the operator."""
     if symbol in ("+", "-"):
         return OPERATIONS[symbol](m, one, other)
@@ -144,7 +144,9 @@ def _combining(symbol: str) -> Any:
             return NotImplemented
         one, two = plain(m, owner), plain(m, other)
         keys = one if symbol == "&" else {**one, **two}
-        return _made(m, ((k, _with(m, symbol, one.get(k, 0), two.get(k, 0))) for k in keys))
+        return _make_instance(
+            m, ((k, _combine(m, symbol, one.get(k, 0), two.get(k, 0))) for k in keys)
+        )
 
     return call
 
@@ -165,7 +167,9 @@ def _in_place(symbol: str) -> Any:
 
 def _unary(symbol: str) -> Any:
     def call(m: Machine, owner: Any, /) -> Any:
-        return _made(m, ((k, OPERATIONS[symbol](m, 0, v)) for k, v in plain(m, owner).items()))
+        return _make_instance(
+            m, ((k, OPERATIONS[symbol](m, 0, v)) for k, v in plain(m, owner).items())
+        )
 
     return call
 

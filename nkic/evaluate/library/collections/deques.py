@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from nkic.evaluate.texts import Writer
 
 DEQUE = library_class("deque", "collections", payload=list)
-_MOST = Hidden("_maxlen")
-_cut = slice(None)
+_MAXLEN = Hidden("_maxlen")
+_ALL = slice(None)
 
 
 def _content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> Any:
@@ -25,11 +25,11 @@ DEQUE.extra |= {"content": _content, "copied": True}
 DEQUE.members["__hash__"] = None
 
 
-def _most(owner: Any) -> Any:
-    return owner.fields.get(_MOST)
+def _maxlen(owner: Any) -> Any:
+    return owner.fields.get(_MAXLEN)
 
 
-DEQUE.members["maxlen"] = Getter("maxlen", lambda m, owner: _most(owner))
+DEQUE.members["maxlen"] = Getter("maxlen", lambda m, owner: _maxlen(owner))
 
 
 @members(DEQUE, "__init__")
@@ -38,14 +38,14 @@ def _init(m: Machine, owner: Any, iterable: Any = (), maxlen: Any = None) -> Non
     if most is not None and most < 0:
         raise ValueError("maxlen must be non-negative")
     list.clear(owner)
-    owner.fields[_MOST] = most
+    owner.fields[_MAXLEN] = most
     _extend(m, owner, iterable)
 
 
 def _put(m: Machine, owner: Any, value: Any, left: bool) -> None:
     """Append at one end; if the deque is full, drop an element at the other end."""
     m.charge(8)
-    size, most = list.__len__(owner), _most(owner)
+    size, most = list.__len__(owner), _maxlen(owner)
     if most == 0:
         return
     if left:
@@ -96,7 +96,7 @@ def _extendleft(m: Machine, owner: Any, iterable: Any, /) -> None:
     _extend(m, owner, iterable, left=True)
 
 
-def _taken(m: Machine, owner: Any, place: int) -> Any:
+def _pop_at(m: Machine, owner: Any, place: int) -> Any:
     if not list.__len__(owner):
         raise IndexError("pop from an empty deque")
     m.charge(list.__len__(owner) >> 5)
@@ -105,12 +105,12 @@ def _taken(m: Machine, owner: Any, place: int) -> Any:
 
 @members(DEQUE, "pop")
 def _pop(m: Machine, owner: Any) -> Any:
-    return _taken(m, owner, -1)
+    return _pop_at(m, owner, -1)
 
 
 @members(DEQUE, "popleft")
 def _popleft(m: Machine, owner: Any) -> Any:
-    return _taken(m, owner, 0)
+    return _pop_at(m, owner, 0)
 
 
 @members(DEQUE, "clear")
@@ -125,7 +125,7 @@ def _rotate(m: Machine, owner: Any, n: Any = 1, /) -> None:
         m.elements(2 * size, "the deque")
         values = list(list.__iter__(owner))
         cut = -by % size
-        list.__setitem__(owner, _cut, [*values[cut:], *values[:cut]])
+        list.__setitem__(owner, _ALL, [*values[cut:], *values[:cut]])
 
 
 @members(DEQUE, "reverse")
@@ -136,7 +136,7 @@ def _reverse(m: Machine, owner: Any) -> None:
 
 @members(DEQUE, "insert")
 def _insert(m: Machine, owner: Any, i: Any, x: Any, /) -> None:
-    most, size = _most(owner), list.__len__(owner)
+    most, size = _maxlen(owner), list.__len__(owner)
     if most is not None and size >= most:
         raise IndexError("deque already at its maximum size")
     m.charge(3 + (size >> 5))
@@ -170,7 +170,7 @@ def _remove(m: Machine, owner: Any, value: Any, /) -> None:
     place = _find(m, owner, value)
     if place < 0:
         raise ValueError(f"{m.repr(value)} is not in deque")
-    _taken(m, owner, place)
+    _pop_at(m, owner, place)
 
 
 @members(DEQUE, "count")
@@ -193,7 +193,7 @@ def _reversed(m: Machine, owner: Any) -> Any:
     return iter(_values(m, owner)[::-1])
 
 
-def _place(m: Machine, owner: Any, key: Any) -> int:
+def _checked_index(m: Machine, owner: Any, key: Any) -> int:
     if isinstance(key, slice):
         raise TypeError("sequence index must be integer, not 'slice'")
     place = m.index(key)
@@ -204,22 +204,22 @@ def _place(m: Machine, owner: Any, key: Any) -> int:
 
 @members(DEQUE, "__getitem__")
 def _getitem(m: Machine, owner: Any, key: Any, /) -> Any:
-    return list.__getitem__(owner, _place(m, owner, key))
+    return list.__getitem__(owner, _checked_index(m, owner, key))
 
 
 @members(DEQUE, "__setitem__")
 def _setitem(m: Machine, owner: Any, key: Any, value: Any, /) -> None:
-    list.__setitem__(owner, _place(m, owner, key), value)
+    list.__setitem__(owner, _checked_index(m, owner, key), value)
 
 
 @members(DEQUE, "__delitem__")
 def _delitem(m: Machine, owner: Any, key: Any, /) -> None:
-    _taken(m, owner, _place(m, owner, key))
+    _pop_at(m, owner, _checked_index(m, owner, key))
 
 
 @members(DEQUE, "copy", "__copy__")
 def _copy(m: Machine, owner: Any) -> Any:
-    return m.call(owner.cls, (_values(m, owner), _most(owner)), None)
+    return m.call(owner.cls, (_values(m, owner), _maxlen(owner)), None)
 
 
 @members(DEQUE, "__add__")
@@ -237,10 +237,10 @@ def _multiply(m: Machine, owner: Any, times: Any, /) -> Any:
     count = max(m.index(times), 0)
     values = _values(m, owner)
     m.elements(len(values) * count, "the deque")
-    return m.call(owner.cls, (values * count, _most(owner)), None)
+    return m.call(owner.cls, (values * count, _maxlen(owner)), None)
 
 
-def _unlike(m: Machine, symbol: str, owner: Any, other: Any) -> bool:
+def _compare_unlike(m: Machine, symbol: str, owner: Any, other: Any) -> bool:
     """Compare with a list, which a deque is never equal to."""
     if symbol in ("==", "!="):
         return symbol == "!="
@@ -255,7 +255,7 @@ def _kind(m: Machine, value: Any) -> str:
 def _comparing(symbol: str) -> Any:
     def call(m: Machine, owner: Any, other: Any, /) -> Any:
         if not is_of(other, DEQUE) or not is_of(owner, DEQUE):
-            return _unlike(m, symbol, owner, other)
+            return _compare_unlike(m, symbol, owner, other)
         return compare(m, symbol, _values(m, owner), _values(m, other))
 
     return call
@@ -276,5 +276,5 @@ for _symbol, _name in {
 def _show(m: Machine, owner: Any, writer: Writer) -> None:
     writer.add("deque(")
     writer.container(_values(m, owner), "[", "]")
-    most = _most(owner)
+    most = _maxlen(owner)
     writer.add(")" if most is None else f", maxlen={most})")

@@ -28,7 +28,7 @@ def dict_class(name: str) -> Class:
     return found
 
 
-def filled(m: Machine, owner: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+def fill(m: Machine, owner: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
     """Fill an object as `dict.__init__` does."""
     DICT.members["__init__"].call(m, owner, *args, **named)
 
@@ -49,7 +49,7 @@ def _init(m: Machine, owner: Any, default_factory: Any = None, /, *args: Any, **
     if default_factory is not None and not m.call(m.builtins["callable"], (default_factory,), None):
         raise TypeError("first argument must be callable or None")
     owner.fields["default_factory"] = default_factory
-    filled(m, owner, args, named)
+    fill(m, owner, args, named)
 
 
 DEFAULT_DICT.extra["slots"] = frozenset({"default_factory"})
@@ -103,7 +103,7 @@ ORDERED_DICT = dict_class("OrderedDict")
 
 @members(ORDERED_DICT, "__init__")
 def _ordered_init(m: Machine, owner: Any, /, *args: Any, **named: Any) -> None:
-    filled(m, owner, args, named)
+    fill(m, owner, args, named)
 
 
 @members(ORDERED_DICT, "move_to_end")
@@ -214,7 +214,7 @@ def _chain_get(m: Machine, owner: Any, key: Any, default: Any = None) -> Any:
     return default if found is None else m.item(found, key)
 
 
-def _joined(m: Machine, owner: Any) -> dict[Any, Any]:
+def _all_keys(m: Machine, owner: Any) -> dict[Any, Any]:
     found: dict[Any, Any] = {}
     for one in reversed(_maps(m, owner)):
         m.merge(found, dict.fromkeys(m.listed(one)))
@@ -223,12 +223,12 @@ def _joined(m: Machine, owner: Any) -> dict[Any, Any]:
 
 @members(CHAIN_MAP, "__iter__")
 def _chain_iter(m: Machine, owner: Any) -> Any:
-    return iter(_joined(m, owner))
+    return iter(_all_keys(m, owner))
 
 
 @members(CHAIN_MAP, "__len__")
 def _chain_len(m: Machine, owner: Any) -> int:
-    return len(_joined(m, owner))
+    return len(_all_keys(m, owner))
 
 
 @members(CHAIN_MAP, "__bool__")

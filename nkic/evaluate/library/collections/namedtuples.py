@@ -48,7 +48,7 @@ def _content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> An
     return TupleInstance(args)
 
 
-def _made(m: Machine, cls: Class, values: Sequence[Any]) -> Any:
+def _make_instance(m: Machine, cls: Class, values: Sequence[Any]) -> Any:
     m.elements(len(values), "the tuple")
     return classes.blank(m, cls, values)
 
@@ -57,21 +57,21 @@ def _new(signature: Any, m: Machine, /, *args: Any, **named: Any) -> Any:
     cls, *values = bind(m, signature, args, named)[FIRST:]
     if not isinstance(cls, Class) or not cls.is_a(signature.cls):
         raise TypeError(f"{signature.name}() takes a class that inherits from the named tuple")
-    return _made(m, cls, values)
+    return _make_instance(m, cls, values)
 
 
 def _make(names: tuple[str, ...], m: Machine, cls: Class, iterable: Any, /) -> Any:
     values = m.listed(iterable)
     if len(values) != len(names):
         raise TypeError(f"Expected {len(names)} arguments, got {len(values)}")
-    return _made(m, cls, values)
+    return _make_instance(m, cls, values)
 
 
 def _replace(names: tuple[str, ...], m: Machine, owner: Any, /, **changes: Any) -> Any:
     values = [changes.pop(n, v) for n, v in zip(names, tuple.__iter__(owner), strict=True)]
     if changes:
         raise ValueError(f"Got unexpected field names: {list(changes)!r}")
-    return _made(m, owner.cls, values)
+    return _make_instance(m, owner.cls, values)
 
 
 def _asdict(names: tuple[str, ...], m: Machine, owner: Any, /) -> dict[str, Any]:
