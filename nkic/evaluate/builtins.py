@@ -20,7 +20,7 @@ from nkic.evaluate.types.functions import NONE
 from nkic.evaluate.types.lazy import LAZY, is_callable
 from nkic.evaluate.types.root import attribute_name
 from nkic.evaluate.types.sequences import in_order
-from nkic.evaluate.types.shared import arity, host, no_keywords, number_of, text_of
+from nkic.evaluate.types.shared import call_host, check_arity, number_of, reject_keywords, text_of
 from nkic.syntax import names
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _pow(m: Machine, base: Any, exp: Any, mod: Any = None) -> Any:
     if all(isinstance(one, int) for one in parts):
         words = 1 + (max(_bits(parts[0]), _bits(parts[2])) >> 6)
         m.charge(_bits(parts[1]) * words * words >> 3)
-    return host(m, pow, parts)
+    return call_host(m, pow, parts)
 
 
 @builtin("round", _FUNCTIONS)
@@ -216,7 +216,7 @@ _in_base("oct", oct)
 
 @builtin("hash", _FUNCTIONS)
 def _hash(m: Machine, obj: Any, /) -> int:
-    return host(m, stable_hash, (m, obj)) if _hides(obj) else stable_hash(m, obj)
+    return call_host(m, stable_hash, (m, obj)) if _hides(obj) else stable_hash(m, obj)
 
 
 def _hides(value: Any) -> bool:
@@ -323,8 +323,8 @@ def _is_subclass(m: Machine, cls: Class, kinds: Any) -> bool:
 
 @builtin("getattr", _FUNCTIONS)
 def _getattr(m: Machine, *args: Any, **named: Any) -> Any:
-    no_keywords("getattr", named)
-    arity("getattr", args, 2, 3)
+    reject_keywords("getattr", named)
+    check_arity("getattr", args, 2, 3)
     name = attribute_name(m, args[1])
     try:
         return attributes.get(m, args[0], name)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import classes
-from nkic.evaluate.library.support import members
+from nkic.evaluate.library.support import methods
 from nkic.evaluate.objects import (
     INSTANCES,
     UNSET,
@@ -145,7 +145,7 @@ _abc("Buffer", (bytes,))
 # ---- mixin methods of Mapping and Sequence ------------------------------------------------------
 
 
-@members(MAPPING, "get")
+@methods(MAPPING, "get")
 def _get(m: Machine, owner: Any, key: Any, default: Any = None) -> Any:
     return _item_or_default(m, owner, key, default)
 
@@ -169,27 +169,27 @@ def _is_key_error(m: Machine, error: Exception) -> bool:
     return isinstance(error, KeyError)
 
 
-@members(MAPPING, "__contains__")
+@methods(MAPPING, "__contains__")
 def _has(m: Machine, owner: Any, key: Any) -> bool:
     return _item_or_default(m, owner, key, _NO_DEFAULT) is not _NO_DEFAULT
 
 
-@members(MAPPING, "keys")
+@methods(MAPPING, "keys")
 def _keys(m: Machine, owner: Any) -> Any:
     return dict.fromkeys(m.listed(owner)).keys()
 
 
-@members(MAPPING, "values")
+@methods(MAPPING, "values")
 def _values(m: Machine, owner: Any) -> Any:
     return {n: m.item(owner, key) for n, key in enumerate(m.listed(owner))}.values()
 
 
-@members(MAPPING, "items")
+@methods(MAPPING, "items")
 def _items(m: Machine, owner: Any) -> Any:
     return {key: m.item(owner, key) for key in m.listed(owner)}.items()
 
 
-@members(MAPPING, "__eq__")
+@methods(MAPPING, "__eq__")
 def _eq(m: Machine, owner: Any, other: Any) -> Any:
     if not isinstance(other, dict) and not m.class_of(other).is_a(MAPPING):
         return NotImplemented
@@ -202,7 +202,7 @@ def _as_dict(m: Machine, value: Any) -> dict[Any, Any]:
     return {key: m.item(value, key) for key in keys}
 
 
-@members(MUTABLE_MAPPING, "setdefault")
+@methods(MUTABLE_MAPPING, "setdefault")
 def _setdefault(m: Machine, owner: Any, key: Any, default: Any = None) -> Any:
     found = _item_or_default(m, owner, key, _NO_DEFAULT)
     if found is not _NO_DEFAULT:
@@ -211,7 +211,7 @@ def _setdefault(m: Machine, owner: Any, key: Any, default: Any = None) -> Any:
     return default
 
 
-@members(MUTABLE_MAPPING, "update")
+@methods(MUTABLE_MAPPING, "update")
 def _update(m: Machine, owner: Any, other: Any = (), /, **named: Any) -> None:
     found: dict[Any, Any] = {}
     m.call(m.builtins["dict"].members["update"], (found, other), named)
@@ -219,7 +219,7 @@ def _update(m: Machine, owner: Any, other: Any = (), /, **named: Any) -> None:
         m.put_item(owner, key, value)
 
 
-@members(MUTABLE_MAPPING, "pop")
+@methods(MUTABLE_MAPPING, "pop")
 def _pop(m: Machine, owner: Any, key: Any, default: Any = _NO_DEFAULT) -> Any:
     found = _item_or_default(m, owner, key, _NO_DEFAULT)
     if found is _NO_DEFAULT:
@@ -230,7 +230,7 @@ def _pop(m: Machine, owner: Any, key: Any, default: Any = _NO_DEFAULT) -> Any:
     return found
 
 
-@members(SEQUENCE, "__iter__")
+@methods(SEQUENCE, "__iter__")
 def _iter(m: Machine, owner: Any) -> Any:
     return Steps(m, "generator", _each(m, owner))
 
@@ -241,17 +241,17 @@ def _each(m: Machine, owner: Any) -> Any:
         yield m.item(owner, place)
 
 
-@members(SEQUENCE, "__reversed__")
+@methods(SEQUENCE, "__reversed__")
 def _reversed(m: Machine, owner: Any) -> Any:
     return Steps(m, "generator", (m.item(owner, n) for n in reversed(range(m.length(owner)))))
 
 
-@members(SEQUENCE, "__contains__")
+@methods(SEQUENCE, "__contains__")
 def _among(m: Machine, owner: Any, value: Any) -> bool:
     return any(m.equal(one, value) for one in m.iterate(owner))
 
 
-@members(SEQUENCE, "index")
+@methods(SEQUENCE, "index")
 def _index(m: Machine, owner: Any, value: Any) -> int:
     for place, one in enumerate(m.iterate(owner)):
         if m.equal(one, value):
@@ -259,17 +259,17 @@ def _index(m: Machine, owner: Any, value: Any) -> int:
     raise ValueError
 
 
-@members(SEQUENCE, "count")
+@methods(SEQUENCE, "count")
 def _count(m: Machine, owner: Any, value: Any) -> int:
     return sum(m.equal(one, value) for one in m.iterate(owner))
 
 
-@members(MUTABLE_SEQUENCE, "append")
+@methods(MUTABLE_SEQUENCE, "append")
 def _append(m: Machine, owner: Any, value: Any) -> None:
     m.call(m.attribute(owner, "insert"), (m.length(owner), value), None)
 
 
-@members(MUTABLE_SEQUENCE, "extend")
+@methods(MUTABLE_SEQUENCE, "extend")
 def _extend(m: Machine, owner: Any, values: Any) -> None:
     for value in m.listed(values):
         m.call(m.attribute(owner, "append"), (value,), None)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from nkic.evaluate.library.collections.namedtuples import make_class
 from nkic.evaluate.library.support import (
     Hidden,
-    arguments,
-    closed,
+    charge_arguments,
+    final,
     library_class,
-    made,
-    members,
-    shown,
+    methods,
+    new_instance,
+    repr_of,
 )
 from nkic.evaluate.objects import INSTANCES, Builtin, Getter, Method
 from nkic.evaluate.types.shared import number_of
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
     from nkic.evaluate.texts import Writer
 
-CACHED = closed(library_class("_lru_cache_wrapper", "functools"))
+CACHED = final(library_class("_lru_cache_wrapper", "functools"))
 _STATE = Hidden("_state")
 _ENTRY_STEPS = 100  # steps for the bytes of an entry
 
@@ -48,7 +48,7 @@ _SEPARATOR = _Separator()
 
 
 def _wrapped(m: Machine, function: Any, most: int | None, typed: bool) -> Any:
-    found = made(m, CACHED, __wrapped__=function)
+    found = new_instance(m, CACHED, __wrapped__=function)
     found.fields[_STATE] = _State(function, most, typed)
     return found
 
@@ -72,7 +72,7 @@ cache = Builtin("cache", _cache)
 
 
 def _key(m: Machine, state: _State, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    arguments(m, args, named)
+    charge_arguments(m, args, named)
     key: Any = args
     if named:
         key = (*args, _SEPARATOR, *(part for pair in named.items() for part in pair))
@@ -84,7 +84,7 @@ def _key(m: Machine, state: _State, args: tuple[Any, ...], named: dict[str, Any]
     return key
 
 
-@members(CACHED, "__call__")
+@methods(CACHED, "__call__")
 def _call(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
     state: _State = owner.fields[_STATE]
     key = _key(m, state, args, named)
@@ -115,47 +115,47 @@ for _name in ("__name__", "__qualname__", "__doc__", "__module__"):
     CACHED.members[_name] = _of_function(_name)
 
 
-@members(CACHED, "cache_clear")
+@methods(CACHED, "cache_clear")
 def _clear(m: Machine, owner: Any) -> None:
     state: _State = owner.fields[_STATE]
     state.found.clear()
     state.hits = state.misses = 0
 
 
-@members(CACHED, "cache_info")
+@methods(CACHED, "cache_info")
 def _info(m: Machine, owner: Any) -> Any:
     state: _State = owner.fields[_STATE]
     cls = make_class(m, "CacheInfo", ("hits", "misses", "maxsize", "currsize"), {}, {})
     return m.call(cls, (state.hits, state.misses, state.maxsize, len(state.found)), None)
 
 
-@members(CACHED, "cache_parameters")
+@methods(CACHED, "cache_parameters")
 def _parameters(m: Machine, owner: Any) -> dict[str, Any]:
     state: _State = owner.fields[_STATE]
     return {"maxsize": state.maxsize, "typed": state.typed}
 
 
-@members(CACHED, "__get__")
+@methods(CACHED, "__get__")
 def _bound(m: Machine, owner: Any, holder: Any, cls: Any = None) -> Any:
     return owner if holder is None else Method(owner, holder)
 
 
-@shown(CACHED)
+@repr_of(CACHED)
 def _show(m: Machine, owner: Any, writer: Writer) -> None:
     writer.add("<functools._lru_cache_wrapper object>")
 
 
 # ---- cached_property ----------------------------------------------------------------------------
 
-CACHED_PROPERTY = closed(library_class("cached_property", "functools"))
+CACHED_PROPERTY = final(library_class("cached_property", "functools"))
 
 
-@members(CACHED_PROPERTY, "__init__")
+@methods(CACHED_PROPERTY, "__init__")
 def _init(m: Machine, owner: Any, func: Any) -> None:
     owner.fields |= {"func": func, "attrname": None}
 
 
-@members(CACHED_PROPERTY, "__set_name__")
+@methods(CACHED_PROPERTY, "__set_name__")
 def _set_name(m: Machine, owner: Any, cls: Any, name: Any) -> None:
     known = owner.fields.get("attrname")
     if known is not None and known != name:
@@ -166,7 +166,7 @@ def _set_name(m: Machine, owner: Any, cls: Any, name: Any) -> None:
     owner.fields["attrname"] = name
 
 
-@members(CACHED_PROPERTY, "__get__")
+@methods(CACHED_PROPERTY, "__get__")
 def _get(m: Machine, owner: Any, holder: Any, cls: Any = None) -> Any:
     if holder is None:
         return owner

@@ -16,7 +16,7 @@ from nkic.evaluate.compare import compare, stable_hash
 from nkic.evaluate.errors import KernelError
 from nkic.evaluate.library import records
 from nkic.evaluate.library.specs import MISSING, Spec, all_specs
-from nkic.evaluate.library.support import of_the_kernel, representation, short_name
+from nkic.evaluate.library.support import kernel_class, representation, short_name
 from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, Class
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def dataclass(m: Machine, cls: Any = None, /, **named: Any) -> Any:
 
 def process(m: Machine, given: Any, options: DataclassOptions) -> Class:
     """Add the methods that the fields and the options call for."""
-    cls = of_the_kernel(m, given, "dataclass")
+    cls = kernel_class(m, given, "dataclass")
     m.allocate(8000)
     records.complete(m, cls)
     specs = all_specs(m, cls, options.kw_only)

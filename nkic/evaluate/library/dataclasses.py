@@ -8,7 +8,7 @@ from nkic.evaluate import attributes, classes
 from nkic.evaluate.library.copying import deep
 from nkic.evaluate.library.dataclass import dataclass
 from nkic.evaluate.library.specs import FIELD, MISSING, Spec, field
-from nkic.evaluate.library.support import function, refused
+from nkic.evaluate.library.support import function, unsupported
 from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, Class
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ MODULE: dict[str, Any] = {
     "MISSING": MISSING,
     "KW_ONLY": classes.form("KW_ONLY"),
     "InitVar": classes.form("InitVar"),
-    "make_dataclass": refused("make_dataclass", "write the class out, under `@dataclass`"),
+    "make_dataclass": unsupported("make_dataclass", "write the class out, under `@dataclass`"),
 }
 
 

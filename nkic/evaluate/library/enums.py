@@ -22,7 +22,13 @@ from nkic.evaluate.library.members import (
     resolved,
     unwrapped,
 )
-from nkic.evaluate.library.support import checked_members, made, of_the_kernel, short_name, shown
+from nkic.evaluate.library.support import (
+    checked_methods,
+    kernel_class,
+    new_instance,
+    repr_of,
+    short_name,
+)
 from nkic.evaluate.objects import (
     INSTANCES,
     UNSET,
@@ -102,7 +108,7 @@ def _check_bases(m: Machine, name: str, bases: Iterable[Class]) -> None:
 def _add_payload_hash(found: Class) -> None:
     """Make members that are numbers or text hash like those."""
     if found.payload is not Instance and "__hash__" not in found.members:
-        checked_members(found, {"__hash__": lambda m, owner: hash(_base(owner))})
+        checked_methods(found, {"__hash__": lambda m, owner: hash(_base(owner))})
 
 
 def _base(owner: Any) -> Any:
@@ -322,7 +328,7 @@ def _data_format(m: Machine, owner: Any, spec: Any, /) -> str:
     return m.format(_base(owner), spec)
 
 
-@shown(ENUM)
+@repr_of(ENUM)
 def _show(m: Machine, owner: Any, writer: Any) -> None:
     name = owner.fields.get("_name_")
     writer.add(f"<{short_name(owner.cls)}{'' if name is None else f'.{name}'}: ")
@@ -340,15 +346,15 @@ ENUM.members |= {
     "_missing_": ClassMethod(Builtin("_missing_", _missing)),
     "_generate_next_value_": Builtin("_generate_next_value_", one_more, static=True),
 }
-checked_members(ENUM, {"__str__": _str, "__format__": _format, "__hash__": _hash})
+checked_methods(ENUM, {"__str__": _str, "__format__": _format, "__hash__": _hash})
 for _cls in (INT_ENUM, STR_ENUM, INT_FLAG):
-    checked_members(_cls, {"__str__": _data_str, "__format__": _data_format})
+    checked_methods(_cls, {"__str__": _data_str, "__format__": _data_format})
     _add_payload_hash(_cls)
 STR_ENUM.members["_generate_next_value_"] = Builtin(
     "_generate_next_value_", lambda m, name, start, count, values: m.str(name).lower(), static=True
 )
 FLAG.members |= FLAG_HOOKS
-checked_members(FLAG, FLAG_METHODS)
+checked_methods(FLAG, FLAG_METHODS)
 INT_FLAG.members["@keep"] = True  # values without a name are kept
 
 
@@ -356,7 +362,7 @@ INT_FLAG.members["@keep"] = True  # values without a name are kept
 
 
 def _unique(m: Machine, enumeration: Any, /) -> Any:
-    cls = of_the_kernel(m, enumeration, "unique")
+    cls = kernel_class(m, enumeration, "unique")
     found = members_of(cls)
     pairs = [(n, v.fields.get("_name_")) for n, v in found.named.items()]
     again = ", ".join(f"{name} -> {first}" for name, first in pairs if name != first)
@@ -366,12 +372,12 @@ def _unique(m: Machine, enumeration: Any, /) -> Any:
 
 
 def _auto(m: Machine, /) -> Any:
-    return made(m, AUTO)
+    return new_instance(m, AUTO)
 
 
 def _wrapper(cls: Class) -> Builtin:
     def call(m: Machine, value: Any, /) -> Any:
-        return made(m, cls, value=value)
+        return new_instance(m, cls, value=value)
 
     return Builtin(cls.name, call)
 

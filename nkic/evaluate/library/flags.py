@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import classes
 from nkic.evaluate.library.members import Members, members_of
-from nkic.evaluate.library.support import constant, is_of, library_class, short_name, shown
+from nkic.evaluate.library.support import (
+    is_instance_of,
+    library_class,
+    repr_of,
+    shared_instance,
+    short_name,
+)
 from nkic.evaluate.objects import INSTANCES, Builtin, Class, ClassMethod, Instance
 from nkic.evaluate.operators import OPERATIONS
 
@@ -34,7 +40,7 @@ BOUNDARIES = ("strict", "conform", "eject", "keep")
 BOUNDARY = library_class("FlagBoundary", "enum")
 
 
-@shown(BOUNDARY)
+@repr_of(BOUNDARY)
 def _show_boundary(m: Machine, owner: Any, writer: Any) -> None:
     writer.add(f"<FlagBoundary.{owner.fields['_name_']}: {owner.fields['_value_']!r}>")
 
@@ -43,7 +49,7 @@ def boundaries() -> dict[str, Any]:
     """Return `enum.STRICT` and the other boundaries."""
     found = {}
     for word in BOUNDARIES:
-        made = found[word.upper()] = constant(BOUNDARY)
+        made = found[word.upper()] = shared_instance(BOUNDARY)
         made.fields |= {"_name_": word.upper(), "_value_": word}
     return found
 
@@ -52,7 +58,7 @@ def set_boundary(m: Machine, cls: Class, /, *, boundary: Any = None) -> None:
     """Execute `class Perm(Flag, boundary=KEEP)`."""
     if boundary is None:
         return
-    if not is_of(boundary, BOUNDARY):
+    if not is_instance_of(boundary, BOUNDARY):
         raise TypeError("the boundary of a flag is STRICT, CONFORM, EJECT or KEEP")
     members_of(cls).boundary = boundary.fields["_value_"]
 

@@ -8,7 +8,7 @@ from nkic.evaluate import classes
 from nkic.evaluate.classes import form
 from nkic.evaluate.library import abcs
 from nkic.evaluate.library.collections.namedtuples import NAMED_TUPLE
-from nkic.evaluate.library.support import function, refused
+from nkic.evaluate.library.support import function, unsupported
 from nkic.evaluate.objects import (
     INSTANCES,
     UNSET,
@@ -73,8 +73,8 @@ MODULE: dict[str, Any] = {
     "Text": STR,
     "TYPE_CHECKING": False,
     "NamedTuple": NAMED_TUPLE,
-    "get_type_hints": refused("get_type_hints", "kernels never evaluate annotations"),
-    "get_overloads": refused("get_overloads", "keep the functions that you need in a list"),
+    "get_type_hints": unsupported("get_type_hints", "kernels never evaluate annotations"),
+    "get_overloads": unsupported("get_overloads", "keep the functions that you need in a list"),
 }
 
 
@@ -280,4 +280,4 @@ def _is_typeddict(m: Machine, tp: Any, /) -> bool:
 
 
 for _name in ("get_args", "get_origin"):
-    MODULE[_name] = refused(_name, "pass the information about the type as a value")
+    MODULE[_name] = unsupported(_name, "pass the information about the type as a value")

@@ -9,16 +9,16 @@ from nkic.evaluate.compare import compare
 from nkic.evaluate.errors import KernelError
 from nkic.evaluate.library.caches import CACHED_PROPERTY, cache, lru_cache
 from nkic.evaluate.library.support import (
-    arguments,
-    closed,
+    charge_arguments,
+    final,
     function,
-    is_of,
+    is_instance_of,
+    kernel_class,
     library_class,
-    made,
-    members,
-    of_the_kernel,
-    refused,
-    shown,
+    methods,
+    new_instance,
+    repr_of,
+    unsupported,
 )
 from nkic.evaluate.objects import (
     INSTANCES,
@@ -38,9 +38,9 @@ MODULE: dict[str, Any] = {
     "cache": cache,
     "lru_cache": lru_cache,
     "cached_property": CACHED_PROPERTY,
-    "partialmethod": refused("partialmethod", "define a method that calls the other one"),
-    "singledispatchmethod": refused("singledispatchmethod", "choose with `isinstance`"),
-    "get_cache_token": refused("get_cache_token", "kernels have no abstract base class caches"),
+    "partialmethod": unsupported("partialmethod", "define a method that calls the other one"),
+    "singledispatchmethod": unsupported("singledispatchmethod", "choose with `isinstance`"),
+    "get_cache_token": unsupported("get_cache_token", "kernels have no abstract base class caches"),
     "WRAPPER_ASSIGNMENTS": ("__module__", "__name__", "__qualname__", "__doc__"),
     "WRAPPER_UPDATES": ("__dict__",),
 }
@@ -53,18 +53,18 @@ MODULE["partial"] = PARTIAL
 _MAX_ARGUMENTS = 255  # the most arguments of a partial: each call copies them
 
 
-@members(PARTIAL, "__init__")
+@methods(PARTIAL, "__init__")
 def _init(m: Machine, owner: Any, /, *args: Any, **named: Any) -> None:
     if not args:
         raise TypeError("type 'partial' takes at least one argument")
     func, *rest = args
     if not _is_callable(m, func):
         raise TypeError("the first argument must be callable")
-    if is_of(func, PARTIAL) and "func" in func.fields:
+    if is_instance_of(func, PARTIAL) and "func" in func.fields:
         inner = func.fields
         func, rest, named = inner["func"], [*inner["args"], *rest], {**inner["keywords"], **named}
     _check_count(len(rest) + len(named))
-    arguments(m, rest, named)
+    charge_arguments(m, rest, named)
     owner.fields |= {"func": func, "args": tuple(rest), "keywords": named}
 
 
@@ -83,12 +83,12 @@ def _is_callable(m: Machine, value: Any) -> bool:
     return value.__class__ in m.callables or isinstance(value, Function)
 
 
-@members(PARTIAL, "__call__")
+@methods(PARTIAL, "__call__")
 def _call(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
     fields = owner.fields
     if "func" not in fields:
         raise TypeError("the partial object has no function")
-    arguments(m, fields["args"], fields["keywords"])
+    charge_arguments(m, fields["args"], fields["keywords"])
     m.deepen()
     try:
         return m.call(fields["func"], (*fields["args"], *args), {**fields["keywords"], **named})
@@ -96,7 +96,7 @@ def _call(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
         m.level -= 1
 
 
-@shown(PARTIAL)
+@repr_of(PARTIAL)
 def _show(m: Machine, owner: Any, writer: Writer) -> None:
     fields = owner.fields
     parts = [("", fields.get("func")), *(("", one) for one in fields.get("args", ()))]
@@ -125,17 +125,17 @@ def _reduce(m: Machine, function: Any, iterable: Any, /, *initial: Any) -> Any:
     return result
 
 
-KEY = closed(library_class("KeyWrapper", "functools"))
+KEY = final(library_class("KeyWrapper", "functools"))
 
 
 @function("cmp_to_key", MODULE)
 def _cmp_to_key(m: Machine, mycmp: Any) -> Any:
-    return Builtin("KeyWrapper", lambda m, obj: made(m, KEY, compare=mycmp, obj=obj))
+    return Builtin("KeyWrapper", lambda m, obj: new_instance(m, KEY, compare=mycmp, obj=obj))
 
 
 def _key_order(symbol: str) -> Any:
     def call(m: Machine, owner: Any, other: Any, /) -> Any:
-        if not is_of(owner, KEY) or not is_of(other, KEY):
+        if not is_instance_of(owner, KEY) or not is_instance_of(other, KEY):
             raise TypeError("other argument must be K instance")
         fields = owner.fields
         found = m.call(fields["compare"], (fields["obj"], other.fields["obj"]), None)
@@ -163,7 +163,7 @@ _DERIVED = {
 
 @function("total_ordering", MODULE)
 def _total_ordering(m: Machine, cls: Any, /) -> Any:
-    found = of_the_kernel(m, cls, "total_ordering")
+    found = kernel_class(m, cls, "total_ordering")
     roots = [name for name in _DERIVED if _defined(found, name)]
     if not roots:
         raise ValueError("must define at least one ordering operation: < > <= >=")
@@ -241,15 +241,15 @@ def _wraps(m: Machine, wrapped: Any, assigned: Any = None, updated: Any = None) 
 
 # ---- singledispatch -----------------------------------------------------------------------------
 
-DISPATCH = closed(library_class("singledispatch", "functools"))
+DISPATCH = final(library_class("singledispatch", "functools"))
 
 
 @function("singledispatch", MODULE)
 def _singledispatch(m: Machine, func: Any) -> Any:
-    return made(m, DISPATCH, function=func, registry={m.builtins["object"]: func})
+    return new_instance(m, DISPATCH, function=func, registry={m.builtins["object"]: func})
 
 
-@members(DISPATCH, "register")
+@methods(DISPATCH, "register")
 def _register(m: Machine, owner: Any, cls: Any, func: Any = None) -> Any:
     if not isinstance(cls, Class):
         raise TypeError(
@@ -262,7 +262,7 @@ def _register(m: Machine, owner: Any, cls: Any, func: Any = None) -> Any:
     return func
 
 
-@members(DISPATCH, "dispatch")
+@methods(DISPATCH, "dispatch")
 def _dispatch(m: Machine, owner: Any, cls: Any) -> Any:
     registry = owner.fields["registry"]
     if not isinstance(cls, Class) or not isinstance(registry, dict):
@@ -270,13 +270,13 @@ def _dispatch(m: Machine, owner: Any, cls: Any) -> Any:
     return next(registry[one] for one in cls.mro if one in registry)
 
 
-@members(DISPATCH, "__call__")
+@methods(DISPATCH, "__call__")
 def _dispatched(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
     if not args:
         raise TypeError("the function requires at least 1 positional argument")
     return m.call(_dispatch(m, owner, m.class_of(args[0])), args, named)
 
 
-@members(DISPATCH, "__get__")
+@methods(DISPATCH, "__get__")
 def _bound(m: Machine, owner: Any, holder: Any, cls: Any = None) -> Any:
     return owner if holder is None else Method(owner, holder)

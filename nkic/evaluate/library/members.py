@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nkic.evaluate.library.support import closed, library_class, made
+from nkic.evaluate.library.support import final, library_class, new_instance
 from nkic.evaluate.objects import INSTANCES, Builtin, Class, StaticMethod
 from nkic.evaluate.operators import BINARY, OPERATIONS, UNARY, unary
 
@@ -51,9 +51,9 @@ def members_of(cls: Class) -> Members:
 
 # ---- auto ---------------------------------------------------------------------------------------
 
-AUTO = closed(library_class("auto", "enum"))
-MEMBER = closed(library_class("member", "enum"))
-NONMEMBER = closed(library_class("nonmember", "enum"))
+AUTO = final(library_class("auto", "enum"))
+MEMBER = final(library_class("member", "enum"))
+NONMEMBER = final(library_class("nonmember", "enum"))
 
 
 def _is_auto(value: Any) -> bool:
@@ -63,7 +63,7 @@ def _is_auto(value: Any) -> bool:
 def _deferred(symbol: str, reflected: bool) -> Any:
     def call(m: Machine, owner: Any, other: Any, /) -> Any:
         parts = (other, owner) if reflected else (owner, other)
-        return made(m, AUTO, symbol=symbol, parts=parts)
+        return new_instance(m, AUTO, symbol=symbol, parts=parts)
 
     return call
 
@@ -73,7 +73,8 @@ for _symbol, (_, _, _name, _) in BINARY.items():
     AUTO.members[f"__r{_name}__"] = Builtin(f"auto.r{_name}", _deferred(_symbol, True))
 for _symbol, (_, _name) in UNARY.items():
     AUTO.members[_name] = Builtin(
-        f"auto.{_name}", lambda m, owner, _s=_symbol: made(m, AUTO, symbol=_s, parts=(owner,))
+        f"auto.{_name}",
+        lambda m, owner, _s=_symbol: new_instance(m, AUTO, symbol=_s, parts=(owner,)),
     )
 
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.errors import Missing
 from nkic.evaluate.library.support import (
-    closed,
-    constant,
-    is_of,
+    final,
+    is_instance_of,
     library_class,
-    made,
-    shown,
+    new_instance,
+    repr_of,
+    shared_instance,
 )
 from nkic.evaluate.objects import INSTANCES, UNSET, Class, Getter
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
     from nkic.evaluate.texts import Writer
 
-FIELD = closed(library_class("Field", "dataclasses"))
+FIELD = final(library_class("Field", "dataclasses"))
 _MISSING = library_class("_MISSING_TYPE", "dataclasses")
-MISSING = constant(_MISSING)
+MISSING = shared_instance(_MISSING)
 
 
-@shown(_MISSING)
+@repr_of(_MISSING)
 def _show_missing(m: Machine, owner: Any, writer: Writer) -> None:
     writer.add("<dataclasses._MISSING_TYPE object>")
 
@@ -73,7 +73,7 @@ def field(
     """Return a field, as `dataclasses.field` does."""
     if default is not MISSING and default_factory is not MISSING:
         raise ValueError("cannot specify both default and default_factory")
-    return made(
+    return new_instance(
         m,
         FIELD,
         name=None,
@@ -96,14 +96,14 @@ def _no_type(m: Machine, owner: Any) -> Any:
 FIELD.members["type"] = Getter("type", _no_type)
 
 
-@shown(FIELD)
+@repr_of(FIELD)
 def _show(m: Machine, owner: Any, writer: Writer) -> None:
     writer.named("Field", list(owner.fields.items()))
 
 
 def is_field(value: Any) -> bool:
     """Whether the value is a result of `field(…)`."""
-    return is_of(value, FIELD)
+    return is_instance_of(value, FIELD)
 
 
 # ---- the fields of a class ----------------------------------------------------------------------
@@ -136,7 +136,7 @@ def _spec(m: Machine, cls: Class, name: str, marker: str, kw_only: bool) -> Spec
         value = MISSING
     given = value if is_field(value) else field(m, default=value)
     if given.fields["name"] is not None:  # one field object under several names
-        given = made(m, FIELD, **given.fields)
+        given = new_instance(m, FIELD, **given.fields)
     given.fields["name"] = name
     kind = {"ClassVar": "classvar", "InitVar": "initvar"}.get(marker, "field")
     _check_special(m, cls, name, kind, given)

@@ -47,13 +47,13 @@ def library_class(name: str, module: str, *bases: Class, **more: Any) -> Class:
     return found
 
 
-def closed(cls: Class) -> Class:
+def final(cls: Class) -> Class:
     """Forbid kernels to inherit from a class or to instantiate it."""
     cls.extra.pop("inheritable", None)
     return cls
 
 
-def made(m: Machine, cls: Class, **fields: Any) -> Instance:
+def new_instance(m: Machine, cls: Class, **fields: Any) -> Instance:
     """Return an object of a library class."""
     m.allocate(232)
     found = Instance()
@@ -61,14 +61,14 @@ def made(m: Machine, cls: Class, **fields: Any) -> Instance:
     return found
 
 
-def constant(cls: Class) -> Instance:
+def shared_instance(cls: Class) -> Instance:
     """Return an immutable object that all evaluations share."""
     found = Instance()
-    found.cls, found.fields, found.serial = closed(cls), {}, 0
+    found.cls, found.fields, found.serial = final(cls), {}, 0
     return found
 
 
-def members(cls: Class, *names: str) -> Callable[[_Function], _Function]:
+def methods(cls: Class, *names: str) -> Callable[[_Function], _Function]:
     """Register a method `(m, owner, …)` of a class; it refuses objects of other classes."""
 
     def add(function: _Function) -> _Function:
@@ -80,28 +80,28 @@ def members(cls: Class, *names: str) -> Callable[[_Function], _Function]:
     return add
 
 
-def checked_members(cls: Class, functions: Mapping[str, Callable[..., Any]]) -> None:
-    """Like `members`, for methods that are created in a loop."""
+def checked_methods(cls: Class, functions: Mapping[str, Callable[..., Any]]) -> None:
+    """Like `methods`, for methods that are created in a loop."""
     for name, function in functions.items():
         cls.members[name] = Builtin(f"{cls.name}.{name}", _checked(cls, name, function))
 
 
 def _checked(cls: Class, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def call(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
-        own(m, owner, cls, name)
+        check_owner(m, owner, cls, name)
         return function(m, owner, *args, **named)
 
     return call
 
 
-def own(m: Machine, owner: Any, cls: Class, name: str) -> None:
+def check_owner(m: Machine, owner: Any, cls: Class, name: str) -> None:
     """Raise if a method is called on an object of another class."""
-    if not is_of(owner, cls):
+    if not is_instance_of(owner, cls):
         kinds = f"'{cls.name}' objects doesn't apply to a '{m.class_of(owner).name}' object"
         raise TypeError(f"descriptor '{name}' for {kinds}")
 
 
-def is_of(value: Any, cls: Class) -> bool:
+def is_instance_of(value: Any, cls: Class) -> bool:
     """Whether the value is an object of a library class or of a subclass."""
     return value.__class__ in INSTANCES and value.cls.is_a(cls)
 
@@ -132,12 +132,12 @@ def representation(name: str, show: Show) -> Builtin:
     return Builtin(f"{name}.__repr__", call)
 
 
-def shown(cls: Class) -> Callable[[Show], Show]:
+def repr_of(cls: Class) -> Callable[[Show], Show]:
     """Register the function `(m, owner, writer)` that writes the objects of the class."""
 
     def add(show: Show) -> Show:
         def checked(m: Machine, owner: Any, writer: Writer) -> None:
-            own(m, owner, cls, "__repr__")
+            check_owner(m, owner, cls, "__repr__")
             show(m, owner, writer)
 
         cls.members["__repr__"] = representation(cls.name, checked)
@@ -154,7 +154,7 @@ def short_name(cls: Class) -> str:
 # ---- arguments ----------------------------------------------------------------------------------
 
 
-def of_the_kernel(m: Machine, cls: Any, decorator: str) -> Class:
+def kernel_class(m: Machine, cls: Any, decorator: str) -> Class:
     """Return the class that a decorator changes. Raises unless it is one of the kernel's own."""
     if not isinstance(cls, Class):
         raise TypeError(f"{decorator} takes a class, not a value of type '{m.class_of(cls).name}'")
@@ -167,7 +167,7 @@ def of_the_kernel(m: Machine, cls: Any, decorator: str) -> Class:
     return cls
 
 
-def refused(name: str, help: str) -> Builtin:
+def unsupported(name: str, help: str) -> Builtin:
     """Return a function of the module that kernels cannot call."""
 
     def call(m: Machine, /, *args: Any, **named: Any) -> Any:
@@ -186,6 +186,6 @@ def function(name: str, table: dict[str, Any]) -> Callable[[_Function], _Functio
     return add
 
 
-def arguments(m: Machine, args: Sequence[Any], named: Mapping[str, Any]) -> None:
+def charge_arguments(m: Machine, args: Sequence[Any], named: Mapping[str, Any]) -> None:
     """Charge for arguments before they are stored."""
     m.elements(len(args) + 3 * len(named), "the arguments")

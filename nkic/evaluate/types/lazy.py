@@ -13,7 +13,7 @@ from nkic.evaluate import classes, exceptions
 from nkic.evaluate.objects import INSTANCES, UNSET, Class, Function, Generator, Steps
 from nkic.evaluate.tables import builtin
 from nkic.evaluate.types.functions import ITERATORS
-from nkic.evaluate.types.shared import arity, iterated, no_keywords
+from nkic.evaluate.types.shared import check_arity, iterator_of, reject_keywords
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -34,8 +34,8 @@ def _steps(m: Machine, name: str, values: Iterator[Any]) -> Steps:
 
 @builtin("iter", LAZY)
 def _iter(m: Machine, *args: Any, **named: Any) -> Any:
-    no_keywords("iter", named)
-    arity("iter", args, 1, 2)
+    reject_keywords("iter", named)
+    check_arity("iter", args, 1, 2)
     if len(args) == 2:
         if not is_callable(m, args[0]):
             raise TypeError("iter(v, w): v must be callable")
@@ -46,7 +46,7 @@ def _iter(m: Machine, *args: Any, **named: Any) -> Any:
         method = value.cls.find("__iter__")
         if method is not UNSET and method is not None:
             return _returned_iterator(m, m.call(method, (value,), None))
-    return iterated(m, value)
+    return iterator_of(m, value)
 
 
 def _returned_iterator(m: Machine, found: Any) -> Any:
@@ -83,8 +83,8 @@ def _call_or_exhausted(m: Machine, function: Any, args: Sequence[Any]) -> Any:
 
 @builtin("next", LAZY)
 def _next(m: Machine, *args: Any, **named: Any) -> Any:
-    no_keywords("next", named)
-    arity("next", args, 1, 2)
+    reject_keywords("next", named)
+    check_arity("next", args, 1, 2)
     if not _is_iterator(m, args[0]):
         raise TypeError(f"'{m.class_of(args[0]).name}' object is not an iterator")
     try:
@@ -99,7 +99,7 @@ def _next(m: Machine, *args: Any, **named: Any) -> Any:
 
 @builtin("enumerate", LAZY)
 def _enumerate(m: Machine, iterable: Any, start: Any = 0) -> Steps:
-    return _steps(m, "enumerate", _numbered(m, iterated(m, iterable), m.index(start)))
+    return _steps(m, "enumerate", _numbered(m, iterator_of(m, iterable), m.index(start)))
 
 
 def _numbered(m: Machine, values: Iterator[Any], number: int) -> Iterator[tuple[int, Any]]:
@@ -111,10 +111,10 @@ def _numbered(m: Machine, values: Iterator[Any], number: int) -> Iterator[tuple[
 
 @builtin("map", LAZY)
 def _map(m: Machine, *args: Any, **named: Any) -> Steps:
-    no_keywords("map", named)
+    reject_keywords("map", named)
     if len(args) < 2:
         raise TypeError("map() must have at least two arguments.")
-    parts = [iterated(m, value) for value in args[1:]]
+    parts = [iterator_of(m, value) for value in args[1:]]
     if len(parts) == 1:
         return _steps(m, "map", _mapped_one(m, args[0], parts[0]))
     return _steps(m, "map", _mapped(m, args[0], parts))
@@ -146,7 +146,7 @@ def _mapped(m: Machine, function: Any, parts: list[Iterator[Any]]) -> Iterator[A
 
 @builtin("filter", LAZY)
 def _filter(m: Machine, function: Any, iterable: Any, /) -> Steps:
-    return _steps(m, "filter", _filtered(m, function, iterated(m, iterable)))
+    return _steps(m, "filter", _filtered(m, function, iterator_of(m, iterable)))
 
 
 def _filtered(m: Machine, function: Any, values: Iterator[Any]) -> Iterator[Any]:
@@ -161,7 +161,7 @@ def _filtered(m: Machine, function: Any, values: Iterator[Any]) -> Iterator[Any]
 
 @builtin("zip", LAZY)
 def _zip(m: Machine, /, *iterables: Any, strict: Any = False) -> Steps:
-    parts = [iterated(m, value) for value in iterables]
+    parts = [iterator_of(m, value) for value in iterables]
     return _steps(m, "zip", _zipped(m, parts, m.truth(strict)))
 
 

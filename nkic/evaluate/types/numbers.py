@@ -8,16 +8,16 @@ from nkic.evaluate.objects import INSTANCES, UNSET, Class, FloatInstance, IntIns
 from nkic.evaluate.tables import builtin_class, getter, method
 from nkic.evaluate.types.binary import as_bytes
 from nkic.evaluate.types.shared import (
-    arity,
+    call_host,
+    check_arity,
+    check_owner,
     class_method,
-    host,
-    hosted,
+    constructor,
+    host_method,
     inheritable,
-    makes,
-    no_keywords,
+    no_extra_cost,
     number_of,
-    one_step,
-    own,
+    reject_keywords,
     text_of,
 )
 
@@ -34,7 +34,7 @@ _LONG_TEXT = 8192  # characters of a number's text
 # ---- int ----------------------------------------------------------------------------------------
 
 
-@makes(INT)
+@constructor(INT)
 def make_int(m: Machine, cls: Class, /, *args: Any, **named: Any) -> int:
     """Return `int(x)` or `int(text, base)`."""
     if named.keys() - {"base"}:
@@ -105,12 +105,12 @@ def _int_content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -
 
 
 for _name in ("as_integer_ratio", "bit_count", "bit_length", "conjugate"):
-    hosted(INT, int, _name, one_step)
+    host_method(INT, int, _name, no_extra_cost)
 
 
 @method(INT, "is_integer")
 def _int_is_integer(m: Machine, number: int, /) -> bool:
-    own(m, number, int, "is_integer")
+    check_owner(m, number, int, "is_integer")
     return True
 
 
@@ -118,14 +118,14 @@ def _int_is_integer(m: Machine, number: int, /) -> bool:
 def _to_bytes(
     m: Machine, number: int, /, length: Any = 1, byteorder: Any = "big", *, signed: Any = False
 ) -> Any:
-    own(m, number, int, "to_bytes")
+    check_owner(m, number, int, "to_bytes")
     size = m.index(length)
     m.elements(max(size, 0) >> 3, "the bytes")
     m.allow_length(size, "the bytes")
     if not isinstance(byteorder, str):
         kind = m.class_of(byteorder).name
         raise TypeError(f"to_bytes() argument 'byteorder' must be str, not {kind}")
-    return host(m, int.to_bytes, (number, size, byteorder), {"signed": m.truth(signed)})
+    return call_host(m, int.to_bytes, (number, size, byteorder), {"signed": m.truth(signed)})
 
 
 @class_method(INT, "from_bytes")
@@ -137,7 +137,7 @@ def _from_bytes(
     if not isinstance(byteorder, str):
         kind = m.class_of(byteorder).name
         raise TypeError(f"from_bytes() argument 'byteorder' must be str, not {kind}")
-    made = host(m, int.from_bytes, (found, byteorder), {"signed": m.truth(signed)})
+    made = call_host(m, int.from_bytes, (found, byteorder), {"signed": m.truth(signed)})
     m.allow_bits(made.bit_length())
     return made if cls in (INT, BOOL) and cls is INT else m.call(cls, (made,), None)
 
@@ -151,21 +151,21 @@ getter(INT, "denominator")(lambda m, number: 1)
 # ---- bool ---------------------------------------------------------------------------------------
 
 
-@makes(BOOL)
+@constructor(BOOL)
 def _make_bool(m: Machine, cls: Class, /, *args: Any, **named: Any) -> bool:
-    no_keywords("bool", named)
-    arity("bool", args, 0, 1)
+    reject_keywords("bool", named)
+    check_arity("bool", args, 0, 1)
     return m.truth(args[0]) if args else False
 
 
 # ---- float --------------------------------------------------------------------------------------
 
 
-@makes(FLOAT)
+@constructor(FLOAT)
 def make_float(m: Machine, cls: Class, /, *args: Any, **named: Any) -> float:
     """Return `float(x)`."""
-    no_keywords("float", named)
-    arity("float", args, 0, 1)
+    reject_keywords("float", named)
+    check_arity("float", args, 0, 1)
     return _to_float(m, args[0]) if args else 0.0
 
 
@@ -206,7 +206,7 @@ def _float_content(m: Machine, cls: Class, payload: type, args: Any, named: Any)
 
 
 for _name in ("as_integer_ratio", "conjugate", "hex", "is_integer"):
-    hosted(FLOAT, float, _name, one_step)
+    host_method(FLOAT, float, _name, no_extra_cost)
 
 
 @class_method(FLOAT, "fromhex")

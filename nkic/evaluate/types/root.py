@@ -24,7 +24,7 @@ from nkic.evaluate.objects import (
     Instance,
 )
 from nkic.evaluate.tables import OBJECT
-from nkic.evaluate.types.shared import inheritable, makes
+from nkic.evaluate.types.shared import constructor, inheritable
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -44,7 +44,7 @@ def protocol(cls: Class, *special: str, static: bool = False) -> Callable[[_Func
     return add
 
 
-@makes(OBJECT)
+@constructor(OBJECT)
 def _make(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Instance:
     if args or named:
         raise TypeError(f"{cls.name}() takes no arguments")

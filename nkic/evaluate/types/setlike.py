@@ -9,7 +9,14 @@ from nkic.evaluate import containers
 from nkic.evaluate.objects import Builtin, Class
 from nkic.evaluate.sets import KernelFrozenSet, KernelSet
 from nkic.evaluate.tables import builtin_class, method
-from nkic.evaluate.types.shared import arity, host, hosted, makes, no_keywords, own
+from nkic.evaluate.types.shared import (
+    call_host,
+    check_arity,
+    check_owner,
+    constructor,
+    host_method,
+    reject_keywords,
+)
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -22,19 +29,19 @@ _SORT_STEPS = 48  # steps per element for sorting the set to find its first elem
 _NUMBERS = (int, float)
 
 
-@makes(SET)
+@constructor(SET)
 def make_set(m: Machine, cls: Class, /, *args: Any, **named: Any) -> KernelSet:
     """Return `set(values)`."""
-    no_keywords("set", named)
-    arity("set", args, 0, 1)
+    reject_keywords("set", named)
+    check_arity("set", args, 0, 1)
     return containers.make_set(m, args[0] if args else ())
 
 
-@makes(FROZENSET)
+@constructor(FROZENSET)
 def make_frozenset(m: Machine, cls: Class, /, *args: Any, **named: Any) -> KernelFrozenSet:
     """Return `frozenset(values)`."""
-    no_keywords("frozenset", named)
-    arity("frozenset", args, 0, 1)
+    reject_keywords("frozenset", named)
+    check_arity("frozenset", args, 0, 1)
     if args and args[0].__class__ is KernelFrozenSet:
         return args[0]
     return containers.make_frozenset(m, args[0] if args else ())
@@ -120,7 +127,7 @@ def _add(name: str, function: Callable[..., Any]) -> None:
 
 def _checked(kind: type, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def call(m: Machine, owner: Any, /, *args: Any) -> Any:
-        own(m, owner, kind, name)
+        check_owner(m, owner, kind, name)
         return function(m, owner, *args)
 
     return call
@@ -145,42 +152,42 @@ for _name, _function in (
 
 @method(SET, "add")
 def _add_one(m: Machine, owner: Any, item: Any, /) -> None:
-    own(m, owner, set, "add")
+    check_owner(m, owner, set, "add")
     m.charge(_ENTRY_STEPS)
     m.check_key(item, len(owner))
-    host(m, set.add, (owner, item))
+    call_host(m, set.add, (owner, item))
     m.allow_length(len(owner), "the set")
 
 
 @method(SET, "discard")
 def _discard(m: Machine, owner: Any, item: Any, /) -> None:
-    own(m, owner, set, "discard")
+    check_owner(m, owner, set, "discard")
     m.check_key(item, len(owner))
-    host(m, set.discard, (owner, item))
+    call_host(m, set.discard, (owner, item))
 
 
 @method(SET, "remove")
 def _remove(m: Machine, owner: Any, item: Any, /) -> None:
-    own(m, owner, set, "remove")
+    check_owner(m, owner, set, "remove")
     m.check_key(item, len(owner))
-    host(m, set.remove, (owner, item))
+    call_host(m, set.remove, (owner, item))
 
 
 @method(SET, "pop")
 def _pop(m: Machine, owner: Any, /) -> Any:
-    own(m, owner, set, "pop")
+    check_owner(m, owner, set, "pop")
     m.charge(1 + 2 * len(owner))
     if not all(isinstance(value, _NUMBERS) for value in _unordered(owner)):
         m.charge(_SORT_STEPS * len(owner))  # they are sorted by their text
     return KernelSet.pop(owner)
 
 
-hosted(SET, set, "clear", lambda m, owner, args: m.charge(len(owner) >> 1))
+host_method(SET, set, "clear", lambda m, owner, args: m.charge(len(owner) >> 1))
 
 
 @method(SET, "update")
 def _update(m: Machine, owner: Any, /, *others: Any) -> None:
-    own(m, owner, set, "update")
+    check_owner(m, owner, set, "update")
     for other in others:
         containers.add_all(m, owner, _unordered_or_same(m, other))
 
@@ -192,18 +199,18 @@ def _replace_elements(m: Machine, owner: Any, found: Any) -> None:
 
 @method(SET, "intersection_update")
 def _intersection_update(m: Machine, owner: Any, /, *others: Any) -> None:
-    own(m, owner, set, "intersection_update")
+    check_owner(m, owner, set, "intersection_update")
     _replace_elements(m, owner, _intersection(m, owner, *others))
 
 
 @method(SET, "difference_update")
 def _difference_update(m: Machine, owner: Any, /, *others: Any) -> None:
-    own(m, owner, set, "difference_update")
+    check_owner(m, owner, set, "difference_update")
     for other in others:
         set.difference_update(owner, containers.as_set(m, other))
 
 
 @method(SET, "symmetric_difference_update")
 def _symmetric_difference_update(m: Machine, owner: Any, other: Any, /) -> None:
-    own(m, owner, set, "symmetric_difference_update")
+    check_owner(m, owner, set, "symmetric_difference_update")
     _replace_elements(m, owner, _symmetric_difference(m, owner, other))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Cost = Callable[["Machine", Any, Sequence[Any]], None]
 
 
-def host(
+def call_host(
     m: Machine,
     function: Callable[..., Any],
     args: Sequence[Any],
@@ -44,19 +44,19 @@ def with_class_names(m: Machine, error: TypeError, values: Sequence[Any]) -> Typ
     return error if found == before else TypeError(found)
 
 
-def hosted(cls: Class, kind: type, name: str, cost: Cost) -> None:
+def host_method(cls: Class, kind: type, name: str, cost: Cost) -> None:
     """Register one of Python's own methods; `cost` charges for each call before it runs."""
     function = getattr(kind, name)
 
     def call(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
-        own(m, owner, kind, name)
+        check_owner(m, owner, kind, name)
         cost(m, owner, args)
-        return host(m, function, (owner, *args), named)
+        return call_host(m, function, (owner, *args), named)
 
     cls.members[name] = Builtin(f"{cls.name}.{name}", call)
 
 
-def own(m: Machine, owner: Any, kind: type, name: str) -> None:
+def check_owner(m: Machine, owner: Any, kind: type, name: str) -> None:
     """Raise if a method that was read from its class is called on an object of another class."""
     if not isinstance(owner, kind):
         text = f"descriptor '{name}' for '{_name(kind)}' objects doesn't apply to a "
@@ -67,7 +67,7 @@ def _name(kind: type) -> str:
     return {"KernelSet": "set", "KernelFrozenSet": "frozenset"}.get(kind.__name__, kind.__name__)
 
 
-def one_step(m: Machine, owner: Any, args: Sequence[Any]) -> None:
+def no_extra_cost(m: Machine, owner: Any, args: Sequence[Any]) -> None:
     """Charge nothing more for a cheap method than the call itself."""
 
 
@@ -81,7 +81,7 @@ def class_method(cls: Class, name: str) -> Callable[[Callable[..., Any]], Callab
     return add
 
 
-def makes(cls: Class) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def constructor(cls: Class) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register the function that instantiates a class."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -103,7 +103,7 @@ def inheritable(cls: Class) -> Callable[[Callable[..., Any]], Callable[..., Any]
     return add
 
 
-def arity(name: str, args: Sequence[Any], least: int, most: int) -> None:
+def check_arity(name: str, args: Sequence[Any], least: int, most: int) -> None:
     """Raise Python's error about a wrong number of arguments."""
     count = len(args)
     if least <= count <= most:
@@ -119,13 +119,13 @@ def _s(count: int) -> str:
     return "" if count == 1 else "s"
 
 
-def no_keywords(name: str, named: Mapping[str, Any]) -> None:
+def reject_keywords(name: str, named: Mapping[str, Any]) -> None:
     """Raise if there are keyword arguments."""
     if named:
         raise TypeError(f"{name}() takes no keyword arguments")
 
 
-def iterated(m: Machine, value: Any) -> Any:
+def iterator_of(m: Machine, value: Any) -> Any:
     """Return an iterator over a value, as `iter` does."""
     return iter(m.iterate(value))
 

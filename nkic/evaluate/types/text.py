@@ -10,7 +10,14 @@ from nkic.evaluate.objects import INSTANCES, Class, StrInstance
 from nkic.evaluate.tables import builtin_class, class_function, method
 from nkic.evaluate.texts import format_method
 from nkic.evaluate.types import measures
-from nkic.evaluate.types.shared import host, hosted, inheritable, makes, own, text_of
+from nkic.evaluate.types.shared import (
+    call_host,
+    check_owner,
+    constructor,
+    host_method,
+    inheritable,
+    text_of,
+)
 from nkic.evaluate.types.textlike import textlike
 
 if TYPE_CHECKING:
@@ -45,7 +52,7 @@ _ERRORS = frozenset(
 _LONGEST_NAME = 90  # characters that `namereplace` substitutes for one
 
 
-@makes(STR)
+@constructor(STR)
 def make_str(m: Machine, cls: Class, /, *args: Any, **named: Any) -> str:
     """Return `str(value)` or `str(bytes, encoding, errors)`."""
     given = dict(zip(("object", "encoding", "errors"), args, strict=False)) | named
@@ -74,8 +81,8 @@ def _content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> An
 
 textlike(STR, str)
 for _name in ("isdecimal", "isidentifier", "isnumeric", "isprintable"):
-    hosted(STR, str, _name, measures.scan)
-hosted(STR, str, "casefold", measures.copy)
+    host_method(STR, str, _name, measures.scan)
+host_method(STR, str, "casefold", measures.copy)
 
 
 # ---- join, format, translate --------------------------------------------------------------------
@@ -103,13 +110,13 @@ def joined(m: Machine, separator: Any, parts: Any, kind: Any, wanted: str) -> An
 
 @method(STR, "join")
 def _join(m: Machine, text: str, iterable: Any, /) -> Any:
-    own(m, text, str, "join")
+    check_owner(m, text, str, "join")
     return joined(m, text, iterable, str, "str instance")
 
 
 @method(STR, "format")
 def _format(m: Machine, text: str, /, *args: Any, **named: Any) -> str:
-    own(m, text, str, "format")
+    check_owner(m, text, str, "format")
     return format_method(m, text_of(m, text))(args, named)
 
 
@@ -132,7 +139,7 @@ class _Items(Mapping[str, Any]):
 
 @method(STR, "format_map")
 def _format_map(m: Machine, text: str, mapping: Any, /) -> str:
-    own(m, text, str, "format_map")
+    check_owner(m, text, str, "format_map")
     return format_method(m, text_of(m, text))((), _Items(m, mapping))
 
 
@@ -142,12 +149,12 @@ def _maketrans(m: Machine, x: Any, /, *more: Any) -> Any:
         x = dict(dict.items(x))
     size = len(x) if isinstance(x, dict | str) else 1
     m.allocate(8 * 4 * size)
-    return host(m, str.maketrans, (x, *more))
+    return call_host(m, str.maketrans, (x, *more))
 
 
 @method(STR, "translate")
 def _translate(m: Machine, text: str, table: Any, /) -> Any:
-    own(m, text, str, "translate")
+    check_owner(m, text, str, "translate")
     m.charge(2 * len(text))
     plain = text_of(m, text)
     found = {ord(one): _place(m, table, ord(one)) for one in dict.fromkeys(plain)}
@@ -177,7 +184,7 @@ def _place(m: Machine, table: Any, number: int) -> Any:
 
 @method(STR, "encode")
 def _encode(m: Machine, text: str, /, encoding: Any = "utf-8", errors: Any = "strict") -> bytes:
-    own(m, text, str, "encode")
+    check_owner(m, text, str, "encode")
     return encoded(m, text, encoding, errors, "encode")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.compare import compare
-from nkic.evaluate.library.support import Hidden, is_of, library_class, members, shown
+from nkic.evaluate.library.support import Hidden, is_instance_of, library_class, methods, repr_of
 from nkic.evaluate.objects import Builtin, Class, Getter, ListInstance
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def _maxlen(owner: Any) -> Any:
 DEQUE.members["maxlen"] = Getter("maxlen", lambda m, owner: _maxlen(owner))
 
 
-@members(DEQUE, "__init__")
+@methods(DEQUE, "__init__")
 def _init(m: Machine, owner: Any, iterable: Any = (), maxlen: Any = None) -> None:
     most = None if maxlen is None else m.index(maxlen)
     if most is not None and most < 0:
@@ -60,23 +60,23 @@ def _put(m: Machine, owner: Any, value: Any, left: bool) -> None:
         m.allow_length(size + 1, "the deque")
 
 
-@members(DEQUE, "append")
+@methods(DEQUE, "append")
 def _append(m: Machine, owner: Any, x: Any, /) -> None:
     _put(m, owner, x, left=False)
 
 
-@members(DEQUE, "appendleft")
+@methods(DEQUE, "appendleft")
 def _appendleft(m: Machine, owner: Any, x: Any, /) -> None:
     _put(m, owner, x, left=True)
 
 
-@members(DEQUE, "extend", "__iadd__")
+@methods(DEQUE, "extend", "__iadd__")
 def _extend_method(m: Machine, owner: Any, iterable: Any, /) -> Any:
     _extend(m, owner, iterable)
 
 
 def _iadd(m: Machine, owner: Any, iterable: Any, /) -> Any:
-    if not is_of(owner, DEQUE):
+    if not is_instance_of(owner, DEQUE):
         return NotImplemented
     _extend(m, owner, iterable)
     return owner
@@ -91,7 +91,7 @@ def _extend(m: Machine, owner: Any, iterable: Any, left: bool = False) -> None:
         _put(m, owner, value, left)
 
 
-@members(DEQUE, "extendleft")
+@methods(DEQUE, "extendleft")
 def _extendleft(m: Machine, owner: Any, iterable: Any, /) -> None:
     _extend(m, owner, iterable, left=True)
 
@@ -103,22 +103,22 @@ def _pop_at(m: Machine, owner: Any, place: int) -> Any:
     return list.pop(owner, place)
 
 
-@members(DEQUE, "pop")
+@methods(DEQUE, "pop")
 def _pop(m: Machine, owner: Any) -> Any:
     return _pop_at(m, owner, -1)
 
 
-@members(DEQUE, "popleft")
+@methods(DEQUE, "popleft")
 def _popleft(m: Machine, owner: Any) -> Any:
     return _pop_at(m, owner, 0)
 
 
-@members(DEQUE, "clear")
+@methods(DEQUE, "clear")
 def _clear(m: Machine, owner: Any) -> None:
     list.clear(owner)
 
 
-@members(DEQUE, "rotate")
+@methods(DEQUE, "rotate")
 def _rotate(m: Machine, owner: Any, n: Any = 1, /) -> None:
     size, by = list.__len__(owner), m.index(n)
     if size:
@@ -128,13 +128,13 @@ def _rotate(m: Machine, owner: Any, n: Any = 1, /) -> None:
         list.__setitem__(owner, _ALL, [*values[cut:], *values[:cut]])
 
 
-@members(DEQUE, "reverse")
+@methods(DEQUE, "reverse")
 def _reverse(m: Machine, owner: Any) -> None:
     m.charge(list.__len__(owner) >> 3)
     list.reverse(owner)
 
 
-@members(DEQUE, "insert")
+@methods(DEQUE, "insert")
 def _insert(m: Machine, owner: Any, i: Any, x: Any, /) -> None:
     most, size = _maxlen(owner), list.__len__(owner)
     if most is not None and size >= most:
@@ -157,7 +157,7 @@ def _find(m: Machine, owner: Any, value: Any, bounds: tuple[Any, ...] = ()) -> i
     return -1
 
 
-@members(DEQUE, "index")
+@methods(DEQUE, "index")
 def _index(m: Machine, owner: Any, x: Any, /, *bounds: Any) -> int:
     place = _find(m, owner, x, bounds)
     if place < 0:
@@ -165,7 +165,7 @@ def _index(m: Machine, owner: Any, x: Any, /, *bounds: Any) -> int:
     return place
 
 
-@members(DEQUE, "remove")
+@methods(DEQUE, "remove")
 def _remove(m: Machine, owner: Any, value: Any, /) -> None:
     place = _find(m, owner, value)
     if place < 0:
@@ -173,7 +173,7 @@ def _remove(m: Machine, owner: Any, value: Any, /) -> None:
     _pop_at(m, owner, place)
 
 
-@members(DEQUE, "count")
+@methods(DEQUE, "count")
 def _count(m: Machine, owner: Any, x: Any, /) -> int:
     return sum(m.equal(one, x) for one in _values(m, owner))
 
@@ -183,12 +183,12 @@ def _values(m: Machine, owner: Any) -> list[Any]:
     return list(list.__iter__(owner))
 
 
-@members(DEQUE, "__contains__")
+@methods(DEQUE, "__contains__")
 def _contains(m: Machine, owner: Any, value: Any, /) -> bool:
     return any(m.equal(one, value) for one in _values(m, owner))
 
 
-@members(DEQUE, "__reversed__")
+@methods(DEQUE, "__reversed__")
 def _reversed(m: Machine, owner: Any) -> Any:
     return iter(_values(m, owner)[::-1])
 
@@ -202,29 +202,29 @@ def _checked_index(m: Machine, owner: Any, key: Any) -> int:
     return place
 
 
-@members(DEQUE, "__getitem__")
+@methods(DEQUE, "__getitem__")
 def _getitem(m: Machine, owner: Any, key: Any, /) -> Any:
     return list.__getitem__(owner, _checked_index(m, owner, key))
 
 
-@members(DEQUE, "__setitem__")
+@methods(DEQUE, "__setitem__")
 def _setitem(m: Machine, owner: Any, key: Any, value: Any, /) -> None:
     list.__setitem__(owner, _checked_index(m, owner, key), value)
 
 
-@members(DEQUE, "__delitem__")
+@methods(DEQUE, "__delitem__")
 def _delitem(m: Machine, owner: Any, key: Any, /) -> None:
     _pop_at(m, owner, _checked_index(m, owner, key))
 
 
-@members(DEQUE, "copy", "__copy__")
+@methods(DEQUE, "copy", "__copy__")
 def _copy(m: Machine, owner: Any) -> Any:
     return m.call(owner.cls, (_values(m, owner), _maxlen(owner)), None)
 
 
-@members(DEQUE, "__add__")
+@methods(DEQUE, "__add__")
 def _add(m: Machine, owner: Any, other: Any, /) -> Any:
-    if not is_of(other, DEQUE):
+    if not is_instance_of(other, DEQUE):
         kind = m.class_of(other).name
         raise TypeError(f'can only concatenate deque (not "{kind}") to deque')
     found = _copy(m, owner)
@@ -232,7 +232,7 @@ def _add(m: Machine, owner: Any, other: Any, /) -> Any:
     return found
 
 
-@members(DEQUE, "__mul__", "__rmul__")
+@methods(DEQUE, "__mul__", "__rmul__")
 def _multiply(m: Machine, owner: Any, times: Any, /) -> Any:
     count = max(m.index(times), 0)
     values = _values(m, owner)
@@ -249,12 +249,12 @@ def _compare_unlike(m: Machine, symbol: str, owner: Any, other: Any) -> bool:
 
 
 def _kind(m: Machine, value: Any) -> str:
-    return "'collections.deque'" if is_of(value, DEQUE) else f"'{m.class_of(value).name}'"
+    return "'collections.deque'" if is_instance_of(value, DEQUE) else f"'{m.class_of(value).name}'"
 
 
 def _comparing(symbol: str) -> Any:
     def call(m: Machine, owner: Any, other: Any, /) -> Any:
-        if not is_of(other, DEQUE) or not is_of(owner, DEQUE):
+        if not is_instance_of(other, DEQUE) or not is_instance_of(owner, DEQUE):
             return _compare_unlike(m, symbol, owner, other)
         return compare(m, symbol, _values(m, owner), _values(m, other))
 
@@ -272,7 +272,7 @@ for _symbol, _name in {
     DEQUE.members[f"__{_name}__"] = Builtin(f"deque.__{_name}__", _comparing(_symbol))
 
 
-@shown(DEQUE)
+@repr_of(DEQUE)
 def _show(m: Machine, owner: Any, writer: Writer) -> None:
     writer.add("deque(")
     writer.container(_values(m, owner), "[", "]")
