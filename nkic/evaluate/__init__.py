@@ -1,6 +1,6 @@
-"""The closed world: an interpreter of Python over the syntax tree. It knows nothing of NKI.
+"""The closed world: an interpreter for Python syntax trees, independent of NKI.
 
-Source is compiled to closures (`compile`), never to Python's own code. What a value offers is
-in tables (`Class.members`); what is not in a table does not exist. One budget counts the nodes
-that are evaluated and the bytes that values take.
+Source is compiled to closures (`compile`), never to Python bytecode. The attributes of a value are
+listed in tables (`Class.members`); an attribute that is not in a table does not exist. One budget
+counts the syntax nodes evaluated and the bytes allocated for values.
 """

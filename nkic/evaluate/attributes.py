@@ -1,7 +1,7 @@
-"""Attributes: what `owner.name` is, and what may be assigned.
+"""Attributes: the value of `owner.name`, and the attributes that may be assigned.
 
-There is one way to a name, `find`: the fields of an object, then the tables of its class. No
-attribute of a Python object is ever asked for.
+There is one way to look up a name, `find`: first the fields of an object, then the tables of its
+class. The attributes of Python objects are never read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def get(m: Machine, owner: Any, name: str) -> Any:
-    """`owner.name`."""
+    """Return `owner.name`."""
     kind = owner.__class__
     if kind in INSTANCES:
         return _of_instance(m, owner, name)
@@ -55,9 +55,9 @@ def get(m: Machine, owner: Any, name: str) -> Any:
 
 
 def by_protocol(mro: Sequence[Class], name: str) -> Any:
-    """A special method that Python gives all objects, or those of a builtin type, or UNSET.
+    """Return a special method that Python defines for all objects or for a builtin type, or UNSET.
 
-    Tables hold none of these: a class without `__eq__` in its tables compares by identity.
+    Class tables hold none of these: a class without `__eq__` in its tables compares by identity.
     """
     for cls in mro if name.startswith("__") else ():
         found = cls.extra.get("protocol", _NO_TABLE).get(name, UNSET)
@@ -97,7 +97,7 @@ def _of_instance(m: Machine, owner: Any, name: str) -> Any:
 
 
 def bound(m: Machine, found: Any, owner: Any) -> Any:
-    """What a member of a class is for one of its objects."""
+    """Return a member of a class as an attribute of one of its objects (bind it)."""
     kind = found.__class__
     if kind is Function:
         return Method(found, owner)
@@ -125,7 +125,7 @@ def _is_data_descriptor(found: Any) -> bool:
     return kind in INSTANCES and found.cls.find("__set__") is not UNSET
 
 
-# ---- attributes of classes and of what is bound --------------------------------------------------
+# ---- attributes of classes, functions and methods -----------------------------------------------
 
 
 def _of_class(m: Machine, owner: Class, name: str) -> Any:
@@ -249,26 +249,26 @@ SPECIAL: dict[type, Any] = {
 
 
 class Space(Protocol):
-    """The contents of a provided module, by name. `get` gives UNSET for what is not there."""
+    """The contents of a provided module, by name."""
 
     def get(self, m: Machine, name: str) -> Any:
-        """The value of a name, or UNSET."""
+        """Return the value of a name, or UNSET."""
 
     def missing(self, name: str) -> Exception:
-        """The error about a name that is not there."""
+        """Return the error about a missing name."""
 
     def submodule(self, name: str) -> tuple[str, str, str]:
-        """Slug, message and advice about a module that is not there."""
+        """Return slug, message and advice of the error about a missing submodule."""
 
     def names(self) -> list[str]:
-        """What `from module import *` gives."""
+        """Return the names that `from module import *` binds."""
 
     def keeps(self, name: str) -> bool:
-        """The name has the same value each time it is asked for."""
+        """Whether the name has the same value at every access, so that it may be memoised."""
 
 
 class Provided:
-    """A provided module as a value. Nothing can change it. `known` are values found before."""
+    """A provided module as an immutable value. `known` memoises the values found before."""
 
     __slots__ = ("known", "module_name", "space", "world")
     is_module = True
@@ -284,7 +284,7 @@ class Provided:
 
 
 def of_provided(m: Machine, module: Provided, name: str) -> Any:
-    """`module.name`, where a provided module may have modules of its own."""
+    """Return `module.name`; a provided module may have submodules."""
     found = module.known.get(name, UNSET)
     if found is not UNSET:
         return found
@@ -307,11 +307,11 @@ def of_provided(m: Machine, module: Provided, name: str) -> Any:
 SPECIAL[Provided] = of_provided
 
 
-# ---- what cannot be read ------------------------------------------------------------------------
+# ---- errors about missing attributes -------------------------------------------------------------
 
 
 def missing(m: Machine, owner: Any, name: str) -> Exception:
-    """The error about a name that a value does not have."""
+    """Return the error about a name that a value does not have."""
     if names.is_hidden(name):
         text = f"`{name}` is not accessible to kernel code"
         return Missing("hidden-attribute", text, name, names.instead_of(name))
@@ -331,7 +331,7 @@ def missing(m: Machine, owner: Any, name: str) -> Exception:
 
 
 def offered(owner: Any, cls: Class) -> list[str]:
-    """The public names of a value, for `did you mean` and `dir`."""
+    """Return the public names of a value, for `did you mean` and `dir`."""
     found = dict.fromkeys(owner.fields) if owner.__class__ in INSTANCES else {}
     for one in (owner if owner.__class__ is Class else cls).mro:
         found |= dict.fromkeys(one.members)
@@ -342,7 +342,7 @@ def offered(owner: Any, cls: Class) -> list[str]:
 
 
 def put(m: Machine, owner: Any, name: str, value: Any) -> None:
-    """`owner.name = value`."""
+    """Execute `owner.name = value`."""
     kind = owner.__class__
     if kind in INSTANCES:
         hook = owner.cls.find("__setattr__")
@@ -366,7 +366,7 @@ def put(m: Machine, owner: Any, name: str, value: Any) -> None:
 
 
 def put_field(m: Machine, owner: Any, name: str, value: Any) -> None:
-    """What `object.__setattr__` does."""
+    """Assign a field of an object, as `object.__setattr__` does."""
     found = owner.cls.find(name)
     kind = found.__class__
     if kind is Property:
@@ -405,7 +405,7 @@ def _put_in_class(m: Machine, owner: Class, name: str, value: Any) -> None:
 
 
 def remove(m: Machine, owner: Any, name: str) -> None:
-    """`del owner.name`."""
+    """Execute `del owner.name`."""
     kind = owner.__class__
     if kind in INSTANCES:
         found = owner.cls.find(name)
@@ -442,7 +442,7 @@ def _not_assignable(m: Machine, owner: Any, name: str) -> KernelError:
 
 
 def described(m: Machine, owner: Any) -> str:
-    """A value in words: "the class `A`", "a value of type `int`"."""
+    """Describe a value in words: "the class `A`", "a value of type `int`"."""
     if owner.__class__ is Class:
         return f"the class `{owner.name}`"
     module = m.module_name(owner)
@@ -450,7 +450,7 @@ def described(m: Machine, owner: Any) -> str:
 
 
 def make_object(m: Machine, cls: Class, *_: Any, **__: Any) -> Instance:
-    """`object.__new__`: an object without fields."""
+    """Return a new object without fields, as `object.__new__` does."""
     found = Instance()
     found.cls, found.fields, found.serial = cls, {}, m.serial()
     m.allocate(200)

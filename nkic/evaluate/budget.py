@@ -1,9 +1,9 @@
-"""How much a kernel may compute and hold while it is evaluated.
+"""Limits on the computation and the memory of one evaluation.
 
-Python itself has no such limits: one line can ask for a terabyte, or for the age of the
-universe. Every node that is evaluated is a step, and so are every four bytes that a value
-takes: nothing is credited when a value is dropped, so that what is alive is never more than
-what was paid for. A step takes about 60 ns. The limits give the same answer on every machine.
+Python itself has no such limits: one line can ask for a terabyte, or for years of computation.
+Every node evaluated costs one step, and so do every four bytes of a new value. Freed values are not
+credited, so the live bytes never exceed the bytes paid for. A step takes about 60 ns. The limits
+give the same answer on every machine.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from nkic.base.text import grouped
 from nkic.evaluate.errors import KernelError
 
 BYTES_PER_STEP = 4
-POINTER = 8  # bytes that an element takes in its container
-CALL_COST = 16  # steps of a call, besides those of the nodes in the function
-CLASS_COST = 8  # steps of a call of a class, besides those of what makes the object
-FREE_ITERATIONS = 10_000  # turns of one `while` loop that cost what their nodes cost
-LATER_ITERATIONS = 100  # times as much for every further one: endless loops are `while` loops
+POINTER = 8  # bytes of an element in its container
+CALL_COST = 16  # steps of a call, in addition to the nodes of the function's body
+CLASS_COST = 8  # steps of calling a class, in addition to the code that builds the object
+FREE_ITERATIONS = 10_000  # iterations of one `while` loop that cost only their nodes
+LATER_ITERATIONS = 100  # cost factor of each further iteration: endless loops are `while` loops
 
 
-class Spent(KernelError):
-    """No step is left."""
+class BudgetExhausted(KernelError):
+    """The step budget is exhausted."""
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(
@@ -34,7 +34,7 @@ class Spent(KernelError):
 
 
 class Budget:
-    """What is left. `left` counts down; compiled code takes from it directly."""
+    """The remaining steps, `left`. Compiled code decrements `left` directly."""
 
     __slots__ = ("left", "limits")
 
@@ -43,27 +43,27 @@ class Budget:
         self.left = limits.steps
 
     def charge(self, steps: int) -> None:
-        """Spends steps for work that is done in one go."""
+        """Spend steps on work that is done at once."""
         self.left -= steps
         if self.left < 0:
-            raise Spent(self.limits)
+            raise BudgetExhausted(self.limits)
 
     def allocate(self, size: int) -> None:
-        """Spends steps for a value of `size` bytes which is about to be made."""
+        """Spend steps on a value of `size` bytes before it is created."""
         self.charge(size // BYTES_PER_STEP)
 
     def elements(self, count: int, what: str) -> None:
-        """A container of `count` elements, called `what`, is about to be made."""
+        """Spend steps on a container of `count` elements before it is created; `what` names it."""
         self.allow_length(count, what)
         self.allocate(count * POINTER)
 
     def text(self, count: int, what: str = "the text") -> None:
-        """A text of `count` characters is about to be made."""
+        """Spend steps on a text of `count` characters before it is created."""
         self.allow_length(count, what)
         self.allocate(count)
 
     def allow_length(self, length: int, what: str) -> None:
-        """Raises where `what` would have more elements than compile-time values may have."""
+        """Raise if `what` would have more elements than a compile-time value may have."""
         if length > self.limits.length:
             raise KernelError(
                 "too-large",
@@ -73,7 +73,7 @@ class Budget:
             )
 
     def allow_bits(self, bits: int) -> None:
-        """Raises where an integer would have more bits than integers may have."""
+        """Raise if an integer would have more bits than a compile-time integer may have."""
         if bits > self.limits.bits:
             raise KernelError(
                 "too-large",

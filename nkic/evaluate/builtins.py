@@ -1,8 +1,8 @@
-"""The builtin functions of kernels, and the table of everything that kernels call by name.
+"""The builtin functions of kernels, and the table of all builtin names.
 
-What goes through values lazily is a `Steps`: it pays for every element. What compares, hashes,
-shows or goes through values asks the machine, since they may be objects of kernel classes, hold
-each other, or be too large.
+Lazy iterators are `Steps` objects, which pay for every element. Comparing, hashing, printing and
+iterating go through the machine, because values may be instances of kernel classes, contain each
+other, or be too large.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from nkic.evaluate.types.functions import NONE
 from nkic.evaluate.types.lazy import LAZY, is_callable
 from nkic.evaluate.types.root import attribute_name
 from nkic.evaluate.types.sequences import in_order
-from nkic.evaluate.types.shared import arity, host, no_keywords, number_of, text_of
+from nkic.evaluate.types.shared import call_host, check_arity, number_of, reject_keywords, text_of
 from nkic.syntax import names
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
 _FUNCTIONS: dict[str, Any] = dict(LAZY)
-_PRINTED = 10  # steps for a text that is kept until the end
-_TURN = 10  # steps for an element that a function is called for
-_NOTHING = object()
+_PRINT_STEPS = 10  # steps for a text, which is kept until the end
+_CALL_STEPS = 10  # steps for an element that a function is called with
+_NO_DEFAULT = object()
 
 
 def functions() -> dict[str, Any]:
-    """The builtin functions by name."""
+    """Return the builtin functions by name."""
     return dict(_FUNCTIONS)
 
 
 @cache
 def table() -> dict[str, Any]:
-    """Everything that kernels reach without an import. All evaluations share it."""
+    """Return all names available without an import. All evaluations share the table."""
     constants = {"Ellipsis": ..., "NotImplemented": NotImplemented, "__debug__": True}
     return {**types.named(), **_FUNCTIONS, **exceptions.table(OBJECT), **constants}
 
 
-# ---- going through values -----------------------------------------------------------------------
+# ---- iteration ----------------------------------------------------------------------------------
 
 
 @builtin("all", _FUNCTIONS)
@@ -84,37 +84,37 @@ def _sorted(m: Machine, iterable: Any, /, *, key: Any = None, reverse: Any = Fal
 
 
 @builtin("max", _FUNCTIONS)
-def _max(m: Machine, *args: Any, key: Any = None, default: Any = _NOTHING) -> Any:
-    return _best(m, "max", ">", args, key, default)
+def _max(m: Machine, *args: Any, key: Any = None, default: Any = _NO_DEFAULT) -> Any:
+    return _extremum(m, "max", ">", args, key, default)
 
 
 @builtin("min", _FUNCTIONS)
-def _min(m: Machine, *args: Any, key: Any = None, default: Any = _NOTHING) -> Any:
-    return _best(m, "min", "<", args, key, default)
+def _min(m: Machine, *args: Any, key: Any = None, default: Any = _NO_DEFAULT) -> Any:
+    return _extremum(m, "min", "<", args, key, default)
 
 
-def _best(m: Machine, name: str, symbol: str, args: Any, key: Any, default: Any) -> Any:
+def _extremum(m: Machine, name: str, symbol: str, args: Any, key: Any, default: Any) -> Any:
     if not args:
         raise TypeError(f"{name} expected at least 1 argument, got 0")
-    if len(args) > 1 and default is not _NOTHING:
+    if len(args) > 1 and default is not _NO_DEFAULT:
         raise TypeError(f"Cannot specify a default for {name}() with multiple positional arguments")
     if len(args) == 2 and key is None and {type(one) for one in args} <= NUMBERS:
         return max(*args) if name == "max" else min(*args)
-    best = best_key = _NOTHING
+    best = best_key = _NO_DEFAULT
     for value in m.iterate(args[0]) if len(args) == 1 else args:
         m.charge(2)
         found = value if key is None else m.call(key, (value,), None)
-        if best is _NOTHING or m.truth(compare(m, symbol, found, best_key)):
+        if best is _NO_DEFAULT or m.truth(compare(m, symbol, found, best_key)):
             best, best_key = value, found
-    if best is not _NOTHING:
+    if best is not _NO_DEFAULT:
         return best
-    if default is _NOTHING:
-        raise ValueError(_EMPTY[name])
+    if default is _NO_DEFAULT:
+        raise ValueError(_EMPTY_MESSAGES[name])
     return default
 
 
 def _message(function: Callable[..., Any]) -> str:
-    """How the Python that runs this words an error that its versions word differently."""
+    """Return the message of the running Python, because versions word this error differently."""
     try:
         function(())
     except ValueError as error:
@@ -122,7 +122,7 @@ def _message(function: Callable[..., Any]) -> str:
     raise AssertionError(function)
 
 
-_EMPTY = {"max": _message(max), "min": _message(min)}
+_EMPTY_MESSAGES = {"max": _message(max), "min": _message(min)}
 
 
 @builtin("len", _FUNCTIONS)
@@ -176,7 +176,7 @@ def _pow(m: Machine, base: Any, exp: Any, mod: Any = None) -> Any:
     if all(isinstance(one, int) for one in parts):
         words = 1 + (max(_bits(parts[0]), _bits(parts[2])) >> 6)
         m.charge(_bits(parts[1]) * words * words >> 3)
-    return host(m, pow, parts)
+    return call_host(m, pow, parts)
 
 
 @builtin("round", _FUNCTIONS)
@@ -196,7 +196,7 @@ def _round(m: Machine, number: Any, ndigits: Any = None) -> Any:
 
 def _rounded(m: Machine, number: Any, digits: int | None) -> Any:
     if isinstance(number, int) and digits is not None and digits < 0:
-        if -digits > number.bit_length():  # Python would make that power of ten
+        if -digits > number.bit_length():  # Python would compute that power of ten
             return 0
         m.charge(-digits)
     return round(number) if digits is None else round(number, digits)
@@ -216,7 +216,7 @@ _in_base("oct", oct)
 
 @builtin("hash", _FUNCTIONS)
 def _hash(m: Machine, obj: Any, /) -> int:
-    return host(m, stable_hash, (m, obj)) if _hides(obj) else stable_hash(m, obj)
+    return call_host(m, stable_hash, (m, obj)) if _hides(obj) else stable_hash(m, obj)
 
 
 def _hides(value: Any) -> bool:
@@ -267,12 +267,12 @@ def _print(
     file: Any = None,
     flush: Any = False,
 ) -> None:
-    """Hands the text to whoever compiles; `file` and `flush` mean nothing there."""
+    """Pass the text to the machine's `show`; `file` and `flush` have no effect."""
     between, after = _part(m, "sep", sep, " "), _part(m, "end", end, "\n")
     texts = [m.str(value) for value in args]
     size = sum(map(len, texts)) + len(between) * len(texts) + len(after)
     m.text(size)
-    m.charge(_PRINTED + size)  # all of it is kept until the end
+    m.charge(_PRINT_STEPS + size)  # all of it is kept until the end
     m.show(between.join(texts) + after)
 
 
@@ -313,7 +313,7 @@ def _is_subclass(m: Machine, cls: Class, kinds: Any) -> bool:
     if not isinstance(kinds, tuple):
         text = "issubclass() arg 2 must be a class, a tuple of classes, or a union"
         raise TypeError(text)
-    m.charge(_TURN * len(kinds))
+    m.charge(_CALL_STEPS * len(kinds))
     m.deepen()
     try:
         return any(_is_subclass(m, cls, one) for one in kinds)
@@ -323,8 +323,8 @@ def _is_subclass(m: Machine, cls: Class, kinds: Any) -> bool:
 
 @builtin("getattr", _FUNCTIONS)
 def _getattr(m: Machine, *args: Any, **named: Any) -> Any:
-    no_keywords("getattr", named)
-    arity("getattr", args, 2, 3)
+    reject_keywords("getattr", named)
+    check_arity("getattr", args, 2, 3)
     name = attribute_name(m, args[1])
     try:
         return attributes.get(m, args[0], name)

@@ -1,4 +1,4 @@
-"""Calls: arguments to the slots of a frame, as Python binds them."""
+"""Calls: bind arguments to the slots of a frame, by Python's rules."""
 
 from __future__ import annotations
 
@@ -20,55 +20,55 @@ if TYPE_CHECKING:
 def bind(
     m: Machine, function: Function, args: Sequence[Any], named: Mapping[str, Any] | None
 ) -> Frame:
-    """A frame with the arguments of a call in their slots. Raises `TypeError` as Python does."""
+    """Bind arguments to the slots of a new frame. Raises `TypeError` as Python does."""
     code = function.code
-    if not named and len(args) == code.plain:
-        return [m, code.node, function, *args, *code.blank]
+    if not named and len(args) == code.simple_arity:
+        return [m, code.node, function, *args, *code.unset_locals]
     values = _values(m, code, function, args, named or {})
-    return [m, code.node, function, *values, *code.blank]
+    return [m, code.node, function, *values, *code.unset_locals]
 
 
 def _values(
     m: Machine, code: Code, function: Function, args: Sequence[Any], named: Mapping[str, Any]
 ) -> list[Any]:
-    """The parameters in the order of their slots: positional, `*rest`, by name, `**more`."""
+    """Return the values in slot order: positional, `*args`, keyword-only, `**kwargs`."""
     names, count = code.positional, len(code.positional)
     values = list(args[:count])
-    rest = tuple(args[count:])
-    if rest and not code.rest:
+    extra = tuple(args[count:])
+    if extra and not code.vararg:
         raise _too_many(function, len(args), named)
     values += [UNSET] * (count - len(values))
     keywords: dict[str, Any] = {}
-    more: dict[str, Any] = {}
+    extra_keywords: dict[str, Any] = {}
     for name, value in named.items():
         place = names.index(name) if name in names else -1
         if place >= code.positional_only:
             if values[place] is not UNSET:
                 raise TypeError(f"{function.name}() got multiple values for argument '{name}'")
             values[place] = value
-        elif name in code.named_only:
+        elif name in code.keyword_only:
             keywords[name] = value
-        elif code.more:
-            more[name] = value
+        elif code.kwarg:
+            extra_keywords[name] = value
         else:
             raise _unknown(function, name, place)
     _fill(function, values)
-    if code.rest:
-        m.elements(len(rest), "the arguments")
-        values.append(rest)
-    for name in code.named_only:
-        value = keywords.get(name, function.named_defaults.get(name, UNSET))
+    if code.vararg:
+        m.elements(len(extra), "the arguments")
+        values.append(extra)
+    for name in code.keyword_only:
+        value = keywords.get(name, function.keyword_defaults.get(name, UNSET))
         if value is UNSET:
             raise _missing_named(function, keywords)
         values.append(value)
-    if code.more:
-        m.elements(2 * len(more), "the arguments")
-        values.append(more)
+    if code.kwarg:
+        m.elements(2 * len(extra_keywords), "the arguments")
+        values.append(extra_keywords)
     return values
 
 
 def _fill(function: Function, values: list[Any]) -> None:
-    """Puts defaults where the call gives nothing."""
+    """Fill in the defaults of the parameters that the call leaves out."""
     defaults = function.defaults
     first = len(values) - len(defaults)
     missing = []
@@ -100,8 +100,8 @@ def _missing(function: Function, names: Sequence[str], kind: str) -> TypeError:
 
 
 def _missing_named(function: Function, given: Mapping[str, Any]) -> TypeError:
-    known = {**function.named_defaults, **given}
-    names = [name for name in function.code.named_only if name not in known]
+    known = {**function.keyword_defaults, **given}
+    names = [name for name in function.code.keyword_only if name not in known]
     return _missing(function, names, "keyword-only ")
 
 
@@ -126,10 +126,10 @@ def _unknown(function: Function, name: str, place: int) -> TypeError:
 
 
 def enter_cells(code: Code, frame: Frame, cells: Sequence[list[Any]]) -> None:
-    """Puts the variables that inner functions use into cells."""
-    for slot in code.boxed:
+    """Store the variables that inner functions use in cells."""
+    for slot in code.cell_parameters:
         frame[slot] = [frame[slot]]
-    for slot in code.fresh:
+    for slot in code.cell_locals:
         frame[slot] = [UNSET]
     for slot, cell in zip(code.free, cells, strict=True):
         frame[slot] = cell
@@ -139,7 +139,7 @@ _COUNTS = re.compile(r"takes (?:from (\d+) to )?(\d+) positional arguments? but 
 
 
 def without_machine(error: TypeError) -> TypeError:
-    """Python's message about too many arguments, without the machine that every function takes."""
+    """Correct Python's argument counts for the machine, the first argument of every builtin."""
     inside = error.__traceback__.tb_next if error.__traceback__ is not None else None
     counts = _COUNTS.search(str(error))
     if counts is None or (inside is not None and inside.tb_next is not None):
@@ -151,18 +151,18 @@ def without_machine(error: TypeError) -> TypeError:
     return TypeError(str(error).replace(counts[0], text))
 
 
-# ---- what a call could have named ---------------------------------------------------------------
+# ---- parameter names ----------------------------------------------------------------------------
 
 
 def is_languages(function: Any) -> bool:
-    """A function or class of the language, or a kernel's class without an `__init__` of its own."""
+    """Whether `function` belongs to the language, or is a class without its own `__init__`."""
     if isinstance(function, Class):
         return function.machine is not None or function.payload.__module__.startswith("nkic.")
     return isinstance(function, HostFunction | Builtin)
 
 
 def parameters(function: Any) -> list[str] | None:
-    """Names of the parameters of what is called, if they are known."""
+    """Return the parameter names of a callable, or None if they are unknown."""
     if isinstance(function, Class):
         found = function.find("__init__")
         if isinstance(found, Function):
@@ -177,13 +177,15 @@ def parameters(function: Any) -> list[str] | None:
     if not isinstance(function, Function):
         return None
     code = function.code
-    found = [*code.positional[1 if bound else 0 :], *code.named_only]
-    return [*found, *filter(None, (code.rest, code.more))]
+    found = [*code.positional[1 if bound else 0 :], *code.keyword_only]
+    return [*found, *filter(None, (code.vararg, code.kwarg))]
 
 
 def passed_on(text: str, values: Sequence[Any], lambdas: bool) -> str | None:
-    """The name of the function that Python's message is about, if it is one of these arguments of
-    a call; `lambdas` where one of these is a lambda.
+    """Return the name of the function that Python's message is about, if it was passed as an
+    argument.
+
+    `values` are the arguments of the call; `lambdas` tells whether one of them is a lambda.
     """
     named = re.match(r"(?:\w+\.)*(\w+|<lambda>)\(\)", text)
     known = [getattr(value, "function", value) for value in values]
@@ -193,7 +195,7 @@ def passed_on(text: str, values: Sequence[Any], lambdas: bool) -> str | None:
 
 
 def argument_of(call: nodes.Call, parameter: str, position: int | None) -> Span | None:
-    """Where the argument for a parameter stands in a call."""
+    """Return the span of the argument for a parameter in a call."""
     for keyword in call.keywords:
         if keyword.arg == parameter:
             return keyword.span
@@ -205,6 +207,6 @@ def argument_of(call: nodes.Call, parameter: str, position: int | None) -> Span 
 
 
 def _of_host(function: Callable[..., Any]) -> list[str] | None:
-    with suppress(ValueError):  # some builtins do not tell
+    with suppress(ValueError):  # some builtins have no signature
         return list(inspect.signature(function).parameters)
     return None

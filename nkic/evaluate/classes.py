@@ -1,4 +1,4 @@
-"""Classes and their objects: making them, and what is asked of any value by its class."""
+"""Classes and their objects: creation, and the operations on values that depend on their class."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SIZED: tuple[Any, ...] = (list, tuple, dict, str)
 
 
 class TypingForm:
-    """What stands in annotations, and bases that mean nothing. Nothing is checked against it."""
+    """A name in annotations, or a base class without effect. Nothing is checked against it."""
 
     __slots__ = ("name",)
     is_form = True
@@ -47,7 +47,7 @@ class TypingForm:
 
 
 class ClassBody:
-    """What the frame of a class body has for its function. `fields` are the annotated names."""
+    """The owner of the frame of a class body. `fields` holds the annotated names."""
 
     __slots__ = ("fields", "globals", "name", "runtime")
 
@@ -59,7 +59,7 @@ class ClassBody:
 
 
 def form(name: str) -> TypingForm:
-    """A name that only annotations use."""
+    """Return a placeholder for a name that only annotations use."""
     return TypingForm(name)
 
 
@@ -74,12 +74,12 @@ def make(
     options: dict[str, Any],
     cells: list[list[Any]],
 ) -> Class:
-    """Runs a class body and makes the class."""
+    """Run a class body and create the class."""
     _check_metaclass(m, options)
     bases = tuple(_bases(m, given))
     body = ClassBody(code.name, runtime)
     space: dict[str, Any] = {}
-    frame: Frame = [m, code.node, body, space, *code.blank[1:]]
+    frame: Frame = [m, code.node, body, space, *code.unset_locals[1:]]
     enter_cells(code, frame, cells)
     if code.doc is not None:
         space["__doc__"] = code.doc
@@ -99,7 +99,7 @@ def of_members(
     fields: dict[str, str],
     options: Mapping[str, Any],
 ) -> Class:
-    """A class of a kernel's, from its members."""
+    """Create a class of the kernel from its members."""
     m.charge(sum(len(base.mro) for base in bases) ** 2)
     qualname, name = name, name.rpartition(".")[2]
     maker = next(
@@ -122,7 +122,7 @@ def plain(
     space: dict[str, Any],
     fields: dict[str, str],
 ) -> Class:
-    """A class without anything special about it."""
+    """Create a class by the default rules."""
     bases = bases or (m.builtins["object"],)
     payloads = [base.payload for base in bases if base.payload is not Instance]
     if len(set(payloads)) > 1:
@@ -143,7 +143,7 @@ def plain(
 
 
 def _note_slots(made: Class, space: dict[str, Any]) -> None:
-    """`__slots__`: which fields objects may have."""
+    """Restrict the fields of objects to the names in `__slots__`."""
     if "__slots__" not in space:
         return
     given = space["__slots__"]
@@ -155,7 +155,7 @@ def _note_slots(made: Class, space: dict[str, Any]) -> None:
 
 
 def _abstract(made: Class) -> tuple[str, ...]:
-    """Names of methods that are still abstract."""
+    """Return the names of the methods that are still abstract."""
     wanted = dict.fromkeys(name for base in made.bases for name in base.extra.get("abstract", ()))
     wanted |= dict.fromkeys(made.members)
     return tuple(sorted(name for name in wanted if _is_abstract(made.find(name))))
@@ -169,7 +169,7 @@ def _is_abstract(found: Any) -> bool:
 
 
 def _announce(m: Machine, made: Class, options: Mapping[str, Any]) -> None:
-    """`__set_name__` of its members, `__init_subclass__` of its bases."""
+    """Call `__set_name__` of the members and `__init_subclass__` of the bases."""
     for name, value in list(made.members.items()):
         if value.__class__ in INSTANCES:
             hook = value.cls.find("__set_name__")
@@ -220,7 +220,7 @@ def _wrong_base(m: Machine, value: Any) -> KernelError:
 
 
 def finished(m: Machine, made: Any) -> Any:
-    """A class after its decorators."""
+    """Return the class after its decorators ran."""
     return made
 
 
@@ -228,7 +228,7 @@ def finished(m: Machine, made: Any) -> Any:
 
 
 def construct(m: Machine, cls: Class, *args: Any, **named: Any) -> Any:
-    """`cls(*args, **named)` for a class of a kernel's."""
+    """Return `cls(*args, **named)` for a class of the kernel."""
     if cls.extra.get("abstract"):
         raise _cannot_make(cls)
     new = cls.find("__new__")
@@ -257,7 +257,7 @@ def _cannot_make(cls: Class) -> TypeError:
 
 
 def blank(m: Machine, cls: Class, args: Any = (), named: Any = None) -> Any:
-    """An object without fields; of a class that inherits from `int` and the like, with that."""
+    """Return an object without fields; of a class that inherits from `int` etc., with its value."""
     payload = cls.payload
     m.allocate(232)
     if payload is Instance:
@@ -271,11 +271,11 @@ def blank(m: Machine, cls: Class, args: Any = (), named: Any = None) -> Any:
     return made
 
 
-# ---- what is asked of values --------------------------------------------------------------------
+# ---- operations on values -----------------------------------------------------------------------
 
 
 def unknown(m: Machine, kind: type) -> Class:
-    """The class of values that no table knows: they have a name and nothing else."""
+    """Return a class for values of a type without a table: a name and no members."""
     made = Class(kind.__name__, (m.builtins["object"],), {}, make=no_objects)
     made.payload = kind
     m.classes[kind] = made
@@ -283,7 +283,7 @@ def unknown(m: Machine, kind: type) -> Class:
 
 
 def special(m: Machine, value: Any, name: str) -> Any:
-    """What the special method `name` of an object gives."""
+    """Return the result of calling the special method `name` of an object."""
     found = value.cls.find(name) if value.__class__ in INSTANCES else UNSET
     if found is UNSET:
         text = {
@@ -296,7 +296,7 @@ def special(m: Machine, value: Any, name: str) -> Any:
 
 
 def truth(m: Machine, value: Any) -> bool:
-    """`bool` of a kernel's object."""
+    """Return `bool(value)` for a kernel object."""
     method = value.cls.find("__bool__")
     if method is not UNSET:
         found = m.call(method, (value,), None)
@@ -313,7 +313,7 @@ def truth(m: Machine, value: Any) -> bool:
 
 
 def length(m: Machine, value: Any) -> int:
-    """`len(value)`."""
+    """Return `len(value)`."""
     if value.__class__ in INSTANCES:
         method = value.cls.find("__len__")
         if method is not UNSET:
@@ -339,12 +339,12 @@ def length(m: Machine, value: Any) -> int:
 
 
 def class_hook(cls: Class, name: str) -> Any:
-    """What a library says of a class itself, such as `length` of an enumeration, or None."""
+    """Return a library's hook on the class itself, such as `length` of an enumeration, or None."""
     return next((one.extra[name] for one in cls.mro if name in one.extra), None)
 
 
 def index(m: Machine, value: Any) -> int:
-    """`operator.index(value)`."""
+    """Return `operator.index(value)`."""
     if value.__class__ is int or value.__class__ is bool:
         return int(value)
     if value.__class__ in INSTANCES and not isinstance(value, int):
@@ -363,17 +363,17 @@ def index(m: Machine, value: Any) -> int:
 
 
 def is_sequence(value: Any) -> bool:
-    """The value matches a sequence pattern."""
+    """Whether the value matches a sequence pattern."""
     return isinstance(value, list | tuple | range)
 
 
 def is_class(value: Any) -> bool:
-    """The value can stand in `isinstance`."""
+    """Whether the value may be used in `isinstance`."""
     return isinstance(value, Class | Union) or hasattr(value, "accepts")
 
 
 def is_instance(m: Machine, value: Any, kinds: Any) -> bool:
-    """`isinstance(value, kinds)`."""
+    """Return `isinstance(value, kinds)`."""
     if isinstance(kinds, Class):
         found = m.class_of(value)
         if found.is_a(kinds):
@@ -398,7 +398,7 @@ def is_instance(m: Machine, value: Any, kinds: Any) -> bool:
 
 
 def shown(m: Machine, value: Any) -> str | None:
-    """The text of a value of the interpreter's own."""
+    """Return the text of a class, union or bound method; None for other values."""
     if isinstance(value, Class):
         hook = class_hook(value, "shown")
         return str(hook(m, value)) if hook is not None else f"<class '{_full_name(value)}'>"
@@ -417,7 +417,7 @@ def _full_name(value: Class) -> str:
 
 
 def module_name(value: Any) -> str:
-    """The name of a module, "" for other values."""
+    """Return the name of a module, or "" for other values."""
     return str(getattr(value, "module_name", "")) if hasattr(value, "is_module") else ""
 
 

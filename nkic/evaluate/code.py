@@ -1,9 +1,9 @@
-"""What source is compiled to: closures over a frame, and what calls need to know of them.
+"""Compiled source: closures over a frame, and the data that calls need about them.
 
-A frame is a list: the machine, the node that is being evaluated, the function, then a slot for
-every variable of the unit. A variable that an inner function uses has a cell, a list of one
-element, in its slot. The frame's node is set before anything that can fail or that may ask
-where the kernel is.
+A frame is a list: the machine, the node being evaluated, the function, then one slot per variable
+of the unit. A variable that an inner function uses is stored in a cell, a list of one element, in
+its slot. The frame's node is set before every operation that may fail or that may ask for the
+current source position.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MACHINE, AT, FUNCTION, FIRST = 0, 1, 2, 3
 
 
 class Unset:
-    """The one value of this class stands for a variable that has no value yet."""
+    """The class of the one value that marks a variable without a value."""
 
     def __repr__(self) -> str:
         return "<unset>"
@@ -29,7 +29,7 @@ class Unset:
 
 UNSET = Unset()
 
-BREAK, CONTINUE = "break", "continue"  # what statements give that leave their block
+BREAK, CONTINUE = "break", "continue"  # the results of statements that leave their block
 
 
 _NO_PARAMETERS = nodes.Arguments(NOWHERE)
@@ -39,10 +39,11 @@ _NO_PARAMETERS = nodes.Arguments(NOWHERE)
 class Code:
     """One function, lambda, generator expression, class body or module-level statement.
 
-    `run(frame)` gives None, or what leaves it: a tuple with the value that is returned.
-    `plain` is the number of parameters of a function that takes nothing but positional ones,
-    else -1. `boxed` are the slots of parameters that live in cells, `fresh` those of other
-    variables with cells; the cells of the functions around go to the slots `free`.
+    `run(frame)` returns None if execution falls through, else BREAK, CONTINUE, or a tuple that
+    holds the returned value. `simple_arity` is the number of parameters if all are positional, else
+    -1. `unset_locals` are the initial values of the slots after the parameters. `cell_parameters`
+    lists the slots of parameters stored in cells, `cell_locals` those of other variables with
+    cells; the cells of the enclosing functions go to the slots in `free`.
     """
 
     name: str
@@ -51,26 +52,27 @@ class Code:
     source: SourceFile
     args: nodes.Arguments = _NO_PARAMETERS
     run: Any = None
-    plain: int = -1
+    simple_arity: int = -1
     size: int = 0
     cost: int = 1
     positional: tuple[str, ...] = ()
     positional_only: int = 0
-    named_only: tuple[str, ...] = ()
-    rest: str = ""
-    more: str = ""
-    blank: tuple[Any, ...] = ()
-    boxed: tuple[int, ...] = ()
-    fresh: tuple[int, ...] = ()
+    keyword_only: tuple[str, ...] = ()
+    vararg: str = ""
+    kwarg: str = ""
+    unset_locals: tuple[Any, ...] = ()
+    cell_parameters: tuple[int, ...] = ()
+    cell_locals: tuple[int, ...] = ()
     free: tuple[int, ...] = ()
-    outer: tuple[int, ...] = ()  # where the function around has the cells of `free`
+    outer: tuple[int, ...] = ()  # the slots of the enclosing function that hold the cells of `free`
     is_generator: bool = False
-    is_plain_entry: bool = True  # no cells at all
+    is_plain_entry: bool = True  # whether a call has no cells to set up
     doc: str | None = None
-    names: dict[str, tuple[int, bool]] = field(default_factory=dict)  # slot, and whether a cell
+    # (slot, whether it holds a cell)
+    names: dict[str, tuple[int, bool]] = field(default_factory=dict)
 
     def locals(self, frame: Frame) -> dict[str, Any]:
-        """The variables that have a value, for messages."""
+        """Return the variables that have a value, for messages."""
         found = {}
         for name, (slot, boxed) in self.names.items():
             value = frame[slot]

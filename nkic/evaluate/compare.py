@@ -1,7 +1,7 @@
-"""Comparison, hashing and membership, element by element where values nest.
+"""Comparison, hashing and membership, element by element for nested values.
 
-Python's own functions would go through shared containers for ever, and overrun the C stack in
-deep ones.
+Python's own functions would traverse shared containers for ever, and overflow the C stack in deep
+ones.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
 FLAT = frozenset({int, float, bool, str, type(None), bytes, type(...), range})
-_OBJECT = 24  # steps for a container that is compared
-_LONG = 4096  # characters that are compared in a step
+_CONTAINER_STEPS = 24  # steps to compare a container
+_CHARACTERS_PER_STEP = 4096  # characters compared per step
 _ORDERED = (list, tuple)
 _SETS = (set, frozenset)
 VIEWS: Any = (type({}.keys()), type({}.values()), type({}.items()))
@@ -34,13 +34,13 @@ _OPERATORS = {
 
 
 def compare(m: Machine, symbol: str, left: Any, right: Any) -> Any:
-    """`left < right` and the like; the result need not be a truth value."""
+    """Return the result of a comparison operator, which need not be a truth value."""
     function, method, reflected = _OPERATORS[symbol]
     one: Any = left.__class__
     other: Any = right.__class__
     if one in FLAT and other in FLAT:
         if one is str or one is bytes:
-            m.charge(_size(left) // _LONG)
+            m.charge(_size(left) // _CHARACTERS_PER_STEP)
         return function(left, right)
     if one in INSTANCES or other in INSTANCES:
         found = _by_methods(m, symbol, left, right, method, reflected)
@@ -68,7 +68,7 @@ def _size(value: Any) -> int:
 
 
 def _as_payload(m: Machine, function: Any, left: Any, right: Any, symbol: str) -> bool:
-    """Objects without `__eq__`: as the number or text that they are, or by identity."""
+    """Compare objects without `__eq__` by their number or text, or else by identity."""
     plain = [one for one in (left, right) if not (one.__class__ in INSTANCES and _opaque(m, one))]
     if len(plain) == 2:
         kinds = (int, float, str, bytes)
@@ -106,7 +106,7 @@ def _by_methods(m: Machine, symbol: str, left: Any, right: Any, method: str, ref
     for cls, name, owner, argument in calls:
         if owner.__class__ not in INSTANCES:
             continue
-        result = _one_method(m, cls, name, owner, argument)
+        result = _call_method(m, cls, name, owner, argument)
         if result is not NotImplemented:
             return result
     if symbol in ("==", "!=") or isinstance(left, (int, float, str, list, tuple, dict)):
@@ -115,19 +115,19 @@ def _by_methods(m: Machine, symbol: str, left: Any, right: Any, method: str, ref
     raise TypeError(f"'{symbol}' not supported between instances of {kinds}")
 
 
-def _one_method(m: Machine, cls: Class, name: str, owner: Any, argument: Any) -> Any:
+def _call_method(m: Machine, cls: Class, name: str, owner: Any, argument: Any) -> Any:
     found = cls.find(name)
     if found is not UNSET and found is not None:
         return m.call(found, (owner, argument), {})
     if name == "__ne__":  # as `object.__ne__` does
-        result = _one_method(m, cls, "__eq__", owner, argument)
+        result = _call_method(m, cls, "__eq__", owner, argument)
         return NotImplemented if result is NotImplemented else not m.truth(result)
     return NotImplemented
 
 
 def compared_by(m: Machine, name: str, left: Any, right: Any) -> Any:
-    """The bridge for Python's own containers: what `left`, a kernel's object, says."""
-    result = _one_method(m, left.cls, name, left, right)
+    """Compare a kernel object on behalf of Python's own containers."""
+    result = _call_method(m, left.cls, name, left, right)
     if result is NotImplemented and name == "__eq__":
         if isinstance(left, (int, float, str, bytes, tuple)) and not _opaque(m, left):
             return equal(m, left, right)
@@ -139,7 +139,7 @@ def compared_by(m: Machine, name: str, left: Any, right: Any) -> Any:
 
 
 def equal(m: Machine, left: Any, right: Any) -> bool:
-    """`left is right or left == right`, as containers ask of their elements."""
+    """Return `left is right or left == right`, as containers compare elements."""
     if left is right:
         return True
     if left.__class__ in FLAT and right.__class__ in FLAT:
@@ -152,13 +152,13 @@ def equal(m: Machine, left: Any, right: Any) -> bool:
 
 
 def _sequences(m: Machine, symbol: str, left: Any, right: Any) -> bool:
-    """Two lists, or two tuples, by their first elements that differ."""
+    """Compare two lists, or two tuples, by the first elements that differ."""
     if isinstance(left, list) is not isinstance(right, list):
         if symbol in ("==", "!="):
             return symbol == "!="
         kinds = f"'{m.class_of(left).name}' and '{m.class_of(right).name}'"
         raise TypeError(f"'{symbol}' not supported between instances of {kinds}")
-    m.charge(_OBJECT + min(len(left), len(right)))
+    m.charge(_CONTAINER_STEPS + min(len(left), len(right)))
     if symbol in ("==", "!=") and len(left) != len(right):
         return symbol == "!="
     for one, other in zip(left, right, strict=False):
@@ -170,14 +170,14 @@ def _sequences(m: Machine, symbol: str, left: Any, right: Any) -> bool:
 
 
 def _dicts(m: Machine, left: dict[Any, Any], right: dict[Any, Any]) -> bool:
-    m.charge(_OBJECT + len(left))
+    m.charge(_CONTAINER_STEPS + len(left))
     if len(left) != len(right):
         return False
     return all(key in right and equal(m, value, right[key]) for key, value in left.items())
 
 
 def contains(m: Machine, container: Any, item: Any) -> bool:
-    """`item in container`."""
+    """Return `item in container`."""
     kind = container.__class__
     if kind in INSTANCES:
         method = container.cls.find("__contains__")
@@ -212,21 +212,22 @@ def contains(m: Machine, container: Any, item: Any) -> bool:
 
 # ---- hashing ------------------------------------------------------------------------------------
 
-_HASHES = 1 << 63  # Python's hashes are smaller
+_HASH_LIMIT = 1 << 63  # an upper bound of Python's hashes
 _PLAIN_KEYS = frozenset({str, bool, type(None)})
-_WIDE = 1 << 60  # integers from here on may hash alike; inside tuples, smaller ones do
-_WIDE_IN_TUPLES = 1 << 32
+_COLLIDING = 1 << 60  # larger integers may collide; inside tuples, smaller ones do
+_COLLIDING_IN_TUPLES = 1 << 32
 
 
 def check_key(m: Machine, key: Any, size: int) -> None:
-    """A key is about to be looked up among `size` others. Keys that could be made to have the
-    same hash pay for meeting them all.
+    """Spend steps on looking up a key among `size` others.
+
+    Keys that can be crafted to collide pay for comparing with all others.
     """
     kind = key.__class__
     if kind in _PLAIN_KEYS:
         return
     if kind is int:
-        if not -_WIDE < key < _WIDE:
+        if not -_COLLIDING < key < _COLLIDING:
             m.charge(size + 1)
         return
     if kind is bytes or kind is float:
@@ -252,7 +253,7 @@ def _check_tuple(m: Machine, key: tuple[Any, ...], size: int, depth: int) -> Non
     for part in key:
         kind = part.__class__
         if kind is int:
-            if not -_WIDE_IN_TUPLES < part < _WIDE_IN_TUPLES:
+            if not -_COLLIDING_IN_TUPLES < part < _COLLIDING_IN_TUPLES:
                 m.charge(size + 1)
         elif kind is tuple or kind is frozenset:
             if kind is frozenset:
@@ -264,7 +265,7 @@ def _check_tuple(m: Machine, key: tuple[Any, ...], size: int, depth: int) -> Non
 
 
 def stable_hash(m: Machine, value: Any) -> int:
-    """`hash(value)`, the same in every process: equal values have equal hashes."""
+    """Return a hash that is the same in every process; equal values have equal hashes."""
     check_key(m, value, 0)
     if isinstance(value, str) and (
         value.__class__ not in INSTANCES or m.class_of(value).find("__hash__") is UNSET
@@ -286,12 +287,12 @@ def stable_hash(m: Machine, value: Any) -> int:
         return crc32(repr(value).encode())
     if value.__class__ in INSTANCES or isinstance(value, int | float | range):
         return hash(value)
-    hash(value)  # raises `TypeError` for what has no hash
+    hash(value)  # raises `TypeError` if the value is unhashable
     return crc32(type(value).__qualname__.encode())
 
 
 def hash_instance(m: Machine, value: Any) -> int:
-    """The hash of a kernel's object, for Python's own dicts and sets."""
+    """Return the hash of a kernel object for Python's own dicts and sets."""
     method = value.cls.find("__hash__")
     if method is not UNSET:
         if method is None:
@@ -299,7 +300,7 @@ def hash_instance(m: Machine, value: Any) -> int:
         result = m.call(method, (value,), {})
         if not isinstance(result, int):
             raise TypeError("__hash__ method should return an integer")
-        return int(result) if abs(int(result)) < _HASHES else hash(int(result))
+        return int(result) if abs(int(result)) < _HASH_LIMIT else hash(int(result))
     if isinstance(value, tuple):
         check_key(m, tuple(value), 0)
         return tuple.__hash__(value)

@@ -1,4 +1,4 @@
-"""Items of containers: reading, assigning, deleting; lists that grow, sets, dicts that merge."""
+"""Items of containers: get, set, delete; growing lists, building sets, merging dicts."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
 _PLAIN_SEQUENCES: tuple[Any, ...] = (list, tuple, str)
-_LISTS = frozenset({list, tuple, str, bytes, range})
+_SEQUENCES = frozenset({list, tuple, str, bytes, range})
 DICT_ENTRY = 25  # steps for the bytes of an entry
 
 
 def item(m: Machine, owner: Any, key: Any) -> Any:
-    """`owner[key]`."""
+    """Return `owner[key]`."""
     kind = owner.__class__
     if kind is dict:
         m.check_key(key, len(owner))
         return owner[key]
-    if kind in _LISTS:
+    if kind in _SEQUENCES:
         return _of_sequence(m, owner, key)
     if kind in INSTANCES:
         return _of_instance(m, owner, key)
@@ -55,7 +55,7 @@ def _of_sequence(m: Machine, owner: Any, key: Any) -> Any:
         return owner[m.index(key)]
     if hasattr(key, "refuse"):
         key.refuse()
-    return owner[key]  # Python's message about what it is
+    return owner[key]  # raises Python's error about the type
 
 
 def _parts(key: slice) -> tuple[Any, Any, Any]:
@@ -95,7 +95,7 @@ def _of_instance(m: Machine, owner: Any, key: Any) -> Any:
 
 
 def _of_class(m: Machine, owner: Class, key: Any) -> Any:
-    """`Mode["FAST"]` of an enumeration, `Row[int]` of anything."""
+    """Return `Mode["FAST"]` for an enumeration; `Row[int]` returns the class itself."""
     hook = next((cls.extra["item"] for cls in owner.mro if "item" in cls.extra), None)
     if hook is not None:
         return hook(m, owner, key)
@@ -108,7 +108,7 @@ def _of_class(m: Machine, owner: Class, key: Any) -> Any:
 
 
 def put(m: Machine, owner: Any, key: Any, value: Any) -> None:
-    """`owner[key] = value`."""
+    """Execute `owner[key] = value`."""
     kind = owner.__class__
     if kind is dict:
         if key.__class__ is not str:
@@ -161,7 +161,7 @@ def _put_in_instance(m: Machine, owner: Any, key: Any, value: Any) -> None:
 
 
 def remove(m: Machine, owner: Any, key: Any) -> None:
-    """`del owner[key]`."""
+    """Execute `del owner[key]`."""
     if owner.__class__ in INSTANCES:
         method = owner.cls.find("__delitem__")
         if method is not UNSET:
@@ -182,16 +182,16 @@ def remove(m: Machine, owner: Any, key: Any) -> None:
         raise TypeError(text)
 
 
-# ---- making and growing -------------------------------------------------------------------------
+# ---- building and growing -----------------------------------------------------------------------
 
 
 def listed(m: Machine, value: Any) -> list[Any]:
-    """The elements of a value as a list."""
+    """Return the elements of a value as a list."""
     return extended(m, [], value)
 
 
 def extended(m: Machine, owner: list[Any], values: Any) -> list[Any]:
-    """`owner += values`, for a list."""
+    """Execute `owner += values` for a list, and return it."""
     kind = values.__class__
     if kind is list or kind is tuple or kind is range or kind is str or kind is dict:
         m.elements(len(values), "the list")
@@ -208,14 +208,14 @@ def extended(m: Machine, owner: list[Any], values: Any) -> list[Any]:
 
 
 def make_set(m: Machine, values: Iterable[Any]) -> KernelSet:
-    """A set of the values."""
+    """Return a set of the values."""
     found = KernelSet()
     add_all(m, found, values)
     return found
 
 
 def add_all(m: Machine, found: set[Any], values: Iterable[Any]) -> None:
-    """Puts values into a set one by one: what hashes alike must not take for ever."""
+    """Add values to a set one by one, so that colliding hashes pay for their comparisons."""
     for value in m.iterate(values):
         m.charge(10)
         m.check_key(value, len(found))
@@ -225,12 +225,12 @@ def add_all(m: Machine, found: set[Any], values: Iterable[Any]) -> None:
 
 
 def make_frozenset(m: Machine, values: Iterable[Any]) -> KernelFrozenSet:
-    """A frozen set of the values."""
+    """Return a frozen set of the values."""
     return KernelFrozenSet(set.__iter__(make_set(m, values)))
 
 
 def as_set(m: Machine, values: Any) -> set[Any] | frozenset[Any]:
-    """The values as a set that Python's own methods take."""
+    """Return the values as a set that Python's own methods accept."""
     if isinstance(values, set | frozenset):
         m.charge(len(values))
         return values
@@ -238,7 +238,7 @@ def as_set(m: Machine, values: Any) -> set[Any] | frozenset[Any]:
 
 
 def joined(m: Machine, function: Any, left: Any, right: Any) -> Any:
-    """An operator of sets, dicts and views of dicts."""
+    """Apply an operator of sets, dicts and dict views."""
     if isinstance(left, dict) and function.__name__ == "ior" and not isinstance(right, dict):
         merge_pairs(m, left, right)
         return left
@@ -259,7 +259,7 @@ def joined(m: Machine, function: Any, left: Any, right: Any) -> Any:
 
 
 def merge(m: Machine, found: dict[Any, Any], more: Any) -> None:
-    """`{**more}`."""
+    """Merge `more` into `found`, as `{**found, **more}` does."""
     pairs = mapping(m, more)
     if pairs is None:
         raise TypeError(f"'{m.class_of(more).name}' object is not a mapping")
@@ -269,7 +269,7 @@ def merge(m: Machine, found: dict[Any, Any], more: Any) -> None:
 
 
 def mapping(m: Machine, value: Any) -> dict[Any, Any] | None:
-    """A value with keys as a dict; None for others."""
+    """Return a value with keys as a dict, or None for other values."""
     if isinstance(value, dict):
         return value
     if value.__class__ in INSTANCES and value.cls.find("keys") is not UNSET:
@@ -279,7 +279,7 @@ def mapping(m: Machine, value: Any) -> dict[Any, Any] | None:
 
 
 def merge_pairs(m: Machine, found: dict[Any, Any], given: Any) -> None:
-    """`found.update(given)`: from a mapping, or from pairs."""
+    """Execute `found.update(given)` for a mapping or an iterable of pairs."""
     pairs = mapping(m, given)
     if pairs is not None:
         merge(m, found, pairs)
@@ -302,7 +302,7 @@ def merge_pairs(m: Machine, found: dict[Any, Any], given: Any) -> None:
 
 
 def spread_mapping(m: Machine, value: Any) -> dict[str, Any]:
-    """What stands after `**` in a call."""
+    """Return the operand of `**` in a call as a dict."""
     found = mapping(m, value)
     if found is None:
         kind = m.class_of(value).name
@@ -314,5 +314,5 @@ def spread_mapping(m: Machine, value: Any) -> dict[str, Any]:
 
 
 def not_assignable(m: Machine, owner: Any) -> KernelError:
-    """The error about assigning to an item of something that nobody may change."""
+    """Return the error about assigning to an item of an immutable value."""
     return KernelError("hidden-attribute", f"items of {described(m, owner)} cannot be assigned")

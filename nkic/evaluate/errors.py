@@ -8,14 +8,14 @@ from nkic.base.source import Span
 
 
 class Refused(KernelError):
-    """Source that kernels cannot have, found while it is compiled to closures."""
+    """A construct that kernels do not support, found while source is compiled to closures."""
 
     def __init__(self, slug: str, message: str, span: Span, help: str = "") -> None:
         super().__init__(slug, message, help=help, span=span)
 
 
 class ImportFailed(KernelError, ImportError):
-    """An import of kernel source that fails; `except ImportError` catches it."""
+    """A failing import of kernel source; `except ImportError` catches it."""
 
     def __init__(self, message: str, help: str) -> None:
         KernelError.__init__(self, "import-failed", message, help=help)

@@ -1,7 +1,7 @@
 """Exceptions of kernels: raising, catching, `with`.
 
-What the interpreter's own functions raise (`TypeError`, `KeyError` …) becomes an exception of
-the kernel's when a handler of the kernel's meets it. Errors about NKI, and limits, cannot be
+An exception raised by the interpreter's own functions (`TypeError`, `KeyError` …) becomes a kernel
+object when a handler of the kernel catches it. Errors about NKI and exceeded limits cannot be
 caught.
 """
 
@@ -24,7 +24,7 @@ from nkic.evaluate.objects import (
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
-# Every exception class of kernels, with its bases. Those of Python that are not here do not exist.
+# Every exception class of kernels, with its bases. Python's other exception classes do not exist.
 _TREE = """
 BaseException
 Exception BaseException
@@ -69,7 +69,7 @@ FrozenInstanceError AttributeError
 
 
 def table(root: Class) -> dict[str, Class]:
-    """The exception classes by name."""
+    """Return the exception classes by name."""
     found: dict[str, Class] = {}
     for line in _TREE.strip().split("\n"):
         name, *bases = line.split()
@@ -128,14 +128,14 @@ _MEMBERS: dict[str, Any] = {
 
 
 def make(m: Machine, name: str, args: tuple[Any, ...]) -> ErrorInstance:
-    """An exception of one of Python's classes."""
+    """Return an instance of one of the builtin exception classes."""
     made = ErrorInstance(m.builtins[name], args)
     made.serial = m.serial()
     return made
 
 
 def is_fatal(error: BaseException) -> bool:
-    """No kernel code can catch the exception: a limit, an error about NKI, a bug of ours."""
+    """Whether kernels cannot catch the exception: a limit, an error about NKI, a defect in nkic."""
     if isinstance(error, ErrorInstance):
         return False
     if isinstance(error, KernelError):
@@ -144,7 +144,7 @@ def is_fatal(error: BaseException) -> bool:
 
 
 def caught(m: Machine, error: BaseException) -> ErrorInstance:
-    """The exception as the kernel sees it."""
+    """Return the exception as a kernel object."""
     if isinstance(error, ErrorInstance):
         return error
     known = getattr(error, "nkic_value", None)
@@ -165,12 +165,12 @@ def caught(m: Machine, error: BaseException) -> ErrorInstance:
 
 
 def is_a(m: Machine, error: BaseException, name: str) -> bool:
-    """The exception is one of the class called `name`."""
+    """Whether the exception is an instance of the class called `name`."""
     return not is_fatal(error) and caught(m, error).cls.is_a(m.builtins[name])
 
 
 def raised(m: Machine, value: Any, cause: Any) -> BaseException:
-    """The exception of `raise value from cause`."""
+    """Return the exception of `raise value from cause`."""
     if value is UNSET:
         if not m.handling:
             return make(m, "RuntimeError", ("No active exception to reraise",))
@@ -195,7 +195,7 @@ def _instance(m: Machine, value: Any) -> ErrorInstance:
 
 
 def handler_for(m: Machine, f: Frame, error: Exception, handlers: Any, before: Any) -> Any:
-    """The handler that catches an exception, and the exception as the kernel sees it."""
+    """Return the handler that catches an exception, and the exception as a kernel object."""
     if is_fatal(error):
         return None, None
     m.note(error)
@@ -235,7 +235,10 @@ Leave = Callable[[Any], bool]
 
 
 def entered(m: Machine, manager: Any) -> tuple[Any, Leave]:
-    """What `with` gets from a context manager, and how it is left: with an exception or None."""
+    """Enter a context manager. Return the value for `as`, and a function that leaves it.
+
+    The function takes the exception that left the block, or None.
+    """
     cls = m.class_of(manager)
     enter, leave = cls.find("__enter__"), cls.find("__exit__")
     if enter is UNSET or leave is UNSET:
@@ -259,7 +262,7 @@ def _described(m: Machine, value: Any) -> str:
 
 
 def suppressed(m: Machine, leave: Leave, error: Exception, f: Frame, place: Any) -> bool:
-    """Leaves a `with` block by an exception; whether the manager swallows that."""
+    """Leave a `with` block by an exception; return whether the manager suppresses it."""
     if is_fatal(error):
         return False
     m.note(error)

@@ -1,7 +1,7 @@
-"""From an exception that ended a kernel to one diagnostic that says where and why.
+"""Turn an exception that ended a kernel into one diagnostic that names the place and the reason.
 
-The place is the innermost frame of the user's own source; every call that led there is a label.
-Values that the failing expression names are shown as they were.
+The place is the innermost frame of the user's own source; every call that led there is a label. The
+values of the names in the failing expression are shown as notes.
 """
 
 from __future__ import annotations
@@ -38,44 +38,44 @@ from nkic.syntax import names, nodes
 from nkic.syntax.bindings import Resolved, SourceModule
 from nkic.syntax.walk import walk
 
-CALLS = 8  # of a chain, so many are looked at
-_NAMED = 4  # values
-_TURN_VALUES = (int, float, str, type(None))
+MAX_CALLS = 8  # the most calls of a chain that are examined
+_MAX_SHOWN = 4  # the most values, or notes, that are shown
+_LOOP_VALUES = (int, float, str, type(None))
 
 
-class _Said(NamedTuple):
-    """What a kind of exception has to say."""
+class _Reason(NamedTuple):
+    """The slug, message and advice for an exception."""
 
     slug: str
     message: str
     help: str = ""
-    argument: str = ""  # of the call that fails: then the message points there
+    argument: str = ""  # the argument of the failing call that the message points at
 
 
 class ActiveNode(NamedTuple):
-    """A frame of the kernel, and the node that it was evaluating."""
+    """A frame of the kernel and the node that it was evaluating."""
 
     frame: Frame
     node: nodes.Node
 
     @property
     def span(self) -> Span:
-        """Where that is."""
+        """The source span of the node."""
         return self.node.span
 
     @property
     def body(self) -> Any:
-        """What the frame belongs to: a function, a class body, a module."""
+        """The owner of the frame: a function, a class body or a module."""
         return self.frame[2]
 
     def locals(self) -> dict[str, Any]:
-        """The variables of the frame."""
+        """Return the variables of the frame."""
         code = getattr(self.body, "code", None)
         return code.locals(self.frame) if code is not None else {}
 
 
 class Failure:
-    """An exception with the kernel's frames that it passed."""
+    """An exception and the kernel's frames that it passed through."""
 
     def __init__(self, error: BaseException, machine: Machine, resolved: Resolved) -> None:
         self.error = error
@@ -93,48 +93,48 @@ class Failure:
 
     @property
     def span(self) -> Span:
-        """Where that is."""
+        """The source span of that frame."""
         return self.own[0].span if self.own else NOWHERE
 
     @property
     def while_importing(self) -> bool:
-        """The failing statement is one of module level, evaluated when its name was used."""
+        """Whether the failing statement is at module level, run at the first use of its name."""
         return self.inner is not None and isinstance(self.inner.body, ModuleBody)
 
     def module(self) -> SourceModule | None:
-        """The module of the place."""
+        """Return the module of the failing frame."""
         return self.resolved.library.modules.get(self.span.path)
 
     def source(self, span: Span) -> SourceFile | None:
-        """The file of a span."""
+        """Return the file of a span."""
         module = self.resolved.library.modules.get(span.path)
         return module.source if module else None
 
     def text(self, span: Span) -> str:
-        """The source under a span, on one line."""
+        """Return the source text of a span on one line."""
         source = self.source(span)
         return " ".join(source.text_of(span).split()) if source else ""
 
     def call(self) -> nodes.Call | None:
-        """The call that fails, if the place is one."""
+        """Return the failing call, if the failing node is a call."""
         node = self.inner.node if self.inner is not None else None
         return node if isinstance(node, nodes.Call) else None
 
     def statement(self) -> nodes.Statement | None:
-        """The statement that fails."""
+        """Return the failing statement."""
         if self.inner is not None and isinstance(self.inner.node, nodes.Raise | nodes.Assert):
             return self.inner.node
         module = self.module()
         return module.statement_at(self.span) if module else None
 
     def kind(self) -> str:
-        """The name of the exception's class."""
+        """Return the name of the exception's class."""
         if isinstance(self.error, ErrorInstance):
             return self.error.cls.name
         return type(self.error).__name__
 
     def message(self) -> str:
-        """What the exception says, whatever its `__str__` does."""
+        """Return the text of the exception, whatever its `__str__` does."""
         if not isinstance(self.error, ErrorInstance):
             return str(self.error)
         try:
@@ -143,7 +143,7 @@ class Failure:
             return f"its `__str__` failed with {_name_of(error)}"
 
     def is_a(self, name: str) -> bool:
-        """The exception is one of Python's class of that name."""
+        """Whether the exception is an instance of the Python exception class of that name."""
         return exceptions.is_a(self.machine, self.error, name)
 
 
@@ -152,63 +152,65 @@ def _name_of(error: BaseException) -> str:
 
 
 def explain(error: BaseException, machine: Machine, resolved: Resolved) -> Diagnostic:
-    """The diagnostic for an exception that ended the evaluation of a kernel."""
+    """Return the diagnostic for an exception that ended the evaluation of a kernel."""
     failure = Failure(error, machine, resolved)
-    said = _said(failure)
-    span = _span(failure, said)
+    reason = _reason(failure)
+    span = _span(failure, reason)
     given = error if isinstance(error, KernelError) else None
-    moved = given is not None and given.span is not None  # away from the innermost call
+    moved = given is not None and given.span is not None  # replaces the innermost frame
     calls = [place.span for place in failure.own[0 if moved else 1 :]]
     labels = [Label(caller, "called from here") for caller in shortened(calls)]
     if labels and (failure.while_importing or (moved and not isinstance(error, Refused))):
         labels[0] = replace(labels[0], text="used here")
     return make(
-        said.slug,
-        said.message,
+        reason.slug,
+        reason.message,
         span if span != NOWHERE else None,
         labels=[*(given.labels if given else ()), *_iterations(failure), *labels],
         notes=[
             *(given.notes if given else ()),
-            *_values(failure, said.slug),
+            *_values(failure, reason.slug),
             *_notes(failure),
-            *_second_way(failure, said),
+            *_second_way(failure, reason),
         ],
-        help=said.help,
-        fixes=respelt(said.help, failure.source(span), span),
+        help=reason.help,
+        fixes=respelt(reason.help, failure.source(span), span),
     )
 
 
-# Errors about Python that the closed world does not have, by their kind and by what they say.
-_CLOSED = frozenset({"hidden-attribute", "host-module", "not-in-nki"})
-_CLOSED_MESSAGES = re.compile("'ndarray'|'(DType|OtherType)' object is not callable|`numpy` has no")
+# Errors about Python features that the closed world lacks, by slug and by message.
+_UNSUPPORTED = frozenset({"hidden-attribute", "host-module", "not-in-nki"})
+_UNSUPPORTED_TEXT = re.compile(
+    "'ndarray'|'(DType|OtherType)' object is not callable|`numpy` has no"
+)
 
 
-def _second_way(failure: Failure, said: _Said) -> list[str]:
-    """Points to the way in which Python has it, where the closed world lacks it."""
+def _second_way(failure: Failure, reason: _Reason) -> list[str]:
+    """Point at native tracing, which supports the Python features that the closed world lacks."""
     name = getattr(failure.error, "name", None)
-    builtin = said.slug == "unknown-name" and hasattr(builtins, str(name))
-    if builtin or said.slug in _CLOSED or _CLOSED_MESSAGES.search(said.message):
+    builtin = reason.slug == "unknown-name" and hasattr(builtins, str(name))
+    if builtin or reason.slug in _UNSUPPORTED or _UNSUPPORTED_TEXT.search(reason.message):
         return [SECOND_WAY]
     return []
 
 
 def _notes(failure: Failure) -> list[str]:
-    """What `add_note` added."""
+    """Return the notes added by `add_note`."""
     fields = failure.error.fields if isinstance(failure.error, ErrorInstance) else {}
-    return [note for note in fields.get("__notes__", []) if isinstance(note, str)][:_NAMED]
+    return [note for note in fields.get("__notes__", []) if isinstance(note, str)][:_MAX_SHOWN]
 
 
 def shortened(calls: list[Span]) -> list[Span]:
-    """The nearest and the first calls of a long chain."""
-    found = [span for span in dict.fromkeys(calls) if span != NOWHERE]  # once, if it recurs
-    return found if len(found) <= CALLS else [*found[: CALLS - 2], *found[-2:]]
+    """Return the nearest and the outermost calls of a long chain."""
+    found = [span for span in dict.fromkeys(calls) if span != NOWHERE]  # recursion repeats spans
+    return found if len(found) <= MAX_CALLS else [*found[: MAX_CALLS - 2], *found[-2:]]
 
 
-def _span(failure: Failure, said: _Said) -> Span:
+def _span(failure: Failure, reason: _Reason) -> Span:
     error, call = failure.error, failure.call()
     if isinstance(error, KernelError) and error.span is not None:
         return error.span
-    argument, position = said.argument, None
+    argument, position = reason.argument, None
     if isinstance(error, KernelError) and error.argument:
         argument, position = error.argument, error.position
     if argument and call is not None:
@@ -216,15 +218,15 @@ def _span(failure: Failure, said: _Said) -> Span:
     return failure.span
 
 
-# ---- the turns of loops -------------------------------------------------------------------------
+# ---- iterations of loops ------------------------------------------------------------------------
 
 
 def _iterations(failure: Failure) -> list[Label]:
-    return iterations_of(failure.own[:CALLS], failure.resolved)
+    return iterations_of(failure.own[:MAX_CALLS], failure.resolved)
 
 
 def iterations_of(places: list[ActiveNode], resolved: Resolved) -> list[Label]:
-    """``here `i` is 3` at the head of every loop around the places, outermost first."""
+    """Return a label such as ``here `i` is 3` for every loop around the places, outermost first."""
     found: list[Label] = []
     for place in places:
         module = resolved.library.modules.get(place.span.path)
@@ -237,7 +239,7 @@ def iterations_of(places: list[ActiveNode], resolved: Resolved) -> list[Label]:
 def loop_values(
     loop: nodes.For, local: Mapping[str, Any], show: Callable[[Any], str]
 ) -> Iterator[Label]:
-    """What the variables of a loop are, where they are numbers, text or None."""
+    """Yield the values of a loop's variables that are numbers, text or None."""
     wanted = [node.id for node in walk(loop.target) if isinstance(node, nodes.Name)]
     known = {name: local[name] for name in wanted if name in local}
     shown = [f"`{name}` is {show(v)}" for name, v in known.items() if _is_plain(v)]
@@ -246,66 +248,66 @@ def loop_values(
 
 
 def _is_plain(value: Any) -> bool:
-    return value.__class__ in _TURN_VALUES or value.__class__ is bool
+    return value.__class__ in _LOOP_VALUES or value.__class__ is bool
 
 
-# ---- what to say --------------------------------------------------------------------------------
+# ---- messages by kind of exception --------------------------------------------------------------
 
 
-def _said(failure: Failure) -> _Said:
+def _reason(failure: Failure) -> _Reason:
     error = failure.error
     if isinstance(error, KernelError):
-        return _Said(error.slug, error.message, error.help)
+        return _Reason(error.slug, error.message, error.help)
     if isinstance(error, RecursionError):
         return _recursion(failure)
     if isinstance(error, MemoryError):
         text = "the value does not fit in memory"
-        return _Said("too-large", text, "use smaller lists and strings")
+        return _Reason("too-large", text, "use smaller lists and strings")
     if isinstance(failure.statement(), nodes.Raise):
         return _raised(failure)
-    for name, say in _SAY:
+    for name, explainer in _EXPLAINERS:
         if failure.is_a(name):
-            return say(failure)
+            return explainer(failure)
     return _raised(failure)
 
 
-def _raised(failure: Failure) -> _Said:
-    """An exception that the kernel raised itself, or one without words of its own here."""
+def _raised(failure: Failure) -> _Reason:
+    """Explain an exception that the kernel raised, or a kind without its own entry in the table."""
     name, text = failure.kind(), failure.message()
     slug = "kernel-raised" if isinstance(failure.statement(), nodes.Raise) else "wrong-value"
-    return _Said(slug, f"{name}: {text}" if text else name)
+    return _Reason(slug, f"{name}: {text}" if text else name)
 
 
-def _assertion(failure: Failure) -> _Said:
+def _assertion(failure: Failure) -> _Reason:
     node, text = failure.statement(), failure.message()
     if not isinstance(node, nodes.Assert):
         return _raised(failure)
     test = failure.text(node.test.span)
-    return _Said("assertion-failed", text or f"assertion failed: {test}")
+    return _Reason("assertion-failed", text or f"assertion failed: {test}")
 
 
-def _plain(slug: str) -> Callable[[Failure], _Said]:
-    """Python's own message."""
+def _python_message(slug: str) -> Callable[[Failure], _Reason]:
+    """Explain an exception by Python's own message."""
 
-    def say(failure: Failure) -> _Said:
+    def explain_by_message(failure: Failure) -> _Reason:
         text = failure.message().partition("; use sys.")[0] or "the operation failed"
-        return _with_advice(_Said(slug, text))
+        return _with_advice(_Reason(slug, text))
 
-    return say
+    return explain_by_message
 
 
-def _name_error(failure: Failure) -> _Said:
+def _name_error(failure: Failure) -> _Reason:
     error: Any = failure.error
     text = failure.message()
     name = getattr(error, "name", None) or [*text.split("'"), "?"][1]
     if failure.is_a("UnboundLocalError"):
         text = f"`{name}` is used before it has a value"
-        return _Said("unset-variable", text, "assign a value to it on every path that leads here")
+        return _Reason("unset-variable", text, "assign a value to it on every path that leads here")
     refused = names.REFUSED_BUILTINS.get(name)
     if refused:
-        return _Said("unknown-name", f"`{name}` is not available", refused)
+        return _Reason("unknown-name", f"`{name}` is not available", refused)
     advice = names.customary(name) or did_you_mean(name, _visible(failure))
-    return _Said("unknown-name", f"`{name}` is not defined", advice)
+    return _Reason("unknown-name", f"`{name}` is not defined", advice)
 
 
 def _visible(failure: Failure) -> list[str]:
@@ -316,12 +318,12 @@ def _visible(failure: Failure) -> list[str]:
     return [name for name in (*known, *runtime.starred_names()) if not name.startswith(".")]
 
 
-def _frozen(failure: Failure) -> _Said:
+def _frozen(failure: Failure) -> _Reason:
     advice = "make a changed copy: `dataclasses.replace(value, name=…)`"
-    return _Said("wrong-value", f"{failure.message()}: its class is frozen", advice)
+    return _Reason("wrong-value", f"{failure.message()}: its class is frozen", advice)
 
 
-def _key_error(failure: Failure) -> _Said:
+def _key_error(failure: Failure) -> _Reason:
     key = failure.error.args[0] if failure.error.args else None
     owner = next((o for o in _owners(failure) if isinstance(o, dict)), None)
     m = failure.machine
@@ -329,42 +331,42 @@ def _key_error(failure: Failure) -> _Said:
     more = f"; it has {keys}" if keys else ""
     texts = [k for k in owner or () if isinstance(k, str)]
     near = did_you_mean(key, texts) if isinstance(key, str) else ""
-    return _Said("wrong-index", f"the dict has no key {brief(m, key)}{more}", near)
+    return _Reason("wrong-index", f"the dict has no key {brief(m, key)}{more}", near)
 
 
-def _index_error(failure: Failure) -> _Said:
+def _index_error(failure: Failure) -> _Reason:
     owner = next((o for o in _owners(failure) if isinstance(o, list | tuple | str)), None)
     size = f"; its length is {len(owner)}" if owner is not None else ""
-    return _Said("wrong-index", f"{failure.message()}{size}")
+    return _Reason("wrong-index", f"{failure.message()}{size}")
 
 
 def _owners(failure: Failure) -> Iterator[Any]:
-    """The values that are subscripted in the failing expression."""
+    """Yield the values that are subscripted in the failing expression."""
     for node in _expressions(failure):
         if isinstance(node, nodes.Subscript):
             yield from _computed(failure, node.value)
 
 
-def _recursion(failure: Failure) -> _Said:
+def _recursion(failure: Failure) -> _Reason:
     depth = failure.machine.limits.depth
-    return _Said(
+    return _Reason(
         "too-deep",
         f"functions call each other to a depth of more than about {depth}",
         "check that the recursion ends, or use a loop",
     )
 
 
-def _exhausted(failure: Failure) -> _Said:
+def _exhausted(failure: Failure) -> _Reason:
     text = "`next` was called when no elements were left"
-    return _Said("wrong-value", text, "give it a default: `next(elements, None)`")
+    return _Reason("wrong-value", text, "give it a default: `next(elements, None)`")
 
 
-def _with_advice(said: _Said) -> _Said:
-    """What to do about the commonest of Python's messages."""
-    if said.help or said.slug == "kernel-raised":
-        return said
-    found = (advice for pattern, advice in _ADVICE if re.search(pattern, said.message))
-    return said._replace(help=next(found, ""))
+def _with_advice(reason: _Reason) -> _Reason:
+    """Add advice for the most common of Python's messages."""
+    if reason.help or reason.slug == "kernel-raised":
+        return reason
+    found = (advice for pattern, advice in _ADVICE if re.search(pattern, reason.message))
+    return reason._replace(help=next(found, ""))
 
 
 _NONE = "a function without `return` gives None, and so does a field without a value"
@@ -385,53 +387,53 @@ _NO_SUCH = re.compile(r"got an unexpected keyword argument '(\w+)'")
 _WRONG_CALL = re.compile(r"(missing|takes) .*argument|got (an unexpected keyword|multiple values)")
 
 
-def _type_error(failure: Failure) -> _Said:
-    """Python's own message; of a call that does not fit, with the parameters there are."""
-    said = _plain("wrong-type")(failure)
-    text = re.sub(r"^\S*<locals>\.", "", said.message)
-    said = said._replace(message=text)
+def _type_error(failure: Failure) -> _Reason:
+    """Explain a type error; if the arguments of a call do not match, list the parameters."""
+    reason = _python_message("wrong-type")(failure)
+    text = re.sub(r"^\S*<locals>\.", "", reason.message)
+    reason = reason._replace(message=text)
     call = failure.call()
-    if call is None or not _WRONG_CALL.search(said.message):
-        return said
+    if call is None or not _WRONG_CALL.search(reason.message):
+        return reason
     given = [*call.args, *(keyword.value for keyword in call.keywords)]
     values = [value for one in given for value in _computed(failure, one)]
     lambdas = any(isinstance(one, nodes.Lambda) for one in given)
-    if (passed := passed_on(text, values, lambdas)) is not None:
-        advice = f"`{passed}` is called by what it is passed to: let it take those arguments"
-        return _Said("wrong-call", text, advice)
+    if (callee := passed_on(text, values, lambdas)) is not None:
+        advice = f"`{callee}` is called by what it is passed to: let it take those arguments"
+        return _Reason("wrong-call", text, advice)
     function = next(_computed(failure, call.func), None)
     owner = function.function if isinstance(function, Method) else function
     if isinstance(owner, Builtin) and owner.call.__module__.startswith("nkic.evaluate"):
         name = owner.name.rpartition(".")[2]
         text = f"`{name}` is called with the wrong number or names of arguments"
-        return said._replace(message=text)
+        return reason._replace(message=text)
     known = parameters(function)
     if known is None:
-        return said._replace(slug="wrong-call") if is_languages(owner) else said
+        return reason._replace(slug="wrong-call") if is_languages(owner) else reason
     unknown = _NO_SUCH.search(text)
     near = did_you_mean(unknown[1], known) if unknown else ""
     listed = ", ".join(known)
     help = near or f"its parameters are {listed or 'none'}"
-    return _Said("wrong-call", text, help, unknown[1] if unknown else "")
+    return _Reason("wrong-call", text, help, unknown[1] if unknown else "")
 
 
-def _import_error(failure: Failure) -> _Said:
+def _import_error(failure: Failure) -> _Reason:
     advice = "check the name, or add its folder with `--include`"
-    return _Said("import-failed", failure.message(), advice)
+    return _Reason("import-failed", failure.message(), advice)
 
 
-_SAY: list[tuple[str, Callable[[Failure], _Said]]] = [
+_EXPLAINERS: list[tuple[str, Callable[[Failure], _Reason]]] = [
     ("AssertionError", _assertion),
     ("NameError", _name_error),
     ("FrozenInstanceError", _frozen),
-    ("AttributeError", _plain("unknown-attribute")),
+    ("AttributeError", _python_message("unknown-attribute")),
     ("KeyError", _key_error),
     ("IndexError", _index_error),
     ("ImportError", _import_error),
     ("TypeError", _type_error),
     ("StopIteration", _exhausted),
-    ("ArithmeticError", _plain("wrong-value")),
-    ("ValueError", _plain("wrong-value")),
+    ("ArithmeticError", _python_message("wrong-value")),
+    ("ValueError", _python_message("wrong-value")),
 ]
 
 
@@ -443,7 +445,7 @@ _NOT_SHOWN = (Class, Function, Builtin, HostFunction, Method, *_MODULES, TypingF
 
 
 def _values(failure: Failure, slug: str) -> list[str]:
-    """``n` is 7` for the names and attributes that the failing expression reads."""
+    """Return notes such as ``n` is 7` for the names and attributes in the failing expression."""
     if slug not in _WITH_VALUES:
         return []
     notes: dict[str, None] = {}
@@ -452,7 +454,7 @@ def _values(failure: Failure, slug: str) -> list[str]:
     for node in found:
         if isinstance(node, nodes.Name | nodes.Attribute) and id(node) not in owners:
             notes |= dict.fromkeys(_note(failure, node))
-    return list(notes)[:_NAMED]
+    return list(notes)[:_MAX_SHOWN]
 
 
 def _note(failure: Failure, node: nodes.Name | nodes.Attribute) -> Iterator[str]:
@@ -464,7 +466,7 @@ def _note(failure: Failure, node: nodes.Name | nodes.Attribute) -> Iterator[str]
 
 
 def _expressions(failure: Failure) -> list[nodes.Node]:
-    """The failing expression and what is in it: of an assertion, its test."""
+    """Return the nodes of the failing expression; of an assertion, those of its test."""
     node = failure.statement()
     if isinstance(node, nodes.Assert):
         return list(walk(node.test))
@@ -472,7 +474,7 @@ def _expressions(failure: Failure) -> list[nodes.Node]:
 
 
 def _computed(failure: Failure, node: nodes.Expression) -> Iterator[Any]:
-    """The value of a name, or of attributes of one, as the failing frame has it; none if unset."""
+    """Yield the value of a name, or of an attribute path, in the failing frame, if it is set."""
     path: list[str] = []
     while isinstance(node, nodes.Attribute):
         path.insert(0, node.attr)
@@ -487,8 +489,8 @@ def _computed(failure: Failure, node: nodes.Expression) -> Iterator[Any]:
     try:
         for name in path:
             if isinstance(value, Instance) and name not in value.fields:
-                return  # a property may have effects
+                return  # reading a property may have side effects
             value = attributes.get(failure.machine, value, name)
-    except Exception:  # whatever a property raises, there is no value to show
+    except Exception:  # a property that raises has no value to show
         return
     yield value

@@ -1,7 +1,7 @@
-"""The interpreter: evaluates a resolved kernel in its closed world.
+"""The interpreter: evaluates a resolved kernel in the closed world.
 
-What the kernel calls in modules that the language provides records a program; this room knows
-nothing of that. An error ends the evaluation with one diagnostic that points into the source.
+Calls into the modules that the language provides record a program; this package does not depend on
+that. An error ends the evaluation with one diagnostic that points into the source.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from nkic.syntax.places import function_at
 
 Show = Callable[[str], None]
 MISSING = object()  # a parameter without default
-# Frames of Python's that the closures of one level take, at most: expressions nest so deep.
+# The most Python frames that the closures of one kernel call need, because expressions nest.
 _FRAMES_PER_LEVEL = 3200
 
 
@@ -34,8 +34,9 @@ _FRAMES_PER_LEVEL = 3200
 class FunctionParameter:
     """A parameter of the kernel.
 
-    `default` is its value, evaluated, or MISSING; `annotation` is source. `star` is "*" or "**"
-    for those.
+    `default` is its evaluated value, or MISSING; `annotation` is the syntax tree of the annotation.
+    `star` is "*" for a variadic positional parameter, "**" for a variadic keyword parameter, else
+    "".
     """
 
     name: str
@@ -45,10 +46,10 @@ class FunctionParameter:
 
 
 class Interpreter:
-    """One evaluation of a kernel: its machine, its modules, what it prints.
+    """One evaluation of a kernel: its machine, its modules and its printed output.
 
-    `provided` are the modules of the language; Python's are added here. `show` gets what kernel
-    code prints. `function_of` finds the kernel's function in the value of its name.
+    `provided` holds the modules of the language; the supported modules of Python's standard library
+    are added here. `show` receives the text that kernel code prints.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class Interpreter:
         self.entry: Function | None = None
 
     def run(self, action: Callable[[], Any]) -> Any:
-        """What `action` gives. Reports the error that ends it and raises `CompileFailed`."""
+        """Return `action()`. Report the error that ends it and raise `CompileFailed`."""
         machine, before = self.machine, sys.getrecursionlimit()
         sys.setrecursionlimit(before + machine.limits.depth * _FRAMES_PER_LEVEL)
         objects.enter(machine)
@@ -95,13 +96,15 @@ class Interpreter:
     # ---- the kernel ------------------------------------------------------------------------
 
     def kernel(self) -> Any:
-        """The value of the kernel's name."""
+        """Return the value bound to the kernel's name."""
         kernel = self.resolved.kernel
         return self.run(lambda: self.world.runtime(kernel.module).get(kernel.name))
 
     def call(self, function: Any, arguments: Mapping[str, Any]) -> Any:
-        """Calls a function with values by the names of its parameters; what a decorator of the
-        kernel's own has put in its place, with values by the kernel's.
+        """Call a function with a mapping from parameter names to values.
+
+        If the kernel's own decorators replaced the function by one with other parameters, the
+        values are passed by the signature of the kernel's `def`.
         """
         known = parameters(function) if isinstance(function, Function) else []
         if not {parameter.name for parameter in known}.issuperset(arguments):
@@ -125,7 +128,7 @@ class Interpreter:
         return self.run(lambda: self.machine.call(function, (*given, *args), named))
 
     def _call_decorated(self, function: Any, values: dict[str, Any]) -> Any:
-        """As a caller writes it: by position as far as the kernel's `def` allows, else by name."""
+        """Pass values by position as far as the kernel's `def` allows, the others by keyword."""
         own, given = self.resolved.kernel.node.args, []
         for parameter in (*own.posonlyargs, *own.args):
             if parameter.name not in values:
@@ -136,16 +139,16 @@ class Interpreter:
     # ---- values ----------------------------------------------------------------------------
 
     def value(self, expression: nodes.Expression, module: SourceModule | None = None) -> Any:
-        """The value of an expression as it would be at the end of a module: the kernel's."""
+        """Evaluate an expression as at the end of a module, by default the kernel's."""
         runtime = self.world.runtime(module or self.resolved.kernel.module)
         return self.run(lambda: runtime.evaluate(expression))
 
     def made(self, cls: Any, values: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
-        """An object of a kernel's class."""
+        """Instantiate a class of the kernel."""
         return self.run(lambda: self.machine.call(cls, values, named))
 
     def named(self, module: str, name: str) -> Any:
-        """What a module calls `name` (`Outer.Inner`); the module itself where it is empty."""
+        """Return the value of `name` (`Outer.Inner`) in a module; of "", the module itself."""
         importer, world = self.resolved.kernel.module, self.world
         if module == "builtins":
             return self.machine.builtins[name]
@@ -170,7 +173,11 @@ class Interpreter:
         cells: Callable[[Function], Mapping[str, Any]],
         defaults: Mapping[str, Any],
     ) -> Function:
-        """The function at a place in source. `around` are the variables around it."""
+        """Return the function defined at a place in the source.
+
+        `around` names the variables of the enclosing functions, `cells` returns their values, and
+        `defaults` holds the default values by parameter name.
+        """
         found = self.resolved.library.find(module, self.resolved.kernel.module)
         if not isinstance(found, SourceModule):
             raise KernelError("host-module", f"the source of the module {module} is not available")
@@ -178,29 +185,30 @@ class Interpreter:
         return self.world.runtime(found).function(node, around, cells, defaults)
 
     def library_function(self, source: SourceFile, name: str) -> Any:
-        """A function of our own standard library, which is written as kernel source.
+        """Return a function of nkic's own standard library, which is written as kernel source.
 
-        The path of `source` starts with `STDLIB`: errors inside point at the user's call.
+        The path of `source` starts with `STDLIB`, so that errors inside it point at the user's
+        call.
         """
         assert source.path.startswith(STDLIB), source.path
         module = self.resolved.library.add("nkic.stdlib", source, trusted=True)
         return self.world.runtime(module).get(name)
 
     def loop_context(self) -> list[Label]:
-        """The turns of the loops around the place and around the nearest calls."""
+        """Label the current iterations of the loops around the current node and its callers."""
         places = [failures.ActiveNode(frame, frame[1]) for frame in reversed(self.machine.stack)]
         own = [p for p in places if not p.span.path.startswith(STDLIB)]
-        return failures.iterations_of(own[: failures.CALLS], self.resolved)
+        return failures.iterations_of(own[: failures.MAX_CALLS], self.resolved)
 
 
-# Where the language's functions are called, and what stands in for NumPy's.
+# Modules whose functions kernel code calls, and the modules that stand in for NumPy.
 _BOUNDARY = frozenset(
     {"nkic.specialise.surface", "nkic.specialise.numpy_names", "nkic.language.tensors.arrays"}
 )
 
 
 def _is_the_kernels(error: BaseException) -> bool:
-    """The exception speaks of the kernel, not of a defect in our own functions."""
+    """Whether the exception is an error of the kernel rather than a defect in nkic."""
     if isinstance(error, KernelError | objects.ErrorInstance | RecursionError | MemoryError):
         return True
     traceback = error.__traceback__
@@ -211,10 +219,10 @@ def _is_the_kernels(error: BaseException) -> bool:
 
 
 def parameters(function: Function) -> list[FunctionParameter]:
-    """The parameters of a function with their defaults, in the order of the signature."""
+    """Return the parameters of a function with their defaults, in signature order."""
     args = function.code.args
     plain = [*args.posonlyargs, *args.args]
-    defaults = dict(function.named_defaults)
+    defaults = dict(function.keyword_defaults)
     last = plain[len(plain) - len(function.defaults) :]
     defaults |= {arg.name: value for arg, value in zip(last, function.defaults, strict=True)}
     stars = {args.vararg: "*", args.kwarg: "**"}
@@ -227,5 +235,5 @@ def parameters(function: Function) -> list[FunctionParameter]:
 
 
 def provided_modules(others: Collection[str] = ()) -> frozenset[str]:
-    """The names of all modules that kernels may import without source, for `resolve`."""
+    """Return the names of all modules that kernels may import without source, for `resolve`."""
     return frozenset({*library.modules(), *others})

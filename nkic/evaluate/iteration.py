@@ -1,4 +1,4 @@
-"""Going through values."""
+"""Iteration and unpacking."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _DIRECT: frozenset[Any] = frozenset(
 
 
 def iterate(m: Machine, value: Any, where: str = "") -> Iterable[Any]:
-    """What Python's `for` can go through in place of the value."""
+    """Return an iterable over the value that Python's `for` accepts."""
     kind = value.__class__
     if kind in _DIRECT:
         return value  # type: ignore[no-any-return]
     if kind in INSTANCES:
         return _of_instance(m, value)
     if isinstance(value, set | frozenset):
-        m.charge(16 * len(value))  # they are put in order
+        m.charge(16 * len(value))  # they are sorted
         return iter(value)
     served = m.class_of(value).find("__iter__")
     if served.__class__ is Builtin:
@@ -58,7 +58,7 @@ def iterate(m: Machine, value: Any, where: str = "") -> Iterable[Any]:
 
 
 def iterate_each(m: Machine, value: Any) -> Iterable[Any]:
-    """The same, for a comprehension or generator."""
+    """Like `iterate`, for a comprehension or generator expression."""
     if isinstance(value, DeviceRange):
         raise KernelError(
             "device-loop-misuse",
@@ -121,7 +121,7 @@ def _by_items(m: Machine, value: Any) -> Iterator[Any]:
 
 
 def delegated(m: Machine, value: Any) -> Any:
-    """`yield from value`."""
+    """Execute `yield from value`."""
     if value.__class__ is Generator:
         sent = None
         while True:
@@ -147,7 +147,7 @@ def delegated(m: Machine, value: Any) -> Any:
 
 
 def unpacked(m: Machine, value: Any, count: int) -> Sequence[Any]:
-    """The `count` values of `a, b = value`."""
+    """Return the `count` values of `a, b = value`."""
     if isinstance(value, list | tuple) and value.__class__ not in INSTANCES:
         found: Sequence[Any] = value
         if len(found) == count:
@@ -177,7 +177,7 @@ def unpacked(m: Machine, value: Any, count: int) -> Sequence[Any]:
 
 
 def unpacked_starred(m: Machine, value: Any, before: int, after: int) -> list[Any]:
-    """The values of `a, *b, c = value`."""
+    """Return the values of `a, *b, c = value`."""
     found = m.extended([], value)
     size, least = len(found), before + after
     if size < least:

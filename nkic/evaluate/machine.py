@@ -1,7 +1,7 @@
-"""The machine: the state of one evaluation, and what every operation asks of it.
+"""The machine: the state of one evaluation, and the operations that compiled code calls.
 
-A machine is its own budget. `stack` holds the frames of the calls that are going on; the node
-that each of them evaluates says where the kernel is.
+A machine is its own budget. `stack` holds the frames of the active calls; the node in each frame is
+the current source position.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from nkic.base.evaluation import Limits
 from nkic.base.source import NOWHERE, CallChain
 from nkic.evaluate import attributes, classes, compare, containers, exceptions, iteration, texts
-from nkic.evaluate.budget import CALL_COST, CLASS_COST, Budget, Spent
+from nkic.evaluate.budget import CALL_COST, CLASS_COST, Budget, BudgetExhausted
 from nkic.evaluate.calls import bind, enter_cells, without_machine
 from nkic.evaluate.code import AT, Code, Frame
 from nkic.evaluate.errors import KernelError
@@ -36,13 +36,13 @@ from nkic.syntax import nodes
 
 Str = str  # `Machine.str` is a method
 Hint = Callable[[Any, str], Exception | None]
-# Calls a value: it, the form of the call (the number of values by position, the names of the
-# others), all values.
-ByPlace = Callable[[Any, tuple[int, tuple[Str, ...]], list[Any]], Any]
+# Calls a value with all arguments in one list. The middle parameter is the form of the call: the
+# number of positional arguments and the names of the keyword arguments.
+Vectorcall = Callable[[Any, tuple[int, tuple[Str, ...]], list[Any]], Any]
 
 
 class TooDeep(KernelError):
-    """Calls within calls, or containers within containers, beyond the limit."""
+    """Calls, or containers, nested beyond the limit."""
 
     def __init__(self, depth: int) -> None:
         super().__init__(
@@ -53,17 +53,17 @@ class TooDeep(KernelError):
 
 
 class Machine(Budget):
-    """One evaluation.
+    """The state of one evaluation.
 
-    `classes` are the classes of Python's types and of the language that is served. `by_place`
-    are the kinds of values that need no dictionary of the arguments that are named, `items`
-    those whose items are read by a function of owner and key alone. `hint`
-    words the error about an attribute that is not there, where the language knows more.
+    `classes` maps Python types to the classes of kernel values. `vectorcalls` maps the types of
+    values that are called without a dictionary of keyword arguments, `items` the types whose items
+    are read by a function of owner and key alone. `hints` are functions of the language that may
+    replace the error about a missing attribute.
     """
 
     __slots__ = (
         *("stack", "level", "device_loops", "handling", "closing", "classes", "builtins"),
-        *("opaque", "formatting", "callables", "by_place", "hints", "_serials", "_chains"),
+        *("opaque", "formatting", "callables", "vectorcalls", "hints", "_serials", "_chains"),
         *("items", "_below"),
         *("show", "quiet"),
     )
@@ -79,7 +79,7 @@ class Machine(Budget):
         self.opaque = frozenset({Instance, ErrorInstance})
         self.formatting: frozenset[type] = frozenset()
         self.callables: dict[type, Callable[..., Any]] = dict(CALLABLES)
-        self.by_place: dict[type, ByPlace] = {}
+        self.vectorcalls: dict[type, Vectorcall] = {}
         self.items: dict[type, Callable[[Any, Any], Any]] = {}
         self.hints: list[Hint] = []
         self.quiet: tuple[type, ...] = ()
@@ -87,18 +87,18 @@ class Machine(Budget):
         self.show: Callable[[Str], None] = lambda text: None
         self._serials = 0
         self._chains: dict[tuple[int, int], tuple[CallChain, Any]] = {}
-        # A frame that was on top, and where the calls below it were: they stay there.
+        # A frame that was on top, and the call chain of the frames below it, which does not change.
         self._below: tuple[Frame | None, CallChain | None] = (None, None)
 
-    # ---- where the kernel is ---------------------------------------------------------------
+    # ---- source position -------------------------------------------------------------------
 
     def serial(self) -> int:
-        """The number of a new object: what it hashes to, and its place among its like."""
+        """Return the number of a new object: its hash, and its rank in the order of creation."""
         self._serials += 1
         return self._serials
 
     def here(self) -> CallChain:
-        """The expression that the kernel evaluates, with the calls that led there."""
+        """Return the expression being evaluated, with the calls that led to it."""
         if not self.stack:
             return CallChain(NOWHERE)
         top = self.stack[-1]
@@ -117,20 +117,20 @@ class Machine(Budget):
             found = self._chains[key] = (CallChain(node.span, below), node)
         return found[0]
 
-    def push_again(self, frame: Frame) -> None:
-        """The frame of a generator that goes on, maybe called from elsewhere than before."""
+    def push_resumed(self, frame: Frame) -> None:
+        """Push the frame of a generator that resumes, possibly under another caller than before."""
         self._below = (None, None)
         self.stack.append(frame)
 
     def deepen(self) -> None:
-        """One level more; raises where there are too many. Who calls takes it off again."""
+        """Add one level of depth, which the caller takes off again; raise if there are too many."""
         self.level += 1
         if self.level > self.limits.depth:
             self.level -= 1
             raise TooDeep(self.limits.depth)
 
     def note(self, error: BaseException) -> None:
-        """Keeps the frames that an exception comes from, the first time it is seen."""
+        """Attach the active frames to an exception, the first time that it is seen."""
         if not hasattr(error, "nkic_frames"):
             frames = [(frame, frame[AT]) for frame in reversed(self.stack)]
             error.nkic_frames = frames  # type: ignore[attr-defined]
@@ -138,7 +138,7 @@ class Machine(Budget):
     # ---- calls -----------------------------------------------------------------------------
 
     def call(self, function: Any, args: Sequence[Any], named: Mapping[Str, Any] | None) -> Any:
-        """`function(*args, **named)`, whatever can be called."""
+        """Return `function(*args, **named)` for any callable value."""
         kind = function.__class__
         if kind is Function:
             return self.invoke(function, args, named)
@@ -154,10 +154,10 @@ class Machine(Budget):
     def invoke(
         self, function: Function, args: Sequence[Any], named: Mapping[Str, Any] | None
     ) -> Any:
-        """Calls a function of the kernel's source."""
+        """Call a function of the kernel's source."""
         code = function.code
-        if not named and len(args) == code.plain:
-            frame: Frame = [self, code.node, function, *args, *code.blank]
+        if not named and len(args) == code.simple_arity:
+            frame: Frame = [self, code.node, function, *args, *code.unset_locals]
         else:
             frame = bind(self, function, args, named)
         if not code.is_plain_entry:
@@ -169,7 +169,7 @@ class Machine(Budget):
         return None if left is None else left[0]
 
     def run(self, code: Code, frame: Frame) -> Any:
-        """Runs code on a frame of its own."""
+        """Run code on a frame of its own."""
         level = self.level + 1
         if level > self.limits.depth:
             raise TooDeep(self.limits.depth)
@@ -179,7 +179,7 @@ class Machine(Budget):
         stack.append(frame)
         try:
             if self.left < 0:
-                raise Spent(self.limits)
+                raise BudgetExhausted(self.limits)
             return code.run(frame)
         except BaseException as error:
             if not hasattr(error, "nkic_frames"):
@@ -190,13 +190,13 @@ class Machine(Budget):
             self.level = level - 1
 
     def resume(self, generator: Generator, value: Any, method: Str = "send") -> Any:
-        """Goes on with a generator until it gives a value; `StopIteration` when it ends."""
+        """Resume a generator until its next value; raise `StopIteration` when it ends."""
         if generator.running:
             raise ValueError("generator already executing")
         self.deepen()
         self.charge(CALL_COST)
         generator.running = True
-        self.push_again(generator.frame)
+        self.push_resumed(generator.frame)
         try:
             return getattr(generator.values, method)(value)
         except StopIteration as stop:
@@ -212,18 +212,18 @@ class Machine(Budget):
             generator.running = False
 
     def delegated(self, value: Any) -> Any:
-        """`yield from value`: what it gives, and in the end what it returns."""
+        """`yield from value`: yield its values, and return its return value."""
         return iteration.delegated(self, value)
 
     def super_of(self, cls: Class, owner: Any) -> Super:
-        """`super()` in a method of `cls`."""
+        """Return `super()` in a method of `cls`."""
         own = owner if owner.__class__ is Class and owner.is_a(cls) else self.class_of(owner)
         if not own.is_a(cls):
             raise TypeError("super(type, obj): obj must be an instance or subtype of type")
         return Super(cls, own, owner)
 
-    def called(self, node: nodes.Call) -> Str:
-        """The name of what a call calls, for messages."""
+    def callee_name(self, node: nodes.Call) -> Str:
+        """Return the name of the called function, for messages."""
         func = node.func
         if isinstance(func, nodes.Attribute):
             return func.attr
@@ -232,7 +232,7 @@ class Machine(Budget):
     # ---- values ----------------------------------------------------------------------------
 
     def class_of(self, value: Any) -> Class:
-        """`type(value)`."""
+        """Return `type(value)`."""
         kind = value.__class__
         if kind in INSTANCES:
             found: Class = value.cls
@@ -241,93 +241,93 @@ class Machine(Budget):
         return known if known is not None else classes.unknown(self, kind)
 
     def truth(self, value: Any) -> bool:
-        """`bool(value)`."""
+        """Return `bool(value)`."""
         if value.__class__ in INSTANCES:
             return classes.truth(self, value)
         return bool(value)
 
     def identical(self, left: Any, right: Any) -> bool:
-        """`left is right`."""
+        """Return `left is right`."""
         return left is right
 
     def repr(self, value: Any) -> Str:
-        """`repr(value)`."""
+        """Return `repr(value)`."""
         return texts.representation(self, value)
 
     def str(self, value: Any) -> Str:
-        """`str(value)`."""
+        """Return `str(value)`."""
         return texts.text(self, value)
 
     def format(self, value: Any, spec: Any = "") -> Str:
-        """`format(value, spec)`."""
+        """Return `format(value, spec)`."""
         return texts.formatted(self, value, spec)
 
     def shown(self, value: Any) -> Str | None:
-        """The text of a value that is neither a container nor an object, None for Python's own."""
+        """Return the text of a class, union or bound method; None for other values."""
         return classes.shown(self, value)
 
     def hash(self, value: Any) -> int:
-        """The hash of a kernel's object in Python's containers."""
+        """Return the hash of a kernel object for Python's containers."""
         return compare.hash_instance(self, value)
 
     def compared_by(self, name: Str, left: Any, right: Any) -> Any:
-        """What a method of `left`'s class says of the two."""
+        """Return the result of the comparison method `name` of `left`'s class."""
         return compare.compared_by(self, name, left, right)
 
     def equal(self, left: Any, right: Any) -> bool:
-        """`left is right or left == right`."""
+        """Return `left is right or left == right`."""
         return compare.equal(self, left, right)
 
     def less(self, left: Any, right: Any) -> bool:
-        """`left < right`, as a truth value."""
+        """Return `left < right` as a truth value."""
         return bool(self.truth(compare.compare(self, "<", left, right)))
 
     def contains(self, container: Any, item: Any) -> bool:
-        """`item in container`."""
+        """Return `item in container`."""
         return compare.contains(self, container, item)
 
     def check_key(self, key: Any, size: int) -> None:
-        """A key is about to be looked up among `size` others."""
+        """Spend steps on looking up a key among `size` others."""
         compare.check_key(self, key, size)
 
     def index(self, value: Any) -> int:
-        """`operator.index(value)`."""
+        """Return `operator.index(value)`."""
         return classes.index(self, value)
 
     def special(self, value: Any, name: Str) -> Any:
-        """What the special method `name` of an object gives."""
+        """Return the result of calling the special method `name` of an object."""
         return classes.special(self, value, name)
 
     def length(self, value: Any) -> int:
-        """`len(value)`."""
+        """Return `len(value)`."""
         return classes.length(self, value)
 
     def isinstance(self, value: Any, kinds: Any) -> bool:
-        """`isinstance(value, kinds)`."""
+        """Return `isinstance(value, kinds)`."""
         return classes.is_instance(self, value, kinds)
 
     def is_class(self, value: Any) -> bool:
-        """The value can stand in `isinstance` and in a class pattern."""
+        """Whether the value may be used in `isinstance` and in a class pattern."""
         return classes.is_class(value)
 
     def form(self, name: Str) -> Any:
-        """A name that only annotations use."""
+        """Return a placeholder for a name that only annotations use."""
         return classes.form(name)
 
     def attribute(self, owner: Any, name: Str) -> Any:
-        """`owner.name`."""
+        """Return `owner.name`."""
         return attributes.get(self, owner, name)
 
     def hint(self, owner: Any, name: Str) -> Exception | None:
-        """What the language says of an attribute that is not there."""
+        """Return the language's own error about a missing attribute, or None."""
         return next((found for one in self.hints if (found := one(owner, name))), None)
 
     def is_quiet(self, value: Any) -> bool:
-        """Messages do not show such values: types and places of tensors."""
+        """Whether messages omit such values: types and buffers of tensors."""
         return isinstance(value, self.quiet)
 
     def module_name(self, value: Any) -> Str:
-        """The name of a module, "" for other values."""
+        """Return the name of a module, or "" for other values."""
         return classes.module_name(value)
 
     # ---- classes ---------------------------------------------------------------------------
@@ -340,96 +340,96 @@ class Machine(Budget):
         options: dict[Str, Any],
         cells: list[list[Any]],
     ) -> Class:
-        """Runs a class body and makes the class."""
+        """Run a class body and create the class."""
         return classes.make(self, code, runtime, bases, options, cells)
 
     def finished_class(self, made: Any) -> Any:
-        """Called with every class after its decorators."""
+        """Return the class after its decorators ran. Called for every class."""
         return classes.finished(self, made)
 
     # ---- containers ------------------------------------------------------------------------
 
     def item(self, owner: Any, key: Any) -> Any:
-        """`owner[key]`."""
+        """Return `owner[key]`."""
         return containers.item(self, owner, key)
 
     def put_item(self, owner: Any, key: Any, value: Any) -> None:
-        """`owner[key] = value`."""
+        """Execute `owner[key] = value`."""
         containers.put(self, owner, key, value)
 
     def remove_item(self, owner: Any, key: Any) -> None:
-        """`del owner[key]`."""
+        """Execute `del owner[key]`."""
         containers.remove(self, owner, key)
 
     def extended(self, owner: list[Any], values: Any) -> list[Any]:
-        """`owner += values`, for a list."""
+        """Execute `owner += values` for a list, and return it."""
         return containers.extended(self, owner, values)
 
     def make_set(self, values: Iterable[Any]) -> Any:
-        """A set of the values."""
+        """Return a set of the values."""
         return containers.make_set(self, values)
 
     def merge(self, found: dict[Any, Any], more: Any) -> None:
-        """`{**more}`."""
+        """Merge `more` into `found`, as `{**found, **more}` does."""
         containers.merge(self, found, more)
 
     def joined(self, function: Any, left: Any, right: Any) -> Any:
-        """An operator of sets and dicts."""
+        """Apply an operator of sets and dicts."""
         return containers.joined(self, function, left, right)
 
     def spread_mapping(self, value: Any) -> dict[Str, Any]:
-        """What stands after `**` in a call."""
+        """Return the operand of `**` in a call as a dict."""
         return containers.spread_mapping(self, value)
 
     def iterate(self, value: Any, where: Str = "") -> Iterable[Any]:
-        """What Python's `for` can go through in place of the value."""
+        """Return an iterable over the value that Python's `for` accepts."""
         return iteration.iterate(self, value, where)
 
     def iterate_each(self, value: Any) -> Iterable[Any]:
-        """The same, for a comprehension, which cannot run on the device."""
+        """Like `iterate`, for a comprehension, which cannot run on the device."""
         return iteration.iterate_each(self, value)
 
     def unpacked(self, value: Any, count: int) -> Sequence[Any]:
-        """The `count` values of `a, b = value`."""
+        """Return the `count` values of `a, b = value`."""
         return iteration.unpacked(self, value, count)
 
     def unpacked_starred(self, value: Any, before: int, after: int) -> list[Any]:
-        """The values of `a, *b, c = value`."""
+        """Return the values of `a, *b, c = value`."""
         return iteration.unpacked_starred(self, value, before, after)
 
     def is_sequence(self, value: Any) -> bool:
-        """The value matches a sequence pattern."""
+        """Whether the value matches a sequence pattern."""
         return classes.is_sequence(value)
 
     def listed(self, value: Any) -> list[Any]:
-        """The elements of a value as a list."""
+        """Return the elements of a value as a list."""
         return containers.listed(self, value)
 
     # ---- exceptions ------------------------------------------------------------------------
 
     def raised(self, value: Any, cause: Any) -> BaseException:
-        """The exception of `raise value from cause`."""
+        """Return the exception of `raise value from cause`."""
         return exceptions.raised(self, value, cause)
 
     def assertion(self, args: tuple[Any, ...]) -> ErrorInstance:
-        """The exception of a failing `assert`."""
+        """Return the exception of a failing `assert`."""
         return exceptions.make(self, "AssertionError", args)
 
     def is_fatal(self, error: BaseException) -> bool:
-        """No kernel code can catch the exception."""
+        """Whether no kernel code can catch the exception."""
         return exceptions.is_fatal(error)
 
     def is_attribute_error(self, error: BaseException) -> bool:
-        """The exception says that an attribute is missing."""
+        """Whether the exception reports a missing attribute."""
         return exceptions.is_a(self, error, "AttributeError")
 
     def handler_for(self, f: Frame, error: Exception, handlers: Any, before: Any) -> Any:
-        """The handler that catches an exception, and the exception as the kernel sees it."""
+        """Return the handler that catches an exception, and the exception as a kernel object."""
         return exceptions.handler_for(self, f, error, handlers, before)
 
     @contextmanager
     def handling_of(self, error: Exception) -> Iterator[None]:
-        """While a `finally` block runs for an exception, `raise` raises that again."""
+        """Set the exception that a bare `raise` re-raises while a `finally` block runs."""
         self.handling.append(exceptions.caught(self, error))
         try:
             yield
@@ -437,21 +437,21 @@ class Machine(Budget):
             self.handling.pop()
 
     def entered(self, manager: Any) -> tuple[Any, Any]:
-        """What `with` gets from a context manager, and how it is left."""
+        """Enter a context manager. Return the value for `as`, and the function that leaves it."""
         return exceptions.entered(self, manager)
 
     def suppressed(self, leave: Any, error: Exception, f: Frame, place: nodes.Node) -> bool:
-        """Leaves a `with` block by an exception; whether the manager swallows that."""
+        """Leave a `with` block by an exception; return whether the manager suppresses it."""
         return exceptions.suppressed(self, leave, error, f, place)
 
 
-# ---- what can be called -------------------------------------------------------------------------
+# ---- callable values ----------------------------------------------------------------------------
 
 
 def _builtin(m: Machine, function: Builtin, args: Sequence[Any], named: Mapping[Str, Any]) -> Any:
     m.left -= 8
     if m.left < 0:
-        raise Spent(m.limits)
+        raise BudgetExhausted(m.limits)
     try:
         return function.call(m, *args, **named)
     except TypeError as error:

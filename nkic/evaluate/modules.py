@@ -1,8 +1,8 @@
-"""Modules while a kernel is evaluated: names get their values when they are first asked for.
+"""Modules during evaluation: names are defined lazily.
 
-A module's code is never run from top to bottom: the statements that define a name run once, in
-the order of the source, when some kernel code first uses the name. What no kernel code uses
-never runs.
+The code of a module is never run from top to bottom: the statements that define a name run once, in
+source order, when kernel code first uses the name. Statements whose names no kernel code uses never
+run.
 """
 
 from __future__ import annotations
@@ -45,48 +45,48 @@ class Table:
         self.advice = advice
 
     def get(self, m: Machine, name: str) -> Any:
-        """The value of a name; where it is a function of the machine, what that gives."""
+        """Return the value of a name, or UNSET."""
         return self.contents.get(name, UNSET)
 
     def missing(self, name: str) -> Exception:
-        """The error about a name that is not there."""
+        """Return the error about a missing name."""
         near = did_you_mean(name, self.names()) or self.advice
         return Missing("unknown-attribute", f"`{self.name}` has no `{name}`", name, near)
 
     def submodule(self, name: str) -> tuple[str, str, str]:
-        """What to say of a module that is not there."""
+        """Return slug, message and advice of the error about a missing submodule."""
         near = did_you_mean(name, self.names())
         return "import-failed", f"`{self.name}` has no module `{name}`", near
 
     def names(self) -> list[str]:
-        """The public names."""
+        """Return the public names."""
         return sorted(name for name in self.contents if not name.startswith("_"))
 
     def keeps(self, name: str) -> bool:
-        """A table does not change."""
+        """Return True: a table does not change."""
         return True
 
 
 class Foreign:
-    """A module that is not kernel source, or what is imported from one.
+    """A module that is not kernel source, or a member of one.
 
-    It may be imported and stored; everything else that a kernel does with it is an error.
+    It may be imported and stored; every other use by a kernel is an error.
     """
 
-    __slots__ = ("at", "imported", "name", "said")
+    __slots__ = ("at", "error", "imported", "name")
 
     def __init__(
-        self, name: str, imported: str, said: tuple[str, str, str] | None, at: Span | None
+        self, name: str, imported: str, error: tuple[str, str, str] | None, at: Span | None
     ) -> None:
         self.name = name
         self.imported = imported
-        self.said = said
+        self.error = error
         self.at = at
 
     def refuse(self, *_: Any, **__: Any) -> NoReturn:
-        """Raises the error about its use."""
-        if self.said is not None:
-            slug, text, help = self.said
+        """Raise the error about its use."""
+        if self.error is not None:
+            slug, text, help = self.error
             raise KernelError(slug, text, help=help, span=self.at)
         labels = [Label(self.at, "imported here")] if self.at is not None else []
         raise _host_error(self.name, self.imported, labels)
@@ -122,7 +122,7 @@ def _host_error(name: str, imported: str, labels: list[Label]) -> KernelError:
     return KernelError("host-module", text, help=help, labels=labels)
 
 
-# What to write in place of modules that kernels cannot use.
+# Advice about modules that kernels cannot use.
 INSTEAD = {
     "torch": "pass tensors as arguments; use `nl` dtypes and `nisa` instructions on them",
     "jax": "pass tensors as arguments; use `nl` dtypes and `nisa` instructions on them",
@@ -135,26 +135,27 @@ INSTEAD = {
 
 
 class World:
-    """All modules of one evaluation. `provided` are the modules that are not source."""
+    """All modules of one evaluation. `provided` holds the modules without source, by name."""
 
     def __init__(self, machine: Machine, library: Modules, provided: Mapping[str, Space]) -> None:
         self.machine = machine
         self.library = library
         self.provided = provided
-        self.given: Mapping[str, Mapping[str, Any]] = {}  # variables of a running program
+        # module-level variables of a traced program
+        self.given: Mapping[str, Mapping[str, Any]] = {}
         self.value: Callable[[Any], Any] = lambda given: given
         self._runtimes: dict[str, Runtime] = {}
         self._values: dict[str, Provided] = {}
 
     def runtime(self, module: SourceModule) -> Runtime:
-        """The running form of a module."""
+        """Return the runtime of a module."""
         path = module.source.path
         if path not in self._runtimes:
             self._runtimes[path] = Runtime(self, module)
         return self._runtimes[path]
 
     def module(self, request: str, importer: SourceModule, *, soft: bool = False) -> Any:
-        """The value of an imported module. `soft`: `ImportError` where it is host code."""
+        """Return the value of an imported module. If `soft`, raise `ImportError` for host code."""
         found = self.library.find(request, importer)
         if isinstance(found, SourceModule):
             return self.runtime(found).value
@@ -165,21 +166,21 @@ class World:
         return self._host(found.name, Import(request), importer)
 
     def _host(self, name: str, target: Import, importer: SourceModule) -> Foreign:
-        """What stands for a host module or a part of one; of NKI there is more to say."""
+        """Return a placeholder for a host module or its member; NKI modules word the error."""
         parent, _, last = target.request.rpartition(".")
         space = self.provided.get(parent)
-        said = space.submodule(last) if space is not None else None
+        error = space.submodule(last) if space is not None else None
         at = next((b.span for b in importer.bindings.values() if b.target == target), None)
-        return Foreign(name, target.request, said, at)
+        return Foreign(name, target.request, error, at)
 
     def provide(self, name: str) -> Provided:
-        """The value of a provided module."""
+        """Return the value of a provided module."""
         if name not in self._values:
             self._values[name] = Provided(self, name, self.provided[name])
         return self._values[name]
 
     def member(self, target: Import, importer: SourceModule, *, soft: bool = False) -> Any:
-        """The value of `from request import member`."""
+        """Return the value of `from request import member`."""
         member = target.member or ""
         module = self.library.find(target.request, importer)
         if isinstance(module, ProvidedModule):
@@ -209,7 +210,7 @@ class World:
 
 
 class ModuleBody:
-    """What the frame of a module-level statement has for its function."""
+    """The owner of the frame of a module-level statement."""
 
     __slots__ = ("globals", "name", "runtime")
 
@@ -220,7 +221,7 @@ class ModuleBody:
 
 
 class Runtime:
-    """One module: its globals, and which of its statements have run."""
+    """One module: its globals, and the set of its statements that have run."""
 
     def __init__(self, world: World, module: SourceModule) -> None:
         self.world = world
@@ -236,7 +237,7 @@ class Runtime:
         self.body = ModuleBody(self)
 
     def defines(self, name: str) -> bool:
-        """The module, or what it imports with a star, binds the name."""
+        """Whether the module binds the name, directly or by a star import."""
         if name in self.module.bindings or name in self._given():
             return True
         if not self.module.stars or name.startswith("_"):
@@ -249,17 +250,17 @@ class Runtime:
         return next((star for star in stars if name in self.world.provided[star].names()), None)
 
     def starred_names(self) -> list[str]:
-        """The names that the module's star imports give it."""
+        """Return the names that the module's star imports bind."""
         stars = self.world.library.provided_stars(self.module)
         return [name for star in stars for name in self.world.provided[star].names()]
 
     def get(self, name: str) -> Any:
-        """The value of a global name, as seen from other modules."""
+        """Return the value of a global name, as seen from other modules."""
         found = self.globals.get(name, UNSET)
         return self.find(name) if found is UNSET else found
 
     def lookup(self, name: str) -> Any:
-        """The value of a global name; `NameError` if there is none."""
+        """Return the value of a global name. Raises `NameError` if there is none."""
         found = self.globals.get(name, UNSET)
         if found is not UNSET:
             return found
@@ -269,7 +270,7 @@ class Runtime:
             raise NameError(f"name '{name}' is not defined", name=name) from None
 
     def find(self, name: str) -> Any:
-        """Makes the value of a name; `KeyError` if there is none."""
+        """Compute the value of a name not in `globals` yet. Raises `KeyError` if there is none."""
         binding = self.module.bindings.get(name)
         if name in self._given() and (binding is None or binding.kind is BindingKind.VALUE):
             self.globals[name] = self.world.value(self._given()[name])
@@ -289,21 +290,21 @@ class Runtime:
         return value
 
     def _given(self) -> Mapping[str, Any]:
-        """The variables whose values the running program gives."""
+        """Return the variables whose values the running program supplies."""
         return self.world.given.get(self.module.name, {})
 
     # ---- running ---------------------------------------------------------------------------
 
     def run(self, code: Code) -> Any:
-        """Runs code of module level; gives what it returns."""
-        frame: Frame = [self.machine, code.node, self.body, *code.blank]
-        for slot in code.fresh:
+        """Run module-level code and return its result."""
+        frame: Frame = [self.machine, code.node, self.body, *code.unset_locals]
+        for slot in code.cell_locals:
             frame[slot] = [UNSET]
-        left = self.machine.run(code, frame)
-        return None if left is None else left[0]
+        outcome = self.machine.run(code, frame)
+        return None if outcome is None else outcome[0]
 
     def evaluate(self, expression: nodes.Expression) -> Any:
-        """The value of an expression, as at the end of the module."""
+        """Evaluate an expression in the scope at the end of the module."""
         return self.run(compile_expression(self.module.source, expression))
 
     def function(
@@ -313,15 +314,15 @@ class Runtime:
         cells: Callable[[Function], Mapping[str, Any]],
         defaults: Mapping[str, Any],
     ) -> Function:
-        """A function of this file without its decorators, whatever functions are around it.
+        """Return a function of this file without its decorators, however deeply it is nested.
 
-        `around` are the variables of those; `cells` gives their values once there is a function,
-        which may be one of them.
+        `around` names the variables of the enclosing functions; `cells` returns their values given
+        the new function, which may be one of them.
         """
         code, wanted = compile_function(self.module.source, node, around)
         boxes: dict[str, list[Any]] = {name: [UNSET] for name in wanted}
         plain = tuple(defaults[name] for name in code.positional if name in defaults)
-        named = {name: defaults[name] for name in code.named_only if name in defaults}
+        named = {name: defaults[name] for name in code.keyword_only if name in defaults}
         made = Function(code, self, plain, named, tuple(boxes[name] for name in wanted))
         for name, value in cells(made).items():
             if name in boxes:
@@ -329,10 +330,10 @@ class Runtime:
         return made
 
     def _define(self, binding: Binding) -> None:
-        """Runs the statements that make a name's value, once and in order.
+        """Run the statements that define a name, once and in source order.
 
-        While a statement of this module runs, only those before it: it sees the name as it was
-        there. The rest follows when that statement is done.
+        While another statement of this module runs, only the statements before it run, so that it
+        sees the value that the name had at that point. The others run when that statement is done.
         """
         before = self._running[-1] if self._running else len(self.module.tree.body)
         if binding.kind is not BindingKind.VALUE:
@@ -348,7 +349,7 @@ class Runtime:
         self._run_pending()
 
     def _run_readers(self, binding: Binding, index: int) -> None:
-        """Statements that read the name's former value run before it changes."""
+        """Run the statements that read the previous value of a name before it is rebound."""
         earlier = [other for other in binding.statements if other < index]
         if not earlier or binding.kind is not BindingKind.VALUE:
             return
@@ -375,11 +376,11 @@ class Runtime:
             self._running.pop()
 
     def import_module(self, soft: bool, request: str) -> Any:
-        """`import request`, from a statement of this module."""
+        """Execute `import request` from a statement of this module."""
         return self.world.module(request, self.module, soft=soft)
 
     def import_member(self, soft: bool, request: str, member: str) -> Any:
-        """`from request import member`, likewise."""
+        """Execute `from request import member` from a statement of this module."""
         return self.world.member(Import(request, member), self.module, soft=soft)
 
 
@@ -402,7 +403,7 @@ class ModuleValue:
 
     @property
     def module_name(self) -> str:
-        """The name that it is imported by."""
+        """The name under which the module is imported."""
         return self.runtime.module.name
 
     def __repr__(self) -> str:
@@ -410,7 +411,7 @@ class ModuleValue:
 
 
 def of_source(m: Machine, module: ModuleValue, name: str) -> Any:
-    """`module.name`, where a package may have modules of its own."""
+    """Return `module.name`; a package may have submodules."""
     runtime = module.runtime
     if name in ("__name__", "__doc__"):
         return runtime.module.name if name == "__name__" else None
@@ -429,7 +430,7 @@ def of_source(m: Machine, module: ModuleValue, name: str) -> Any:
 
 
 def of_foreign(m: Machine, module: Foreign, name: str) -> Any:
-    """Nothing of a host module can be had."""
+    """Raise the error about the use of a host module."""
     return module.refuse()
 
 

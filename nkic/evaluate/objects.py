@@ -1,8 +1,8 @@
-"""What the interpreter's values are made of.
+"""The representation of the interpreter's values.
 
-Numbers, text and containers are Python's own. Everything else that a kernel can hold is an
-object of one of these classes. None of their Python attributes can be reached from a kernel:
-what a kernel sees of a value is in the table of its class, `Class.members`.
+Numbers, strings and containers are Python's own. Every other value of a kernel is an object of one
+of these classes. A kernel cannot reach their Python attributes: the attributes that a kernel sees
+are in the table of the value's class, `Class.members`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class Class:
-    """A class, of Python's or of the kernel's.
+    """A class, either builtin or defined by the kernel.
 
-    `members` is the table of what its objects offer: functions, `Builtin` methods, `Getter`
-    attributes, descriptors, plain values. `payload` is the Python class that objects of the class
-    are made of; `make(m, cls, *args, **named)` makes one. `machine` is the evaluation that a
-    kernel's class belongs to; classes without one are shared, and nothing can change them.
-    `fields` are the annotated names of the class body with a marker, see `library.fields`.
+    `members` is the table of its objects' attributes: functions, `Builtin` methods, `Getter`
+    attributes, descriptors, plain values. `payload` is the Python class that represents its
+    objects; `make(m, cls, *args, **named)` creates one. `machine` is the evaluation that owns a
+    class defined by the kernel; classes without one are shared and immutable. `fields` maps the
+    annotated names of the class body to a marker, see `library.fields`.
     """
 
     __slots__ = (
@@ -57,12 +57,12 @@ class Class:
         self.machine = machine
         self.module = module
         self.fields: dict[str, str] = {}
-        self.extra: dict[str, Any] = {}  # what libraries keep of a class: fields of a dataclass
+        self.extra: dict[str, Any] = {}  # data of libraries, such as the fields of a dataclass
         self.serial = machine.serial() if machine is not None else 0
-        self.mro: tuple[Class, ...] = (self, *_merged(bases, name))
+        self.mro: tuple[Class, ...] = (self, *_linearised(bases, name))
 
     def find(self, name: str) -> Any:
-        """What objects of the class have under `name`, or UNSET."""
+        """Return the member that objects of the class have under `name`, or UNSET."""
         for cls in self.mro:
             found = cls.members.get(name, UNSET)
             if found is not UNSET:
@@ -70,15 +70,15 @@ class Class:
         return UNSET
 
     def holder(self, name: str) -> Class | None:
-        """The class of the MRO that defines `name`."""
+        """Return the class of the MRO that defines `name`."""
         return next((cls for cls in self.mro if name in cls.members), None)
 
     def is_a(self, other: Class) -> bool:
-        """This class is `other` or inherits from it."""
+        """Whether this class is `other` or inherits from it."""
         return other in self.mro
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        """For functions of ours that call what a kernel gave them."""
+        """Call the class from Python code that received it from a kernel."""
         machine = self.machine or active()
         return machine.call(self, args, named)
 
@@ -87,12 +87,12 @@ class Class:
 
 
 def no_objects(m: Machine, cls: Class, *_: Any, **__: Any) -> Any:
-    """The `make` of classes whose objects come from elsewhere."""
+    """Reject instantiation: the `make` of classes whose objects are created elsewhere."""
     raise TypeError(f"cannot create '{cls.name}' instances")
 
 
-def _merged(bases: tuple[Class, ...], name: str) -> list[Class]:
-    """The C3 linearisation of the bases' MROs, as Python's."""
+def _linearised(bases: tuple[Class, ...], name: str) -> list[Class]:
+    """Return the C3 linearisation of the bases' MROs."""
     waiting = [*(list(base.mro) for base in bases), list(bases)]
     found: list[Class] = []
     while waiting := [one for one in waiting if one]:
@@ -118,7 +118,7 @@ class Function:
     """A function of the kernel's source: code, defaults, captured variables."""
 
     __slots__ = (
-        *("code", "runtime", "machine", "globals", "defaults", "named_defaults", "cells"),
+        *("code", "runtime", "machine", "globals", "defaults", "keyword_defaults", "cells"),
         *("name", "qualname", "attributes", "serial", "doc"),
     )
 
@@ -127,7 +127,7 @@ class Function:
         code: Code,
         runtime: Runtime,
         defaults: tuple[Any, ...],
-        named_defaults: dict[str, Any],
+        keyword_defaults: dict[str, Any],
         cells: tuple[list[Any], ...],
     ) -> None:
         self.code = code
@@ -135,7 +135,7 @@ class Function:
         self.machine: Machine = runtime.machine
         self.globals: dict[str, Any] = runtime.globals
         self.defaults = defaults
-        self.named_defaults = named_defaults
+        self.keyword_defaults = keyword_defaults
         self.cells = cells
         self.name = code.name
         self.qualname = code.qualname
@@ -144,12 +144,12 @@ class Function:
         self.serial = self.machine.serial()
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        """For functions of ours that call what a kernel gave them."""
+        """Call the function from Python code that received it from a kernel."""
         return self.machine.call(self, args, named)
 
     @property
     def __signature__(self) -> Signature:
-        """For `inspect.signature`, where a message names the parameters."""
+        """The signature for `inspect.signature`, used by messages that name the parameters."""
         return Signature(list(_parameters(self)))
 
     def __repr__(self) -> str:
@@ -164,17 +164,17 @@ def _parameters(function: Function) -> Iterator[Parameter]:
         kind = Parameter.POSITIONAL_OR_KEYWORD if named else Parameter.POSITIONAL_ONLY
         default = function.defaults[place - first] if place >= first else Parameter.empty
         yield Parameter(name, kind, default=default)
-    if code.rest:
-        yield Parameter(code.rest, Parameter.VAR_POSITIONAL)
-    for name in code.named_only:
-        default = function.named_defaults.get(name, Parameter.empty)
+    if code.vararg:
+        yield Parameter(code.vararg, Parameter.VAR_POSITIONAL)
+    for name in code.keyword_only:
+        default = function.keyword_defaults.get(name, Parameter.empty)
         yield Parameter(name, Parameter.KEYWORD_ONLY, default=default)
-    if code.more:
-        yield Parameter(code.more, Parameter.VAR_KEYWORD)
+    if code.kwarg:
+        yield Parameter(code.kwarg, Parameter.VAR_KEYWORD)
 
 
 class Method:
-    """A function bound to an object: what `obj.method` gives."""
+    """A function bound to an object: the value of `obj.method`."""
 
     __slots__ = ("function", "owner")
 
@@ -199,7 +199,7 @@ class Method:
 
 
 class Builtin:
-    """A function of the interpreter's tables. It is called with the machine first."""
+    """A function of the interpreter's tables, called with the machine as first argument."""
 
     __slots__ = ("call", "name", "parameters", "static")
 
@@ -212,8 +212,8 @@ class Builtin:
     ) -> None:
         self.name = name
         self.call = call
-        self.static = static  # of a class: it is not bound to objects
-        self.parameters = parameters  # where the kernel itself gave it some: fields of a dataclass
+        self.static = static  # a static method, which is not bound to objects
+        self.parameters = parameters  # if they depend on the kernel: the fields of a dataclass
         rename(call, name)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
@@ -224,7 +224,7 @@ class Builtin:
 
 
 class HostFunction:
-    """A function of the language that the interpreter serves (`nl.ndarray`), called as it is."""
+    """A function of the language (`nl.ndarray`), called without the machine."""
 
     __slots__ = ("call", "name")
 
@@ -240,13 +240,13 @@ class HostFunction:
 
 
 def rename(function: Callable[..., Any], name: str) -> None:
-    """Makes Python's message about a wrong call speak of `name`."""
+    """Set the name that Python's messages about wrong arguments use."""
     if hasattr(function, "__code__"):
         function.__qualname__ = name
 
 
 class Getter:
-    """An attribute that is computed: `range.start`. `get(m, owner)` gives it."""
+    """A computed attribute such as `range.start`; `get(m, owner)` returns its value."""
 
     __slots__ = ("get", "name")
 
@@ -259,7 +259,7 @@ class Getter:
 
 
 class Property:
-    """`property`: getter, setter and deleter are kernel functions, or None."""
+    """The `property` class: getter, setter and deleter are kernel functions, or None."""
 
     __slots__ = ("doc", "fdel", "fget", "fset")
 
@@ -273,7 +273,7 @@ class Property:
 
 
 class StaticMethod:
-    """`staticmethod`."""
+    """The `staticmethod` class."""
 
     __slots__ = ("function",)
 
@@ -285,7 +285,7 @@ class StaticMethod:
 
 
 class ClassMethod:
-    """`classmethod`."""
+    """The `classmethod` class."""
 
     __slots__ = ("function",)
 
@@ -297,7 +297,7 @@ class ClassMethod:
 
 
 class Super:
-    """`super()`: the attributes of an object from `after` on in the MRO of `cls`."""
+    """A `super()` object: the attributes of `owner` after class `after` in the MRO of `cls`."""
 
     __slots__ = ("after", "cls", "owner")
 
@@ -314,9 +314,9 @@ class Super:
 
 
 class Instance:
-    """An object of a kernel's class. `fields` are its attributes, by name.
+    """An object of a class defined by the kernel. `fields` holds its attributes by name.
 
-    Python's protocols lead back to the methods of the kernel's class, so that Python's own
+    Python's special methods forward to the methods of the kernel's class, so that Python's own
     containers can hold, compare and hash such objects.
     """
 
@@ -383,14 +383,14 @@ def _machine(value: Any) -> Machine:
 
 
 def _payload(name: str, base: type) -> type:
-    """The Python class of objects whose class inherits from `base`: `class Row(list)`."""
+    """Return the Python class of objects whose class inherits from `base`: `class Row(list)`."""
     body: dict[str, Any] = {
         "__slots__": () if base in (int, tuple, str, bytes) else ("cls", "fields", "serial"),
         "__doc__": f"An object of a kernel's class that inherits from {base.__name__}.",
     }
     for method in ("__repr__", "__str__", "__format__", "__bool__", "__hash__", "__eq__"):
         body[method] = Instance.__dict__[method]
-    if base in (int, tuple, str, bytes):  # such objects cannot have slots of their own
+    if base in (int, tuple, str, bytes):  # subclasses of these types cannot have slots
         del body["__slots__"]
     return type(name, (base,), body)
 
@@ -404,7 +404,7 @@ DictInstance = _payload("DictInstance", dict)
 
 
 class ErrorInstance(Exception):
-    """An exception of the kernel's, raised by it or on its way to its `except`."""
+    """An exception as a kernel object, raised by the kernel or about to be caught by it."""
 
     def __init__(self, cls: Class, args: tuple[Any, ...] = ()) -> None:
         super().__init__(*args)
@@ -429,10 +429,10 @@ INSTANCES: frozenset[Any] = frozenset(
 
 
 class Steps:
-    """An iterator of the interpreter's own: `map`, `zip`, `enumerate` and the like.
+    """An iterator of the interpreter itself: `map`, `zip`, `enumerate` and others.
 
-    Each element is a level of depth while it is made: iterators stand within each other, and
-    Python's own would go from one to the next on the C stack.
+    Producing an element takes one level of depth: iterators nest, and Python's own would recurse on
+    the C stack.
     """
 
     __slots__ = ("machine", "name", "values")
@@ -459,7 +459,7 @@ class Steps:
 
 
 class Generator:
-    """What a generator function of the kernel, or a generator expression, gives."""
+    """The result of calling a generator function, or of a generator expression."""
 
     __slots__ = ("frame", "function", "running", "values")
 
@@ -479,21 +479,21 @@ class Generator:
         return f"<generator object {self.function.qualname}>"
 
 
-# ---- the evaluation that is going on ------------------------------------------------------------
+# ---- the active evaluation ----------------------------------------------------------------------
 
 _active: list[Machine] = []
 
 
 def active() -> Machine:
-    """The machine whose kernel is running."""
+    """Return the machine whose kernel is running."""
     return _active[-1]
 
 
 def enter(machine: Machine) -> None:
-    """From now on `machine` is the active one."""
+    """Make `machine` the active one."""
     _active.append(machine)
 
 
 def leave() -> None:
-    """The one before is active again."""
+    """Make the previous machine the active one again."""
     _active.pop()

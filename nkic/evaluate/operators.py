@@ -1,4 +1,4 @@
-"""Operators on values: Python's, with the size of every result known before it is made."""
+"""Python's operators, with the size of every result checked before it is computed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nkic.evaluate.texts import percent
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
-SMALL = 1 << 62  # integers below take no look at the limits
+SMALL = 1 << 62  # smaller integers need no check of the limits
 NUMBERS: frozenset[Any] = frozenset({int, float, bool})
 SEQUENCES = (str, list, tuple, bytes)
 JOINED: Any = (set, frozenset, dict, type({}.keys()), type({}.items()))
@@ -21,7 +21,7 @@ Operation = Callable[["Machine", Any, Any], Any]
 
 
 class Union:
-    """`int | str`: alternatives for `isinstance`."""
+    """A union such as `int | str`: alternatives for `isinstance`."""
 
     __slots__ = ("parts",)
 
@@ -36,111 +36,111 @@ class Union:
 
 
 def add(m: Machine, left: Any, right: Any) -> Any:
-    """`left + right`."""
+    """Return `left + right`."""
     if left.__class__ in NUMBERS and right.__class__ in NUMBERS:
-        return _number(m, left + right)
+        return _checked(m, left + right)
     return _dispatch(m, "+", left, right)
 
 
 def subtract(m: Machine, left: Any, right: Any) -> Any:
-    """`left - right`."""
+    """Return `left - right`."""
     if left.__class__ in NUMBERS and right.__class__ in NUMBERS:
-        return _number(m, left - right)
+        return _checked(m, left - right)
     return _dispatch(m, "-", left, right)
 
 
 def multiply(m: Machine, left: Any, right: Any) -> Any:
-    """`left * right`."""
+    """Return `left * right`."""
     if left.__class__ in NUMBERS and right.__class__ in NUMBERS:
         if left.__class__ is int and right.__class__ is int:
-            _allow_product(m, left, right)
+            _check_factors(m, left, right)
         return left * right
     return _dispatch(m, "*", left, right)
 
 
-def _number(m: Machine, result: Any) -> Any:
+def _checked(m: Machine, result: Any) -> Any:
     if result.__class__ is int and not -SMALL < result < SMALL:
         m.allow_bits(result.bit_length())
     return result
 
 
-def _allow_product(m: Machine, left: int, right: int) -> None:
+def _check_factors(m: Machine, left: int, right: int) -> None:
     bits = left.bit_length() + right.bit_length()
     if bits > 62:
         m.allow_bits(bits - 1)
 
 
-def _power(m: Machine, left: Any, right: Any) -> None:
+def _check_power(m: Machine, left: Any, right: Any) -> None:
     if isinstance(left, int) and isinstance(right, int) and right > 0:
         m.allow_bits(max(left.bit_length() - 1, 0) * right)
 
 
-def _shift(m: Machine, left: Any, right: Any) -> None:
+def _check_shift(m: Machine, left: Any, right: Any) -> None:
     if isinstance(left, int) and isinstance(right, int) and right > 0:
         m.allow_bits(left.bit_length() + right if left else 0)
 
 
-def _sum(m: Machine, left: Any, right: Any) -> None:
+def _check_sum(m: Machine, left: Any, right: Any) -> None:
     if isinstance(left, SEQUENCES) and isinstance(right, SEQUENCES):
-        m.elements(len(left) + len(right), f"the {_kind(left)}")
+        m.elements(len(left) + len(right), f"the {_type_name(left)}")
 
 
-def _product(m: Machine, left: Any, right: Any) -> None:
+def _check_product(m: Machine, left: Any, right: Any) -> None:
     sequence, times = (left, right) if isinstance(left, SEQUENCES) else (right, left)
     if isinstance(sequence, SEQUENCES) and (isinstance(times, int) or times.__class__ in INSTANCES):
-        m.elements(len(sequence) * max(m.index(times), 0), f"the {_kind(sequence)}")
+        m.elements(len(sequence) * max(m.index(times), 0), f"the {_type_name(sequence)}")
     elif isinstance(left, int) and isinstance(right, int):
-        _allow_product(m, left, right)
+        _check_factors(m, left, right)
 
 
-def _joined(m: Machine, left: Any, right: Any) -> None:
+def _check_union(m: Machine, left: Any, right: Any) -> None:
     for one in (left, right):
         if isinstance(one, JOINED):
             m.elements(len(one), "the set")
 
 
-def _divided(m: Machine, left: Any, right: Any) -> None:
+def _charge_division(m: Machine, left: Any, right: Any) -> None:
     if isinstance(left, int) and isinstance(right, int):
         m.charge((left.bit_length() >> 6) * (right.bit_length() >> 6) >> 5)
 
 
-def _free(m: Machine, left: Any, right: Any) -> None:
+def _no_check(m: Machine, left: Any, right: Any) -> None:
     return None
 
 
-def _kind(value: Any) -> str:
+def _type_name(value: Any) -> str:
     return type(value).__name__ if type(value) in SEQUENCES else value.cls.name
 
 
-# Symbol: Python's function, its form in place, the methods, what is asked of sizes before.
+# By symbol: Python's function, the in-place function, the method's name, the size check.
 BINARY: dict[str, tuple[Any, Any, str, Operation]] = {
-    "+": (operator.add, operator.iadd, "add", _sum),
-    "-": (operator.sub, operator.isub, "sub", _joined),
-    "*": (operator.mul, operator.imul, "mul", _product),
-    "/": (operator.truediv, operator.itruediv, "truediv", _divided),
-    "//": (operator.floordiv, operator.ifloordiv, "floordiv", _divided),
-    "%": (operator.mod, operator.imod, "mod", _divided),
-    "**": (operator.pow, operator.ipow, "pow", _power),
-    "<<": (operator.lshift, operator.ilshift, "lshift", _shift),
-    ">>": (operator.rshift, operator.irshift, "rshift", _free),
-    "&": (operator.and_, operator.iand, "and", _joined),
-    "|": (operator.or_, operator.ior, "or", _joined),
-    "^": (operator.xor, operator.ixor, "xor", _joined),
-    "@": (operator.matmul, operator.imatmul, "matmul", _free),
+    "+": (operator.add, operator.iadd, "add", _check_sum),
+    "-": (operator.sub, operator.isub, "sub", _check_union),
+    "*": (operator.mul, operator.imul, "mul", _check_product),
+    "/": (operator.truediv, operator.itruediv, "truediv", _charge_division),
+    "//": (operator.floordiv, operator.ifloordiv, "floordiv", _charge_division),
+    "%": (operator.mod, operator.imod, "mod", _charge_division),
+    "**": (operator.pow, operator.ipow, "pow", _check_power),
+    "<<": (operator.lshift, operator.ilshift, "lshift", _check_shift),
+    ">>": (operator.rshift, operator.irshift, "rshift", _no_check),
+    "&": (operator.and_, operator.iand, "and", _check_union),
+    "|": (operator.or_, operator.ior, "or", _check_union),
+    "^": (operator.xor, operator.ixor, "xor", _check_union),
+    "@": (operator.matmul, operator.imatmul, "matmul", _no_check),
 }
 
 
 def _dispatch(m: Machine, symbol: str, left: Any, right: Any) -> Any:
-    """The operator for values that are not two plain numbers."""
+    """Apply the operator to values that are not both plain numbers."""
     function, _, name, guard = BINARY[symbol]
     if left.__class__ in INSTANCES or right.__class__ in INSTANCES:
         found = _by_methods(m, left, right, f"__{name}__", f"__r{name}__")
         if found is not NotImplemented:
             return found
-        left, right = _plain(m, symbol, left, right)
+        left, right = _plain_operands(m, symbol, left, right)
     if symbol == "%" and isinstance(left, str | bytes):
         return percent(m, left, right)
-    if symbol == "|" and _is_kind(left) and _is_kind(right):
+    if symbol == "|" and _is_type(left) and _is_type(right):
         return Union((*_parts(left), *_parts(right)))
     guard(m, left, right)
     if left.__class__ in JOINED or right.__class__ in JOINED:
@@ -149,11 +149,11 @@ def _dispatch(m: Machine, symbol: str, left: Any, right: Any) -> Any:
         result = function(left, right)
     except TypeError as error:
         raise _unsupported(m, symbol, left, right, error) from None
-    return _number(m, result) if result.__class__ is int else result
+    return _checked(m, result) if result.__class__ is int else result
 
 
 def _by_methods(m: Machine, left: Any, right: Any, name: str, reflected: str) -> Any:
-    """What `__add__` and `__radd__` of kernel classes give, NotImplemented where there is none."""
+    """Call `__add__` and `__radd__` of kernel classes; return NotImplemented if there is none."""
     one, other = m.class_of(left), m.class_of(right)
     calls = [(one.find(name), left, right), (other.find(reflected), right, left)]
     if one is other:
@@ -168,18 +168,18 @@ def _by_methods(m: Machine, left: Any, right: Any, name: str, reflected: str) ->
     return NotImplemented
 
 
-def _plain(m: Machine, symbol: str, left: Any, right: Any) -> tuple[Any, Any]:
-    """The numbers, text or containers that objects of kernel classes are, if they are."""
+def _plain_operands(m: Machine, symbol: str, left: Any, right: Any) -> tuple[Any, Any]:
+    """Check that instances among the operands are numbers, text or containers, too."""
     if symbol == "*" and (isinstance(left, SEQUENCES) or isinstance(right, SEQUENCES)):
-        left, right = _times(m, left), _times(m, right)
+        left, right = _as_count(m, left), _as_count(m, right)
     for one in (left, right):
         if one.__class__ in INSTANCES and m.class_of(one).payload in m.opaque:
             raise _unsupported(m, symbol, left, right, None)
     return left, right
 
 
-def _times(m: Machine, value: Any) -> Any:
-    """How often a sequence is repeated, where an object with `__index__` says so."""
+def _as_count(m: Machine, value: Any) -> Any:
+    """Return the repetition count of a sequence if the value defines `__index__`."""
     kind: Any = value.__class__
     counts = kind in m.opaque and m.class_of(value).find("__index__") is not UNSET
     return m.index(value) if counts else value
@@ -188,7 +188,7 @@ def _times(m: Machine, value: Any) -> Any:
 def _unsupported(
     m: Machine, symbol: str, left: Any, right: Any, error: TypeError | None
 ) -> TypeError:
-    """Python's message, with the names of the kernel's classes."""
+    """Return Python's error, with the names of the kernel's classes."""
     text = str(error) if error is not None else ""
     if error is not None and not text.startswith("unsupported operand"):
         return error
@@ -197,7 +197,7 @@ def _unsupported(
     return TypeError(f"unsupported operand type(s) for {shown}: {kinds}")
 
 
-def _is_kind(value: Any) -> bool:
+def _is_type(value: Any) -> bool:
     return isinstance(value, Class | Union) or value is None or hasattr(value, "is_form")
 
 
@@ -206,7 +206,7 @@ def _parts(value: Any) -> tuple[Any, ...]:
 
 
 def binary(symbol: str) -> Operation:
-    """The function of an operator."""
+    """Return the function of a binary operator."""
     known = {"+": add, "-": subtract, "*": multiply}
     if symbol in known:
         return known[symbol]
@@ -215,7 +215,7 @@ def binary(symbol: str) -> Operation:
     def apply(m: Machine, left: Any, right: Any) -> Any:
         if left.__class__ in NUMBERS and right.__class__ in NUMBERS:
             guard(m, left, right)
-            return _number(m, function(left, right))
+            return _checked(m, function(left, right))
         return _dispatch(m, symbol, left, right)
 
     return apply
@@ -225,7 +225,7 @@ OPERATIONS: dict[str, Operation] = {symbol: binary(symbol) for symbol in BINARY}
 
 
 def in_place(m: Machine, symbol: str, left: Any, right: Any) -> Any:
-    """`left op= right`."""
+    """Execute `left op= right` and return the result."""
     kind = left.__class__
     _, function, name, guard = BINARY[symbol]
     if kind in INSTANCES:
@@ -264,7 +264,7 @@ UNARY: dict[str, tuple[Any, str]] = {
 
 
 def unary(m: Machine, symbol: str, value: Any) -> Any:
-    """`-value` and the like."""
+    """Return the result of a unary operator, such as `-value`."""
     function, name = UNARY[symbol]
     if value.__class__ in INSTANCES:
         method = value.cls.find(name)

@@ -1,7 +1,7 @@
-"""Sets whose order does not depend on the process.
+"""Sets whose iteration order does not depend on the process.
 
-Python orders sets by hash, and hashes of text differ from one process to the next; what a
-kernel compiles to must not. Sets of numbers keep Python's order.
+Python orders sets by hash, and the hashes of strings differ between processes; compiled output must
+not. Sets of numbers keep Python's order.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _NUMBERS = (int, float)
 
 
 class KernelSet(set[Any]):
-    """The `set` of kernel code."""
+    """The `set` type of kernel code."""
 
     __name__ = "set"
 
@@ -23,7 +23,7 @@ class KernelSet(set[Any]):
         return iter(_ordered(list(super().__iter__())))
 
     def pop(self) -> Any:
-        """Removes and returns the first element."""
+        """Remove and return the first element."""
         if not self:
             raise KeyError("pop from an empty set")
         value = next(iter(self))
@@ -34,7 +34,7 @@ class KernelSet(set[Any]):
         return f"{{{', '.join(map(repr, self))}}}" if self else "set()"
 
     def copy(self) -> KernelSet:
-        """A set of the same elements."""
+        """Return a set of the same elements."""
         return KernelSet(self)
 
     def __and__(self, other: Any) -> Any:
@@ -50,24 +50,24 @@ class KernelSet(set[Any]):
         return _kept(super().__xor__(other))
 
     def union(self, *others: Any) -> Any:
-        """Elements of this set and of `others`."""
+        """Return the elements of this set and of `others`."""
         return KernelSet(super().union(*others))
 
     def intersection(self, *others: Any) -> Any:
-        """Elements of this set that are in all `others`."""
+        """Return the elements of this set that are in all `others`."""
         return KernelSet(super().intersection(*others))
 
     def difference(self, *others: Any) -> Any:
-        """Elements of this set that are in none of `others`."""
+        """Return the elements of this set that are in none of `others`."""
         return KernelSet(super().difference(*others))
 
     def symmetric_difference(self, other: Any) -> Any:
-        """Elements of either set that are not in both."""
+        """Return the elements of either set that are not in both."""
         return KernelSet(super().symmetric_difference(other))
 
 
 class KernelFrozenSet(frozenset[Any]):
-    """The `frozenset` of kernel code."""
+    """The `frozenset` type of kernel code."""
 
     __name__ = "frozenset"
 
@@ -94,7 +94,7 @@ def _ordered(values: list[Any]) -> list[Any]:
 
 
 def _place(value: Any) -> tuple[str, str, int]:
-    """What a value is sorted by: its class, its text, and for objects the order of making."""
+    """Return the sort key of a value: class, text, and for instances the order of creation."""
     if value.__class__ in INSTANCES and not isinstance(value, str | tuple):
         return value.cls.name, "", value.serial
     return type(value).__name__, repr(value), 0

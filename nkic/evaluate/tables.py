@@ -1,4 +1,4 @@
-"""How the tables of builtin classes are written.
+"""Decorators that fill the tables of builtin classes.
 
 STR = builtin_class("str", payload=str, make=…)
 
@@ -25,12 +25,12 @@ def builtin_class(
     *bases: Class,
     module: str = "builtins",
 ) -> Class:
-    """A class that all evaluations share; nothing can change it."""
+    """Return an immutable class that all evaluations share."""
     return Class(name, bases or (OBJECT,), {}, payload=payload, make=make, module=module)
 
 
 def method(cls: Class, *names: str) -> Callable[[_Function], _Function]:
-    """Puts a function `(m, owner, …)` into the table of a class."""
+    """Register a function `(m, owner, …)` as a method of a class."""
 
     def add(function: _Function) -> _Function:
         for name in names:
@@ -41,7 +41,7 @@ def method(cls: Class, *names: str) -> Callable[[_Function], _Function]:
 
 
 def class_function(cls: Class, name: str) -> Callable[[_Function], _Function]:
-    """Puts a function `(m, …)` into the table of a class that needs no object."""
+    """Register a function `(m, …)` as a static method of a class."""
 
     def add(function: _Function) -> _Function:
         cls.members[name] = Builtin(f"{cls.name}.{name}", function, static=True)
@@ -51,7 +51,7 @@ def class_function(cls: Class, name: str) -> Callable[[_Function], _Function]:
 
 
 def getter(cls: Class, name: str) -> Callable[[_Function], _Function]:
-    """Puts a computed attribute `(m, owner)` into the table of a class."""
+    """Register a function `(m, owner)` as a computed attribute of a class."""
 
     def add(function: _Function) -> _Function:
         cls.members[name] = Getter(name, function)
@@ -61,7 +61,7 @@ def getter(cls: Class, name: str) -> Callable[[_Function], _Function]:
 
 
 def builtin(name: str, table: dict[str, Any]) -> Callable[[_Function], _Function]:
-    """Puts a function `(m, …)` into a table of functions."""
+    """Register a function `(m, …)` in a table of functions."""
 
     def add(function: _Function) -> _Function:
         table[name] = Builtin(name, function)

@@ -1,7 +1,7 @@
 """Values as text: `str`, `repr`, `format`, f-strings, `%` and `str.format`, within limits.
 
-The same text as Python's, except that no memory addresses show and that text has a greatest
-length: Python's own functions would follow shared lists for ever, and pad a number to gigabytes.
+The text is the same as Python's, except that memory addresses are omitted and the length is
+limited: Python's own functions would follow shared lists for ever, and pad a number to gigabytes.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 _PLAIN = frozenset({int, float, bool, type(None), type(...), bytes})
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-_READ = 4000  # characters of a value that a message shows the first of
-_PIECE = 10  # steps for a part of a text that is written
-_SHORT = 64  # digits of a number that is written in the step of its call
+_MAX_READ = 4000  # the most characters of a value that are generated for a message
+_PIECE_STEPS = 10  # steps per piece of text that is written
+_SHORT_NUMBER = 64  # digits of a number whose formatting is covered by the step of its call
 _NUMBER = re.compile(r"\d+")
 _BRACKETS: dict[type, tuple[str, str]] = {
     list: ("[", "]"),
@@ -38,7 +38,7 @@ _BRACKETS: dict[type, tuple[str, str]] = {
 
 
 def text(m: Machine, value: Any) -> str:
-    """`str(value)`."""
+    """Return `str(value)`."""
     kind: Any = value.__class__
     if kind is str:
         return str(value)
@@ -73,21 +73,21 @@ def _returned(m: Machine, method: str, result: Any) -> str:
 
 
 def representation(m: Machine, value: Any) -> str:
-    """`repr(value)`."""
+    """Return `repr(value)`."""
     kind = value.__class__
     if kind is str:
         m.text(len(value))
         return repr(value)
     if kind in _PLAIN:
         found = repr(value)
-        if len(found) > _SHORT:
+        if len(found) > _SHORT_NUMBER:
             m.charge(len(found) * len(found) >> 6)
         return found
     return Writer(m, m.limits.length).write(value)
 
 
 class Writer:
-    """Writes one value, with `[...]` for what is inside itself."""
+    """A writer of one value; a container inside itself is written as `[...]`."""
 
     def __init__(self, m: Machine, limit: int) -> None:
         self.m = m
@@ -97,14 +97,14 @@ class Writer:
         self._open: set[int] = set()
 
     def write(self, value: Any) -> str:
-        """The text of `value`."""
+        """Return the text of `value`."""
         self.value(value)
         return "".join(self._parts)
 
     def add(self, piece: str) -> None:
-        """Appends a piece, if there is room for it."""
+        """Append a piece of text. Raises if the limit is exceeded."""
         self._length += len(piece)
-        self.m.charge(_PIECE + (len(piece) >> 2))
+        self.m.charge(_PIECE_STEPS + (len(piece) >> 2))
         if self._length > self._limit:
             raise KernelError(
                 "too-large",
@@ -114,7 +114,7 @@ class Writer:
         self._parts.append(piece)
 
     def value(self, value: Any) -> None:
-        """Appends a value."""
+        """Append a value."""
         kind = value.__class__
         if kind in _PLAIN or kind is str:
             self.add(repr(value))
@@ -145,7 +145,7 @@ class Writer:
             else:
                 self._plain_object(value)
         elif isinstance(value, tuple) and hasattr(kind, "_fields"):
-            self.add(repr(value))  # a named tuple of the language's
+            self.add(repr(value))  # a named tuple of the language
         elif brackets is not None:
             self.container(value, *brackets)
         else:
@@ -170,7 +170,7 @@ class Writer:
             self.add(f"<{value.cls.name} object>")
 
     def named(self, name: str, fields: Iterable[tuple[str, Any]]) -> None:
-        """`Name(field=value, …)`."""
+        """Append `Name(field=value, …)`."""
         self.add(f"{name}(")
         for number, (field, part) in enumerate(fields):
             self.add(f"{', ' if number else ''}{field}{'=' if field else ''}")
@@ -178,7 +178,7 @@ class Writer:
         self.add(")")
 
     def container(self, value: Any, first: str, last: str, comma: bool = True) -> None:
-        """A list, tuple, set or dict."""
+        """Append a list, tuple, set or dict."""
         if isinstance(value, set | frozenset) and not value:
             self.add("set()" if isinstance(value, set) else "frozenset()")
             return
@@ -211,13 +211,13 @@ def _brackets(value: Any) -> tuple[str, str] | None:
 
 
 def brief(m: Machine | None, value: Any, length: int = 60) -> str:
-    """A kernel's value as a message shows it: lists may share their parts and never end."""
+    """Return the text of a value for a message, or its type and size if the text is long."""
     name = m.class_of(value).name if m is not None else type(value).__name__
     if isinstance(value, list | tuple) and len(value) > 8:
         return f"a {name} of {len(value)}"
     try:
-        found = Writer(m, _READ).write(value) if m is not None else repr(value)
-    except Exception:  # too long, no step left; and a kernel's own __repr__ may fail as well
+        found = Writer(m, _MAX_READ).write(value) if m is not None else repr(value)
+    except Exception:  # too long, no steps left, or the kernel's own __repr__ failed
         return f"a {name}"
     found = " ".join(found.split())
     return found if len(found) <= length else f"{found[:length]}…"
@@ -227,7 +227,7 @@ def brief(m: Machine | None, value: Any, length: int = 60) -> str:
 
 
 def check_width(m: Machine, spec: str) -> None:
-    """Raises for a specification that asks for a field wider than fields may be."""
+    """Raise for a format specification whose field width exceeds the limit."""
     width = max((int(found.lstrip("0")[:12] or "0") for found in _NUMBER.findall(spec)), default=0)
     if width > m.limits.width:
         limit = grouped(m.limits.width)
@@ -236,7 +236,7 @@ def check_width(m: Machine, spec: str) -> None:
 
 
 def formatted(m: Machine, value: Any, spec: Any = "") -> str:
-    """`format(value, spec)`."""
+    """Return `format(value, spec)`."""
     if not isinstance(spec, str):
         raise TypeError(f"format() argument 2 must be str, not {m.class_of(spec).name}")
     check_width(m, spec)
@@ -275,7 +275,7 @@ def _of_object(m: Machine, value: Any, spec: str) -> str:
 
 
 def converted(m: Machine, value: Any, conversion: str, spec: str = "") -> str:
-    """`{value!conversion:spec}`."""
+    """Return the text of the f-string field `{value!conversion:spec}`."""
     if conversion == "r":
         value = representation(m, value)
     elif conversion == "a":
@@ -286,7 +286,7 @@ def converted(m: Machine, value: Any, conversion: str, spec: str = "") -> str:
 
 
 def format_method(m: Machine, template: str) -> Callable[..., str]:
-    """What `template.format(*args, **named)` gives."""
+    """Return the function that computes `template.format(*args, **named)`."""
 
     def fill(args: Sequence[Any], named: Mapping[str, Any]) -> str:
         m.text(len(template))
@@ -298,7 +298,7 @@ def format_method(m: Machine, template: str) -> Callable[..., str]:
 
 
 class _Formatter(string.Formatter):
-    """`str.format` whose fields reach only what kernel code reaches."""
+    """A `str.format` whose fields reach only attributes that kernel code can reach."""
 
     def __init__(self, m: Machine) -> None:
         self._m = m
@@ -307,7 +307,7 @@ class _Formatter(string.Formatter):
     def get_field(
         self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> tuple[Any, str | int]:
-        """The value of `0.shape[1]`."""
+        """Return the value of a field such as `0.shape[1]`."""
         first, rest = _split(field_name)
         value = self.get_value(first, args, kwargs)
         for is_attribute, name in rest:
@@ -315,7 +315,7 @@ class _Formatter(string.Formatter):
         return value, first
 
     def get_value(self, key: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """The argument that a field names."""
+        """Return the argument that a field names."""
         if isinstance(key, int):
             if not 0 <= key < len(args):
                 text = f"Replacement index {key} out of range for positional args tuple"
@@ -324,19 +324,19 @@ class _Formatter(string.Formatter):
         return self._m.item(kwargs, key) if isinstance(kwargs, dict) else kwargs[key]
 
     def format_field(self, value: Any, format_spec: str) -> str:
-        """The value under its specification."""
+        """Return the value formatted by its specification."""
         found = formatted(self._m, value, format_spec)
         self._length += len(found)
         self._m.allow_length(self._length, "the text")
         return found
 
     def convert_field(self, value: Any, conversion: Any) -> Any:
-        """The value after `!r` and the like."""
+        """Return the value after a conversion such as `!r`."""
         return converted(self._m, value, conversion) if conversion else value
 
 
 def _split(field_name: str) -> tuple[Any, Iterable[tuple[bool, Any]]]:
-    # As string.Formatter does it; the module is CPython's own and has no stubs.
+    # As string.Formatter does it; the module is internal to CPython and has no stubs.
     module: Any = string._string  # type: ignore[attr-defined]
     first, rest = module.formatter_field_name_split(field_name)
     return first, rest
@@ -346,13 +346,13 @@ def _split(field_name: str) -> tuple[Any, Iterable[tuple[bool, Any]]]:
 
 
 def percent(m: Machine, template: Any, values: Any) -> Any:
-    """`template % values`, of text and bytes."""
+    """Return `template % values`, for text and bytes."""
     check_width(m, template if isinstance(template, str) else template.decode("latin-1"))
     arguments = values if isinstance(values, tuple) else (values,)
     for number in arguments:
         if isinstance(number, int) and ("*" if isinstance(template, str) else b"*") in template:
             check_width(m, str(abs(number)))
-    shown = _each(m, values)
+    shown = _percent_operands(m, values)
     parts = shown if isinstance(shown, tuple) else (shown,)
     sizes = (64 if isinstance(part, dict) else len(str(part)) for part in parts)
     longest = max(sizes, default=0)
@@ -365,23 +365,23 @@ def percent(m: Machine, template: Any, values: Any) -> Any:
     return found
 
 
-def _each(m: Machine, values: Any) -> Any:
-    """The value, or every element of the tuple or dict that `%` takes apart, as it is shown."""
+def _percent_operands(m: Machine, values: Any) -> Any:
+    """Wrap the value, or every element of a tuple or dict, for the conversions of `%`."""
     if values.__class__ is tuple:
-        return tuple([_shown(m, part) for part in values])
+        return tuple([_percent_operand(m, part) for part in values])
     if values.__class__ is dict:
-        return {key: _shown(m, value) for key, value in values.items()}
-    return _shown(m, values)
+        return {key: _percent_operand(m, value) for key, value in values.items()}
+    return _percent_operand(m, values)
 
 
-def _shown(m: Machine, value: Any) -> Any:
+def _percent_operand(m: Machine, value: Any) -> Any:
     if value.__class__ in (int, float, bool, str, bytes):
         return value
-    return _Shown(m, value)
+    return _PercentOperand(m, value)
 
 
-class _Shown:
-    """A value in `%` whose text is the interpreter's."""
+class _PercentOperand:
+    """A value for `%` that converts to text by the interpreter's rules."""
 
     def __init__(self, m: Machine, value: Any) -> None:
         self._m = m
@@ -409,4 +409,4 @@ class _Shown:
         raise TypeError(f"must be real number, not {self._m.class_of(self._value).name}")
 
     def __getitem__(self, key: Any) -> Any:
-        return _shown(self._m, self._m.item(self._value, key))
+        return _percent_operand(self._m, self._m.item(self._value, key))

@@ -1,6 +1,6 @@
-"""parse: a file's text → its syntax tree, by `grammar/nki.lark`.
+"""Parse a file's text into its syntax tree, by `grammar/nki.lark`.
 
-Any valid Python file through 3.12 is accepted; a file that is not gets one located error.
+Any valid Python file through 3.12 is accepted; any other file gets one located error.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ __all__ = ["decode", "parse"]
 
 @lru_cache(maxsize=256)
 def parse(source: SourceFile) -> Module:
-    """The syntax tree of `source`; CompileFailed with one located error if it is not Python.
+    """Return the syntax tree of `source`.
 
-    The same path and text give the same tree, kept for the last few files.
+    Raises CompileFailed with one located error if it is not Python. Trees are memoised by path and
+    text for the most recent files.
     """
     lexed = lex(source)
     try:

@@ -1,7 +1,7 @@
-"""Rules about where a statement may stand that a grammar cannot say.
+"""Rules about the position of statements that a grammar cannot express.
 
-`return` and `yield` belong into a function, `await` into an async one, `break` and `continue`
-into a loop. Not here, because they need names: what `global`, `nonlocal` and `import *` may do.
+`return` and `yield` belong in a function, `await` in an async one, `break` and `continue` in a
+loop. The rules for `global`, `nonlocal` and `import *` are not here because they depend on names.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from nkic.syntax.walk import children
 
 
 class Context(NamedTuple):
-    """What surrounds a node."""
+    """The surroundings of a node."""
 
-    function: str = ""  # "def", "async def", "lambda" or, outside of any, ""
+    function: str = ""  # "def", "async def", "lambda", or "" outside of functions
     in_loop: bool = False
     in_comprehension: bool = False
 
@@ -31,7 +31,7 @@ _BODIES: dict[type[n.Node], tuple[str, ...]] = {
     n.ExceptHandler: ("body",),
     n.Match: ("cases",),
     n.MatchCase: ("body",),
-    n.For: ("orelse",),  # the body is in the loop, this is not
+    n.For: ("orelse",),  # the body is in the loop, `orelse` is not
     n.While: ("orelse",),
 }
 Comprehension: TypeAlias = n.ListComp | n.SetComp | n.DictComp | n.GeneratorExp
@@ -40,10 +40,10 @@ _SUSPENDS = frozenset({"yield", "await", "async"})
 
 
 def check_context(module: n.Module, words: Iterable[str]) -> None:
-    """Raises at the first statement or expression that stands in a wrong place.
+    """Raise at the first statement or expression in an invalid position.
 
-    `words` are the file's keywords: without `yield`, `await` and `async` among them no
-    expression can be wrong, and only statements are looked at.
+    `words` holds the file's keywords: without `yield`, `await` and `async` no expression can be
+    invalid, and only statements are checked.
     """
     below = _everything_below if _SUSPENDS.intersection(words) else _statements_below
     waiting: list[Found] = [(statement, Context()) for statement in reversed(module.body)]
@@ -54,7 +54,7 @@ def check_context(module: n.Module, words: Iterable[str]) -> None:
         waiting.extend(reversed(list(below(node, context))))
 
 
-# ---- what is below a node, and in which context --------------------------------------------
+# ---- children of a node and their context --------------------------------------------------
 
 
 def _statements_below(node: n.Node, context: Context) -> Iterator[Found]:
@@ -89,9 +89,9 @@ def _everything_below(node: n.Node, context: Context) -> Iterator[Found]:
 
 
 def _below_comprehension(node: Comprehension, context: Context) -> Iterator[Found]:
-    """All but the first iterable is in a function of its own."""
+    """Yield the parts; all but the first iterable are in a function of their own."""
     function = "async def" if isinstance(node, n.GeneratorExp) else context.function
-    inner = Context(function, in_comprehension=True)  # a generator that awaits is an async one
+    inner = Context(function, in_comprehension=True)  # a generator that awaits is async
     elements = (node.key, node.value) if isinstance(node, n.DictComp) else (node.elt,)
     yield from ((element, inner) for element in elements)
     for clause in node.generators:

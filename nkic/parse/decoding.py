@@ -1,4 +1,4 @@
-"""A file's bytes → its text, by Python's rules: a byte-order mark, a declared encoding, UTF-8."""
+"""Decode a file's bytes by Python's rules: byte order mark, declared encoding, or UTF-8."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
 def decode(data: bytes, path: str) -> SourceFile:
-    """The text of a source file, without its byte-order mark."""
+    """Return the text of a source file, without its byte order mark."""
     marked = data.startswith(codecs.BOM_UTF8)
     data = data.removeprefix(codecs.BOM_UTF8)
     name, span = _declared(data, path)
@@ -33,7 +33,7 @@ def decode(data: bytes, path: str) -> SourceFile:
 
 
 def _declared(data: bytes, path: str) -> tuple[str, Span]:
-    """The encoding declared in one of the first two lines, and where; UTF-8 if there is none."""
+    """Return the encoding declared in one of the first two lines, and its span; or UTF-8."""
     for number, line in enumerate(_LINE_END.split(data, maxsplit=2)[:2], 1):
         if found := _DECLARATION.match(line):
             start, end = found.span(1)
@@ -46,10 +46,10 @@ def _declared(data: bytes, path: str) -> tuple[str, Span]:
 
 
 def _codec(name: str, span: Span) -> str:
-    """Python's name for the text encoding called `name`."""
+    """Return Python's name for the text encoding called `name`."""
     try:
         codec = codecs.lookup(name)
-        "".encode(codec.name)  # refuses what is not an encoding of text, such as rot13
+        "".encode(codec.name)  # rejects codecs that do not encode text, such as rot13
     except (LookupError, UnicodeError):
         message = f"there is no text encoding called `{name}`"
         help = "save the file as UTF-8 and remove the declaration"

@@ -1,8 +1,8 @@
-"""The parser's errors, as a person would put them.
+"""Diagnostics for syntax errors.
 
-When no token fits, the rules below are asked in turn; each looks at the tokens around the
-place and at what would have fitted, and gives a located message or None. The order matters:
-the more certain a rule is, the earlier it comes.
+If no token fits, the rules below are tried in order; each one examines the tokens around the
+position and the tokens that would have fitted, and returns a located message or None. The order
+matters: rules that are more certain come earlier.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _STATEMENT_WORDS = KEYWORDS - _BETWEEN_VALUES
 
 
 def explain(error: Unexpected, lexed: Tokens, path: str) -> CompileFailed:
-    """The exception for the place where the parser could not go on."""
+    """Return the exception for the position at which the parser could not continue."""
     at = Situation.of(error, lexed, path)
     if isinstance(error, TooDeep):
         return _too_deep(at)
@@ -53,7 +53,7 @@ def _too_deep(at: Situation) -> CompileFailed:
 
 
 def _unclosed_bracket(at: Situation) -> CompileFailed | None:
-    """The lexer found that a bracket before this place is never closed: that explains it."""
+    """The lexer found a bracket before this position that is never closed, which is the cause."""
     failure = at.lexed.failure
     if not failure or not failure.diagnostics[0].code.slug.endswith("bracket"):
         return None
@@ -134,7 +134,7 @@ def _try_without_clause(at: Situation) -> CompileFailed | None:
 
 
 def _incomplete_head(at: Situation) -> CompileFailed | None:
-    """A function without parameters, a match statement's block without cases."""
+    """Report a function without parameters, or a `match` block without cases."""
     if at.accepts("case") and not at.accepts("pass"):
         message = "the block of a `match` holds only `case` blocks"
         return refusal("bad-syntax", message, at.span, help="write `case pattern:` before it")
@@ -153,7 +153,7 @@ def _lone_decorator(at: Situation) -> CompileFailed | None:
 
 
 def _block_in_line(at: Situation) -> CompileFailed | None:
-    """A compound statement behind `:` or `;` in the same line."""
+    """Report a compound statement after `:` or `;` on the same line."""
     if at.brackets or at.at_start or at.previous.text not in (":", ";"):
         return None
     if at.token.text not in COMPOUND or not at.is_fixed(at.token):
@@ -169,7 +169,7 @@ def _block_in_line(at: Situation) -> CompileFailed | None:
 def _missing_colon(at: Situation) -> CompileFailed | None:
     if at.brackets or at.head not in HEADS:
         return None
-    if at.first.kind == at.words.name:  # `match` or `case`, taken for a name
+    if at.first.kind == at.words.name:  # `match` or `case`, lexed as a name
         return _match_without_colon(at)
     has_colon = any(token.text == ":" for token in at.rest_of_line())
     if not at.accepts(":") or has_colon or at.token.text in ("=", ":="):
@@ -178,7 +178,7 @@ def _missing_colon(at: Situation) -> CompileFailed | None:
 
 
 def _match_without_colon(at: Situation) -> CompileFailed | None:
-    """`match x` without a colon looks like two names, until the next line is indented."""
+    """Report `match x` without a colon: two names, followed by an indented line."""
     line = at.rest_of_line()
     end = at.index + len(line)
     if end >= len(at.tokens) or at.tokens[end].kind != at.words.indent:
@@ -217,7 +217,7 @@ def _keyword_as_name(at: Situation) -> CompileFailed | None:
 
 
 def _could_be_name(at: Situation) -> bool:
-    """Whether the keyword before `=` stands where a name would be assigned to."""
+    """Whether the keyword before `=` is in the position of an assignment target."""
     return at.index - 1 == at.first_index or at.previous.text in ("None", "True", "False")
 
 
@@ -295,7 +295,7 @@ def _bad_star(at: Situation) -> CompileFailed | None:
 
 
 def _before(span: Span) -> Span:
-    """The span with one more column on its left, where the star is."""
+    """Return the span extended to the left by one column, which is the star."""
     return span._replace(column=max(span.column - 1, 1))
 
 
@@ -332,7 +332,7 @@ def _missing_value(at: Situation) -> CompileFailed | None:
 
 
 def _missing_word(at: Situation) -> CompileFailed | None:
-    """What an unfinished `a if b`, `for x` or `{key` needs next."""
+    """Report the missing part of an unfinished `a if b`, `for x` or `{key`."""
     has_else = any(token.text == "else" for token in at.rest_of_line())
     if at.token.text not in ("=", ":") and at.accepts("else") and not has_else:
         message = "a conditional expression needs an `else`"
@@ -393,7 +393,7 @@ def _python_2(at: Situation) -> CompileFailed | None:
 
 
 def _misspelt(at: Situation) -> CompileFailed | None:
-    """A line that starts with a name, next to another value: perhaps a keyword misspelt."""
+    """Report a probably misspelt keyword: a name at the start of a line before another value."""
     if at.index != at.first_index + 1 or at.previous.kind != at.words.name:
         return None
     near = did_you_mean(at.previous.text, KEYWORDS)

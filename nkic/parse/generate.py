@@ -1,8 +1,8 @@
-"""Makes the parser's tables from the grammar: `python -m nkic.parse.generate`.
+"""Build the parser's tables from the grammar: `python -m nkic.parse.generate`.
 
-Lark reads the grammar and builds the LALR(1) table (refusing any conflict); this module turns
-what Lark built into the plain data of `nkic.parse.tables`, numbered in one fixed order so that
-the same grammar gives the same file.
+Lark reads the grammar and builds the LALR(1) table (refusing any conflict); this module converts it
+to the plain data of `nkic.parse.tables`, numbered in a fixed order so that the output is
+deterministic.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from lark.lexer import Lexer, PatternStr, TerminalDef
 
 from nkic.parse.tables import END, ERROR, GRAMMAR, TABLES, checksum, folder
 
-# Words whose meaning depends on the tokens after them; they get the highest numbers, so that
-# the lexer recognises them by one comparison.
+# Words whose meaning depends on the following tokens. They have the highest numbers, so that the
+# lexer recognises them by one comparison.
 LOOKAHEAD_WORDS = ("WITH", "MATCH", "CASE", "TYPE")
 
-Row = dict[str, tuple[bool, int]]  # symbol → (reduce?, rule or next state)
+Row = dict[str, tuple[bool, int]]  # symbol -> (whether to reduce, rule or next state)
 
 
 class _NoLexer(Lexer):
-    """Stands in for a lexer: only the tables are wanted."""
+    """A placeholder for a lexer, because only the tables are needed."""
 
     def __init__(self, lexer_conf: LexerConf) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class _NoLexer(Lexer):
 
 
 def generate(grammar: bytes) -> dict[str, Any]:
-    """The stored form of the tables of `grammar`."""
+    """Return the stored form of the tables of `grammar`."""
     lark = Lark(
         grammar.decode(),
         parser="lalr",
@@ -79,7 +79,7 @@ def _texts(lark: Lark, terminals: list[str]) -> dict[str, int]:
 
 
 def _states(table: dict[str, Any]) -> list[Row]:
-    """The states in the order in which a walk from the start meets them."""
+    """Return the states in the order of a breadth-first walk from the start."""
     names = {int(number): str(name) for number, name in table["tokens"].items()}
     rows: dict[int, Row] = {
         state: {
@@ -88,7 +88,7 @@ def _states(table: dict[str, Any]) -> list[Row]:
         }
         for state, row in table["states"].items()
     }
-    # Lark stops by looking at the state; here the end of the tokens is one more shift.
+    # Lark stops by testing the state; here the end of the tokens is one more shift.
     end = table["end_states"]["file"]
     rows[end][END] = (False, end)
     order = {table["start_states"]["file"]: 0}
@@ -109,7 +109,7 @@ def _states(table: dict[str, Any]) -> list[Row]:
 def _actions(
     states: list[Row], terminals: list[str], rule_order: dict[int, int]
 ) -> dict[str, list[Any]]:
-    """Per state: shifts, and rules to reduce by with the number of their set of lookaheads."""
+    """Return, per state, its shifts and its reductions with the number of their lookahead set."""
     lookaheads: dict[tuple[int, ...], int] = {}
     rows = []
     for row in states:
@@ -144,14 +144,14 @@ def _rule(row: dict[str, Any], nonterminals: list[str]) -> list[Any]:
 
 
 def _with_gaps(kept: list[bool], is_empty: Sequence[bool]) -> list[int]:
-    """Positions of the parts kept, -1 wherever Lark leaves out an optional part."""
+    """Return the positions of the kept parts, with -1 for each optional part that Lark omits."""
     positions = iter(i for i in range(len(kept)))
     all_parts = [-1 if gap else next(positions) for gap in is_empty or [False] * len(kept)]
     return [position for position in all_parts if position < 0 or kept[position]]
 
 
 def main() -> None:
-    """Writes the file."""
+    """Write the file."""
     grammar = Path(str(folder()))
     stored = generate(grammar.joinpath(GRAMMAR).read_bytes())
     lines = ",\n".join(

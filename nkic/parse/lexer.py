@@ -1,9 +1,9 @@
-"""Text → tokens, with Python's rules for lines and indentation.
+"""The lexer: text to tokens, by Python's rules for lines and indentation.
 
-One compiled pattern, made of the grammar's terminals, matches one token at a time. What a
-pattern cannot say is here: blocks, brackets, f-strings (which the grammar takes apart), and
-the words whose meaning depends on what follows. An error ends the list with an ERROR token,
-so that the parser can complain first if something before it is wrong.
+One compiled pattern, built from the grammar's terminals, matches one token at a time. This module
+adds what patterns cannot express: blocks, brackets, f-strings (which the grammar splits into
+parts), and the words whose meaning depends on the following tokens. A lexical error ends the token
+list with an ERROR token, so that the parser can first report errors before it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TAB = 8  # columns, as in Python
 
 
 def lex(source: SourceFile) -> Tokens:
-    """The tokens of a file."""
+    """Return the tokens of a file."""
     lexer = _Lexer(source)
     try:
         lexer.run()
@@ -38,7 +38,7 @@ def lex(source: SourceFile) -> Tokens:
 
 @dataclass(slots=True)
 class _OpenString:
-    """An f-string that has begun; `fields` of its fields are open, the inner ones in formats."""
+    """An open f-string; `fields` counts its open fields, where inner ones are in formats."""
 
     start: Token
     quote: str
@@ -55,7 +55,7 @@ class _Block:
     of_match: bool = False
 
     def agrees(self, width: int, narrow: int) -> bool:
-        """Whether a margin compares with this one in the same way for any width of a tab."""
+        """Whether a margin compares with this one the same way for any width of a tab."""
         if width == self.width:
             return narrow == self.narrow
         return width < self.width or narrow > self.narrow
@@ -70,11 +70,11 @@ class _Lexer:
         self.ascii = self.text.isascii()
         self.words = words()
         self.tokens: list[Token] = []
-        self.line, self.base = 1, 0  # the line, and the offset at which it starts
+        self.line, self.base = 1, 0  # the current line, and the offset of its start
         self.first = 0  # the index of the logical line's first token
         self.brackets: list[Bracket] = []
         self.strings: list[_OpenString] = []
-        self.comments: list[tuple[int, int]] = []  # those within fields of f-strings
+        self.comments: list[tuple[int, int]] = []  # those within f-string fields
         self.blocks = [_Block(0, 0)]
         self.marked: list[int] = []  # tokens of this line for `settle`
         self.opens_match = False
@@ -111,7 +111,7 @@ class _Lexer:
         self._finish()
 
     def _add(self, kind: int, start: int, end: int, text: str = "") -> Token:
-        """Adds a token that starts in the current line; it may end in a later one."""
+        """Append a token that starts on the current line; it may end on a later one."""
         line, column = self.line, start - self.base + 1
         self._count_lines(start, end)
         text = text or self.text[start:end]
@@ -137,7 +137,7 @@ class _Lexer:
         )
 
     def given_up(self, failure: CompileFailed) -> Tokens:
-        """The tokens up to the failure, marked by an ERROR token."""
+        """Return the tokens up to the failure, terminated by an ERROR token."""
         self._settle()
         primary = failure.diagnostics[0].primary
         where = primary.span[1:] if primary else (self.line, 1, self.line, 1)
@@ -153,7 +153,7 @@ class _Lexer:
             if self.strings and self.text[start] == "#":
                 self.comments.append((start, end - 1))
             return end
-        if len(self.tokens) > self.first:  # not after a continuation by an empty line
+        if len(self.tokens) > self.first:  # not after a continuation followed by an empty line
             self._settle()
             self.tokens.append(Token(self.words.newline, "", line, column, *self._last_end()))
         return self._start_line(end)
@@ -168,7 +168,7 @@ class _Lexer:
         return self.tokens[-1][4:] if self.tokens else (1, 1)
 
     def _start_line(self, position: int) -> int:
-        """Skips blank lines and comments; compares the next line's margin with the blocks."""
+        """Skip blank lines and comments; compare the next line's margin with the open blocks."""
         end = _BLANK_LINES.match(self.text, position).end()  # type: ignore[union-attr]
         self._count_lines(position, end)
         margin_end = _MARGIN.match(self.text, end).end()  # type: ignore[union-attr]
@@ -270,7 +270,7 @@ class _Lexer:
         return end
 
     def _colon(self, start: int, end: int) -> int:
-        """`:`, `:=` and `!`, which mean something else at the outermost level of a field."""
+        """Lex `:`, `:=` and `!`, which have another meaning at the outermost level of a field."""
         text = self.text[start:end]
         in_field = bool(self.brackets) and self.brackets[-1].field_start >= 0
         if in_field:
@@ -300,7 +300,7 @@ class _Lexer:
         return self._literal(end)
 
     def _literal(self, position: int) -> int:
-        """Reads literal text, of the string or of a field's format, up to what ends it."""
+        """Read literal text of the string or of a field's format, up to its terminator."""
         string = self.strings[-1]
         pattern = literal_pattern(string.quote, string.raw)
         while True:
@@ -338,7 +338,7 @@ class _Lexer:
         return self._literal(brace + 1)
 
     def _keep_debug_text(self, end: int) -> None:
-        """Makes the text of `=` in `{x = }` the field's text so far, without comments."""
+        """Set the text of the `=` in `{x = }` to the field's text so far, without comments."""
         last = self.tokens[-1]
         if last.kind != self.words.fixed["="]:
             return
@@ -363,7 +363,7 @@ class _Lexer:
 
 
 def _widths(margin: str) -> tuple[int, int]:
-    """The margin's width with tabs to multiples of 8, and with tabs as one column."""
+    """Return the margin's width with tabs to multiples of 8, and with tabs as one column."""
     if not margin.strip(" "):
         return len(margin), len(margin)
     width = narrow = 0

@@ -1,4 +1,4 @@
-"""What the lexer says about text that is not a token. Each function makes one exception."""
+"""Diagnostics of the lexer. Each function returns one exception."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ADVICE = {
 
 
 def bad_character(text: str, at: int, span: Span) -> CompileFailed:
-    """A character that begins no token."""
+    """A character that starts no token."""
     character = text[at]
     if character == "\\":
         return bad_continuation(span)
@@ -49,7 +49,7 @@ def bad_character(text: str, at: int, span: Span) -> CompileFailed:
 
 
 def bad_name(text: str, span: Span) -> CompileFailed:
-    """A word with characters outside ASCII that cannot be part of a name, or begin one."""
+    """A word with a non-ASCII character that cannot be part of a name, or start one."""
     cannot = (i for i in range(len(text)) if not ("a" + text[: i + 1]).isidentifier())
     index = next(cannot, 0)
     column = span.column + index
@@ -57,7 +57,7 @@ def bad_name(text: str, span: Span) -> CompileFailed:
 
 
 def name_too_long(text: str, span: Span) -> CompileFailed:
-    """A name outside ASCII that would take long to bring into its normal form."""
+    """A non-ASCII name that is too long to normalise."""
     return refusal(
         "too-large",
         f"this name has {len(text)} characters; a name that is not ASCII has at most {MAX_NAME}",
@@ -81,7 +81,7 @@ def _foreign_character(character: str, span: Span) -> CompileFailed:
 
 
 def bad_continuation(span: Span) -> CompileFailed:
-    """A backslash with something after it in the line."""
+    """A backslash that is not the last character of its line."""
     return refusal(
         "bad-continuation",
         "a backslash continues a line only if it is the last character",
@@ -108,7 +108,7 @@ _BASES = {"x": "hexadecimal", "o": "octal", "b": "binary"}
 
 
 def check_number(text: str, start: int, end: int, span: Span) -> None:
-    """Refuses a number that runs into letters or digits, but `1if x else y` is legal."""
+    """Refuse a number followed directly by letters or digits, except `1if x else y`."""
     if _AFTER_NUMBER.match(text, end):
         return
     whole = text[start:end] + _REST_OF_NUMBER.match(text, end).group()  # type: ignore[union-attr]
@@ -144,7 +144,7 @@ def check_number(text: str, start: int, end: int, span: Span) -> None:
 
 
 def unterminated_string(text: str, start: int, span: Span) -> CompileFailed:
-    """A quote without its partner; `span` is the quote."""
+    """A quote without a matching one; `span` is the quote."""
     quote = text[start]
     if text.startswith(quote * 3, start):
         return _unterminated(quote * 3, span._replace(end_column=span.column + 3))
@@ -153,7 +153,7 @@ def unterminated_string(text: str, start: int, span: Span) -> CompileFailed:
 
 
 def unterminated_fstring(start: Token, quote: str, path: str) -> CompileFailed:
-    """An f-string without its end; `start` is its prefix and quote."""
+    """An f-string without an end; `start` is its prefix and quote."""
     return _unterminated(quote, start.span(path))
 
 
@@ -189,7 +189,7 @@ def single_brace(span: Span) -> CompileFailed:
 
 
 def fields_too_deep(span: Span) -> CompileFailed:
-    """A format within a format within a format."""
+    """A format nested too deeply in formats."""
     return refusal(
         "too-many-levels",
         f"fields inside the formats of an f-string are nested more than {MAX_FIELDS} deep",
@@ -240,7 +240,7 @@ def mismatch(closer: str, span: Span, opener: Token, bracket: Bracket) -> Compil
 
 
 def too_many_brackets(span: Span) -> CompileFailed:
-    """More open brackets than later stages could follow."""
+    """More open brackets than later stages can handle."""
     return refusal(
         "too-many-levels",
         f"brackets are nested more than {MAX_BRACKETS} deep",
@@ -263,7 +263,7 @@ def inconsistent_tabs(span: Span) -> CompileFailed:
 
 
 def too_many_blocks(span: Span) -> CompileFailed:
-    """More blocks within blocks than Python allows."""
+    """More nested blocks than Python allows."""
     return refusal(
         "too-many-levels",
         f"blocks are nested more than {MAX_BLOCKS} deep",
@@ -273,7 +273,7 @@ def too_many_blocks(span: Span) -> CompileFailed:
 
 
 def dedent_between(span: Span, width: int, outer: list[int]) -> CompileFailed:
-    """A step to the left that ends between two open blocks."""
+    """A dedent to a width between two open blocks."""
     options = " or ".join(str(blanks) for blanks in sorted(outer)[-2:])
     return refusal(
         "bad-dedent",

@@ -1,6 +1,6 @@
-"""Words whose meaning depends on what follows in the line.
+"""Words whose meaning depends on the rest of the line.
 
-The lexer marks every `with`, `match`, `case` and `type`, and asks at the end of the line.
+The lexer marks every `with`, `match`, `case` and `type`, and classifies them at the line's end.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ from nkic.parse.tokens import Token
 from nkic.parse.words import Words
 
 _OPEN, _CLOSE = frozenset("([{"), frozenset(")]}")
-# What makes the parenthesis after `with` an expression: a generator, `:=`, `yield`.
+# These tokens make the parenthesis after `with` an expression.
 _EXPRESSION_ONLY = frozenset({"for", ":=", "yield"})
 
 
 def settle(
     tokens: list[Token], marked: list[int], first: int, in_match: bool, words: Words
 ) -> bool:
-    """Gives the marked tokens of the line that starts at `first` their kind.
+    """Set the kinds of the marked tokens in the line that starts at `first`.
 
-    `in_match` tells whether the line stands directly in a match statement's block. Returns
-    whether the line opens such a block.
+    `in_match` tells whether the line is directly in a match statement's block. Return whether the
+    line opens such a block.
     """
     for index in marked:
         if tokens[index].kind == words.with_:
-            if index == first or tokens[index - 1].text == "async":  # elsewhere none can stand
+            if index == first or tokens[index - 1].text == "async":  # elsewhere it is an error
                 _settle_with(tokens, index, words)
         elif not _is_keyword(tokens, index, first, in_match, words):
             tokens[index] = tokens[index]._replace(kind=words.name)
@@ -40,12 +40,12 @@ def _is_keyword(tokens: list[Token], index: int, first: int, in_match: bool, wor
 
 
 def _is_match(tokens: list[Token], index: int, words: Words) -> bool:
-    """A line that starts with `match` and ends with a colon can be nothing else."""
+    """Whether the line starts with `match` and ends with a colon, which nothing else does."""
     return tokens[-1].kind == words.fixed[":"] and len(tokens) > index + 2
 
 
 def _is_type_alias(tokens: list[Token], index: int, first: int, words: Words) -> bool:
-    """`type` and another name next to it at the start of a statement."""
+    """Whether `type` is followed by a name at the start of a statement."""
     if index + 1 == len(tokens) or not (index == first or tokens[index - 1].text in ";:"):
         return False
     return tokens[index + 1].kind in (words.name, words.match, words.case, words.type)
@@ -59,7 +59,7 @@ def _settle_with(tokens: list[Token], index: int, words: Words) -> None:
 
 
 def _holds_items(tokens: list[Token], opening: int, words: Words) -> bool:
-    """Whether `( … )` at `opening` is followed by `:` and could be a list of items."""
+    """Whether `( … )` at `opening` is followed by `:` and may be a list of items."""
     depth, expression_only = 0, False
     for index in range(opening, len(tokens) - 1):
         token = tokens[index]

@@ -1,4 +1,4 @@
-"""The one way in which this package says no: a CompileFailed with one located diagnostic."""
+"""Construction of this package's errors: a CompileFailed with one located diagnostic."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def refusal(
     help: str = "",
     fixes: Iterable[Fix] = (),
 ) -> CompileFailed:
-    """The exception to raise for source text that is not in the language."""
+    """Return the exception for source text that is not in the language."""
     found = make(slug, message, span, label=label, labels=labels, help=help, fixes=fixes)
     return CompileFailed([found])

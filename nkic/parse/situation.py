@@ -1,4 +1,4 @@
-"""Where the parser could not go on, with the questions that error messages ask."""
+"""The state of the parser at a syntax error, with the queries that the diagnostics use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ENDS_VALUE = frozenset({")", "]", "}", "..."}) | _CONSTANTS
 
 @dataclass(frozen=True)
 class Situation:
-    """The tokens of the file, and what the parser had on its stack when `index` came."""
+    """The tokens of the file, and the parser's stack before token `index`."""
 
     lexed: Tokens
     path: str
@@ -33,7 +33,7 @@ class Situation:
 
     @classmethod
     def of(cls, error: Unexpected, lexed: Tokens, path: str) -> Situation:
-        """The situation in which the parser raised `error`."""
+        """Return the situation in which the parser raised `error`."""
         return cls(lexed, path, error.index, error.states, error.values)
 
     @property
@@ -53,30 +53,30 @@ class Situation:
 
     @property
     def previous(self) -> Token:
-        """The token before it; itself at the beginning of the file."""
+        """The token before it; at the start of the file, the token itself."""
         return self.tokens[max(self.index - 1, 0)]
 
     @property
     def span(self) -> Span:
-        """Where the token that does not fit stands."""
+        """The span of the token that does not fit."""
         return self.token.span(self.path)
 
     @property
     def gap(self) -> Span:
-        """The place just behind the previous token, where something is missing."""
+        """The empty span right after the previous token, where something is missing."""
         line, column = self.previous.end_line, self.previous.end_column
         return Span(self.path, line, column, line, column)
 
     # ---- the line --------------------------------------------------------------------------
 
     def is_layout(self, token: Token) -> bool:
-        """Whether it stands for the end of a line, of a block or of the file."""
+        """Whether the token is the end of a line, of a block or of the file."""
         w = self.words
         return token.kind in (w.newline, w.indent, w.dedent, w.end)
 
     @cached_property
     def first_index(self) -> int:
-        """Where the statement's line begins among the tokens."""
+        """The index of the line's first token."""
         index = self.index
         while index and not self.is_layout(self.tokens[index - 1]):
             index -= 1
@@ -94,13 +94,13 @@ class Situation:
 
     @cached_property
     def head(self) -> str:
-        """The keyword that the line starts with, behind `async`."""
+        """The keyword at the start of the line, after `async`."""
         after_async = self.first.text == "async" and self.first_index + 1 < self.index
         return self.tokens[self.first_index + after_async].text
 
     @cached_property
     def brackets(self) -> list[Bracket]:
-        """The brackets open before the token, the innermost last."""
+        """The brackets open before the token, innermost last."""
         found: list[Bracket] = []
         for index in range(self.first_index, self.index):
             text = self.tokens[index].text
@@ -111,17 +111,17 @@ class Situation:
         return found
 
     def is_opening(self, token: Token) -> bool:
-        """Whether it opens a bracket, a field or the items of `with`."""
+        """Whether the token opens a bracket, a field or the items of `with`."""
         w = self.words
         special = token.kind in (w.with_open, w.field_open)
         return special or (token.text in "([{" and self.is_fixed(token))
 
     def is_closing(self, token: Token) -> bool:
-        """Whether it closes one of these."""
+        """Whether the token closes a bracket or a field."""
         return token.text in ")]}" and self.is_fixed(token)
 
     def is_fixed(self, token: Token) -> bool:
-        """Whether the token is the operator, bracket or keyword that its text says."""
+        """Whether the token is the operator, bracket or keyword that its text spells."""
         return bool(token.text) and self.words.fixed.get(token.text) == token.kind
 
     @property
@@ -135,13 +135,13 @@ class Situation:
         return self.opener is not None and self.opener.kind == self.words.field_open
 
     def rest_of_line(self) -> list[Token]:
-        """The tokens from the one that does not fit to the end of the logical line."""
+        """Return the tokens from the one that does not fit to the end of the logical line."""
         end = self.index
         while end < len(self.tokens) - 1 and not self.is_layout(self.tokens[end]):
             end += 1
         return self.tokens[self.index : end + 1]
 
-    # ---- what fits -------------------------------------------------------------------------
+    # ---- acceptable tokens -----------------------------------------------------------------
 
     def accepts(self, text: str) -> bool:
         """Whether the operator, bracket or keyword `text` would fit here."""
@@ -165,21 +165,21 @@ class Situation:
     # ---- kinds of tokens -------------------------------------------------------------------
 
     def is_keyword(self, token: Token) -> bool:
-        """Whether it is one of Python's reserved words."""
+        """Whether the token is one of Python's reserved words."""
         return token.text in KEYWORDS and self.is_fixed(token)
 
     def starts_value(self, token: Token) -> bool:
-        """Whether a value can start with it, and nothing but a value can."""
+        """Whether a value, and nothing else, can start with the token."""
         w = self.words
         plain = token.kind in (w.name, w.number, w.string, w.fstring_start)
         return plain or (token.text in _STARTS_VALUE and self.is_fixed(token))
 
     def ends_value(self, token: Token) -> bool:
-        """Whether it can be a value's last token."""
+        """Whether the token can be the last of a value."""
         w = self.words
         plain = token.kind in (w.name, w.number, w.string, w.fstring_end)
         return plain or (token.text in _ENDS_VALUE and self.is_fixed(token))
 
     def adjacent(self) -> bool:
-        """Whether nothing stands between the token and the previous one."""
+        """Whether the token directly follows the previous one."""
         return self.previous[4:] == self.token[2:4]

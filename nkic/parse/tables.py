@@ -1,8 +1,8 @@
-"""The parser's tables: `grammar/nki.lark` as Lark's LALR construction sees it, as plain data.
+"""The parser's tables: Lark's LALR tables for `grammar/nki.lark`, as plain data.
 
-Building them takes half a second, so the package carries them in `grammar/tables.json`,
-written by `python -m nkic.parse.generate`. They hold the checksum of the grammar they were made
-from: after an edit of the grammar they are built anew in memory until somebody runs that.
+Building them takes half a second, so the package contains them in `grammar/tables.json`, written by
+`python -m nkic.parse.generate`. They include a checksum of the grammar: after an edit of the
+grammar, they are rebuilt in memory at each start until that command is run.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 GRAMMAR, TABLES = "nki.lark", "tables.json"
-ERROR = "ERROR"  # the terminal at which the lexer gave up; no state accepts it
+ERROR = "ERROR"  # the terminal at which the lexer failed; no state accepts it
 END = "$END"
 
 
 class Production(NamedTuple):
     """One alternative of a rule.
 
-    `action` names the function that makes its value, "" stands for "the only part kept" and
-    "+" for Lark's helpers that collect repetitions into a list. `args` are the positions of
-    the parts kept, -1 for an optional part left out; `spliced` are those that are lists.
+    `action` names the function that computes its value; "" stands for "the only kept part" and "+"
+    for Lark's helpers that collect repetitions into a list. `args` holds the positions of the kept
+    parts, with -1 for an omitted optional part; `spliced` those that are lists.
     """
 
     origin: int
@@ -37,17 +37,18 @@ class Production(NamedTuple):
 
     @property
     def is_unit(self) -> bool:
-        """Whether reducing by this rule renames one part and does nothing else."""
+        """Whether this rule is a unit rule: it renames one part and has no other effect."""
         return self.length == 1 and self.action == ""
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What the lexer and the parser need to know of the grammar.
+    """The lexer's and parser's data about the grammar.
 
-    `actions[state][terminal]` is the state to go to, or `~rule` to reduce by it;
-    `gotos[state][nonterminal]` is the state after a reduction. `terminals` are names,
-    `texts` maps the fixed ones' text to their index, `patterns` the others' name to a regex.
+    `actions[state][terminal]` is the state to shift to, or `~rule` to reduce by;
+    `gotos[state][nonterminal]` is the state after a reduction. `terminals` holds names, `texts`
+    maps the text of fixed terminals to their number, `patterns` maps the names of the others to a
+    regex.
     """
 
     terminals: tuple[str, ...]
@@ -59,12 +60,12 @@ class Tables:
     _jumps: dict[int, int] = field(default_factory=dict)
 
     def index(self, terminal: str) -> int:
-        """The number of the terminal with this name."""
+        """Return the number of the terminal with this name."""
         return self.terminals.index(terminal)
 
 
 def folder() -> Traversable:
-    """The package's `grammar/`; the one beside `nkic/` in a checkout that is not installed."""
+    """Return the package's `grammar/`, or the one beside `nkic/` in a checkout."""
     try:
         return resources.files("nkic.grammar")
     except ModuleNotFoundError:
@@ -72,20 +73,20 @@ def folder() -> Traversable:
 
 
 def checksum(grammar: bytes) -> int:
-    """What ties tables.json to the grammar it was made from."""
+    """Return the checksum that ties tables.json to the grammar it was built from."""
     return crc32(grammar.replace(b"\r\n", b"\n"))
 
 
 @cache
 def load() -> Tables:
-    """The tables of the package's grammar, each process once."""
+    """Return the tables of the package's grammar, loaded once per process."""
     grammar = folder().joinpath(GRAMMAR).read_bytes()
     try:
         stored = json.loads(folder().joinpath(TABLES).read_bytes())
     except (OSError, ValueError):
         stored = {}
     if stored.get("grammar") != checksum(grammar):
-        # Imports Lark, which only somebody who edits the grammar needs.
+        # Lark is needed only after an edit of the grammar.
         from nkic.parse.generate import generate
 
         stored = generate(grammar)
@@ -93,7 +94,7 @@ def load() -> Tables:
 
 
 def unpack(stored: dict[str, Any]) -> Tables:
-    """Tables from their stored form, see `nkic.parse.generate`."""
+    """Return tables from their stored form, see `nkic.parse.generate`."""
     lookaheads = stored["lookaheads"]
     actions = []
     for shifts, reduces in stored["actions"]:

@@ -1,4 +1,4 @@
-"""What may stand left of `=`, after `for`, `as` and `del`."""
+"""Valid targets of `=`, `for`, `as` and `del`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OR_COMPARE = "; or `==` to compare"
 
 
 def as_target(node: n.Expression, advice: str = "") -> n.Expression:
-    """`node` if it can be assigned to; otherwise raises at the part that cannot."""
+    """Return `node` if it can be assigned to; otherwise raise at the part that cannot."""
     waiting = [node]
     if isinstance(node, n.Starred):
         raise _lone_star(node)
@@ -53,7 +53,7 @@ def as_target(node: n.Expression, advice: str = "") -> n.Expression:
 
 
 def as_deleted(node: n.Expression) -> n.Expression:
-    """`node` if it can be deleted."""
+    """Return `node` if it can be deleted."""
     waiting = [node]
     while waiting:
         at = waiting.pop()
@@ -65,14 +65,14 @@ def as_deleted(node: n.Expression) -> n.Expression:
 
 
 def as_single_target(node: n.Expression, what: str) -> n.Expression:
-    """`node` if it is one name, attribute or subscript; `what` says what is done to it."""
+    """Return `node` if it is one name, attribute or subscript; `what` words the error."""
     if isinstance(node, _PLAIN):
         return node
     raise not_assignable(node, f"cannot {what}", "a name, `a.b` or `a[i]`")
 
 
 def not_assignable(node: n.Expression, verdict: str, wanted: str) -> CompileFailed:
-    """The complaint that `node` is not a target."""
+    """Return the error that `node` is not a target."""
     thing = _SINGULAR.get(type(node), "this")
     if isinstance(node, n.Constant) and isinstance(node.value, bool | None):
         thing = f"`{node.value}`"

@@ -1,4 +1,4 @@
-"""What the lexer hands to the parser."""
+"""The interface between lexer and parser."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from nkic.base.source import Span
 
 
 class Token(NamedTuple):
-    """One word of the source. `kind` is the terminal's number in the tables.
+    """A token of the source. `kind` is the terminal's number in the tables.
 
-    Lines and columns count from 1. The tokens for the end of a line and for indentation end
-    where the last real token ended, so that a block's last token ends where its text does.
+    Lines and columns count from 1. The tokens for line ends and indentation end where the last real
+    token ended, so that a block's last token ends where its text does.
     """
 
     kind: int
@@ -23,14 +23,14 @@ class Token(NamedTuple):
     end_column: int
 
     def span(self, path: str) -> Span:
-        """Where it stands in the file at `path`."""
+        """Return the token's span in the file at `path`."""
         return Span(path, *self[2:])
 
 
 class Bracket(NamedTuple):
-    """An open bracket: the text that closes it and its place among the tokens.
+    """An open bracket: the text that closes it and its index among the tokens.
 
-    `field_start` is the offset of an f-string field's text, -1 for ordinary brackets.
+    `field_start` is the offset of an f-string field's text, or -1 for ordinary brackets.
     """
 
     closer: str
@@ -39,7 +39,7 @@ class Bracket(NamedTuple):
 
 
 class Tokens(NamedTuple):
-    """All tokens of a file, closed by the end or, if the lexer failed, by an ERROR token."""
+    """All tokens of a file, terminated by the end token or, if the lexer failed, an ERROR token."""
 
     tokens: list[Token]
     failure: CompileFailed | None

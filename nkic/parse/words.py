@@ -1,4 +1,4 @@
-"""The lexer's view of the grammar: numbers of terminals, and the patterns that match them."""
+"""The lexer's view of the grammar: the numbers of terminals and their patterns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nkic.parse.tables import END, ERROR, Tables, load
 
 
 class Words:
-    """Terminals by role, and `pattern`, which matches any token with the blanks before it."""
+    """Terminals by role, and `pattern`, which matches any token with preceding blanks."""
 
     def __init__(self, tables: Tables) -> None:
         number = tables.index
@@ -33,7 +33,7 @@ def _master_pattern(tables: Tables) -> re.Pattern[str]:
     operators.sort(key=len, reverse=True)  # the longest first
     name = tables.patterns["NAME"]
     groups = {
-        # The whole word; before a quote it may be a string's prefix. Neither that nor more of it.
+        # A whole word: no further word character follows, and no quote, since it may be a prefix.
         "word": rf"{name}(?![^\x00-!#-&(-/:-@\[-^`{{-\x7f])",
         "newline": r"(?:\#[^\n]*)?\n",
         "number": tables.patterns["NUMBER"],
@@ -53,13 +53,13 @@ def _master_pattern(tables: Tables) -> re.Pattern[str]:
 
 @cache
 def words() -> Words:
-    """The words of the package's grammar."""
+    """Return the words of the package's grammar."""
     return Words(load())
 
 
 @cache
 def literal_pattern(quote: str, raw: bool) -> re.Pattern[str]:
-    """Matches the literal text of an f-string up to a brace, its end or a line's end."""
+    """Return a pattern for f-string text up to a brace, the string's end or a line's end."""
     first = re.escape(quote[0])
     plain = rf"[^\\{{}}\n{first}]" if len(quote) == 1 else rf"[^\\{{}}{first}]"
     inner_quote = "" if len(quote) == 1 else rf"|{first}(?!{first}{first})"

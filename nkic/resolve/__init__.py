@@ -1,8 +1,9 @@
-"""Resolve: which kernel is meant, which files its imports mean, what it can reach.
+"""Resolve: select the kernel, locate its imports, and compute the code that it can reach.
 
-Takes a kernel's file, gives the kernel with every module that it reaches, checked against the
-kernel subset of the profile in use. Every violation is reported, each with what NKI offers
-instead. Host code (what no kernel reaches) is never looked at, values are never computed.
+The input is a kernel's file; the output is the kernel with every module that it reaches, checked
+against the kernel subset of the profile in use. Every violation is reported with the alternative
+that NKI offers. Host code (code that no kernel reaches) is not examined, and no values are
+computed.
 """
 
 from nkic.resolve.library import Library

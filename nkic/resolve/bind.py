@@ -1,4 +1,4 @@
-"""Module level: which names a file binds, and by which of its statements."""
+"""Module level: the names that a file binds, and the statements that bind them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nkic.syntax import nodes, scopes
 from nkic.syntax.bindings import Binding, BindingKind, Import, SourceModule
 from nkic.syntax.walk import walk
 
-MAX_SHARED = 1_000_000  # changes of module-level values, counted for each name of the value
+MAX_SHARED = 1_000_000  # changes of module-level values, once per name of the value
 _DEFINITIONS = {nodes.FunctionDef: BindingKind.FUNCTION, nodes.ClassDef: BindingKind.CLASS}
 _SETTLED = frozenset({BindingKind.FUNCTION, BindingKind.IMPORT})
 
@@ -19,7 +19,7 @@ _SETTLED = frozenset({BindingKind.FUNCTION, BindingKind.IMPORT})
 def bind(
     name: str, source: SourceFile, tree: nodes.Module, *, trusted: bool = False
 ) -> SourceModule:
-    """The module that a file makes."""
+    """Return the module that a file defines."""
     found = _Parts(tree)
     return SourceModule(
         name, source, tree, _bindings(tree, found), found.stars, trusted, found.imports
@@ -27,7 +27,7 @@ def bind(
 
 
 class _Parts:
-    """What stands anywhere on module level, blocks included: found in one walk."""
+    """The definitions and imports at module level, blocks included, found in one walk."""
 
     def __init__(self, tree: nodes.Module) -> None:
         self.definitions: dict[str, list[nodes.FunctionDef | nodes.ClassDef]] = {}
@@ -54,7 +54,7 @@ class _Definition(NamedTuple):
 
     place: int
     node: nodes.Statement
-    simple: bool  # it does nothing else: a definition or an import on module level
+    simple: bool  # whether it is a definition or an import at module level
 
 
 _NOTING = "__init_subclass__"
@@ -75,7 +75,7 @@ def _binding(name: str, places: list[_Definition], parts: _Parts) -> Binding:
     indices = tuple(definition.place for definition in places)
     node, span = places[0].node, places[0].node.span
     if len(places) > 1 or not places[0].simple:
-        # The function or class among several ways to bind a name, such as `f = nki.jit(f)`.
+        # The only definition among several statements that bind a name, such as `f = nki.jit(f)`.
         made = parts.definitions.get(name, [])
         return Binding(name, BindingKind.VALUE, indices, span, made[0] if len(made) == 1 else None)
     if isinstance(node, nodes.FunctionDef | nodes.ClassDef):
@@ -90,14 +90,14 @@ def _target(name: str, node: nodes.Import | nodes.ImportFrom, alias: nodes.Alias
 
 
 def import_targets(module: SourceModule, binding: Binding) -> tuple[Import, ...]:
-    """The imports that may bind a name: one, or several in `try: … except ImportError: …`."""
+    """Return the imports that may bind a name, several in `try: … except ImportError: …`."""
     if binding.target is not None:
         return (binding.target,)
     return tuple(module.imports.get(binding.name, ()))
 
 
 def request(node: nodes.ImportFrom) -> str:
-    """The module of a `from` import as written: `..utils.names`."""
+    """Return the module of a `from` import as written: `..utils.names`."""
     return "." * node.level + (node.module or "")
 
 
@@ -107,7 +107,7 @@ def _star_imports(node: nodes.Import | nodes.ImportFrom) -> Iterator[str]:
 
 
 def _with_changes(tree: nodes.Module, bindings: dict[str, Binding]) -> dict[str, Binding]:
-    """Adds the statements that change a value without binding a name: `TABLE["a"] = 1`."""
+    """Add the statements that change a value without binding a name: `TABLE["a"] = 1`."""
     same = _aliases(tree)
     changes: dict[str, list[int]] = {}
     told = 0
@@ -132,7 +132,7 @@ def _shared_too_much(name: str, statement: nodes.Statement) -> CompileFailed:
 
 
 def _aliases(tree: nodes.Module) -> dict[str, list[str]]:
-    """Names that may hold one value, by each of them: `b = a` on module level."""
+    """Return the names that may share one value, by each of them: `b = a` at module level."""
     same: dict[str, list[str]] = {}
     for node in tree.body:
         if isinstance(node, nodes.Assign) and isinstance(node.value, nodes.Name):
@@ -143,7 +143,7 @@ def _aliases(tree: nodes.Module) -> dict[str, list[str]]:
 
 
 def _join(same: dict[str, list[str]], one: str, other: str) -> None:
-    """Makes two groups one: the smaller joins the larger, so that few names move often."""
+    """Merge two groups of names; the smaller joins the larger, so that names move rarely."""
     smaller, larger = sorted((same.get(n, [n]) for n in (one, other)), key=len)
     if smaller is larger or smaller == larger:
         return
@@ -160,22 +160,25 @@ def _changing(binding: Binding, changes: list[int]) -> Binding:
 
 
 def _is_settled(binding: Binding) -> bool:
-    """What the name stands for has no value that another statement changes; a decorator may have
-    put something else in a function's place, and a class may note its subclasses.
+    """Whether no other statement changes the value of a name.
+
+    A decorator may have replaced a function, and a class may record its subclasses.
     """
     node = binding.node
     return binding.kind in _SETTLED and not (node and (node.decorators or _notes(node)))
 
 
 def _notes(node: nodes.Statement | None) -> tuple[nodes.FunctionDef, ...]:
-    """What a class does with every subclass: its `__init_subclass__`, if it has one."""
+    """Return the `__init_subclass__` of a class, if it defines one."""
     body = node.body if isinstance(node, nodes.ClassDef) else ()
     return tuple(one for one in body if isinstance(one, nodes.FunctionDef) and one.name == _NOTING)
 
 
 class _Registries:
-    """What decorators of module-level definitions change: `@kind.register(int)` changes `kind`,
-    `@register("a")` what the function `register` of the same file changes.
+    """The values that decorators of module-level definitions change.
+
+    `@kind.register(int)` changes `kind`; `@register("a")` changes whatever the function `register`
+    of the same file changes.
     """
 
     def __init__(self, bindings: dict[str, Binding]) -> None:
@@ -183,7 +186,7 @@ class _Registries:
         self._by_function: dict[str, frozenset[str]] = {}
 
     def changed_by(self, statement: nodes.Statement) -> Iterator[str]:
-        """The names that a definition changes besides its own."""
+        """Yield the names whose value a definition changes, besides its own name."""
         if not isinstance(statement, nodes.FunctionDef | nodes.ClassDef):
             return
         if isinstance(statement, nodes.ClassDef):
@@ -196,7 +199,7 @@ class _Registries:
                 yield from filter(self._has_value, _root(function))
 
     def _noted_by(self, statement: nodes.ClassDef) -> Iterator[str]:
-        """Classes of this file above it that note their subclasses, and what that changes."""
+        """Yield the base classes here with an `__init_subclass__`, and the names it changes."""
         waiting, seen = [statement], set[str]()
         while waiting:
             for base in waiting.pop().bases:
@@ -212,7 +215,7 @@ class _Registries:
                     yield from (one for one in inside if one in self._bindings)
 
     def _has_value(self, name: str) -> bool:
-        """It names a value of this file: a module or a function (`@nki.jit`) is not changed."""
+        """Whether the name is a value of this file; modules and functions do not change."""
         return name in self._bindings and not _is_settled(self._bindings[name])
 
     def _of_function(self, name: str) -> frozenset[str]:
@@ -226,9 +229,9 @@ class _Registries:
 
 
 def _changed(statement: nodes.Statement) -> Iterator[str]:
-    """The names whose value a module-level statement changes in place.
+    """Yield the names whose value a module-level statement changes in place.
 
-    Those in loops and branches count; `if __name__ == "__main__":` holds host code.
+    Statements in loops and branches count, but `if __name__ == "__main__":` holds host code.
     """
     waiting = [statement]  # a loop, because `elif` nests as deep as the file is long
     while waiting:
@@ -257,7 +260,7 @@ def _method_owner(call: nodes.Call) -> Iterator[str]:
 
 
 def _root(target: nodes.Expression) -> Iterator[str]:
-    """The name at the left end of `name[…].attribute…`; nothing for a bare name."""
+    """Yield the leftmost name of `name[…].attribute…`; nothing for a bare name."""
     inner = target
     while isinstance(inner, nodes.Attribute | nodes.Subscript):
         inner = inner.value

@@ -1,6 +1,6 @@
-"""Imports of `neuronxcc.nki`, the namespace of NKI 0.1: told where they stand.
+"""Imports of `neuronxcc.nki`, the namespace of NKI 0.1, reported where they occur.
 
-Source: migration guides 0.1 to 0.2 and 0.3 to 0.4: a warning until 0.3, an error from then on.
+Source: migration guides 0.1 to 0.2 and 0.3 to 0.4: a warning until 0.3, an error since 0.4.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from nkic.syntax.bindings import Binding, SourceModule
 
 ROOT = "neuronxcc"
 PREFIX = f"{ROOT}.nki"
-_OTHERS = {"nki", "nki.compiler"}  # what is there today under the second holds other things
+_OTHERS = {"nki", "nki.compiler"}  # today's `nki.compiler` has other contents
 
 
 def check_import(
@@ -24,12 +24,13 @@ def check_import(
     provided: Collection[str],
     report: Reporter,
 ) -> None:
-    """Reports the import that binds a name, if it takes it from there. `provided` are the
-    modules that there are today.
+    """Report the import that binds a name if it imports from the former namespace.
+
+    `provided` holds the names of the modules that exist today.
     """
     target = binding.target
     if target is None:
-        return  # one of several ways to bind the name, such as a fallback
+        return  # one of several imports that bind the name, such as a fallback
     name = f"{target.request}.{target.member}" if target.member else target.request
     if profile is Profile.BETA1:
         alike = f"{name}.".startswith("nki.language.constants.")
@@ -57,7 +58,7 @@ def _check_later(name: str, binding: Binding, report: Reporter) -> None:
 
 
 def _fix(module: SourceModule, span: Span) -> tuple[Fix, ...]:
-    """The import without the name that went; none for one of several lines."""
+    """Return a fix that drops the removed prefix; none if the import spans several lines."""
     text = module.source.text_of(span)
     fixed = text.replace(f"from {ROOT} import nki", "import nki").replace(PREFIX, "nki")
     fixed = fixed.removesuffix(" as nki") if fixed == "import nki as nki" else fixed

@@ -1,4 +1,4 @@
-"""The kernels of a file, and the one that is meant."""
+"""The kernels of a file, and the selection of one."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from nkic.syntax.places import function_at
 from nkic.syntax.walk import walk
 
 _WRAPPERS = frozenset({"jit", "trace", "baremetal", "benchmark", "profile"})
-_MAKERS = frozenset({"nki.jit", "nki.trace"})  # called on a function, they make a kernel of it
+_MAKERS = frozenset({"nki.jit", "nki.trace"})  # applied to a function, they return a kernel
 _ROOTS = frozenset({"nki", "neuronxcc.nki"})
 _MAKING = re.compile(r"(?P<maker>\w+)\((?P<args>.*)\)(?:\.(?P<name>\w+))?")
 
 
 def kernels(module: SourceModule) -> tuple[Kernel, ...]:
-    """The kernels of a module in source order: decorated, made by `f = nki.jit(g)`, or made of
-    another one by `f = g.with_schedule([...])`.
+    """Return the kernels of a module in source order.
+
+    A kernel is a decorated function, the result of `f = nki.jit(g)`, or a kernel derived from
+    another by `f = g.with_schedule([...])`.
     """
     found = [*_decorated(module), *_wrapped(module)]
     found += _scheduled(module, {kernel.name: kernel for kernel in found})
@@ -32,10 +34,9 @@ def kernels(module: SourceModule) -> tuple[Kernel, ...]:
 
 
 def choose(module: SourceModule, wanted: str | None, library: Library, report: Reporter) -> Kernel:
-    """The kernel called `wanted`, or the only one; otherwise a fatal error lists them.
+    """Return the kernel called `wanted`, or the only kernel; otherwise a fatal error lists them.
 
-    A function without decorator counts when it is asked for by name, and so does one that the
-    file imports.
+    A function without a decorator, or an imported function, counts if it is requested by name.
     """
     found = kernels(module)
     if wanted is None:
@@ -47,7 +48,7 @@ def choose(module: SourceModule, wanted: str | None, library: Library, report: R
 
 
 def _made(module: SourceModule, call: re.Match[str], report: Reporter) -> Kernel:
-    """The kernel inside of a function that `maker(args)` or `maker(args).kernel` names."""
+    """Return the kernel inside the function that `maker(args)` or `maker(args).kernel` names."""
     maker = next((node for node in _functions(module) if node.name == call["maker"]), None)
     if maker is None:
         names = [node.name for node in _functions(module)]
@@ -72,7 +73,7 @@ def _made(module: SourceModule, call: re.Match[str], report: Reporter) -> Kernel
 
 
 def _from_elsewhere(module: SourceModule, wanted: str, library: Library) -> Kernel | None:
-    """The kernel or function that the file imports under this name."""
+    """Return the kernel or function that the file imports under this name."""
     seen: set[tuple[str, str]] = set()
     while (module.source.path, wanted) not in seen:
         seen.add((module.source.path, wanted))
@@ -87,7 +88,7 @@ def _from_elsewhere(module: SourceModule, wanted: str, library: Library) -> Kern
 
 
 def at(module: SourceModule, name: str, line: int) -> Kernel:
-    """The function called `name` that begins at a line, or has its first decorator there."""
+    """Return the function called `name` that starts at a line, or whose first decorator does."""
     node = function_at(module, name, line)
     if not isinstance(node, nodes.FunctionDef):
         raise LookupError(f"{name} in line {line} is not a function")
@@ -96,7 +97,7 @@ def at(module: SourceModule, name: str, line: int) -> Kernel:
 
 def _only(module: SourceModule, found: tuple[Kernel, ...], report: Reporter) -> Kernel:
     if len({kernel.node.span for kernel in found}) == 1:
-        return found[-1]  # the one with a schedule: without it there would be no use for that
+        return found[-1]  # the scheduled kernel: the other one was written to be scheduled
     if found:
         _ambiguous(module, found, report)
     for function in _functions(module):
@@ -110,7 +111,7 @@ def _only(module: SourceModule, found: tuple[Kernel, ...], report: Reporter) -> 
 
 
 def _check_inner(module: SourceModule, report: Reporter) -> None:
-    """Reports kernels that a function of the file makes: they exist when it has been called."""
+    """Report kernels inside a function: they exist only after the function was called."""
     for function in _functions(module):
         inner = (node for node in walk(function) if isinstance(node, nodes.FunctionDef))
         found = next((n for n in inner if n is not function and _is_kernel(n, module)), None)
@@ -135,7 +136,7 @@ def _made_by(decorator: nodes.Expression, module: SourceModule) -> str:
 
 
 def _check_spelling(decorator: nodes.Expression, module: SourceModule, report: Reporter) -> None:
-    """Reports a decorator that is probably meant to be `nki.jit`."""
+    """Report a decorator that is probably a misspelt `nki.jit`."""
     func = decorator.func if isinstance(decorator, nodes.Call) else decorator
     root, _, last = dotted(func, module).rpartition(".")
     near = did_you_mean(last, ["jit"]) if root in _ROOTS else ""
@@ -174,7 +175,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _functions(module: SourceModule) -> Iterator[nodes.FunctionDef]:
-    """The functions on module level, those in `if` and `try` blocks included."""
+    """Yield the functions at module level, including those in `if` and `try` blocks."""
     parts = scopes.own(module.tree.body)
     return (node for node in parts if isinstance(node, nodes.FunctionDef))
 
@@ -187,7 +188,7 @@ def _decorated(module: SourceModule) -> Iterator[Kernel]:
 
 
 def _wrapped(module: SourceModule) -> Iterator[Kernel]:
-    """`fast = nki.jit(plain)` on module level."""
+    """Yield the kernels of assignments such as `fast = nki.jit(plain)` at module level."""
     functions = {node.name: node for node in _functions(module)}
     for statement in module.tree.body:
         if not isinstance(statement, nodes.Assign) or not isinstance(statement.value, nodes.Call):
@@ -203,7 +204,7 @@ def _wrapped(module: SourceModule) -> Iterator[Kernel]:
 
 
 def _scheduled(module: SourceModule, known: dict[str, Kernel]) -> Iterator[Kernel]:
-    """`ordered = kernel.with_schedule([...])` on module level."""
+    """Yield the kernels of `ordered = kernel.with_schedule([...])` at module level."""
     for statement in module.tree.body:
         if not isinstance(statement, nodes.Assign) or not isinstance(statement.value, nodes.Call):
             continue
@@ -216,7 +217,7 @@ def _scheduled(module: SourceModule, known: dict[str, Kernel]) -> Iterator[Kerne
 
 
 def _base(expression: nodes.Expression) -> str:
-    """`k` of `k.with_schedule(...)`, also of several calls; else nothing."""
+    """Return `k` of `k.with_schedule(...)`, also of chained calls, or ""."""
     called = False
     while isinstance(expression, nodes.Call) and isinstance(expression.func, nodes.Attribute):
         if expression.func.attr != "with_schedule":
@@ -226,7 +227,7 @@ def _base(expression: nodes.Expression) -> str:
 
 
 def wrapper(decorator: nodes.Expression, module: SourceModule) -> str:
-    """`nki.jit` for any way to write a decorator that makes kernels, else nothing."""
+    """Return `nki.jit` for a decorator that makes a kernel, however it is written, or ""."""
     func = decorator.func if isinstance(decorator, nodes.Call) else decorator
     path = dotted(func, module)
     root, _, last = path.rpartition(".")
@@ -234,7 +235,7 @@ def wrapper(decorator: nodes.Expression, module: SourceModule) -> str:
 
 
 def dotted(expression: nodes.Expression, module: SourceModule) -> str:
-    """The full name of `a.b.c`, with what the module's imports say of `a`; "" if it has none."""
+    """Return the full name of `a.b.c`, with `a` resolved by the module's imports, or ""."""
     parts: list[str] = []
     while isinstance(expression, nodes.Attribute):
         parts.append(expression.attr)

@@ -1,4 +1,4 @@
-"""Which file an import means. Reading files is the caller's: `load` is handed in."""
+"""The mapping from imports to files. `load` is passed in by the caller, who reads the files."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from nkic.syntax.bindings import (
     SourceModule,
 )
 
-# Gives the file of a module: the request as written, leading dots included, and the file that
-# imports it. None if there is no such file where kernel source is looked for.
+# Returns the file of a module, or None if no kernel source has that name. The arguments are the
+# module as written in the import, including leading dots, and the importing file.
 Load = Callable[[str, SourceFile], SourceFile | None]
 Parse = Callable[[SourceFile], nodes.Module]
 
 
 @dataclass
 class Library:
-    """Every module that the kernel's imports lead to, each read once.
+    """Every module that the kernel's imports lead to, read once each.
 
-    `provided` are the names of the modules that nkic itself has. They come first, as Python's
-    built-in modules do.
+    `provided` holds the names of the modules that nkic itself implements. They take precedence, as
+    Python's builtin modules do.
     """
 
     load: Load
@@ -39,7 +39,7 @@ class Library:
     _stars: dict[str, tuple[SourceModule, ...]] = field(default_factory=dict)
 
     def add(self, name: str, source: SourceFile, *, trusted: bool = False) -> SourceModule:
-        """Reads a file, unless it is read already."""
+        """Read a file, unless it was read before."""
         known = self.modules.get(source.path)
         if known is None:
             known = bind(name, source, self.parse(source), trusted=trusted)
@@ -47,7 +47,7 @@ class Library:
         return known
 
     def find(self, request: str, importer: SourceModule) -> Found:
-        """The module that `request`, as written, means in `importer`."""
+        """Return the module that `request`, as written, refers to in `importer`."""
         key = (request, importer.source.path)
         if key not in self._found:
             self._found[key] = self._find(request, importer)
@@ -62,10 +62,11 @@ class Library:
         return self.add(_absolute(request, importer.name), source)
 
     def member(self, target: Import, importer: SourceModule) -> tuple[Found, Binding | None]:
-        """The module that holds what is imported, and the member's binding in it.
+        """Return the module that holds an imported member, and the member's binding in it.
 
-        A member that the module does not bind may be a module of the package: then that one,
-        without a binding. So is every member that a package imports from itself.
+        If the module does not bind the member, the member may be a submodule of the package: then
+        return the submodule without a binding. The same holds for members that a package imports
+        from itself.
         """
         module = self.find(target.request, importer)
         if target.member is None:
@@ -80,7 +81,7 @@ class Library:
         return inner, None
 
     def binding(self, module: SourceModule, name: str) -> tuple[SourceModule, Binding | None]:
-        """Where a name of a module is bound: in itself or where its star imports lead."""
+        """Return where a name of a module is bound: in itself, or in a module it star-imports."""
         waiting, seen = [module], {module.source.path}
         while waiting:
             at = waiting.pop()
@@ -93,7 +94,7 @@ class Library:
         return module, None
 
     def _star_sources(self, module: SourceModule) -> tuple[SourceModule, ...]:
-        """The files whose every name a module imports with a star, the first import first."""
+        """Return the files that a module star-imports, the first import first."""
         if module.source.path not in self._stars:
             found = [self.find(request, module) for request in reversed(module.stars)]
             sources = tuple([one for one in found if isinstance(one, SourceModule)])
@@ -101,18 +102,18 @@ class Library:
         return self._stars[module.source.path]
 
     def provided_stars(self, module: SourceModule) -> tuple[str, ...]:
-        """The provided modules whose every name a module imports with a star."""
+        """Return the provided modules that a module star-imports."""
         found = (self.find(request, module) for request in module.stars)
         return tuple(one.name for one in found if isinstance(one, ProvidedModule))
 
 
 def joined(request: str, name: str) -> str:
-    """The module `name` in the package `request`: `..a` and `b` make `..a.b`, `.` makes `.b`."""
+    """Return the module `name` in `request`: `..a` and `b` make `..a.b`, `.` and `b` make `.b`."""
     return f"{request}{name}" if request.endswith(".") else f"{request}.{name}"
 
 
 def _absolute(request: str, importer: str) -> str:
-    """A module's full name, for `__name__`."""
+    """Return a module's full name, for `__name__`."""
     name = request.lstrip(".")
     dots = len(request) - len(name)
     package = importer.split(".")[:-dots] if dots else []

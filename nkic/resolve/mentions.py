@@ -1,6 +1,6 @@
-"""What the source of a definition or of a value mentions, whoever reaches it.
+"""The names and attributes that a definition or a value mentions, whoever reaches it.
 
-It depends on the source alone: later compilations of the same source find it known.
+The result depends on the source alone, so it is memoised across compilations.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ Definition = nodes.FunctionDef | nodes.ClassDef
 
 
 class Path(NamedTuple):
-    """`root.first.second`, a whole chain of attributes that begins with a name."""
+    """A chain of attributes that starts with a name: `root.first.second`."""
 
     root: str
     attributes: tuple[str, ...]
 
 
 class Mentions(NamedTuple):
-    """`uses` are the names from outside, in the order of the source, `called` what is called.
+    """The names and attributes in a piece of source.
 
-    `near` are all names, for suggestions; `hidden` attributes and methods of special names.
+    `uses` holds the free names in source order, `called` the functions of the calls. `near` holds
+    all names, for suggestions; `hidden` the attributes and methods with special names.
     """
 
     uses: tuple[nodes.Name, ...]
@@ -39,7 +40,7 @@ class Mentions(NamedTuple):
 
 @lru_cache(maxsize=2048)
 def of_definition(definition: Definition, is_method: bool) -> Mentions:
-    """What a function mentions, or a class outside its methods."""
+    """Return the mentions of a function, or of a class without the bodies of its methods."""
     pieces = _pieces(definition, is_method)
     everything = [node for piece in pieces for node in walk(piece)]
     hidden = tuple(one for node in (definition, *everything) for one in _hidden(node))
@@ -54,14 +55,14 @@ def of_definition(definition: Definition, is_method: bool) -> Mentions:
 
 @lru_cache(maxsize=2048)
 def of_values(statements: tuple[nodes.Statement, ...]) -> Mentions:
-    """What the values mention that these statements give to a name."""
+    """Return the mentions of the values that these statements assign to a name."""
     parts = [part for statement in statements for part in _value_parts(statement)]
     everything = [node for part in parts for node in walk(part)]
     return _mentions(everything, scopes.taken_from_outside(parts), ())
 
 
 def methods(definition: Definition) -> tuple[nodes.FunctionDef, ...]:
-    """The methods of a class; a function has none."""
+    """Return the methods of a class; a function has none."""
     if isinstance(definition, nodes.FunctionDef):
         return ()
     return tuple([node for node in definition.body if isinstance(node, nodes.FunctionDef)])
@@ -73,7 +74,7 @@ def _mentions(
     hidden: tuple[tuple[str, Span], ...],
 ) -> Mentions:
     attributes = [node for node in everything if isinstance(node, nodes.Attribute)]
-    owners = {node.value for node in attributes}  # `a.b` is told by the path of `a.b.c`
+    owners = {node.value for node in attributes}  # the path of `a.b.c` covers `a.b`
     near = {node.id for node in everything if isinstance(node, nodes.Name)}
     near |= {node.name for node in everything if isinstance(node, nodes.Arg)}
     return Mentions(
@@ -87,7 +88,7 @@ def _mentions(
 
 
 def _pieces(definition: Definition, is_method: bool) -> list[nodes.Node]:
-    """What of a definition is evaluated when it is: of a class, not the insides of methods.
+    """Return the parts that are evaluated with a definition: of a class, not its methods' bodies.
 
     The signature of a method belongs to its class.
     """
@@ -99,7 +100,7 @@ def _pieces(definition: Definition, is_method: bool) -> list[nodes.Node]:
 
 
 def _value_parts(statement: nodes.Statement) -> Iterator[nodes.Node]:
-    """What of a statement makes a value; of an assignment, not the targets."""
+    """Yield the value of a statement; of an assignment, without the targets."""
     if isinstance(statement, nodes.Assign):
         yield statement.value
     elif not isinstance(statement, nodes.AnnAssign):
@@ -128,6 +129,6 @@ def _hidden(node: nodes.Node) -> Iterator[tuple[str, Span]]:
 
 
 def _is_frozen_assignment(node: nodes.Attribute) -> bool:
-    """`object.__setattr__`, as frozen dataclasses use it in `__post_init__`."""
+    """Whether this is `object.__setattr__`, which frozen dataclasses use in `__post_init__`."""
     owner = node.value
     return node.attr == "__setattr__" and isinstance(owner, nodes.Name) and owner.id == "object"

@@ -1,10 +1,10 @@
-"""What a kernel can reach, checked against the subset: every violation is reported at once.
+"""The code that a kernel can reach, checked against the subset: all violations are reported.
 
-From the kernel on, through the names that functions and classes use, across modules. A method
-is reached when its class is and any reached code uses its name. Module-level values are
-evaluated before kernel code, as Python's import would, so that functions which only their
-initialisers call are host code and not checked. Types of values are not known here: what
-depends on them is found when the kernel is evaluated.
+The walk starts at the kernel and follows the names that functions and classes use, across modules.
+A method is reached if its class is reached and any reached code uses its name. Module-level values
+are evaluated before kernel code, as by Python's import, so functions that only their initialisers
+call are host code and are not checked. The types of values are unknown here: errors that depend on
+them are found when the kernel is evaluated.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from nkic.resolve.mentions import Definition, Mentions, Path
 from nkic.syntax import names, nodes
 from nkic.syntax.bindings import Binding, BindingKind, HostModule, Import, SourceModule
 
-MAX_GUESSES = 20  # unknown names for which a message looks for a similar one
+MAX_GUESSES = 20  # the most unknown names for which a message suggests a similar name
 Given = Callable[[str], frozenset[str]]
 """The variables of a module, by its dotted name, that come from a running program."""
 
 
 @dataclass
 class Reach:
-    """The walk. `reached` is its result, in the order of finding."""
+    """The walk over reachable code. `reached` is its result, in order of discovery."""
 
     library: Library
     profile: Profile
@@ -52,12 +52,12 @@ class Reach:
     _advice: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def run(self, module: SourceModule, kernel: nodes.FunctionDef) -> tuple[Definition, ...]:
-        """Everything that `kernel` reaches, itself first."""
+        """Return every definition that `kernel` reaches, itself first."""
         self._add(module, kernel)
         while self._waiting:
             definition = self._waiting.popleft()
             self._visit(self.reached[definition], definition)
-            while self._pending:  # a queue, because a value may be made of thousands of others
+            while self._pending:  # a queue, because a value may depend on thousands of others
                 module, statement = self._pending.popleft()
                 self._scan(module, mentions.of_values((statement,)), called=False)
         return tuple(self.reached)
@@ -96,7 +96,7 @@ class Reach:
     # ---- names -----------------------------------------------------------------------------
 
     def _scan(self, module: SourceModule, said: Mentions, *, called: bool = True) -> None:
-        """Follows names and attributes; functions that are called only if `called`."""
+        """Follow names and attributes; follow functions that are called only if `called`."""
         self._use_attributes(said.attributes)
         for name in said.uses:
             self._name(module, name, said.near, follow=called or name not in said.called)
@@ -111,7 +111,7 @@ class Reach:
                 self._add(module, method)
 
     def _offer(self, module: SourceModule, method: nodes.FunctionDef) -> None:
-        """A method of a reached class: reached itself once its name is used."""
+        """Register a method of a reached class: it is reached once its name is used."""
         if names.is_special(method.name) or method.name in self._attributes:
             self._add(module, method)
         else:
@@ -130,7 +130,7 @@ class Reach:
             self._unknown(module, name, near)
 
     def _is_known(self, module: SourceModule, name: str) -> bool:
-        """The name has a value without an import."""
+        """Whether the name has a value without an import."""
         memory = self.profile is Profile.BETA2 and name in names.MEMORIES
         return memory or name in names.BUILTINS or name in self.given(module.name)
 
@@ -143,7 +143,7 @@ class Reach:
             notes = [SECOND_WAY]
             self.report.error("unknown-name", text, name.span, help=advice, notes=notes)
             return
-        # As in Python, nothing is wrong until the name is evaluated.
+        # As in Python, an undefined name is an error only when it is evaluated.
         advice = self._guess(module, name.id, near)
         text = f"`{name.id}` is not defined"
         fixes = respelt(advice, module.source, name.span)
@@ -152,7 +152,7 @@ class Reach:
         self.report.suspect(said)
 
     def _guess(self, module: SourceModule, name: str, near: frozenset[str]) -> str:
-        """What was meant by an unknown name: of the first few, each of which asks all others."""
+        """Return a suggestion for an unknown name, or "" for all but the first few."""
         key = (module.source.path, name)
         if key not in self._advice and len(self._advice) < MAX_GUESSES:
             known = [*module.bindings, *sorted(names.BUILTINS), *sorted(near)]
@@ -166,7 +166,7 @@ class Reach:
             self._refuse(subset.SUB_KERNEL, name.span)
 
     def _follow(self, module: SourceModule, binding: Binding, *, functions: bool = True) -> None:
-        """Goes from a name to what it stands for, through imports from file to file."""
+        """Follow a name to its definition, through imports across files."""
         waiting = [(module, binding)]
         while waiting:
             module, binding = waiting.pop()
@@ -187,14 +187,14 @@ class Reach:
             self._value(module, binding)
 
     def _seen(self, module: SourceModule, binding: Binding, functions: bool) -> bool:
-        """The name was followed before: imports can lead in circles."""
+        """Return whether the name was followed before, because imports may be cyclic; mark it."""
         key = (module.source.path, binding.name, functions)
         known = key in self._followed
         self._followed.add(key)
         return known
 
     def _value(self, module: SourceModule, binding: Binding) -> None:
-        """The functions and classes that a module-level value may hold."""
+        """Queue the statements of a module-level value, which may hold functions and classes."""
         for index in binding.statements:
             statement = module.tree.body[index]
             if statement not in self._values:
@@ -202,7 +202,7 @@ class Reach:
                 self._pending.append((module, statement))
 
     def _chain(self, module: SourceModule, path: Path) -> None:
-        """`package.module.function`, where an import binds the package."""
+        """Follow `package.module.function`, where an import binds the package."""
         _, binding = self.library.binding(module, path.root)
         for target in import_targets(module, binding) if binding else ():
             self._in_module(module, target, path.attributes)

@@ -32,12 +32,12 @@ def resolve(
     line: int | None = None,
     given: Given = _nothing,
 ) -> Resolved:
-    """The kernel called `kernel` in the file `entry`, or its only one, with all it reaches.
+    """Return the kernel called `kernel` in the file `entry`, or its only one, with all it reaches.
 
-    `name` is the module's dotted name if the file is part of a package. With `line`, the kernel
-    is the function of that name there, wherever it is defined; `given` are then the variables
-    by module that a running program adds to those of the source. Reports violations of
-    the subset and goes on; raises `CompileFailed` where there is no kernel to go on with.
+    `name` is the module's dotted name if the file is part of a package. If `line` is given, the
+    kernel is the function of that name at that line, wherever it is defined; `given` then returns
+    the variables, by module, that a running program adds to those of the source. Violations of the
+    subset are reported and do not stop the stage; raises `CompileFailed` if there is no kernel.
     """
     library = Library(load, parse, provided)
     module = library.add(name, entry)
@@ -52,5 +52,5 @@ def resolve(
 
 
 def list_kernels(entry: SourceFile, parse: Parse) -> tuple[Kernel, ...]:
-    """The kernels of a file in source order, for `--list-kernels`."""
+    """Return the kernels of a file in source order, for `--list-kernels`."""
     return kernels(bind("__kernel__", entry, parse(entry)))

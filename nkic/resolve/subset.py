@@ -1,9 +1,9 @@
-"""The kernel subset: which Python constructs kernel code may use, by version of NKI.
+"""The kernel subset: the Python constructs that kernel code may use, by version of NKI.
 
-The table is data. What no version has stands first, with `NEVER`; what the first compiled
-version lacked, with `BETA2`. Sources: NKI Language Guide; release notes and migration guides
-0.2.0 to 0.6.0. The guides do not list every construct: versions from 0.3 on run the kernel's
-own Python, so that what they leave open is accepted here where its meaning is clear.
+The table is data. First come the constructs that no version supports (`NEVER`), then those that the
+first compiled version lacked (`BETA2`). Sources: NKI Language Guide; release notes and migration
+guides 0.2.0 to 0.6.0. The guides do not list every construct: versions from 0.3 on run the kernel's
+own Python, so constructs that the guides do not mention are accepted if their meaning is clear.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from nkic.base.source import Span
 from nkic.syntax import nodes, scopes
 
 NEVER = frozenset(Profile)
-# Beta 1 and 0.7 trace: they have all of Python.
+# Beta 1 and 0.7 trace: they support all of Python.
 UNTIL_0_6 = frozenset(p for p in Profile if Profile.BETA1 < p <= Profile.NKI_0_6)
 BETA2 = frozenset({Profile.BETA2})
 NKI_0_3 = frozenset({Profile.NKI_0_3})
 
 
 class SubsetRule(NamedTuple):
-    """A construct, the versions without it, and what to write instead."""
+    """A construct, the versions that lack it, and its alternative."""
 
     words: str
     refused: frozenset[Profile]
@@ -32,7 +32,7 @@ class SubsetRule(NamedTuple):
 
 
 class Violation(NamedTuple):
-    """A construct that the profile in use does not have."""
+    """An occurrence of a construct that the profile in use lacks."""
 
     rule: SubsetRule
     span: Span
@@ -126,9 +126,9 @@ _BY_NODE: dict[type[nodes.Node], str] = {
 def violations(
     definition: nodes.Node, profile: Profile, apart: frozenset[scopes.Scope] = frozenset()
 ) -> tuple[Violation, ...]:
-    """What `definition` and everything in it uses that `profile` does not have.
+    """Return the constructs in `definition` that `profile` lacks.
 
-    The insides of the scopes that stand `apart` are left out.
+    The insides of the scopes in `apart` are left out.
     """
     found = _constructs(definition, apart)
     wrong = ((RULES[key], part) for part, key in found if profile in RULES[key].refused)
@@ -136,7 +136,7 @@ def violations(
 
 
 def of_kernel(kernel: nodes.FunctionDef, profile: Profile) -> Iterator[Violation]:
-    """What the signature of a kernel itself uses that `profile` does not have."""
+    """Yield the constructs in the signature of a kernel that `profile` lacks."""
     args = kernel.args
     if profile in KEYWORD_ONLY.refused:
         yield from (Violation(KEYWORD_ONLY, arg.span) for arg in args.kwonlyargs)
@@ -146,7 +146,7 @@ def of_kernel(kernel: nodes.FunctionDef, profile: Profile) -> Iterator[Violation
 
 
 def place(node: nodes.Node) -> Span:
-    """Where to point for a construct: at the keyword or name of one that spans lines."""
+    """Return the span to report: for a construct of several lines, its keyword or name."""
     if isinstance(node, nodes.FunctionDef | nodes.ClassDef):
         return node.name_span
     if not isinstance(node, _BLOCKS):
@@ -155,14 +155,14 @@ def place(node: nodes.Node) -> Span:
     return Span(path, line, column, line, column + len(type(node).__name__))
 
 
-# Their keywords are as long as the names of their classes.
+# The keywords of these statements are as long as the names of their classes.
 _BLOCKS = nodes.Try | nodes.With | nodes.Match | nodes.For | nodes.While
 
 
 def _constructs(
     definition: nodes.Node, apart: frozenset[scopes.Scope]
 ) -> Iterator[tuple[nodes.Node, str]]:
-    """Every part of a definition that has a rule, with its key; annotations have none."""
+    """Yield every node of a definition that has a rule, with its key; annotations have none."""
     waiting: list[tuple[Iterator[nodes.Node], bool]] = [(iter([definition]), False)]
     while waiting:
         parts, in_function = waiting.pop()
@@ -180,7 +180,7 @@ def _in_signature(scope: scopes.Scope) -> Iterator[tuple[nodes.Node, str]]:
 
 
 def _keys(node: nodes.Node, in_function: bool) -> Iterator[str]:
-    """The keys in RULES of what one node is."""
+    """Yield the keys in RULES that apply to one node."""
     yield from [_BY_NODE[type(node)]] if type(node) in _BY_NODE else []
     yield from _SPECIAL[type(node)](node) if type(node) in _SPECIAL else []
     if in_function and isinstance(node, nodes.FunctionDef | nodes.ClassDef):

@@ -126,7 +126,7 @@ def interpreter(
     machine = made.machine
     machine.classes |= surface.classes() | numpy_names.classes()
     machine.callables |= surface.callers()
-    machine.by_place |= surface.CALLED_BY_PLACE
+    machine.vectorcalls |= surface.CALLED_BY_PLACE
     machine.items |= surface.READ
     machine.hints.append(surface.hint)
     machine.formatting = frozenset({numpy_names.NumpyFloat, DType})

@@ -1,1 +1,1 @@
-"""The syntax tree: its nodes (`nodes`) and how to walk them (`walk`)."""
+"""The syntax tree: its nodes (`nodes`) and its traversal (`walk`)."""

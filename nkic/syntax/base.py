@@ -1,4 +1,4 @@
-"""What every node of the syntax tree is made of."""
+"""The base class of the syntax tree's nodes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _Class = TypeVar("_Class")
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 def node(cls: type[_Class]) -> type[_Class]:
-    """A frozen dataclass with slots that compares by identity.
+    """Make a frozen dataclass with slots that compares by identity.
 
-    Its repr is the short one of Node: it costs no time at start-up, and no stack in deep trees.
+    Its repr is the short one of Node, which costs no start-up time and no stack in deep trees.
     """
     return dataclass(frozen=True, slots=True, eq=False, repr=False)(cls)
 
 
 @node
 class Node:
-    """What all nodes have: where they stand in the file."""
+    """The base class of all nodes, with the node's place in the file."""
 
     span: Span
 

@@ -1,4 +1,4 @@
-"""What resolve adds to the syntax tree: modules, their names, the kernel and what it reaches."""
+"""The data that resolve adds to the syntax tree: modules, their names, the kernel, its reach."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nkic.base.source import SHIPPED, CallChain, SourceFile, Span
 from nkic.syntax import nodes
 from nkic.syntax.walk import walk
 
-STDLIB = f"{SHIPPED}.stdlib>/"  # the folder of our standard library, in paths of spans
+STDLIB = f"{SHIPPED}.stdlib>/"  # the directory of nkic's standard library, in the paths of spans
 
 
 class BindingKind(Enum):
@@ -23,15 +23,15 @@ class BindingKind(Enum):
     FUNCTION = "function"
     CLASS = "class"
     IMPORT = "import"
-    VALUE = "value"  # anything that has to be evaluated
+    VALUE = "value"  # a value that must be evaluated
 
 
 @dataclass(frozen=True)
 class Import:
-    """What an import statement asks for: a module, or a member of it.
+    """The target of an import statement: a module, or a member of a module.
 
-    `request` is the module as written, leading dots included. A member may turn out to be a
-    module too (`from package import module`).
+    `request` is the module as written, including leading dots. A member may be a submodule (`from
+    package import module`).
     """
 
     request: str
@@ -42,9 +42,9 @@ class Import:
 class Binding:
     """A name of a module.
 
-    `statements` are the indices of the statements that define the name or change its value
-    (`TABLE["a"] = 1`), in order. `node` is the definition of a function or class, `target` what
-    an import asks for.
+    `statements` holds the indices of the statements that define the name or change its value
+    (`TABLE["a"] = 1`), in order. `node` is the definition of a function or class, `target` the
+    target of an import.
     """
 
     name: str
@@ -59,8 +59,9 @@ class Binding:
 class SourceModule:
     """A file of kernel source with the names that it binds.
 
-    `stars` are the modules of its `from … import *` statements, last first, `imports` what the
-    others ask for, by the name that they bind. `trusted` marks files of our own standard library.
+    `stars` lists the modules of its `from … import *` statements, last first; `imports` maps names
+    to the targets of the other imports that bind them. `trusted` marks files of nkic's own standard
+    library.
     """
 
     name: str
@@ -73,30 +74,30 @@ class SourceModule:
 
     @cached_property
     def calls(self) -> Mapping[tuple[int, int], nodes.Call]:
-        """Every call by the place of its closing parenthesis, which no other call shares."""
+        """Every call by the position of its closing parenthesis, which is unique to it."""
         found = (node for node in walk(self.tree) if isinstance(node, nodes.Call))
         return {(call.span.end_line, call.span.end_column): call for call in found}
 
     @cached_property
     def declared_global(self) -> frozenset[str]:
-        """Names that functions declare `global`, which an assignment there defines."""
+        """The names that functions declare `global`, which an assignment there defines."""
         found = (node.names for node in walk(self.tree) if isinstance(node, nodes.Global))
         return frozenset().union(*found)
 
     @cached_property
     def statements(self) -> tuple[nodes.Statement, ...]:
-        """Every statement, those inside others included, in source order."""
+        """All statements, including nested ones, in source order."""
         found = [node for node in walk(self.tree) if isinstance(node, nodes.Statement)]
         return tuple(sorted(found, key=lambda node: node.span[1:3]))
 
     @cached_property
     def _starts(self) -> tuple[tuple[int, int], ...]:
-        """Where each of `statements` starts."""
+        """The start positions of `statements`."""
         return tuple(node.span[1:3] for node in self.statements)
 
     @cached_property
     def _around(self) -> tuple[int, ...]:
-        """The index of the statement that holds each of `statements`; -1 at module level."""
+        """The index of the enclosing statement of each of `statements`; -1 at module level."""
         found: list[int] = []
         for index, node in enumerate(self.statements):
             outer = index - 1
@@ -106,7 +107,7 @@ class SourceModule:
         return tuple(found)
 
     def _holding(self, span: Span) -> Iterator[nodes.Statement]:
-        """The statements that hold `span`, innermost first."""
+        """Yield the statements that contain `span`, innermost first."""
         index = bisect.bisect_right(self._starts, span[1:3]) - 1
         while index >= 0:
             if self.statements[index].span[3:] >= span[3:]:
@@ -114,11 +115,11 @@ class SourceModule:
             index = self._around[index]
 
     def statement_at(self, span: Span) -> nodes.Statement | None:
-        """The innermost statement that starts at or before `span` and holds it."""
+        """Return the innermost statement that contains `span`."""
         return next(self._holding(span), None)
 
     def loops_around(self, span: Span) -> tuple[nodes.For, ...]:
-        """The `for` loops of one function whose bodies hold `span`, outermost first."""
+        """Return the `for` loops of one function whose bodies contain `span`, outermost first."""
         found: list[nodes.For] = []
         for node in self._holding(span):
             if isinstance(node, nodes.FunctionDef):
@@ -130,16 +131,16 @@ class SourceModule:
 
 @dataclass(frozen=True)
 class ProvidedModule:
-    """A module that nkic itself provides, such as `nki.language` or `math`."""
+    """A module that nkic itself implements, such as `nki.language` or `math`."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class HostModule:
-    """A module that is neither kernel source nor provided: `torch`, `os`.
+    """A module that is neither kernel source nor implemented by nkic: `torch`, `os`.
 
-    A kernel may import it; using it is an error.
+    A kernel may import it, but using it is an error.
     """
 
     name: str
@@ -149,36 +150,37 @@ Found = SourceModule | ProvidedModule | HostModule
 
 
 class Modules(Protocol):
-    """Every module that is read, and the way to more."""
+    """The modules that were read, and access to more."""
 
     @property
     def modules(self) -> Mapping[str, SourceModule]:
-        """By the path of their file, in the order of reading."""
+        """The modules by the path of their file, in the order of reading."""
         ...
 
     def add(self, name: str, source: SourceFile, *, trusted: bool = False) -> SourceModule:
-        """Reads a file, unless it is read already."""
+        """Read a file, unless it was read before."""
         ...
 
     def find(self, request: str, importer: SourceModule) -> Found:
-        """The module that `request`, as written, means in an importing module."""
+        """Return the module that `request`, as written, refers to in an importing module."""
         ...
 
     def binding(self, module: SourceModule, name: str) -> tuple[SourceModule, Binding | None]:
-        """Where a name of a module is bound: in itself or where its star imports lead."""
+        """Return where a name of a module is bound: in itself, or in a module it star-imports."""
         ...
 
     def provided_stars(self, module: SourceModule) -> tuple[str, ...]:
-        """The provided modules whose every name a module imports with a star."""
+        """Return the provided modules that a module star-imports."""
         ...
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A function that can be compiled: `wrapper` is the decorator, as in `nki.jit`, or "".
+    """A function that can be compiled. `wrapper` is its decorator, as in `nki.jit`, or "".
 
-    `scheduled` is the call of `with_schedule` that made it, if one did. A kernel inside of a
-    function has that as `maker`; `making` is the call of it that was asked for: `scaled_by(3)`.
+    `scheduled` is the span of the `with_schedule` call that produced it, if any. For a kernel
+    defined inside a function, `maker` is that function, and `making` the requested call of it:
+    `scaled_by(3)`.
     """
 
     name: str
@@ -191,7 +193,7 @@ class Kernel:
 
     @property
     def signature(self) -> str:
-        """The function's head as written, on one line, without `def` and the colon."""
+        """The function's signature as written, on one line, without `def` and the colon."""
         text_of, returns = self.module.source.text_of, self.node.returns
         lines = (line.partition("#")[0] for line in text_of(self.node.args.span).split("\n"))
         parameters = " ".join(" ".join(lines).split()).rstrip(",")
@@ -200,10 +202,10 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Resolved:
-    """A kernel with everything that it can reach, checked against the kernel subset.
+    """A kernel with all code that it can reach, checked against the kernel subset.
 
-    `reached` are the definitions that kernel code can call. `library` reads further modules if
-    the kernel finds its way to them only while it is evaluated.
+    `reached` holds the definitions that kernel code can call. `library` reads further modules that
+    are discovered only during evaluation.
     """
 
     kernel: Kernel
@@ -212,11 +214,11 @@ class Resolved:
     profile: Profile
 
     def call_at(self, chain: CallChain) -> nodes.Call | None:
-        """The call expression that a chain's innermost place is, if it is one."""
+        """Return the call expression at a chain's innermost position, if it is a call."""
         module = self.library.modules.get(chain.span.path)
         place = (chain.span.end_line, chain.span.end_column)
         call = module.calls.get(place) if module else None
-        # Of a call that spans lines, Python gives the part from the method's name on.
+        # Python reports a call of several lines from the method's name on.
         return call if call is not None and call.span.covers(chain.span) else None
 
     def locate(
@@ -226,11 +228,12 @@ class Resolved:
         position: int | None = None,
         within: Collection[str] = (),
     ) -> Span:
-        """Where the argument for `parameter` stands in the call at `chain`.
+        """Return the span of the argument for `parameter` in the call at `chain`.
 
-        `position` is its place among positional arguments, if it can be given so. Where the
-        call does not show it (defaults, `*args`), the whole call. Where the argument is itself a
-        call with a keyword that is one of `within`, that one.
+        `position` is the parameter's index among positional arguments, if it can be passed so. If
+        the call does not show the argument (defaults, `*args`), return the span of the whole call.
+        If the argument is itself a call with a keyword in `within`, return the span of that
+        keyword.
         """
         call = self.call_at(chain)
         found = _argument(call, parameter, position) if call is not None else None
@@ -242,7 +245,7 @@ class Resolved:
 
 
 def _argument(call: nodes.Call, parameter: str, position: int | None) -> nodes.Node | None:
-    """What the call shows for `parameter`."""
+    """Return the argument for `parameter` as written in the call, or None."""
     for keyword in call.keywords:
         if keyword.arg == parameter:
             return keyword
@@ -254,7 +257,7 @@ def _argument(call: nodes.Call, parameter: str, position: int | None) -> nodes.N
 
 
 def primary(chain: CallChain) -> CallChain:
-    """The innermost place in the user's own files; `chain` itself if there is none."""
+    """Return the innermost position in the user's own files; `chain` itself if there is none."""
     at: CallChain | None = chain
     while at is not None and at.span.path.startswith(SHIPPED):
         at = at.caller

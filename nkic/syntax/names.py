@@ -1,19 +1,19 @@
-"""Names with a meaning of their own: builtins, special methods, and what stays out of reach.
+"""Names with a special meaning: builtins, special methods, and inaccessible names.
 
-The meta-language runs in a closed world. Everything that leads out of it in Python goes
-through a name: a builtin (`open`), a special attribute (`__globals__`) or an attribute of the
-interpreter's own objects (`gi_frame`). So names are where it is closed.
+Kernel code is evaluated in a closed world. In Python, every escape from it needs a name: a builtin
+(`open`), a special attribute (`__globals__`) or an attribute of the interpreter's own objects
+(`gi_frame`). Restricting names therefore closes it.
 """
 
 from __future__ import annotations
 
 
 def words(text: str) -> list[str]:
-    """The words of a table of names."""
+    """Return the words of a table of names."""
     return text.split()
 
 
-# What kernel code may call without importing anything.
+# The names that kernel code may use without an import.
 BUILTINS = frozenset(
     words("""
     False None True Ellipsis NotImplemented __debug__
@@ -30,14 +30,14 @@ BUILTINS = frozenset(
     """)
 )
 
-# Of Beta 2 alone: memories that tensors are made in.
+# Only in Beta 2: the memories in which tensors are allocated.
 MEMORIES = ("sbuf", "psum", "hbm")
 
 _FILES = "a kernel is compiled from its source and arguments alone, and cannot use files"
 _CODE = "kernel source is compiled as it is; pass functions, or choose with `if`"
 _INSIDE = "keep the values you need in variables, a dict or a class"
 
-# Python builtins that NKI leaves out, with what to do instead.
+# Python builtins that NKI lacks, with their alternatives.
 REFUSED_BUILTINS = {
     **dict.fromkeys(("open", "input"), _FILES),
     **dict.fromkeys(("eval", "exec", "compile", "__import__"), _CODE),
@@ -52,7 +52,7 @@ REFUSED_BUILTINS = {
     "GeneratorExit": "use `finally`: it runs when a generator is closed",
 }
 
-# Names that files customarily import, by the line that does.
+# Names that files customarily import, with the import statement.
 _CUSTOMARY = {
     "nki": "import nki",
     "nl": "import nki.language as nl",
@@ -67,12 +67,12 @@ _CUSTOMARY = {
     "Enum": "from enum import Enum",
     "NKIObject": "from nki.language import NKIObject",
 }
-# Memories, which the first examples of NKI Beta 2 take for names that are always there.
+# Memories, which the first examples of NKI Beta 2 use as predefined names.
 _MEMORIES = frozenset({"sbuf", "psum", "hbm", "shared_hbm", "private_hbm"})
 
 
 def customary(name: str) -> str:
-    """What to do about a name that is not defined, where its import has been forgotten."""
+    """Return advice on an undefined name whose import was probably forgotten, or ""."""
     if name in _MEMORIES:
         made = f"nl.ndarray(shape, dtype=dtype, buffer=nl.{name})"
         return f"write `nl.{name}`; `{made}` is what examples of NKI Beta 2 write as `{name}.view`"
@@ -82,7 +82,7 @@ def customary(name: str) -> str:
 
 _OPERATORS = words("add sub mul truediv floordiv mod divmod pow lshift rshift and or xor matmul")
 _BINARY = frozenset(f"__{prefix}{name}__" for name in _OPERATORS for prefix in ("", "r", "i"))
-# Methods that a kernel's class may define and call by name.
+# Special methods that a kernel's class may define and call by name.
 SPECIAL_METHODS = _BINARY | frozenset(
     f"__{name}__"
     for name in words("""
@@ -92,8 +92,8 @@ SPECIAL_METHODS = _BINARY | frozenset(
         set_name setattr setitem str trunc
     """)
 )
-# Further special attributes that kernel code may read: they hold plain text, or functions,
-# classes and exceptions of the kernel's own.
+# Further special attributes that kernel code may read: their values are plain text, or functions,
+# classes and exceptions of the kernel itself.
 _READABLE = frozenset(
     f"__{name}__"
     for name in words("""
@@ -117,24 +117,24 @@ _INTERPRETER = frozenset(
 
 
 def is_special(name: str) -> bool:
-    """`__name__` with two underscores on both sides."""
+    """Whether a name has two underscores on both sides: `__name__`."""
     return len(name) > 4 and name.startswith("__") and name.endswith("__")
 
 
 def is_hidden(attribute: str) -> bool:
-    """Kernel code may not read this attribute of anything."""
+    """Whether kernel code may not read this attribute of any object."""
     if is_special(attribute):
         return attribute not in _READABLE and attribute not in SPECIAL_METHODS
     return attribute in _INTERPRETER or attribute.startswith("co_")
 
 
 def may_define(method: str) -> bool:
-    """A class may define this method."""
+    """Whether a class may define this method."""
     return not is_special(method) or method in SPECIAL_METHODS
 
 
 def instead_of(attribute: str) -> str:
-    """What to write in place of a hidden attribute."""
+    """Return the alternative to a hidden attribute."""
     return _INSTEAD.get(attribute, "use the public methods and fields of the object")
 
 

@@ -1,4 +1,4 @@
-"""Definitions by their place in a file."""
+"""Definitions by their position in a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LAMBDA = "<lambda>"
 
 
 def function_at(module: SourceModule, name: str, line: int) -> Function:
-    """The function called `name` whose `def`, `lambda` or first decorator is in a line.
+    """Return the function called `name` whose `def`, `lambda` or first decorator is on a line.
 
     Raises `LookupError` if there is none, or more than one.
     """

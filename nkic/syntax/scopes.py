@@ -1,4 +1,4 @@
-"""Which names a piece of source binds, and which it takes from outside: Python's scope rules."""
+"""Python's scope rules: the names that a piece of source binds, and its free variables."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from nkic.syntax.walk import children
 Comprehension = nodes.ListComp | nodes.SetComp | nodes.DictComp | nodes.GeneratorExp
 Function = nodes.FunctionDef | nodes.Lambda
 Scope = Function | nodes.ClassDef | Comprehension
-_SCOPES = frozenset(get_args(Scope))  # asked of every node: `type(…) in` is the fastest question
+_SCOPES = frozenset(get_args(Scope))  # `type(…) in` is the fastest test for every node
 
 
 def is_scope(node: nodes.Node) -> TypeGuard[Scope]:
-    """Whether a node has names of its own."""
+    """Whether a node has a scope of its own."""
     return type(node) in _SCOPES
 
 
 def parameters(args: nodes.Arguments) -> tuple[nodes.Arg, ...]:
-    """Every parameter, `*args` and `**kwargs` included, in the order of the signature."""
+    """Return every parameter, including `*args` and `**kwargs`, in signature order."""
     stars = (args.vararg,) if args.vararg else ()
     double = (args.kwarg,) if args.kwarg else ()
     return (*args.posonlyargs, *args.args, *stars, *args.kwonlyargs, *double)
 
 
 def outside(scope: Scope) -> Iterator[nodes.Node]:
-    """The parts of a scope that are evaluated in the scope around it.
+    """Yield the parts of a scope that are evaluated in the enclosing scope.
 
-    Annotations are in neither part: NKI never evaluates them.
+    Annotations belong to neither part: NKI never evaluates them.
     """
     if isinstance(scope, Comprehension):
         yield scope.generators[0].iter
@@ -45,7 +45,7 @@ def outside(scope: Scope) -> Iterator[nodes.Node]:
 
 
 def inside(scope: Scope) -> Iterator[nodes.Node]:
-    """The parts of a scope that see its own names."""
+    """Yield the parts of a scope that see its own names."""
     if isinstance(scope, nodes.FunctionDef | nodes.ClassDef):
         yield from scope.body
     elif isinstance(scope, nodes.Lambda):
@@ -65,10 +65,10 @@ def _inside_comprehension(scope: Comprehension) -> Iterator[nodes.Node]:
 
 
 def own(parts: Iterable[nodes.Node], *, live: bool = False) -> Iterator[nodes.Node]:
-    """The nodes of `parts` that belong to their scope: nested scopes are given, not entered.
+    """Yield the nodes of `parts` in their own scope; nested scopes are yielded but not entered.
 
-    With `live`, statements that follow a `return`, `raise`, `break` or `continue` in their block
-    are left out: no way leads to them.
+    If `live`, leave out unreachable statements: those that follow a `return`, `raise`, `break` or
+    `continue` in their block.
     """
     waiting = list(parts)[::-1]
     while waiting:
@@ -99,14 +99,14 @@ def _unreachable(node: nodes.Node) -> set[nodes.Node]:
 
 
 def reachable(block: tuple[nodes.Statement, ...]) -> tuple[nodes.Statement, ...]:
-    """The statements of a block up to the first that leaves it."""
-    # Of the last one nobody has to know: a chain of `elif` is the last one of every `else`.
+    """Return the statements of a block up to the first that leaves it."""
+    # The last statement need not be tested: a chain of `elif` is the last one of every `else`.
     ends = (number for number, node in enumerate(block[:-1], 1) if _leaves(node))
     return block[: next(ends, len(block))]
 
 
 def _leaves(node: nodes.Statement) -> bool:
-    """Nothing after the statement is ever reached."""
+    """Whether no statement after this one is reachable."""
     waiting = [node]
     while waiting:
         at = waiting.pop()
@@ -118,7 +118,7 @@ def _leaves(node: nodes.Statement) -> bool:
 
 
 class Names(NamedTuple):
-    """What the statements of one scope say of names."""
+    """The names that the statements of one scope bind and declare."""
 
     bound: frozenset[str]
     globals: frozenset[str]
@@ -126,17 +126,17 @@ class Names(NamedTuple):
 
 
 def bound(scope: Scope) -> frozenset[str]:
-    """The names that are local to a scope."""
+    """Return the names that are local to a scope."""
     return _local(scope).bound
 
 
 def declared(scope: Scope) -> Names:
-    """The names that a scope binds, and those that it declares `global` or `nonlocal`."""
+    """Return the names that a scope binds, and those that it declares `global` or `nonlocal`."""
     return _local(scope)
 
 
 def nonlocals_inside(scope: Scope) -> Iterator[str]:
-    """The names that a scope, or one in it, takes from outside by `nonlocal`."""
+    """Yield the names that a scope, or a nested one, declares `nonlocal`."""
     waiting: list[Scope] = [scope]
     while waiting:
         at = waiting.pop()
@@ -145,13 +145,13 @@ def nonlocals_inside(scope: Scope) -> Iterator[str]:
 
 
 def bound_by(parts: Iterable[nodes.Node]) -> frozenset[str]:
-    """The names that the nodes of one scope bind."""
+    """Return the names that the nodes of one scope bind."""
     return _names(parts).bound
 
 
 @lru_cache(maxsize=1024)
 def _local(scope: Scope) -> Names:
-    """The names of a scope: those bound are local to it."""
+    """Return the names of a scope; its bound names are local to it."""
     if isinstance(scope, Comprehension):
         targets = frozenset(n for part in scope.generators for n in target_names(part.target))
         return Names(targets, frozenset(), frozenset())
@@ -175,8 +175,10 @@ def _names(parts: Iterable[nodes.Node]) -> Names:
 
 
 def handed_on(body: Sequence[nodes.Statement]) -> tuple[str, ...]:
-    """The names that a loop's body assigns by `=` or `+=` and may read before it does: what one
-    turn leaves in them reaches the next.
+    """Return the loop-carried variables of a loop's body.
+
+    These are the names that the body assigns by `=` or `+=` and may read before that: their value
+    carries over from one iteration to the next.
     """
     names: dict[str, None] = {}
     for part in own(body):
@@ -186,7 +188,7 @@ def handed_on(body: Sequence[nodes.Statement]) -> tuple[str, ...]:
 
 
 def _read_first(body: Sequence[nodes.Statement], done: set[str]) -> set[str]:
-    """What a block may read that is not in `done`, to which it adds what it surely assigns."""
+    """Return the names that a block may read and `done` lacks; add its assignments to `done`."""
     found: set[str] = set()
     for one in body:
         found |= {name.id for part in _heads(one) for name in _all_names(part)} - done
@@ -205,7 +207,7 @@ def _read_first(body: Sequence[nodes.Statement], done: set[str]) -> set[str]:
 
 
 def _heads(one: nodes.Statement) -> Iterator[nodes.Node]:
-    """What a statement reads by itself, beside the blocks in it and the names it assigns."""
+    """Yield the parts that a statement reads itself, without nested blocks and assigned names."""
     if isinstance(one, nodes.Assign):
         yield one.value
         yield from (target for target in one.targets if not isinstance(target, nodes.Name))
@@ -226,7 +228,7 @@ def _assigned(part: nodes.Node) -> Iterator[str]:
 
 
 def _all_names(part: nodes.Node) -> Iterator[nodes.Name]:
-    """Every name within a part, in functions too."""
+    """Yield every name within a node, including those in functions."""
     if isinstance(part, nodes.Name):
         yield part
     for child in children(part):
@@ -234,12 +236,12 @@ def _all_names(part: nodes.Node) -> Iterator[nodes.Name]:
 
 
 def alias_name(alias: nodes.Alias) -> str:
-    """The name that an import binds: `a` for `import a.b`."""
+    """Return the name that an import binds: `a` for `import a.b`."""
     return alias.asname or alias.name.partition(".")[0]
 
 
 def target_names(target: nodes.Expression) -> Iterator[str]:
-    """The names that an assignment target binds; attributes and items bind none."""
+    """Yield the names that an assignment target binds; attributes and items bind none."""
     waiting = [target]
     while waiting:
         at = waiting.pop()
@@ -286,7 +288,7 @@ def _of_alias(node: nodes.TypeAlias) -> Iterable[str]:
 
 
 def _walrus_inside(scope: Comprehension) -> Iterator[str]:
-    """`:=` inside a comprehension binds in the scope around it."""
+    """Yield the names that `:=` in a comprehension binds in the enclosing scope."""
     waiting = [scope]
     while waiting:
         for node in own(inside(waiting.pop())):
@@ -296,7 +298,7 @@ def _walrus_inside(scope: Comprehension) -> Iterator[str]:
                 waiting.append(node)
 
 
-# The names that one node binds in its own scope, by the node's class.
+# By the node's class: the names that the node binds in its own scope.
 _BINDERS: dict[type[nodes.Node], Callable[[Any], Iterable[str]]] = {
     **dict.fromkeys((nodes.FunctionDef, nodes.ClassDef), _of_definition),
     **dict.fromkeys((nodes.Import, nodes.ImportFrom), _of_import),
@@ -313,27 +315,27 @@ _BINDERS: dict[type[nodes.Node], Callable[[Any], Iterable[str]]] = {
 def taken_from_outside(
     parts: Iterable[nodes.Node], local: frozenset[str] = frozenset()
 ) -> Iterator[nodes.Name]:
-    """Every use of a name in `parts`, nested scopes included, that nothing there binds.
+    """Yield the free names in `parts`, nested scopes included.
 
-    `local` are names that `parts` see and scopes nested in them do not: those of a class body.
-    Statements that no way leads to do not count.
+    `local` holds names that `parts` see but nested scopes do not: those of a class body.
+    Unreachable statements do not count.
     """
     yield from _taken(parts, local, frozenset())
 
 
 def taken_by(scope: Scope) -> Iterator[nodes.Name]:
-    """Every use of a name inside a scope that nothing there binds."""
+    """Yield the free names inside a scope."""
     names = bound(scope)
     below = frozenset[str]() if isinstance(scope, nodes.ClassDef) else names
     yield from _taken(_live_inside(scope), names, below)
 
 
 class _Frame(NamedTuple):
-    """A scope that is being walked.
+    """A scope during the walk.
 
-    `names` are those that it alone sees, `globals` those that it takes from the module.
-    `entered` are its names that scopes in it see too; `covered` is how often the names that it
-    declares global were in sight before.
+    `names` holds the names that it alone sees, `globals` those that it takes from the module.
+    `entered` holds the names that nested scopes see, too; `covered` saves how many scopes bound the
+    names that it declares global.
     """
 
     parts: Iterator[nodes.Node]
@@ -346,8 +348,8 @@ class _Frame(NamedTuple):
 def _taken(
     parts: Iterable[nodes.Node], here: frozenset[str], below: frozenset[str]
 ) -> Iterator[nodes.Name]:
-    """`here` are the names that `parts` see, `below` those that scopes in them see."""
-    in_sight = dict.fromkeys(below, 1)  # how many of the scopes around bind a name
+    """Yield the free names: `parts` see the names `here`, nested scopes see those in `below`."""
+    in_sight = dict.fromkeys(below, 1)  # the number of enclosing scopes that bind a name
     frames = [_Frame(own(parts, live=True), here)]
     while frames:
         frame = frames[-1]

@@ -1,4 +1,4 @@
-"""The syntax tree as text, one node a line, for people who want to see what the parser saw."""
+"""The syntax tree as text, one node per line, to show what the parser read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nkic.syntax.base import Node
 
 
 def tree_text(root: Node) -> str:
-    """Every node below its parent, indented, with its place and its plain fields."""
+    """Return every node below its parent, indented, with its span and its plain fields."""
     lines: list[str] = []
     waiting = [(0, "", root)]
     while waiting:  # a loop, because chains of operators nest as deep as the file is long

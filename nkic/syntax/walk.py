@@ -1,4 +1,4 @@
-"""Going through a syntax tree without recursion."""
+"""Traversal of a syntax tree without recursion."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from nkic.syntax.base import Node
 
-# The types of fields that hold no nodes, as the classes' annotations spell them.
+# The types of fields without nodes, as spelt in the classes' annotations.
 _PLAIN = frozenset(
     {"Span", "Literal", "str", "str | None", "bool", "bool | None", "int", "tuple[str, ...]"}
 )
@@ -17,15 +17,15 @@ _PLAIN = frozenset(
 
 @cache
 def _child_fields(cls: type[Any]) -> tuple[tuple[str, bool], ...]:
-    """The fields that hold nodes, and whether each holds several."""
+    """Return the fields that hold nodes, and whether each holds several."""
     held = [(f.name, str(f.type)) for f in fields(cls)]
     return tuple((name, kind.startswith("tuple[")) for name, kind in held if kind not in _PLAIN)
 
 
 def children(node: Node) -> list[Node]:
-    """The nodes directly below `node`, in the order of its fields."""
+    """Return the nodes directly below `node`, in the order of its fields."""
     found: list[Node] = []
-    kind: Any = type(node)  # mypy takes a class of unhashable objects for unhashable itself
+    kind: Any = type(node)  # mypy considers a class of unhashable objects unhashable itself
     for name, several in _child_fields(kind):
         value = getattr(node, name)
         if value is None:
@@ -38,7 +38,7 @@ def children(node: Node) -> list[Node]:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """`node` and everything below it, parents before children, first child first."""
+    """Yield `node` and everything below it in pre-order."""
     waiting = [node]
     while waiting:
         at = waiting.pop()

@@ -1,1 +1,1 @@
-"""The syntax tree to closures."""
+"""Compile the syntax tree to closures."""

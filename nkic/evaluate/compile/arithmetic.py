@@ -1,4 +1,4 @@
-"""Operators as closures: those of two small integers without a call of the machine's."""
+"""Operators as closures; two small integers are combined without calling the machine."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ def _divided(symbol: str, function: Callable[[int, int], int]) -> Any:
     return compile_
 
 
-def small(node: nodes.Expression) -> int | None:
-    """The value of a literal that is a small integer."""
+def small_literal(node: nodes.Expression) -> int | None:
+    """Return the value of a literal that is a small integer, or None."""
     value = node.value if isinstance(node, nodes.Constant) else None
     return value if type(value) is int and value < HALF else None
 
 
-# Of two integers below 2 ** 31, so that no result needs a look at the limits.
-SMALL_STEPS: dict[str, Callable[[int, int], int]] = {
+# For integers below 2 ** 31, whose results need no check of the limits.
+SMALL_OPERATIONS: dict[str, Callable[[int, int], int]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -99,8 +99,8 @@ ARITHMETIC: dict[str, Callable[[nodes.BinOp, Evaluate, Evaluate], Evaluate]] = {
 }
 
 
-def comparing(op: str) -> Callable[[Any, Any, Any], Any]:
-    """The function of a comparison: machine, left, right."""
+def comparison_function(op: str) -> Callable[[Any, Any, Any], Any]:
+    """Return the function of a comparison; it takes machine, left and right."""
     if op == "is":
         return lambda m, left, right: m.identical(left, right)
     if op == "is not":
@@ -122,11 +122,11 @@ _FAST: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def compared(node: nodes.Compare, op: str, left: Evaluate, right: Evaluate) -> Evaluate:
+def compile_comparison(node: nodes.Compare, op: str, left: Evaluate, right: Evaluate) -> Evaluate:
     if op == "is" or op == "is not":
         wanted = op == "is"
         return lambda f: f[MACHINE].identical(left(f), right(f)) is wanted
-    test, fast = comparing(op), _FAST.get(op)
+    test, fast = comparison_function(op), _FAST.get(op)
     if fast is None:
 
         def run(f: Frame) -> Any:

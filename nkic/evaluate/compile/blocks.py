@@ -1,4 +1,4 @@
-"""What blocks do when they run: loops on the device, `try`."""
+"""Run-time behaviour of blocks: loops on the device, `try`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ Slots = Sequence[tuple[str, int, bool]]
 def each_iteration(
     f: Frame, loop: TracedOnce, values: Iterable[Any], slots: Slots
 ) -> Iterator[Any]:
-    """The values of a loop. Before every turn but the first, variables that held a number before
-    the loop hold it again; `slots` are those that the body binds.
+    """Yield the values of a loop that is traced once.
+
+    Before every iteration but the first, variables that held a number before the loop are reset to
+    that number; `slots` lists the variables that the body binds.
     """
     before = [(*slot, _held(f, *slot[1:])) for slot in slots]
     before = [one for one in before if one[3].__class__ in _PLAIN]
@@ -43,7 +45,7 @@ def _held(f: Frame, slot: int, boxed: bool) -> Any:
 
 
 def device_for(f: Frame, each: DeviceRange, store: Any, body: Run) -> None:
-    """A loop that the device goes through: its body is evaluated once."""
+    """Run a loop of the device: its body is evaluated once."""
     m = f[MACHINE]
     m.device_loops += 1
     store(f, each.enter())
@@ -53,7 +55,7 @@ def device_for(f: Frame, each: DeviceRange, store: Any, body: Run) -> None:
 
 
 def device_while(f: Frame, condition: DeviceCondition, test: Run, body: Run) -> None:
-    """`while register:`; the condition is still a register after the body."""
+    """Run `while register:`; the condition must still be a register after the body."""
     m, header = f[MACHINE], f[AT]
     m.device_loops += 1
     condition.enter_while()
@@ -69,46 +71,46 @@ def device_while(f: Frame, condition: DeviceCondition, test: Run, body: Run) -> 
     last.leave_while()
 
 
-def _stay(f: Frame, left: Any) -> None:
-    """Refuses `break` and `return` out of a loop on the device."""
-    if left is None or left is CONTINUE:
+def _stay(f: Frame, outcome: Any) -> None:
+    """Raise for a `break` or `return` out of a loop on the device."""
+    if outcome is None or outcome is CONTINUE:
         return
-    raise left_by("break" if left is BREAK else "return")
+    raise left_by("break" if outcome is BREAK else "return")
 
 
 # ---- try ----------------------------------------------------------------------------------------
 
 
-def then(body: Run, orelse: Run | None) -> Run:
+def with_else(body: Run, orelse: Run | None) -> Run:
     if orelse is None:
         return body
 
     def run(f: Frame) -> Any:
-        left = body(f)
-        return left if left is not None else orelse(f)
+        outcome = body(f)
+        return outcome if outcome is not None else orelse(f)
 
     return run
 
 
-def tried(body: Run, handlers: list[Any], orelse: Run | None) -> Run:
+def try_except(body: Run, handlers: list[Any], orelse: Run | None) -> Run:
     def run(f: Frame) -> Any:
         m = f[MACHINE]
         before = m.device_loops, m.level, len(m.stack)
         try:
-            left = body(f)
+            outcome = body(f)
         except Exception as error:
             handler, value = m.handler_for(f, error, handlers, before)
             if handler is None:
                 raise
         else:
-            return left if left is not None or orelse is None else orelse(f)
+            return outcome if outcome is not None or orelse is None else orelse(f)
         return handle(f, handler, value)
 
     return run
 
 
 def handle(f: Frame, handler: Any, value: Any) -> Any:
-    """Runs the block of a handler for the exception that it catches."""
+    """Run the block of an `except` clause for the exception that it catches."""
     _, store, forget, block, _ = handler
     m = f[MACHINE]
     if store is not None:
@@ -126,7 +128,7 @@ def finally_(body: Run, last: Run) -> Run:
     def run(f: Frame) -> Any:
         m = f[MACHINE]
         try:
-            left = body(f)
+            outcome = body(f)
         except Exception as error:
             if m.is_fatal(error):
                 raise
@@ -138,6 +140,6 @@ def finally_(body: Run, last: Run) -> Run:
                 return found
             raise
         found = last(f)
-        return left if found is None else found
+        return outcome if found is None else found
 
     return run

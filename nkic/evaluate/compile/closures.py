@@ -1,4 +1,4 @@
-"""Closures that need no compiler: calls, names of the module, tuples."""
+"""Closures that do not depend on the unit: calls, module names, tuples."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from nkic.evaluate.errors import Refused
 from nkic.evaluate.objects import UNSET, Builtin, Function
 from nkic.syntax import nodes
 
-BUILTIN_COST = 8  # steps of a call of a function of the tables
+BUILTIN_COST = 8  # steps of calling a builtin function
 
 
 def unset(name: str) -> UnboundLocalError:
-    """The error about a variable without a value."""
+    """Return the error about a variable without a value."""
     error = UnboundLocalError(
         f"cannot access local variable '{name}' where it is not associated with a value"
     )
@@ -35,7 +35,7 @@ def nothing(f: Frame) -> None:
     return None
 
 
-def of_module(name: str, node: nodes.Node) -> Evaluate:
+def load_global(name: str, node: nodes.Node) -> Evaluate:
     def load(f: Frame) -> Any:
         value = f[FUNCTION].globals.get(name, UNSET)
         if value is UNSET:
@@ -47,7 +47,7 @@ def of_module(name: str, node: nodes.Node) -> Evaluate:
 
 
 def tuple_of(parts: tuple[Evaluate, ...]) -> Evaluate:
-    """A tuple of values; the commonest lengths without a loop."""
+    """Return a closure that builds a tuple; the most common lengths need no loop."""
     if not parts:
         return lambda f: ()
     if len(parts) == 1:
@@ -63,31 +63,31 @@ def tuple_of(parts: tuple[Evaluate, ...]) -> Evaluate:
 
 
 def dict_of(names: tuple[str, ...], parts: tuple[Evaluate, ...]) -> Evaluate:
-    """A dict of values by name; as in Python, the last of a name counts."""
+    """Return a closure that builds a dict, where the last value of a repeated name counts."""
     pairs = tuple(zip(names, parts, strict=True))
     return lambda f: {name: value(f) for name, value in pairs}
 
 
-class Given(NamedTuple):
-    """The arguments of a call: those by position as a tuple, those by name as a dict.
+class CallArguments(NamedTuple):
+    """The arguments of a call: the positional ones as a tuple, the keyword arguments as a dict.
 
-    Where none has a star, `values` are all of them, and `form` is how many are by position, and
-    the names of the others.
+    If none is starred, `values` lists all of them, and `form` holds the number of positional
+    arguments and the names of the keyword arguments.
     """
 
-    arguments: Evaluate
-    named: Evaluate | None
+    positional: Evaluate
+    keywords: Evaluate | None
     values: tuple[Evaluate, ...] | None = None
     form: tuple[int, tuple[str, ...]] = (0, ())
 
 
 def plain_call(
-    node: nodes.Call, func: Evaluate, arguments: Evaluate, named: Evaluate | None
+    node: nodes.Call, func: Evaluate, positional: Evaluate, keywords: Evaluate | None
 ) -> Evaluate:
-    if named is None:
+    if keywords is None:
 
         def run(f: Frame) -> Any:
-            function, args = func(f), arguments(f)
+            function, args = func(f), positional(f)
             f[AT] = node
             m = f[MACHINE]
             if function.__class__ is Function:
@@ -103,7 +103,7 @@ def plain_call(
         return run
 
     def run_named(f: Frame) -> Any:
-        function, args, more = func(f), arguments(f), named(f)
+        function, args, more = func(f), positional(f), keywords(f)
         f[AT] = node
         return f[MACHINE].call(function, args, more)
 

@@ -1,4 +1,4 @@
-"""Comprehensions, which run in the frame around them, and generator expressions."""
+"""Compile comprehensions, which run in the enclosing frame, and the clauses of generators."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from nkic.evaluate.budget import Spent
+from nkic.evaluate.budget import BudgetExhausted
 from nkic.evaluate.code import AT, MACHINE, Evaluate, Frame
 from nkic.evaluate.compile.targets import Targets
 from nkic.evaluate.compile.units import Names, captured_names
@@ -14,15 +14,15 @@ from nkic.evaluate.errors import Refused
 from nkic.evaluate.objects import UNSET
 from nkic.syntax import nodes, scopes
 
-Emit = Callable[[Frame, Any], None]  # takes one more element into the result
+Emit = Callable[[Frame, Any], None]  # adds one element to the result
 
 
 class Comprehensions(Targets):
-    """Compiles comprehensions of one unit."""
+    """The compiler for the comprehensions of one unit."""
 
     @contextmanager
     def _scope(self, node: scopes.Comprehension) -> Iterator[tuple[int, ...]]:
-        """The comprehension's own names; gives the slots that need a new cell each time."""
+        """Open the comprehension's scope; yield the slots that need a new cell at every run."""
         unit = self.unit
         bound = scopes.bound(node)
         names = Names(unit, unit.scope, node)
@@ -34,7 +34,7 @@ class Comprehensions(Targets):
     def _clauses(
         self, node: scopes.Comprehension, first: Evaluate, parts: tuple[nodes.Expression, ...]
     ) -> tuple[list[Any], tuple[Evaluate, ...], int]:
-        """The loops of a comprehension, what is made of its parts, and the cost of a turn."""
+        """Return a comprehension's loops, the closures of `parts`, and the cost per iteration."""
         unit = self.unit
         outer, unit.cost = unit.cost, 2
         loops = []
@@ -44,12 +44,12 @@ class Comprehensions(Targets):
             values = first if number == 0 else self.expression(one.iter)
             tests = tuple(self.test(self.expression(test), test) for test in one.ifs)
             loops.append((values, self.store(one.target), tests, one.iter))
-        made = self.several(parts)
+        made = self.expressions(parts)
         cost, unit.cost = unit.cost, outer + 1
         return loops, made, cost
 
     def list_comprehension(self, node: nodes.ListComp) -> Evaluate:
-        """`[elt for …]`."""
+        """Compile `[elt for …]`."""
         first = self.expression(node.generators[0].iter)
         with self._scope(node) as cells:
             loops, (elt,), cost = self._clauses(node, first, (node.elt,))
@@ -72,7 +72,7 @@ class Comprehensions(Targets):
         return make
 
     def set_comprehension(self, node: nodes.SetComp) -> Evaluate:
-        """`{elt for …}`."""
+        """Compile `{elt for …}`."""
         values = self.list_comprehension(nodes.ListComp(node.span, node.elt, node.generators))
 
         def make(f: Frame) -> Any:
@@ -83,7 +83,7 @@ class Comprehensions(Targets):
         return make
 
     def dict_comprehension(self, node: nodes.DictComp) -> Evaluate:
-        """`{key: value for …}`."""
+        """Compile `{key: value for …}`."""
         first = self.expression(node.generators[0].iter)
         with self._scope(node) as cells:
             loops, (key, value), cost = self._clauses(node, first, (node.key, node.value))
@@ -106,7 +106,7 @@ class Comprehensions(Targets):
 
 
 def _nested(loops: list[Any], emit: Emit, cost: int) -> Emit:
-    """The loops within each other, the innermost of which emits."""
+    """Nest the loops; the innermost one emits."""
     run = emit
     for values, store, tests, node in reversed(loops):
         run = _loop(values, store, tests, run, cost, node)
@@ -123,7 +123,7 @@ def _loop(
         for value in m.iterate_each(each):
             m.left -= cost
             if m.left < 0:
-                raise Spent(m.limits)
+                raise BudgetExhausted(m.limits)
             store(f, value)
             for test in tests:
                 if not test(f):

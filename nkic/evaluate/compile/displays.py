@@ -1,4 +1,4 @@
-"""Displays and f-strings to closures."""
+"""Compile displays and f-strings to closures."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ _DISPLAY = 14  # steps for the bytes of an empty list or tuple
 
 
 class Displays(Expressions):
-    """Compiles displays of one unit."""
+    """The compiler for the displays of one unit."""
 
     def tuple(self, node: nodes.Tuple) -> Evaluate:
-        """`a, b`."""
+        """Compile `a, b`."""
         self.unit.cost += _DISPLAY + _BYTES_PER_ELEMENT * len(node.elts)
         if any(isinstance(one, nodes.Starred) for one in node.elts):
             parts = self.sequence(node.elts)
             return lambda f: tuple(parts(f))
-        return tuple_of(self.several(node.elts))
+        return tuple_of(self.expressions(node.elts))
 
     def list(self, node: nodes.List) -> Evaluate:
-        """`[a, b]`."""
+        """Compile `[a, b]`."""
         self.unit.cost += _DISPLAY + _BYTES_PER_ELEMENT * len(node.elts)
         if any(isinstance(one, nodes.Starred) for one in node.elts):
             return self.sequence(node.elts)
-        parts = self.several(node.elts)
+        parts = self.expressions(node.elts)
         return lambda f: [part(f) for part in parts]
 
     def set(self, node: nodes.Set) -> Evaluate:
-        """`{a, b}`."""
+        """Compile `{a, b}`."""
         parts = self.sequence(node.elts)
 
         def make(f: Frame) -> Any:
@@ -46,7 +46,7 @@ class Displays(Expressions):
         return make
 
     def dict(self, node: nodes.Dict) -> Evaluate:
-        """`{key: value}`."""
+        """Compile `{key: value}`."""
         self.unit.cost += 25 * len(node.values)
         parts = [
             (None if key is None else self.expression(key), self.expression(value))
@@ -72,7 +72,7 @@ class Displays(Expressions):
         return make
 
     def joined(self, node: nodes.JoinedStr) -> Evaluate:
-        """An f-string."""
+        """Compile an f-string."""
         parts = [self._part(part) for part in node.values]
 
         def make(f: Frame) -> str:
@@ -88,7 +88,7 @@ class Displays(Expressions):
         return self.constant(node) if isinstance(node, nodes.Constant) else self.formatted(node)
 
     def formatted(self, node: nodes.FormattedValue) -> Evaluate:
-        """`{value!conversion:format_spec}`."""
+        """Compile `{value!conversion:format_spec}`."""
         value, conversion = self.expression(node.value), node.conversion
         spec = None if node.format_spec is None else self.joined(node.format_spec)
 

@@ -1,4 +1,4 @@
-"""Expressions to closures. Every closure takes the frame and gives the value."""
+"""Compile expressions to closures, which take the frame and return the value."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from nkic.evaluate.code import AT, MACHINE, Evaluate, Frame
 from nkic.evaluate.compile.arithmetic import (
     ARITHMETIC,
     HALF,
-    SMALL_STEPS,
-    compared,
-    comparing,
-    small,
+    SMALL_OPERATIONS,
+    comparison_function,
+    compile_comparison,
+    small_literal,
 )
 from nkic.evaluate.compile.closures import (
-    Given,
+    CallArguments,
     dict_of,
+    load_global,
     nothing,
-    of_module,
     plain_call,
     refusing_complex,
     tuple_of,
@@ -33,18 +33,18 @@ from nkic.evaluate.objects import INSTANCES, UNSET, Class, Function
 from nkic.evaluate.operators import OPERATIONS, unary
 from nkic.syntax import names, nodes
 
-MAX_DEPTH = 1500  # of expressions within expressions
+MAX_DEPTH = 1500  # of nested expressions
 _WEIGHTS = {nodes.Slice: 14, nodes.Dict: 58, nodes.Set: 54, nodes.Lambda: 80, nodes.Call: 4}
 
 
 class Expressions:
-    """Compiles expressions of one unit."""
+    """The compiler for the expressions of one unit."""
 
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
 
     def expression(self, node: nodes.Expression) -> Evaluate:
-        """The closure of an expression."""
+        """Return the closure of an expression."""
         unit = self.unit
         unit.cost += _WEIGHTS.get(type(node), 1)
         unit.depth += 1
@@ -59,14 +59,14 @@ class Expressions:
         unit.depth -= 1
         return found
 
-    def several(self, parts: Sequence[nodes.Expression]) -> tuple[Evaluate, ...]:
-        """Closures of several expressions."""
+    def expressions(self, parts: Sequence[nodes.Expression]) -> tuple[Evaluate, ...]:
+        """Return the closures of several expressions."""
         return tuple([self.expression(part) for part in parts])
 
     # ---- names -----------------------------------------------------------------------------
 
     def constant(self, node: nodes.Constant) -> Evaluate:
-        """A literal."""
+        """Compile a literal."""
         value = node.value
         if isinstance(value, complex):
             return refusing_complex(node)
@@ -75,23 +75,23 @@ class Expressions:
         return lambda f: value
 
     def name(self, node: nodes.Name) -> Evaluate:
-        """A variable that is read."""
+        """Compile a read of a variable."""
         if node.id == "__debug__":
             return lambda f: True
         check_name(node.id, node.span)
         return self.load(self.unit.mangled(node.id), node)
 
     def load(self, name: str, node: nodes.Node) -> Evaluate:
-        """The value of a name as `node` reads it."""
+        """Return the closure that reads `name` at `node`."""
         unit = self.unit
         if unit.kind == "class" and unit.scope is unit.outermost_scope:
             return self._class_name(name, node)
         return self.variable(name, unit.find(name) or GLOBAL, node)
 
     def variable(self, name: str, at: Variable, node: nodes.Node) -> Evaluate:
-        """The closure that reads a variable."""
+        """Return the closure that reads a variable at a known location."""
         if at.slot < 0:
-            return of_module(name, node)
+            return load_global(name, node)
         slot = at.slot
         if at.boxed:
 
@@ -114,7 +114,7 @@ class Expressions:
         return local
 
     def _class_name(self, name: str, node: nodes.Node) -> Evaluate:
-        """A name in a class body: one of the body's own first."""
+        """Return the closure that reads a name in a class body: the body's own names come first."""
         otherwise = self.variable(name, self.unit.find(name) or GLOBAL, node)
         space = NAMESPACE
 
@@ -127,9 +127,9 @@ class Expressions:
     # ---- attributes and items --------------------------------------------------------------
 
     def attribute(self, node: nodes.Attribute) -> Evaluate:
-        """`value.attr`."""
+        """Compile `value.attr`."""
         name = self.unit.mangled(node.attr)
-        if names.is_hidden(name) and name not in _SERVED:
+        if names.is_hidden(name) and name not in _READABLE:
             text = f"`{name}` is not accessible to kernel code"
             raise Refused("hidden-attribute", text, node.span, names.instead_of(name))
         owner, get = self.expression(node.value), attributes.get
@@ -137,7 +137,7 @@ class Expressions:
         def load(f: Frame) -> Any:
             value = owner(f)
             f[AT] = node
-            if value.__class__ is Provided:  # the commonest owner
+            if value.__class__ is Provided:  # the most common owner
                 found = value.known.get(name, UNSET)
                 if found is not UNSET:
                     return found
@@ -146,7 +146,7 @@ class Expressions:
         return load
 
     def subscript(self, node: nodes.Subscript) -> Evaluate:
-        """`value[slice]`."""
+        """Compile `value[slice]`."""
         owner, key = self.expression(node.value), self.expression(node.slice)
 
         def load(f: Frame) -> Any:
@@ -161,7 +161,7 @@ class Expressions:
         return load
 
     def slice(self, node: nodes.Slice) -> Evaluate:
-        """`lower:upper:step`."""
+        """Compile `lower:upper:step`."""
         parts = (node.lower, node.upper, node.step)
         lower, upper, step = (nothing if one is None else self.expression(one) for one in parts)
 
@@ -178,35 +178,38 @@ class Expressions:
     # ---- calls -----------------------------------------------------------------------------
 
     def call(self, node: nodes.Call) -> Evaluate:
-        """`func(args, keywords)`."""
+        """Compile `func(args, keywords)`."""
         if isinstance(node.func, nodes.Name) and node.func.id == "super" and not node.args:
             found = self._super(node)
             if found is not None:
                 return found
-        given = self._given(node)
-        if isinstance(node.func, nodes.Attribute) and self._is_open(node.func.attr):
-            return self._method_call(node, node.func, given)
-        return plain_call(node, self.expression(node.func), given.arguments, given.named)
+        arguments = self._call_arguments(node)
+        if isinstance(node.func, nodes.Attribute) and self._is_plain_attribute(node.func.attr):
+            return self._method_call(node, node.func, arguments)
+        return plain_call(
+            node, self.expression(node.func), arguments.positional, arguments.keywords
+        )
 
-    def _given(self, node: nodes.Call) -> Given:
-        """The arguments of a call."""
+    def _call_arguments(self, node: nodes.Call) -> CallArguments:
+        """Compile the arguments of a call."""
         if any(isinstance(one, nodes.Starred) for one in node.args):
-            alone = node if len(node.args) == 1 and not node.keywords else None  # Python's place
-            return Given(self.sequence(node.args, alone), self._keywords(node))
-        first = self.several(node.args)
+            # errors point where Python's do
+            alone = node if len(node.args) == 1 and not node.keywords else None
+            return CallArguments(self.sequence(node.args, alone), self._keywords(node))
+        first = self.expressions(node.args)
         if any(one.arg is None for one in node.keywords):
-            return Given(tuple_of(first), self._keywords(node))
+            return CallArguments(tuple_of(first), self._keywords(node))
         names, others = self._named(node)
-        named = dict_of(names, others) if names else None
-        return Given(tuple_of(first), named, (*first, *others), (len(first), names))
+        keywords = dict_of(names, others) if names else None
+        return CallArguments(tuple_of(first), keywords, (*first, *others), (len(first), names))
 
     def _named(self, node: nodes.Call) -> tuple[tuple[str, ...], tuple[Evaluate, ...]]:
         names = tuple([one.arg or "" for one in node.keywords])
-        return names, self.several([one.value for one in node.keywords])
+        return names, self.expressions([one.value for one in node.keywords])
 
-    def _is_open(self, attribute: str) -> bool:
-        """The attribute is one that `attributes.get` finds without further ado."""
-        return attribute not in _SERVED and not names.is_hidden(self.unit.mangled(attribute))
+    def _is_plain_attribute(self, attribute: str) -> bool:
+        """Whether the attribute needs no check of hidden names."""
+        return attribute not in _READABLE and not names.is_hidden(self.unit.mangled(attribute))
 
     def _keywords(self, node: nodes.Call) -> Evaluate | None:
         if not node.keywords:
@@ -230,11 +233,13 @@ class Expressions:
 
         return merged
 
-    def _method_call(self, node: nodes.Call, func: nodes.Attribute, given: Given) -> Evaluate:
-        """`owner.method(…)`, without an object for the bound method where it is a function."""
+    def _method_call(
+        self, node: nodes.Call, func: nodes.Attribute, arguments: CallArguments
+    ) -> Evaluate:
+        """Compile `owner.method(…)` without creating a bound method if it is a kernel function."""
         owner, name = self.expression(func.value), self.unit.mangled(func.attr)
         get, instances = attributes.get, INSTANCES
-        arguments, named, values, form = given
+        positional, keywords, values, form = arguments
 
         def run(f: Frame) -> Any:
             value = owner(f)
@@ -246,19 +251,19 @@ class Expressions:
             elif value.__class__ in instances and name not in value.fields:
                 method = value.cls.find(name)
                 if method.__class__ is Function:
-                    args = (value, *arguments(f))
-                    more = None if named is None else named(f)
+                    args = (value, *positional(f))
+                    more = None if keywords is None else keywords(f)
                     f[AT] = node
                     return m.invoke(method, args, more)
             if found is UNSET:
                 found = get(m, value, name)
             kind = found.__class__
-            by_place = m.by_place.get(kind)
-            if by_place is not None and values is not None:
+            vectorcall = m.vectorcalls.get(kind)
+            if vectorcall is not None and values is not None:
                 each = [one(f) for one in values]
                 f[AT] = node
-                return by_place(found, form, each)
-            args, more = arguments(f), None if named is None else named(f)
+                return vectorcall(found, form, each)
+            args, more = positional(f), None if keywords is None else keywords(f)
             f[AT] = node
             if kind is Class:
                 m.left -= CLASS_COST
@@ -268,7 +273,7 @@ class Expressions:
         return run
 
     def _super(self, node: nodes.Call) -> Evaluate | None:
-        """`super()` inside a method."""
+        """Compile `super()` inside a method."""
         at, scope = self.unit.find("__class__"), self.unit
         if at is None or at.slot < 0 or self.unit.find("super") is not GLOBAL:
             return None
@@ -290,8 +295,9 @@ class Expressions:
     def sequence(
         self, elts: Sequence[nodes.Expression], place: nodes.Node | None = None
     ) -> Evaluate:
-        """A list of elements, some of them with a star; `place` is where that is taken apart, if
-        not where it stands.
+        """Return a closure that builds a list of elements, some of them starred.
+
+        `place` is the node that errors of unpacking point at; by default, the starred element.
         """
         parts = [
             (True, self.expression(one.value), place or one)
@@ -314,13 +320,13 @@ class Expressions:
         return make
 
     def starred(self, node: nodes.Starred) -> Evaluate:
-        """A star where none can stand."""
+        """Refuse a starred expression outside of displays and calls."""
         raise Refused("bad-syntax", "can't use starred expression here", node.span)
 
     # ---- operators -------------------------------------------------------------------------
 
     def binary(self, node: nodes.BinOp) -> Evaluate:
-        """`left op right`."""
+        """Compile `left op right`."""
         left, right = self.expression(node.left), self.expression(node.right)
         if node.op in ARITHMETIC:
             fused = self._fused(node, left, right)
@@ -335,11 +341,11 @@ class Expressions:
         return run
 
     def _fused(self, node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate | None:
-        """An operator of a plain variable and a small number, without a call for either."""
-        slot, number = self._local(node.left), small(node.right)
+        """Compile an operator of a local variable and a small literal without operand closures."""
+        slot, number = self._local(node.left), small_literal(node.right)
         if slot < 0 or number is None:
             return None
-        apply, fast = OPERATIONS[node.op], SMALL_STEPS.get(node.op)
+        apply, fast = OPERATIONS[node.op], SMALL_OPERATIONS.get(node.op)
         if fast is None or (number <= 0 and node.op in ("//", "%")):
             return None
 
@@ -354,7 +360,7 @@ class Expressions:
         return run
 
     def _local(self, node: nodes.Expression) -> int:
-        """The slot of a variable without a cell, -1 for anything else."""
+        """Return the slot of a variable without a cell, or -1 for any other expression."""
         unit = self.unit
         in_class = unit.kind == "class" and unit.scope is unit.outermost_scope
         if not isinstance(node, nodes.Name) or in_class:
@@ -363,7 +369,7 @@ class Expressions:
         return -1 if at.boxed else at.slot
 
     def unary(self, node: nodes.UnaryOp) -> Evaluate:
-        """`-a`, `+a`, `~a`, `not a`."""
+        """Compile `-a`, `+a`, `~a` or `not a`."""
         operand, symbol = self.expression(node.operand), node.op
         if symbol == "not":
             test = self.test(operand, node.operand)
@@ -379,7 +385,7 @@ class Expressions:
         return run
 
     def test(self, value: Evaluate, node: nodes.Node) -> Evaluate:
-        """Whether a value is true."""
+        """Return a closure for the truth value of `value`."""
 
         def run(f: Frame) -> bool:
             found = value(f)
@@ -391,8 +397,8 @@ class Expressions:
         return run
 
     def boolean(self, node: nodes.BoolOp) -> Evaluate:
-        """`a and b and c`."""
-        parts, wanted = self.several(node.values), node.op == "or"
+        """Compile `a and b and c` or `a or b or c`."""
+        parts, wanted = self.expressions(node.values), node.op == "or"
         *first, last = parts
         places = node.values
 
@@ -411,12 +417,12 @@ class Expressions:
         return run
 
     def comparison(self, node: nodes.Compare) -> Evaluate:
-        """`left op0 comparators0 op1 …`."""
+        """Compile `left op0 comparators0 op1 …`."""
         if len(node.ops) == 1:
             left, right = self.expression(node.left), self.expression(node.comparators[0])
-            return compared(node, node.ops[0], left, right)
-        parts = self.several((node.left, *node.comparators))
-        tests = [comparing(op) for op in node.ops]
+            return compile_comparison(node, node.ops[0], left, right)
+        parts = self.expressions((node.left, *node.comparators))
+        tests = [comparison_function(op) for op in node.ops]
 
         def run(f: Frame) -> Any:
             left, result = parts[0](f), None
@@ -432,17 +438,17 @@ class Expressions:
         return run
 
     def conditional(self, node: nodes.IfExp) -> Evaluate:
-        """`body if test else orelse`."""
+        """Compile `body if test else orelse`."""
         test = self.test(self.expression(node.test), node.test)
         body, orelse = self.expression(node.body), self.expression(node.orelse)
         return lambda f: body(f) if test(f) else orelse(f)
 
     def await_(self, node: nodes.Await) -> Evaluate:
-        """`await`, which nothing in kernels can answer."""
+        """Refuse `await`, which kernels do not support."""
         raise Refused("not-in-nki", "`await` cannot be used in kernel code", node.span)
 
     def yield_(self, node: nodes.Yield | nodes.YieldFrom) -> Evaluate:
-        """A `yield` where the compiler of statements did not take it out."""
+        """Refuse a `yield` that `generators` could not hoist out of its expression."""
         raise Refused(
             "not-in-nki",
             "`yield` cannot be used inside this expression",
@@ -451,9 +457,9 @@ class Expressions:
         )
 
 
-NAMESPACE = 3  # the slot of a class body that holds its names
-# Special names that are read in kernel code all the same; `attributes` has what they are.
-_SERVED = frozenset(
+NAMESPACE = 3  # the slot of a class body that holds its namespace
+# Special names that kernel code may read nevertheless; `attributes` defines their values.
+_READABLE = frozenset(
     names.words("""
         __bases__ __mro__ mro __dict__ __setattr__ __getattribute__ __getattr__ __delattr__
         __new__ __init_subclass__ __class_getitem__ __set_name__ __get__ __set__ __delete__

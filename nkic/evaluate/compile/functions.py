@@ -1,4 +1,4 @@
-"""Units to code: functions, lambdas, generator expressions, classes, module-level statements."""
+"""Compile units: functions, lambdas, generator expressions, classes, module-level statements."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from nkic.base.source import SourceFile
-from nkic.evaluate.budget import CALL_COST, Spent
+from nkic.evaluate.budget import CALL_COST, BudgetExhausted
 from nkic.evaluate.code import AT, FIRST, FUNCTION, MACHINE, Code, Evaluate, Frame
 from nkic.evaluate.compile import expressions, statements
 from nkic.evaluate.compile.expressions import NAMESPACE
@@ -22,10 +22,10 @@ _FUNCTION_WEIGHT = 80  # steps for the bytes of a function
 
 
 class Functions(Generators):
-    """Compiles everything; the last in the line of classes."""
+    """The complete compiler: the most derived of its classes."""
 
     def function(self, node: nodes.FunctionDef) -> Run:
-        """`def`."""
+        """Compile `def`."""
         if node.is_async:
             raise self.no_async(node.name_span)
         _check_method(node)
@@ -47,10 +47,10 @@ class Functions(Generators):
         return [(self.expression(one), one) for one in node.decorators]
 
     def _maker(self, node: scopes.Function, name: str) -> Evaluate:
-        """The closure that makes a function object."""
+        """Return the closure that creates a function object."""
         self.unit.cost += _FUNCTION_WEIGHT
         args = node.args
-        defaults = self.several(args.defaults)
+        defaults = self.expressions(args.defaults)
         named = [
             (arg.name, self.expression(value))
             for arg, value in zip(args.kwonlyargs, args.kw_defaults, strict=True)
@@ -71,11 +71,11 @@ class Functions(Generators):
         return make
 
     def lambda_(self, node: nodes.Lambda) -> Evaluate:
-        """`lambda`."""
+        """Compile `lambda`."""
         return self._maker(node, "<lambda>")
 
     def generator_expression(self, node: nodes.GeneratorExp) -> Evaluate:
-        """`(elt for …)`."""
+        """Compile `(elt for …)`."""
         first, at = self.expression(node.generators[0].iter), node.generators[0].iter
         code = _generator_code(self.unit, node)
         outer = code.outer
@@ -92,7 +92,7 @@ class Functions(Generators):
         return make
 
     def class_(self, node: nodes.ClassDef) -> Run:
-        """`class`."""
+        """Compile `class`."""
         decorators = self._decorators(node)
         bases = self.sequence(node.bases)
         named = [(one.arg, self.expression(one.value)) for one in node.keywords]
@@ -141,14 +141,14 @@ def _function_code(parent: Unit, node: scopes.Function, name: str) -> Code:
     unit.scope.declare(ordered, frozenset(map(unit.mangled, captured)))
     made = Functions(unit)
     if isinstance(node, nodes.Lambda):
-        gives = yields(node.body)
+        is_generator = yields(node.body)
         statement = nodes.Return(node.body.span, node.body)
-        run = made.giving([statement]) if gives else made.statement(statement)
+        run = made.generator_block([statement]) if is_generator else made.statement(statement)
     else:
-        gives = any(map(yields, node.body))
-        run = made.giving(node.body) if gives else made.block(node.body)
+        is_generator = any(map(yields, node.body))
+        run = made.generator_block(node.body) if is_generator else made.block(node.body)
     code = _code(unit, node, run, parameters)
-    code.is_generator = gives
+    code.is_generator = is_generator
     _signature(code, node.args, unit)
     code.doc = _docstring(node.body) if isinstance(node, nodes.FunctionDef) else None
     return code
@@ -159,18 +159,18 @@ def _signature(code: Code, args: nodes.Arguments, unit: Unit) -> None:
     code.args = args
     code.positional = tuple(plain)
     code.positional_only = len(args.posonlyargs)
-    code.named_only = tuple(unit.mangled(arg.name) for arg in args.kwonlyargs)
-    code.rest = args.vararg.name if args.vararg else ""
-    code.more = args.kwarg.name if args.kwarg else ""
-    if not code.named_only and not code.rest and not code.more:
-        code.plain = len(plain)
+    code.keyword_only = tuple(unit.mangled(arg.name) for arg in args.kwonlyargs)
+    code.vararg = args.vararg.name if args.vararg else ""
+    code.kwarg = args.kwarg.name if args.kwarg else ""
+    if not code.keyword_only and not code.vararg and not code.kwarg:
+        code.simple_arity = len(plain)
 
 
 def _code(unit: Unit, node: nodes.Node, run: Run, parameters: Iterable[str] = ()) -> Code:
     known = unit.outermost_scope.known
     first = frozenset(parameters)
-    boxed = tuple(at.slot for name, at in known.items() if at.boxed and name in first)
-    fresh = tuple(at.slot for name, at in known.items() if at.boxed and name not in first)
+    cell_parameters = tuple(at.slot for name, at in known.items() if at.boxed and name in first)
+    cell_locals = tuple(at.slot for name, at in known.items() if at.boxed and name not in first)
     code = Code(
         name=unit.name,
         qualname=unit.qualname,
@@ -179,14 +179,14 @@ def _code(unit: Unit, node: nodes.Node, run: Run, parameters: Iterable[str] = ()
         run=run,
         size=unit.size,
         cost=unit.cost + CALL_COST,
-        boxed=boxed,
-        fresh=fresh,
+        cell_parameters=cell_parameters,
+        cell_locals=cell_locals,
         free=tuple(unit.free.values()),
         outer=tuple(unit.outer),
         names={name: (at.slot, at.boxed) for name, at in known.items()},
     )
-    code.blank = (UNSET,) * (unit.size - FIRST - len(list(parameters)))
-    code.is_plain_entry = not (boxed or fresh or code.free)
+    code.unset_locals = (UNSET,) * (unit.size - FIRST - len(list(parameters)))
+    code.is_plain_entry = not (cell_parameters or cell_locals or code.free)
     code.names |= {name: (slot, True) for name, slot in unit.free.items()}
     return code
 
@@ -210,14 +210,16 @@ def _generator_code(parent: Unit, node: nodes.GeneratorExp) -> Code:
     made = Functions(unit)
     slot = unit.scope.known[_ITERATOR].slot
     loops, (elt,), cost = made._clauses(node, lambda f: f[slot], (node.elt,))
-    give = _giving(loops, elt, cost, node.elt)
-    code = _code(unit, node, give, [_ITERATOR])
-    code.is_generator, code.plain, code.positional = True, 1, (_ITERATOR,)
+    run = _generator_loops(loops, elt, cost, node.elt)
+    code = _code(unit, node, run, [_ITERATOR])
+    code.is_generator, code.simple_arity, code.positional = True, 1, (_ITERATOR,)
     return code
 
 
-def _giving(loops: list[Any], elt: Evaluate, cost: int, place: nodes.Node) -> Callable[..., Any]:
-    """The loops of a generator expression, within each other."""
+def _generator_loops(
+    loops: list[Any], elt: Evaluate, cost: int, place: nodes.Node
+) -> Callable[..., Any]:
+    """Nest the loops of a generator expression."""
 
     def innermost(f: Frame) -> Any:
         value = elt(f)
@@ -226,11 +228,11 @@ def _giving(loops: list[Any], elt: Evaluate, cost: int, place: nodes.Node) -> Ca
 
     run = innermost
     for values, store, tests, node in reversed(loops):
-        run = _giving_loop(values, store, tests, run, cost, node)
+        run = _generator_loop(values, store, tests, run, cost, node)
     return run
 
 
-def _giving_loop(
+def _generator_loop(
     values: Evaluate, store: Any, tests: Any, inner: Any, cost: int, node: nodes.Node
 ) -> Callable[..., Any]:
     def run(f: Frame) -> Any:
@@ -240,7 +242,7 @@ def _giving_loop(
         for value in m.iterate_each(each):
             m.left -= cost
             if m.left < 0:
-                raise Spent(m.limits)
+                raise BudgetExhausted(m.limits)
             store(f, value)
             for test in tests:
                 if not test(f):
@@ -269,13 +271,13 @@ def _module_unit(source: SourceFile) -> Unit:
 
 @lru_cache(maxsize=8192)
 def compile_statement(source: SourceFile, node: nodes.Statement) -> Code:
-    """The code of a statement on module level. Raises `Refused`."""
+    """Compile a module-level statement. Raises `Refused`."""
     unit = _module_unit(source)
     return _code(unit, node, Functions(unit).statement(node))
 
 
 def compile_expression(source: SourceFile, node: nodes.Expression) -> Code:
-    """The code that returns the value of an expression, on module level. Raises `Refused`."""
+    """Compile a module-level expression to code that returns its value. Raises `Refused`."""
     unit = _module_unit(source)
     return _code(unit, node, Functions(unit).statement(nodes.Return(node.span, node)))
 
@@ -283,7 +285,7 @@ def compile_expression(source: SourceFile, node: nodes.Expression) -> Code:
 def compile_function(
     source: SourceFile, node: scopes.Function, cells: Iterable[str]
 ) -> tuple[Code, tuple[str, ...]]:
-    """A function on its own, with the names of the `cells` around it in the order it takes them."""
+    """Compile a single function. Return its code and the names of its cells, in slot order."""
     unit = _module_unit(source)
     around = Unit(source, unit, None, "function", "<around>")
     wanted = sorted(cells)

@@ -1,7 +1,7 @@
-"""Statements with a `yield` in them: closures that are Python generators themselves.
+"""Compile statements that contain a `yield` to closures that are Python generators.
 
-Such a closure yields what the kernel's generator yields, and returns what a statement's closure
-gives. Everything without a `yield` runs as it does elsewhere.
+Such a closure yields the values of the kernel's generator, and returns the result that a
+statement's closure returns. Statements without a `yield` are compiled as everywhere else.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from nkic.evaluate.budget import FREE_ITERATIONS, LATER_ITERATIONS, Spent
+from nkic.evaluate.budget import FREE_ITERATIONS, LATER_ITERATIONS, BudgetExhausted
 from nkic.evaluate.code import AT, BREAK, CONTINUE, MACHINE, Evaluate, Frame
 from nkic.evaluate.compile.patterns import Patterns
 from nkic.evaluate.compile.targets import Run
@@ -18,63 +18,65 @@ from nkic.evaluate.compile.units import Variable
 from nkic.evaluate.errors import Refused
 from nkic.syntax import nodes, scopes
 
-Give = Callable[[Frame], Any]  # a generator function
+GeneratorRun = Callable[[Frame], Any]  # a generator function
 _YIELDS = nodes.Yield | nodes.YieldFrom
-# The operands of these are evaluated in the order of their fields, all of them.
+# All operands of these are evaluated, in the order of their fields.
 _STRICT = nodes.BinOp | nodes.Call | nodes.Tuple | nodes.List | nodes.Subscript | nodes.UnaryOp
 _ALSO_STRICT = nodes.Attribute | nodes.Compare | nodes.Keyword | nodes.Starred
 
 
 def yields(node: nodes.Node) -> bool:
-    """The node has a `yield` of its own unit in it."""
+    """Whether the node contains a `yield` that belongs to its own unit."""
     return any(isinstance(one, _YIELDS) for one in scopes.own([node]))
 
 
 class Generators(Patterns):
-    """Compiles the bodies of generator functions."""
+    """The compiler for the bodies of generator functions."""
 
-    def giving(self, body: Sequence[nodes.Statement]) -> Give:
-        """Several statements."""
+    def generator_block(self, body: Sequence[nodes.Statement]) -> GeneratorRun:
+        """Return the closure of a sequence of statements, as a generator function."""
         parts = [
-            (True, self._giving_one(node)) if yields(node) else (False, self.statement(node))
+            (True, self._generator_statement(node))
+            if yields(node)
+            else (False, self.statement(node))
             for node in body
         ]
 
         def run(f: Frame) -> Any:
-            for gives, part in parts:
-                left = (yield from part(f)) if gives else part(f)
-                if left is not None:
-                    return left
+            for is_generator, part in parts:
+                outcome = (yield from part(f)) if is_generator else part(f)
+                if outcome is not None:
+                    return outcome
             return None
 
         return run
 
-    def _giving_one(self, node: nodes.Statement) -> Give:
+    def _generator_statement(self, node: nodes.Statement) -> GeneratorRun:
         self.unit.cost += 1
         compile_ = _COMPILERS.get(type(node))
         if compile_ is not None:
-            found: Give = compile_(self, node)
+            found: GeneratorRun = compile_(self, node)
             return found
-        return self._hoisted(node)
+        return self._with_hoisted_yields(node)
 
     # ---- yields in expressions -------------------------------------------------------------
 
-    def _hoisted(self, node: nodes.Statement) -> Give:
-        """A simple statement: its yields come first, into variables of ours."""
-        before: list[tuple[Give | Run, bool]] = []
+    def _with_hoisted_yields(self, node: nodes.Statement) -> GeneratorRun:
+        """Compile a simple statement: hoist its yields into temporary variables."""
+        before: list[tuple[GeneratorRun | Run, bool]] = []
         field = next(
             name for name in ("value", "exc", "test", "targets") if getattr(node, name, None)
         )
         value = getattr(node, field)
         if not isinstance(value, tuple):
-            changed = replace(node, **{field: self._taken(value, before)})
+            changed = replace(node, **{field: self._hoist(value, before)})
             after = self.statement(changed)
         else:
             after = self.statement(node)
 
         def run(f: Frame) -> Any:
-            for step, gives in before:
-                if gives:
+            for step, is_generator in before:
+                if is_generator:
                     yield from step(f)
                 else:
                     step(f)
@@ -82,16 +84,16 @@ class Generators(Patterns):
 
         return run
 
-    def _taken(self, node: Any, before: list[tuple[Give | Run, bool]]) -> Any:
-        """The expression with variables in place of its yields; `before` fills them."""
+    def _hoist(self, node: Any, before: list[tuple[GeneratorRun | Run, bool]]) -> Any:
+        """Replace the yields in an expression by variables; append the code that sets them."""
         if isinstance(node, _YIELDS):
-            return self._variable_of(node, before)
+            return self._yield_variable(node, before)
         if not yields(node):
             return node
         if isinstance(node, nodes.BoolOp) and not any(map(yields, node.values[1:])):
-            return replace(node, values=(self._taken(node.values[0], before), *node.values[1:]))
+            return replace(node, values=(self._hoist(node.values[0], before), *node.values[1:]))
         if isinstance(node, nodes.IfExp) and not yields(node.body) and not yields(node.orelse):
-            return replace(node, test=self._taken(node.test, before))
+            return replace(node, test=self._hoist(node.test, before))
         if not isinstance(node, _STRICT | _ALSO_STRICT):
             return node
         changes: dict[str, Any] = {}
@@ -104,7 +106,7 @@ class Generators(Patterns):
             changes[name] = self._operand(value, before)
         return replace(node, **changes)
 
-    def _operand(self, value: Any, before: list[tuple[Give | Run, bool]]) -> Any:
+    def _operand(self, value: Any, before: list[tuple[GeneratorRun | Run, bool]]) -> Any:
         if isinstance(value, tuple):
             last = max((n for n, one in enumerate(value) if yields(one)), default=-1)
             return tuple(
@@ -112,7 +114,7 @@ class Generators(Patterns):
                 for number, one in enumerate(value)
             )
         if yields(value) or isinstance(value, nodes.Constant | nodes.Keyword | nodes.Starred):
-            return self._taken(value, before)
+            return self._hoist(value, before)
         slot, name = self._temporary(value)
         read = self.expression(value)
 
@@ -128,9 +130,11 @@ class Generators(Patterns):
         self.unit.scope.known[name] = Variable(slot, False)
         return slot, nodes.Name(node.span, name)
 
-    def _variable_of(self, node: Any, before: list[tuple[Give | Run, bool]]) -> nodes.Name:
+    def _yield_variable(
+        self, node: Any, before: list[tuple[GeneratorRun | Run, bool]]
+    ) -> nodes.Name:
         slot, name = self._temporary(node)
-        inner = None if node.value is None else self._taken(node.value, before)
+        inner = None if node.value is None else self._hoist(node.value, before)
         value = None if inner is None else self.expression(inner)
         delegates = isinstance(node, nodes.YieldFrom)
 
@@ -147,8 +151,8 @@ class Generators(Patterns):
 
     # ---- blocks ----------------------------------------------------------------------------
 
-    def _simple(self, node: nodes.Expr) -> Give:
-        """`yield value` on a line of its own."""
+    def _simple(self, node: nodes.Expr) -> GeneratorRun:
+        """Compile a `yield value` statement."""
         value = node.value
         if isinstance(value, nodes.Yield) and (value.value is None or not yields(value.value)):
             content = None if value.value is None else self.expression(value.value)
@@ -159,33 +163,33 @@ class Generators(Patterns):
                 yield found
 
             return give
-        return self._hoisted(node)
+        return self._with_hoisted_yields(node)
 
-    def _if(self, node: nodes.If) -> Give:
-        test = self.test(self._no_yield(node.test), node.test)
-        body, orelse = self.giving(node.body), self.giving(node.orelse)
+    def _if(self, node: nodes.If) -> GeneratorRun:
+        test = self.test(self._without_yield(node.test), node.test)
+        body, orelse = self.generator_block(node.body), self.generator_block(node.orelse)
 
         def run(f: Frame) -> Any:
             return (yield from (body if test(f) else orelse)(f))
 
         return run
 
-    def _no_yield(self, node: nodes.Expression) -> Evaluate:
-        return self.expression(node)  # a `yield` in it is refused there
+    def _without_yield(self, node: nodes.Expression) -> Evaluate:
+        return self.expression(node)  # it refuses a `yield`
 
-    def _costed_giving(self, body: Sequence[nodes.Statement]) -> tuple[Give, int]:
+    def _generator_loop_body(self, body: Sequence[nodes.Statement]) -> tuple[GeneratorRun, int]:
         unit = self.unit
         outer, unit.cost = unit.cost, 1
-        made = self.giving(body)
+        made = self.generator_block(body)
         cost, unit.cost = unit.cost, outer
         return made, cost
 
-    def _for(self, node: nodes.For) -> Give:
+    def _for(self, node: nodes.For) -> GeneratorRun:
         if node.is_async:
             raise self.no_async(node.span)
-        values, store, header = self._no_yield(node.iter), self.store(node.target), node.iter
-        body, cost = self._costed_giving(node.body)
-        orelse = self.giving(node.orelse)
+        values, store, header = self._without_yield(node.iter), self.store(node.target), node.iter
+        body, cost = self._generator_loop_body(node.body)
+        orelse = self.generator_block(node.orelse)
 
         def run(f: Frame) -> Any:
             m, each = f[MACHINE], values(f)
@@ -193,22 +197,22 @@ class Generators(Patterns):
             for value in m.iterate_each(each):
                 m.left -= cost
                 if m.left < 0:
-                    raise Spent(m.limits)
+                    raise BudgetExhausted(m.limits)
                 store(f, value)
-                left = yield from body(f)
-                if left is BREAK:
+                outcome = yield from body(f)
+                if outcome is BREAK:
                     return None
-                if left is not None and left is not CONTINUE:
-                    return left
+                if outcome is not None and outcome is not CONTINUE:
+                    return outcome
                 f[AT] = header
             return (yield from orelse(f))
 
         return run
 
-    def _while(self, node: nodes.While) -> Give:
-        test = self.test(self._no_yield(node.test), node.test)
-        body, cost = self._costed_giving(node.body)
-        orelse = self.giving(node.orelse)
+    def _while(self, node: nodes.While) -> GeneratorRun:
+        test = self.test(self._without_yield(node.test), node.test)
+        body, cost = self._generator_loop_body(node.body)
+        orelse = self.generator_block(node.orelse)
 
         def run(f: Frame) -> Any:
             m, iterations = f[MACHINE], 0
@@ -216,26 +220,26 @@ class Generators(Patterns):
                 iterations += 1
                 m.left -= cost if iterations < FREE_ITERATIONS else cost * LATER_ITERATIONS
                 if m.left < 0:
-                    raise Spent(m.limits)
-                left = yield from body(f)
-                if left is BREAK:
+                    raise BudgetExhausted(m.limits)
+                outcome = yield from body(f)
+                if outcome is BREAK:
                     return None
-                if left is not None and left is not CONTINUE:
-                    return left
+                if outcome is not None and outcome is not CONTINUE:
+                    return outcome
             return (yield from orelse(f))
 
         return run
 
-    def _with(self, node: nodes.With) -> Give:
+    def _with(self, node: nodes.With) -> GeneratorRun:
         if node.is_async:
             raise self.no_async(node.span)
-        run = self.giving(node.body)
+        run = self.generator_block(node.body)
         for item in reversed(node.items):
-            run = self._with_giving(item, run)
+            run = self._generator_with_item(item, run)
         return run
 
-    def _with_giving(self, item: nodes.WithItem, body: Give) -> Give:
-        value = self._no_yield(item.context_expr)
+    def _generator_with_item(self, item: nodes.WithItem, body: GeneratorRun) -> GeneratorRun:
+        value = self._without_yield(item.context_expr)
         store = None if item.optional_vars is None else self.store(item.optional_vars)
 
         def run(f: Frame) -> Any:
@@ -245,7 +249,7 @@ class Generators(Patterns):
             try:
                 if store is not None:
                     store(f, entered)
-                left = yield from body(f)
+                outcome = yield from body(f)
             except Exception as error:
                 if not m.suppressed(leave, error, f, item.context_expr):
                     raise
@@ -255,27 +259,31 @@ class Generators(Patterns):
                     leave(None)
                 raise
             leave(None)
-            return left
+            return outcome
 
         return run
 
-    def _try(self, node: nodes.Try) -> Give:
+    def _try(self, node: nodes.Try) -> GeneratorRun:
         if node.is_star:
             raise Refused("not-in-nki", "`except*` cannot be used in kernel code", node.span)
-        body, orelse = self.giving(node.body), self.giving(node.orelse)
-        handlers = [self._handler_giving(one) for one in node.handlers]
-        run = _tried_giving(body, handlers, orelse)
-        return _finally_giving(run, self.giving(node.finalbody)) if node.finalbody else run
+        body, orelse = self.generator_block(node.body), self.generator_block(node.orelse)
+        handlers = [self._generator_handler(one) for one in node.handlers]
+        run = _generator_try_except(body, handlers, orelse)
+        return (
+            _generator_finally(run, self.generator_block(node.finalbody)) if node.finalbody else run
+        )
 
-    def _handler_giving(self, node: nodes.ExceptHandler) -> tuple[Any, Any, Any, Give, Any]:
+    def _generator_handler(
+        self, node: nodes.ExceptHandler
+    ) -> tuple[Any, Any, Any, GeneratorRun, Any]:
         bare = self.handler(replace(node, body=()))
-        return (*bare[:3], self.giving(node.body), node)
+        return (*bare[:3], self.generator_block(node.body), node)
 
-    def _match(self, node: nodes.Match) -> Give:
-        subject, cases = self._no_yield(node.subject), []
+    def _match(self, node: nodes.Match) -> GeneratorRun:
+        subject, cases = self._without_yield(node.subject), []
         for case in node.cases:
-            guard = None if case.guard is None else self.test(self._no_yield(case.guard), case)
-            cases.append((self.pattern(case.pattern), guard, self.giving(case.body)))
+            guard = None if case.guard is None else self.test(self._without_yield(case.guard), case)
+            cases.append((self.pattern(case.pattern), guard, self.generator_block(case.body)))
 
         def run(f: Frame) -> Any:
             value = subject(f)
@@ -288,18 +296,20 @@ class Generators(Patterns):
         return run
 
 
-def _tried_giving(body: Give, handlers: list[Any], orelse: Give) -> Give:
+def _generator_try_except(
+    body: GeneratorRun, handlers: list[Any], orelse: GeneratorRun
+) -> GeneratorRun:
     def run(f: Frame) -> Any:
         m = f[MACHINE]
         before = m.device_loops, m.level, len(m.stack)
         try:
-            left = yield from body(f)
+            outcome = yield from body(f)
         except Exception as error:
             handler, value = m.handler_for(f, error, handlers, None)
             if handler is None:
                 raise
         else:
-            return left if left is not None else (yield from orelse(f))
+            return outcome if outcome is not None else (yield from orelse(f))
         del before
         _, store, forget, block, _ = handler
         if store is not None:
@@ -315,11 +325,11 @@ def _tried_giving(body: Give, handlers: list[Any], orelse: Give) -> Give:
     return run
 
 
-def _finally_giving(body: Give, last: Give) -> Give:
+def _generator_finally(body: GeneratorRun, last: GeneratorRun) -> GeneratorRun:
     def run(f: Frame) -> Any:
         m = f[MACHINE]
         try:
-            left = yield from body(f)
+            outcome = yield from body(f)
         except GeneratorExit:
             if m.closing:
                 yield from last(f)
@@ -334,7 +344,7 @@ def _finally_giving(body: Give, last: Give) -> Give:
                 return found
             raise
         found = yield from last(f)
-        return left if found is None else found
+        return outcome if found is None else found
 
     return run
 
@@ -359,7 +369,7 @@ def _any_yields(value: Any) -> bool:
     return any(map(yields, value)) if isinstance(value, tuple) else yields(value)
 
 
-_COMPILERS: dict[type[nodes.Node], Callable[[Any, Any], Give]] = {
+_COMPILERS: dict[type[nodes.Node], Callable[[Any, Any], GeneratorRun]] = {
     nodes.Expr: Generators._simple,
     nodes.If: Generators._if,
     nodes.For: Generators._for,

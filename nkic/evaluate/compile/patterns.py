@@ -1,4 +1,4 @@
-"""`match`: patterns to closures that test a value and bind names."""
+"""Compile `match`: patterns become closures that test a value and bind names."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from nkic.evaluate.objects import INSTANCES, UNSET, Class
 from nkic.syntax import names, nodes
 
 Matches = Callable[[Frame, Any], bool]
-# Builtin classes whose one positional pattern is the value itself.
-_OF_ITSELF = frozenset(
+# Builtin classes whose only positional pattern matches the value itself.
+_MATCH_SELF = frozenset(
     {
         *("bool", "bytearray", "bytes", "dict", "float", "frozenset", "int", "list", "set"),
         *("str", "tuple"),
@@ -24,10 +24,10 @@ _OF_ITSELF = frozenset(
 
 
 class Patterns(Statements):
-    """Compiles `match` statements of one unit."""
+    """The compiler for the `match` statements of one unit."""
 
     def match(self, node: nodes.Match) -> Run:
-        """`match subject`."""
+        """Compile `match subject`."""
         subject, cases = self.expression(node.subject), []
         for case in node.cases:
             guard = None if case.guard is None else self.test(self.expression(case.guard), case)
@@ -44,7 +44,7 @@ class Patterns(Statements):
         return run
 
     def pattern(self, node: nodes.Pattern) -> Matches:
-        """The closure of a pattern."""
+        """Return the closure of a pattern."""
         self.unit.cost += 2
         found: Matches = _PATTERNS[type(node)](self, node)
         return found
@@ -110,7 +110,7 @@ class Patterns(Statements):
         return matches
 
     def _mapping(self, node: nodes.MatchMapping) -> Matches:
-        keys = self.several(node.keys)
+        keys = self.expressions(node.keys)
         parts = [self.pattern(one) for one in node.patterns]
         rest = self._capture(node.rest, node) if node.rest is not None else None
 
@@ -161,11 +161,11 @@ class Patterns(Statements):
 
 
 def _positional(m: Any, kind: Any, count: int) -> Sequence[str] | None:
-    """The attributes that positional patterns mean; None for the value itself."""
+    """Return the attributes that positional patterns match; None for the value itself."""
     if not count:
         return ()
     found = kind.find("__match_args__") if isinstance(kind, Class) else UNSET
-    if found is UNSET and _of_itself(kind):
+    if found is UNSET and _matches_itself(kind):
         if count > 1:
             raise TypeError(f"{kind.name}() accepts 1 positional sub-pattern ({count} given)")
         return None
@@ -182,10 +182,10 @@ def _positional(m: Any, kind: Any, count: int) -> Sequence[str] | None:
     return found
 
 
-def _of_itself(kind: Any) -> bool:
-    """The class is one of Python's whose positional pattern is the value."""
+def _matches_itself(kind: Any) -> bool:
+    """Whether the class is a builtin whose positional pattern matches the value itself."""
     mro = kind.mro if isinstance(kind, Class) else ()
-    return any(one.name in _OF_ITSELF and one.machine is None for one in mro)
+    return any(one.name in _MATCH_SELF and one.machine is None for one in mro)
 
 
 def _named(f: Frame, found: Any, pairs: Sequence[tuple[str, Matches]]) -> bool:

@@ -1,7 +1,7 @@
-"""Statements to closures.
+"""Compile statements to closures.
 
-A statement's closure gives None, or what leaves the block: BREAK, CONTINUE, or a tuple with the
-value that is returned. Statements with a `yield` in them are in `generators`.
+A statement's closure returns None, or the reason to leave the block: BREAK, CONTINUE, or a tuple
+with the returned value. Statements that contain a `yield` are in `generators`.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import Any
 
 from nkic.base.device import DeviceCondition, DeviceRange, TracedOnce
 from nkic.base.source import Span
-from nkic.evaluate.budget import FREE_ITERATIONS, LATER_ITERATIONS, Spent
+from nkic.evaluate.budget import FREE_ITERATIONS, LATER_ITERATIONS, BudgetExhausted
 from nkic.evaluate.code import AT, BREAK, CONTINUE, FUNCTION, MACHINE, Frame
 from nkic.evaluate.compile.blocks import (
     device_for,
     device_while,
     each_iteration,
     finally_,
-    then,
-    tried,
+    try_except,
+    with_else,
 )
 from nkic.evaluate.compile.comprehensions import Comprehensions
 from nkic.evaluate.compile.targets import Run
@@ -31,16 +31,16 @@ _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception"})
 
 
 class Statements(Comprehensions):
-    """Compiles statements of one unit."""
+    """The compiler for the statements of one unit."""
 
     def statement(self, node: nodes.Statement) -> Run:
-        """The closure of a statement."""
+        """Return the closure of a statement."""
         self.unit.cost += 1
         found: Run = _COMPILERS[type(node)](self, node)
         return found
 
     def block(self, body: Sequence[nodes.Statement]) -> Run:
-        """Several statements."""
+        """Return the closure of a sequence of statements."""
         parts = tuple([self.statement(node) for node in body if not _does_nothing(node)])
         if not parts:
             return lambda f: None
@@ -49,9 +49,9 @@ class Statements(Comprehensions):
 
         def run(f: Frame) -> Any:
             for part in parts:
-                left = part(f)
-                if left is not None:
-                    return left
+                outcome = part(f)
+                if outcome is not None:
+                    return outcome
             return None
 
         return run
@@ -59,7 +59,7 @@ class Statements(Comprehensions):
     # ---- simple statements -----------------------------------------------------------------
 
     def simple(self, node: nodes.Expr) -> Run:
-        """An expression whose value nobody wants."""
+        """Compile an expression statement."""
         value = self.expression(node.value)
 
         def run(f: Frame) -> None:
@@ -68,7 +68,7 @@ class Statements(Comprehensions):
         return run
 
     def assign(self, node: nodes.Assign) -> Run:
-        """`a = b = value`."""
+        """Compile `a = b = value`."""
         value = self.expression(node.value)
         stores = tuple([self.store(target) for target in node.targets])
         if len(stores) == 1:
@@ -87,7 +87,7 @@ class Statements(Comprehensions):
         return run
 
     def annotated(self, node: nodes.AnnAssign) -> Run:
-        """`target: annotation = value`. Annotations are never evaluated."""
+        """Compile `target: annotation = value`. Annotations are never evaluated."""
         unit, field = self.unit, None
         if unit.kind == "class" and isinstance(node.target, nodes.Name):
             field = (unit.mangled(node.target.id), _marker(node.annotation))
@@ -106,12 +106,12 @@ class Statements(Comprehensions):
         return run
 
     def type_alias(self, node: nodes.TypeAlias) -> Run:
-        """`type X = …`: annotations alone use such names."""
+        """Compile `type X = …`; only annotations use such names."""
         store = self.store(node.name)
         return lambda f: store(f, f[MACHINE].form(node.name.id))
 
     def return_(self, node: nodes.Return) -> Run:
-        """`return value`."""
+        """Compile `return value`."""
         value = None if node.value is None else self.expression(node.value)
         if value is None:
 
@@ -129,7 +129,7 @@ class Statements(Comprehensions):
         return run
 
     def break_(self, node: nodes.Break) -> Run:
-        """`break`."""
+        """Compile `break`."""
 
         def run(f: Frame) -> str:
             f[AT] = node
@@ -138,15 +138,15 @@ class Statements(Comprehensions):
         return run
 
     def continue_(self, node: nodes.Continue) -> Run:
-        """`continue`."""
+        """Compile `continue`."""
         return lambda f: CONTINUE
 
     def pass_(self, node: nodes.Statement) -> Run:
-        """Nothing; declarations were read with the scope."""
+        """Compile `pass` or a declaration, which the scope analysis has read, to a no-op."""
         return lambda f: None
 
     def delete_(self, node: nodes.Delete) -> Run:
-        """`del targets`."""
+        """Compile `del targets`."""
         parts = [self.delete(target) for target in node.targets]
 
         def run(f: Frame) -> None:
@@ -156,7 +156,7 @@ class Statements(Comprehensions):
         return run
 
     def raise_(self, node: nodes.Raise) -> Run:
-        """`raise exc from cause`."""
+        """Compile `raise exc from cause`."""
         exc = None if node.exc is None else self.expression(node.exc)
         cause = None if node.cause is None else self.expression(node.cause)
 
@@ -169,7 +169,7 @@ class Statements(Comprehensions):
         return run
 
     def assert_(self, node: nodes.Assert) -> Run:
-        """`assert test, msg`."""
+        """Compile `assert test, msg`."""
         test = self.test(self.expression(node.test), node.test)
         message = None if node.msg is None else self.expression(node.msg)
 
@@ -184,7 +184,7 @@ class Statements(Comprehensions):
     # ---- imports ---------------------------------------------------------------------------
 
     def import_(self, node: nodes.Import) -> Run:
-        """`import a.b as c`."""
+        """Compile `import a.b as c`."""
         soft, parts = self.unit.soft_imports > 0, []
         for alias in node.names:
             request = alias.name if alias.asname else alias.name.partition(".")[0]
@@ -198,7 +198,7 @@ class Statements(Comprehensions):
         return run
 
     def import_from(self, node: nodes.ImportFrom) -> Run:
-        """`from a import b as c`. The module's own table knows of stars."""
+        """Compile `from a import b as c`. Star imports are resolved by the module's own table."""
         request, soft = "." * node.level + (node.module or ""), self.unit.soft_imports > 0
         parts = [
             (alias.name, self.store_name(scopes.alias_name(alias), node))
@@ -216,7 +216,7 @@ class Statements(Comprehensions):
     # ---- branches and loops ----------------------------------------------------------------
 
     def if_(self, node: nodes.If) -> Run:
-        """`if`, with its `elif`, which may be many."""
+        """Compile `if` with any number of `elif` branches."""
         branches, orelse = [], node
         while True:
             test = self.test(self.expression(orelse.test), orelse.test)
@@ -244,8 +244,8 @@ class Statements(Comprehensions):
 
         return run
 
-    def costed(self, body: Sequence[nodes.Statement]) -> tuple[Run, int]:
-        """The body of a loop, and what a turn costs."""
+    def loop_body(self, body: Sequence[nodes.Statement]) -> tuple[Run, int]:
+        """Compile the body of a loop, and return its cost per iteration."""
         unit = self.unit
         unit.loops += 1
         outer, unit.cost = unit.cost, 1
@@ -255,11 +255,11 @@ class Statements(Comprehensions):
         return made, cost
 
     def for_(self, node: nodes.For) -> Run:
-        """`for target in iter`."""
+        """Compile `for target in iter`."""
         if node.is_async:
             raise self.no_async(node.span)
         values, store = self.expression(node.iter), self.store(node.target)
-        body, cost = self.costed(node.body)
+        body, cost = self.loop_body(node.body)
         orelse = self.block(node.orelse) if node.orelse else None
         header, bound = node.iter, self._bound_in(node.body)
 
@@ -277,16 +277,16 @@ class Statements(Comprehensions):
                 m.left -= cost
                 if m.left < 0:
                     f[AT] = header
-                    raise Spent(m.limits)
+                    raise BudgetExhausted(m.limits)
                 store(f, value)
-                left = body(f)
-                if left is not None:
-                    if left is BREAK:
+                outcome = body(f)
+                if outcome is not None:
+                    if outcome is BREAK:
                         return None
-                    if left is not CONTINUE and not once:
-                        return left
-                    if left is not CONTINUE:  # of a body traced once: after all turns
-                        returned = left
+                    if outcome is not CONTINUE and not once:
+                        return outcome
+                    if outcome is not CONTINUE:  # traced once: return after all iterations
+                        returned = outcome
                 f[AT] = header
             if returned is not None:
                 return returned
@@ -295,15 +295,15 @@ class Statements(Comprehensions):
         return run
 
     def _bound_in(self, body: Sequence[nodes.Statement]) -> tuple[tuple[str, int, bool], ...]:
-        """The variables of the function that the body of a loop assigns, and where they are."""
+        """Return the name, slot and cell flag of the variables that the body of a loop assigns."""
         names = scopes.handed_on(body)
         places = [(name, self.unit.find(self.unit.mangled(name))) for name in names]
         return tuple((name, at.slot, at.boxed) for name, at in places if at and at.slot >= 0)
 
     def while_(self, node: nodes.While) -> Run:
-        """`while test`."""
+        """Compile `while test`."""
         test = self.expression(node.test)
-        body, cost = self.costed(node.body)
+        body, cost = self.loop_body(node.body)
         orelse = self.block(node.orelse) if node.orelse else None
         header = node.test
 
@@ -322,13 +322,13 @@ class Statements(Comprehensions):
                 m.left -= cost if iterations < FREE_ITERATIONS else cost * LATER_ITERATIONS
                 if m.left < 0:
                     f[AT] = header
-                    raise Spent(m.limits)
-                left = body(f)
-                if left is not None:
-                    if left is BREAK:
+                    raise BudgetExhausted(m.limits)
+                outcome = body(f)
+                if outcome is not None:
+                    if outcome is BREAK:
                         return None
-                    if left is not CONTINUE:
-                        return left
+                    if outcome is not CONTINUE:
+                        return outcome
             return None if orelse is None else orelse(f)
 
         return run
@@ -336,15 +336,15 @@ class Statements(Comprehensions):
     # ---- with and try ----------------------------------------------------------------------
 
     def with_(self, node: nodes.With) -> Run:
-        """`with a as b, c as d`."""
+        """Compile `with a as b, c as d`."""
         if node.is_async:
             raise self.no_async(node.span)
         run = self.block(node.body)
         for item in reversed(node.items):
-            run = self._with_one(item, run)
+            run = self._with_item(item, run)
         return run
 
-    def _with_one(self, item: nodes.WithItem, body: Run) -> Run:
+    def _with_item(self, item: nodes.WithItem, body: Run) -> Run:
         value = self.expression(item.context_expr)
         store = None if item.optional_vars is None else self.store(item.optional_vars)
 
@@ -355,29 +355,29 @@ class Statements(Comprehensions):
             try:
                 if store is not None:
                     store(f, entered)
-                left = body(f)
+                outcome = body(f)
             except Exception as error:
                 if not m.suppressed(leave, error, f, item.context_expr):
                     raise
                 return None
             f[AT] = item.context_expr
             leave(None)
-            return left
+            return outcome
 
         return run
 
     def try_(self, node: nodes.Try) -> Run:
-        """`try` with `except`, `else` and `finally`."""
+        """Compile `try` with `except`, `else` and `finally`."""
         if node.is_star:
             raise Refused("not-in-nki", "`except*` cannot be used in kernel code", node.span)
         body = self.try_body(node)
         orelse = self.block(node.orelse) if node.orelse else None
         handlers = [self.handler(one) for one in node.handlers]
-        run = tried(body, handlers, orelse) if handlers else then(body, orelse)
+        run = try_except(body, handlers, orelse) if handlers else with_else(body, orelse)
         return finally_(run, self.block(node.finalbody)) if node.finalbody else run
 
     def try_body(self, node: nodes.Try) -> Run:
-        """The part that is tried; imports that fail there may be caught."""
+        """Compile the body of a `try`, where failing imports may be caught."""
         unit = self.unit
         soft = any(_catches_imports(handler) for handler in node.handlers)
         unit.soft_imports += soft
@@ -386,7 +386,7 @@ class Statements(Comprehensions):
         return body
 
     def handler(self, node: nodes.ExceptHandler) -> tuple[Any, Any, Any, Run, nodes.ExceptHandler]:
-        """What a handler catches, the name it gives that, and its block."""
+        """Return the class, store, cleanup, block and node of an `except` clause."""
         kind = None if node.type is None else self.expression(node.type)
         store = forget = None
         if node.name is not None:
@@ -395,7 +395,7 @@ class Statements(Comprehensions):
         return kind, store, forget, self.block(node.body), node
 
     def forget(self, name: str, node: nodes.Node) -> Run:
-        """`del name` where it may be gone already."""
+        """Compile `del name` for a name that may be unbound already."""
         delete = self.delete_name(name, node)
 
         def run(f: Frame) -> None:
@@ -407,19 +407,19 @@ class Statements(Comprehensions):
         return run
 
     def no_async(self, span: Span) -> Refused:
-        """The error about `async`."""
+        """Return the error about `async`."""
         return Refused("not-in-nki", "`async` cannot be used in kernel code", span)
 
 
 def _does_nothing(node: nodes.Statement) -> bool:
-    """A docstring, `pass`, a declaration."""
+    """Whether the statement is a docstring, `pass` or a declaration."""
     if isinstance(node, nodes.Expr):
         return isinstance(node.value, nodes.Constant)
     return isinstance(node, nodes.Pass | nodes.Global | nodes.Nonlocal)
 
 
 def _marker(annotation: nodes.Expression) -> str:
-    """What the annotation of a field says of it: its head, as `ClassVar` of `ClassVar[int]`."""
+    """Return the head of a field's annotation, such as `ClassVar` of `ClassVar[int]`."""
     if isinstance(annotation, nodes.Subscript):
         return _marker(annotation.value)
     if isinstance(annotation, nodes.Attribute):

@@ -1,4 +1,4 @@
-"""Where values go: assignment, `del`, and assignment in place."""
+"""Compile assignment, `del` and augmented assignment."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Run = Callable[[Frame], Any]
 
 
 class Targets(Displays):
-    """Compiles assignments of one unit."""
+    """The compiler for the assignments of one unit."""
 
     def store(self, node: nodes.Expression) -> Store:
-        """The closure that assigns a value to a target."""
+        """Return the closure that assigns a value to a target."""
         self.unit.cost += 1
         if isinstance(node, nodes.Name):
             return self.store_name(self.unit.mangled(node.id), node)
@@ -37,7 +37,7 @@ class Targets(Displays):
         raise Refused("not-in-nki", "this cannot be assigned to here", node.span)
 
     def store_name(self, name: str, node: nodes.Node) -> Store:
-        """Assignment to a variable. Whatever binds a name in the grammar comes through here."""
+        """Return the closure that assigns a variable. All statements that bind names use it."""
         check_name(name, node.span)
         unit = self.unit
         in_class = unit.kind == "class" and unit.scope is unit.outermost_scope
@@ -109,10 +109,10 @@ class Targets(Displays):
         return store_starred
 
     def walrus(self, node: nodes.NamedExpr) -> Run:
-        """`target := value`."""
+        """Compile `target := value`."""
         value = self.expression(node.value)
         unit, scope = self.unit, self.unit.scope
-        while unit.scope is not unit.outermost_scope:  # it binds outside the comprehension
+        while unit.scope is not unit.outermost_scope:  # it binds outside of the comprehension
             unit.scope = unit.scope.parent or unit.outermost_scope
         store = self.store_name(unit.mangled(node.target.id), node)
         unit.scope = scope
@@ -124,10 +124,10 @@ class Targets(Displays):
 
         return run
 
-    # ---- in place --------------------------------------------------------------------------
+    # ---- augmented assignment --------------------------------------------------------------
 
     def augmented(self, node: nodes.AugAssign) -> Run:
-        """`target op= value`."""
+        """Compile `target op= value`."""
         target = node.target
         if isinstance(target, nodes.Name):
             return self._augmented_name(node, target)
@@ -189,7 +189,7 @@ class Targets(Displays):
     # ---- del -------------------------------------------------------------------------------
 
     def delete(self, node: nodes.Expression) -> Run:
-        """`del target`."""
+        """Compile `del target`."""
         if isinstance(node, nodes.Tuple | nodes.List):
             parts = [self.delete(one) for one in node.elts]
 
@@ -228,7 +228,7 @@ class Targets(Displays):
         return run
 
     def delete_name(self, name: str, node: nodes.Node) -> Run:
-        """`del name`."""
+        """Compile `del name`."""
         unit = self.unit
         if unit.kind == "class" and unit.scope is unit.outermost_scope:
 

@@ -1,7 +1,7 @@
-"""Units and their variables: which name means which slot of which frame.
+"""Units and their variables: the mapping from names to frame slots.
 
-A unit has a frame of its own: a function, a lambda, a generator expression, a class body, a
-statement on module level. Comprehensions have variables of their own in the frame around them.
+A unit has a frame of its own: a function, a lambda, a generator expression, a class body or a
+module-level statement. A comprehension keeps its own variables in the enclosing frame.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nkic.syntax import names, nodes, scopes
 
 
 class Variable(NamedTuple):
-    """Where a name's value is. `slot` is -1 for names of the module, `boxed` for cells."""
+    """The location of a variable: its slot, or -1 for module names, and whether it uses a cell."""
 
     slot: int
     boxed: bool
@@ -26,7 +26,7 @@ GLOBAL = Variable(-1, False)
 
 
 class Names:
-    """The names of one scope: a unit's own, or those of a comprehension within it."""
+    """The names of one scope: a unit's own, or those of a comprehension in it."""
 
     def __init__(self, unit: Unit, parent: Names | None, node: nodes.Node | None) -> None:
         self.unit = unit
@@ -39,13 +39,13 @@ class Names:
             self.globals, self.nonlocals = found.globals, found.nonlocals
 
     def declare(self, bound: Iterable[str], captured: frozenset[str]) -> None:
-        """Gives every name a slot."""
+        """Assign a slot to every name."""
         for name in bound:
             self.known[name] = Variable(self.unit.slot(), name in captured)
 
 
 class Unit:
-    """One frame that is being compiled."""
+    """One frame under compilation."""
 
     def __init__(
         self, source: SourceFile, parent: Unit | None, node: nodes.Node | None, kind: str, name: str
@@ -62,26 +62,26 @@ class Unit:
         self.soft_imports = 0
         self.is_generator = False
         self.class_name: str = parent.class_name if parent is not None else ""
-        self.free: dict[str, int] = {}  # the slots of cells of the units around
-        self.outer: list[int] = []  # where the parent has them
+        self.free: dict[str, int] = {}  # the slots of cells from the enclosing units
+        self.outer: list[int] = []  # the parent's slots of the same cells
         self.outermost_scope = Names(self, parent.scope if parent is not None else None, node)
         self.scope: Names = self.outermost_scope
 
     def slot(self) -> int:
-        """A slot of the frame."""
+        """Allocate a slot of the frame."""
         self.size += 1
         return self.size - 1
 
     @property
     def qualname(self) -> str:
-        """The name with those of the units around it."""
+        """The name, qualified by the names of the enclosing units."""
         if self.parent is None or self.parent.kind == "module":
             return self.name
         between = "." if self.parent.kind == "class" else ".<locals>."
         return f"{self.parent.qualname}{between}{self.name}"
 
     def find(self, name: str) -> Variable | None:
-        """Where a name is; None for a name of the class body that is being compiled."""
+        """Return the location of a name."""
         scope: Names | None = self.scope
         while scope is not None and scope.unit is self:
             if name in scope.globals:
@@ -103,7 +103,7 @@ class Unit:
         return Variable(self.free[name], True)
 
     def captured(self, name: str) -> int | None:
-        """The slot of this unit that holds the cell of a name, for a unit inside it."""
+        """Return the slot of the cell that holds a name, for an inner unit."""
         scope: Names | None = self.scope
         while scope is not None and scope.unit is self:
             in_class = self.kind == "class" and scope is self.outermost_scope
@@ -124,14 +124,14 @@ class Unit:
         return self.free[name]
 
     def mangled(self, name: str) -> str:
-        """`__name` as Python renames it inside classes."""
+        """Return the name that Python mangles `__name` to inside a class."""
         if not name.startswith("__") or name.endswith("__") or not self.class_name:
             return name
         return f"_{self.class_name.lstrip('_')}{name}"
 
 
 def captured_names(scope: nodes.Node, bound: Iterable[str]) -> frozenset[str]:
-    """Those of `bound` that a function inside the scope uses, so that they need cells."""
+    """Return the names in `bound` that an inner function uses, and that therefore need cells."""
     wanted = frozenset(bound)
     found: set[str] = set()
     waiting: list[nodes.Node] = [*scopes.inside(scope)]  # type: ignore[arg-type]
@@ -146,7 +146,7 @@ def captured_names(scope: nodes.Node, bound: Iterable[str]) -> frozenset[str]:
 
 
 def check_name(name: str, span: Span) -> None:
-    """Refuses special names, which belong to Python itself."""
+    """Raise `Refused` for special names, which belong to Python itself."""
     if names.is_special(name) and name not in names.ASSIGNABLE and not names.may_define(name):
         raise Refused(
             "hidden-attribute",

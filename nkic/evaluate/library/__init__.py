@@ -1,8 +1,8 @@
-"""The modules of Python's library that kernels may import.
+"""The modules of Python's standard library that kernels may import.
 
-A module is a table of names: functions of ours, classes, numbers, names for annotations. All
-evaluations share the tables, so nothing in them ever changes; what a function keeps, it keeps in
-the objects that it makes. `numpy` is the language's, because its types of elements are.
+A module is a table of names: functions, classes, numbers, and names for annotations. All
+evaluations share the tables, so they are immutable; functions keep their state in the objects that
+they create. `numpy` belongs to the language, because its dtypes do.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ for _name, _cls in collections.TYPING.items():
 
 @cache
 def modules() -> dict[str, dict[str, Any]]:
-    """Every module by name, as a table of its names."""
+    """Return every module by name, as a table of its names."""
     frozen = {"FrozenInstanceError": builtins.table()["FrozenInstanceError"]}
     return {
         "math": maths.MODULE,

@@ -1,7 +1,7 @@
-"""`collections.abc`: classes that `isinstance` asks by what a value can do, and `abc`.
+"""`collections.abc`: classes for which `isinstance` tests what a value supports; and `abc`.
 
-Kernels may inherit from them; they get the methods that Python derives from the abstract ones
-for `Mapping` and `Sequence`, and nothing from the others.
+Kernels may inherit from them. `Mapping` and `Sequence` provide the methods that Python derives from
+the abstract ones; the other classes provide none.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import classes
-from nkic.evaluate.library.support import members
+from nkic.evaluate.library.support import methods
 from nkic.evaluate.objects import (
     INSTANCES,
     UNSET,
@@ -69,7 +69,7 @@ def _abc(name: str, kinds: tuple[type, ...], methods: str = "", *bases: str) -> 
 def _accepting_class(
     kinds: tuple[type, ...], methods: tuple[str, ...], extra: dict[str, Any]
 ) -> Callable[[Any, Class], bool]:
-    """`issubclass(list, Sequence)`."""
+    """Return the test for `issubclass`, such as `issubclass(list, Sequence)`."""
 
     def accepts(m: Machine, cls: Class) -> bool:
         payload = cls.payload
@@ -142,18 +142,18 @@ for _name in ("Awaitable", "Coroutine", "AsyncIterable", "AsyncIterator", "Async
 _abc("Buffer", (bytes,))
 
 
-# ---- what Mapping and Sequence give -------------------------------------------------------------
+# ---- mixin methods of Mapping and Sequence ------------------------------------------------------
 
 
-@members(MAPPING, "get")
+@methods(MAPPING, "get")
 def _get(m: Machine, owner: Any, key: Any, default: Any = None) -> Any:
-    return _tried(m, owner, key, default)
+    return _item_or_default(m, owner, key, default)
 
 
-_NOTHING = object()
+_NO_DEFAULT = object()
 
 
-def _tried(m: Machine, owner: Any, key: Any, default: Any) -> Any:
+def _item_or_default(m: Machine, owner: Any, key: Any, default: Any) -> Any:
     try:
         return m.item(owner, key)
     except Exception as error:
@@ -169,27 +169,27 @@ def _is_key_error(m: Machine, error: Exception) -> bool:
     return isinstance(error, KeyError)
 
 
-@members(MAPPING, "__contains__")
+@methods(MAPPING, "__contains__")
 def _has(m: Machine, owner: Any, key: Any) -> bool:
-    return _tried(m, owner, key, _NOTHING) is not _NOTHING
+    return _item_or_default(m, owner, key, _NO_DEFAULT) is not _NO_DEFAULT
 
 
-@members(MAPPING, "keys")
+@methods(MAPPING, "keys")
 def _keys(m: Machine, owner: Any) -> Any:
     return dict.fromkeys(m.listed(owner)).keys()
 
 
-@members(MAPPING, "values")
+@methods(MAPPING, "values")
 def _values(m: Machine, owner: Any) -> Any:
     return {n: m.item(owner, key) for n, key in enumerate(m.listed(owner))}.values()
 
 
-@members(MAPPING, "items")
+@methods(MAPPING, "items")
 def _items(m: Machine, owner: Any) -> Any:
     return {key: m.item(owner, key) for key in m.listed(owner)}.items()
 
 
-@members(MAPPING, "__eq__")
+@methods(MAPPING, "__eq__")
 def _eq(m: Machine, owner: Any, other: Any) -> Any:
     if not isinstance(other, dict) and not m.class_of(other).is_a(MAPPING):
         return NotImplemented
@@ -202,16 +202,16 @@ def _as_dict(m: Machine, value: Any) -> dict[Any, Any]:
     return {key: m.item(value, key) for key in keys}
 
 
-@members(MUTABLE_MAPPING, "setdefault")
+@methods(MUTABLE_MAPPING, "setdefault")
 def _setdefault(m: Machine, owner: Any, key: Any, default: Any = None) -> Any:
-    found = _tried(m, owner, key, _NOTHING)
-    if found is not _NOTHING:
+    found = _item_or_default(m, owner, key, _NO_DEFAULT)
+    if found is not _NO_DEFAULT:
         return found
     m.put_item(owner, key, default)
     return default
 
 
-@members(MUTABLE_MAPPING, "update")
+@methods(MUTABLE_MAPPING, "update")
 def _update(m: Machine, owner: Any, other: Any = (), /, **named: Any) -> None:
     found: dict[Any, Any] = {}
     m.call(m.builtins["dict"].members["update"], (found, other), named)
@@ -219,18 +219,18 @@ def _update(m: Machine, owner: Any, other: Any = (), /, **named: Any) -> None:
         m.put_item(owner, key, value)
 
 
-@members(MUTABLE_MAPPING, "pop")
-def _pop(m: Machine, owner: Any, key: Any, default: Any = _NOTHING) -> Any:
-    found = _tried(m, owner, key, _NOTHING)
-    if found is _NOTHING:
-        if default is _NOTHING:
+@methods(MUTABLE_MAPPING, "pop")
+def _pop(m: Machine, owner: Any, key: Any, default: Any = _NO_DEFAULT) -> Any:
+    found = _item_or_default(m, owner, key, _NO_DEFAULT)
+    if found is _NO_DEFAULT:
+        if default is _NO_DEFAULT:
             raise KeyError(key)
         return default
     m.remove_item(owner, key)
     return found
 
 
-@members(SEQUENCE, "__iter__")
+@methods(SEQUENCE, "__iter__")
 def _iter(m: Machine, owner: Any) -> Any:
     return Steps(m, "generator", _each(m, owner))
 
@@ -241,17 +241,17 @@ def _each(m: Machine, owner: Any) -> Any:
         yield m.item(owner, place)
 
 
-@members(SEQUENCE, "__reversed__")
+@methods(SEQUENCE, "__reversed__")
 def _reversed(m: Machine, owner: Any) -> Any:
     return Steps(m, "generator", (m.item(owner, n) for n in reversed(range(m.length(owner)))))
 
 
-@members(SEQUENCE, "__contains__")
+@methods(SEQUENCE, "__contains__")
 def _among(m: Machine, owner: Any, value: Any) -> bool:
     return any(m.equal(one, value) for one in m.iterate(owner))
 
 
-@members(SEQUENCE, "index")
+@methods(SEQUENCE, "index")
 def _index(m: Machine, owner: Any, value: Any) -> int:
     for place, one in enumerate(m.iterate(owner)):
         if m.equal(one, value):
@@ -259,17 +259,17 @@ def _index(m: Machine, owner: Any, value: Any) -> int:
     raise ValueError
 
 
-@members(SEQUENCE, "count")
+@methods(SEQUENCE, "count")
 def _count(m: Machine, owner: Any, value: Any) -> int:
     return sum(m.equal(one, value) for one in m.iterate(owner))
 
 
-@members(MUTABLE_SEQUENCE, "append")
+@methods(MUTABLE_SEQUENCE, "append")
 def _append(m: Machine, owner: Any, value: Any) -> None:
     m.call(m.attribute(owner, "insert"), (m.length(owner), value), None)
 
 
-@members(MUTABLE_SEQUENCE, "extend")
+@methods(MUTABLE_SEQUENCE, "extend")
 def _extend(m: Machine, owner: Any, values: Any) -> None:
     for value in m.listed(values):
         m.call(m.attribute(owner, "append"), (value,), None)
@@ -279,7 +279,7 @@ def _extend(m: Machine, owner: Any, values: Any) -> None:
 
 
 def _abstractmethod(m: Machine, funcobj: Any, /) -> Any:
-    """Marks a function; a class with such a member has no objects."""
+    """Mark a function as abstract; a class with such a member cannot be instantiated."""
     function: Any = funcobj
     if isinstance(function, Property):
         function = function.fget
@@ -291,7 +291,7 @@ def _abstractmethod(m: Machine, funcobj: Any, /) -> Any:
 
 
 MANAGER = _abc("AbstractContextManager", (), "enter exit")
-MODULE.pop("AbstractContextManager")  # it is of `contextlib`
+MODULE.pop("AbstractContextManager")  # it belongs to `contextlib`
 ABC = Class("ABC", (OBJECT,), {}, payload=Instance, make=classes.construct, module="abc")
 ABC.extra["inheritable"] = True
 ABC_MODULE: dict[str, Any] = {

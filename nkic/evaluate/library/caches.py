@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from nkic.evaluate.library.collections.namedtuples import make_class
 from nkic.evaluate.library.support import (
     Hidden,
-    arguments,
-    closed,
+    charge_arguments,
+    final,
     library_class,
-    made,
-    members,
-    shown,
+    methods,
+    new_instance,
+    repr_of,
 )
 from nkic.evaluate.objects import INSTANCES, Builtin, Getter, Method
 from nkic.evaluate.types.shared import number_of
@@ -21,34 +21,34 @@ if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
     from nkic.evaluate.texts import Writer
 
-CACHED = closed(library_class("_lru_cache_wrapper", "functools"))
+CACHED = final(library_class("_lru_cache_wrapper", "functools"))
 _STATE = Hidden("_state")
-_ENTRY = 100  # steps for the bytes of an entry
+_ENTRY_STEPS = 100  # steps for the bytes of an entry
 
 
 class _State:
-    """What a function gave for which arguments, the latest last."""
+    """The results of a function by its arguments, the most recently used last."""
 
     def __init__(self, function: Any, most: int | None, typed: bool) -> None:
         self.function = function
-        self.most = most
+        self.maxsize = most
         self.typed = typed
         self.found: dict[Any, Any] = {}
         self.hits = self.misses = 0
 
 
-class _Mark:
-    """Hashes alike in every process, unlike a plain object."""
+class _Separator:
+    """A separator in keys that has the same hash in every process, unlike a plain object."""
 
     def __hash__(self) -> int:
         return 7
 
 
-_MARK = _Mark()
+_SEPARATOR = _Separator()
 
 
 def _wrapped(m: Machine, function: Any, most: int | None, typed: bool) -> Any:
-    found = made(m, CACHED, __wrapped__=function)
+    found = new_instance(m, CACHED, __wrapped__=function)
     found.fields[_STATE] = _State(function, most, typed)
     return found
 
@@ -72,36 +72,36 @@ cache = Builtin("cache", _cache)
 
 
 def _key(m: Machine, state: _State, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    arguments(m, args, named)
+    charge_arguments(m, args, named)
     key: Any = args
     if named:
-        key = (*args, _MARK, *(part for pair in named.items() for part in pair))
+        key = (*args, _SEPARATOR, *(part for pair in named.items() for part in pair))
     if state.typed:
-        key = (*key, _MARK, *(m.class_of(one) for one in (*args, *named.values())))
+        key = (*key, _SEPARATOR, *(m.class_of(one) for one in (*args, *named.values())))
     elif len(key) == 1 and key[0].__class__ in (int, str):
         key = key[0]
     m.check_key(key, len(state.found))
     return key
 
 
-@members(CACHED, "__call__")
+@methods(CACHED, "__call__")
 def _call(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
     state: _State = owner.fields[_STATE]
     key = _key(m, state, args, named)
     if key in state.found:
         state.hits += 1
         value = state.found[key]
-        if state.most is not None:
+        if state.maxsize is not None:
             state.found[key] = state.found.pop(key)
         return value
     hash(key)
     state.misses += 1
     value = m.call(state.function, args, named)
-    if state.most == 0:
+    if state.maxsize == 0:
         return value
-    m.charge(_ENTRY)
+    m.charge(_ENTRY_STEPS)
     m.allow_length(len(state.found) + 1, "the cache")
-    if state.most is not None and key not in state.found and len(state.found) >= state.most:
+    if state.maxsize is not None and key not in state.found and len(state.found) >= state.maxsize:
         del state.found[next(iter(state.found))]
     state.found[key] = value
     return value
@@ -115,47 +115,47 @@ for _name in ("__name__", "__qualname__", "__doc__", "__module__"):
     CACHED.members[_name] = _of_function(_name)
 
 
-@members(CACHED, "cache_clear")
+@methods(CACHED, "cache_clear")
 def _clear(m: Machine, owner: Any) -> None:
     state: _State = owner.fields[_STATE]
     state.found.clear()
     state.hits = state.misses = 0
 
 
-@members(CACHED, "cache_info")
+@methods(CACHED, "cache_info")
 def _info(m: Machine, owner: Any) -> Any:
     state: _State = owner.fields[_STATE]
     cls = make_class(m, "CacheInfo", ("hits", "misses", "maxsize", "currsize"), {}, {})
-    return m.call(cls, (state.hits, state.misses, state.most, len(state.found)), None)
+    return m.call(cls, (state.hits, state.misses, state.maxsize, len(state.found)), None)
 
 
-@members(CACHED, "cache_parameters")
+@methods(CACHED, "cache_parameters")
 def _parameters(m: Machine, owner: Any) -> dict[str, Any]:
     state: _State = owner.fields[_STATE]
-    return {"maxsize": state.most, "typed": state.typed}
+    return {"maxsize": state.maxsize, "typed": state.typed}
 
 
-@members(CACHED, "__get__")
+@methods(CACHED, "__get__")
 def _bound(m: Machine, owner: Any, holder: Any, cls: Any = None) -> Any:
     return owner if holder is None else Method(owner, holder)
 
 
-@shown(CACHED)
+@repr_of(CACHED)
 def _show(m: Machine, owner: Any, writer: Writer) -> None:
     writer.add("<functools._lru_cache_wrapper object>")
 
 
 # ---- cached_property ----------------------------------------------------------------------------
 
-CACHED_PROPERTY = closed(library_class("cached_property", "functools"))
+CACHED_PROPERTY = final(library_class("cached_property", "functools"))
 
 
-@members(CACHED_PROPERTY, "__init__")
+@methods(CACHED_PROPERTY, "__init__")
 def _init(m: Machine, owner: Any, func: Any) -> None:
     owner.fields |= {"func": func, "attrname": None}
 
 
-@members(CACHED_PROPERTY, "__set_name__")
+@methods(CACHED_PROPERTY, "__set_name__")
 def _set_name(m: Machine, owner: Any, cls: Any, name: Any) -> None:
     known = owner.fields.get("attrname")
     if known is not None and known != name:
@@ -166,7 +166,7 @@ def _set_name(m: Machine, owner: Any, cls: Any, name: Any) -> None:
     owner.fields["attrname"] = name
 
 
-@members(CACHED_PROPERTY, "__get__")
+@methods(CACHED_PROPERTY, "__get__")
 def _get(m: Machine, owner: Any, holder: Any, cls: Any = None) -> Any:
     if holder is None:
         return owner

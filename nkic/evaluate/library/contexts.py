@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from nkic.evaluate import exceptions
 from nkic.evaluate.library.abcs import MANAGER as ABSTRACT_MANAGER
 from nkic.evaluate.library.support import (
-    closed,
+    final,
     function,
     library_class,
-    made,
-    members,
-    refused,
+    methods,
+    new_instance,
+    unsupported,
 )
 from nkic.evaluate.objects import UNSET, Builtin, ErrorInstance, Generator, Method
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 _NO_STREAMS = "`print` is the only output of kernels"
 MODULE: dict[str, Any] = {
     "AbstractContextManager": ABSTRACT_MANAGER,
-    "redirect_stdout": refused("redirect_stdout", _NO_STREAMS),
-    "redirect_stderr": refused("redirect_stderr", _NO_STREAMS),
-    "chdir": refused("chdir", "kernels cannot use files"),
-    "closing": refused("closing", "kernels hold no resources that must be closed"),
+    "redirect_stdout": unsupported("redirect_stdout", _NO_STREAMS),
+    "redirect_stderr": unsupported("redirect_stderr", _NO_STREAMS),
+    "chdir": unsupported("chdir", "kernels cannot use files"),
+    "closing": unsupported("closing", "kernels hold no resources that must be closed"),
 }
 
 # ---- contextmanager -----------------------------------------------------------------------------
 
-MANAGER = closed(library_class("_GeneratorContextManager", "contextlib"))
+MANAGER = final(library_class("_GeneratorContextManager", "contextlib"))
 
 
 @function("contextmanager", MODULE)
@@ -39,7 +39,7 @@ def _contextmanager(m: Machine, func: Any) -> Any:
 
     def helper(m: Machine, /, *args: Any, **named: Any) -> Any:
         again = (func, args, named)
-        return made(m, MANAGER, gen=m.call(func, args, named), again=again)
+        return new_instance(m, MANAGER, gen=m.call(func, args, named), again=again)
 
     return Builtin(getattr(func, "name", "helper"), helper)
 
@@ -51,7 +51,7 @@ def _generator(owner: Any) -> Generator:
     return found
 
 
-@members(MANAGER, "__enter__")
+@methods(MANAGER, "__enter__")
 def _enter(m: Machine, owner: Any) -> Any:
     try:
         return m.resume(_generator(owner), None)
@@ -59,7 +59,7 @@ def _enter(m: Machine, owner: Any) -> Any:
         raise RuntimeError("generator didn't yield") from None
 
 
-@members(MANAGER, "__exit__")
+@methods(MANAGER, "__exit__")
 def _exit(m: Machine, owner: Any, kind: Any, value: Any, traceback: Any) -> bool:
     generator = _generator(owner)
     if kind is None:
@@ -70,11 +70,11 @@ def _exit(m: Machine, owner: Any, kind: Any, value: Any, traceback: Any) -> bool
         raise RuntimeError("generator didn't stop")
     if value is None:
         value = m.call(kind, (), None)
-    return _thrown(m, generator, value)
+    return _throw_into(m, generator, value)
 
 
-def _thrown(m: Machine, generator: Generator, value: Any) -> bool:
-    """Raises the exception in the generator; True if that swallows it."""
+def _throw_into(m: Machine, generator: Generator, value: Any) -> bool:
+    """Raise the exception in the generator; return whether the generator suppresses it."""
     try:
         m.resume(generator, value, "throw")
     except StopIteration:
@@ -86,19 +86,21 @@ def _thrown(m: Machine, generator: Generator, value: Any) -> bool:
     raise RuntimeError("generator didn't stop after throw()")
 
 
-@members(MANAGER, "__call__")
+@methods(MANAGER, "__call__")
 def _decorate(m: Machine, owner: Any, func: Any) -> Any:
-    """A manager is a decorator as well: every call of the function runs under a new one."""
+    """Use a manager as a decorator: every call of the function runs under a new manager."""
     maker, args, named = owner.fields["again"]
 
     def inner(m: Machine, /, *more: Any, **further: Any) -> Any:
-        manager = made(m, MANAGER, gen=m.call(maker, args, named), again=(maker, args, named))
-        return _within(m, manager, lambda: m.call(func, more, further))
+        manager = new_instance(
+            m, MANAGER, gen=m.call(maker, args, named), again=(maker, args, named)
+        )
+        return _run_within(m, manager, lambda: m.call(func, more, further))
 
     return Builtin(getattr(func, "name", "inner"), inner)
 
 
-def _within(m: Machine, manager: Any, action: Any) -> Any:
+def _run_within(m: Machine, manager: Any, action: Any) -> Any:
     _, leave = exceptions.entered(m, manager)
     try:
         result = action()
@@ -117,32 +119,32 @@ SUPPRESS = library_class("suppress", "contextlib")
 MODULE |= {"nullcontext": NULL, "suppress": SUPPRESS}
 
 
-@members(NULL, "__init__")
+@methods(NULL, "__init__")
 def _null_init(m: Machine, owner: Any, enter_result: Any = None) -> None:
     owner.fields["enter_result"] = enter_result
 
 
-@members(NULL, "__enter__")
+@methods(NULL, "__enter__")
 def _null_enter(m: Machine, owner: Any) -> Any:
     return owner.fields.get("enter_result")
 
 
-@members(NULL, "__exit__")
+@methods(NULL, "__exit__")
 def _null_exit(m: Machine, owner: Any, *_: Any) -> None:
     return None
 
 
-@members(SUPPRESS, "__init__")
+@methods(SUPPRESS, "__init__")
 def _suppress_init(m: Machine, owner: Any, *kinds: Any) -> None:
     owner.fields["_exceptions"] = kinds
 
 
-@members(SUPPRESS, "__enter__")
+@methods(SUPPRESS, "__enter__")
 def _suppress_enter(m: Machine, owner: Any) -> None:
     return None
 
 
-@members(SUPPRESS, "__exit__")
+@methods(SUPPRESS, "__exit__")
 def _suppress_exit(m: Machine, owner: Any, kind: Any, value: Any, traceback: Any) -> bool:
     if kind is None:
         return False
@@ -155,25 +157,25 @@ STACK = library_class("ExitStack", "contextlib")
 MODULE["ExitStack"] = STACK
 
 
-def _waiting(owner: Any) -> list[Any]:
+def _callbacks(owner: Any) -> list[Any]:
     found: list[Any] = owner.fields.setdefault("_exit_callbacks", [])
     return found
 
 
 def _push(m: Machine, owner: Any, leave: Any) -> None:
-    """`leave` takes the three arguments of `__exit__`."""
-    waiting = _waiting(owner)
+    """Register a function that takes the three arguments of `__exit__`."""
+    callbacks = _callbacks(owner)
     m.allocate(100)
-    m.allow_length(len(waiting) + 1, "the list")
-    waiting.append(leave)
+    m.allow_length(len(callbacks) + 1, "the list")
+    callbacks.append(leave)
 
 
-@members(STACK, "__enter__")
+@methods(STACK, "__enter__")
 def _stack_enter(m: Machine, owner: Any) -> Any:
     return owner
 
 
-@members(STACK, "enter_context")
+@methods(STACK, "enter_context")
 def _enter_context(m: Machine, owner: Any, cm: Any) -> Any:
     cls = m.class_of(cm)
     leave = cls.find("__exit__")
@@ -186,14 +188,14 @@ def _enter_context(m: Machine, owner: Any, cm: Any) -> Any:
     return result
 
 
-@members(STACK, "push")
+@methods(STACK, "push")
 def _push_manager(m: Machine, owner: Any, exit: Any) -> Any:
     leave = m.class_of(exit).find("__exit__")
     _push(m, owner, exit if leave is UNSET else Method(leave, exit))
     return exit
 
 
-@members(STACK, "callback")
+@methods(STACK, "callback")
 def _callback(m: Machine, owner: Any, callback: Any, /, *args: Any, **named: Any) -> Any:
     def leave(m: Machine, /, *_: Any) -> None:
         m.call(callback, args, named)
@@ -202,27 +204,27 @@ def _callback(m: Machine, owner: Any, callback: Any, /, *args: Any, **named: Any
     return callback
 
 
-@members(STACK, "pop_all")
+@methods(STACK, "pop_all")
 def _pop_all(m: Machine, owner: Any) -> Any:
     found = m.call(owner.cls, (), None)
-    found.fields["_exit_callbacks"] = list(_waiting(owner))
-    _waiting(owner).clear()
+    found.fields["_exit_callbacks"] = list(_callbacks(owner))
+    _callbacks(owner).clear()
     return found
 
 
-@members(STACK, "close")
+@methods(STACK, "close")
 def _close(m: Machine, owner: Any) -> None:
     _stack_exit(m, owner, None, None, None)
 
 
-@members(STACK, "__exit__")
+@methods(STACK, "__exit__")
 def _stack_exit(m: Machine, owner: Any, kind: Any, value: Any, traceback: Any) -> bool:
-    """Leaves what was entered, the last first; each meets the exception of the one before."""
+    """Leave the entered contexts in reverse order; each receives the pending exception."""
     pending: ErrorInstance | None = value
-    waiting = _waiting(owner)
+    callbacks = _callbacks(owner)
     raised: BaseException | None = None
-    while waiting:
-        leave = waiting.pop()
+    while callbacks:
+        leave = callbacks.pop()
         args = (None, None, None) if pending is None else (pending.cls, pending, None)
         try:
             if m.truth(m.call(leave, args, None)) and pending is not None:

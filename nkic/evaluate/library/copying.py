@@ -1,4 +1,4 @@
-"""`copy`: copies of containers and of the objects of kernels. Everything else stays itself."""
+"""`copy`: copies of containers and of kernel objects. All other values are returned as they are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def shallow(m: Machine, value: Any, /) -> Any:
-    """`copy.copy`."""
+    """Return `copy.copy(value)`."""
     kind = value.__class__
     if kind in (list, dict, KernelSet):
         m.elements(len(value) * (3 if kind is dict else 1), f"the {m.class_of(value).name}")
@@ -27,7 +27,7 @@ def shallow(m: Machine, value: Any, /) -> Any:
 
 
 def deep(m: Machine, value: Any, memo: dict[int, Any]) -> Any:
-    """`copy.deepcopy`. `memo` has what is copied already, by address, with what it is."""
+    """Return `copy.deepcopy(value)`. `memo` maps addresses of copied values to (value, copy)."""
     kind = value.__class__
     if kind not in INSTANCES and kind not in _COPIERS:
         return value
@@ -60,7 +60,7 @@ def _deep_list(m: Machine, value: list[Any], memo: dict[int, Any]) -> list[Any]:
 def _deep_tuple(m: Machine, value: tuple[Any, ...], memo: dict[int, Any]) -> Any:
     m.elements(len(value), "the tuple")
     found = tuple([deep(m, part, memo) for part in value])
-    if id(value) in memo:  # it is inside itself
+    if id(value) in memo:  # it contains itself
         return memo[id(value)][1]
     same = all(one is other for one, other in zip(found, value, strict=True))
     return _keep(memo, value, value if same else found)
@@ -110,13 +110,13 @@ def _deep_object(m: Machine, value: Any, memo: dict[int, Any]) -> Any:
 
 
 def _stays(value: Any) -> bool:
-    """Members of an enumeration, and what the library keeps for itself."""
+    """Whether copies share the value: enumeration members, exceptions, library objects."""
     shared = value.cls.machine is None and value.cls.extra.get("copied") is None
     return "enum" in value.cls.extra or value.__class__ is ErrorInstance or shared
 
 
 def _copied(m: Machine, value: Any, fields: dict[str, Any]) -> Any:
-    """An object of the same class with these fields, and the elements of `value`."""
+    """Return an object of the same class with these fields and the elements of `value`."""
     m.elements(3 * len(fields), "the fields")
     base: Any = next(
         (one for one in (list, dict, tuple, str, int, float) if isinstance(value, one)), None

@@ -1,7 +1,7 @@
-"""`dataclasses.dataclass`: the methods that a class gets from its fields.
+"""`dataclasses.dataclass`: the methods that a class derives from its fields.
 
-No source is made and compiled for them, as Python's own module does: they are functions of ours
-over the list of fields.
+Python's own module generates and compiles source for them; here they are closures over the list of
+fields.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nkic.evaluate.compare import compare, stable_hash
 from nkic.evaluate.errors import KernelError
 from nkic.evaluate.library import records
 from nkic.evaluate.library.specs import MISSING, Spec, all_specs
-from nkic.evaluate.library.support import of_the_kernel, representation, short_name
+from nkic.evaluate.library.support import kernel_class, representation, short_name
 from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, Class
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class DataclassOptions(NamedTuple):
-    """What `dataclass(…)` takes."""
+    """The parameters of `dataclass(…)`."""
 
     init: bool = True
     repr: bool = True
@@ -40,7 +40,7 @@ class DataclassOptions(NamedTuple):
 
 
 def dataclass(m: Machine, cls: Any = None, /, **named: Any) -> Any:
-    """`@dataclass` and `@dataclass(frozen=True)`."""
+    """Implement `@dataclass` and `@dataclass(frozen=True)`."""
     for name in named:
         if name not in DataclassOptions._fields:
             raise TypeError(f"dataclass() got an unexpected keyword argument '{name}'")
@@ -51,8 +51,8 @@ def dataclass(m: Machine, cls: Any = None, /, **named: Any) -> Any:
 
 
 def process(m: Machine, given: Any, options: DataclassOptions) -> Class:
-    """Gives a class what its fields and the options say."""
-    cls = of_the_kernel(m, given, "dataclass")
+    """Add the methods that the fields and the options call for."""
+    cls = kernel_class(m, given, "dataclass")
     m.allocate(8000)
     records.complete(m, cls)
     specs = all_specs(m, cls, options.kw_only)
@@ -64,39 +64,39 @@ def process(m: Machine, given: Any, options: DataclassOptions) -> Class:
     cls.extra["frozen"] = options.frozen
     if options.order and not options.eq:
         raise ValueError("eq must be true if order is true")
-    _give_text_and_order(cls, fields, options)
+    _add_repr_and_order(cls, fields, options)
     if options.frozen:
-        _give_frozen(cls, {spec.name for spec in fields})
-    _give_hash(cls, fields, options, explicit)
+        _add_frozen(cls, {spec.name for spec in fields})
+    _add_hash(cls, fields, options, explicit)
     if options.init:
-        _give(cls, "__init__", _init(m, cls, specs, options))
+        _add_method(cls, "__init__", _init(m, cls, specs, options))
     if options.match_args and "__match_args__" not in cls.members:
-        taken = [s.name for s in specs.values() if s.init and not s.kw_only]
-        cls.members["__match_args__"] = tuple(taken)
+        init_fields = [s.name for s in specs.values() if s.init and not s.kw_only]
+        cls.members["__match_args__"] = tuple(init_fields)
     if options.weakref_slot and not options.slots:
         raise TypeError("weakref_slot is True but slots is False")
     if options.slots:
-        _give_slots(cls, fields)
+        _add_slots(cls, fields)
     return cls
 
 
-def _give(cls: Class, name: str, method: Any) -> None:
+def _add_method(cls: Class, name: str, method: Any) -> None:
     cls.members.setdefault(name, method)
 
 
 def _has_hash(cls: Class) -> bool:
-    """The class body defines `__hash__`; Python itself sets None where it defines `__eq__`."""
+    """Whether the class body defines `__hash__`. (Python sets None if it defines `__eq__`.)"""
     if "__hash__" not in cls.members:
         return False
     return cls.members["__hash__"] is not None or "__eq__" not in cls.members
 
 
 def _check_annotations(cls: Class, specs: Mapping[str, Spec]) -> None:
-    """A class body may write its annotations again, as a mapping, if they are the same."""
-    said = cls.members.get("__annotations__")
+    """Check that `__annotations__`, if the body assigns it, names the fields again."""
+    annotations = cls.members.get("__annotations__")
     known = {name for base in cls.mro[1:] for name in base.extra.get("dataclass", ())}
-    same = said.__class__ is dict and set(said) | known == set(specs)
-    if said is not None and not same:
+    same = annotations.__class__ is dict and set(annotations) | known == set(specs)
+    if annotations is not None and not same:
         text = f"`__annotations__` of `{cls.name}` has other names than its fields"
         help = "write the fields as annotated names alone: kernels never evaluate annotations"
         raise KernelError("hidden-attribute", text, help=help)
@@ -115,7 +115,7 @@ def _check_frozen(cls: Class, options: DataclassOptions) -> None:
 
 
 class _Signature:
-    """What `bind` asks of a function."""
+    """The attributes of a function that `bind` reads."""
 
     def __init__(self, cls: Class, specs: list[Spec]) -> None:
         plain = [spec for spec in specs if not spec.kw_only]
@@ -123,26 +123,26 @@ class _Signature:
         self.name = self.qualname = f"{cls.qualname}.__init__"
         self.code = Code(self.qualname, self.qualname, None, None)  # type: ignore[arg-type]
         self.code.positional = ("self", *(spec.name for spec in plain))
-        self.code.named_only = tuple(spec.name for spec in named)
+        self.code.keyword_only = tuple(spec.name for spec in named)
         self.defaults = tuple(_default(spec) for spec in plain if not spec.required)
-        self.named_defaults = {s.name: _default(s) for s in named if not s.required}
+        self.keyword_defaults = {s.name: _default(s) for s in named if not s.required}
         self.specs = [*plain, *named]
 
 
 def _default(spec: Spec) -> Any:
-    return _MADE if spec.default is MISSING else spec.default
+    return _FROM_FACTORY if spec.default is MISSING else spec.default
 
 
-_MADE = object()  # the value comes from a factory
+_FROM_FACTORY = object()  # a default from a factory
 
 
 def _init(m: Machine, cls: Class, specs: dict[str, Spec], options: DataclassOptions) -> Builtin:
-    taken = [spec for spec in specs.values() if spec.init]
-    _check_order(taken)
-    signature: Any = _Signature(cls, taken)
-    set_later = [s for s in specs.values() if not s.init and s.kind == "field"]
-    set_later = [
-        s for s in set_later if s.factory is not MISSING or (options.slots and not s.required)
+    init_fields = [spec for spec in specs.values() if spec.init]
+    _check_order(init_fields)
+    signature: Any = _Signature(cls, init_fields)
+    later_fields = [s for s in specs.values() if not s.init and s.kind == "field"]
+    later_fields = [
+        s for s in later_fields if s.factory is not MISSING or (options.slots and not s.required)
     ]
     put = attributes.put_field if options.frozen else attributes.put
 
@@ -152,21 +152,23 @@ def _init(m: Machine, cls: Class, specs: dict[str, Spec], options: DataclassOpti
         _check_owner(m, cls, owner)
         first: list[Any] = []
         for spec, value in zip(signature.specs, given, strict=True):
-            if value is _MADE:
+            if value is _FROM_FACTORY:
                 value = m.call(spec.factory, (), None)
             if spec.kind == "initvar":
                 first.append((spec, value))
             else:
                 put(m, owner, spec.name, value)
-        for spec in set_later:
+        for spec in later_fields:
             value = spec.default if spec.factory is MISSING else m.call(spec.factory, (), None)
             put(m, owner, spec.name, value)
-        _after(m, cls, owner, first, specs)
+        _call_post_init(m, cls, owner, first, specs)
 
     return Builtin(f"{cls.name}.__init__", call, parameters=[s.name for s in signature.specs])
 
 
-def _after(m: Machine, cls: Class, owner: Any, first: list[Any], specs: dict[str, Spec]) -> None:
+def _call_post_init(
+    m: Machine, cls: Class, owner: Any, first: list[Any], specs: dict[str, Spec]
+) -> None:
     if owner.cls.find("__post_init__") is UNSET:
         return
     order = list(specs)
@@ -180,9 +182,9 @@ def _check_owner(m: Machine, cls: Class, owner: Any) -> None:
         raise TypeError(f"{cls.name}.__init__() takes an object of the class")
 
 
-def _check_order(taken: list[Spec]) -> None:
+def _check_order(init_fields: list[Spec]) -> None:
     has_default = False
-    for spec in taken:
+    for spec in init_fields:
         if spec.kw_only:
             continue
         if spec.required and has_default:
@@ -193,12 +195,12 @@ def _check_order(taken: list[Spec]) -> None:
 # ---- text, comparison, hash ---------------------------------------------------------------------
 
 
-def _give_text_and_order(cls: Class, fields: list[Spec], options: DataclassOptions) -> None:
+def _add_repr_and_order(cls: Class, fields: list[Spec], options: DataclassOptions) -> None:
     if options.repr:
-        _give(cls, "__repr__", _repr(cls, [spec.name for spec in fields if spec.repr]))
+        _add_method(cls, "__repr__", _repr(cls, [spec.name for spec in fields if spec.repr]))
     names = tuple(spec.name for spec in fields if spec.compare)
     if options.eq:
-        _give(cls, "__eq__", _comparing(cls, "__eq__", "==", names))
+        _add_method(cls, "__eq__", _comparing(cls, "__eq__", "==", names))
     if options.order:
         for method, symbol in _ORDERS.items():
             if method in cls.members:
@@ -206,7 +208,7 @@ def _give_text_and_order(cls: Class, fields: list[Spec], options: DataclassOptio
                     f"Cannot overwrite attribute {method} in class {short_name(cls)}. "
                     "Consider using functools.total_ordering"
                 )
-            _give(cls, method, _comparing(cls, method, symbol, names))
+            _add_method(cls, method, _comparing(cls, method, symbol, names))
 
 
 _ORDERS = {"__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">="}
@@ -237,7 +239,7 @@ def _comparing(cls: Class, method: str, symbol: str, names: tuple[str, ...]) -> 
     return Builtin(f"{cls.name}.{method}", call)
 
 
-def _give_hash(cls: Class, fields: list[Spec], options: DataclassOptions, explicit: bool) -> None:
+def _add_hash(cls: Class, fields: list[Spec], options: DataclassOptions, explicit: bool) -> None:
     if options.unsafe_hash and explicit:
         raise TypeError(f"Cannot overwrite attribute __hash__ in class {short_name(cls)}")
     if explicit:
@@ -259,7 +261,7 @@ def _hash(cls: Class, names: tuple[str, ...]) -> Builtin:
 # ---- frozen, slots ------------------------------------------------------------------------------
 
 
-def _give_frozen(cls: Class, names: set[str]) -> None:
+def _add_frozen(cls: Class, names: set[str]) -> None:
     for method, verb in (("__setattr__", "assign to"), ("__delattr__", "delete")):
         if method in cls.members:
             raise TypeError(f"Cannot overwrite attribute {method} in class {short_name(cls)}")
@@ -279,7 +281,7 @@ def _refusing(cls: Class, names: set[str], verb: str) -> Callable[..., None]:
     return call
 
 
-def _give_slots(cls: Class, fields: list[Spec]) -> None:
+def _add_slots(cls: Class, fields: list[Spec]) -> None:
     if "__slots__" in cls.members:
         raise TypeError(f"{short_name(cls)} already specifies __slots__")
     above = [base for base in cls.mro[1:] if base.machine is not None]

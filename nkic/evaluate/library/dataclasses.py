@@ -8,7 +8,7 @@ from nkic.evaluate import attributes, classes
 from nkic.evaluate.library.copying import deep
 from nkic.evaluate.library.dataclass import dataclass
 from nkic.evaluate.library.specs import FIELD, MISSING, Spec, field
-from nkic.evaluate.library.support import function, refused
+from nkic.evaluate.library.support import function, unsupported
 from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, Class
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ MODULE: dict[str, Any] = {
     "MISSING": MISSING,
     "KW_ONLY": classes.form("KW_ONLY"),
     "InitVar": classes.form("InitVar"),
-    "make_dataclass": refused("make_dataclass", "write the class out, under `@dataclass`"),
+    "make_dataclass": unsupported("make_dataclass", "write the class out, under `@dataclass`"),
 }
 
 
@@ -96,7 +96,7 @@ def _as_tuple(m: Machine, pairs: list[tuple[str, Any]], factory: Any) -> Any:
 
 
 def _plain(m: Machine, value: Any, make: Any) -> Any:
-    """A value with all dataclass objects in it taken apart. Containers in it are copied."""
+    """Convert a value and all dataclass objects in it. Containers are copied."""
     m.deepen()
     try:
         m.charge(4)
@@ -117,7 +117,7 @@ def _plain(m: Machine, value: Any, make: Any) -> Any:
 
 
 def _like(m: Machine, value: Any, parts: list[Any]) -> Any:
-    """A list or tuple of the same class as `value`."""
+    """Return a list or tuple of the same class as `value`."""
     if value.__class__ not in INSTANCES:
         return parts if isinstance(value, list) else tuple(parts)
     if "_fields" in value.cls.members:
@@ -135,7 +135,7 @@ def _like_dict(m: Machine, value: Any, pairs: list[Any]) -> Any:
 
 
 def replaced(m: Machine, obj: Any, /, **changes: Any) -> Any:
-    """`copy.replace`, since Python 3.13: of dataclasses and named tuples."""
+    """`copy.replace`, since Python 3.13, for dataclasses and named tuples."""
     if obj.__class__ in INSTANCES:
         hook = obj.cls.find("__replace__")
         if hook is UNSET:

@@ -1,7 +1,7 @@
-"""`enum`: the classes, and what makes members of the names in a class body.
+"""`enum`: the classes, and the creation of members from the names in a class body.
 
-Everything that a class of members keeps is one `Members` in its `extra`. `auto()` has its value
-when the class is made, so that it may stand in expressions of the class body until then.
+The state of an enumeration class is one `Members` in its `extra`. The value of `auto()` is computed
+when the class is created, so that it may occur in expressions of the class body.
 """
 
 from __future__ import annotations
@@ -22,7 +22,13 @@ from nkic.evaluate.library.members import (
     resolved,
     unwrapped,
 )
-from nkic.evaluate.library.support import checked_members, made, of_the_kernel, short_name, shown
+from nkic.evaluate.library.support import (
+    checked_methods,
+    kernel_class,
+    new_instance,
+    repr_of,
+    short_name,
+)
 from nkic.evaluate.objects import (
     INSTANCES,
     UNSET,
@@ -54,20 +60,22 @@ _DESCRIPTORS = (Function, StaticMethod, ClassMethod, Property, Getter, Class)
 def _subclass(
     m: Machine, name: str, bases: tuple[Class, ...], space: dict[str, Any], fields: dict[str, str]
 ) -> Class:
-    """A class that inherits from `Enum`, with its members."""
-    listed = {key: value for key, value in space.items() if _is_member(key, value)}
-    rest = {key: unwrapped(value) for key, value in space.items() if key not in listed}
+    """Create a class that inherits from `Enum`, with its members."""
+    member_values = {key: value for key, value in space.items() if _is_member(key, value)}
+    other_values = {
+        key: unwrapped(value) for key, value in space.items() if key not in member_values
+    }
     _check_bases(m, name, bases)
-    found = classes.plain(m, name, bases, rest, fields)
+    found = classes.plain(m, name, bases, other_values, fields)
     found.make = _call
     state = found.extra["enum"] = Members(found)
     state.flag = found.is_a(FLAG)
-    _give_hash(found)
+    _add_payload_hash(found)
     generate = found.find("_generate_next_value_")
     values: list[Any] = []
-    for count, (key, value) in enumerate(listed.items()):
+    for count, (key, value) in enumerate(member_values.items()):
         arguments = (generate, key, count, values)
-        _add(m, state, key, resolved(m, unwrapped(value), arguments))
+        _add_member(m, state, key, resolved(m, unwrapped(value), arguments))
     if state.flag:
         give_bits(state)
     found.members["__members__"] = dict(state.named)
@@ -97,10 +105,10 @@ def _check_bases(m: Machine, name: str, bases: Iterable[Class]) -> None:
             raise TypeError(f"<{kind} '{name}'> cannot extend {_text(base)}")
 
 
-def _give_hash(found: Class) -> None:
-    """Members that are numbers or text hash as those do."""
+def _add_payload_hash(found: Class) -> None:
+    """Make members that are numbers or text hash like those."""
     if found.payload is not Instance and "__hash__" not in found.members:
-        checked_members(found, {"__hash__": lambda m, owner: hash(_base(owner))})
+        checked_methods(found, {"__hash__": lambda m, owner: hash(_base(owner))})
 
 
 def _base(owner: Any) -> Any:
@@ -109,8 +117,8 @@ def _base(owner: Any) -> Any:
     return number_of(owner) if isinstance(owner, int | float) else tuple(owner)
 
 
-def _add(m: Machine, state: Members, name: str, value: Any) -> None:
-    """Makes one member, or another name of a member with the same value."""
+def _add_member(m: Machine, state: Members, name: str, value: Any) -> None:
+    """Create a member, or an alias of the member with the same value."""
     if name == "mro":
         raise ValueError("invalid enum member name(s) 'mro'")
     m.allocate(400)
@@ -154,7 +162,7 @@ def _value(m: Machine, cls: Class, mixed: Any, found: Any, args: Any, value: Any
 
 
 def _data_class(cls: Class) -> Class | None:
-    """A dataclass of the kernel's that members are as well."""
+    """Return the dataclass of the kernel that is mixed into an enumeration, if any."""
     for one in cls.mro[1:]:
         if "dataclass" in one.extra and not one.is_a(ENUM):
             return one
@@ -172,7 +180,7 @@ def _check_text(m: Machine, args: Any) -> None:
 
 
 def _call(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Any:
-    """`Mode(value)`; of a class without members, `Enum("Mode", "SLOW FAST")`."""
+    """Look up `Mode(value)`; for a class without members, create `Enum("Mode", "SLOW FAST")`."""
     state = cls.extra.get("enum")
     if len(args) > 1 or "names" in named:
         if state is not None and state.named:
@@ -204,16 +212,16 @@ def _looked_up(m: Machine, cls: Class, state: Members, args: tuple[Any, ...]) ->
 def _functional(
     m: Machine, cls: Class, value: Any, names: Any, *, start: Any = 1, **named: Any
 ) -> Class:
-    """`Enum("Mode", "SLOW FAST")`."""
+    """Create an enumeration from `Enum("Mode", "SLOW FAST")`."""
     if not isinstance(value, str) or set(named) - {"module", "qualname"}:
         raise TypeError("the name of an enumeration is text")
     if isinstance(names, str):
         names = names.replace(",", " ").split()
-    listed = list(m.iterate(names)) if not isinstance(names, dict) else list(names.items())
-    m.elements(len(listed), "the enumeration")
+    entries = list(m.iterate(names)) if not isinstance(names, dict) else list(names.items())
+    m.elements(len(entries), "the enumeration")
     space: dict[str, Any] = {}
     values: list[Any] = []
-    for number, entry in enumerate(listed):
+    for number, entry in enumerate(entries):
         if isinstance(entry, str):
             generate = cls.find("_generate_next_value_")
             made = next_value(m, generate, str(entry), start, number, values)
@@ -228,7 +236,7 @@ def _missing(m: Machine, cls: Class, value: Any, /) -> None:
     return None
 
 
-# ---- what can be asked of the class -------------------------------------------------------------
+# ---- operations on the class --------------------------------------------------------------------
 
 
 def _iterate(m: Machine, cls: Class) -> Iterator[Any]:
@@ -249,7 +257,7 @@ def _length(m: Machine, cls: Class) -> int:
 
 
 def _contains(m: Machine, cls: Class, value: Any) -> bool:
-    """Members and, as from Python 3.12 on, their values."""
+    """Whether a value is a member or, as since Python 3.12, the value of a member."""
     if m.class_of(value).is_a(cls):
         return True
     return members_of(cls).find(m, value) is not None
@@ -320,7 +328,7 @@ def _data_format(m: Machine, owner: Any, spec: Any, /) -> str:
     return m.format(_base(owner), spec)
 
 
-@shown(ENUM)
+@repr_of(ENUM)
 def _show(m: Machine, owner: Any, writer: Any) -> None:
     name = owner.fields.get("_name_")
     writer.add(f"<{short_name(owner.cls)}{'' if name is None else f'.{name}'}: ")
@@ -338,15 +346,15 @@ ENUM.members |= {
     "_missing_": ClassMethod(Builtin("_missing_", _missing)),
     "_generate_next_value_": Builtin("_generate_next_value_", one_more, static=True),
 }
-checked_members(ENUM, {"__str__": _str, "__format__": _format, "__hash__": _hash})
+checked_methods(ENUM, {"__str__": _str, "__format__": _format, "__hash__": _hash})
 for _cls in (INT_ENUM, STR_ENUM, INT_FLAG):
-    checked_members(_cls, {"__str__": _data_str, "__format__": _data_format})
-    _give_hash(_cls)
+    checked_methods(_cls, {"__str__": _data_str, "__format__": _data_format})
+    _add_payload_hash(_cls)
 STR_ENUM.members["_generate_next_value_"] = Builtin(
     "_generate_next_value_", lambda m, name, start, count, values: m.str(name).lower(), static=True
 )
 FLAG.members |= FLAG_HOOKS
-checked_members(FLAG, FLAG_METHODS)
+checked_methods(FLAG, FLAG_METHODS)
 INT_FLAG.members["@keep"] = True  # values without a name are kept
 
 
@@ -354,7 +362,7 @@ INT_FLAG.members["@keep"] = True  # values without a name are kept
 
 
 def _unique(m: Machine, enumeration: Any, /) -> Any:
-    cls = of_the_kernel(m, enumeration, "unique")
+    cls = kernel_class(m, enumeration, "unique")
     found = members_of(cls)
     pairs = [(n, v.fields.get("_name_")) for n, v in found.named.items()]
     again = ", ".join(f"{name} -> {first}" for name, first in pairs if name != first)
@@ -364,12 +372,12 @@ def _unique(m: Machine, enumeration: Any, /) -> Any:
 
 
 def _auto(m: Machine, /) -> Any:
-    return made(m, AUTO)
+    return new_instance(m, AUTO)
 
 
 def _wrapper(cls: Class) -> Builtin:
     def call(m: Machine, value: Any, /) -> Any:
-        return made(m, cls, value=value)
+        return new_instance(m, cls, value=value)
 
     return Builtin(cls.name, call)
 

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import classes
 from nkic.evaluate.library.members import Members, members_of
-from nkic.evaluate.library.support import constant, is_of, library_class, short_name, shown
+from nkic.evaluate.library.support import (
+    is_instance_of,
+    library_class,
+    repr_of,
+    shared_instance,
+    short_name,
+)
 from nkic.evaluate.objects import INSTANCES, Builtin, Class, ClassMethod, Instance
 from nkic.evaluate.operators import OPERATIONS
 
@@ -15,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def give_bits(state: Members) -> None:
-    """The bits of a flag's members, once all are made."""
+    """Compute the bits of a flag's members after all members exist."""
     for member in state.named.values():
         value = member.fields.get("_value_")
         if isinstance(value, int):
@@ -29,30 +35,30 @@ def _number(member: Any) -> int:
     return int(value) if isinstance(value, int) else 0
 
 
-# What a class does with bits that no member has.
+# The treatment of bits that no member has.
 BOUNDARIES = ("strict", "conform", "eject", "keep")
 BOUNDARY = library_class("FlagBoundary", "enum")
 
 
-@shown(BOUNDARY)
+@repr_of(BOUNDARY)
 def _show_boundary(m: Machine, owner: Any, writer: Any) -> None:
     writer.add(f"<FlagBoundary.{owner.fields['_name_']}: {owner.fields['_value_']!r}>")
 
 
 def boundaries() -> dict[str, Any]:
-    """`enum.STRICT` and the others."""
+    """Return `enum.STRICT` and the other boundaries."""
     found = {}
     for word in BOUNDARIES:
-        made = found[word.upper()] = constant(BOUNDARY)
+        made = found[word.upper()] = shared_instance(BOUNDARY)
         made.fields |= {"_name_": word.upper(), "_value_": word}
     return found
 
 
 def set_boundary(m: Machine, cls: Class, /, *, boundary: Any = None) -> None:
-    """`class Perm(Flag, boundary=KEEP)`."""
+    """Execute `class Perm(Flag, boundary=KEEP)`."""
     if boundary is None:
         return
-    if not is_of(boundary, BOUNDARY):
+    if not is_instance_of(boundary, BOUNDARY):
         raise TypeError("the boundary of a flag is STRICT, CONFORM, EJECT or KEEP")
     members_of(cls).boundary = boundary.fields["_value_"]
 
@@ -69,11 +75,11 @@ def _all_bits(state: Members) -> int:
     return (1 << state.mask.bit_length()) - 1
 
 
-# ---- values without a member of their own -------------------------------------------------------
+# ---- values without their own member ------------------------------------------------------------
 
 
 def _missing(m: Machine, cls: Class, value: Any, /) -> Any:
-    """The member of several bits, or of none."""
+    """Return the pseudo-member for several bits, or for no bit."""
     if not isinstance(value, int):
         raise ValueError(f"{m.repr(value)} is not a valid {cls.qualname}")
     state, value = members_of(cls), int(value)
@@ -92,7 +98,7 @@ def _missing(m: Machine, cls: Class, value: Any, /) -> Any:
 
 
 def _in_range(m: Machine, cls: Class, state: Members, value: int) -> int:
-    """The value as a sum of bits; a negative one takes bits away from all."""
+    """Return the value as a sum of bits; a negative value is the complement of its bits."""
     every = _all_bits(state)
     inside = ~every <= value <= every and not value & (every ^ state.mask)
     if not inside:
@@ -115,7 +121,7 @@ def _invalid(cls: Class, state: Members, value: int) -> str:
 
 
 def _bits(value: int, bits: int) -> str:
-    """As `enum.bin` writes a number: its sign, then its bits."""
+    """Format a number as `enum.bin` does: its sign, then its bits."""
     if value >= 0:
         return f"0b0 {value:0{bits}b}"
     return f"0b1 {(~value ^ ((1 << bits) - 1)) & ((1 << bits) - 1):0{bits}b}"
@@ -148,7 +154,7 @@ def _name(cls: Class, state: Members, value: int) -> str | None:
 
 
 def _in_order(state: Members) -> list[Any]:
-    """Members of one bit, by value where the class lists them so, which is as it lists them."""
+    """Return the members of one bit in the order of the class body."""
     return state.canonical
 
 
@@ -192,7 +198,7 @@ def _str(m: Machine, owner: Any, /) -> str:
 
 
 def _next_bit(m: Machine, name: Any, start: Any, count: Any, last_values: Any, /) -> Any:
-    """The bit above the highest so far."""
+    """Return the bit above the highest one so far."""
     if not last_values:
         return start if start is not None else 1
     m.charge(len(last_values))

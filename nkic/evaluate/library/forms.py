@@ -1,4 +1,4 @@
-"""`typing`: what stands in annotations. Nothing is ever checked against it."""
+"""`typing`: names that annotations use. Nothing is ever checked against them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from nkic.evaluate import classes
 from nkic.evaluate.classes import form
 from nkic.evaluate.library import abcs
 from nkic.evaluate.library.collections.namedtuples import NAMED_TUPLE
-from nkic.evaluate.library.support import function, refused
+from nkic.evaluate.library.support import function, unsupported
 from nkic.evaluate.objects import (
     INSTANCES,
     UNSET,
@@ -40,7 +40,7 @@ _FORMS = (
 
 
 class Alias:
-    """`typing.List`: another name of a class, with its own text."""
+    """Another name of a class, such as `typing.List`, with its own text."""
 
     __slots__ = ("cls", "name")
     is_form = True
@@ -50,11 +50,11 @@ class Alias:
         self.cls = cls
 
     def accepts(self, m: Machine, value: Any) -> bool:
-        """`isinstance(value, List)`."""
+        """Implement `isinstance(value, List)`."""
         return classes.is_instance(m, value, self.cls)
 
     def as_base(self, m: Machine) -> Class:
-        """`class Row(List[int])`."""
+        """Return the base class of `class Row(List[int])`."""
         return self.cls
 
     def __repr__(self) -> str:
@@ -73,13 +73,13 @@ MODULE: dict[str, Any] = {
     "Text": STR,
     "TYPE_CHECKING": False,
     "NamedTuple": NAMED_TUPLE,
-    "get_type_hints": refused("get_type_hints", "kernels never evaluate annotations"),
-    "get_overloads": refused("get_overloads", "keep the functions that you need in a list"),
+    "get_type_hints": unsupported("get_type_hints", "kernels never evaluate annotations"),
+    "get_overloads": unsupported("get_overloads", "keep the functions that you need in a list"),
 }
 
 
 def alias(name: str, cls: Class) -> None:
-    """Adds an alias of a class of another module."""
+    """Add an alias of a class of another module."""
     MODULE[name] = Alias(name, cls)
 
 
@@ -112,7 +112,7 @@ _special("Type", lambda m, cls, key: cls).extra["accepts"] = lambda m, value: is
 )
 
 
-# ---- bases that mean nothing --------------------------------------------------------------------
+# ---- base classes without effect ----------------------------------------------------------------
 
 
 def _base(name: str, *bases: Class) -> Class:
@@ -124,7 +124,7 @@ def _base(name: str, *bases: Class) -> Class:
 
 GENERIC = _base("Generic")
 PROTOCOL = _base("Protocol", GENERIC)
-PROTOCOL.make = GENERIC.make = no_objects  # nobody makes objects of these themselves
+PROTOCOL.make = GENERIC.make = no_objects  # the two classes themselves cannot be instantiated
 
 
 def _protocol(
@@ -164,7 +164,7 @@ MODULE["runtime_checkable"] = Builtin("runtime_checkable", _runtime_checkable)
 
 
 def _no_options(m: Machine, cls: Class, /, **named: Any) -> None:
-    """Takes what stands after the bases: `total=False`."""
+    """Accept keywords after the bases, such as `total=False`."""
 
 
 def _typed_dict(
@@ -262,7 +262,7 @@ for _name in ("final", "override", "no_type_check", "clear_overloads"):
 
 
 def _with_text(name: str) -> None:
-    """A decorator with arguments that changes nothing."""
+    """Register a decorator with arguments that returns its function unchanged."""
 
     def call(m: Machine, /, *args: Any, **named: Any) -> Any:
         return Builtin(name, lambda m, value, /: value)
@@ -280,4 +280,4 @@ def _is_typeddict(m: Machine, tp: Any, /) -> bool:
 
 
 for _name in ("get_args", "get_origin"):
-    MODULE[_name] = refused(_name, "pass the information about the type as a value")
+    MODULE[_name] = unsupported(_name, "pass the information about the type as a value")

@@ -9,16 +9,16 @@ from nkic.evaluate.compare import compare
 from nkic.evaluate.errors import KernelError
 from nkic.evaluate.library.caches import CACHED_PROPERTY, cache, lru_cache
 from nkic.evaluate.library.support import (
-    arguments,
-    closed,
+    charge_arguments,
+    final,
     function,
-    is_of,
+    is_instance_of,
+    kernel_class,
     library_class,
-    made,
-    members,
-    of_the_kernel,
-    refused,
-    shown,
+    methods,
+    new_instance,
+    repr_of,
+    unsupported,
 )
 from nkic.evaluate.objects import (
     INSTANCES,
@@ -38,9 +38,9 @@ MODULE: dict[str, Any] = {
     "cache": cache,
     "lru_cache": lru_cache,
     "cached_property": CACHED_PROPERTY,
-    "partialmethod": refused("partialmethod", "define a method that calls the other one"),
-    "singledispatchmethod": refused("singledispatchmethod", "choose with `isinstance`"),
-    "get_cache_token": refused("get_cache_token", "kernels have no abstract base class caches"),
+    "partialmethod": unsupported("partialmethod", "define a method that calls the other one"),
+    "singledispatchmethod": unsupported("singledispatchmethod", "choose with `isinstance`"),
+    "get_cache_token": unsupported("get_cache_token", "kernels have no abstract base class caches"),
     "WRAPPER_ASSIGNMENTS": ("__module__", "__name__", "__qualname__", "__doc__"),
     "WRAPPER_UPDATES": ("__dict__",),
 }
@@ -50,45 +50,45 @@ MODULE: dict[str, Any] = {
 
 PARTIAL = library_class("partial", "functools")
 MODULE["partial"] = PARTIAL
-_MOST = 255  # arguments of a partial: each call copies them
+_MAX_ARGUMENTS = 255  # the most arguments of a partial: each call copies them
 
 
-@members(PARTIAL, "__init__")
+@methods(PARTIAL, "__init__")
 def _init(m: Machine, owner: Any, /, *args: Any, **named: Any) -> None:
     if not args:
         raise TypeError("type 'partial' takes at least one argument")
     func, *rest = args
-    if not _can_call(m, func):
+    if not _is_callable(m, func):
         raise TypeError("the first argument must be callable")
-    if is_of(func, PARTIAL) and "func" in func.fields:
+    if is_instance_of(func, PARTIAL) and "func" in func.fields:
         inner = func.fields
         func, rest, named = inner["func"], [*inner["args"], *rest], {**inner["keywords"], **named}
     _check_count(len(rest) + len(named))
-    arguments(m, rest, named)
+    charge_arguments(m, rest, named)
     owner.fields |= {"func": func, "args": tuple(rest), "keywords": named}
 
 
 def _check_count(count: int) -> None:
-    if count > _MOST:
+    if count > _MAX_ARGUMENTS:
         raise KernelError(
             "too-large",
-            f"the partial would have {count} arguments; it has at most {_MOST}",
+            f"the partial would have {count} arguments; it has at most {_MAX_ARGUMENTS}",
             help="pass one list in place of so many arguments",
         )
 
 
-def _can_call(m: Machine, value: Any) -> bool:
+def _is_callable(m: Machine, value: Any) -> bool:
     if value.__class__ in INSTANCES:
         return value.cls.find("__call__") is not UNSET
     return value.__class__ in m.callables or isinstance(value, Function)
 
 
-@members(PARTIAL, "__call__")
+@methods(PARTIAL, "__call__")
 def _call(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
     fields = owner.fields
     if "func" not in fields:
         raise TypeError("the partial object has no function")
-    arguments(m, fields["args"], fields["keywords"])
+    charge_arguments(m, fields["args"], fields["keywords"])
     m.deepen()
     try:
         return m.call(fields["func"], (*fields["args"], *args), {**fields["keywords"], **named})
@@ -96,7 +96,7 @@ def _call(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
         m.level -= 1
 
 
-@shown(PARTIAL)
+@repr_of(PARTIAL)
 def _show(m: Machine, owner: Any, writer: Writer) -> None:
     fields = owner.fields
     parts = [("", fields.get("func")), *(("", one) for one in fields.get("args", ()))]
@@ -125,17 +125,17 @@ def _reduce(m: Machine, function: Any, iterable: Any, /, *initial: Any) -> Any:
     return result
 
 
-KEY = closed(library_class("KeyWrapper", "functools"))
+KEY = final(library_class("KeyWrapper", "functools"))
 
 
 @function("cmp_to_key", MODULE)
 def _cmp_to_key(m: Machine, mycmp: Any) -> Any:
-    return Builtin("KeyWrapper", lambda m, obj: made(m, KEY, compare=mycmp, obj=obj))
+    return Builtin("KeyWrapper", lambda m, obj: new_instance(m, KEY, compare=mycmp, obj=obj))
 
 
 def _key_order(symbol: str) -> Any:
     def call(m: Machine, owner: Any, other: Any, /) -> Any:
-        if not is_of(owner, KEY) or not is_of(other, KEY):
+        if not is_instance_of(owner, KEY) or not is_instance_of(other, KEY):
             raise TypeError("other argument must be K instance")
         fields = owner.fields
         found = m.call(fields["compare"], (fields["obj"], other.fields["obj"]), None)
@@ -151,9 +151,9 @@ KEY.members["__hash__"] = None
 
 # ---- total_ordering -----------------------------------------------------------------------------
 
-# What follows from each method: the method asked, whether its answer is turned round, and with
-# which of `and not equal`, `or equal` the answer goes on.
-_FROM = {
+# The derived methods of each root method: whether the root's result is negated, and the test that
+# the result is combined with.
+_DERIVED = {
     "__lt__": {"__gt__": (True, "and !="), "__le__": (False, "or =="), "__ge__": (True, "")},
     "__le__": {"__ge__": (True, "or =="), "__lt__": (False, "and !="), "__gt__": (True, "")},
     "__gt__": {"__lt__": (True, "and !="), "__ge__": (False, "or =="), "__le__": (True, "")},
@@ -163,15 +163,15 @@ _FROM = {
 
 @function("total_ordering", MODULE)
 def _total_ordering(m: Machine, cls: Any, /) -> Any:
-    found = of_the_kernel(m, cls, "total_ordering")
-    roots = [name for name in _FROM if _defined(found, name)]
+    found = kernel_class(m, cls, "total_ordering")
+    roots = [name for name in _DERIVED if _defined(found, name)]
     if not roots:
         raise ValueError("must define at least one ordering operation: < > <= >=")
     root = next(name for name in ("__lt__", "__le__", "__gt__", "__ge__") if name in roots)
-    for name, (turned, then) in _FROM[root].items():
+    for name, (negated, combined) in _DERIVED[root].items():
         if name not in roots:
             m.allocate(300)
-            found.members[name] = Builtin(name, _derived(root, turned, then))
+            found.members[name] = Builtin(name, _derived(root, negated, combined))
     return found
 
 
@@ -180,16 +180,16 @@ def _defined(cls: Class, name: str) -> bool:
     return holder is not None and holder is not OBJECT
 
 
-def _derived(root: str, turned: bool, then: str) -> Any:
+def _derived(root: str, negated: bool, combined: str) -> Any:
     def call(m: Machine, owner: Any, other: Any, /) -> Any:
         result = m.call(m.class_of(owner).find(root), (owner, other), None)
         if result is NotImplemented:
             return result
         answer = m.truth(result)
-        answer = not answer if turned else answer
-        if not then or answer is then.startswith("or"):
+        answer = not answer if negated else answer
+        if not combined or answer is combined.startswith("or"):
             return answer
-        return m.truth(compare(m, then.split()[1], owner, other))
+        return m.truth(compare(m, combined.split()[1], owner, other))
 
     return call
 
@@ -241,15 +241,15 @@ def _wraps(m: Machine, wrapped: Any, assigned: Any = None, updated: Any = None) 
 
 # ---- singledispatch -----------------------------------------------------------------------------
 
-DISPATCH = closed(library_class("singledispatch", "functools"))
+DISPATCH = final(library_class("singledispatch", "functools"))
 
 
 @function("singledispatch", MODULE)
 def _singledispatch(m: Machine, func: Any) -> Any:
-    return made(m, DISPATCH, function=func, registry={m.builtins["object"]: func})
+    return new_instance(m, DISPATCH, function=func, registry={m.builtins["object"]: func})
 
 
-@members(DISPATCH, "register")
+@methods(DISPATCH, "register")
 def _register(m: Machine, owner: Any, cls: Any, func: Any = None) -> Any:
     if not isinstance(cls, Class):
         raise TypeError(
@@ -262,7 +262,7 @@ def _register(m: Machine, owner: Any, cls: Any, func: Any = None) -> Any:
     return func
 
 
-@members(DISPATCH, "dispatch")
+@methods(DISPATCH, "dispatch")
 def _dispatch(m: Machine, owner: Any, cls: Any) -> Any:
     registry = owner.fields["registry"]
     if not isinstance(cls, Class) or not isinstance(registry, dict):
@@ -270,13 +270,13 @@ def _dispatch(m: Machine, owner: Any, cls: Any) -> Any:
     return next(registry[one] for one in cls.mro if one in registry)
 
 
-@members(DISPATCH, "__call__")
+@methods(DISPATCH, "__call__")
 def _dispatched(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
     if not args:
         raise TypeError("the function requires at least 1 positional argument")
     return m.call(_dispatch(m, owner, m.class_of(args[0])), args, named)
 
 
-@members(DISPATCH, "__get__")
+@methods(DISPATCH, "__get__")
 def _bound(m: Machine, owner: Any, holder: Any, cls: Any = None) -> Any:
     return owner if holder is None else Method(owner, holder)

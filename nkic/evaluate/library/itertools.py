@@ -1,4 +1,4 @@
-"""`itertools`, as iterators of the interpreter's own: each element is paid for as it is made."""
+"""`itertools`, as iterators of the interpreter itself, which pay for each element they produce."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
 MODULE: dict[str, Any] = {}
-_ELEMENT = 6  # steps for making an element and handing it on
+_ELEMENT_STEPS = 6  # steps for producing an element
 
 
 def _steps(name: str) -> Callable[[Callable[..., Iterator[Any]]], None]:
-    """A function of the module whose body is a generator."""
+    """Register a generator function as a function of the module."""
 
     def add(make: Callable[..., Iterator[Any]]) -> None:
         @wraps(make)
@@ -34,7 +34,7 @@ def _steps(name: str) -> Callable[[Callable[..., Iterator[Any]]], None]:
     return add
 
 
-def _begun(m: Machine, value: Any) -> Iterator[Any]:
+def _iterator(m: Machine, value: Any) -> Iterator[Any]:
     return iter(m.iterate(value))
 
 
@@ -43,9 +43,9 @@ def _begun(m: Machine, value: Any) -> Iterator[Any]:
 
 def _chained(m: Machine, several: Any) -> Iterator[Any]:
     for values in several:
-        m.charge(_ELEMENT)
+        m.charge(_ELEMENT_STEPS)
         for value in m.iterate(values):
-            m.charge(_ELEMENT)
+            m.charge(_ELEMENT_STEPS)
             yield value
 
 
@@ -60,10 +60,10 @@ MODULE["chain"] = CHAIN
 
 @class_function(CHAIN, "from_iterable")
 def _from_iterable(m: Machine, iterable: Any, /) -> Steps:
-    return Steps(m, "itertools.chain", _chained(m, _begun(m, iterable)))
+    return Steps(m, "itertools.chain", _chained(m, _iterator(m, iterable)))
 
 
-# ---- without an end -----------------------------------------------------------------------------
+# ---- infinite iterators -------------------------------------------------------------------------
 
 
 @_steps("count")
@@ -76,26 +76,26 @@ def _count(m: Machine, start: Any = 0, step: Any = 1) -> Iterator[Any]:
 
 def _counted(m: Machine, value: Any, step: Any) -> Iterator[Any]:
     while True:
-        m.charge(_ELEMENT)
+        m.charge(_ELEMENT_STEPS)
         yield value
         value = OPERATIONS["+"](m, value, step)
 
 
 @_steps("cycle")
 def _cycle(m: Machine, iterable: Any, /) -> Iterator[Any]:
-    return _cycled(m, _begun(m, iterable))
+    return _cycled(m, _iterator(m, iterable))
 
 
 def _cycled(m: Machine, values: Iterator[Any]) -> Iterator[Any]:
     kept: list[Any] = []
     for value in values:
-        m.charge(_ELEMENT + 2)
+        m.charge(_ELEMENT_STEPS + 2)
         m.allow_length(len(kept) + 1, "the list")
         kept.append(value)
         yield value
     while kept:
         for value in kept:
-            m.charge(_ELEMENT)
+            m.charge(_ELEMENT_STEPS)
             yield value
 
 
@@ -107,17 +107,17 @@ def _repeat(m: Machine, object: Any, times: Any = UNSET) -> Iterator[Any]:
 
 def _repeated(m: Machine, value: Any, times: int | None) -> Iterator[Any]:
     while times is None or times > 0:
-        m.charge(_ELEMENT)
+        m.charge(_ELEMENT_STEPS)
         yield value
         times = None if times is None else times - 1
 
 
-# ---- with a function ----------------------------------------------------------------------------
+# ---- iterators with a function ------------------------------------------------------------------
 
 
 @_steps("accumulate")
 def _accumulate(m: Machine, iterable: Any, func: Any = None, *, initial: Any = None) -> Any:
-    return _accumulated(m, _begun(m, iterable), func, initial)
+    return _accumulated(m, _iterator(m, iterable), func, initial)
 
 
 def _accumulated(m: Machine, values: Iterator[Any], func: Any, total: Any) -> Iterator[Any]:
@@ -127,7 +127,7 @@ def _accumulated(m: Machine, values: Iterator[Any], func: Any, total: Any) -> It
             return
     yield total
     for value in values:
-        m.charge(_ELEMENT)
+        m.charge(_ELEMENT_STEPS)
         add = OPERATIONS["+"]
         total = add(m, total, value) if func is None else m.call(func, (total, value), None)
         yield total
@@ -135,23 +135,23 @@ def _accumulated(m: Machine, values: Iterator[Any], func: Any, total: Any) -> It
 
 @_steps("starmap")
 def _starmap(m: Machine, function: Any, iterable: Any, /) -> Iterator[Any]:
-    return _star_mapped(m, function, _begun(m, iterable))
+    return _star_mapped(m, function, _iterator(m, iterable))
 
 
 def _star_mapped(m: Machine, function: Any, values: Iterator[Any]) -> Iterator[Any]:
     for value in values:
-        m.charge(_ELEMENT)
+        m.charge(_ELEMENT_STEPS)
         yield m.call(function, tuple(m.listed(value)), None)
 
 
 @_steps("takewhile")
 def _takewhile(m: Machine, predicate: Any, iterable: Any, /) -> Iterator[Any]:
-    return _taken_while(m, predicate, _begun(m, iterable))
+    return _taken_while(m, predicate, _iterator(m, iterable))
 
 
 def _taken_while(m: Machine, predicate: Any, values: Iterator[Any]) -> Iterator[Any]:
     for value in values:
-        m.charge(_ELEMENT)
+        m.charge(_ELEMENT_STEPS)
         if not m.truth(m.call(predicate, (value,), None)):
             return
         yield value
@@ -159,13 +159,13 @@ def _taken_while(m: Machine, predicate: Any, values: Iterator[Any]) -> Iterator[
 
 @_steps("dropwhile")
 def _dropwhile(m: Machine, predicate: Any, iterable: Any, /) -> Iterator[Any]:
-    return _dropped_while(m, predicate, _begun(m, iterable))
+    return _dropped_while(m, predicate, _iterator(m, iterable))
 
 
 def _dropped_while(m: Machine, predicate: Any, values: Iterator[Any]) -> Iterator[Any]:
     dropping = True
     for value in values:
-        m.charge(_ELEMENT)
+        m.charge(_ELEMENT_STEPS)
         if dropping and m.truth(m.call(predicate, (value,), None)):
             continue
         dropping = False
@@ -174,18 +174,18 @@ def _dropped_while(m: Machine, predicate: Any, values: Iterator[Any]) -> Iterato
 
 @_steps("filterfalse")
 def _filterfalse(m: Machine, function: Any, iterable: Any, /) -> Iterator[Any]:
-    return _filtered_false(m, function, _begun(m, iterable))
+    return _filtered_false(m, function, _iterator(m, iterable))
 
 
 def _filtered_false(m: Machine, function: Any, values: Iterator[Any]) -> Iterator[Any]:
     for value in values:
-        m.charge(_ELEMENT)
+        m.charge(_ELEMENT_STEPS)
         found = value if function is None else m.call(function, (value,), None)
         if not m.truth(found):
             yield value
 
 
-# ---- parts --------------------------------------------------------------------------------------
+# ---- selections ---------------------------------------------------------------------------------
 
 
 @_steps("islice")
@@ -212,7 +212,7 @@ def _islice(m: Machine, iterable: Any, /, *bounds: Any) -> Iterator[Any]:
         step = _bound(m, bounds[2], 1, _STEP)
         if step == 0:
             raise ValueError(_STEP)
-    return _sliced(m, _begun(m, iterable), start, stop, step)
+    return _sliced(m, _iterator(m, iterable), start, stop, step)
 
 
 _STEP = "Step for islice() must be a positive integer or None."
@@ -234,8 +234,8 @@ def _sliced(m: Machine, values: Iterator[Any], start: int, stop: Any, step: int)
     place, wanted = 0, start
     while stop is None or place < stop:
         if stop is not None and wanted >= stop:
-            wanted = stop  # what is before the end is taken all the same
-        m.charge(_ELEMENT)
+            wanted = stop  # elements before the end are consumed nevertheless
+        m.charge(_ELEMENT_STEPS)
         value = next(values, UNSET)
         if value is UNSET:
             return
@@ -247,12 +247,12 @@ def _sliced(m: Machine, values: Iterator[Any], start: int, stop: Any, step: int)
 
 @_steps("compress")
 def _compress(m: Machine, data: Any, selectors: Any) -> Iterator[Any]:
-    return _compressed(m, _begun(m, data), _begun(m, selectors))
+    return _compressed(m, _iterator(m, data), _iterator(m, selectors))
 
 
 def _compressed(m: Machine, data: Iterator[Any], selectors: Iterator[Any]) -> Iterator[Any]:
     for value in data:
-        m.charge(_ELEMENT)
+        m.charge(_ELEMENT_STEPS)
         chosen = next(selectors, UNSET)
         if chosen is UNSET:
             return
@@ -262,7 +262,7 @@ def _compressed(m: Machine, data: Iterator[Any], selectors: Iterator[Any]) -> It
 
 @_steps("pairwise")
 def _pairwise(m: Machine, iterable: Any, /) -> Iterator[Any]:
-    return _in_pairs(m, _begun(m, iterable))
+    return _in_pairs(m, _iterator(m, iterable))
 
 
 def _in_pairs(m: Machine, values: Iterator[Any]) -> Iterator[Any]:
@@ -275,11 +275,11 @@ def _in_pairs(m: Machine, values: Iterator[Any]) -> Iterator[Any]:
 
 @_steps("batched")
 def _batched(m: Machine, iterable: Any, n: Any, *, strict: Any = False) -> Iterator[Any]:
-    """Of Python 3.12; `strict` of 3.13."""
+    """Implement `batched`, which exists since Python 3.12; `strict` since 3.13."""
     size = m.index(n)
     if size < 1:
         raise ValueError("n must be at least one")
-    return _in_batches(m, _begun(m, iterable), size, m.truth(strict))
+    return _in_batches(m, _iterator(m, iterable), size, m.truth(strict))
 
 
 def _in_batches(m: Machine, values: Iterator[Any], size: int, strict: bool) -> Iterator[Any]:
@@ -300,7 +300,7 @@ def _in_batches(m: Machine, values: Iterator[Any], size: int, strict: bool) -> I
 @_steps("zip_longest")
 def _zip_longest(m: Machine, /, *iterables: Any, fillvalue: Any = None) -> Iterator[Any]:
     m.elements(len(iterables), "the arguments")
-    return _zipped(m, [_begun(m, one) for one in iterables], fillvalue)
+    return _zipped(m, [_iterator(m, one) for one in iterables], fillvalue)
 
 
 def _zipped(m: Machine, waiting: list[Any], fill: Any) -> Iterator[Any]:
@@ -328,14 +328,14 @@ def _tee(m: Machine, iterable: Any, n: Any = 2, /) -> tuple[Steps, ...]:
         raise ValueError("n must be >= 0")
     m.elements(count, "the tuple")
     m.allocate(200 * count)
-    values = _begun(m, iterable)
-    head: list[Any] = []  # a chain of [value, the rest]; what all have read is dropped
+    values = _iterator(m, iterable)
+    head: list[Any] = []  # a linked list of [value, rest]; nodes that all readers passed are freed
     return tuple([Steps(m, "itertools._tee", _shared(m, values, head)) for _ in range(count)])
 
 
 def _shared(m: Machine, values: Iterator[Any], node: list[Any]) -> Iterator[Any]:
     while True:
-        m.charge(_ELEMENT)
+        m.charge(_ELEMENT_STEPS)
         if not node:
             value = next(values, UNSET)
             if value is UNSET:
@@ -347,7 +347,7 @@ def _shared(m: Machine, values: Iterator[Any], node: list[Any]) -> Iterator[Any]
 
 
 class _Groups:
-    """Where `groupby` is: all its groups read from here."""
+    """The position of `groupby`; all its groups read from here."""
 
     def __init__(self, m: Machine, values: Iterator[Any], key: Any) -> None:
         self.m = m
@@ -358,8 +358,8 @@ class _Groups:
         self.number = 0
 
     def read(self) -> bool:
-        """Reads one value; False at the end."""
-        self.m.charge(_ELEMENT)
+        """Read one value; return False at the end."""
+        self.m.charge(_ELEMENT_STEPS)
         self.value = next(self.values, UNSET)
         if self.value is UNSET:
             self.key = UNSET
@@ -369,7 +369,7 @@ class _Groups:
         return True
 
     def group(self, key: Any, number: int) -> Iterator[Any]:
-        """The values with one key, as long as nobody asks for the next group."""
+        """Yield the values of one key until the next group is requested."""
         while number == self.number and self.key is not UNSET:
             if not self.m.equal(key, self.key):
                 return
@@ -381,7 +381,7 @@ class _Groups:
 
 @_steps("groupby")
 def _groupby(m: Machine, iterable: Any, key: Any = None) -> Iterator[Any]:
-    return _grouped(m, _Groups(m, _begun(m, iterable), key))
+    return _grouped(m, _Groups(m, _iterator(m, iterable), key))
 
 
 def _grouped(m: Machine, groups: _Groups) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""`math`, with the size of every integer known before it is made."""
+"""`math`, with the size of every integer checked before it is computed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MODULE: dict[str, Any] = {name: getattr(math, name) for name in ("e", "inf", "na
 
 
 def real(m: Machine, value: Any) -> Any:
-    """A number as Python's functions take it: a float, or an integer that is not made one yet."""
+    """Return a number as Python's functions accept it: a float, or an integer of any size."""
     if value.__class__ in _NUMBERS:
         return value
     if value.__class__ in INSTANCES:
@@ -48,13 +48,13 @@ def _float(m: Machine, found: Any, value: Any) -> float:
 
 
 def _other(m: Machine, value: Any) -> Any:
-    """A number of the language that is served, or the error about what is not a number."""
+    """Convert a number of the language. Raises `TypeError` if the value is not a number."""
     if hasattr(value, "refuse"):
         value.refuse()
     special = m.class_of(value).find("__float__")
     if special is not UNSET:
         return float(m.call(special, (value,), None))
-    if isinstance(value, float):  # a number of the language's, such as NumPy's
+    if isinstance(value, float):  # a number of the language, such as a NumPy scalar
         return float(value)
     raise TypeError(f"must be real number, not {m.class_of(value).name}")
 
@@ -72,7 +72,7 @@ for _name in _OF_FLOATS:
     _of_floats(_name)
 
 
-# ---- numbers of any size ------------------------------------------------------------------------
+# ---- integers of any size -----------------------------------------------------------------------
 
 
 def _logarithm(name: str) -> None:
@@ -110,7 +110,7 @@ for _name in ("ceil", "floor", "trunc"):
 
 
 def _counting(name: str) -> None:
-    """Factorials and the like, of numbers whose result is an integer of usual size."""
+    """Register a combinatorial function, whose result is checked before it is computed."""
     found: Callable[..., int] = getattr(math, name)
 
     def call(m: Machine, /, *numbers: Any) -> int:
@@ -126,7 +126,7 @@ def _counting(name: str) -> None:
 
 
 def _bits(name: str, given: list[Any], largest: int) -> int:
-    """No fewer bits than the result has."""
+    """Return an upper bound of the result's bits."""
     factors = largest
     if len(given) == 2 and given[1] is not None:
         factors = given[1] if given[1] <= given[0] else 0
@@ -192,7 +192,7 @@ def _isclose(m: Machine, a: Any, b: Any, *, rel_tol: Any = 1e-09, abs_tol: Any =
 
 @function("nextafter", MODULE)
 def _nextafter(m: Machine, x: Any, y: Any, /, *, steps: Any = None) -> float:
-    """`steps` is of Python 3.12."""
+    """Return `math.nextafter`; `steps` exists since Python 3.12."""
     first, last = float(real(m, x)), float(real(m, y))
     if steps is None:
         return math.nextafter(first, last)
@@ -207,7 +207,7 @@ def _nextafter(m: Machine, x: Any, y: Any, /, *, steps: Any = None) -> float:
 
 @function("fma", MODULE)
 def _fma(m: Machine, x: Any, y: Any, z: Any, /) -> float:
-    """`x * y + z`, rounded once; of Python 3.13."""
+    """Return `x * y + z`, rounded once; exists since Python 3.13."""
     numbers = [float(real(m, number)) for number in (x, y, z)]
     one, two, three = numbers
     if not all(map(math.isfinite, numbers)):
@@ -228,7 +228,7 @@ def _fma_special(one: float, two: float, three: float) -> float:
     return result
 
 
-# ---- of several numbers -------------------------------------------------------------------------
+# ---- sums and products --------------------------------------------------------------------------
 
 
 def _reals(m: Machine, values: Any) -> list[Any]:
@@ -263,7 +263,7 @@ def _dist(m: Machine, p: Any, q: Any, /) -> float:
 
 @function("sumprod", MODULE)
 def _sumprod(m: Machine, p: Any, q: Any, /) -> Any:
-    """The sum of products; of Python 3.12, where floats are added without rounding."""
+    """Return the sum of products; since Python 3.12, where floats are summed exactly."""
     one, other = m.listed(p), m.listed(q)
     if len(one) != len(other):
         raise ValueError("Inputs are not the same length")

@@ -1,10 +1,10 @@
-"""What an enumeration keeps of its members, and the values that `auto()` stands for."""
+"""The members of an enumeration, and the values of `auto()`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nkic.evaluate.library.support import closed, library_class, made
+from nkic.evaluate.library.support import final, library_class, new_instance
 from nkic.evaluate.objects import INSTANCES, Builtin, Class, StaticMethod
 from nkic.evaluate.operators import BINARY, OPERATIONS, UNARY, unary
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 
 
 class Members:
-    """The members of one class: all names, members in their order, and members by value."""
+    """The members of one class: all names, the members in order, and the members by value."""
 
     def __init__(self, cls: Class) -> None:
         self.cls = cls
         self.flag = False
-        self.boundary = ""  # what becomes of bits that no member has, where the class says it
+        self.boundary = ""  # the class's treatment of bits without a member, if it specifies one
         self.named: dict[str, Any] = {}
         self.canonical: list[Any] = []
         self.mask = 0  # all bits of a flag
-        self.singles = 0  # its bits that have a name of their own
+        self.singles = 0  # the bits that have a name of their own
         self._by_value: dict[Any, Any] = {}
-        self._others: list[tuple[Any, Any]] = []  # values without a hash
+        self._others: list[tuple[Any, Any]] = []  # pairs of unhashable value and member
 
     def find(self, m: Machine, value: Any) -> Any:
-        """The member with a value, or None."""
+        """Return the member with a value, or None."""
         try:
             m.check_key(value, len(self._by_value))
             return self._by_value.get(value)
@@ -35,7 +35,7 @@ class Members:
             return next((one for known, one in self._others if m.equal(known, value)), None)
 
     def keep(self, m: Machine, value: Any, member: Any) -> None:
-        """Makes a member the one with a value."""
+        """Register a member by its value."""
         try:
             m.check_key(value, len(self._by_value))
             self._by_value.setdefault(value, member)
@@ -44,16 +44,16 @@ class Members:
 
 
 def members_of(cls: Class) -> Members:
-    """The members of a class; none for `Enum` itself."""
+    """Return the members of a class; none for `Enum` itself."""
     found = cls.extra.get("enum")
     return found if found is not None else Members(cls)
 
 
 # ---- auto ---------------------------------------------------------------------------------------
 
-AUTO = closed(library_class("auto", "enum"))
-MEMBER = closed(library_class("member", "enum"))
-NONMEMBER = closed(library_class("nonmember", "enum"))
+AUTO = final(library_class("auto", "enum"))
+MEMBER = final(library_class("member", "enum"))
+NONMEMBER = final(library_class("nonmember", "enum"))
 
 
 def _is_auto(value: Any) -> bool:
@@ -63,7 +63,7 @@ def _is_auto(value: Any) -> bool:
 def _deferred(symbol: str, reflected: bool) -> Any:
     def call(m: Machine, owner: Any, other: Any, /) -> Any:
         parts = (other, owner) if reflected else (owner, other)
-        return made(m, AUTO, symbol=symbol, parts=parts)
+        return new_instance(m, AUTO, symbol=symbol, parts=parts)
 
     return call
 
@@ -73,19 +73,20 @@ for _symbol, (_, _, _name, _) in BINARY.items():
     AUTO.members[f"__r{_name}__"] = Builtin(f"auto.r{_name}", _deferred(_symbol, True))
 for _symbol, (_, _name) in UNARY.items():
     AUTO.members[_name] = Builtin(
-        f"auto.{_name}", lambda m, owner, _s=_symbol: made(m, AUTO, symbol=_s, parts=(owner,))
+        f"auto.{_name}",
+        lambda m, owner, _s=_symbol: new_instance(m, AUTO, symbol=_s, parts=(owner,)),
     )
 
 
 def unwrapped(value: Any) -> Any:
-    """What stands in `member(…)` or `nonmember(…)`."""
+    """Return the argument of `member(…)` or `nonmember(…)`."""
     if value.__class__ in INSTANCES and value.cls in (MEMBER, NONMEMBER):
         return value.fields.get("value")
     return value
 
 
 def resolved(m: Machine, value: Any, arguments: tuple[Any, str, int, list[Any]]) -> Any:
-    """The value of a member: with a number in place of every `auto()`."""
+    """Return the value of a member, with every `auto()` replaced by its value."""
     values = arguments[-1]
     if value.__class__ is tuple and any(_is_auto(part) for part in value):
         return tuple([_number(m, part, arguments) for part in value])
@@ -123,7 +124,7 @@ def _computed(m: Machine, symbol: str, parts: Any, arguments: Any) -> Any:
 
 
 def one_more(m: Machine, name: Any, start: Any, count: Any, last_values: Any, /) -> Any:
-    """One more than the largest value so far."""
+    """Return one more than the largest value so far."""
     if not last_values:
         return start
     largest = last_values[0]
@@ -134,7 +135,7 @@ def one_more(m: Machine, name: Any, start: Any, count: Any, last_values: Any, /)
 
 
 def next_value(m: Machine, generate: Any, name: str, start: Any, count: int, values: Any) -> Any:
-    """What `_generate_next_value_` gives for a member."""
+    """Return the value that `_generate_next_value_` computes for a member."""
     m.elements(len(values), "the list")
     function = generate.function if isinstance(generate, StaticMethod) else generate
     return m.call(function, (name, start, count, list(values)), None)

@@ -1,4 +1,4 @@
-"""`operator`: the operators as functions, and what fetches items, attributes and methods."""
+"""`operator`: the operators as functions, and the getters of items, attributes and methods."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.compare import compare
 from nkic.evaluate.library.support import (
-    arguments,
+    charge_arguments,
     function,
     library_class,
-    members,
-    shown,
+    methods,
+    repr_of,
 )
 from nkic.evaluate.objects import UNSET, Builtin
 from nkic.evaluate.operators import BINARY, OPERATIONS, in_place, unary
@@ -172,13 +172,13 @@ for _cls in (ITEM_GETTER, ATTRIBUTE_GETTER, METHOD_CALLER):
     MODULE[_cls.name] = _cls
 
 
-@members(ITEM_GETTER, "__init__")
+@methods(ITEM_GETTER, "__init__")
 def _init_items(m: Machine, owner: Any, item: Any, /, *items: Any) -> None:
-    arguments(m, items, {})
+    charge_arguments(m, items, {})
     owner.fields["items"] = (item, *items)
 
 
-@members(ITEM_GETTER, "__call__")
+@methods(ITEM_GETTER, "__call__")
 def _items(m: Machine, owner: Any, obj: Any, /) -> Any:
     keys = owner.fields["items"]
     if len(keys) == 1:
@@ -187,15 +187,15 @@ def _items(m: Machine, owner: Any, obj: Any, /) -> Any:
     return tuple([m.item(obj, key) for key in keys])
 
 
-@members(ATTRIBUTE_GETTER, "__init__")
+@methods(ATTRIBUTE_GETTER, "__init__")
 def _init_attributes(m: Machine, owner: Any, attr: Any, /, *attrs: Any) -> None:
-    arguments(m, attrs, {})
+    charge_arguments(m, attrs, {})
     if not all(isinstance(name, str) for name in (attr, *attrs)):
         raise TypeError("attribute name must be a string")
     owner.fields["attrs"] = tuple([str.__str__(name) for name in (attr, *attrs)])
 
 
-@members(ATTRIBUTE_GETTER, "__call__")
+@methods(ATTRIBUTE_GETTER, "__call__")
 def _attributes(m: Machine, owner: Any, obj: Any, /) -> Any:
     names = owner.fields["attrs"]
     if len(names) == 1:
@@ -210,19 +210,19 @@ def _by_path(m: Machine, obj: Any, path: str) -> Any:
     return obj
 
 
-@members(METHOD_CALLER, "__init__")
+@methods(METHOD_CALLER, "__init__")
 def _init_method(m: Machine, owner: Any, name: Any, /, *args: Any, **named: Any) -> None:
     if not isinstance(name, str):
         raise TypeError("method name must be a string")
-    arguments(m, args, named)
+    charge_arguments(m, args, named)
     owner.fields |= {"name": str.__str__(name), "args": args, "keywords": named}
 
 
-@members(METHOD_CALLER, "__call__")
+@methods(METHOD_CALLER, "__call__")
 def _method(m: Machine, owner: Any, obj: Any, /) -> Any:
     fields = owner.fields
     found = m.call(m.builtins["getattr"], (obj, fields["name"]), None)
-    arguments(m, fields["args"], fields["keywords"])
+    charge_arguments(m, fields["args"], fields["keywords"])
     return m.call(found, fields["args"], fields["keywords"])
 
 
@@ -234,11 +234,11 @@ def _texts(name: str, key: str) -> Any:
     return show
 
 
-shown(ITEM_GETTER)(_texts("itemgetter", "items"))
-shown(ATTRIBUTE_GETTER)(_texts("attrgetter", "attrs"))
+repr_of(ITEM_GETTER)(_texts("itemgetter", "items"))
+repr_of(ATTRIBUTE_GETTER)(_texts("attrgetter", "attrs"))
 
 
-@shown(METHOD_CALLER)
+@repr_of(METHOD_CALLER)
 def _show_caller(m: Machine, owner: Any, writer: Writer) -> None:
     fields = owner.fields
     parts = [("", fields.get("name")), *(("", one) for one in fields.get("args", ()))]

@@ -1,4 +1,4 @@
-"""Classes whose fields are what `name: type` declares: the base that NKI calls `NKIObject`."""
+"""Classes whose annotated names are their fields: the base class that NKI calls `NKIObject`."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
     from nkic.evaluate.texts import Writer
 
-_HIDDEN = (Function, Class, StaticMethod, ClassMethod, Property, Builtin, Getter)
+_NOT_FIELDS = (Function, Class, StaticMethod, ClassMethod, Property, Builtin, Getter)
 
 
 def field_class(name: str, module: str) -> Class:
-    """A base class whose objects have the fields that classes declare.
+    """Return a base class whose subclasses declare the fields of their objects.
 
-    A class without `__init__` gets one from its fields, and calls `__post_init__`; a field
-    without default may be left out and is None. A plain value in the class is a field as well.
+    A class without `__init__` gets one that assigns its fields and calls `__post_init__`; a field
+    without a default may be omitted and is then None. A plain value in the class body is a field,
+    too.
     """
     found = Class(name, (OBJECT,), {}, payload=Instance, make=classes.construct, module=module)
     found.extra |= {"inheritable": True, "subclass": _subclass, "record": True}
@@ -88,10 +89,10 @@ def _init_of(cls: Class) -> Any:
 def set_fields(
     m: Machine, cls: Class, owner: Any, values: tuple[Any, ...], named: dict[str, Any]
 ) -> None:
-    """What the `__init__` of a class without one does."""
+    """Assign the fields, as the generated `__init__` does."""
     names = field_names(cls)
     m.charge(10 * len(names))
-    given = _given(cls.name, names, values, named)
+    given = _field_values(cls.name, names, values, named)
     for name in names:
         value = given.get(name, UNSET)
         if value is UNSET:
@@ -101,7 +102,7 @@ def set_fields(
     m.call(attributes.get(m, owner, "__post_init__"), (), None)
 
 
-def _given(
+def _field_values(
     owner: str, names: list[str], values: tuple[Any, ...], named: dict[str, Any]
 ) -> dict[str, Any]:
     if len(values) > len(names):
@@ -119,7 +120,7 @@ def _given(
 
 
 def field_names(cls: Class) -> list[str]:
-    """The fields of a class and its bases, in their order."""
+    """Return the fields of a class and its bases, in their order."""
     found: dict[str, None] = {}
     for one in reversed(cls.mro):
         if one.machine is None:
@@ -130,16 +131,18 @@ def field_names(cls: Class) -> list[str]:
 
 
 def _plain_values(cls: Class) -> list[str]:
-    """Names that a class gives a value without declaring a type."""
+    """Return the names that a class body assigns without an annotation."""
     return [
         name
         for name, value in cls.members.items()
-        if name not in cls.fields and not name.startswith("__") and not isinstance(value, _HIDDEN)
+        if name not in cls.fields
+        and not name.startswith("__")
+        and not isinstance(value, _NOT_FIELDS)
     ]
 
 
 def complete(m: Machine, cls: Class) -> None:
-    """What such classes forgive in a dataclass: fields without type or default."""
+    """Let a record class be a dataclass, with the fields that have no annotation or default."""
     if not any(one.extra.get("record") for one in cls.mro):
         return
     given = cls.extra.pop("given init", None)

@@ -1,4 +1,4 @@
-"""The fields of dataclasses: what `field(…)` gives, and what a class body says of a field."""
+"""The fields of dataclasses: the result of `field(…)`, and the declarations of a class body."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.errors import Missing
 from nkic.evaluate.library.support import (
-    closed,
-    constant,
-    is_of,
+    final,
+    is_instance_of,
     library_class,
-    made,
-    shown,
+    new_instance,
+    repr_of,
+    shared_instance,
 )
 from nkic.evaluate.objects import INSTANCES, UNSET, Class, Getter
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
     from nkic.evaluate.texts import Writer
 
-FIELD = closed(library_class("Field", "dataclasses"))
+FIELD = final(library_class("Field", "dataclasses"))
 _MISSING = library_class("_MISSING_TYPE", "dataclasses")
-MISSING = constant(_MISSING)
+MISSING = shared_instance(_MISSING)
 
 
-@shown(_MISSING)
+@repr_of(_MISSING)
 def _show_missing(m: Machine, owner: Any, writer: Writer) -> None:
     writer.add("<dataclasses._MISSING_TYPE object>")
 
 
 class Spec:
-    """One field. `kind` is "field", "classvar" or "initvar"; what is not given is UNSET."""
+    """One field. `kind` is "field", "classvar" or "initvar"; omitted values are MISSING."""
 
     __slots__ = (
         *("name", "kind", "default", "factory", "init", "repr", "hash", "compare", "kw_only"),
@@ -53,7 +53,7 @@ class Spec:
 
     @property
     def required(self) -> bool:
-        """A call must give its value."""
+        """Whether a call must supply the value."""
         return self.default is MISSING and self.factory is MISSING
 
 
@@ -70,10 +70,10 @@ def field(
     metadata: Any = None,
     kw_only: Any = MISSING,
 ) -> Any:
-    """`dataclasses.field`."""
+    """Return a field, as `dataclasses.field` does."""
     if default is not MISSING and default_factory is not MISSING:
         raise ValueError("cannot specify both default and default_factory")
-    return made(
+    return new_instance(
         m,
         FIELD,
         name=None,
@@ -96,37 +96,37 @@ def _no_type(m: Machine, owner: Any) -> Any:
 FIELD.members["type"] = Getter("type", _no_type)
 
 
-@shown(FIELD)
+@repr_of(FIELD)
 def _show(m: Machine, owner: Any, writer: Writer) -> None:
     writer.named("Field", list(owner.fields.items()))
 
 
 def is_field(value: Any) -> bool:
-    """The value is what `field(…)` gives."""
-    return is_of(value, FIELD)
+    """Whether the value is a result of `field(…)`."""
+    return is_instance_of(value, FIELD)
 
 
 # ---- the fields of a class ----------------------------------------------------------------------
 
 
 def own_specs(m: Machine, cls: Class, kw_only: bool) -> dict[str, Spec]:
-    """The fields that a class body declares."""
+    """Return the fields that a class body declares."""
     found: dict[str, Spec] = {}
     markers = list(cls.fields.items())
     m.charge(20 * len(markers))
-    met = False
+    has_marker = False
     for name, marker in markers:
         if marker == "KW_ONLY":
-            if met:
+            if has_marker:
                 raise TypeError(f"'{name}' is KW_ONLY, but KW_ONLY has already been specified")
-            met = kw_only = True
+            has_marker = kw_only = True
             continue
         found[name] = _spec(m, cls, name, marker, kw_only)
     for name, value in cls.members.items():
         if is_field(value) and name not in cls.fields:
             raise TypeError(f"'{name}' is a field but has no type annotation")
     for spec in found.values():
-        _settle(cls, spec)
+        _set_class_default(cls, spec)
     return {name: spec for name, spec in found.items() if spec.kind != "classvar"}
 
 
@@ -135,8 +135,8 @@ def _spec(m: Machine, cls: Class, name: str, marker: str, kw_only: bool) -> Spec
     if value is UNSET or value.__class__ is Getter:
         value = MISSING
     given = value if is_field(value) else field(m, default=value)
-    if given.fields["name"] is not None:  # one field object for several names
-        given = made(m, FIELD, **given.fields)
+    if given.fields["name"] is not None:  # one field object under several names
+        given = new_instance(m, FIELD, **given.fields)
     given.fields["name"] = name
     kind = {"ClassVar": "classvar", "InitVar": "initvar"}.get(marker, "field")
     _check_special(m, cls, name, kind, given)
@@ -166,8 +166,8 @@ def _is_mutable(default: Any) -> bool:
     return isinstance(default, list | dict | set)
 
 
-def _settle(cls: Class, spec: Spec) -> None:
-    """Puts the default of `field(default=…)` in the class, as Python does."""
+def _set_class_default(cls: Class, spec: Spec) -> None:
+    """Assign the default of `field(default=…)` to the class attribute, as Python does."""
     if is_field(cls.members.get(spec.name)):
         if spec.default is MISSING:
             del cls.members[spec.name]
@@ -176,7 +176,7 @@ def _settle(cls: Class, spec: Spec) -> None:
 
 
 def all_specs(m: Machine, cls: Class, kw_only: bool) -> dict[str, Spec]:
-    """The fields of a class and of its bases, in their order."""
+    """Return the fields of a class and of its bases, in their order."""
     found: dict[str, Spec] = {}
     for base in reversed(cls.mro[1:]):
         found |= base.extra.get("dataclass", {})

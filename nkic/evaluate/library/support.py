@@ -1,8 +1,8 @@
-"""What the modules of the library share: their classes, methods and texts.
+"""Helpers for the modules of the library: their classes, methods and text forms.
 
-The objects of library classes are the interpreter's own (`Instance` and its like) under a class
-that no evaluation owns. What such an object keeps for itself stands in its fields under a
-`Hidden` name, which no kernel can spell.
+The objects of library classes are the interpreter's own (`Instance` and its subclasses) under a
+class that no evaluation owns. Their private state is in their fields under a `Hidden` name, which
+no kernel can spell.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Show = Callable[["Machine", Any, Writer], None]
 
 
 class Hidden(str):
-    """The name of a field that is equal to no name of a kernel's."""
+    """A field name that is equal to no name of a kernel."""
 
     __slots__ = ()
     __hash__ = str.__hash__
@@ -40,36 +40,36 @@ class Hidden(str):
 
 
 def library_class(name: str, module: str, *bases: Class, **more: Any) -> Class:
-    """A class whose objects are made by its `__init__`; kernels may inherit from it."""
+    """Return a class whose objects are set up by its `__init__`; kernels may inherit from it."""
     found = Class(name, bases or (OBJECT,), {}, make=classes.construct, module=module, **more)
     found.extra["inheritable"] = True
     found.extra["slots"] = frozenset()
     return found
 
 
-def closed(cls: Class) -> Class:
-    """The class, of which kernels make no objects and from which they do not inherit."""
+def final(cls: Class) -> Class:
+    """Forbid kernels to inherit from a class or to instantiate it."""
     cls.extra.pop("inheritable", None)
     return cls
 
 
-def made(m: Machine, cls: Class, **fields: Any) -> Instance:
-    """An object of a class of the library."""
+def new_instance(m: Machine, cls: Class, **fields: Any) -> Instance:
+    """Return an object of a library class."""
     m.allocate(232)
     found = Instance()
     found.cls, found.fields, found.serial = cls, fields, m.serial()
     return found
 
 
-def constant(cls: Class) -> Instance:
-    """An object that all evaluations share; nothing can be assigned to it."""
+def shared_instance(cls: Class) -> Instance:
+    """Return an immutable object that all evaluations share."""
     found = Instance()
-    found.cls, found.fields, found.serial = closed(cls), {}, 0
+    found.cls, found.fields, found.serial = final(cls), {}, 0
     return found
 
 
-def members(cls: Class, *names: str) -> Callable[[_Function], _Function]:
-    """Puts a method `(m, owner, …)` into a class; it refuses objects of other classes."""
+def methods(cls: Class, *names: str) -> Callable[[_Function], _Function]:
+    """Register a method `(m, owner, …)` of a class; it refuses objects of other classes."""
 
     def add(function: _Function) -> _Function:
         for name in names:
@@ -80,29 +80,29 @@ def members(cls: Class, *names: str) -> Callable[[_Function], _Function]:
     return add
 
 
-def checked_members(cls: Class, functions: Mapping[str, Callable[..., Any]]) -> None:
-    """The same for methods that are made in a loop."""
+def checked_methods(cls: Class, functions: Mapping[str, Callable[..., Any]]) -> None:
+    """Like `methods`, for methods that are created in a loop."""
     for name, function in functions.items():
         cls.members[name] = Builtin(f"{cls.name}.{name}", _checked(cls, name, function))
 
 
 def _checked(cls: Class, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def call(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
-        own(m, owner, cls, name)
+        check_owner(m, owner, cls, name)
         return function(m, owner, *args, **named)
 
     return call
 
 
-def own(m: Machine, owner: Any, cls: Class, name: str) -> None:
-    """Raises where a method is called on an object of another class."""
-    if not is_of(owner, cls):
+def check_owner(m: Machine, owner: Any, cls: Class, name: str) -> None:
+    """Raise if a method is called on an object of another class."""
+    if not is_instance_of(owner, cls):
         kinds = f"'{cls.name}' objects doesn't apply to a '{m.class_of(owner).name}' object"
         raise TypeError(f"descriptor '{name}' for {kinds}")
 
 
-def is_of(value: Any, cls: Class) -> bool:
-    """The value is an object of a class of the library, or of one that inherits from it."""
+def is_instance_of(value: Any, cls: Class) -> bool:
+    """Whether the value is an object of a library class or of a subclass."""
     return value.__class__ in INSTANCES and value.cls.is_a(cls)
 
 
@@ -110,16 +110,16 @@ def is_of(value: Any, cls: Class) -> bool:
 
 
 class _Apart(Writer):
-    """Writes one object by a function of its own."""
+    """A writer of one object by a given function."""
 
     def by(self, show: Show, owner: Any) -> str:
-        """The text of the object."""
+        """Return the text of the object."""
         show(self.m, owner, self)
         return "".join(self._parts)
 
 
 def representation(name: str, show: Show) -> Builtin:
-    """`__repr__`, by a function that writes."""
+    """Return the `__repr__` method for a function that writes an object."""
 
     def call(m: Machine, owner: Any, writer: Writer | None = None, /) -> str | None:
         if writer is None:
@@ -132,12 +132,12 @@ def representation(name: str, show: Show) -> Builtin:
     return Builtin(f"{name}.__repr__", call)
 
 
-def shown(cls: Class) -> Callable[[Show], Show]:
-    """The decorated function `(m, owner, writer)` writes the objects of the class."""
+def repr_of(cls: Class) -> Callable[[Show], Show]:
+    """Register the function `(m, owner, writer)` that writes the objects of the class."""
 
     def add(show: Show) -> Show:
         def checked(m: Machine, owner: Any, writer: Writer) -> None:
-            own(m, owner, cls, "__repr__")
+            check_owner(m, owner, cls, "__repr__")
             show(m, owner, writer)
 
         cls.members["__repr__"] = representation(cls.name, checked)
@@ -147,15 +147,15 @@ def shown(cls: Class) -> Callable[[Show], Show]:
 
 
 def short_name(cls: Class) -> str:
-    """`__name__` of a class."""
+    """Return `__name__` of a class."""
     return cls.name
 
 
 # ---- arguments ----------------------------------------------------------------------------------
 
 
-def of_the_kernel(m: Machine, cls: Any, decorator: str) -> Class:
-    """The class that a decorator changes: one of the kernel's own."""
+def kernel_class(m: Machine, cls: Any, decorator: str) -> Class:
+    """Return the class that a decorator changes. Raises unless it is one of the kernel's own."""
     if not isinstance(cls, Class):
         raise TypeError(f"{decorator} takes a class, not a value of type '{m.class_of(cls).name}'")
     if cls.machine is not m:
@@ -167,8 +167,8 @@ def of_the_kernel(m: Machine, cls: Any, decorator: str) -> Class:
     return cls
 
 
-def refused(name: str, help: str) -> Builtin:
-    """A function of the module that kernels do not have."""
+def unsupported(name: str, help: str) -> Builtin:
+    """Return a function of the module that kernels cannot call."""
 
     def call(m: Machine, /, *args: Any, **named: Any) -> Any:
         raise KernelError("not-in-nki", f"`{name}` is not available in kernel code", help=help)
@@ -177,7 +177,7 @@ def refused(name: str, help: str) -> Builtin:
 
 
 def function(name: str, table: dict[str, Any]) -> Callable[[_Function], _Function]:
-    """Puts a function `(m, …)` into a module."""
+    """Register a function `(m, …)` in a module."""
 
     def add(call: _Function) -> _Function:
         table[name] = Builtin(name, call)
@@ -186,6 +186,6 @@ def function(name: str, table: dict[str, Any]) -> Callable[[_Function], _Functio
     return add
 
 
-def arguments(m: Machine, args: Sequence[Any], named: Mapping[str, Any]) -> None:
-    """Arguments that are about to be kept."""
+def charge_arguments(m: Machine, args: Sequence[Any], named: Mapping[str, Any]) -> None:
+    """Charge for arguments before they are stored."""
     m.elements(len(args) + 3 * len(named), "the arguments")

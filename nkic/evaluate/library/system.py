@@ -1,57 +1,58 @@
-"""Of `os`, `sys` and `logging`, what logging helpers look at: a kernel's environment is empty, and
-of `logging` there are the levels, which decorators of NKI take.
+"""The parts of `os`, `sys` and `logging` that logging helpers use.
+
+A kernel's environment is empty. `logging` has the levels only, which decorators of NKI take.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nkic.evaluate.library.support import constant, function, library_class, members, shown
+from nkic.evaluate.library.support import function, library_class, methods, repr_of, shared_instance
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
     from nkic.evaluate.texts import Writer
 
-# An object that cannot be changed: one dict would be shared by all evaluations.
+# An immutable object, because a dict would be shared by all evaluations.
 ENVIRONMENT = library_class("environ", "os")
 
 
-@members(ENVIRONMENT, "get")
+@methods(ENVIRONMENT, "get")
 def _get(m: Machine, owner: Any, key: Any, default: Any = None) -> Any:
     return default
 
 
-@members(ENVIRONMENT, "__getitem__")
+@methods(ENVIRONMENT, "__getitem__")
 def _item(m: Machine, owner: Any, key: Any) -> Any:
     raise KeyError(key)
 
 
-@members(ENVIRONMENT, "__contains__")
+@methods(ENVIRONMENT, "__contains__")
 def _contains(m: Machine, owner: Any, key: Any) -> bool:
     return False
 
 
-@members(ENVIRONMENT, "__len__")
+@methods(ENVIRONMENT, "__len__")
 def _length(m: Machine, owner: Any) -> int:
     return 0
 
 
-@members(ENVIRONMENT, "__iter__", "keys", "values", "items")
+@methods(ENVIRONMENT, "__iter__", "keys", "values", "items")
 def _nothing(m: Machine, owner: Any) -> Any:
     return iter([])
 
 
-@members(ENVIRONMENT, "copy")
+@methods(ENVIRONMENT, "copy")
 def _copy(m: Machine, owner: Any) -> dict[str, Any]:
     return {}
 
 
-@shown(ENVIRONMENT)
+@repr_of(ENVIRONMENT)
 def _show(m: Machine, owner: Any, writer: Writer) -> None:
     writer.add("environ({})")
 
 
-OS: dict[str, Any] = {"environ": constant(ENVIRONMENT)}
+OS: dict[str, Any] = {"environ": shared_instance(ENVIRONMENT)}
 LOGGING: dict[str, Any] = {"NOTSET": 0, "DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40}
 SYS: dict[str, Any] = {"stdout": None, "stderr": None, "maxsize": (1 << 63) - 1}
 

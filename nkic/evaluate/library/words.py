@@ -1,4 +1,4 @@
-"""`string`, and what of `textwrap` works on lines."""
+"""`string`, and the line-based functions of `textwrap`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import string
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import containers
-from nkic.evaluate.library.support import function, library_class, members, refused
+from nkic.evaluate.library.support import function, library_class, methods, unsupported
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -17,9 +17,9 @@ _CONSTANTS = (
     *("printable", "punctuation", "whitespace"),
 )
 MODULE: dict[str, Any] = {name: getattr(string, name) for name in _CONSTANTS}
-MODULE["Formatter"] = refused("string.Formatter", "use an f-string, or `str.format`")
+MODULE["Formatter"] = unsupported("string.Formatter", "use an f-string, or `str.format`")
 TEXTWRAP: dict[str, Any] = {
-    name: refused(f"textwrap.{name}", "write the lines as they should appear")
+    name: unsupported(f"textwrap.{name}", "write the lines as they should appear")
     for name in ("TextWrapper", "fill", "shorten", "wrap")
 }
 
@@ -49,7 +49,7 @@ _FIELD = re.compile(
 )
 
 
-@members(TEMPLATE, "__init__")
+@methods(TEMPLATE, "__init__")
 def _init(m: Machine, owner: Any, template: Any) -> None:
     owner.fields["template"] = template
 
@@ -91,23 +91,23 @@ def _replaced(m: Machine, match: Any, template: str, values: Any, safe: bool) ->
     raise ValueError(f"Invalid placeholder in string: line {len(lines)}, col {column}")
 
 
-@members(TEMPLATE, "substitute")
+@methods(TEMPLATE, "substitute")
 def _substitute(m: Machine, owner: Any, /, *args: Any, **named: Any) -> str:
     return _filled(m, owner, args, named, False)
 
 
-@members(TEMPLATE, "safe_substitute")
+@methods(TEMPLATE, "safe_substitute")
 def _safe_substitute(m: Machine, owner: Any, /, *args: Any, **named: Any) -> str:
     return _filled(m, owner, args, named, True)
 
 
-@members(TEMPLATE, "get_identifiers")
+@methods(TEMPLATE, "get_identifiers")
 def _identifiers(m: Machine, owner: Any) -> list[str]:
     found = _FIELD.finditer(_text(m, owner.fields.get("template")))
     return list(dict.fromkeys(n for one in found if (n := one["named"] or one["braced"])))
 
 
-@members(TEMPLATE, "is_valid")
+@methods(TEMPLATE, "is_valid")
 def _is_valid(m: Machine, owner: Any) -> bool:
     found = _FIELD.finditer(_text(m, owner.fields.get("template")))
     return all(one["escaped"] or one["named"] or one["braced"] for one in found)
@@ -118,7 +118,7 @@ def _is_valid(m: Machine, owner: Any) -> bool:
 
 @function("dedent", TEXTWRAP)
 def _dedent(m: Machine, text: Any) -> str:
-    """Takes off the blanks that all lines begin with."""
+    """Remove the blanks that all lines start with."""
     lines = _lines(m, text)
     lines = [one if one.strip(" \t\n") else one[len(one.rstrip("\n")) :] for one in lines]
     heads = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line.strip("\n")]

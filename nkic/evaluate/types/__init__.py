@@ -1,7 +1,7 @@
-"""The classes of Python's builtin types: everything that kernels can reach of such values.
+"""The classes of Python's builtin types: all attributes of such values that kernels can reach.
 
 A name that is in none of these tables does not exist for a kernel. All evaluations share the
-classes, and nothing changes them.
+classes, which are immutable.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _NAMED = (
 
 @cache
 def table() -> dict[type, Class]:
-    """The class of every value, by the Python class that the value is made of."""
+    """Return the class of every builtin value, by the Python class that represents it."""
     return {
         **{cls.payload: cls for cls in _NAMED if cls is not OBJECT and cls.payload is not None},
         **{set: SET, frozenset: FROZENSET, KernelSet: SET, KernelFrozenSet: FROZENSET},
@@ -76,7 +76,7 @@ def table() -> dict[type, Class]:
 
 @cache
 def named() -> dict[str, Class]:
-    """The classes that kernels call by name without an import."""
+    """Return the classes that are available by name without an import."""
     return {cls.name: cls for cls in _NAMED}
 
 

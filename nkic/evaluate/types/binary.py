@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.objects import INSTANCES, UNSET, Class
 from nkic.evaluate.tables import builtin_class, class_function, method
-from nkic.evaluate.types.shared import class_method, host, makes, own, text_of
+from nkic.evaluate.types.shared import call_host, check_owner, class_method, constructor, text_of
 from nkic.evaluate.types.text import decoded, encoded, joined
 from nkic.evaluate.types.textlike import textlike
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 BYTES = builtin_class("bytes", bytes)
 
 
-@makes(BYTES)
+@constructor(BYTES)
 def make_bytes(m: Machine, cls: Class, /, *args: Any, **named: Any) -> bytes:
-    """`bytes(count)`, `bytes(values)`, `bytes(text, encoding)`."""
+    """Return `bytes(count)`, `bytes(values)` or `bytes(text, encoding)`."""
     given = dict(zip(("source", "encoding", "errors"), args, strict=False)) | named
     if len(args) + len(named) > 3:
         raise TypeError(f"bytes() takes at most 3 arguments ({len(args) + len(named)} given)")
@@ -57,7 +57,7 @@ def _of_value(m: Machine, value: Any) -> bytes:
 
 
 def as_bytes(m: Machine, value: Any) -> bytes:
-    """Bytes, or the bytes of numbers."""
+    """Return a bytes value as it is, or convert an iterable of integers."""
     if isinstance(value, bytes):
         return value
     if isinstance(value, str):
@@ -75,47 +75,47 @@ def as_bytes(m: Machine, value: Any) -> bytes:
 
 
 def _byte(m: Machine, value: Any) -> int:
-    number = value if value.__class__ is int else host(m, m.index, (value,))
+    number = value if value.__class__ is int else call_host(m, m.index, (value,))
     if not 0 <= number < 256:
         raise ValueError("bytes must be in range(0, 256)")
     return int(number)
 
 
-# ---- methods of Python's own --------------------------------------------------------------------
+# ---- Python's own methods -----------------------------------------------------------------------
 
 textlike(BYTES, bytes)
 
 
 @method(BYTES, "translate")
 def _translate(m: Machine, data: bytes, table: Any, /, delete: Any = b"") -> Any:
-    own(m, data, bytes, "translate")
+    check_owner(m, data, bytes, "translate")
     m.text(len(data), "the bytes")
-    return host(m, bytes.translate, (data, table), {"delete": delete})
+    return call_host(m, bytes.translate, (data, table), {"delete": delete})
 
 
 @class_function(BYTES, "maketrans")
 def _maketrans(m: Machine, frm: Any, to: Any, /) -> Any:
     m.charge(64 + (len(frm) >> 3 if isinstance(frm, bytes) else 0))
-    return host(m, bytes.maketrans, (frm, to))
+    return call_host(m, bytes.maketrans, (frm, to))
 
 
 @method(BYTES, "join")
 def _join(m: Machine, data: bytes, iterable: Any, /) -> Any:
-    own(m, data, bytes, "join")
+    check_owner(m, data, bytes, "join")
     return joined(m, data, iterable, bytes, "a bytes-like object")
 
 
 @method(BYTES, "decode")
 def _decode(m: Machine, data: bytes, /, encoding: Any = "utf-8", errors: Any = "strict") -> str:
-    own(m, data, bytes, "decode")
+    check_owner(m, data, bytes, "decode")
     return decoded(m, data, encoding, errors, "decode")
 
 
 @method(BYTES, "hex")
 def _hex(m: Machine, data: bytes, /, *args: Any, **named: Any) -> Any:
-    own(m, data, bytes, "hex")
+    check_owner(m, data, bytes, "hex")
     m.text(3 * len(data) if args or named else 2 * len(data))
-    return host(m, bytes.hex, (data, *args), named)
+    return call_host(m, bytes.hex, (data, *args), named)
 
 
 @class_method(BYTES, "fromhex")

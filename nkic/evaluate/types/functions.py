@@ -23,7 +23,7 @@ from nkic.evaluate.objects import (
 )
 from nkic.evaluate.operators import Union
 from nkic.evaluate.tables import builtin_class, getter, method
-from nkic.evaluate.types.shared import arity, makes, no_keywords, own
+from nkic.evaluate.types.shared import check_arity, check_owner, constructor, reject_keywords
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -49,9 +49,9 @@ NOT_IMPLEMENTED = builtin_class("NotImplementedType", type(NotImplemented))
 # ---- type ---------------------------------------------------------------------------------------
 
 
-@makes(TYPE)
+@constructor(TYPE)
 def make_type(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Class:
-    """`type(value)`. Classes are made by class statements."""
+    """Return `type(value)`. Only class statements create classes."""
     if len(args) == 1 and not named:
         return m.class_of(args[0])
     if len(args) == 3:
@@ -70,15 +70,15 @@ for _cls in (NONE, ELLIPSIS, NOT_IMPLEMENTED):
             raise TypeError(f"{cls.name} takes no arguments")
         return {NONE: None, ELLIPSIS: ..., NOT_IMPLEMENTED: NotImplemented}[cls]
 
-    makes(_cls)(_same)
+    constructor(_cls)(_same)
 
 
 # ---- properties and methods ---------------------------------------------------------------------
 
 
-@makes(PROPERTY)
+@constructor(PROPERTY)
 def make_property(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Property:
-    """`property(fget, fset, fdel, doc)`."""
+    """Return `property(fget, fset, fdel, doc)`."""
     names = ("fget", "fset", "fdel", "doc")
     if len(args) > len(names):
         raise TypeError(f"property() takes at most 4 arguments ({len(args)} given)")
@@ -100,20 +100,20 @@ def _doc(function: Any) -> Any:
 getter(PROPERTY, "__doc__")(lambda m, owner: getattr(owner, "doc", None))
 
 
-@makes(STATIC)
+@constructor(STATIC)
 def make_static(m: Machine, cls: Class, /, *args: Any, **named: Any) -> StaticMethod:
-    """`staticmethod(function)`."""
-    no_keywords("staticmethod", named)
-    arity("staticmethod", args, 1, 1)
+    """Return `staticmethod(function)`."""
+    reject_keywords("staticmethod", named)
+    check_arity("staticmethod", args, 1, 1)
     m.allocate(48)
     return StaticMethod(args[0])
 
 
-@makes(CLASS_METHOD)
+@constructor(CLASS_METHOD)
 def make_class_method(m: Machine, cls: Class, /, *args: Any, **named: Any) -> ClassMethod:
-    """`classmethod(function)`."""
-    no_keywords("classmethod", named)
-    arity("classmethod", args, 1, 1)
+    """Return `classmethod(function)`."""
+    reject_keywords("classmethod", named)
+    check_arity("classmethod", args, 1, 1)
     m.allocate(48)
     return ClassMethod(args[0])
 
@@ -125,13 +125,13 @@ for _cls in (STATIC, CLASS_METHOD):
     getter(_cls, "__doc__")(lambda m, owner: m.attribute(owner.function, "__doc__"))
 
 
-@makes(SUPER)
+@constructor(SUPER)
 def make_super(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Super:
-    """`super(cls, owner)`; `super()` is served by the compiler."""
-    no_keywords("super", named)
+    """Return `super(cls, owner)`. The compiler handles `super()`."""
+    reject_keywords("super", named)
     if not args:
         raise RuntimeError("super(): no arguments")
-    arity("super", args, 1, 2)
+    check_arity("super", args, 1, 2)
     if not isinstance(args[0], Class):
         kind = m.class_of(args[0]).name
         raise TypeError(f"super() argument 1 must be a type, not {kind}")
@@ -145,13 +145,13 @@ def make_super(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Super:
 
 @method(GENERATOR, "send")
 def _send(m: Machine, owner: Any, value: Any, /) -> Any:
-    own(m, owner, Generator, "send")
+    check_owner(m, owner, Generator, "send")
     return m.resume(owner, value)
 
 
 @method(GENERATOR, "throw")
 def _throw(m: Machine, owner: Any, kind: Any, /, *more: Any) -> Any:
-    own(m, owner, Generator, "throw")
+    check_owner(m, owner, Generator, "throw")
     value = more[0] if more and more[0] is not None else UNSET
     if isinstance(kind, Class) and value is not UNSET:
         kind = value if value.__class__ in INSTANCES else m.call(kind, (value,), None)
@@ -160,11 +160,11 @@ def _throw(m: Machine, owner: Any, kind: Any, /, *more: Any) -> Any:
 
 @method(GENERATOR, "close")
 def _close(m: Machine, owner: Any, /) -> None:
-    own(m, owner, Generator, "close")
+    check_owner(m, owner, Generator, "close")
     if owner.running:
         raise ValueError("generator already executing")
     m.deepen()
-    m.push_again(owner.frame)
+    m.push_resumed(owner.frame)
     closing, m.closing = m.closing, True
     try:
         owner.values.close()
@@ -176,7 +176,7 @@ def _close(m: Machine, owner: Any, /) -> None:
 
 @method(GENERATOR, "__next__")
 def _next(m: Machine, owner: Any, /) -> Any:
-    own(m, owner, Generator, "__next__")
+    check_owner(m, owner, Generator, "__next__")
     return m.resume(owner, None)
 
 

@@ -1,6 +1,6 @@
-"""The builtin functions that give iterators, and those that work on one.
+"""The builtin functions that return or consume iterators.
 
-Each is a `Steps`, which pays for every element: Python's own would go from one to the next on
+Each iterator is a `Steps`, which pays for every element: Python's own iterators would recurse on
 the C stack.
 """
 
@@ -13,19 +13,19 @@ from nkic.evaluate import classes, exceptions
 from nkic.evaluate.objects import INSTANCES, UNSET, Class, Function, Generator, Steps
 from nkic.evaluate.tables import builtin
 from nkic.evaluate.types.functions import ITERATORS
-from nkic.evaluate.types.shared import arity, iterated, no_keywords
+from nkic.evaluate.types.shared import check_arity, iterator_of, reject_keywords
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
 LAZY: dict[str, Any] = {}
-_ITERATOR = 400  # bytes
-_TURN = 10  # steps for an element that a function is called for
-_NOTHING = object()
+_ITERATOR_BYTES = 400  # bytes
+_CALL_STEPS = 10  # steps for an element that a function is called with
+_EXHAUSTED = object()
 
 
 def _steps(m: Machine, name: str, values: Iterator[Any]) -> Steps:
-    m.allocate(_ITERATOR)
+    m.allocate(_ITERATOR_BYTES)
     return Steps(m, name, values)
 
 
@@ -34,8 +34,8 @@ def _steps(m: Machine, name: str, values: Iterator[Any]) -> Steps:
 
 @builtin("iter", LAZY)
 def _iter(m: Machine, *args: Any, **named: Any) -> Any:
-    no_keywords("iter", named)
-    arity("iter", args, 1, 2)
+    reject_keywords("iter", named)
+    check_arity("iter", args, 1, 2)
     if len(args) == 2:
         if not is_callable(m, args[0]):
             raise TypeError("iter(v, w): v must be callable")
@@ -46,7 +46,7 @@ def _iter(m: Machine, *args: Any, **named: Any) -> Any:
         method = value.cls.find("__iter__")
         if method is not UNSET and method is not None:
             return _returned_iterator(m, m.call(method, (value,), None))
-    return iterated(m, value)
+    return iterator_of(m, value)
 
 
 def _returned_iterator(m: Machine, found: Any) -> Any:
@@ -64,27 +64,27 @@ def _is_iterator(m: Machine, value: Any) -> bool:
 
 def _until(m: Machine, function: Any, sentinel: Any) -> Iterator[Any]:
     while True:
-        m.charge(_TURN)
-        value = _called(m, function, ())
-        if value is _NOTHING or m.equal(value, sentinel):
+        m.charge(_CALL_STEPS)
+        value = _call_or_exhausted(m, function, ())
+        if value is _EXHAUSTED or m.equal(value, sentinel):
             return
         yield value
 
 
-def _called(m: Machine, function: Any, args: Sequence[Any]) -> Any:
-    """What a function gives, or `_NOTHING` where it raises `StopIteration`."""
+def _call_or_exhausted(m: Machine, function: Any, args: Sequence[Any]) -> Any:
+    """Return the result of a function, or `_EXHAUSTED` if it raises `StopIteration`."""
     try:
         return m.call(function, args, None)
     except Exception as error:
         if exceptions.is_a(m, error, "StopIteration"):
-            return _NOTHING
+            return _EXHAUSTED
         raise
 
 
 @builtin("next", LAZY)
 def _next(m: Machine, *args: Any, **named: Any) -> Any:
-    no_keywords("next", named)
-    arity("next", args, 1, 2)
+    reject_keywords("next", named)
+    check_arity("next", args, 1, 2)
     if not _is_iterator(m, args[0]):
         raise TypeError(f"'{m.class_of(args[0]).name}' object is not an iterator")
     try:
@@ -99,7 +99,7 @@ def _next(m: Machine, *args: Any, **named: Any) -> Any:
 
 @builtin("enumerate", LAZY)
 def _enumerate(m: Machine, iterable: Any, start: Any = 0) -> Steps:
-    return _steps(m, "enumerate", _numbered(m, iterated(m, iterable), m.index(start)))
+    return _steps(m, "enumerate", _numbered(m, iterator_of(m, iterable), m.index(start)))
 
 
 def _numbered(m: Machine, values: Iterator[Any], number: int) -> Iterator[tuple[int, Any]]:
@@ -111,10 +111,10 @@ def _numbered(m: Machine, values: Iterator[Any], number: int) -> Iterator[tuple[
 
 @builtin("map", LAZY)
 def _map(m: Machine, *args: Any, **named: Any) -> Steps:
-    no_keywords("map", named)
+    reject_keywords("map", named)
     if len(args) < 2:
         raise TypeError("map() must have at least two arguments.")
-    parts = [iterated(m, value) for value in args[1:]]
+    parts = [iterator_of(m, value) for value in args[1:]]
     if len(parts) == 1:
         return _steps(m, "map", _mapped_one(m, args[0], parts[0]))
     return _steps(m, "map", _mapped(m, args[0], parts))
@@ -122,38 +122,38 @@ def _map(m: Machine, *args: Any, **named: Any) -> Steps:
 
 def _mapped_one(m: Machine, function: Any, values: Iterator[Any]) -> Iterator[Any]:
     for value in values:
-        m.charge(_TURN)
-        found = _called(m, function, (value,))
-        if found is _NOTHING:
+        m.charge(_CALL_STEPS)
+        found = _call_or_exhausted(m, function, (value,))
+        if found is _EXHAUSTED:
             return
         yield found
 
 
 def _mapped(m: Machine, function: Any, parts: list[Iterator[Any]]) -> Iterator[Any]:
     while True:
-        m.charge(_TURN + 2 * len(parts))
+        m.charge(_CALL_STEPS + 2 * len(parts))
         values: list[Any] = []
         for part in parts:
-            value = next(part, _NOTHING)
-            if value is _NOTHING:
+            value = next(part, _EXHAUSTED)
+            if value is _EXHAUSTED:
                 return
             values.append(value)
-        found = _called(m, function, values)
-        if found is _NOTHING:
+        found = _call_or_exhausted(m, function, values)
+        if found is _EXHAUSTED:
             return
         yield found
 
 
 @builtin("filter", LAZY)
 def _filter(m: Machine, function: Any, iterable: Any, /) -> Steps:
-    return _steps(m, "filter", _filtered(m, function, iterated(m, iterable)))
+    return _steps(m, "filter", _filtered(m, function, iterator_of(m, iterable)))
 
 
 def _filtered(m: Machine, function: Any, values: Iterator[Any]) -> Iterator[Any]:
     for value in values:
-        m.charge(_TURN)
-        found = value if function is None else _called(m, function, (value,))
-        if found is _NOTHING:
+        m.charge(_CALL_STEPS)
+        found = value if function is None else _call_or_exhausted(m, function, (value,))
+        if found is _EXHAUSTED:
             return
         if m.truth(found):
             yield value
@@ -161,7 +161,7 @@ def _filtered(m: Machine, function: Any, values: Iterator[Any]) -> Iterator[Any]
 
 @builtin("zip", LAZY)
 def _zip(m: Machine, /, *iterables: Any, strict: Any = False) -> Steps:
-    parts = [iterated(m, value) for value in iterables]
+    parts = [iterator_of(m, value) for value in iterables]
     return _steps(m, "zip", _zipped(m, parts, m.truth(strict)))
 
 
@@ -170,8 +170,8 @@ def _zipped(m: Machine, parts: list[Any], strict: bool) -> Iterator[tuple[Any, .
         m.charge(8 + 2 * len(parts))
         values: list[Any] = []
         for part in parts:
-            value = next(part, _NOTHING)
-            if value is _NOTHING:
+            value = next(part, _EXHAUSTED)
+            if value is _EXHAUSTED:
                 if strict:
                     _check_all_end(parts, len(values))
                 return
@@ -180,11 +180,11 @@ def _zipped(m: Machine, parts: list[Any], strict: bool) -> Iterator[tuple[Any, .
 
 
 def _check_all_end(parts: list[Any], ended: int) -> None:
-    """`zip(strict=True)`: the part in place `ended` is at its end; so must all be."""
+    """For `zip(strict=True)`: raise unless all iterators end together; number `ended` has ended."""
     if ended:
         raise ValueError(_uneven(ended, "shorter"))
     for place, part in enumerate(parts[1:], 1):
-        if next(part, _NOTHING) is not _NOTHING:
+        if next(part, _EXHAUSTED) is not _EXHAUSTED:
             raise ValueError(_uneven(place, "longer"))
 
 
@@ -244,7 +244,7 @@ def _backwards(m: Machine, value: Any, place: int) -> Iterator[Any]:
 
 
 def is_callable(m: Machine, value: Any) -> bool:
-    """`callable(value)`."""
+    """Return `callable(value)`."""
     kind = value.__class__
     if kind in INSTANCES:
         return value.cls.find("__call__") is not UNSET

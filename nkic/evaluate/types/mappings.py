@@ -8,14 +8,14 @@ from nkic.evaluate import containers
 from nkic.evaluate.objects import Builtin, Class, DictInstance
 from nkic.evaluate.tables import builtin_class, method
 from nkic.evaluate.types.shared import (
-    arity,
+    call_host,
+    check_arity,
+    check_owner,
     class_method,
-    host,
-    hosted,
+    constructor,
+    host_method,
     inheritable,
-    makes,
-    one_step,
-    own,
+    no_extra_cost,
 )
 
 if TYPE_CHECKING:
@@ -29,19 +29,19 @@ VALUES = builtin_class("dict_values", _VALUES)
 ITEMS = builtin_class("dict_items", _ITEMS)
 
 
-# ---- making -------------------------------------------------------------------------------------
+# ---- creation -----------------------------------------------------------------------------------
 
 
-@makes(DICT)
+@constructor(DICT)
 def make_dict(m: Machine, cls: Class, /, *args: Any, **named: Any) -> dict[Any, Any]:
-    """`dict(pairs, **named)`."""
+    """Return `dict(pairs, **named)`."""
     found: dict[Any, Any] = {}
-    _filled(m, found, "dict", args, named)
+    _fill(m, found, "dict", args, named)
     return found
 
 
-def _filled(m: Machine, found: dict[Any, Any], name: str, args: Any, named: Any) -> None:
-    arity(name, args, 0, 1)
+def _fill(m: Machine, found: dict[Any, Any], name: str, args: Any, named: Any) -> None:
+    check_arity(name, args, 0, 1)
     if args:
         containers.merge_pairs(m, found, args[0])
     if named:
@@ -54,8 +54,8 @@ def _content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> An
 
 
 def _init(m: Machine, found: Any, /, *args: Any, **named: Any) -> None:
-    own(m, found, dict, "__init__")
-    _filled(m, found, "dict", args, named)
+    check_owner(m, found, dict, "__init__")
+    _fill(m, found, "dict", args, named)
 
 
 DICT.members["__init__"] = Builtin("dict.__init__", _init)
@@ -73,53 +73,53 @@ def _fromkeys(m: Machine, cls: Class, iterable: Any, value: Any = None, /) -> An
 # ---- methods ------------------------------------------------------------------------------------
 
 
-def _looked_up(m: Machine, found: Any, key: Any, name: str) -> None:
-    own(m, found, dict, name)
+def _charge_lookup(m: Machine, found: Any, key: Any, name: str) -> None:
+    check_owner(m, found, dict, name)
     if key.__class__ is not str:
         m.check_key(key, dict.__len__(found))
 
 
 @method(DICT, "get")
 def _get(m: Machine, found: Any, key: Any, default: Any = None, /) -> Any:
-    _looked_up(m, found, key, "get")
-    return host(m, dict.get, (found, key, default))
+    _charge_lookup(m, found, key, "get")
+    return call_host(m, dict.get, (found, key, default))
 
 
 @method(DICT, "setdefault")
 def _setdefault(m: Machine, found: Any, key: Any, default: Any = None, /) -> Any:
-    _looked_up(m, found, key, "setdefault")
+    _charge_lookup(m, found, key, "setdefault")
     m.charge(containers.DICT_ENTRY)
     m.allow_length(dict.__len__(found) + 1, "the dict")
-    return host(m, dict.setdefault, (found, key, default))
+    return call_host(m, dict.setdefault, (found, key, default))
 
 
 @method(DICT, "pop")
 def _pop(m: Machine, found: Any, key: Any, /, *default: Any) -> Any:
-    _looked_up(m, found, key, "pop")
-    return host(m, dict.pop, (found, key, *default))
+    _charge_lookup(m, found, key, "pop")
+    return call_host(m, dict.pop, (found, key, *default))
 
 
 @method(DICT, "update")
 def _update(m: Machine, found: Any, /, *args: Any, **named: Any) -> None:
-    own(m, found, dict, "update")
-    _filled(m, found, "update", args, named)
+    check_owner(m, found, dict, "update")
+    _fill(m, found, "update", args, named)
 
 
-def _through(m: Machine, found: Any, args: Any) -> None:
+def _charge_length(m: Machine, found: Any, args: Any) -> None:
     m.charge(dict.__len__(found) >> 1)
 
 
-# `popitem` goes over what was deleted at the end; Python keeps no count of that
-hosted(DICT, dict, "popitem", one_step)
-hosted(DICT, dict, "clear", _through)
-hosted(DICT, dict, "keys", one_step)
-hosted(DICT, dict, "values", one_step)
-hosted(DICT, dict, "items", one_step)
+# `popitem` skips deleted entries at the end; Python keeps no count of them.
+host_method(DICT, dict, "popitem", no_extra_cost)
+host_method(DICT, dict, "clear", _charge_length)
+host_method(DICT, dict, "keys", no_extra_cost)
+host_method(DICT, dict, "values", no_extra_cost)
+host_method(DICT, dict, "items", no_extra_cost)
 
 
 @method(DICT, "copy")
 def _copy(m: Machine, found: Any, /) -> dict[Any, Any]:
-    own(m, found, dict, "copy")
+    check_owner(m, found, dict, "copy")
     m.allocate(8 * 3 * dict.__len__(found))
     return dict(dict.items(found))
 
@@ -129,7 +129,7 @@ def _copy(m: Machine, found: Any, /) -> dict[Any, Any]:
 
 def _isdisjoint(kind: type, cls: Class) -> None:
     def isdisjoint(m: Machine, view: Any, other: Any, /) -> bool:
-        own(m, view, kind, "isdisjoint")
+        check_owner(m, view, kind, "isdisjoint")
         return not any(m.contains(view, one) for one in m.iterate(other))
 
     cls.members["isdisjoint"] = Builtin(f"{cls.name}.isdisjoint", isdisjoint)

@@ -1,7 +1,7 @@
-"""What the methods of text cost: `str` and `bytes` have the same.
+"""The cost of the methods of text, which are the same for `str` and `bytes`.
 
-A measure runs before the method. It pays for going through the text, raises where the result
-would be too long, and leaves wrong arguments to the method itself.
+A measure runs before its method. It charges for scanning the text, raises if the result would be
+too long, and leaves the check of the arguments to the method.
 """
 
 from __future__ import annotations
@@ -14,64 +14,64 @@ from nkic.evaluate.objects import INSTANCES
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
-_SHORT = 2500  # characters from which on Python searches in linear time
-_FEW = 100  # characters of what is searched, likewise
-_PART = 15  # steps for the bytes of one more text
+_SHORT_TEXT = 2500  # the text length from which on Python searches in linear time
+_SHORT_PATTERN = 100  # the pattern length from which on Python searches in linear time
+_STRING_STEPS = 15  # steps for the bytes of one more string
 
 
 def scan(m: Machine, text: Any, args: Sequence[Any]) -> None:
-    """The text is gone through once; the result is a number or a truth value."""
+    """Charge for one scan of the text; the result is a number or a truth value."""
     m.charge(1 + (len(text) >> 3))
 
 
 def copy(m: Machine, text: Any, args: Sequence[Any]) -> None:
-    """The result is about as long as the text; lower and upper case may be three times as long."""
+    """Charge for a result of about the length of the text; changing case may triple it."""
     m.text(len(text))
     m.charge(len(text) >> 1)
 
 
 def search(m: Machine, text: Any, args: Sequence[Any]) -> None:
-    """Python's search from the left: linear but for short texts and what is searched in them."""
+    """Charge for Python's search from the left, which is linear except for short operands."""
     part = _length(args, 0)
-    m.charge(1 + (len(text) >> 3) + (len(text) * min(part, _bound(text)) >> 6))
+    m.charge(1 + (len(text) >> 3) + (len(text) * min(part, _pattern_bound(text)) >> 6))
 
 
 def search_back(m: Machine, text: Any, args: Sequence[Any]) -> None:
-    """Python's search from the right, which compares at every place."""
+    """Charge for Python's search from the right, which compares at every position."""
     m.charge(1 + (len(text) >> 3) + (len(text) * _length(args, 0) >> 6))
 
 
-def _bound(text: Any) -> int:
-    return _SHORT if len(text) < _SHORT else _FEW
+def _pattern_bound(text: Any) -> int:
+    return _SHORT_TEXT if len(text) < _SHORT_TEXT else _SHORT_PATTERN
 
 
 def starts(m: Machine, text: Any, args: Sequence[Any]) -> None:
-    """`startswith` and `endswith`, of one part or of a tuple of them."""
+    """Charge for `startswith` and `endswith`, of one string or a tuple of them."""
     parts = args[0] if args and isinstance(args[0], tuple) else args[:1]
     m.charge(1 + sum(1 + (len(one) >> 4) for one in parts if isinstance(one, str | bytes)))
 
 
 def strip(m: Machine, text: Any, args: Sequence[Any]) -> None:
-    """Every character is looked up among those that go."""
+    """Charge for looking up every character in the set of characters to remove."""
     m.text(len(text))
     m.charge(len(text) * (1 + _length(args, 0)) >> 6)
 
 
 def split(m: Machine, text: Any, args: Sequence[Any]) -> None:
-    """The parts are as many as there are separators."""
+    """Charge for a split: the number of parts depends on the number of separators."""
     search(m, text, args)
-    _parts(m, text, args)
+    _charge_parts(m, text, args)
 
 
 def split_back(m: Machine, text: Any, args: Sequence[Any]) -> None:
-    """The same from the right."""
+    """Charge for a split from the right."""
     search_back(m, text, args)
-    _parts(m, text, args)
+    _charge_parts(m, text, args)
 
 
-def _parts(m: Machine, text: Any, args: Sequence[Any]) -> None:
+def _charge_parts(m: Machine, text: Any, args: Sequence[Any]) -> None:
     separator = args[0] if args else None
-    if isinstance(separator, str | bytes) and len(separator) and _alike(text, separator):
+    if isinstance(separator, str | bytes) and len(separator) and _same_type(text, separator):
         count = 1 + _count(text, separator)
     else:
         count = 1 + len(text) // 2
@@ -80,37 +80,37 @@ def _parts(m: Machine, text: Any, args: Sequence[Any]) -> None:
         count = most + 1
     m.elements(count, "the list")
     m.charge(len(text) >> 2)
-    m.charge(count * _PART)
+    m.charge(count * _STRING_STEPS)
 
 
 def lines(m: Machine, text: Any, args: Sequence[Any]) -> None:
-    """`splitlines`: a line needs one character."""
+    """Charge for `splitlines`; a line has at least one character."""
     kinds = ("\n", "\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029")
     if isinstance(text, bytes):
         count = 1 + text.count(b"\n") + text.count(b"\r")
     else:
         count = 1 + sum(_count(text, one) for one in kinds)
     m.elements(count, "the list")
-    m.charge(len(text) + count * _PART)
+    m.charge(len(text) + count * _STRING_STEPS)
 
 
 def width(m: Machine, text: Any, args: Sequence[Any]) -> None:
-    """`ljust` and the like: the result is as long as they ask for."""
+    """Charge for `ljust` and the like, whose result has the requested length."""
     wanted = _integer(m, args, 0)
     m.text(max(len(text), wanted))
 
 
 def tabs(m: Machine, text: Any, size: int) -> None:
-    """`expandtabs`."""
+    """Charge for `expandtabs`."""
     count = _count(text, "\t" if isinstance(text, str) else b"\t")
     m.text(len(text) + count * max(size, 0))
     m.charge(len(text) >> 2)
 
 
 def replaced(m: Machine, text: Any, args: Sequence[Any]) -> None:
-    """`replace`: known from how often the old part is there."""
+    """Charge for `replace`, whose result depends on the number of occurrences."""
     search(m, text, args)
-    if len(args) < 2 or not (_alike(text, args[0]) and _alike(text, args[1])):
+    if len(args) < 2 or not (_same_type(text, args[0]) and _same_type(text, args[1])):
         return
     old, new = args[0], args[1]
     times = _count(text, old)
@@ -125,7 +125,7 @@ def _count(text: Any, part: Any) -> int:
     return int(str.count(text, part) if isinstance(text, str) else bytes.count(text, part))
 
 
-def _alike(text: Any, part: Any) -> bool:
+def _same_type(text: Any, part: Any) -> bool:
     return isinstance(part, str if isinstance(text, str) else bytes)
 
 

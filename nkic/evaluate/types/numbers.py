@@ -8,16 +8,16 @@ from nkic.evaluate.objects import INSTANCES, UNSET, Class, FloatInstance, IntIns
 from nkic.evaluate.tables import builtin_class, getter, method
 from nkic.evaluate.types.binary import as_bytes
 from nkic.evaluate.types.shared import (
-    arity,
+    call_host,
+    check_arity,
+    check_owner,
     class_method,
-    host,
-    hosted,
+    constructor,
+    host_method,
     inheritable,
-    makes,
-    no_keywords,
+    no_extra_cost,
     number_of,
-    one_step,
-    own,
+    reject_keywords,
     text_of,
 )
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 INT = builtin_class("int", int)
 BOOL = Class("bool", (INT,), {}, payload=bool)
 FLOAT = builtin_class("float", float)
-_WIDE = 64  # bits of an integer that takes no look at the limits
-_LONG = 8192  # characters of a number's text
+_WIDE = 64  # bits of an integer that needs no check of the limits
+_LONG_TEXT = 8192  # characters of a number's text
 
 
 # ---- int ----------------------------------------------------------------------------------------
 
 
-@makes(INT)
+@constructor(INT)
 def make_int(m: Machine, cls: Class, /, *args: Any, **named: Any) -> int:
-    """`int(x)`, `int(text, base)`."""
+    """Return `int(x)` or `int(text, base)`."""
     if named.keys() - {"base"}:
         raise TypeError(
             f"'{min(named.keys() - {'base'})}' is an invalid keyword argument for int()"
@@ -60,7 +60,7 @@ def _parsed(m: Machine, value: Any, base: Any) -> int:
 
 def _of_text(m: Machine, value: Any, base: int) -> int:
     m.charge(len(value) >> 1)
-    if len(value) > _LONG:
+    if len(value) > _LONG_TEXT:
         m.allow_bits(len(value.strip("0 _") if isinstance(value, str) else value.strip(b"0 _")))
     return int(text_of(m, value) if isinstance(value, str) else value, base)
 
@@ -105,12 +105,12 @@ def _int_content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -
 
 
 for _name in ("as_integer_ratio", "bit_count", "bit_length", "conjugate"):
-    hosted(INT, int, _name, one_step)
+    host_method(INT, int, _name, no_extra_cost)
 
 
 @method(INT, "is_integer")
 def _int_is_integer(m: Machine, number: int, /) -> bool:
-    own(m, number, int, "is_integer")
+    check_owner(m, number, int, "is_integer")
     return True
 
 
@@ -118,14 +118,14 @@ def _int_is_integer(m: Machine, number: int, /) -> bool:
 def _to_bytes(
     m: Machine, number: int, /, length: Any = 1, byteorder: Any = "big", *, signed: Any = False
 ) -> Any:
-    own(m, number, int, "to_bytes")
+    check_owner(m, number, int, "to_bytes")
     size = m.index(length)
     m.elements(max(size, 0) >> 3, "the bytes")
     m.allow_length(size, "the bytes")
     if not isinstance(byteorder, str):
         kind = m.class_of(byteorder).name
         raise TypeError(f"to_bytes() argument 'byteorder' must be str, not {kind}")
-    return host(m, int.to_bytes, (number, size, byteorder), {"signed": m.truth(signed)})
+    return call_host(m, int.to_bytes, (number, size, byteorder), {"signed": m.truth(signed)})
 
 
 @class_method(INT, "from_bytes")
@@ -137,7 +137,7 @@ def _from_bytes(
     if not isinstance(byteorder, str):
         kind = m.class_of(byteorder).name
         raise TypeError(f"from_bytes() argument 'byteorder' must be str, not {kind}")
-    made = host(m, int.from_bytes, (found, byteorder), {"signed": m.truth(signed)})
+    made = call_host(m, int.from_bytes, (found, byteorder), {"signed": m.truth(signed)})
     m.allow_bits(made.bit_length())
     return made if cls in (INT, BOOL) and cls is INT else m.call(cls, (made,), None)
 
@@ -151,21 +151,21 @@ getter(INT, "denominator")(lambda m, number: 1)
 # ---- bool ---------------------------------------------------------------------------------------
 
 
-@makes(BOOL)
+@constructor(BOOL)
 def _make_bool(m: Machine, cls: Class, /, *args: Any, **named: Any) -> bool:
-    no_keywords("bool", named)
-    arity("bool", args, 0, 1)
+    reject_keywords("bool", named)
+    check_arity("bool", args, 0, 1)
     return m.truth(args[0]) if args else False
 
 
 # ---- float --------------------------------------------------------------------------------------
 
 
-@makes(FLOAT)
+@constructor(FLOAT)
 def make_float(m: Machine, cls: Class, /, *args: Any, **named: Any) -> float:
-    """`float(x)`."""
-    no_keywords("float", named)
-    arity("float", args, 0, 1)
+    """Return `float(x)`."""
+    reject_keywords("float", named)
+    check_arity("float", args, 0, 1)
     return _to_float(m, args[0]) if args else 0.0
 
 
@@ -181,7 +181,7 @@ def _to_float(m: Machine, value: Any) -> float:
             return float(number_of(value))
         if value.cls.find("__index__") is not UNSET:
             return float(m.index(value))
-    if isinstance(value, float):  # one of NumPy's
+    if isinstance(value, float):  # a NumPy scalar
         return float.__float__(value)
     if isinstance(value, str | bytes):
         m.charge(1 + (len(value) >> 2))
@@ -206,7 +206,7 @@ def _float_content(m: Machine, cls: Class, payload: type, args: Any, named: Any)
 
 
 for _name in ("as_integer_ratio", "conjugate", "hex", "is_integer"):
-    hosted(FLOAT, float, _name, one_step)
+    host_method(FLOAT, float, _name, no_extra_cost)
 
 
 @class_method(FLOAT, "fromhex")

@@ -1,8 +1,8 @@
-"""The special methods of Python's builtin types, for who asks for them by name.
+"""The special methods of Python's builtin types, for calls by name.
 
-`super().__init__(values)`, `dict.__getitem__(self, key)`, `int.__add__(self, other)`: they work
-on the number, text or container that an object is, past the methods of its class, and with the
-limits of the operators.
+Examples are `super().__init__(values)`, `dict.__getitem__(self, key)` and `int.__add__(self,
+other)`. They operate on the number, text or container that an object is, bypass the methods of its
+class, and obey the limits of the operators.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from nkic.evaluate.types.ranges import RANGE
 from nkic.evaluate.types.root import protocol
 from nkic.evaluate.types.sequences import LIST, TUPLE
 from nkic.evaluate.types.setlike import FROZENSET, SET
-from nkic.evaluate.types.shared import host, number_of, own, text_of
+from nkic.evaluate.types.shared import call_host, check_owner, number_of, text_of
 from nkic.evaluate.types.text import STR
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ _KINDS: dict[Class, Any] = {
 
 
 def plain(m: Machine, value: Any) -> Any:
-    """A value without the class that a kernel made of its type."""
+    """Return a value of a kernel's subclass as a value of the builtin type."""
     if value.__class__ not in INSTANCES:
         return value
     if isinstance(value, int | float):
@@ -93,13 +93,13 @@ def _operator(cls: Class, symbol: str, declines: bool) -> None:
     name, apply = _ARITHMETIC[symbol], OPERATIONS[symbol]
 
     def forward(m: Machine, owner: Any, other: Any, /) -> Any:
-        own(m, owner, kind, f"__{name}__")
+        check_owner(m, owner, kind, f"__{name}__")
         if declines and not isinstance(other, accepted):
             return NotImplemented
         return apply(m, plain(m, owner), plain(m, other))
 
     def back(m: Machine, owner: Any, other: Any, /) -> Any:
-        own(m, owner, kind, f"__r{name}__")
+        check_owner(m, owner, kind, f"__r{name}__")
         if declines and not isinstance(other, accepted):
             return NotImplemented
         return apply(m, plain(m, other), plain(m, owner))
@@ -114,7 +114,7 @@ def _comparison(cls: Class, symbol: str) -> None:
     name = f"__{_COMPARED[symbol]}__"
 
     def compared(m: Machine, owner: Any, other: Any, /) -> Any:
-        own(m, owner, kind, name)
+        check_owner(m, owner, kind, name)
         if not isinstance(other, accepted):
             return NotImplemented
         return compare(m, symbol, plain(m, owner), plain(m, other))
@@ -151,7 +151,7 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
 
 def _unary(cls: Class, kind: Any, name: str, function: Callable[[Any], Any]) -> None:
     def call(m: Machine, number: Any, /) -> Any:
-        own(m, number, kind, f"__{name}__")
+        check_owner(m, number, kind, f"__{name}__")
         return function(number_of(number))
 
     protocol(cls, f"__{name}__")(call)
@@ -166,7 +166,7 @@ for _name, _unary_function in _UNARY.items():
 @protocol(INT, "__round__")
 @protocol(FLOAT, "__round__")
 def _round(m: Machine, number: Any, /, *digits: Any) -> Any:
-    own(m, number, (int, float), "__round__")  # type: ignore[arg-type]
+    check_owner(m, number, (int, float), "__round__")  # type: ignore[arg-type]
     return m.call(m.builtins["round"], (number_of(number), *digits), None)
 
 
@@ -215,14 +215,14 @@ _SIZED = (STR, BYTES, LIST, TUPLE, DICT, SET, FROZENSET, RANGE, KEYS, VALUES, IT
 
 def _sized(cls: Class, kind: Any) -> None:
     def length(m: Machine, owner: Any, /) -> Any:
-        return host(m, kind.__len__, (owner,))
+        return call_host(m, kind.__len__, (owner,))
 
     def each(m: Machine, owner: Any, /) -> Any:
-        own(m, owner, kind, "__iter__")
+        check_owner(m, owner, kind, "__iter__")
         return iter(m.iterate(owner)) if cls in (SET, FROZENSET) else kind.__iter__(owner)
 
     def has(m: Machine, owner: Any, item: Any, /) -> bool:
-        own(m, owner, kind, "__contains__")
+        check_owner(m, owner, kind, "__contains__")
         if isinstance(owner, dict):
             m.check_key(item, dict.__len__(owner))
             return dict.__contains__(owner, item)
@@ -239,34 +239,34 @@ for _cls in _SIZED:
 
 @protocol(DICT, "__getitem__")
 def _dict_item(m: Machine, owner: Any, key: Any, /) -> Any:
-    own(m, owner, dict, "__getitem__")
+    check_owner(m, owner, dict, "__getitem__")
     m.check_key(key, dict.__len__(owner))
     if owner.__class__ in INSTANCES and not dict.__contains__(owner, key):
         method = owner.cls.find("__missing__")
         if method is not UNSET:
             return m.call(method, (owner, key), None)
-    return host(m, dict.__getitem__, (owner, key))
+    return call_host(m, dict.__getitem__, (owner, key))
 
 
 @protocol(DICT, "__setitem__")
 def _put_dict_item(m: Machine, owner: Any, key: Any, value: Any, /) -> None:
-    own(m, owner, dict, "__setitem__")
+    check_owner(m, owner, dict, "__setitem__")
     m.check_key(key, dict.__len__(owner))
     m.charge(containers.DICT_ENTRY)
-    host(m, dict.__setitem__, (owner, key, value))
+    call_host(m, dict.__setitem__, (owner, key, value))
     m.allow_length(dict.__len__(owner), "the dict")
 
 
 @protocol(DICT, "__delitem__")
 def _remove_dict_item(m: Machine, owner: Any, key: Any, /) -> None:
-    own(m, owner, dict, "__delitem__")
+    check_owner(m, owner, dict, "__delitem__")
     m.check_key(key, dict.__len__(owner))
-    host(m, dict.__delitem__, (owner, key))
+    call_host(m, dict.__delitem__, (owner, key))
 
 
 @protocol(DICT, "__ior__")
 def _dict_update(m: Machine, owner: Any, other: Any, /) -> Any:
-    own(m, owner, dict, "__ior__")
+    check_owner(m, owner, dict, "__ior__")
     containers.merge_pairs(m, owner, other)
     return owner
 
@@ -279,7 +279,7 @@ def _dict_update(m: Machine, owner: Any, other: Any, /) -> Any:
 def _item(m: Machine, owner: Any, key: Any, /) -> Any:
     kind = next((one for one in (list, tuple, str, bytes, range) if isinstance(owner, one)), None)
     if kind is None:
-        own(m, owner, list, "__getitem__")
+        check_owner(m, owner, list, "__getitem__")
     if key.__class__ is int and kind is not None:
         return kind.__getitem__(owner, key)
     return m.item(plain(m, owner), key)
@@ -287,13 +287,13 @@ def _item(m: Machine, owner: Any, key: Any, /) -> Any:
 
 @protocol(LIST, "__setitem__")
 def _put_list_item(m: Machine, owner: Any, key: Any, value: Any, /) -> None:
-    own(m, owner, list, "__setitem__")
+    check_owner(m, owner, list, "__setitem__")
     containers._put_in_list(m, owner, key, value)
 
 
 @protocol(LIST, "__delitem__")
 def _remove_list_item(m: Machine, owner: Any, key: Any, /) -> None:
-    own(m, owner, list, "__delitem__")
+    check_owner(m, owner, list, "__delitem__")
     m.charge(list.__len__(owner) >> 5)
     if key.__class__ is slice:
         places = set(range(*key.indices(list.__len__(owner))))
@@ -306,14 +306,14 @@ def _remove_list_item(m: Machine, owner: Any, key: Any, /) -> None:
 
 @protocol(LIST, "__iadd__")
 def _extended(m: Machine, owner: Any, other: Any, /) -> Any:
-    own(m, owner, list, "__iadd__")
+    check_owner(m, owner, list, "__iadd__")
     return m.extended(owner, list(list.__iter__(owner)) if other is owner else other)
 
 
 @protocol(LIST, "__reversed__")
 @protocol(DICT, "__reversed__")
 def _reversed(m: Machine, owner: Any, /) -> Any:
-    own(m, owner, (list, dict), "__reversed__")  # type: ignore[arg-type]
+    check_owner(m, owner, (list, dict), "__reversed__")  # type: ignore[arg-type]
     if isinstance(owner, list):
         return list.__reversed__(owner)
     m.allocate(400)

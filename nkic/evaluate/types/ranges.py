@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 from nkic.base.device import DeviceBound, DeviceRange
 from nkic.evaluate.objects import Class
 from nkic.evaluate.tables import builtin_class, getter, method
-from nkic.evaluate.types.shared import arity, host, makes, no_keywords, own
+from nkic.evaluate.types.shared import (
+    call_host,
+    check_arity,
+    check_owner,
+    constructor,
+    reject_keywords,
+)
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -16,18 +22,19 @@ RANGE = builtin_class("range", range)
 SLICE = builtin_class("slice", slice)
 
 
-@makes(RANGE)
+@constructor(RANGE)
 def make_range(m: Machine, cls: Class, /, *args: Any, **named: Any) -> range | DeviceRange:
-    """`range(stop)`, `range(start, stop, step)`, of a length that could be gone through; or a
-    loop on the device.
+    """Return `range(stop)` or `range(start, stop, step)`, or a loop on the device.
+
+    Raises if the range is too long to iterate over.
     """
-    no_keywords("range", named)
-    arity("range", args, 1, 3)
+    reject_keywords("range", named)
+    check_arity("range", args, 1, 3)
     for one in args:
         if isinstance(one, DeviceBound):
             return one.counted(args)
     made = range(*(one if one.__class__ is int else _bound(m, one) for one in args))
-    reach = abs(made.stop - made.start)  # `len` itself fails for the largest
+    reach = abs(made.stop - made.start)  # `len` overflows for the largest ranges
     m.allow_length(-(-reach // abs(made.step)) if made else 0, "the range")
     return made
 
@@ -35,7 +42,7 @@ def make_range(m: Machine, cls: Class, /, *args: Any, **named: Any) -> range | D
 def _bound(m: Machine, value: Any) -> int:
     if hasattr(value, "refuse"):
         value.refuse()
-    return int(host(m, m.index, (value,)))
+    return int(call_host(m, m.index, (value,)))
 
 
 def _scanned(m: Machine, values: range, item: Any) -> None:
@@ -45,14 +52,14 @@ def _scanned(m: Machine, values: range, item: Any) -> None:
 
 @method(RANGE, "index")
 def _index(m: Machine, values: range, item: Any, /) -> int:
-    own(m, values, range, "index")
+    check_owner(m, values, range, "index")
     _scanned(m, values, item)
     return range.index(values, item)
 
 
 @method(RANGE, "count")
 def _count(m: Machine, values: range, item: Any, /) -> int:
-    own(m, values, range, "count")
+    check_owner(m, values, range, "count")
     _scanned(m, values, item)
     return range.count(values, item)
 
@@ -65,11 +72,11 @@ getter(RANGE, "step")(lambda m, values: values.step)
 # ---- slice --------------------------------------------------------------------------------------
 
 
-@makes(SLICE)
+@constructor(SLICE)
 def make_slice(m: Machine, cls: Class, /, *args: Any, **named: Any) -> slice:
-    """`slice(stop)`. Of slices in slices Python cannot let go: that overruns the C stack."""
-    no_keywords("slice", named)
-    arity("slice", args, 1, 3)
+    """Return `slice(stop)`. Nested slices are refused: freeing them overflows the C stack."""
+    reject_keywords("slice", named)
+    check_arity("slice", args, 1, 3)
     if any(isinstance(one, slice) for one in args):
         raise TypeError("the bounds of a slice are not slices")
     m.allocate(56)
@@ -78,8 +85,8 @@ def make_slice(m: Machine, cls: Class, /, *args: Any, **named: Any) -> slice:
 
 @method(SLICE, "indices")
 def _indices(m: Machine, bounds: slice, length: Any, /) -> Any:
-    own(m, bounds, slice, "indices")
-    return host(m, slice.indices, (bounds, m.index(length)))
+    check_owner(m, bounds, slice, "indices")
+    return call_host(m, slice.indices, (bounds, m.index(length)))
 
 
 getter(SLICE, "start")(lambda m, bounds: bounds.start)

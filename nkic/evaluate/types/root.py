@@ -1,9 +1,9 @@
-"""`object`, and the special methods that every object has when they are asked for by name.
+"""`object`, and the special methods that every object has if they are looked up by name.
 
-The tables of classes hold no special methods that Python gives every object: the interpreter
-takes a class without `__eq__` for one that compares by identity. Kernels may still write
-`super().__init__()` or `object.__setattr__(self, name, value)`; for these there is a second
-table, `extra["protocol"]`, which attribute access falls back to.
+The tables of classes omit the special methods that Python defines for every object: the interpreter
+treats a class without `__eq__` as one that compares by identity. Kernels may still call
+`super().__init__()` or `object.__setattr__(self, name, value)`; a second table,
+`extra["protocol"]`, serves as the fallback of attribute access for these.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nkic.evaluate.objects import (
     Instance,
 )
 from nkic.evaluate.tables import OBJECT
-from nkic.evaluate.types.shared import inheritable, makes
+from nkic.evaluate.types.shared import constructor, inheritable
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -33,7 +33,7 @@ _Function = Callable[..., Any]
 
 
 def protocol(cls: Class, *special: str, static: bool = False) -> Callable[[_Function], _Function]:
-    """Puts a function `(m, owner, …)` into the second table of a class."""
+    """Register a function `(m, owner, …)` in the second table of a class."""
 
     def add(function: _Function) -> _Function:
         table = cls.extra.setdefault("protocol", {})
@@ -44,7 +44,7 @@ def protocol(cls: Class, *special: str, static: bool = False) -> Callable[[_Func
     return add
 
 
-@makes(OBJECT)
+@constructor(OBJECT)
 def _make(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Instance:
     if args or named:
         raise TypeError(f"{cls.name}() takes no arguments")
@@ -61,12 +61,12 @@ OBJECT.members["__doc__"] = Getter("__doc__", lambda m, owner: None)
 OBJECT.members["__module__"] = Getter("__module__", lambda m, owner: m.class_of(owner).module)
 
 
-# ---- making -------------------------------------------------------------------------------------
+# ---- creation -----------------------------------------------------------------------------------
 
 
 @protocol(OBJECT, "__new__", static=True)
 def _new(m: Machine, cls: Any, /, *args: Any, **named: Any) -> Any:
-    """`object.__new__(cls)`, `int.__new__(cls, value)`: an object before its `__init__`."""
+    """Return a new object without calling `__init__`, as `object.__new__` and `int.__new__` do."""
     if not isinstance(cls, Class):
         kind = m.class_of(cls).name
         raise TypeError(f"object.__new__(X): X is not a type object ({kind})")
@@ -131,7 +131,7 @@ def _check_field(m: Machine, owner: Any, name: Any, method: str) -> None:
 
 
 def attribute_name(m: Machine, name: Any) -> str:
-    """The name of an attribute that a kernel computed."""
+    """Return a computed attribute name. Raises `TypeError` if it is not a string."""
     if not isinstance(name, str):
         raise TypeError(f"attribute name must be string, not '{m.class_of(name).name}'")
     return str.__str__(name)

@@ -1,4 +1,4 @@
-"""`list` and `tuple`, and how values are sorted."""
+"""`list` and `tuple`, and sorting."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 from nkic.evaluate.compare import FLAT
 from nkic.evaluate.objects import Builtin, Class, ListInstance, TupleInstance
 from nkic.evaluate.tables import builtin_class, method
-from nkic.evaluate.types.shared import arity, host, hosted, inheritable, makes, no_keywords, own
+from nkic.evaluate.types.shared import (
+    call_host,
+    check_arity,
+    check_owner,
+    constructor,
+    host_method,
+    inheritable,
+    reject_keywords,
+)
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -15,17 +23,17 @@ if TYPE_CHECKING:
 LIST = builtin_class("list", list)
 TUPLE = builtin_class("tuple", tuple)
 _NUMBERS = frozenset({int, float, bool})
-_LONG = 4096  # characters that are compared in a step
+_CHARACTERS_PER_STEP = 4096  # characters compared per step
 
 
-# ---- making -------------------------------------------------------------------------------------
+# ---- creation -----------------------------------------------------------------------------------
 
 
-@makes(LIST)
+@constructor(LIST)
 def make_list(m: Machine, cls: Class, /, *args: Any, **named: Any) -> list[Any]:
-    """`list(values)`."""
-    no_keywords("list", named)
-    arity("list", args, 0, 1)
+    """Return `list(values)`."""
+    reject_keywords("list", named)
+    check_arity("list", args, 0, 1)
     return m.listed(args[0]) if args else []
 
 
@@ -35,9 +43,9 @@ def _list_content(m: Machine, cls: Class, payload: type, args: Any, named: Any) 
 
 
 def _init(m: Machine, values: Any, /, *args: Any, **named: Any) -> None:
-    own(m, values, list, "__init__")
-    no_keywords("list", named)
-    arity("list", args, 0, 1)
+    check_owner(m, values, list, "__init__")
+    reject_keywords("list", named)
+    check_arity("list", args, 0, 1)
     given = m.listed(args[0]) if args else []
     list.clear(values)
     list.extend(values, given)
@@ -46,11 +54,11 @@ def _init(m: Machine, values: Any, /, *args: Any, **named: Any) -> None:
 LIST.members["__init__"] = Builtin("list.__init__", _init)
 
 
-@makes(TUPLE)
+@constructor(TUPLE)
 def make_tuple(m: Machine, cls: Class, /, *args: Any, **named: Any) -> tuple[Any, ...]:
-    """`tuple(values)`."""
-    no_keywords("tuple", named)
-    arity("tuple", args, 0, 1)
+    """Return `tuple(values)`."""
+    reject_keywords("tuple", named)
+    check_arity("tuple", args, 0, 1)
     if not args:
         return ()
     if args[0].__class__ is tuple:
@@ -69,20 +77,20 @@ def _tuple_content(m: Machine, cls: Class, payload: type, args: Any, named: Any)
 @method(LIST, "append")
 def _append(m: Machine, values: Any, item: Any, /) -> None:
     m.left -= 3
-    host(m, list.append, (values, item))
+    call_host(m, list.append, (values, item))
     if len(values) > m.limits.length:
         m.allow_length(list.__len__(values), "the list")
 
 
 @method(LIST, "extend")
 def _extend(m: Machine, values: Any, iterable: Any, /) -> None:
-    own(m, values, list, "extend")
+    check_owner(m, values, list, "extend")
     m.extended(values, list(values) if iterable is values else iterable)
 
 
 @method(LIST, "insert")
 def _insert(m: Machine, values: Any, index: Any, item: Any, /) -> None:
-    own(m, values, list, "insert")
+    check_owner(m, values, list, "insert")
     m.charge(3 + (list.__len__(values) >> 5))
     list.insert(values, m.index(index), item)
     m.allow_length(list.__len__(values), "the list")
@@ -90,7 +98,7 @@ def _insert(m: Machine, values: Any, index: Any, item: Any, /) -> None:
 
 @method(LIST, "pop")
 def _pop(m: Machine, values: Any, index: Any = -1, /) -> Any:
-    own(m, values, list, "pop")
+    check_owner(m, values, list, "pop")
     place = index if index.__class__ is int else m.index(index)
     if place != -1:
         m.charge(list.__len__(values) >> 5)
@@ -99,7 +107,7 @@ def _pop(m: Machine, values: Any, index: Any = -1, /) -> Any:
 
 @method(LIST, "remove")
 def _remove(m: Machine, values: Any, item: Any, /) -> None:
-    own(m, values, list, "remove")
+    check_owner(m, values, list, "remove")
     place = _find(m, values, item, 0, list.__len__(values))
     if place < 0:
         raise ValueError("list.remove(x): x not in list")
@@ -108,23 +116,23 @@ def _remove(m: Machine, values: Any, item: Any, /) -> None:
         list.__delitem__(values, place)
 
 
-def _searched(m: Machine, values: Any, item: Any) -> None:
-    """Pays for comparing a flat value with all elements."""
+def _charge_search(m: Machine, values: Any, item: Any) -> None:
+    """Charge for comparing a flat value with all elements."""
     length = len(item) if isinstance(item, str | bytes) else 1
-    m.charge(1 + len(values) * (1 + length // _LONG) // 2)
+    m.charge(1 + len(values) * (1 + length // _CHARACTERS_PER_STEP) // 2)
 
 
 def _find(m: Machine, values: Any, item: Any, start: int, stop: int) -> int:
-    """The first place of an item between two others, -1 where there is none."""
+    """Return the first index of an item in a range of indices, or -1."""
     kind: Any = list if isinstance(values, list) else tuple
     if item.__class__ in FLAT:
-        _searched(m, values, item)
+        _charge_search(m, values, item)
         try:
             return int(kind.index(values, item, start, stop))
         except ValueError:
             return -1
     place = start
-    while place < min(stop, kind.__len__(values)):  # `==` of a kernel's may change the list
+    while place < min(stop, kind.__len__(values)):  # a kernel's `__eq__` may change the list
         m.charge(2)
         if m.equal(kind.__getitem__(values, place), item):
             return place
@@ -143,7 +151,7 @@ def _bounds(m: Machine, values: Any, start: Any, stop: Any) -> tuple[int, int]:
 
 @method(LIST, "index")
 def _list_index(m: Machine, values: Any, item: Any, start: Any = 0, stop: Any = None, /) -> int:
-    own(m, values, list, "index")
+    check_owner(m, values, list, "index")
     place = _find(m, values, item, *_bounds(m, values, start, stop))
     if place < 0:
         raise ValueError(f"{m.repr(item)} is not in list")
@@ -152,17 +160,17 @@ def _list_index(m: Machine, values: Any, item: Any, start: Any = 0, stop: Any = 
 
 @method(TUPLE, "index")
 def _tuple_index(m: Machine, values: Any, item: Any, start: Any = 0, stop: Any = None, /) -> int:
-    own(m, values, tuple, "index")
+    check_owner(m, values, tuple, "index")
     place = _find(m, values, item, *_bounds(m, values, start, stop))
     if place < 0:
         raise ValueError("tuple.index(x): x not in tuple")
     return place
 
 
-def _counted(m: Machine, values: Any, item: Any, kind: Any) -> int:
-    own(m, values, kind, "count")
+def _count(m: Machine, values: Any, item: Any, kind: Any) -> int:
+    check_owner(m, values, kind, "count")
     if item.__class__ in FLAT:
-        _searched(m, values, item)
+        _charge_search(m, values, item)
         return int(kind.count(values, item))
     m.charge(2 * len(values))
     return sum(m.equal(one, item) for one in kind.__iter__(values))
@@ -170,25 +178,25 @@ def _counted(m: Machine, values: Any, item: Any, kind: Any) -> int:
 
 @method(LIST, "count")
 def _list_count(m: Machine, values: Any, item: Any, /) -> int:
-    return _counted(m, values, item, list)
+    return _count(m, values, item, list)
 
 
 @method(TUPLE, "count")
 def _tuple_count(m: Machine, values: Any, item: Any, /) -> int:
-    return _counted(m, values, item, tuple)
+    return _count(m, values, item, tuple)
 
 
-def _through(m: Machine, values: Any, args: Any) -> None:
+def _charge_length(m: Machine, values: Any, args: Any) -> None:
     m.charge(list.__len__(values) >> 4)
 
 
-hosted(LIST, list, "clear", _through)
-hosted(LIST, list, "reverse", _through)
+host_method(LIST, list, "clear", _charge_length)
+host_method(LIST, list, "reverse", _charge_length)
 
 
 @method(LIST, "copy")
 def _copy(m: Machine, values: Any, /) -> list[Any]:
-    own(m, values, list, "copy")
+    check_owner(m, values, list, "copy")
     m.elements(list.__len__(values), "the list")
     return list.copy(values)
 
@@ -197,7 +205,7 @@ def _copy(m: Machine, values: Any, /) -> list[Any]:
 
 
 class Ordered:
-    """A value that Python's own sort compares by the machine's `<`."""
+    """A sort key that Python's own sort compares by the machine's `<`."""
 
     __slots__ = ("m", "value")
 
@@ -211,19 +219,19 @@ class Ordered:
 
 
 def sort_keys(m: Machine, keys: list[Any]) -> list[Any]:
-    """What stands for the values when Python sorts them: themselves, if that is quick."""
+    """Return the keys for Python's sort: the values themselves if their comparison is cheap."""
     m.charge(1 + len(keys) * len(keys).bit_length() // 3)
     kinds = set(map(type, keys))
     if kinds <= _NUMBERS:
         return keys
-    if kinds == {str} and max(map(len, keys)) <= _LONG:
+    if kinds == {str} and max(map(len, keys)) <= _CHARACTERS_PER_STEP:
         return keys
     m.allocate(56 * len(keys))
     return [Ordered(m, key) for key in keys]
 
 
 def in_order(m: Machine, values: list[Any], key: Any, reverse: Any) -> list[Any]:
-    """The values in ascending order; equal ones keep theirs."""
+    """Return the values in ascending order. The sort is stable."""
     backwards = m.truth(reverse)
     m.elements(len(values), "the list")
     keys = values if key is None else [m.call(key, (value,), None) for value in values]
@@ -236,9 +244,9 @@ def in_order(m: Machine, values: list[Any], key: Any, reverse: Any) -> list[Any]
 
 @method(LIST, "sort")
 def _sort(m: Machine, values: Any, /, *, key: Any = None, reverse: Any = False) -> None:
-    own(m, values, list, "sort")
+    check_owner(m, values, list, "sort")
     before = list(list.__iter__(values))
-    list.clear(values)  # as Python does, so that a key function sees that it goes on
+    list.clear(values)  # as Python does, so that a key function cannot observe the list
     after = before
     try:
         after = in_order(m, before, key, reverse)

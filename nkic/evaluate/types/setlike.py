@@ -9,44 +9,51 @@ from nkic.evaluate import containers
 from nkic.evaluate.objects import Builtin, Class
 from nkic.evaluate.sets import KernelFrozenSet, KernelSet
 from nkic.evaluate.tables import builtin_class, method
-from nkic.evaluate.types.shared import arity, host, hosted, makes, no_keywords, own
+from nkic.evaluate.types.shared import (
+    call_host,
+    check_arity,
+    check_owner,
+    constructor,
+    host_method,
+    reject_keywords,
+)
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
 SET = builtin_class("set", KernelSet)
 FROZENSET = builtin_class("frozenset", KernelFrozenSet)
-_EITHER = ((SET, set), (FROZENSET, frozenset))
-_ENTRY = 10  # steps for an element that may be new
-_IN_ORDER = 48  # steps for an element that the first one is looked for among
+_SET_TYPES = ((SET, set), (FROZENSET, frozenset))
+_ENTRY_STEPS = 10  # steps for an element that may be new
+_SORT_STEPS = 48  # steps per element for sorting the set to find its first element
 _NUMBERS = (int, float)
 
 
-@makes(SET)
+@constructor(SET)
 def make_set(m: Machine, cls: Class, /, *args: Any, **named: Any) -> KernelSet:
-    """`set(values)`."""
-    no_keywords("set", named)
-    arity("set", args, 0, 1)
+    """Return `set(values)`."""
+    reject_keywords("set", named)
+    check_arity("set", args, 0, 1)
     return containers.make_set(m, args[0] if args else ())
 
 
-@makes(FROZENSET)
+@constructor(FROZENSET)
 def make_frozenset(m: Machine, cls: Class, /, *args: Any, **named: Any) -> KernelFrozenSet:
-    """`frozenset(values)`."""
-    no_keywords("frozenset", named)
-    arity("frozenset", args, 0, 1)
+    """Return `frozenset(values)`."""
+    reject_keywords("frozenset", named)
+    check_arity("frozenset", args, 0, 1)
     if args and args[0].__class__ is KernelFrozenSet:
         return args[0]
     return containers.make_frozenset(m, args[0] if args else ())
 
 
-def _like(owner: Any, values: Any) -> Any:
-    """A set of the kind of `owner`."""
+def _same_type(owner: Any, values: Any) -> Any:
+    """Return a set of the same type as `owner`."""
     return KernelSet(values) if isinstance(owner, set) else KernelFrozenSet(values)
 
 
-def _plain(values: Any) -> Any:
-    """The elements in the order of their hashes: sorting them would be for nothing."""
+def _unordered(values: Any) -> Any:
+    """Iterate over the elements in hash order, if the order does not matter."""
     return (set if isinstance(values, set) else frozenset).__iter__(values)
 
 
@@ -55,70 +62,72 @@ def _plain(values: Any) -> Any:
 
 def _copy(m: Machine, owner: Any, /) -> Any:
     m.allocate(8 * 3 * len(owner))
-    return _like(owner, _plain(owner)) if isinstance(owner, set) else owner
+    return _same_type(owner, _unordered(owner)) if isinstance(owner, set) else owner
 
 
 def _union(m: Machine, owner: Any, /, *others: Any) -> Any:
     m.allocate(8 * 3 * len(owner))
-    found = KernelSet(_plain(owner))
+    found = KernelSet(_unordered(owner))
     for other in others:
-        containers.add_all(m, found, _in_any_order(m, other))
-    return found if isinstance(owner, set) else KernelFrozenSet(_plain(found))
+        containers.add_all(m, found, _unordered_or_same(m, other))
+    return found if isinstance(owner, set) else KernelFrozenSet(_unordered(found))
 
 
-def _in_any_order(m: Machine, other: Any) -> Any:
-    return list(_plain(other)) if isinstance(other, set | frozenset) else other
+def _unordered_or_same(m: Machine, other: Any) -> Any:
+    return list(_unordered(other)) if isinstance(other, set | frozenset) else other
 
 
 def _intersection(m: Machine, owner: Any, /, *others: Any) -> Any:
     m.allocate(8 * 3 * len(owner))
-    found: Any = set(_plain(owner))
+    found: Any = set(_unordered(owner))
     for other in others:
         known = containers.as_set(m, other)
         found = set.intersection(found, known)
-    return _like(owner, found)
+    return _same_type(owner, found)
 
 
 def _difference(m: Machine, owner: Any, /, *others: Any) -> Any:
     m.allocate(8 * 3 * len(owner))
-    found = set(_plain(owner))
+    found = set(_unordered(owner))
     for other in others:
         set.difference_update(found, containers.as_set(m, other))
-    return _like(owner, found)
+    return _same_type(owner, found)
 
 
 def _symmetric_difference(m: Machine, owner: Any, other: Any, /) -> Any:
     known = containers.as_set(m, other)
     m.allocate(8 * 3 * (len(owner) + len(known)))
-    return _like(owner, set.symmetric_difference(set(_plain(owner)), set(_plain(known))))
+    return _same_type(
+        owner, set.symmetric_difference(set(_unordered(owner)), set(_unordered(known)))
+    )
 
 
 def _issubset(m: Machine, owner: Any, other: Any, /) -> bool:
     known = containers.as_set(m, other)
     m.charge(len(owner))
-    return len(owner) <= len(known) and all(one in known for one in _plain(owner))
+    return len(owner) <= len(known) and all(one in known for one in _unordered(owner))
 
 
 def _issuperset(m: Machine, owner: Any, other: Any, /) -> bool:
     known = containers.as_set(m, other)
-    return len(known) <= len(owner) and all(one in owner for one in _plain(known))
+    return len(known) <= len(owner) and all(one in owner for one in _unordered(known))
 
 
 def _isdisjoint(m: Machine, owner: Any, other: Any, /) -> bool:
     known = containers.as_set(m, other)
     m.charge(len(known))
-    return not any(one in owner for one in _plain(known))
+    return not any(one in owner for one in _unordered(known))
 
 
 def _add(name: str, function: Callable[..., Any]) -> None:
-    """Puts a function into the tables of both kinds of set."""
-    for cls, kind in _EITHER:
+    """Register a function as a method of both set types."""
+    for cls, kind in _SET_TYPES:
         cls.members[name] = Builtin(f"{cls.name}.{name}", _checked(kind, name, function))
 
 
 def _checked(kind: type, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def call(m: Machine, owner: Any, /, *args: Any) -> Any:
-        own(m, owner, kind, name)
+        check_owner(m, owner, kind, name)
         return function(m, owner, *args)
 
     return call
@@ -138,70 +147,70 @@ for _name, _function in (
     _add(_name, _function)
 
 
-# ---- methods that change a set ------------------------------------------------------------------
+# ---- methods that modify a set ------------------------------------------------------------------
 
 
 @method(SET, "add")
 def _add_one(m: Machine, owner: Any, item: Any, /) -> None:
-    own(m, owner, set, "add")
-    m.charge(_ENTRY)
+    check_owner(m, owner, set, "add")
+    m.charge(_ENTRY_STEPS)
     m.check_key(item, len(owner))
-    host(m, set.add, (owner, item))
+    call_host(m, set.add, (owner, item))
     m.allow_length(len(owner), "the set")
 
 
 @method(SET, "discard")
 def _discard(m: Machine, owner: Any, item: Any, /) -> None:
-    own(m, owner, set, "discard")
+    check_owner(m, owner, set, "discard")
     m.check_key(item, len(owner))
-    host(m, set.discard, (owner, item))
+    call_host(m, set.discard, (owner, item))
 
 
 @method(SET, "remove")
 def _remove(m: Machine, owner: Any, item: Any, /) -> None:
-    own(m, owner, set, "remove")
+    check_owner(m, owner, set, "remove")
     m.check_key(item, len(owner))
-    host(m, set.remove, (owner, item))
+    call_host(m, set.remove, (owner, item))
 
 
 @method(SET, "pop")
 def _pop(m: Machine, owner: Any, /) -> Any:
-    own(m, owner, set, "pop")
+    check_owner(m, owner, set, "pop")
     m.charge(1 + 2 * len(owner))
-    if not all(isinstance(value, _NUMBERS) for value in _plain(owner)):
-        m.charge(_IN_ORDER * len(owner))  # they are sorted by their text
+    if not all(isinstance(value, _NUMBERS) for value in _unordered(owner)):
+        m.charge(_SORT_STEPS * len(owner))  # they are sorted by their text
     return KernelSet.pop(owner)
 
 
-hosted(SET, set, "clear", lambda m, owner, args: m.charge(len(owner) >> 1))
+host_method(SET, set, "clear", lambda m, owner, args: m.charge(len(owner) >> 1))
 
 
 @method(SET, "update")
 def _update(m: Machine, owner: Any, /, *others: Any) -> None:
-    own(m, owner, set, "update")
+    check_owner(m, owner, set, "update")
     for other in others:
-        containers.add_all(m, owner, _in_any_order(m, other))
+        containers.add_all(m, owner, _unordered_or_same(m, other))
 
 
-def _becomes(m: Machine, owner: Any, found: Any) -> None:
+def _replace_elements(m: Machine, owner: Any, found: Any) -> None:
     set.clear(owner)
-    set.update(owner, _plain(found))
+    set.update(owner, _unordered(found))
 
 
 @method(SET, "intersection_update")
 def _intersection_update(m: Machine, owner: Any, /, *others: Any) -> None:
-    own(m, owner, set, "intersection_update")
-    _becomes(m, owner, _intersection(m, owner, *others))
+    check_owner(m, owner, set, "intersection_update")
+    _replace_elements(m, owner, _intersection(m, owner, *others))
 
 
 @method(SET, "difference_update")
 def _difference_update(m: Machine, owner: Any, /, *others: Any) -> None:
-    own(m, owner, set, "difference_update")
+    check_owner(m, owner, set, "difference_update")
     for other in others:
         set.difference_update(owner, containers.as_set(m, other))
 
 
 @method(SET, "symmetric_difference_update")
 def _symmetric_difference_update(m: Machine, owner: Any, other: Any, /) -> None:
-    own(m, owner, set, "symmetric_difference_update")
-    _becomes(m, owner, _symmetric_difference(m, owner, other))
+    check_owner(m, owner, set, "symmetric_difference_update")
+    _replace_elements(m, owner, _symmetric_difference(m, owner, other))

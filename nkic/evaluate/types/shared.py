@@ -1,7 +1,7 @@
-"""What the tables of builtin classes share: calling Python's own methods, and asking of arguments.
+"""Helpers for the tables of builtin classes: calls of Python's own methods, argument checks.
 
-A method of Python's own gets the kernel's values as they are; where it refuses them, its message
-is made to speak of the kernel's classes. Before it runs, its work is paid for.
+A method of Python receives the kernel's values unchanged; if it raises `TypeError`, the message is
+rewritten to name the kernel's classes. The cost of the call is charged before it runs.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 Cost = Callable[["Machine", Any, Sequence[Any]], None]
 
 
-def host(
+def call_host(
     m: Machine,
     function: Callable[..., Any],
     args: Sequence[Any],
     named: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Calls one of Python's own functions."""
+    """Call one of Python's own functions."""
     try:
         return function(*args, **(named or {}))
     except TypeError as error:
@@ -35,7 +35,7 @@ def host(
 
 
 def with_class_names(m: Machine, error: TypeError, values: Sequence[Any]) -> TypeError:
-    """The error, with the names of the kernel's classes in place of the host's."""
+    """Return the error with the names of the kernel's classes in place of Python's."""
     before = found = str(error)
     for value in values:
         own, shown = type(value).__name__, m.class_of(value).name
@@ -44,20 +44,20 @@ def with_class_names(m: Machine, error: TypeError, values: Sequence[Any]) -> Typ
     return error if found == before else TypeError(found)
 
 
-def hosted(cls: Class, kind: type, name: str, cost: Cost) -> None:
-    """Puts a method of Python's own into a table; `cost` pays for it before it runs."""
+def host_method(cls: Class, kind: type, name: str, cost: Cost) -> None:
+    """Register one of Python's own methods; `cost` charges for each call before it runs."""
     function = getattr(kind, name)
 
     def call(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
-        own(m, owner, kind, name)
+        check_owner(m, owner, kind, name)
         cost(m, owner, args)
-        return host(m, function, (owner, *args), named)
+        return call_host(m, function, (owner, *args), named)
 
     cls.members[name] = Builtin(f"{cls.name}.{name}", call)
 
 
-def own(m: Machine, owner: Any, kind: type, name: str) -> None:
-    """Raises where a method taken from its class gets an object of another class."""
+def check_owner(m: Machine, owner: Any, kind: type, name: str) -> None:
+    """Raise if a method that was read from its class is called on an object of another class."""
     if not isinstance(owner, kind):
         text = f"descriptor '{name}' for '{_name(kind)}' objects doesn't apply to a "
         raise TypeError(f"{text}'{m.class_of(owner).name}' object")
@@ -67,12 +67,12 @@ def _name(kind: type) -> str:
     return {"KernelSet": "set", "KernelFrozenSet": "frozenset"}.get(kind.__name__, kind.__name__)
 
 
-def one_step(m: Machine, owner: Any, args: Sequence[Any]) -> None:
-    """The cost of a method that does little: its call has been paid."""
+def no_extra_cost(m: Machine, owner: Any, args: Sequence[Any]) -> None:
+    """Charge nothing more for a cheap method than the call itself."""
 
 
 def class_method(cls: Class, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Puts a function `(m, cls, …)` into a table, called with the class that it is taken from."""
+    """Register a function `(m, cls, …)` as a class method."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         cls.members[name] = ClassMethod(Builtin(f"{cls.name}.{name}", function))
@@ -81,8 +81,8 @@ def class_method(cls: Class, name: str) -> Callable[[Callable[..., Any]], Callab
     return add
 
 
-def makes(cls: Class) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The decorated function makes objects of the class when it is called."""
+def constructor(cls: Class) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register the function that instantiates a class."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         cls.make = function
@@ -93,7 +93,7 @@ def makes(cls: Class) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def inheritable(cls: Class) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Kernels may inherit from the class; the decorated function makes what such objects hold."""
+    """Allow kernels to inherit from a class; the function creates the payload of its objects."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         cls.extra["inheritable"] = True
@@ -103,8 +103,8 @@ def inheritable(cls: Class) -> Callable[[Callable[..., Any]], Callable[..., Any]
     return add
 
 
-def arity(name: str, args: Sequence[Any], least: int, most: int) -> None:
-    """Raises Python's error about the number of arguments of a function of its own."""
+def check_arity(name: str, args: Sequence[Any], least: int, most: int) -> None:
+    """Raise Python's error about a wrong number of arguments."""
     count = len(args)
     if least <= count <= most:
         return
@@ -119,24 +119,24 @@ def _s(count: int) -> str:
     return "" if count == 1 else "s"
 
 
-def no_keywords(name: str, named: Mapping[str, Any]) -> None:
-    """Raises for arguments by name."""
+def reject_keywords(name: str, named: Mapping[str, Any]) -> None:
+    """Raise if there are keyword arguments."""
     if named:
         raise TypeError(f"{name}() takes no keyword arguments")
 
 
-def iterated(m: Machine, value: Any) -> Any:
-    """An iterator over a value, as `iter` gives it."""
+def iterator_of(m: Machine, value: Any) -> Any:
+    """Return an iterator over a value, as `iter` does."""
     return iter(m.iterate(value))
 
 
 def text_of(m: Machine, value: Any) -> str:
-    """A text without the class that a kernel made from it."""
+    """Return a string as a plain `str`."""
     return value if value.__class__ is str else str.__str__(value)
 
 
 def number_of(value: Any) -> Any:
-    """A number without the class that a kernel made from it."""
+    """Return a number as a plain `int` or `float`."""
     if value.__class__ in INSTANCES:
         return int.__index__(value) if isinstance(value, int) else float.__float__(value)
     return value

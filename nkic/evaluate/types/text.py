@@ -10,14 +10,21 @@ from nkic.evaluate.objects import INSTANCES, Class, StrInstance
 from nkic.evaluate.tables import builtin_class, class_function, method
 from nkic.evaluate.texts import format_method
 from nkic.evaluate.types import measures
-from nkic.evaluate.types.shared import host, hosted, inheritable, makes, own, text_of
+from nkic.evaluate.types.shared import (
+    call_host,
+    check_owner,
+    constructor,
+    host_method,
+    inheritable,
+    text_of,
+)
 from nkic.evaluate.types.textlike import textlike
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
 STR = builtin_class("str", str)
-# Encodings that need no module but Python's own tables, by their names without punctuation.
+# The supported encodings, which need no module, by their names without punctuation.
 _ENCODINGS = {
     "ascii": "ascii",
     "usascii": "ascii",
@@ -42,12 +49,12 @@ _ERRORS = frozenset(
         *("namereplace", "surrogateescape", "surrogatepass"),
     }
 )
-_LONGEST_NAME = 90  # characters that `namereplace` puts in place of one
+_LONGEST_NAME = 90  # characters that `namereplace` substitutes for one
 
 
-@makes(STR)
+@constructor(STR)
 def make_str(m: Machine, cls: Class, /, *args: Any, **named: Any) -> str:
-    """`str(value)`, `str(bytes, encoding, errors)`."""
+    """Return `str(value)` or `str(bytes, encoding, errors)`."""
     given = dict(zip(("object", "encoding", "errors"), args, strict=False)) | named
     if len(args) + len(named) > 3:
         raise TypeError(f"str() takes at most 3 arguments ({len(args) + len(named)} given)")
@@ -70,19 +77,19 @@ def _content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> An
     return StrInstance(make_str(m, STR, *args, **named))
 
 
-# ---- methods of Python's own --------------------------------------------------------------------
+# ---- Python's own methods -----------------------------------------------------------------------
 
 textlike(STR, str)
 for _name in ("isdecimal", "isidentifier", "isnumeric", "isprintable"):
-    hosted(STR, str, _name, measures.scan)
-hosted(STR, str, "casefold", measures.copy)
+    host_method(STR, str, _name, measures.scan)
+host_method(STR, str, "casefold", measures.copy)
 
 
 # ---- join, format, translate --------------------------------------------------------------------
 
 
 def joined(m: Machine, separator: Any, parts: Any, kind: Any, wanted: str) -> Any:
-    """`separator.join(parts)`, of text and of bytes."""
+    """Return `separator.join(parts)`, for text and bytes."""
     try:
         values = parts if parts.__class__ in (list, tuple) else m.listed(parts)
     except TypeError as error:
@@ -103,18 +110,18 @@ def joined(m: Machine, separator: Any, parts: Any, kind: Any, wanted: str) -> An
 
 @method(STR, "join")
 def _join(m: Machine, text: str, iterable: Any, /) -> Any:
-    own(m, text, str, "join")
+    check_owner(m, text, str, "join")
     return joined(m, text, iterable, str, "str instance")
 
 
 @method(STR, "format")
 def _format(m: Machine, text: str, /, *args: Any, **named: Any) -> str:
-    own(m, text, str, "format")
+    check_owner(m, text, str, "format")
     return format_method(m, text_of(m, text))(args, named)
 
 
 class _Items(Mapping[str, Any]):
-    """A kernel's mapping for `format_map`."""
+    """A kernel's mapping as the argument of `format_map`."""
 
     def __init__(self, m: Machine, mapping: Any) -> None:
         self._m = m
@@ -132,7 +139,7 @@ class _Items(Mapping[str, Any]):
 
 @method(STR, "format_map")
 def _format_map(m: Machine, text: str, mapping: Any, /) -> str:
-    own(m, text, str, "format_map")
+    check_owner(m, text, str, "format_map")
     return format_method(m, text_of(m, text))((), _Items(m, mapping))
 
 
@@ -142,12 +149,12 @@ def _maketrans(m: Machine, x: Any, /, *more: Any) -> Any:
         x = dict(dict.items(x))
     size = len(x) if isinstance(x, dict | str) else 1
     m.allocate(8 * 4 * size)
-    return host(m, str.maketrans, (x, *more))
+    return call_host(m, str.maketrans, (x, *more))
 
 
 @method(STR, "translate")
 def _translate(m: Machine, text: str, table: Any, /) -> Any:
-    own(m, text, str, "translate")
+    check_owner(m, text, str, "translate")
     m.charge(2 * len(text))
     plain = text_of(m, text)
     found = {ord(one): _place(m, table, ord(one)) for one in dict.fromkeys(plain)}
@@ -160,7 +167,7 @@ def _translate(m: Machine, text: str, table: Any, /) -> Any:
 
 
 def _place(m: Machine, table: Any, number: int) -> Any:
-    """What a table has for a character."""
+    """Return the entry of a translation table for a character."""
     m.charge(4)
     if table.__class__ is dict:
         return table.get(number, number)
@@ -177,12 +184,12 @@ def _place(m: Machine, table: Any, number: int) -> Any:
 
 @method(STR, "encode")
 def _encode(m: Machine, text: str, /, encoding: Any = "utf-8", errors: Any = "strict") -> bytes:
-    own(m, text, str, "encode")
+    check_owner(m, text, str, "encode")
     return encoded(m, text, encoding, errors, "encode")
 
 
 def encoded(m: Machine, text: str, encoding: Any, errors: Any, name: str) -> bytes:
-    """The bytes of a text."""
+    """Return the bytes of a text."""
     codec, handler = _codec(m, encoding, errors, name)
     longest = _LONGEST_NAME if handler == "namereplace" else 4
     m.text(len(text))
@@ -193,7 +200,7 @@ def encoded(m: Machine, text: str, encoding: Any, errors: Any, name: str) -> byt
 
 
 def decoded(m: Machine, value: bytes, encoding: Any, errors: Any, name: str) -> str:
-    """The text of bytes."""
+    """Return the text of bytes."""
     codec, handler = _codec(m, encoding, errors, name)
     m.text(len(value))
     found = value.decode(codec, handler)

@@ -1,4 +1,4 @@
-"""The functions that make nodes, by the name of their rule, and the parser that calls them."""
+"""The functions that create nodes, by the name of their rule, and the parser that calls them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MODULES = (expressions, calls, strings, statements, match)
 
 
 def by_rule(tables: Tables) -> Actions:
-    """A function for every rule of the grammar that needs one."""
+    """Return a function for every rule of the grammar that needs one."""
     functions = {name: f for module in _MODULES for name, f in vars(module).items()}
     names = {rule.action for rule in tables.rules} - {"", "+"}
     return {name: functions[name] for name in sorted(names)}
@@ -20,6 +20,6 @@ def by_rule(tables: Tables) -> Actions:
 
 @cache
 def parser() -> Parser:
-    """The parser of the package's grammar."""
+    """Return the parser of the package's grammar."""
     tables = load()
     return Parser(tables, by_rule(tables))

@@ -1,6 +1,6 @@
 """Arguments of calls and parameters of functions: sections 6 and 10 of the grammar.
 
-Both are parsed as flat lists and put in order here, so that a wrong order gets a message.
+Both are parsed as flat lists and ordered here, so that a wrong order gets a specific message.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from nkic.syntax import nodes as n
 
 
 class CallArguments(NamedTuple):
-    """A call's arguments, in order."""
+    """A call's arguments in order."""
 
     span: Span
     args: tuple[n.Expression, ...]
     keywords: tuple[n.Keyword, ...]
-    bare_generator: bool  # `f(x for x in y)`: no parentheses of its own
+    bare_generator: bool  # `f(x for x in y)`: without its own parentheses
 
 
 class BareGenerator(NamedTuple):
-    """`x for x in y` as an argument, legal only if it is alone."""
+    """An argument `x for x in y`, legal only as the only argument."""
 
     node: n.GeneratorExp
 
@@ -126,7 +126,7 @@ def _check_repeated(keywords: Sequence[n.Keyword]) -> None:
 
 
 class ParsedParameter(NamedTuple):
-    """One entry of a parameter list: `kind` is "", "=", "*", "**", "/" or "bare *"."""
+    """One entry of a parameter list; `kind` is "", "=", "*", "**", "/" or "bare *"."""
 
     span: Span
     kind: str
@@ -172,7 +172,7 @@ def parameters(span: Span, *items: ParsedParameter | None) -> n.Arguments:
 
 @dataclass
 class _Signature:
-    """A parameter list, as far as it has been read."""
+    """A parameter list under construction."""
 
     posonly: list[n.Arg] = field(default_factory=list)
     plain: list[n.Arg] = field(default_factory=list)

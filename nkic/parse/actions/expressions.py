@@ -1,4 +1,4 @@
-"""Expressions: one function per rule of the grammar's sections 8 to 11, under its name."""
+"""Expressions: one function per rule of the grammar's sections 8 to 11, with the rule's name."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Clauses: TypeAlias = tuple[n.Comprehension, ...]
 
 
 def present(items: tuple[n.Expression | None, ...]) -> tuple[n.Expression, ...]:
-    """The items without the gap that an empty list leaves."""
+    """Return the items without the gap that an empty list leaves."""
     return tuple(item for item in items if item is not None)
 
 
 def identifier(text: str) -> str:
-    """A name as Python compares it."""
+    """Return a name in the normal form in which Python compares it."""
     return text if text.isascii() else unicodedata.normalize("NFKC", text)
 
 

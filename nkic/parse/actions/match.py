@@ -13,7 +13,7 @@ from nkic.syntax import nodes as n
 
 
 class Pair(NamedTuple):
-    """`key: pattern`, or `**name` without a key and a pattern."""
+    """A pair `key: pattern`, or `**name` without key and pattern."""
 
     span: Span
     key: n.Expression | None
@@ -22,7 +22,7 @@ class Pair(NamedTuple):
 
 
 class ByName(NamedTuple):
-    """`name=pattern` in a class pattern."""
+    """A pair `name=pattern` in a class pattern."""
 
     span: Span
     name: str

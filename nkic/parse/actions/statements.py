@@ -1,4 +1,4 @@
-"""Statements: one function per rule of the grammar's sections 2 to 6, under its name."""
+"""Statements: one function per rule of the grammar's sections 2 to 6, with the rule's name."""
 
 from __future__ import annotations
 

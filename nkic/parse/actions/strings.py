@@ -37,7 +37,7 @@ def string(span: Span, text: str) -> n.Constant:
 
 
 def strings(span: Span, *pieces: n.Constant | n.JoinedStr) -> n.Constant | n.JoinedStr:
-    """Adjacent strings become one; any f-string among them makes it an f-string."""
+    """Concatenate adjacent strings; an f-string among them makes the result an f-string."""
     if len(pieces) == 1 and isinstance(pieces[0], n.Constant):
         return pieces[0]
     _check_no_mix(pieces)
@@ -70,10 +70,10 @@ def fstring_field(
     conversion: str | None,
     format_spec: n.JoinedStr | None,
 ) -> tuple[Part, ...]:
-    """A field; with `=` also the text of its expression, before it."""
+    """Return the field; for `=`, preceded by the text of its expression."""
     if debug is None:
         return (n.FormattedValue(span, value, conversion or "", format_spec),)
-    # Without a format, `{x = }` shows the value as repr does.
+    # Without a format, `{x = }` shows the value's repr.
     default = "" if format_spec else "r"
     field = n.FormattedValue(span, value, conversion or default, format_spec)
     return n.Constant(_debug_span(span, debug), debug), field
@@ -112,7 +112,7 @@ def _check_no_mix(pieces: Iterable[n.Constant | n.JoinedStr]) -> None:
 
 
 def _merged(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """Joins neighbouring texts and leaves out empty ones."""
+    """Concatenate adjacent texts and drop empty ones."""
     found: list[Part] = []
     texts: list[n.Constant] = []
     for part in parts:
@@ -125,7 +125,7 @@ def _merged(parts: Iterable[Part]) -> tuple[Part, ...]:
 
 
 def _joined(texts: list[n.Constant]) -> list[n.Constant]:
-    """One constant of several next to each other."""
+    """Return one constant for several adjacent ones."""
     if len(texts) < 2:
         return texts
     value = "".join([str(text.value) for text in texts])
@@ -148,7 +148,7 @@ def _character(span: Span, escape: str) -> str:
         return _by_number(span, escape)
     if first == "N":
         return _by_name(span, escape)
-    return "\\" + escape  # not an escape: the backslash stays
+    return "\\" + escape  # not an escape: the backslash remains
 
 
 def _by_number(span: Span, escape: str) -> str:

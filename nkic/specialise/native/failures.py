@@ -9,7 +9,7 @@ from nkic.base.diagnostics import Diagnostic, Label, make
 from nkic.base.kernel_errors import KernelError
 from nkic.base.source import NOWHERE, SHIPPED, Span
 from nkic.base.suggest import respelt
-from nkic.evaluate.failures import CALLS, loop_values, shortened
+from nkic.evaluate.failures import MAX_CALLS, loop_values, shortened
 from nkic.language.texts import brief
 from nkic.specialise.native.call_sites import CallSite, CallSites
 from nkic.syntax.bindings import Resolved
@@ -28,7 +28,7 @@ def explain(error: KernelError, places: CallSites, resolved: Resolved) -> Diagno
         error.slug,
         error.message,
         span if span != NOWHERE else None,
-        labels=[*error.labels, *loop_context(own[:CALLS], places), *labels],
+        labels=[*error.labels, *loop_context(own[:MAX_CALLS], places), *labels],
         notes=error.notes,
         help=error.help,
         fixes=respelt(error.help, source, span),

@@ -15,7 +15,7 @@ from nkic.base.diagnostics import CompileFailed, Reporter
 from nkic.base.kernel_errors import KernelError
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.evaluate.failures import CALLS
+from nkic.evaluate.failures import MAX_CALLS
 from nkic.ir.program import Program, TensorParameter
 from nkic.language import library, provide
 from nkic.language.trace import Trace, tracing
@@ -84,7 +84,7 @@ class _Tracer:
         trace.locate = resolved.locate
         trace.module_of = sources.module
         trace.here = self.places.here
-        trace.loop_context = lambda: failures.loop_context(self.places.own(CALLS), self.places)
+        trace.loop_context = lambda: failures.loop_context(self.places.own(MAX_CALLS), self.places)
         trace.iterations = self.places.iterations
         trace.decide = Whiles(trace, self.places).decide
         trace.remember = Variables(self.places).remember

@@ -1,4 +1,4 @@
-"""Python's `collections`: a module for each family of its classes."""
+"""Python's `collections`: one module per family of classes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from nkic.evaluate.library.collections import counters, deques, mappings, namedtuples
 
-# The classes by name, and by the name that `typing` has for each.
+# The classes, by their name in `collections` and their name in `typing`.
 _CLASSES = {
     ("deque", "Deque"): deques.DEQUE,
     ("defaultdict", "DefaultDict"): mappings.DEFAULT_DICT,

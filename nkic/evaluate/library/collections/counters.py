@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.compare import compare
 from nkic.evaluate.library.collections.mappings import dict_class, plain
-from nkic.evaluate.library.support import is_of, members, short_name, shown
+from nkic.evaluate.library.support import is_instance_of, methods, repr_of, short_name
 from nkic.evaluate.objects import Builtin, ClassMethod, Steps
 from nkic.evaluate.operators import OPERATIONS
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from nkic.evaluate.texts import Writer
 
 COUNTER = dict_class("Counter")
-_ENTRY = 25
+_ENTRY_STEPS = 25
 
 
-@members(COUNTER, "__init__")
+@methods(COUNTER, "__init__")
 def _init(m: Machine, owner: Any, iterable: Any = None, /, **named: Any) -> None:
-    _changed(m, owner, iterable, named, "+")
+    _count_all(m, owner, iterable, named, "+")
 
 
-@members(COUNTER, "update")
+@methods(COUNTER, "update")
 def _update(m: Machine, owner: Any, iterable: Any = None, /, **named: Any) -> None:
-    _changed(m, owner, iterable, named, "+")
+    _count_all(m, owner, iterable, named, "+")
 
 
-@members(COUNTER, "subtract")
+@methods(COUNTER, "subtract")
 def _subtract(m: Machine, owner: Any, iterable: Any = None, /, **named: Any) -> None:
-    _changed(m, owner, iterable, named, "-")
+    _count_all(m, owner, iterable, named, "-")
 
 
-def _changed(m: Machine, owner: Any, given: Any, named: dict[str, Any], symbol: str) -> None:
+def _count_all(m: Machine, owner: Any, given: Any, named: dict[str, Any], symbol: str) -> None:
     if isinstance(given, dict):
         for key, count in list(dict.items(given)):
             _add(m, owner, key, count, symbol)
@@ -54,23 +54,23 @@ def _add(m: Machine, owner: Any, key: Any, count: Any, symbol: str) -> None:
 
 def _put(m: Machine, owner: Any, key: Any, count: Any) -> None:
     if not dict.__contains__(owner, key):
-        m.charge(_ENTRY)
+        m.charge(_ENTRY_STEPS)
         m.allow_length(dict.__len__(owner) + 1, "the dict")
     dict.__setitem__(owner, key, count)
 
 
-@members(COUNTER, "__missing__")
+@methods(COUNTER, "__missing__")
 def _missing(m: Machine, owner: Any, key: Any, /) -> int:
     return 0
 
 
-@members(COUNTER, "__delitem__")
+@methods(COUNTER, "__delitem__")
 def _delitem(m: Machine, owner: Any, key: Any, /) -> None:
     m.check_key(key, dict.__len__(owner))
     dict.pop(owner, key, None)
 
 
-@members(COUNTER, "most_common")
+@methods(COUNTER, "most_common")
 def _most_common(m: Machine, owner: Any, n: Any = None) -> list[Any]:
     pairs = _sorted(m, owner)
     return pairs if n is None else pairs[: max(m.index(n), 0)]
@@ -84,7 +84,7 @@ def _sorted(m: Machine, owner: Any) -> list[Any]:
     return found
 
 
-@members(COUNTER, "elements")
+@methods(COUNTER, "elements")
 def _elements(m: Machine, owner: Any) -> Steps:
     return Steps(m, "itertools.chain", _each(m, plain(m, owner)))
 
@@ -97,12 +97,12 @@ def _each(m: Machine, counts: dict[Any, Any]) -> Any:
             yield key
 
 
-@members(COUNTER, "total")
+@methods(COUNTER, "total")
 def _total(m: Machine, owner: Any) -> Any:
     return m.call(m.builtins["sum"], (list(dict.values(owner)),), None)
 
 
-@members(COUNTER, "copy", "__copy__")
+@methods(COUNTER, "copy", "__copy__")
 def _copy(m: Machine, owner: Any) -> Any:
     return m.call(owner.cls, (plain(m, owner),), None)
 
@@ -121,7 +121,7 @@ def _positive(m: Machine, value: Any) -> bool:
     return m.less(0, value)
 
 
-def _made(m: Machine, pairs: Any) -> Any:
+def _make_instance(m: Machine, pairs: Any) -> Any:
     found = m.call(COUNTER, (), None)
     for key, count in pairs:
         if _positive(m, count):
@@ -129,8 +129,8 @@ def _made(m: Machine, pairs: Any) -> Any:
     return found
 
 
-def _with(m: Machine, symbol: str, one: Any, other: Any) -> Any:
-    """The count of a key in both counters, by the operator."""
+def _combine(m: Machine, symbol: str, one: Any, other: Any) -> Any:
+    """Combine the counts of one key in both counters by the operator."""
     if symbol in ("+", "-"):
         return OPERATIONS[symbol](m, one, other)
     if symbol == "|":
@@ -140,11 +140,13 @@ def _with(m: Machine, symbol: str, one: Any, other: Any) -> Any:
 
 def _combining(symbol: str) -> Any:
     def call(m: Machine, owner: Any, other: Any, /) -> Any:
-        if not is_of(other, COUNTER) or not is_of(owner, COUNTER):
+        if not is_instance_of(other, COUNTER) or not is_instance_of(owner, COUNTER):
             return NotImplemented
         one, two = plain(m, owner), plain(m, other)
         keys = one if symbol == "&" else {**one, **two}
-        return _made(m, ((k, _with(m, symbol, one.get(k, 0), two.get(k, 0))) for k in keys))
+        return _make_instance(
+            m, ((k, _combine(m, symbol, one.get(k, 0), two.get(k, 0))) for k in keys)
+        )
 
     return call
 
@@ -165,7 +167,9 @@ def _in_place(symbol: str) -> Any:
 
 def _unary(symbol: str) -> Any:
     def call(m: Machine, owner: Any, /) -> Any:
-        return _made(m, ((k, OPERATIONS[symbol](m, 0, v)) for k, v in plain(m, owner).items()))
+        return _make_instance(
+            m, ((k, OPERATIONS[symbol](m, 0, v)) for k, v in plain(m, owner).items())
+        )
 
     return call
 
@@ -175,7 +179,7 @@ _ORDER = {"==": "eq", "!=": "ne", "<=": "le", ">=": "ge"}
 
 def _comparing(symbol: str) -> Any:
     def call(m: Machine, owner: Any, other: Any, /) -> Any:
-        if not is_of(other, COUNTER) or not is_of(owner, COUNTER):
+        if not is_instance_of(other, COUNTER) or not is_instance_of(owner, COUNTER):
             return NotImplemented
         one, two = plain(m, owner), plain(m, other)
         each = "==" if symbol == "!=" else symbol
@@ -208,7 +212,7 @@ for _symbol, _name in {"<": "lt", ">": "gt"}.items():
 COUNTER.members["__hash__"] = None
 
 
-@shown(COUNTER)
+@repr_of(COUNTER)
 def _show(m: Machine, owner: Any, writer: Writer) -> None:
     name = short_name(owner.cls)
     if not dict.__len__(owner):

@@ -1,11 +1,11 @@
-"""`collections.deque`: a list whose ends are served, of a class of its own."""
+"""`collections.deque`: a list with operations at both ends, under a class of its own."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.compare import compare
-from nkic.evaluate.library.support import Hidden, is_of, library_class, members, shown
+from nkic.evaluate.library.support import Hidden, is_instance_of, library_class, methods, repr_of
 from nkic.evaluate.objects import Builtin, Class, Getter, ListInstance
 
 if TYPE_CHECKING:
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from nkic.evaluate.texts import Writer
 
 DEQUE = library_class("deque", "collections", payload=list)
-_MOST = Hidden("_maxlen")
-_cut = slice(None)
+_MAXLEN = Hidden("_maxlen")
+_ALL = slice(None)
 
 
 def _content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> Any:
@@ -25,27 +25,27 @@ DEQUE.extra |= {"content": _content, "copied": True}
 DEQUE.members["__hash__"] = None
 
 
-def _most(owner: Any) -> Any:
-    return owner.fields.get(_MOST)
+def _maxlen(owner: Any) -> Any:
+    return owner.fields.get(_MAXLEN)
 
 
-DEQUE.members["maxlen"] = Getter("maxlen", lambda m, owner: _most(owner))
+DEQUE.members["maxlen"] = Getter("maxlen", lambda m, owner: _maxlen(owner))
 
 
-@members(DEQUE, "__init__")
+@methods(DEQUE, "__init__")
 def _init(m: Machine, owner: Any, iterable: Any = (), maxlen: Any = None) -> None:
     most = None if maxlen is None else m.index(maxlen)
     if most is not None and most < 0:
         raise ValueError("maxlen must be non-negative")
     list.clear(owner)
-    owner.fields[_MOST] = most
+    owner.fields[_MAXLEN] = most
     _extend(m, owner, iterable)
 
 
 def _put(m: Machine, owner: Any, value: Any, left: bool) -> None:
-    """Appends at an end; what is too many goes at the other one."""
+    """Append at one end; if the deque is full, drop an element at the other end."""
     m.charge(8)
-    size, most = list.__len__(owner), _most(owner)
+    size, most = list.__len__(owner), _maxlen(owner)
     if most == 0:
         return
     if left:
@@ -60,23 +60,23 @@ def _put(m: Machine, owner: Any, value: Any, left: bool) -> None:
         m.allow_length(size + 1, "the deque")
 
 
-@members(DEQUE, "append")
+@methods(DEQUE, "append")
 def _append(m: Machine, owner: Any, x: Any, /) -> None:
     _put(m, owner, x, left=False)
 
 
-@members(DEQUE, "appendleft")
+@methods(DEQUE, "appendleft")
 def _appendleft(m: Machine, owner: Any, x: Any, /) -> None:
     _put(m, owner, x, left=True)
 
 
-@members(DEQUE, "extend", "__iadd__")
+@methods(DEQUE, "extend", "__iadd__")
 def _extend_method(m: Machine, owner: Any, iterable: Any, /) -> Any:
     _extend(m, owner, iterable)
 
 
 def _iadd(m: Machine, owner: Any, iterable: Any, /) -> Any:
-    if not is_of(owner, DEQUE):
+    if not is_instance_of(owner, DEQUE):
         return NotImplemented
     _extend(m, owner, iterable)
     return owner
@@ -91,52 +91,52 @@ def _extend(m: Machine, owner: Any, iterable: Any, left: bool = False) -> None:
         _put(m, owner, value, left)
 
 
-@members(DEQUE, "extendleft")
+@methods(DEQUE, "extendleft")
 def _extendleft(m: Machine, owner: Any, iterable: Any, /) -> None:
     _extend(m, owner, iterable, left=True)
 
 
-def _taken(m: Machine, owner: Any, place: int) -> Any:
+def _pop_at(m: Machine, owner: Any, place: int) -> Any:
     if not list.__len__(owner):
         raise IndexError("pop from an empty deque")
     m.charge(list.__len__(owner) >> 5)
     return list.pop(owner, place)
 
 
-@members(DEQUE, "pop")
+@methods(DEQUE, "pop")
 def _pop(m: Machine, owner: Any) -> Any:
-    return _taken(m, owner, -1)
+    return _pop_at(m, owner, -1)
 
 
-@members(DEQUE, "popleft")
+@methods(DEQUE, "popleft")
 def _popleft(m: Machine, owner: Any) -> Any:
-    return _taken(m, owner, 0)
+    return _pop_at(m, owner, 0)
 
 
-@members(DEQUE, "clear")
+@methods(DEQUE, "clear")
 def _clear(m: Machine, owner: Any) -> None:
     list.clear(owner)
 
 
-@members(DEQUE, "rotate")
+@methods(DEQUE, "rotate")
 def _rotate(m: Machine, owner: Any, n: Any = 1, /) -> None:
     size, by = list.__len__(owner), m.index(n)
     if size:
         m.elements(2 * size, "the deque")
         values = list(list.__iter__(owner))
         cut = -by % size
-        list.__setitem__(owner, _cut, [*values[cut:], *values[:cut]])
+        list.__setitem__(owner, _ALL, [*values[cut:], *values[:cut]])
 
 
-@members(DEQUE, "reverse")
+@methods(DEQUE, "reverse")
 def _reverse(m: Machine, owner: Any) -> None:
     m.charge(list.__len__(owner) >> 3)
     list.reverse(owner)
 
 
-@members(DEQUE, "insert")
+@methods(DEQUE, "insert")
 def _insert(m: Machine, owner: Any, i: Any, x: Any, /) -> None:
-    most, size = _most(owner), list.__len__(owner)
+    most, size = _maxlen(owner), list.__len__(owner)
     if most is not None and size >= most:
         raise IndexError("deque already at its maximum size")
     m.charge(3 + (size >> 5))
@@ -157,7 +157,7 @@ def _find(m: Machine, owner: Any, value: Any, bounds: tuple[Any, ...] = ()) -> i
     return -1
 
 
-@members(DEQUE, "index")
+@methods(DEQUE, "index")
 def _index(m: Machine, owner: Any, x: Any, /, *bounds: Any) -> int:
     place = _find(m, owner, x, bounds)
     if place < 0:
@@ -165,15 +165,15 @@ def _index(m: Machine, owner: Any, x: Any, /, *bounds: Any) -> int:
     return place
 
 
-@members(DEQUE, "remove")
+@methods(DEQUE, "remove")
 def _remove(m: Machine, owner: Any, value: Any, /) -> None:
     place = _find(m, owner, value)
     if place < 0:
         raise ValueError(f"{m.repr(value)} is not in deque")
-    _taken(m, owner, place)
+    _pop_at(m, owner, place)
 
 
-@members(DEQUE, "count")
+@methods(DEQUE, "count")
 def _count(m: Machine, owner: Any, x: Any, /) -> int:
     return sum(m.equal(one, x) for one in _values(m, owner))
 
@@ -183,17 +183,17 @@ def _values(m: Machine, owner: Any) -> list[Any]:
     return list(list.__iter__(owner))
 
 
-@members(DEQUE, "__contains__")
+@methods(DEQUE, "__contains__")
 def _contains(m: Machine, owner: Any, value: Any, /) -> bool:
     return any(m.equal(one, value) for one in _values(m, owner))
 
 
-@members(DEQUE, "__reversed__")
+@methods(DEQUE, "__reversed__")
 def _reversed(m: Machine, owner: Any) -> Any:
     return iter(_values(m, owner)[::-1])
 
 
-def _place(m: Machine, owner: Any, key: Any) -> int:
+def _checked_index(m: Machine, owner: Any, key: Any) -> int:
     if isinstance(key, slice):
         raise TypeError("sequence index must be integer, not 'slice'")
     place = m.index(key)
@@ -202,29 +202,29 @@ def _place(m: Machine, owner: Any, key: Any) -> int:
     return place
 
 
-@members(DEQUE, "__getitem__")
+@methods(DEQUE, "__getitem__")
 def _getitem(m: Machine, owner: Any, key: Any, /) -> Any:
-    return list.__getitem__(owner, _place(m, owner, key))
+    return list.__getitem__(owner, _checked_index(m, owner, key))
 
 
-@members(DEQUE, "__setitem__")
+@methods(DEQUE, "__setitem__")
 def _setitem(m: Machine, owner: Any, key: Any, value: Any, /) -> None:
-    list.__setitem__(owner, _place(m, owner, key), value)
+    list.__setitem__(owner, _checked_index(m, owner, key), value)
 
 
-@members(DEQUE, "__delitem__")
+@methods(DEQUE, "__delitem__")
 def _delitem(m: Machine, owner: Any, key: Any, /) -> None:
-    _taken(m, owner, _place(m, owner, key))
+    _pop_at(m, owner, _checked_index(m, owner, key))
 
 
-@members(DEQUE, "copy", "__copy__")
+@methods(DEQUE, "copy", "__copy__")
 def _copy(m: Machine, owner: Any) -> Any:
-    return m.call(owner.cls, (_values(m, owner), _most(owner)), None)
+    return m.call(owner.cls, (_values(m, owner), _maxlen(owner)), None)
 
 
-@members(DEQUE, "__add__")
+@methods(DEQUE, "__add__")
 def _add(m: Machine, owner: Any, other: Any, /) -> Any:
-    if not is_of(other, DEQUE):
+    if not is_instance_of(other, DEQUE):
         kind = m.class_of(other).name
         raise TypeError(f'can only concatenate deque (not "{kind}") to deque')
     found = _copy(m, owner)
@@ -232,16 +232,16 @@ def _add(m: Machine, owner: Any, other: Any, /) -> Any:
     return found
 
 
-@members(DEQUE, "__mul__", "__rmul__")
+@methods(DEQUE, "__mul__", "__rmul__")
 def _multiply(m: Machine, owner: Any, times: Any, /) -> Any:
     count = max(m.index(times), 0)
     values = _values(m, owner)
     m.elements(len(values) * count, "the deque")
-    return m.call(owner.cls, (values * count, _most(owner)), None)
+    return m.call(owner.cls, (values * count, _maxlen(owner)), None)
 
 
-def _unlike(m: Machine, symbol: str, owner: Any, other: Any) -> bool:
-    """With a list, which a deque is not."""
+def _compare_unlike(m: Machine, symbol: str, owner: Any, other: Any) -> bool:
+    """Compare with a list, which a deque is never equal to."""
     if symbol in ("==", "!="):
         return symbol == "!="
     kinds = " and ".join(_kind(m, one) for one in (owner, other))
@@ -249,13 +249,13 @@ def _unlike(m: Machine, symbol: str, owner: Any, other: Any) -> bool:
 
 
 def _kind(m: Machine, value: Any) -> str:
-    return "'collections.deque'" if is_of(value, DEQUE) else f"'{m.class_of(value).name}'"
+    return "'collections.deque'" if is_instance_of(value, DEQUE) else f"'{m.class_of(value).name}'"
 
 
 def _comparing(symbol: str) -> Any:
     def call(m: Machine, owner: Any, other: Any, /) -> Any:
-        if not is_of(other, DEQUE) or not is_of(owner, DEQUE):
-            return _unlike(m, symbol, owner, other)
+        if not is_instance_of(other, DEQUE) or not is_instance_of(owner, DEQUE):
+            return _compare_unlike(m, symbol, owner, other)
         return compare(m, symbol, _values(m, owner), _values(m, other))
 
     return call
@@ -272,9 +272,9 @@ for _symbol, _name in {
     DEQUE.members[f"__{_name}__"] = Builtin(f"deque.__{_name}__", _comparing(_symbol))
 
 
-@shown(DEQUE)
+@repr_of(DEQUE)
 def _show(m: Machine, owner: Any, writer: Writer) -> None:
     writer.add("deque(")
     writer.container(_values(m, owner), "[", "]")
-    most = _most(owner)
+    most = _maxlen(owner)
     writer.add(")" if most is None else f", maxlen={most})")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.library.abcs import MUTABLE_MAPPING
-from nkic.evaluate.library.support import is_of, library_class, members, shown
+from nkic.evaluate.library.support import is_instance_of, library_class, methods, repr_of
 from nkic.evaluate.objects import Class, DictInstance, Getter
 from nkic.evaluate.types.mappings import DICT
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 
 
 def content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> Any:
-    """The dict that an object is, before its `__init__`."""
+    """Return the empty dict that represents a new object before its `__init__`."""
     return DictInstance()
 
 
 def dict_class(name: str) -> Class:
-    """A class of dicts."""
+    """Return a class whose objects are dicts."""
     found = library_class(name, "collections", DICT, payload=dict)
     found.extra |= {"content": content, "copied": True}
     return found
 
 
-def filled(m: Machine, owner: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-    """What `dict.__init__` does."""
+def fill(m: Machine, owner: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+    """Fill an object as `dict.__init__` does."""
     DICT.members["__init__"].call(m, owner, *args, **named)
 
 
 def plain(m: Machine, owner: Any) -> dict[Any, Any]:
-    """The entries as a dict."""
+    """Return the entries as a plain dict."""
     m.elements(3 * dict.__len__(owner), "the dict")
     return dict(dict.items(owner))
 
@@ -44,18 +44,18 @@ def plain(m: Machine, owner: Any) -> dict[Any, Any]:
 DEFAULT_DICT = dict_class("defaultdict")
 
 
-@members(DEFAULT_DICT, "__init__")
+@methods(DEFAULT_DICT, "__init__")
 def _init(m: Machine, owner: Any, default_factory: Any = None, /, *args: Any, **named: Any) -> None:
     if default_factory is not None and not m.call(m.builtins["callable"], (default_factory,), None):
         raise TypeError("first argument must be callable or None")
     owner.fields["default_factory"] = default_factory
-    filled(m, owner, args, named)
+    fill(m, owner, args, named)
 
 
 DEFAULT_DICT.extra["slots"] = frozenset({"default_factory"})
 
 
-@members(DEFAULT_DICT, "__missing__")
+@methods(DEFAULT_DICT, "__missing__")
 def _missing(m: Machine, owner: Any, key: Any, /) -> Any:
     factory = owner.fields.get("default_factory")
     if factory is None:
@@ -68,18 +68,18 @@ def _missing(m: Machine, owner: Any, key: Any, /) -> Any:
     return value
 
 
-@members(DEFAULT_DICT, "copy", "__copy__")
+@methods(DEFAULT_DICT, "copy", "__copy__")
 def _copy(m: Machine, owner: Any) -> Any:
     return m.call(owner.cls, (owner.fields.get("default_factory"), plain(m, owner)), None)
 
 
-@members(DEFAULT_DICT, "__or__")
+@methods(DEFAULT_DICT, "__or__")
 def _or(m: Machine, owner: Any, other: Any, /) -> Any:
     return _union(m, _copy, owner, other)
 
 
 def _union(m: Machine, copy: Callable[[Machine, Any], Any], owner: Any, other: Any) -> Any:
-    """`owner | other`: a copy, merged with the other dictionary."""
+    """Return `owner | other`: a copy, merged with the other dict."""
     if not isinstance(other, dict):
         return NotImplemented
     found = copy(m, owner)
@@ -87,7 +87,7 @@ def _union(m: Machine, copy: Callable[[Machine, Any], Any], owner: Any, other: A
     return found
 
 
-@shown(DEFAULT_DICT)
+@repr_of(DEFAULT_DICT)
 def _show(m: Machine, owner: Any, writer: Writer) -> None:
     writer.add("defaultdict(")
     writer.value(owner.fields.get("default_factory"))
@@ -101,12 +101,12 @@ def _show(m: Machine, owner: Any, writer: Writer) -> None:
 ORDERED_DICT = dict_class("OrderedDict")
 
 
-@members(ORDERED_DICT, "__init__")
+@methods(ORDERED_DICT, "__init__")
 def _ordered_init(m: Machine, owner: Any, /, *args: Any, **named: Any) -> None:
-    filled(m, owner, args, named)
+    fill(m, owner, args, named)
 
 
-@members(ORDERED_DICT, "move_to_end")
+@methods(ORDERED_DICT, "move_to_end")
 def _move_to_end(m: Machine, owner: Any, key: Any, last: Any = True) -> None:
     m.check_key(key, dict.__len__(owner))
     if not dict.__contains__(owner, key):
@@ -121,29 +121,29 @@ def _move_to_end(m: Machine, owner: Any, key: Any, last: Any = True) -> None:
     dict.update(owner, rest)
 
 
-@members(ORDERED_DICT, "popitem")
+@methods(ORDERED_DICT, "popitem")
 def _popitem(m: Machine, owner: Any, last: Any = True) -> Any:
     if not dict.__len__(owner):
         raise KeyError("dictionary is empty")
     if m.truth(last):
         return dict.popitem(owner)
-    m.charge(dict.__len__(owner) >> 3)  # what was deleted before is gone over
+    m.charge(dict.__len__(owner) >> 3)  # deleted entries before it are skipped
     key = next(dict.__iter__(owner))
     return key, dict.pop(owner, key)
 
 
-@members(ORDERED_DICT, "copy", "__copy__")
+@methods(ORDERED_DICT, "copy", "__copy__")
 def _ordered_copy(m: Machine, owner: Any) -> Any:
     return m.call(owner.cls, (plain(m, owner),), None)
 
 
-@members(ORDERED_DICT, "__eq__")
+@methods(ORDERED_DICT, "__eq__")
 def _ordered_eq(m: Machine, owner: Any, other: Any, /) -> Any:
     if not isinstance(other, dict):
         return NotImplemented
     one, two = plain(m, owner), dict(dict.items(other))
     same = m.equal(one, two)
-    if same and is_of(other, ORDERED_DICT):
+    if same and is_instance_of(other, ORDERED_DICT):
         return m.equal(list(one), list(two))
     return same
 
@@ -151,12 +151,12 @@ def _ordered_eq(m: Machine, owner: Any, other: Any, /) -> Any:
 ORDERED_DICT.members["__hash__"] = None
 
 
-@members(ORDERED_DICT, "__or__")
+@methods(ORDERED_DICT, "__or__")
 def _ordered_or(m: Machine, owner: Any, other: Any, /) -> Any:
     return _union(m, _ordered_copy, owner, other)
 
 
-@shown(ORDERED_DICT)
+@repr_of(ORDERED_DICT)
 def _show_ordered(m: Machine, owner: Any, writer: Writer) -> None:
     writer.add(f"{owner.cls.name}(")
     if not dict.__len__(owner):
@@ -174,7 +174,7 @@ def _show_ordered(m: Machine, owner: Any, writer: Writer) -> None:
 CHAIN_MAP = library_class("ChainMap", "collections", MUTABLE_MAPPING)
 
 
-@members(CHAIN_MAP, "__init__")
+@methods(CHAIN_MAP, "__init__")
 def _chain_init(m: Machine, owner: Any, /, *maps: Any) -> None:
     owner.fields["maps"] = list(maps) or [{}]
 
@@ -190,7 +190,7 @@ def _holder(m: Machine, owner: Any, key: Any) -> Any:
     return next((one for one in _maps(m, owner) if m.contains(one, key)), None)
 
 
-@members(CHAIN_MAP, "__getitem__")
+@methods(CHAIN_MAP, "__getitem__")
 def _chain_item(m: Machine, owner: Any, key: Any, /) -> Any:
     found = _holder(m, owner, key)
     if found is None:
@@ -198,40 +198,40 @@ def _chain_item(m: Machine, owner: Any, key: Any, /) -> Any:
     return m.item(found, key)
 
 
-@members(CHAIN_MAP, "__missing__")
+@methods(CHAIN_MAP, "__missing__")
 def _chain_missing(m: Machine, owner: Any, key: Any, /) -> Any:
     raise KeyError(key)
 
 
-@members(CHAIN_MAP, "__contains__")
+@methods(CHAIN_MAP, "__contains__")
 def _chain_has(m: Machine, owner: Any, key: Any, /) -> bool:
     return _holder(m, owner, key) is not None
 
 
-@members(CHAIN_MAP, "get")
+@methods(CHAIN_MAP, "get")
 def _chain_get(m: Machine, owner: Any, key: Any, default: Any = None) -> Any:
     found = _holder(m, owner, key)
     return default if found is None else m.item(found, key)
 
 
-def _joined(m: Machine, owner: Any) -> dict[Any, Any]:
+def _all_keys(m: Machine, owner: Any) -> dict[Any, Any]:
     found: dict[Any, Any] = {}
     for one in reversed(_maps(m, owner)):
         m.merge(found, dict.fromkeys(m.listed(one)))
     return found
 
 
-@members(CHAIN_MAP, "__iter__")
+@methods(CHAIN_MAP, "__iter__")
 def _chain_iter(m: Machine, owner: Any) -> Any:
-    return iter(_joined(m, owner))
+    return iter(_all_keys(m, owner))
 
 
-@members(CHAIN_MAP, "__len__")
+@methods(CHAIN_MAP, "__len__")
 def _chain_len(m: Machine, owner: Any) -> int:
-    return len(_joined(m, owner))
+    return len(_all_keys(m, owner))
 
 
-@members(CHAIN_MAP, "__bool__")
+@methods(CHAIN_MAP, "__bool__")
 def _chain_bool(m: Machine, owner: Any) -> bool:
     return any(m.truth(one) for one in _maps(m, owner))
 
@@ -240,19 +240,19 @@ def _first(m: Machine, owner: Any) -> Any:
     return m.item(owner.fields.get("maps"), 0)
 
 
-@members(CHAIN_MAP, "__setitem__")
+@methods(CHAIN_MAP, "__setitem__")
 def _chain_put(m: Machine, owner: Any, key: Any, value: Any, /) -> None:
     m.put_item(_first(m, owner), key, value)
 
 
-@members(CHAIN_MAP, "__delitem__")
+@methods(CHAIN_MAP, "__delitem__")
 def _chain_del(m: Machine, owner: Any, key: Any, /) -> None:
     if not m.contains(_first(m, owner), key):
         raise KeyError(f"Key not found in the first mapping: {m.repr(key)}")
     m.remove_item(_first(m, owner), key)
 
 
-@members(CHAIN_MAP, "new_child")
+@methods(CHAIN_MAP, "new_child")
 def _new_child(m: Machine, owner: Any, child: Any = None, /, **named: Any) -> Any:
     if child is None:
         first: Any = named
@@ -263,7 +263,7 @@ def _new_child(m: Machine, owner: Any, child: Any = None, /, **named: Any) -> An
     return m.call(owner.cls, (first, *_maps(m, owner)), None)
 
 
-@members(CHAIN_MAP, "copy", "__copy__")
+@methods(CHAIN_MAP, "copy", "__copy__")
 def _chain_copy(m: Machine, owner: Any) -> Any:
     maps = _maps(m, owner)
     first = m.call(m.attribute(maps[0], "copy"), (), None)
@@ -277,6 +277,6 @@ def _parents(m: Machine, owner: Any) -> Any:
 CHAIN_MAP.members["parents"] = Getter("parents", _parents)
 
 
-@shown(CHAIN_MAP)
+@repr_of(CHAIN_MAP)
 def _show_chain(m: Machine, owner: Any, writer: Writer) -> None:
     writer.named(owner.cls.name, [("", one) for one in _maps(m, owner)])

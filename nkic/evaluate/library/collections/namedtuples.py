@@ -30,7 +30,7 @@ FUNCTIONS: dict[str, Any] = {}
 
 
 class _Signature:
-    """What `bind` asks of a function."""
+    """The attributes of a function that `bind` reads."""
 
     def __init__(self, cls: Class, names: Sequence[str], defaults: tuple[Any, ...]) -> None:
         self.cls = cls
@@ -38,7 +38,7 @@ class _Signature:
         self.code = Code(self.qualname, self.qualname, None, None)  # type: ignore[arg-type]
         self.code.positional = ("_cls", *names)
         self.defaults = defaults
-        self.named_defaults: dict[str, Any] = {}
+        self.keyword_defaults: dict[str, Any] = {}
 
 
 # ---- methods ------------------------------------------------------------------------------------
@@ -48,7 +48,7 @@ def _content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> An
     return TupleInstance(args)
 
 
-def _made(m: Machine, cls: Class, values: Sequence[Any]) -> Any:
+def _make_instance(m: Machine, cls: Class, values: Sequence[Any]) -> Any:
     m.elements(len(values), "the tuple")
     return classes.blank(m, cls, values)
 
@@ -57,21 +57,21 @@ def _new(signature: Any, m: Machine, /, *args: Any, **named: Any) -> Any:
     cls, *values = bind(m, signature, args, named)[FIRST:]
     if not isinstance(cls, Class) or not cls.is_a(signature.cls):
         raise TypeError(f"{signature.name}() takes a class that inherits from the named tuple")
-    return _made(m, cls, values)
+    return _make_instance(m, cls, values)
 
 
 def _make(names: tuple[str, ...], m: Machine, cls: Class, iterable: Any, /) -> Any:
     values = m.listed(iterable)
     if len(values) != len(names):
         raise TypeError(f"Expected {len(names)} arguments, got {len(values)}")
-    return _made(m, cls, values)
+    return _make_instance(m, cls, values)
 
 
 def _replace(names: tuple[str, ...], m: Machine, owner: Any, /, **changes: Any) -> Any:
     values = [changes.pop(n, v) for n, v in zip(names, tuple.__iter__(owner), strict=True)]
     if changes:
         raise ValueError(f"Got unexpected field names: {list(changes)!r}")
-    return _made(m, owner.cls, values)
+    return _make_instance(m, owner.cls, values)
 
 
 def _asdict(names: tuple[str, ...], m: Machine, owner: Any, /) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def _method(cls: Class, name: str, call: Any, names: tuple[str, ...]) -> Builtin
     return Builtin(f"{short_name(cls)}.{name}", checked)
 
 
-# ---- making classes -----------------------------------------------------------------------------
+# ---- creation of classes ------------------------------------------------------------------------
 
 
 def make_class(
@@ -115,7 +115,7 @@ def make_class(
     space: dict[str, Any],
     renamed: bool = False,
 ) -> Class:
-    """A class of tuples whose elements have names."""
+    """Return a class of tuples with named elements."""
     _check_names(names, renamed)
     m.allocate(4000 + 400 * len(names))
     cls = Class(name, (TUPLE,), {}, payload=tuple, make=classes.construct, machine=m)
@@ -174,7 +174,7 @@ def _check_names(names: Sequence[str], renamed: bool = False) -> None:
 def _subclass(
     m: Machine, name: str, bases: tuple[Class, ...], space: dict[str, Any], fields: dict[str, str]
 ) -> Class:
-    """`class Pair(NamedTuple)`."""
+    """Create a class from `class Pair(NamedTuple)`."""
     if len(bases) > 1 and any(base.extra.get("item") is None for base in bases[1:]):
         raise TypeError("can only inherit from a NamedTuple type and Generic")
     defaults: dict[str, Any] = {}
@@ -192,7 +192,7 @@ NAMED_TUPLE.extra |= {"inheritable": True, "subclass": _subclass}
 
 
 def _call(m: Machine, cls: Class, typename: Any, fields: Any = (), /, **named: Any) -> Class:
-    """`NamedTuple("Pair", [("left", int)])`."""
+    """Create a class from `NamedTuple("Pair", [("left", int)])`."""
     pairs = [m.unpacked(one, 2) for one in m.listed(fields)]
     names = tuple([_text(m, name) for name, _ in pairs]) or tuple(named)
     return make_class(m, _text(m, typename), names, {}, {})
