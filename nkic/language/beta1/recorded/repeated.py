@@ -9,19 +9,19 @@ shuffle and copies stay where the tensor engine cannot reach the row, or PSUM ha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from nkic.ir.program import Instruction, Item, Operand
+from nkic.ir.program import Instruction, Item
 from nkic.ir.tensors import Tensor, View
 from nkic.language.beta1.access import part_of
 from nkic.language.beta1.emit import Repeated, emit, state
-from nkic.language.beta1.recorded.spills import renumbered
+from nkic.language.beta1.recorded import bodies
 from nkic.language.beta1.tiles import Tile
 from nkic.language.tensors.views import whole
 from nkic.language.trace import Trace
 from nkic.machine.dtypes import FLOAT32, DType
-from nkic.machine.memory import PARTITIONS, PSUM_BANK_BYTES, Buffer
+from nkic.machine.memory import MEMORIES, PARTITIONS, PSUM_BANK_BYTES, Buffer
 from nkic.machine.rules import violations
 
 BANK = PSUM_BANK_BYTES // 4  # columns of float32, which a product fills
@@ -43,27 +43,11 @@ def multiply(trace: Trace) -> None:
     for body in trace.bodies:
         groups = {one.first: one for one in state().repeated if one.body is body}
         plain = [item for item in body if isinstance(item, Instruction)]
-        if not groups or len(plain) < len(body) or _fixed(plain):
+        if not groups or len(plain) < len(body) or bodies.has_fixed(plain, MEMORIES):
             continue
         plans = _Planning(trace, plain).plans(groups.values())
         if plans:
             _Rewriting(trace, plain, plans).rewrite(body)
-
-
-def _tiles(item: Instruction) -> Iterator[Tensor]:
-    """The tensors on chip that an instruction uses."""
-    for operand in item.operands:
-        if isinstance(operand, View):
-            if operand.tensor.on_chip:
-                yield operand.tensor
-            dynamic = operand.dynamic
-            if dynamic is not None and isinstance(dynamic.source, View):
-                yield dynamic.source.tensor
-
-
-def _fixed(body: Sequence[Instruction]) -> bool:
-    """The kernel has chosen places itself."""
-    return any(t.fixed is not None for item in body for t in _tiles(item))
 
 
 class _Planning:
@@ -72,10 +56,7 @@ class _Planning:
     def __init__(self, trace: Trace, body: Sequence[Instruction]) -> None:
         self.target = trace.target
         self.body = list(body)
-        self.uses: dict[Tensor, list[int]] = {}
-        for place, item in enumerate(body):
-            for tensor in dict.fromkeys(_tiles(item)):
-                self.uses.setdefault(tensor, []).append(place)
+        self.uses = bodies.uses(body, MEMORIES)
         self.banks = self._in_use()
 
     def _in_use(self) -> list[int]:
@@ -121,8 +102,8 @@ class _Planning:
             return -1
         item = self.body[places[0]]
         there = Tensor(-1, tile.name, tile.dtype, tile.shape, Buffer.PSUM, tile.at)
-        moved = _reading(item, {tile: there})
-        if there not in _tiles(moved) or tile in _tiles(moved) or _writes(item, tile):
+        moved = bodies.substituted(item, {tile: there})
+        if _writes(item, tile):
             return -1
         if violations(item.row, moved.facts(self.target)):
             return -1
@@ -152,17 +133,6 @@ def _writes(item: Instruction, tile: Tensor) -> bool:
     )
 
 
-def _reading(item: Instruction, homes: Mapping[Tensor, Tensor]) -> Instruction:
-    """The instruction with other tensors in the place of some."""
-
-    def moved(operand: Operand) -> Operand:
-        if isinstance(operand, View) and operand.tensor in homes:
-            return operand._replace(tensor=homes[operand.tensor])
-        return operand
-
-    return item._replace(operands=tuple(map(moved, item.operands)))
-
-
 class _Rewriting:
     """The walk through a body that puts products in the place of what the library recorded."""
 
@@ -184,12 +154,12 @@ class _Rewriting:
         while place < len(self.items):
             item, plan = self.items[place], self.plans.get(place)
             if plan is None:
-                made.append(_reading(item, self.homes))
+                made.append(bodies.substituted(item, self.homes))
             else:
                 self._repeat(plan, item)
             place = place + 1 if plan is None else plan.end
         trace.body = before
-        body[:] = renumbered(made, self.added)
+        body[:] = bodies.renumbered(made, self.added)
 
     def _repeat(self, plan: _Plan, at: Instruction) -> None:
         """A product for each bank of columns, copied if several instructions read it."""
@@ -220,8 +190,4 @@ class _Rewriting:
 
     def _add(self, at: Instruction, row: str, dst: Tile, **named: object) -> None:
         emit(row, dst, **named)
-        body = self.trace.body
-        last = body[-1]
-        assert isinstance(last, Instruction)
-        body[-1] = last._replace(at=at.at, name=at.name, pinned=at.pinned, iterations=at.iterations)
-        self.added.add(len(body) - 1)
+        self.added.add(bodies.attribute_last(self.trace, at))

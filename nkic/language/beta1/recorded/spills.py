@@ -9,13 +9,15 @@ it is the one that is used again last.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from nkic.base.source import Span
-from nkic.ir.program import Instruction, Item, Operand
+from nkic.ir.program import Instruction, Item
 from nkic.ir.tensors import Tensor, View
 from nkic.language.beta1.emit import emit
+from nkic.language.beta1.recorded import bodies
 from nkic.language.beta1.tiles import Tile
 from nkic.language.tensors.views import whole
 from nkic.language.trace import Trace
@@ -23,6 +25,7 @@ from nkic.machine.memory import Buffer
 
 # How much of SBUF is filled, so that all of it can be laid out: tiles of other sizes leave gaps.
 ROOM, GAPS = 0.85, 2
+_MEMORIES = (Buffer.SBUF,)
 
 
 def fit(trace: Trace, at: Span) -> None:
@@ -30,11 +33,11 @@ def fit(trace: Trace, at: Span) -> None:
     size = trace.target.sbuf_usable
     for body in trace.bodies:
         plain = [item for item in body if isinstance(item, Instruction)]
-        if len(plain) < len(body) or _fixed(plain) or _peak(plain) <= size:
+        if len(plain) < len(body) or bodies.has_fixed(plain, _MEMORIES) or _peak(plain) <= size:
             continue
-        largest = max(t.bytes for item in plain for t in _tiles(item.operands))
+        largest = max(t.bytes for t in bodies.uses(plain, _MEMORIES))
         spilling = _Spilling(trace, plain, int(ROOM * size) - GAPS * largest)
-        body[:] = renumbered(spilling.body(), spilling.added)
+        body[:] = bodies.renumbered(spilling.body(), spilling.added)
         if spilling.stored:
             trace.report.warning(
                 "sbuf-overflow",
@@ -46,39 +49,13 @@ def fit(trace: Trace, at: Span) -> None:
             )
 
 
-def _tiles(operands: Sequence[Operand]) -> Iterator[Tensor]:
-    """The tensors in SBUF that an instruction uses."""
-    for operand in operands:
-        if not isinstance(operand, View):
-            continue
-        if operand.tensor.buffer is Buffer.SBUF:
-            yield operand.tensor
-        if operand.dynamic is not None and isinstance(operand.dynamic.source, View):
-            yield from _tiles([operand.dynamic.source])
-
-
-def _fixed(body: Sequence[Instruction]) -> bool:
-    """The kernel has chosen places itself."""
-    return any(t.fixed is not None for item in body for t in _tiles(item.operands))
-
-
 def _peak(body: Sequence[Instruction]) -> int:
     """The most bytes of a partition in use at once, in the order of the program."""
-    first: dict[Tensor, int] = {}
-    last: dict[Tensor, int] = {}
-    for place, item in enumerate(body):
-        for tensor in _tiles(item.operands):
-            first.setdefault(tensor, place)
-            last[tensor] = place
     change = [0] * (len(body) + 1)
-    for tensor, place in first.items():
-        change[place] += tensor.bytes
-        change[last[tensor] + 1] -= tensor.bytes
-    peak = now = 0
-    for one in change:
-        now += one
-        peak = max(peak, now)
-    return peak
+    for tensor, indices in bodies.uses(body, _MEMORIES).items():
+        change[indices[0]] += tensor.bytes
+        change[indices[-1] + 1] -= tensor.bytes
+    return max(accumulate(change))
 
 
 @dataclass
@@ -99,10 +76,7 @@ class _Spilling:
         self.room = room
         self.stored = self.loaded = 0
         self.added: set[int] = set()
-        self.uses: dict[Tensor, list[int]] = {}
-        for place, item in enumerate(body):
-            for tensor in dict.fromkeys(_tiles(item.operands)):
-                self.uses.setdefault(tensor, []).append(place)
+        self.uses = bodies.uses(body, _MEMORIES)
         self.homes: dict[Tensor, _Home] = {}
         self.inside: dict[Tensor, int] = {}  # in SBUF, with the place of their next use
         self.used = 0
@@ -113,11 +87,12 @@ class _Spilling:
         made: list[Item] = []
         trace.body = made
         for place, item in enumerate(self.items):
-            needed = list(dict.fromkeys(_tiles(item.operands)))
+            needed = list(dict.fromkeys(bodies.tensors(item.operands, _MEMORIES)))
             self._make_room(needed, item)
             for tensor in needed:
                 self._bring(tensor, item)
-            made.append(item._replace(operands=tuple(map(self._moved, item.operands))))
+            homes = {t: home.now for t, home in self.homes.items() if home.now is not None}
+            made.append(bodies.substituted(item, homes))
             self._after(place, item, needed)
         trace.body = before
         return made
@@ -160,23 +135,7 @@ class _Spilling:
 
     def _transfer(self, dst: Tensor, src: Tensor, item: Instruction) -> None:
         emit("dma_copy", Tile(whole(dst)), src=Tile(whole(src)))
-        last = self.trace.body[-1]
-        assert isinstance(last, Instruction)
-        self.trace.body[-1] = last._replace(at=item.at)
-        self.added.add(len(self.trace.body) - 1)
-
-    def _moved(self, operand: Operand) -> Operand:
-        if not isinstance(operand, View):
-            return operand
-        home = self.homes.get(operand.tensor)
-        if home is not None and home.now is not None:
-            operand = operand._replace(tensor=home.now)
-        dynamic = operand.dynamic
-        if dynamic is not None and isinstance(dynamic.source, View):
-            source = self._moved(dynamic.source)
-            assert isinstance(source, View)
-            operand = operand._replace(dynamic=dynamic._replace(source=source))
-        return operand
+        self.added.add(bodies.attribute_last(self.trace, item))
 
     def _after(self, place: int, item: Instruction, needed: Sequence[Tensor]) -> None:
         for operand, spec in zip(item.operands, item.row.operands, strict=True):
@@ -190,17 +149,3 @@ class _Spilling:
             else:
                 self.used -= tensor.bytes
                 del self.inside[tensor]
-
-
-def renumbered(body: list[Item], added: set[int]) -> list[Item]:
-    """Numbers in the order of the body; what was ordered stays ordered."""
-    new: dict[int, int] = {}
-    for place, item in enumerate(body):
-        if isinstance(item, Instruction) and place not in added:
-            new[item.number] = place
-    found: list[Item] = []
-    for place, item in enumerate(body):
-        assert isinstance(item, Instruction)
-        after = tuple(new[number] for number in item.after)
-        found.append(item._replace(number=place, after=after))
-    return found
