@@ -1,4 +1,4 @@
-"""Numbers of a kernel that are beyond the type which an instruction makes of them."""
+"""Constants that overflow the dtype to which an instruction converts them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nkic.machine.operands import Row, Violation
 
 
 def beyond_type(row: Row, facts: Facts) -> Violation | None:
-    """The first finite number that becomes infinity or NaN, or another integer."""
+    """Return a violation for the first number that becomes infinity, NaN, or another integer."""
     for name, into in row.constants:
         value = facts.operands[name] if name in facts.operands else facts.attributes[name]
         if type(value) is not float and type(value) is not int:
@@ -36,7 +36,7 @@ def _overflow(name: str, text: str, help: str) -> Violation:
 
 
 def _left_of(value: float, dtype: DType) -> str:
-    """What the type makes of a number beyond its limits, in words."""
+    """Describe the result of converting a number beyond the dtype's limits."""
     if dtype.is_integer:
         return str(int(dtype.lowest if value < 0 else dtype.highest))
     if not dtype.has_inf:

@@ -1,8 +1,8 @@
-"""Instructions as functions: from a row of the instruction table to `nisa.<name>`.
+"""Instructions as functions: build `nisa.<name>` from a row of the instruction table.
 
-A call is bound to the row's parameters as Python would, its values become what the program
-holds, and the instruction is recorded. A call that cannot be bound is reported, not recorded,
-and evaluation goes on. This is on the hot path: about 10 µs per instruction in all.
+A call binds its arguments to the row's parameters by Python's rules, converts them to operands and
+attributes, and records the instruction. A call that cannot be bound is reported and not recorded,
+and evaluation continues. This is a hot path: about 10 µs per instruction in total.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from nkic.machine.facts import Register
 from nkic.machine.operands import Attribute, Operand, Row
 
 REQUIRED: Any = object()
-PLANS = 64  # of a row, that are kept
+PLANS = 64  # cached per row
 
 
 class Plan(NamedTuple):
-    """How the values of calls of one form become operands and attributes.
+    """How the arguments of calls of one form become operands and attributes.
 
-    `operands` and `attributes` hold what is not given. `given` are the other operands: the place
-    among `operands`, the index of the value, the operand, whether it is read and written; `said`
-    the other attributes: place, index, attribute, default. `engine` and `name` are indices of
-    values, negative where they are not given.
+    `operands` and `attributes` hold the values of the parameters that the call omits. `given` lists
+    the operands that it passes (index in `operands`, index of the argument, operand, reads,
+    writes), and `said` the attributes (index in `attributes`, index of the argument, attribute,
+    default). `engine` and `name` are indices of arguments, negative if omitted.
     """
 
     operands: list[Bound]
@@ -56,7 +56,7 @@ class Plan(NamedTuple):
 
 
 class Binder(Identical):
-    """One row, prepared for calls."""
+    """A callable that records one row's instruction."""
 
     def __init__(self, row: Row, profile: Profile = DEFAULT) -> None:
         self._row = row
@@ -109,7 +109,7 @@ class Binder(Identical):
             return self._complain(refused)
 
     def called(self, form: tuple[int, tuple[str, ...]], values: list[Any]) -> Any:
-        """A call with so many values by position, and the others under these names."""
+        """Call with `form[0]` positional arguments, the others under the names `form[1]`."""
         plan = self._plans.get(form)
         if plan is None and form not in self._plans and len(self._plans) < PLANS:
             plan = self._plans[form] = self._planned(*form)
@@ -122,7 +122,7 @@ class Binder(Identical):
             return self._complain(refused)
 
     def _complain(self, refused: CallRefused) -> NkiInstruction:
-        """Reports it, and stands for what was not recorded."""
+        """Report the refusal and return a placeholder for the instruction."""
         row, argument = self._row.name, refused.argument
         complain(
             refused.slug,
@@ -136,7 +136,9 @@ class Binder(Identical):
     # Plans
 
     def _planned(self, count: int, names: tuple[str, ...]) -> Plan | None:
-        """How such calls are bound; None where that takes a look at the values, or is an error."""
+        """Return the plan for calls of this form, or None if it depends on the values or is an
+        error.
+        """
         if count > len(self._defaults) or self._needed or self._list_place >= 0:
             return None
         if any(name in self._later for name in names):
@@ -147,7 +149,7 @@ class Binder(Identical):
         return self._plan({place: index for index, place in enumerate(places)})
 
     def _plan(self, indices: Mapping[int, int]) -> Plan:
-        """The plan for values of the parameters at some places, by place."""
+        """Return the plan for a call, given the argument's index for each parameter's position."""
         operands: list[Bound] = []
         given = []
         for number, (place, operand, reads, writes) in enumerate(self._operands):
@@ -165,7 +167,7 @@ class Binder(Identical):
         return Plan(operands, given, attributes, said, engine, name)
 
     def _left_out(self, number: int) -> Any:
-        """What an attribute is that a call leaves out."""
+        """Return the value of attribute `number` in a call that omits it."""
         place, attribute, default = self._attributes[number]
         value = self._defaults[place]
         return default if value is default else attribute_value(attribute, value)
@@ -173,7 +175,7 @@ class Binder(Identical):
     # Binding
 
     def _bind(self, args: tuple[Any, ...], more: Mapping[str, Any]) -> list[Any]:
-        """One value per parameter, as Python binds them."""
+        """Return one value per parameter, bound by Python's rules."""
         given = self._defaults.copy()
         count = len(args)
         if count > len(given):
@@ -209,7 +211,7 @@ class Binder(Identical):
         return given if self._list_place < 0 else [*given, *self._spread(given[self._list_place])]
 
     def _spread(self, value: Any) -> list[Any]:
-        """The elements of a list of tiles as operands, None where there are fewer."""
+        """Return the elements of a list of tiles as operands, padded with None."""
         name, limit = self._row.spread, len(self._row.spread_operands)
         if not isinstance(value, list | tuple):
             text = f"`{name}` is {shown(value)}, but must be a list of tiles"
@@ -222,11 +224,11 @@ class Binder(Identical):
         return [*value, *[None] * (limit - len(value))]
 
     def _wrong_call(self, message: str, help: str = "") -> CallRefused:
-        """The call does not fit the parameters."""
+        """Return the error for arguments that do not fit the parameters."""
         return CallRefused("wrong-call", message, help or self._signature())
 
     def _signature(self) -> str:
-        """The parameters, as one would write the call."""
+        """Describe the call's parameters, for a help text."""
         words = (
             name if default is REQUIRED else f"{name}=…"
             for name, default in zip(self._row.parameters, self._defaults, strict=True)
@@ -234,7 +236,7 @@ class Binder(Identical):
         return f"the call is {self._row.called}({', '.join(words)})"
 
     def _unknown(self, name: str) -> CallRefused:
-        """No such parameter: it is yet to come, it went away, or it is misspelt."""
+        """Return the error for an unknown parameter: not yet added, removed, or misspelt."""
         if name in self._later:
             since = self._later[name].label
             return CallRefused(
@@ -251,7 +253,11 @@ class Binder(Identical):
         return CallRefused("wrong-call", f"there is no parameter `{name}`", near, name)
 
     def _missing(self, given: list[Any], named: bool) -> CallRefused:
-        """Required parameters without a value; older kernels leave out dst, unless it is named."""
+        """Return the error for missing required parameters.
+
+        Older kernels omit dst and expect a result, so a missing dst that is not passed by name has
+        its own help text.
+        """
         pairs = zip(self._row.parameters, given, strict=True)
         names = [name for name, value in pairs if value is REQUIRED]
         listed = ", ".join(f"`{name}`" for name in names)
@@ -266,7 +272,7 @@ class Binder(Identical):
     # Recording
 
     def _record(self, plan: Plan, values: list[Any]) -> Any:
-        """Converts the values and appends the instruction to the program."""
+        """Convert the arguments and append the instruction to the program."""
         trace = active()
         trace.recording()
         left_out, given, constants, said, engine_at, name_at = plan
@@ -286,7 +292,7 @@ class Binder(Identical):
                     trace.written.add(tensor.number)
                 operands[place] = view
             elif type(value) is NkiInstruction and value._place < 0:
-                ghost = True  # what went wrong there has been said
+                ghost = True  # the failed call has been reported
             else:
                 operands[place] = _other(operand, value, writes)
         if said:
@@ -297,7 +303,7 @@ class Binder(Identical):
                     constants[place] = attribute_value(attribute, value)
         attributes = tuple(constants)
         if all(map(is_, attributes, self._last)) and self._last:
-            attributes = self._last  # most calls say what the one before them said
+            attributes = self._last  # most calls have the attributes of the previous call
         self._last = attributes
         engine_ = self._engine(values[engine_at]) if engine_at >= 0 else None
         name = self._label(values[name_at]) if name_at >= 0 else ""
@@ -308,14 +314,14 @@ class Binder(Identical):
         return trace.record(self._row, tuple(operands), attributes, engine_, name)
 
     def _record_result(self, operands: list[Bound], attributes: tuple[Any, ...]) -> VirtualRegister:
-        """An instruction that makes the register it returns."""
+        """Record an instruction that writes the register it returns."""
         register = active().register()
         operands.insert(self._row.operand_index[self._row.returns], register)
         active().record(self._row, tuple(operands), attributes)
         return VirtualRegister(register)
 
     def _engine(self, value: Any) -> Engine | None:
-        """The engine that the kernel chose, None for `engine.unknown`."""
+        """Return the engine that the kernel chose, or None for `engine.unknown`."""
         if isinstance(value, engine):
             return ENGINES[value]
         if value is None:
@@ -329,7 +335,7 @@ class Binder(Identical):
         )
 
     def _label(self, value: Any) -> str:
-        """The name that the kernel gave the instruction."""
+        """Return the name that the kernel gave the instruction."""
         if value is None or isinstance(value, str):
             return value or ""
         text = f"`name` is {shown(value)}, but must be a string"
@@ -337,7 +343,7 @@ class Binder(Identical):
 
 
 def _default(row: Row, name: str) -> Any:
-    """What a parameter is where the call leaves it out."""
+    """Return the default of a parameter, or REQUIRED."""
     if name in row.attribute_index:
         attribute = row.attributes[row.attribute_index[name]]
         return REQUIRED if attribute.required else attribute.default
@@ -350,7 +356,7 @@ def _default(row: Row, name: str) -> Any:
 
 
 def _former_dtype(row: str, dst: Any, given: Any) -> None:
-    """Warns of the former parameter `dtype` where it is not that of dst, which decides."""
+    """Warn if the former parameter `dtype` differs from the dtype of dst, which decides."""
     wanted = as_dtype(given)
     if isinstance(dst, NkiTensor) and dst.dtype is not wanted:
         complain(
@@ -364,19 +370,19 @@ def _former_dtype(row: str, dst: Any, given: Any) -> None:
 
 
 def _empty(operand: Operand, view: View) -> CallRefused:
-    """The refusal of a part of a tensor in HBM that has no elements."""
+    """Return the error for an empty part of a tensor in HBM."""
     text = f"`{operand.name}` is an empty part of {view.tensor.name}; its shape is {view.shape}"
     return CallRefused("empty-slice", text, NOTHING_TO_DO, operand.name)
 
 
 def _meaning(row: Row, attribute: Attribute, profile: Profile) -> Any:
-    """What an attribute is where the call says nothing."""
+    """Return the value of an attribute that the call does not pass."""
     former = attribute.name in row.by_profile and profile < attribute.since
     return attribute.former if former else attribute.default
 
 
 def _other(operand: Operand, value: Any, writes: bool) -> float | int | Register | None:
-    """An operand that is not a tensor: a number, a register, or nothing."""
+    """Convert an operand that is not a tensor: a number, a register, or None."""
     if isinstance(value, DeviceInteger):
         if writes and value._frozen:
             raise CallRefused(

@@ -1,6 +1,6 @@
-"""The names of `nki.collectives`. Lists of tensors, and channels, become one instruction each.
+"""The names of `nki.collectives`: lists of tensors, and channels, become one instruction each.
 
-Source: `nki.collectives`, which says of each function how many tensors its lists may have.
+Source: `nki.collectives`, which documents how many tensors each function's lists may have.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from nkic.machine.instructions.collectives import MODULE
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
 
-# What a call names its lists, by operand; the outer lists of channels are named otherwise.
+# The parameter for each operand's list; lists by channel have names of their own.
 _LISTS = {"dst": "dsts", "src": "srcs", "src0": "srcs0_by_channel", "src1": "srcs1_by_channel"}
 _BY_CHANNEL = {"dst": "dsts_by_channel", "src": "srcs_by_channel"}
 
 
 def names(profile: Profile) -> dict[str, Any]:
-    """Everything in `nki.collectives` of a version."""
+    """Return all names of `nki.collectives` under `profile`."""
     rows = [row for row in ROWS.values() if row.module == MODULE and row.since <= profile]
     return {"ReplicaGroup": ReplicaGroup, **{row.name: _function(row) for row in rows}}
 
@@ -48,7 +48,7 @@ def _function(row: Row) -> Callable[..., Any]:
 
 
 class CollectiveFunction(Identical):
-    """A function of `nki.collectives`: its row, and what is reported where a call is refused."""
+    """A function of `nki.collectives`: binds the arguments of a call and reports refused calls."""
 
     __signature__: Signature
 
@@ -79,7 +79,7 @@ class CollectiveFunction(Identical):
 
 
 def _nothing() -> NkiInstruction:
-    """The result of a call that was refused, or that recorded one instruction for each channel."""
+    """Return the result of a call that was refused, or that recorded one item per channel."""
     return NkiInstruction([], -1)
 
 
@@ -95,7 +95,7 @@ class Collective(CollectiveFunction):
         self.__signature__ = Signature([*self._parameters()])
 
     def _parameters(self) -> Any:
-        """As NKI has them: lists, then the row's own, channels last but priority and name."""
+        """Yield NKI's parameters: lists, the row's own, then the channels, priority, and name."""
         own = Parameter.POSITIONAL_OR_KEYWORD
         later = [self._row.channel, "priority", "name"]
         for name in self._lists.values():
@@ -118,14 +118,14 @@ class Collective(CollectiveFunction):
         return _nothing()
 
     def _numbers(self, value: Any) -> list[int]:
-        """The channels: consecutive, from 0."""
+        """Check the channels, which must be consecutive from 0, and return them."""
         if isinstance(value, list | tuple) and list(value) == list(range(len(value))) and value:
             return list(value)
         text = f"`channel_ids` is {shown(value)}, but must be [0, 1, …]"
         raise CallRefused("argument-kind", text, "number the channels from 0")
 
     def _tiles(self, lists: dict[str, Any], channels: list[int] | None) -> list[dict[str, Any]]:
-        """The operands of each instruction."""
+        """Return the operands of each instruction."""
         found = {name: self._flat(name, value, channels) for name, value in lists.items()}
         counts = {len(tiles) for tiles in found.values()}
         if len(counts) > 1:
@@ -138,7 +138,7 @@ class Collective(CollectiveFunction):
         return [{name: tiles[i] for name, tiles in found.items()} for i in range(count)]
 
     def _check_coalesced(self, count: int, found: dict[str, list[Any]]) -> None:
-        """Several tensors go together where NKI takes them: in HBM."""
+        """Check that several tensors in one call are allowed: in HBM, for rows that coalesce."""
         on_chip = any(t._access.tensor.on_chip for tiles in found.values() for t in tiles)
         if self._row.coalesces and not on_chip:
             return
@@ -146,7 +146,7 @@ class Collective(CollectiveFunction):
         raise CallRefused("argument-kind", text, "call it once for each tensor")
 
     def _flat(self, name: str, value: Any, channels: list[int] | None) -> list[Any]:
-        """A list of tensors; with channels, a list of lists of one each."""
+        """Return a list of tensors; with channels, `value` is a list of one-element lists."""
         called = self._lists[name]
         if not isinstance(value, list | tuple) or not value:
             text = f"`{called}` is {shown(value)}, but must be a list of tensors"
@@ -172,7 +172,7 @@ class Collective(CollectiveFunction):
 def _bound(
     row: Row, signature: Signature, args: tuple[Any, ...], more: dict[str, Any]
 ) -> dict[str, Any]:
-    """The arguments of a call, by parameter, with defaults. Raises `CallRefused`."""
+    """Bind the arguments of a call, with defaults, by parameter. Raises `CallRefused`."""
     unknown = [name for name in more if name not in signature.parameters]
     if unknown:
         help = did_you_mean(unknown[0], signature.parameters)
@@ -191,7 +191,7 @@ def _written(row: Row, signature: Signature) -> str:
 
 
 class Prepared(NamedTuple):
-    """What a trigger goes on with: the operands, and where in the program they were given."""
+    """The operands that a trigger needs, and the position in the program of their preparation."""
 
     instruction: NkiInstruction
     trigger: str
@@ -201,8 +201,9 @@ class Prepared(NamedTuple):
 
 
 class Preparing(Collective):
-    """`all_to_all_v_prepare` and its like: called as the whole collective is, which `of` is. The
-    counts are taken to a tensor of their own; the trigger gets the other operands.
+    """`all_to_all_v_prepare` and similar, called with the arguments of the collective `of`.
+
+    The counts are copied to a separate tensor; the trigger receives the other operands.
     """
 
     def __init__(self, row: Row, of: Row) -> None:
@@ -229,14 +230,14 @@ class Preparing(Collective):
 
 
 def _table(counts: NkiTensor) -> NkiTensor:
-    """A tensor for the counts, which no name of the kernel's leads to."""
+    """Return a tensor for the counts that the kernel cannot name."""
     trace = active()
     shape = counts.shape
     return NkiTensor(whole(trace.declare(shape, DTYPES["uint32"], Buffer.HBM, "prepared", here())))
 
 
 class Triggering(CollectiveFunction):
-    """`all_to_all_v_trigger` and its like."""
+    """`all_to_all_v_trigger` and similar."""
 
     __signature__ = Signature(
         [
@@ -253,7 +254,7 @@ class Triggering(CollectiveFunction):
         return made
 
     def _pending(self, instruction: Any) -> Prepared | None:
-        """What was prepared, which is over with this; None where that has failed."""
+        """Return the pending preparation and clear it, or return None if it failed."""
         trace, name = active(), self._row.prepared_by
         if not isinstance(instruction, NkiInstruction):
             text = f"`prepare_instr` is {shown(instruction)}, but must be what ncc.{name} returned"
@@ -273,7 +274,7 @@ class Triggering(CollectiveFunction):
 
 
 def check_triggered(trace: Trace) -> None:
-    """What was prepared has been triggered: before the next prepare, and when a kernel ends."""
+    """Check that the last preparation was triggered, before the next or at the kernel's end."""
     found, trace.prepared = trace.prepared, None
     if found is not None and not has_failed(found.instruction):
         complain(

@@ -1,4 +1,4 @@
-"""Enumerations and operators of `nki.isa` and `nki.language`, as kernels name them."""
+"""Enumerations and operators of `nki.isa` and `nki.language`."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class matmul_perf_mode(Enum):  # noqa: N801
 
 
 class nc_version(IntEnum):  # noqa: N801
-    """`nisa.nc_version`. Ordered: kernels write `>= nc_version.gen3`."""
+    """`nisa.nc_version`. Ordered, because kernels write `>= nc_version.gen3`."""
 
     gen2 = 2
     gen3 = 3
@@ -81,7 +81,7 @@ ENUMS: dict[str, type[Enum]] = {
     found.__name__: found
     for found in (engine, reduce_cmd, dge_mode, oob_mode, matmul_perf_mode, nc_version, dma_engine)
 }
-# The enumeration of an attribute whose name differs from it.
+# The enumeration of each attribute; `perf_mode` is named differently from its enumeration.
 OF_ATTRIBUTE: dict[str, type[Enum]] = {**ENUMS, "perf_mode": matmul_perf_mode}
 ENGINES: dict[engine, Engine | None] = {
     member: None if member is engine.unknown else Engine(member.name) for member in engine
@@ -89,7 +89,7 @@ ENGINES: dict[engine, Engine | None] = {
 
 
 class Operator(Identical):
-    """`nl.add` and its like: an operator for `op=`, and since 0.3 a function of tensors."""
+    """`nl.add` and similar: an operator for `op=`, and since 0.3 a function of tensors."""
 
     __slots__ = ("name",)
 
@@ -115,7 +115,7 @@ class Operator(Identical):
             raise self._wrong_call(function, error, more) from None
 
     def _wrong_call(self, function: Any, error: TypeError, more: Mapping[str, Any]) -> KernelError:
-        """The arguments do not fit: a name that went away or is misspelt, or their number."""
+        """Return the error for arguments that do not fit: an unknown name, or a wrong number."""
         known = inspect.signature(function).parameters
         for name in more:
             if name in known:
@@ -130,7 +130,7 @@ class Operator(Identical):
         return KernelError("wrong-call", f"nl.{error}", help=_signature(self.name, known))
 
     def __hash__(self) -> int:
-        return hash(self.name)  # as that of the name outside of kernels (nkic.nki.names)
+        return hash(self.name)  # equal to the hash of its host-side counterpart (nkic.nki.names)
 
     def __repr__(self) -> str:
         return f"nl.{self.name}"
@@ -141,7 +141,7 @@ class Operator(Identical):
 
 
 def _fits(function: Any, args: tuple[Any, ...], more: Mapping[str, Any]) -> bool:
-    """The arguments are those that the function takes."""
+    """Return whether the arguments bind to the function's parameters."""
     try:
         inspect.signature(function).bind(*args, **more)
     except TypeError:

@@ -1,4 +1,4 @@
-"""Registers as kernels see them: values that exist only on the device."""
+"""Registers: values that exist only on the device."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from nkic.machine.memory import Buffer
 
 
 class DeviceInteger(Identical, DeviceCondition):
-    """An integer that only the device knows: what registers and scalars have in common.
+    """An integer known only on the device: the base class of registers and scalars.
 
-    `frozen`: nothing may write it, as the counter of a device loop. The result of a comparison
+    `frozen` values are read-only, such as the counter of a device loop. The result of a comparison
     has no register.
     """
 
@@ -29,14 +29,14 @@ class DeviceInteger(Identical, DeviceCondition):
 
     @property
     def _register(self) -> Register:
-        """What instructions, loops and views read; refused to those that use a comparison."""
+        """The register that instructions, loops and views read; raises for comparisons."""
         if self._held is not None:
             return self._held
         text = "the result of a comparison of scalars cannot be used"
         raise KernelError("register-value", text, help=_COMPARED)
 
     def _offset(self, buffer: Buffer) -> Register:
-        """What an offset into `buffer` reads."""
+        """Return the register for an offset into `buffer`."""
         return self._register
 
     def __repr__(self) -> str:
@@ -44,16 +44,16 @@ class DeviceInteger(Identical, DeviceCondition):
         return f"{type(self).__name__}({held})"
 
     def enter_while(self) -> None:
-        """`while register:` begins."""
+        """Open the loop of `while register:`."""
         deprecated.warn("a `while` loop over a register", deprecated.DYNAMIC_WHILE)
         self.open()
 
     def open(self) -> OpenLoop:
-        """Opens a loop that runs as long as this register is not 0."""
+        """Open a loop that runs until this register is 0."""
         return active().open_loop(condition=self._register)
 
     def leave_while(self) -> None:
-        """Closes that loop."""
+        """Close the loop of `while register:`."""
         active().close_loop()
 
     def _no_sum(self, *_: object) -> NoReturn:
@@ -72,7 +72,7 @@ class DeviceInteger(Identical, DeviceCondition):
         )
 
     def __bool__(self) -> bool:
-        """Refused, but where Python itself evaluates `while register:`."""
+        """Raise, unless the Python interpreter evaluates `while register:`."""
         decide = active().decide
         return decide(self) if decide is not None else self._no_choice()
 
