@@ -79,7 +79,7 @@ class CollectiveFunction(Identical):
 
 
 def _nothing() -> NkiInstruction:
-    """Return the result of a call that was refused, or that recorded one item per channel."""
+    """Return the result of a call that was refused, or that recorded several instructions."""
     return NkiInstruction([], -1)
 
 

@@ -1,8 +1,8 @@
-"""What is said where a kernel asks a tensor for a value: no tensor has one yet.
+"""Errors for using the value of a tensor at compile time, when it is unknown.
 
-A kernel may ask whether there is a tensor, and Python asks that in the same words as whether a
-value is true. What arithmetic, a comparison or a reduction made is there in any case, and so is
-a part of a tensor: who asks for one of these means its value.
+Python tests "is there a tensor?" and "is this value true?" with the same syntax, and a kernel may
+test the former. But the results of arithmetic, comparisons and reductions always exist, and so do
+parts of tensors: testing one of these means its value.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from nkic.syntax.walk import walk
 
 UNKNOWN = "not known while the kernel is compiled"
 _COMPUTE = tuple(f"{STDLIB}{name}.py" for name in ("elementwise", "reduction", "matmul"))
-_LONGEST = 40  # characters of the kernel's own text in an advice
+_LONGEST = 40  # characters of the kernel's source quoted in a help text
 
 
 def is_computed(view: View) -> bool:
-    """The view is of what a function of `nki.language` computed, or is a part of a tensor."""
+    """Return whether the view is a result of `nki.language` or a part of a tensor."""
     if view.tensor.number in active().computed:
         return True
     return view != whole(view.tensor) or view.tensor.at.span.path in _COMPUTE
 
 
 def undecided(view: View) -> KernelError:
-    """The error about a decision on values."""
+    """Return the error for a decision that depends on a tensor's values."""
     text = f"the values of {_names(view)} are {UNKNOWN}, so no decision can depend on them"
     return _error(view, text, _advice(view))
 
 
 def no_number(view: View) -> KernelError:
-    """The error about a conversion to a number."""
+    """Return the error for converting a tensor to a number."""
     text = f"{_names(view)} cannot be converted to a number: its values are {UNKNOWN}"
     asked = _asked()
     name = _called(asked.node) if asked is not None else ""
@@ -53,7 +53,7 @@ def no_number(view: View) -> KernelError:
 
 
 def no_loop(view: View) -> KernelError:
-    """The error about going through a tensor."""
+    """Return the error for iterating over a tensor."""
     text = f"{_names(view)} cannot be iterated: its values are {UNKNOWN}"
     asked = _asked()
     advice = _of_calls(asked, view) if asked is not None else ""
@@ -62,24 +62,24 @@ def no_loop(view: View) -> KernelError:
 
 
 def no_array(view: View) -> KernelError:
-    """The error about an array of NumPy's made of a tensor."""
+    """Return the error for making a NumPy array of a tensor."""
     text = f"{_names(view)} cannot be made an array: its values are {UNKNOWN}"
     return _error(view, text, "compute with `nl` functions or `nisa` instructions")
 
 
 def with_array(view: View) -> KernelError:
-    """The error about an array of NumPy's as the other operand."""
+    """Return the error for an operation with a NumPy array."""
     text = f"an array of NumPy's cannot be combined with {_names(view)}, whose values are {UNKNOWN}"
     return _error(view, text, "pass the array to the kernel as an argument")
 
 
 def no_ufunc(view: View, name: str) -> KernelError:
-    """The error about a function of NumPy's numbers that was given a tensor."""
+    """Return the error for a scalar NumPy function of a tensor."""
     return undecided(view) if name in ("maximum", "minimum") else no_number(view)
 
 
 def no_numpy(view: View, name: str) -> KernelError:
-    """The error about a function of NumPy's arrays that was given a tensor."""
+    """Return the error for an array function of NumPy of a tensor."""
     text = f"`numpy.{name}` does not take {_names(view)}: its values are {UNKNOWN}"
     instead = library.as_function(name, len(view.shape))
     return _error(view, text, instead or "compute with `nl` functions or `nisa` instructions")
@@ -90,7 +90,7 @@ def _error(view: View, text: str, help: str) -> KernelError:
 
 
 def _sources(tensor: Tensor) -> tuple[Tensor, ...]:
-    """What the kernel's writer named: the tensor, or those that it was computed from."""
+    """Return the tensor, or the tensors with names in the source from which it was computed."""
     return active().computed.get(tensor.number) or (tensor,)
 
 
@@ -100,7 +100,7 @@ def _names(view: View) -> str:
 
 
 def _named(tensor: Tensor) -> str:
-    """The tensor's name; of a result without one the expression that made it."""
+    """Return the tensor's name, or the source text of the expression that made it."""
     place = tensor.at.primary
     module = active().module_of(place.path)
     if tensor.at.span.path not in _COMPUTE or active().name_of(tensor.at) or module is None:
@@ -114,24 +114,24 @@ def _labels(tensors: Iterable[Tensor]) -> Iterable[Label]:
 
 
 def computed(result: View, *operands: View) -> None:
-    """Notes what an operator made a tensor from, by the tensors that have names of their own."""
+    """Record the named tensors from which an operator computed `result`."""
     known = active().computed
     made = tuple(t for view in operands for t in known.get(view.tensor.number, (view.tensor,)))
     known[result.tensor.number] = tuple(dict.fromkeys(made))
 
 
-# ---- advice, by what stands in the source -------------------------------------------------------
+# ---- help texts, by the syntax around the expression ---------------------------------------------
 
 
 class _Asked(NamedTuple):
-    """The expression or statement that asks for a value, and the file that it is in."""
+    """The expression or statement that needs a value, and its source file."""
 
     node: nodes.Node
     module: SourceModule
 
 
 def _asked() -> _Asked | None:
-    """The innermost one around the place of the kernel that decides by what stands there."""
+    """Return the innermost node around the current expression that needs its value."""
     place = here().primary
     module = active().module_of(place.path)
     statement = module.statement_at(place) if module is not None else None
@@ -142,7 +142,7 @@ def _asked() -> _Asked | None:
 
 
 def _within(place: Span, node: nodes.Node) -> bool:
-    """The node decides by what is at the place: by its own value, if it is a call."""
+    """Return whether the node needs the value at `place`; a call needs its own result."""
     if isinstance(node, nodes.Call):
         return node.span == place and _decides(node.func)
     if isinstance(node, nodes.UnaryOp) and node.op != "not":
@@ -153,13 +153,13 @@ def _within(place: Span, node: nodes.Node) -> bool:
 
 
 def _decides(function: nodes.Expression) -> bool:
-    """It is a function of Python's or NumPy's: those of `nki.language` compute."""
+    """Return whether a function is Python's or NumPy's; those of `nki.language` compute tensors."""
     holder = function.value if isinstance(function, nodes.Attribute) else None
     return not (isinstance(holder, nodes.Name) and holder.id == "nl")
 
 
 def _advice(view: View) -> str:
-    """One thing to do."""
+    """Return a help text for the current expression."""
     asked = _asked()
     if asked is None:
         return _choose("condition", "a", "b")
@@ -223,13 +223,13 @@ def _of_assert(asked: _Asked) -> str:
 
 
 def _of_calls(asked: _Asked, view: View) -> str:
-    """What to write in place of the call, over the free dimensions of the tensor, or nothing."""
+    """Return a replacement for the call over the tensor's free dimensions, or ""."""
     known = _OF_CALLS.get(_called(asked.node), "")
     return known.format(axis=library.free_axes(len(view.shape)))
 
 
 def _called(node: nodes.Node) -> str:
-    """The last part of the name of what is called."""
+    """Return the last part of the callee's name."""
     function = node.func if isinstance(node, nodes.Call) else None
     if isinstance(function, nodes.Attribute):
         return function.attr
@@ -237,7 +237,7 @@ def _called(node: nodes.Node) -> str:
 
 
 def _text(asked: _Asked, node: nodes.Node, otherwise: str) -> str:
-    """The node as the kernel has it, if that is short."""
+    """Return the node's source text if it is short."""
     return _short(asked.module, node.span) or otherwise
 
 
