@@ -1,4 +1,4 @@
-"""Calls that do not fit a function of Beta 1: what is wrong with them, and what it takes."""
+"""Errors for calls that do not fit a function of Beta 1."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ _RETURNS = (
 
 
 def fitting(called: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, which kernels know as `called`, with an error of theirs for arguments that do
-    not fit its parameters.
-    """
+    """Wrap `function`, known to kernels as `called`, to explain arguments that do not fit."""
 
     @wraps(function)
     def call(*args: Any, **more: Any) -> Any:
@@ -34,7 +32,7 @@ def fitting(called: str, function: Callable[..., Any]) -> Callable[..., Any]:
 def check(
     called: str, function: Callable[..., Any], args: tuple[Any, ...], more: Mapping[str, Any]
 ) -> None:
-    """Raises where `args` and `more` do not fit the parameters."""
+    """Raise `KernelError` if `args` and `more` do not fit the parameters."""
     signature = inspect.signature(function)
     unknown = [name for name in more if name not in signature.parameters]
     if unknown:

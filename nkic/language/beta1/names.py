@@ -44,7 +44,7 @@ class TileSizes(TileSize):
 
     @property
     def psum_fmax(self) -> int:
-        """float32 elements of a bank of PSUM in a partition."""
+        """float32 elements of a PSUM bank per partition."""
         return self.psum_bank_fmax
 
     @property
@@ -56,7 +56,7 @@ class TileSizes(TileSize):
 
 
 class Limits:
-    """`nl.fp32`: constants of a type."""
+    """`nl.fp32`: constants of a dtype."""
 
     def __init__(self, least: float) -> None:
         self.min = least
@@ -77,8 +77,10 @@ _UNARY = (
 
 
 def labelled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that also takes `name=`, which its instructions are called in listings and
-    profiles. Beta 2 documents it; pages of Beta 1 only say that there is more (assumed).
+    """Add a parameter `name=`, for the name of the recorded instructions.
+
+    Listings and profiles show it. Beta 2 documents it; the pages of Beta 1 only say that there are
+    more parameters (assumed).
     """
 
     @wraps(function)
@@ -103,7 +105,7 @@ def _binary(name: str) -> Function:
 
 
 def _remainder(name: str) -> Function:
-    """`nl.mod` and `nl.fmod`, whose further arguments may stand without their names."""
+    """`nl.mod` and `nl.fmod`, whose further arguments may be positional."""
 
     def call(x: Any, y: Any, dtype: Any = None, mask: Any = None) -> Any:
         return functions.binary(name, x, y, dtype, mask)
@@ -127,7 +129,7 @@ _NL: tuple[tuple[Any, tuple[str, ...]], ...] = (
 
 
 def language() -> dict[str, Any]:
-    """Everything in `nki.language`."""
+    """Return all names of `nki.language`."""
     found: dict[str, Any] = {name: _binary(name) for name in _BINARY}
     found |= {name: _unary(name) for name in _UNARY}
     found |= {name: _remainder(name) for name in ("mod", "fmod")}
@@ -180,7 +182,7 @@ _ISA: tuple[tuple[Any, tuple[str, ...]], ...] = (
 
 
 def instructions() -> dict[str, Any]:
-    """Everything in `nki.isa`."""
+    """Return all names of `nki.isa`."""
     engines = (engine.tensor, engine.vector, engine.scalar, engine.gpsimd, engine.unknown)
     return {
         **{
@@ -197,7 +199,7 @@ def instructions() -> dict[str, Any]:
 
 
 def compiler() -> dict[str, Any]:
-    """Everything in `nki.compiler`."""
+    """Return all names of `nki.compiler`."""
     return {
         "sbuf": allocators.Sbuf(),
         "psum": allocators.Psum(),
@@ -212,9 +214,9 @@ def _decorator(name: str) -> Decorator:
     return Decorator(name, fitting(f"nki.compiler.{name}", getattr(allocators, name)))
 
 
-# Options of decorators that say how often a device runs a kernel and where its files go (Beta 1:
-# nki.baremetal, nki.benchmark, nki.profile; nki.jit of v2.22 to v2.24 for `kernel_return`). They
-# are for whoever runs the kernel: nkic.nki.measure honours or refuses them.
+# Options of decorators for runs on a device and for output files (Beta 1: nki.baremetal,
+# nki.benchmark, nki.profile; nki.jit of v2.22 to v2.24 for `kernel_return`). They are for the
+# runner: nkic.nki.measure honours or refuses them.
 _OF_RUNS = (
     *("warmup", "iters", "profile_nth", "working_directory", "artifacts_dir", "overwrite"),
     *("save_neff_name", "save_trace_name", "kernel_return"),
@@ -222,7 +224,7 @@ _OF_RUNS = (
 
 
 def jit(name: str, target: Any, **options: Any) -> Any:
-    """`nki.jit`, `nki.trace` and their like, by their name, on a function."""
+    """Apply `nki.jit`, `nki.trace` or a similar decorator, by its name, to a function."""
     for option, value in options.items():
         if option not in _OF_RUNS:
             judge(f"nki.{name}", option, value)
@@ -230,7 +232,7 @@ def jit(name: str, target: Any, **options: Any) -> Any:
 
 
 def namespaces(annotation: Any) -> Mapping[str, Namespace]:
-    """Every module by name."""
+    """Return every module by name."""
     decorators = ("jit", "trace", "baremetal", "benchmark", "profile")
     nki: dict[str, Any] = {name: Decorator(name, partial(jit, name)) for name in decorators}
     nki["tensor"] = TensorClass

@@ -59,8 +59,9 @@ def substituted(item: Instruction, replacements: Mapping[Tensor, Tensor]) -> Ins
 
 
 def attribute_last(trace: Trace, origin: Instruction) -> int:
-    """Give the last recorded instruction the source location, name, engine and iterations of
-    `origin`, and return its index in the body.
+    """Copy the location, name, region and iterations of `origin` to the last instruction.
+
+    Returns the index of that instruction in the body.
     """
     last = trace.body[-1]
     assert isinstance(last, Instruction)

@@ -1,9 +1,9 @@
-"""What one turn of a loop of Beta 1 takes from another.
+"""Loop-carried dependences between the iterations of a loop of Beta 1.
 
-Turns of an affine_range are to be independent of each other; what a turn reads and an earlier one
-wrote may be computed in another order. Associative reductions into one place do not count
-(nki.language.affine_range and sequential_range, SDK 2.20 to 2.26). And since a body is traced
-once, a tile that one turn makes never reaches the next through a variable of Python's.
+Iterations of an affine_range must be independent: if one reads what an earlier one wrote, the order
+of the two is not defined. Associative reductions into one place are exempt
+(nki.language.affine_range and sequential_range, SDK 2.20 to 2.26). And because a body is traced
+once, a tile made in one iteration never reaches the next through a Python variable.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nkic.language.complain import complain
 from nkic.language.tensors.views import whole
 from nkic.language.trace import active, here
 
-ITERATIONS, MOST = 3, 4096  # how many turns of a loop are looked at, and how many instructions
+ITERATIONS, MOST = 3, 4096  # limits of the analysis: iterations, and instructions in total
 
 Box = tuple[tuple[int, int], ...]
 _ASSOCIATIVE = {
@@ -32,7 +32,7 @@ _ASSOCIATIVE = {
 
 
 class _Access(NamedTuple):
-    """A read or a write. `fold`: the operator of a reduction into the place that is written."""
+    """A read or a write. `fold` is the operator if it is part of a reduction in place."""
 
     iteration: int
     item: Instruction
@@ -46,7 +46,7 @@ class _Carried(NamedTuple):
 
 
 class Watch:
-    """The first turns of a loop; `independent`: those of an affine_range."""
+    """The first iterations of a loop; `independent` for those of an affine_range."""
 
     def __init__(self, independent: bool) -> None:
         trace = active()
@@ -56,12 +56,12 @@ class Watch:
         self._independent = independent
 
     def iteration(self) -> None:
-        """A turn begins, or the loop ends."""
+        """Mark the start of an iteration, or the end of the loop."""
         if len(self._starts) <= ITERATIONS:
             self._starts.append(len(self._body))
 
     def report(self) -> None:
-        """Says that turns depend on each other, once for each place in the source."""
+        """Report a dependence between iterations, once per source location."""
         places = state().watched
         at = here()
         if at in places or len(self._starts) < 3:
@@ -87,7 +87,7 @@ class Watch:
                     written.setdefault(write.view.tensor, []).append(write)
 
     def _counts(self, tensor: Tensor) -> bool:
-        """The tensor is the kernel's own, and no result of loop_reduce."""
+        """Return whether dependences through the tensor matter: not for results of loop_reduce."""
         if tensor.number < self._known:
             return self._independent
         kept = (*state().reduced.values(), *state().predicates.values())
@@ -151,7 +151,7 @@ def _writes(iteration: int, item: Instruction) -> Iterator[_Access]:
 
 
 def _fold(item: Instruction) -> str:
-    """The operator by which an instruction adds to what is where it writes; else nothing."""
+    """Return the associative operator with which an instruction updates its dst, or ""."""
     if item.number in state().sums:
         return item.row.name if item.row.name == "nc_matmul" else "loop_reduce"
     name = _FOLDS.get(item.row.name)
@@ -170,11 +170,11 @@ def _dst(item: Instruction) -> object:
     return item.operands[item.row.operand_index["dst"]]
 
 
-# ---- who wrote what is read ----------------------------------------------------------------------
+# ---- reaching writes -----------------------------------------------------------------------------
 
 
 def _before(read: _Access, writes: Sequence[_Access]) -> _Access | None:
-    """The write of an earlier turn that a read finds, where that is sure."""
+    """Return the write of an earlier iteration that reaches a read, if that is certain."""
     box = _box(read.view)
     for write in reversed(writes):
         other = _box(write.view)
@@ -195,7 +195,7 @@ def _meet(one: Box, other: Box) -> bool:
 
 
 def _box(view: View) -> Box | None:
-    """First and last index along each dimension of the tensor; None of what is not a box of it."""
+    """Return the first and last index along each dimension, or None if a view is not a box."""
     tensor = view.tensor
     if view.dynamic is not None or view.dtype.size != tensor.dtype.size:
         return None

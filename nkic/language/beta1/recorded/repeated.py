@@ -1,10 +1,10 @@
-"""Rows that a kernel of Beta 1 repeats in all partitions, made by the tensor engine.
+"""Broadcasts of a row to all partitions in Beta 1, computed by the tensor engine.
 
-"Partition-dim broadcast often requires a separate instruction on TensorE" (fused Mamba tutorial,
-of nl.broadcast_to; architecture guide, alternative uses of the tensor engine): a product with ones.
-Its result is in PSUM. The one instruction that reads it reads it there if it can, as in the
-tutorial's profiles, where PSUM is full of such rows; otherwise it is copied to SBUF. The library's
-shuffle and copies stay where the tensor engine cannot reach the row, or PSUM has no room.
+"Partition-dim broadcast often requires a separate instruction on TensorE" (fused Mamba tutorial, of
+nl.broadcast_to; architecture guide, alternative uses of the tensor engine): a product with ones.
+Its result is in PSUM. If a single instruction reads it and can read PSUM, it does, as in the
+tutorial's profiles, where PSUM is full of such rows; otherwise the result is copied to SBUF. The
+library's shuffle and copies remain if the tensor engine cannot read the row, or PSUM has no space.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from nkic.machine.dtypes import FLOAT32, DType
 from nkic.machine.memory import MEMORIES, PARTITIONS, PSUM_BANK_BYTES, Buffer
 from nkic.machine.rules import violations
 
-BANK = PSUM_BANK_BYTES // 4  # columns of float32, which a product fills
-_TYPES = ("float32", "bfloat16", "float16")  # what a product with 1 leaves as it is
-_STARTS = (0, 32, 64)  # where operands of the tensor engine start
+BANK = PSUM_BANK_BYTES // 4  # columns of float32 in a bank: the limit of a product
+_TYPES = ("float32", "bfloat16", "float16")  # dtypes whose values a product with 1 preserves
+_STARTS = (0, 32, 64)  # partitions at which operands of the tensor engine start
 
 
 class _Plan(NamedTuple):
-    """A row to be repeated: `reader` is the place of the instruction that reads PSUM, or -1."""
+    """A row to broadcast. `reader` is the index of the instruction that reads PSUM, or -1."""
 
     end: int
     row: View
@@ -39,7 +39,7 @@ class _Plan(NamedTuple):
 
 
 def multiply(trace: Trace) -> None:
-    """Replaces what the library recorded for such rows by products with ones."""
+    """Replace the library's instructions for such broadcasts by products with ones."""
     for body in trace.bodies:
         groups = {one.first: one for one in state().repeated if one.body is body}
         plain = [item for item in body if isinstance(item, Instruction)]
@@ -51,7 +51,7 @@ def multiply(trace: Trace) -> None:
 
 
 class _Planning:
-    """Which rows are made so, and which of those are read in PSUM, in the order of the program."""
+    """The selection of the rows to replace and of those read in PSUM, in program order."""
 
     def __init__(self, trace: Trace, body: Sequence[Instruction]) -> None:
         self.target = trace.target
@@ -60,7 +60,7 @@ class _Planning:
         self.banks = self._in_use()
 
     def _in_use(self) -> list[int]:
-        """Banks of PSUM in use at each place."""
+        """Return the number of PSUM banks in use at each instruction."""
         found = [0] * len(self.body)
         for tensor, places in self.uses.items():
             if tensor.buffer is Buffer.PSUM:
@@ -69,7 +69,7 @@ class _Planning:
         return found
 
     def plans(self, groups: Iterable[Repeated]) -> dict[int, _Plan]:
-        """By the place where the library's instructions begin."""
+        """Return the plans by the index of the first instruction that each replaces."""
         found = {group.first: self._plan(group) for group in groups}
         return {place: plan for place, plan in found.items() if plan is not None}
 
@@ -85,8 +85,9 @@ class _Planning:
         return _Plan(group.end, row, dst.tensor, self._reader(group, dst.tensor))
 
     def _takes(self, first: int, last: int, spare: int) -> bool:
-        """Whether a bank is free from one place to another, and `spare` ones beside it; it is in
-        use then.
+        """Reserve a PSUM bank for a range of instructions; return whether there was one.
+
+        `spare` further banks must remain free.
         """
         places, most = range(first, last + 1), self.target.psum_banks - spare
         if any(self.banks[place] >= most for place in places):
@@ -96,7 +97,7 @@ class _Planning:
         return True
 
     def _reader(self, group: Repeated, tile: Tensor) -> int:
-        """The place of the only instruction that reads the tile, if it may read PSUM."""
+        """Return the index of the tile's only reader, or -1 if it cannot read PSUM."""
         places = [place for place in self.uses[tile] if place >= group.end]
         if len(places) != 1 or tile.bytes > PSUM_BANK_BYTES or tile.dtype is not FLOAT32:
             return -1
@@ -109,12 +110,12 @@ class _Planning:
             return -1
         if not self._takes(group.first + 1, places[0], spare=1):
             return -1
-        self.body[places[0]] = moved  # for the next row that it reads
+        self.body[places[0]] = moved  # it may read another such row
         return places[0]
 
 
 def _is_reached(row: View, dst: View) -> bool:
-    """The tensor engine can read the row, and gives its elements as they are."""
+    """Return whether the tensor engine can read the row and preserves its values."""
     tensor = row.tensor
     return (
         tensor.buffer is Buffer.SBUF
@@ -134,7 +135,7 @@ def _writes(item: Instruction, tile: Tensor) -> bool:
 
 
 class _Rewriting:
-    """The walk through a body that puts products in the place of what the library recorded."""
+    """A rewriter that replaces broadcasts by products."""
 
     def __init__(
         self, trace: Trace, body: Sequence[Instruction], plans: Mapping[int, _Plan]
@@ -147,7 +148,7 @@ class _Rewriting:
         self.added: set[int] = set()
 
     def rewrite(self, body: list[Item]) -> None:
-        """Gives `body` its new instructions."""
+        """Replace the contents of `body`."""
         trace, before = self.trace, self.trace.body
         made: list[Item] = []
         trace.body, place = made, 0
@@ -162,7 +163,7 @@ class _Rewriting:
         body[:] = bodies.renumbered(made, self.added)
 
     def _repeat(self, plan: _Plan, at: Instruction) -> None:
-        """A product for each bank of columns, copied if several instructions read it."""
+        """Record a product for each bank of columns, and copies unless a reader takes PSUM."""
         row, tile = plan.row, plan.tile
         held = self._held(row, tile, at)
         for start in range(0, row.shape[1], BANK):
@@ -178,7 +179,7 @@ class _Rewriting:
                 self._add(at, "tensor_copy", goal, src=Tile(whole(result)))
 
     def _held(self, row: View, tile: Tensor, at: Instruction) -> Tile:
-        """Ones in the row's partition, as many as the tile has partitions."""
+        """Return ones in the row's partition, one per partition of the tile."""
         ones = self.ones.get(row.dtype)
         if ones is None:
             shape = (PARTITIONS, PARTITIONS)

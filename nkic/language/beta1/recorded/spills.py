@@ -1,9 +1,9 @@
-"""Tiles that wait in HBM where a kernel of Beta 1 uses more of SBUF than there is.
+"""Spills of tiles to HBM if a kernel of Beta 1 exceeds the capacity of SBUF.
 
-Beta 1's compiler does so: "when the cumulative size of live data overflows the capacity of any
+Beta 1's compiler inserts them: "when the cumulative size of live data overflows the capacity of any
 on-chip memory, the Neuron compiler inserts the necessary spills or refills" (programming model,
-memory hierarchy). Later versions leave it to the kernel. Which tiles go is not documented; here
-it is the one that is used again last.
+memory hierarchy). Later versions leave this to the kernel. The choice of tiles is not documented;
+here it is the one whose next use is farthest.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from nkic.language.tensors.views import whole
 from nkic.language.trace import Trace
 from nkic.machine.memory import Buffer
 
-# How much of SBUF is filled, so that all of it can be laid out: tiles of other sizes leave gaps.
+# The fraction of SBUF to fill, and the number of largest tiles to leave free besides: tiles of
+# different sizes leave gaps.
 ROOM, GAPS = 0.85, 2
 _MEMORIES = (Buffer.SBUF,)
 
 
 def fit(trace: Trace, at: Span) -> None:
-    """Adds what brings the bodies of a trace into SBUF, where they are too large for it."""
+    """Insert spills and reloads into the bodies of a trace that exceed SBUF."""
     size = trace.target.sbuf_usable
     for body in trace.bodies:
         plain = [item for item in body if isinstance(item, Instruction)]
@@ -50,7 +51,7 @@ def fit(trace: Trace, at: Span) -> None:
 
 
 def _peak(body: Sequence[Instruction]) -> int:
-    """The most bytes of a partition in use at once, in the order of the program."""
+    """Return the peak usage in bytes per partition, in program order."""
     change = [0] * (len(body) + 1)
     for tensor, indices in bodies.uses(body, _MEMORIES).items():
         change[indices[0]] += tensor.bytes
@@ -60,7 +61,7 @@ def _peak(body: Sequence[Instruction]) -> int:
 
 @dataclass
 class _Home:
-    """Where a tile is: in SBUF as `now`, in HBM as `kept`, or both."""
+    """The locations of a tile: `now` in SBUF, `kept` in HBM, or both."""
 
     now: Tensor | None = None
     kept: Tensor | None = None
@@ -68,7 +69,7 @@ class _Home:
 
 
 class _Spilling:
-    """The walk through a body that puts tiles away and back."""
+    """A rewriter of a body that inserts spills and reloads."""
 
     def __init__(self, trace: Trace, body: Sequence[Instruction], room: int) -> None:
         self.trace = trace
@@ -78,11 +79,11 @@ class _Spilling:
         self.added: set[int] = set()
         self.uses = bodies.uses(body, _MEMORIES)
         self.homes: dict[Tensor, _Home] = {}
-        self.inside: dict[Tensor, int] = {}  # in SBUF, with the place of their next use
+        self.inside: dict[Tensor, int] = {}  # in SBUF, with the index of the next use
         self.used = 0
 
     def body(self) -> list[Item]:
-        """The body with transfers in between."""
+        """Return the body with the transfers inserted."""
         trace, before = self.trace, self.trace.body
         made: list[Item] = []
         trace.body = made
@@ -91,7 +92,7 @@ class _Spilling:
             self._make_room(needed, item)
             for tensor in needed:
                 self._bring(tensor, item)
-            homes = {t: home.now for t, home in self.homes.items() if home.now is not None}
+            homes = {t: now for t in needed if (now := self.homes[t].now) is not None}
             made.append(bodies.substituted(item, homes))
             self._after(place, item, needed)
         trace.body = before
