@@ -42,11 +42,9 @@ class OpenLoop:
 
 
 class NkiInstruction(Identical):
-    """The result of an instruction call: a handle for ordering it after others.
+    """The result of an instruction call: a handle for ordering it after others."""
 
-    `_place` is its index in `_body`, or negative if an error prevented recording.
-    """
-
+    # `_place` is the index in `_body`, or negative if an error prevented recording.
     __slots__ = ("_body", "_place")
 
     def __init__(self, body: list[Item], place: int) -> None:

@@ -1,7 +1,7 @@
-"""What kernels in the closed world may ask of the language's values: one table, by class.
+"""The attributes of API values that kernels in the closed world may access: one table, by class.
 
-A name that is not here does not exist for them. Traced natively, a kernel holds the same objects
-as Python objects.
+Names that are not listed do not exist for such kernels. A natively traced kernel holds the same
+objects as Python objects.
 """
 
 from __future__ import annotations
@@ -80,21 +80,21 @@ SURFACE: dict[type, str] = {
     **dict.fromkeys(ENUMS.values(), "name value"),
 }
 _SHOWN: dict[type, str] = {ConstantArray: "ndarray"}
-# Classes whose objects are made, or asked for, under the name of the class.
+# Classes that kernels may call, or pass to isinstance.
 _MADE = (
     *(ParDim, DynamicSlice, NoReorder, ReplicaGroup, ndarray, TensorClass, MemoryRegion),
     *configs.OPTIONS.values(),
 )
 _REGIONS = {name: getattr(MemoryRegion, name) for name in words("sbuf psum private_hbm shared_hbm")}
 _CALLED = (*_INSTRUCTIONS, Operator, Decorator)
-# Without the way over their tables, for what kernels do most.
+# Direct implementations of the most frequent operations, without a table lookup.
 CALLED_BY_PLACE: dict[type, Callable[..., Any]] = {Binder: Binder.called}
 READ: dict[type, Callable[[Any, Any], Any]] = {NkiTensor: NkiTensor.__getitem__}
 
 
 @cache
 def classes() -> dict[type, Class]:
-    """The class of every kind of value of the language."""
+    """Return the class of every API value."""
     found = {kind: _class(kind) for kind in (*SURFACE, *_MADE)}
     found[MemoryRegion].members |= _REGIONS
     found[ParDim] = Class("par_dim", (OBJECT,), {}, payload=ParDim, make=_maker(ParDim))
@@ -121,7 +121,7 @@ def _class(host: type) -> Class:
 
 
 def class_of(host: type, text: str) -> Class:
-    """The class of a kind of value, with the names that `text` lists."""
+    """Return the class of values of type `host`, with the members listed in `text`."""
     members = {name: _member(host, name) for name in words(text)}
     makes = host in _MADE or issubclass(host, Enum)
     made = Class(
@@ -149,7 +149,7 @@ def _member_by_name(host: type[Enum]) -> Callable[..., Any]:
 
 
 def _member(host: type, name: str) -> Any:
-    """A method of the host class, or an attribute, under a name of the table."""
+    """Return a member of the class for a method or an attribute of `host`."""
     found = getattr(host, name, None)
     if callable(found) and not isinstance(found, property | Enum):
         function: Callable[..., Any] = found
@@ -161,7 +161,7 @@ _HOST_FUNCTIONS = (FunctionType, BuiltinFunctionType, partial)
 
 
 def exposed(value: Any) -> Any:
-    """A value of the language as kernels hold it: classes and functions are wrapped, once."""
+    """Return an API value in the form for kernels: classes and functions are wrapped once."""
     if isinstance(value, type):
         return classes()[value]
     return _function(value) if isinstance(value, _HOST_FUNCTIONS) else value
@@ -173,7 +173,7 @@ def _function(value: Any) -> HostFunction:
 
 
 def callers() -> dict[type, Callable[..., Any]]:
-    """How the machine calls such values."""
+    """Return the functions by which the machine calls such values."""
 
     def plain(m: Any, function: Any, args: Any, named: Any) -> Any:
         return function(*args, **named)
@@ -185,7 +185,7 @@ def callers() -> dict[type, Callable[..., Any]]:
 
 
 def hint(owner: Any, name: str) -> Exception | None:
-    """What a value of the language says of an attribute that it does not have."""
+    """Return the error of an API value for an attribute that it does not have, or None."""
     known = any(kind in SURFACE for kind in type(owner).__mro__)
     asked = getattr(type(owner), "__getattr__", None) if known else None
     if asked is None or name.startswith("__"):

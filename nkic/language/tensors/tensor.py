@@ -32,9 +32,9 @@ from nkic.machine.memory import Buffer
 
 
 class NkiTensor(Identical):
-    """The result of `nl.ndarray`, and the type of kernel parameters. `_access` is its view."""
+    """A tensor: the result of `nl.ndarray`, and the type of kernel parameters."""
 
-    __slots__ = ("_access",)
+    __slots__ = ("_access",)  # the view
     __hash__ = None  # type: ignore[assignment]  # like an array: `==` is not a bool
 
     def __init__(self, access: View) -> None:
