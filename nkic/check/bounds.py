@@ -20,9 +20,9 @@ def out_of_bounds(view: View, instruction: str, operand: str) -> Violation | Non
     """Return the violation of `operand`, or None. The runner checks offsets known at run time."""
     tensor, dynamic = view.tensor, view.dynamic
     if dynamic is not None and isinstance(dynamic.source, View):
-        wrong = out_of_bounds(dynamic.source, instruction, operand)
-        if wrong is not None:
-            return wrong
+        violation = out_of_bounds(dynamic.source, instruction, operand)
+        if violation is not None:
+            return violation
     if dynamic is not None and dynamic.kind == "columns":
         return None
     if not tensor.on_chip:

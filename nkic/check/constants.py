@@ -21,21 +21,21 @@ def beyond_type(row: Row, facts: Facts) -> Violation | None:
 
 
 def _violation(name: str, value: float, dtype: DType) -> Violation:
-    text = f"`{name}` is {shown(value)}, which becomes {_left_of(value, dtype)} in {dtype.name}"
+    text = f"`{name}` is {shown(value)}, which becomes {_result_of(value, dtype)} in {dtype.name}"
     if dtype.is_integer:
         limits = f"{int(dtype.lowest)} to {int(dtype.highest)}"
         return _overflow(name, f"{text}, which holds {limits}", f"use a number from {limits}")
-    sign, most = "-" if value < 0 else "", f"{dtype.highest:.8g}"
-    limit = f"{text}, whose largest finite number is {most}"
+    sign, largest = "-" if value < 0 else "", f"{dtype.highest:.8g}"
+    limit = f"{text}, whose largest finite number is {largest}"
     meant = f", or float('{sign}inf') if infinity is meant" if dtype.has_inf else ""
-    return _overflow(name, limit, f"use {sign}{most}{meant}")
+    return _overflow(name, limit, f"use {sign}{largest}{meant}")
 
 
 def _overflow(name: str, text: str, help: str) -> Violation:
     return Violation("constant-overflow", text, name, help)
 
 
-def _left_of(value: float, dtype: DType) -> str:
+def _result_of(value: float, dtype: DType) -> str:
     """Describe the result of converting a number beyond the dtype's limits."""
     if dtype.is_integer:
         return str(int(dtype.lowest if value < 0 else dtype.highest))

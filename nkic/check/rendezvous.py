@@ -23,13 +23,13 @@ SLUG = "core-meeting"
 def check_rendezvous(program: Program, report: Reporter) -> None:
     """Report the first rendezvous that not all cores of `program` reach."""
 
-    def judge(stops: Sequence[Stop[Item]]) -> Violation | None:
+    def compare_operands(stops: Sequence[Stop[Item]]) -> Violation | None:
         found = [stop.item for stop in stops if isinstance(stop.item, Instruction)]
         facts = [one.facts(program.target) for one in found]
         rule = found[0].row.rendezvous_rule
         return (rule(facts) if rule else None) or _engines(found, facts) or _tensors(found)
 
-    if found := compare([_outline(body) for body in program.cores], judge):
+    if found := compare([_outline(body) for body in program.cores], compare_operands):
         _complain(found, report)
 
 

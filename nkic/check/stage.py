@@ -29,7 +29,7 @@ class Locate(Protocol):
     ) -> Span: ...
 
 
-def _at_the_call(instruction: Instruction, parameter: str, within: Collection[str] = ()) -> Span:
+def _whole_call(instruction: Instruction, parameter: str, within: Collection[str] = ()) -> Span:
     """Return the span of the whole call, if no source is available."""
     return instruction.at.primary
 
@@ -42,7 +42,7 @@ def check(program: Program, report: Reporter, locate: Locate | None = None) -> N
 
 def find(program: Program, report: Reporter, locate: Locate | None = None) -> Program:
     """Report every violation and return the program without the offending instructions."""
-    checker = _Checker(program, report, locate or _at_the_call)
+    checker = _Checker(program, report, locate or _whole_call)
     return replace(program, cores=tuple(checker.body(body) for body in program.cores))
 
 
@@ -52,7 +52,7 @@ class _Checker:
         self.cores = program.cores
         self.report = report
         self.locate = locate
-        self.known: dict[tuple[object, ...], list[Violation]] = {}
+        self.cached: dict[tuple[object, ...], list[Violation]] = {}
         self.legal: dict[int, Instruction] = {}  # by id of the location, kept alive
 
     def body(self, body: Body) -> Body:
@@ -67,15 +67,15 @@ class _Checker:
 
     def instruction(self, instruction: Instruction) -> bool:
         """Report violations and return whether there are none."""
-        place = id(instruction.at)
-        last = self.legal.get(place)
+        location = id(instruction.at)
+        last = self.legal.get(location)
         if last is None or not alike(instruction, last):
             found = self.bounds(instruction) or self.rules(instruction)
             for violation in found:
                 self.complain(instruction, violation)
             if found:
                 return False
-            self.legal[place] = instruction
+            self.legal[location] = instruction
         return True
 
     def rules(self, instruction: Instruction) -> list[Violation]:
@@ -87,9 +87,9 @@ class _Checker:
             instruction.engine,
             *(seen(o) for o in instruction.operands),
         )
-        found = self.known.get(key)
+        found = self.cached.get(key)
         if found is None:
-            found = self.known[key] = violations(row, instruction.facts(self.target))
+            found = self.cached[key] = violations(row, instruction.facts(self.target))
         return list(found)
 
     def bounds(self, instruction: Instruction) -> list[Violation]:
@@ -105,13 +105,13 @@ class _Checker:
         span = at.primary
         if violation.operand:
             span = self.locate(instruction, violation.operand, names)
-        known = self.report.knows(violation.slug, span)
+        is_known = self.report.knows(violation.slug, span)
         self.report.error(
             violation.slug,
             violation.message,
             span,
             labels=[*_declared(instruction, violation), *call_labels(at)],
-            notes=[*within(at), *([] if known else self.iteration(instruction))],
+            notes=[*within(at), *([] if is_known else self.iteration(instruction))],
             help=violation.help,
         )
 

@@ -21,8 +21,8 @@ from nkic.ir.tensors import AccessPattern, Tensor
 from nkic.machine.operands import Depends
 
 # Kernels apply these to partly initialised tiles and ignore the affected rows of the result.
-_IN_PARTS = (Depends.PRODUCT, Depends.TRANSPOSED, Depends.FIRST_OF_CORE)
-MANY = 256  # boxes; tensors written in more pieces are not checked
+_PARTIAL_INPUTS = (Depends.PRODUCT, Depends.TRANSPOSED, Depends.FIRST_OF_CORE)
+MAX_BOXES = 256  # boxes; tensors written in more pieces are not checked
 
 
 def find_unwritten(lowered: Program, report: Reporter) -> None:
@@ -57,7 +57,7 @@ class _Finder:
     def write(self, tensor: Tensor, area: Box) -> None:
         boxes = self.written.setdefault(tensor.number, {})
         boxes[area] = None
-        if area == _whole(tensor.shape, tensor.dtype.size) or len(boxes) > MANY:
+        if area == _whole(tensor.shape, tensor.dtype.size) or len(boxes) > MAX_BOXES:
             self.settled.add(tensor.number)
 
     def read(self, one: Instruction, touch: Touch) -> None:
@@ -65,15 +65,15 @@ class _Finder:
         boxes = self.written.get(tensor.number, {})
         if touch.area in boxes or not _is_exact(touch):
             return
-        if boxes and one.row.depends in _IN_PARTS:
+        if boxes and one.row.depends in _PARTIAL_INPUTS:
             return
         hole = first_hole(touch.area, boxes, tensor.dtype.size)
         if hole:
             self.settled.add(tensor.number)
             self.complain(one, tensor, hole, bool(boxes))
 
-    def complain(self, one: Instruction, tensor: Tensor, hole: str, partly: bool) -> None:
-        part = f"{hole} of `{tensor.name}`" if partly else f"`{tensor.name}`"
+    def complain(self, one: Instruction, tensor: Tensor, hole: str, is_partial: bool) -> None:
+        part = f"{hole} of `{tensor.name}`" if is_partial else f"`{tensor.name}`"
         sizes = ", ".join(map(str, tensor.shape))
         what = f"`{tensor.name}` is {tensor.dtype.name}[{sizes}] in {tensor.buffer.value}"
         self.report.warning(

@@ -38,18 +38,18 @@ def warn(program: Program, report: Reporter) -> None:
         for one in instructions(body):
             finder.instruction(one)
     for last in finder.last.values():
-        finder.say_again(last)
+        finder.count_repeats(last)
     finder.unused_tensors()
     finder.partly_written_outputs()
 
 
 @dataclass(slots=True)
-class _Said:
+class _Location:
     """An instruction, its warnings, and the number of later equivalents at its location."""
 
     one: Instruction
-    said: tuple[Diagnostic, ...]
-    more: int = 0
+    diagnostics: tuple[Diagnostic, ...]
+    repeats: int = 0
 
 
 @dataclass
@@ -58,10 +58,10 @@ class _Finder:
     report: Reporter
     used: set[int] = field(default_factory=set)
     written: dict[int, dict[Box, None]] = field(default_factory=dict)  # outputs only
-    said: dict[tuple[str, int], Diagnostic] = field(default_factory=dict)  # by id of the location
+    reported: dict[tuple[str, int], Diagnostic] = field(default_factory=dict)  # by location's id
     warnings: dict[tuple[object, ...], Violation | None] = field(default_factory=dict)
-    quiet: set[tuple[object, ...]] = field(default_factory=set)  # signatures without warnings
-    last: dict[int, _Said] = field(default_factory=dict)  # by id of the location
+    clean: set[tuple[object, ...]] = field(default_factory=set)  # signatures without warnings
+    last: dict[int, _Location] = field(default_factory=dict)  # by id of the location
 
     def __post_init__(self) -> None:
         inputs = {p.tensor.number for p in self.program.inputs}
@@ -73,33 +73,33 @@ class _Finder:
         moves = Engine.DMA in row.engines and not row.in_blocks
         if row.warn is None and not moves and not row.constants:
             return
-        place = id(one.at)
-        last = self.last.get(place)
+        location = id(one.at)
+        last = self.last.get(location)
         if last is not None and alike(one, last.one):
-            last.more += 1
+            last.repeats += 1
         else:
-            self.say_again(last)
-            self.last[place] = _Said(one, self.asked(one, moves))
+            self.count_repeats(last)
+            self.last[location] = _Location(one, self.diagnose(one, moves))
 
-    def say_again(self, last: _Said | None) -> None:
+    def count_repeats(self, last: _Location | None) -> None:
         """Count the last instruction's warnings again for its equivalents."""
-        if last is None or not last.more:
+        if last is None or not last.repeats:
             return
-        for known in last.said:
-            self.report.again(known, last.more)
+        for known in last.diagnostics:
+            self.report.again(known, last.repeats)
 
-    def asked(self, one: Instruction, moves: bool) -> tuple[Diagnostic, ...]:
+    def diagnose(self, one: Instruction, moves: bool) -> tuple[Diagnostic, ...]:
         """Return the warnings of an instruction; most signatures have none."""
         row = one.row
         key = (row, one.attributes, one.engine, *map(seen, one.operands))
-        if key in self.quiet:
+        if key in self.clean:
             return ()
         own = self.warn(one, key)
         rows = self.dma_rows(one) if moves else None
-        said = tuple([found for found in (own, rows) if found is not None])
-        if not said:
-            self.quiet.add(key)
-        return said
+        diagnostics = tuple([found for found in (own, rows) if found is not None])
+        if not diagnostics:
+            self.clean.add(key)
+        return diagnostics
 
     def warn(self, one: Instruction, key: tuple[object, ...]) -> Diagnostic | None:
         """Report the row's own warning about a legal instruction, once per signature."""
@@ -120,13 +120,13 @@ class _Finder:
         if known is None:
             labels, level = call_labels(at), Level.WARNING
             known = make(slug, message, at.primary, labels=labels, help=help, level=level)
-            self.said[slug, id(at)] = known
+            self.reported[slug, id(at)] = known
             self.report.add(known)
         return known
 
     def again(self, slug: str, at: CallChain) -> Diagnostic | None:
         """Count a warning already reported at this location, which unrolled loops visit often."""
-        known = self.said.get((slug, id(at)))
+        known = self.reported.get((slug, id(at)))
         if known is not None:
             self.report.add(known)
         return known
@@ -200,9 +200,9 @@ class _Finder:
 
 
 def _size(tensor: Tensor) -> str:
-    place, sizes = tensor.buffer.value, ", ".join(map(str, tensor.shape))
+    memory, sizes = tensor.buffer.value, ", ".join(map(str, tensor.shape))
     per = " per partition" if tensor.on_chip else ""
-    return f"{tensor.dtype.name}[{sizes}], {plural(tensor.bytes, 'byte')}{per} of {place}"
+    return f"{tensor.dtype.name}[{sizes}], {plural(tensor.bytes, 'byte')}{per} of {memory}"
 
 
 def _whole(tensor: Tensor) -> Box:

@@ -35,7 +35,7 @@ from nkic.machine.facts import Register
 from nkic.machine.operands import Attribute, Operand, Row
 
 REQUIRED: Any = object()
-PLANS = 64  # cached per row
+MAX_PLANS = 64  # cached per row
 
 
 class Plan(NamedTuple):
@@ -50,7 +50,7 @@ class Plan(NamedTuple):
     operands: list[Bound]
     given: list[tuple[int, int, Operand, bool, bool]]
     attributes: list[Any]
-    said: list[tuple[int, int, Attribute, Any]]
+    attribute_slots: list[tuple[int, int, Attribute, Any]]
     engine: int
     name: int
 
@@ -61,21 +61,21 @@ class Binder(Identical):
     def __init__(self, row: Row, profile: Profile = DEFAULT) -> None:
         self._row = row
         since = {o.name: o.since for o in row.operands} | {a.name: a.since for a in row.attributes}
-        self._places = {name: place for place, name in enumerate(row.parameters)}
-        self._later = {
+        self._positions = {name: place for place, name in enumerate(row.parameters)}
+        self._future = {
             name: first
             for name, first in since.items()
             if first > profile and name not in row.by_profile
         }
-        self._defaults = [_default(row, name) for name in row.parameters]
+        self._defaults = [_parameter_default(row, name) for name in row.parameters]
         self._required = [n for n, default in enumerate(self._defaults) if default is REQUIRED]
-        self._needed = [
-            (self._places[o.name], o)
+        self._mandatory = [
+            (self._positions[o.name], o)
             for o in row.operands
-            if o.optional and o.optional_since > profile and o.name in self._places
+            if o.optional and o.optional_since > profile and o.name in self._positions
         ]
-        self._list_place = self._places.get(row.spread, -1)
-        places = self._places | {
+        self._list_position = self._positions.get(row.spread, -1)
+        places = self._positions | {
             o.name: len(row.parameters) + n for n, o in enumerate(row.spread_operands)
         }
         self._operands = [
@@ -84,13 +84,14 @@ class Binder(Identical):
             if o.name != row.returns
         ]
         self._attributes = [
-            (self._places.get(a.name, -1), a, _meaning(row, a, profile)) for a in row.attributes
+            (self._positions.get(a.name, -1), a, _attribute_default(row, a, profile))
+            for a in row.attributes
         ]
         self._last: tuple[Any, ...] = ()  # the attributes of the last call
-        self._engine_place = self._places["engine"] if row.has_engine_parameter else -1
-        self._name_place = self._places.get("name", -1)
+        self._engine_position = self._positions["engine"] if row.has_engine_parameter else -1
+        self._name_position = self._positions.get("name", -1)
         self._plans: dict[tuple[int, tuple[str, ...]], Plan | None] = {}
-        self._everything = self._plan({place: place for place in places.values()})
+        self._full_plan = self._plan({place: place for place in places.values()})
 
     def __repr__(self) -> str:
         return self._row.called
@@ -104,15 +105,15 @@ class Binder(Identical):
 
     def __call__(self, *args: Any, **more: Any) -> Any:
         try:
-            return self._record(self._everything, self._bind(args, more))
+            return self._record(self._full_plan, self._bind(args, more))
         except CallRefused as refused:
             return self._complain(refused)
 
     def called(self, form: tuple[int, tuple[str, ...]], values: list[Any]) -> Any:
         """Call with `form[0]` positional arguments, the others under the names `form[1]`."""
         plan = self._plans.get(form)
-        if plan is None and form not in self._plans and len(self._plans) < PLANS:
-            plan = self._plans[form] = self._planned(*form)
+        if plan is None and form not in self._plans and len(self._plans) < MAX_PLANS:
+            plan = self._plans[form] = self._plan_for(*form)
         if plan is None:
             count, names = form
             return self(*values[:count], **dict(zip(names, values[count:], strict=True)))
@@ -129,21 +130,21 @@ class Binder(Identical):
             f"{row}: {refused.message}",
             help=removed.former_order(row, argument) or refused.help,
             argument=argument,
-            position=self._places.get(argument),
+            position=self._positions.get(argument),
         )
         return NkiInstruction([], -1)
 
     # Plans
 
-    def _planned(self, count: int, names: tuple[str, ...]) -> Plan | None:
+    def _plan_for(self, count: int, names: tuple[str, ...]) -> Plan | None:
         """Return the plan for calls of this form, or None if it depends on the values or is an
         error.
         """
-        if count > len(self._defaults) or self._needed or self._list_place >= 0:
+        if count > len(self._defaults) or self._mandatory or self._list_position >= 0:
             return None
-        if any(name in self._later for name in names):
+        if any(name in self._future for name in names):
             return None
-        places = [*range(count), *(self._places.get(name, -1) for name in names)]
+        places = [*range(count), *(self._positions.get(name, -1) for name in names)]
         if -1 in places or len(set(places)) < len(places) or set(self._required) - {*places}:
             return None
         return self._plan({place: index for index, place in enumerate(places)})
@@ -156,17 +157,19 @@ class Binder(Identical):
             at = indices.get(place, -1)
             if at >= 0:
                 given.append((number, at, operand, reads, writes))
-            operands.append(None if at >= 0 else _other(operand, self._defaults[place], writes))
-        attributes, said = [], []
+            operands.append(
+                None if at >= 0 else _non_tensor(operand, self._defaults[place], writes)
+            )
+        attributes, attribute_slots = [], []
         for number, (place, attribute, default) in enumerate(self._attributes):
             at = indices.get(place, -1)
             if at >= 0:
-                said.append((number, at, attribute, default))
-            attributes.append(default if place < 0 or at >= 0 else self._left_out(number))
-        engine, name = indices.get(self._engine_place, -1), indices.get(self._name_place, -1)
-        return Plan(operands, given, attributes, said, engine, name)
+                attribute_slots.append((number, at, attribute, default))
+            attributes.append(default if place < 0 or at >= 0 else self._omitted(number))
+        engine, name = indices.get(self._engine_position, -1), indices.get(self._name_position, -1)
+        return Plan(operands, given, attributes, attribute_slots, engine, name)
 
-    def _left_out(self, number: int) -> Any:
+    def _omitted(self, number: int) -> Any:
         """Return the value of attribute `number` in a call that omits it."""
         place, attribute, default = self._attributes[number]
         value = self._defaults[place]
@@ -181,11 +184,11 @@ class Binder(Identical):
         if count > len(given):
             raise self._wrong_call(f"takes {len(given)} arguments, not {count}")
         given[:count] = args
-        places = self._places
+        places = self._positions
         former: dict[str, Any] = {}
         for name, value in more.items():
             place = places.get(name)
-            if place is None or name in self._later:
+            if place is None or name in self._future:
                 if not removed.tolerated(name, active().profile):
                     raise self._unknown(name)
                 former[name] = value
@@ -196,7 +199,7 @@ class Binder(Identical):
         for place in self._required:
             if given[place] is REQUIRED:
                 raise self._missing(given, "dst" in more)
-        for place, operand in self._needed:
+        for place, operand in self._mandatory:
             if given[place] is None:
                 since = operand.optional_since.label
                 text = f"`{operand.name}` cannot be omitted before NKI {since}"
@@ -208,7 +211,11 @@ class Binder(Identical):
                 )
         for value in former.values():
             _former_dtype(self._row.name, given[0], value)
-        return given if self._list_place < 0 else [*given, *self._spread(given[self._list_place])]
+        return (
+            given
+            if self._list_position < 0
+            else [*given, *self._spread(given[self._list_position])]
+        )
 
     def _spread(self, value: Any) -> list[Any]:
         """Return the elements of a list of tiles as operands, padded with None."""
@@ -237,8 +244,8 @@ class Binder(Identical):
 
     def _unknown(self, name: str) -> CallRefused:
         """Return the error for an unknown parameter: not yet added, removed, or misspelt."""
-        if name in self._later:
-            since = self._later[name].label
+        if name in self._future:
+            since = self._future[name].label
             return CallRefused(
                 "wrong-call",
                 f"there is no parameter `{name}` before NKI {since}",
@@ -275,8 +282,8 @@ class Binder(Identical):
         """Convert the arguments and append the instruction to the program."""
         trace = active()
         trace.recording()
-        left_out, given, constants, said, engine_at, name_at = plan
-        operands, ghost = left_out.copy(), False
+        omitted, given, constants, attribute_slots, engine_at, name_at = plan
+        operands, ghost = omitted.copy(), False
         for place, at, operand, reads, writes in given:
             value = values[at]
             if type(value) is NkiTensor:
@@ -294,10 +301,10 @@ class Binder(Identical):
             elif type(value) is NkiInstruction and value._place < 0:
                 ghost = True  # the failed call has been reported
             else:
-                operands[place] = _other(operand, value, writes)
-        if said:
+                operands[place] = _non_tensor(operand, value, writes)
+        if attribute_slots:
             constants = constants.copy()
-            for place, at, attribute, default in said:
+            for place, at, attribute, default in attribute_slots:
                 value = values[at]
                 if value is not default:
                     constants[place] = attribute_value(attribute, value)
@@ -342,7 +349,7 @@ class Binder(Identical):
         raise CallRefused("argument-kind", text, argument="name")
 
 
-def _default(row: Row, name: str) -> Any:
+def _parameter_default(row: Row, name: str) -> Any:
     """Return the default of a parameter, or REQUIRED."""
     if name in row.attribute_index:
         attribute = row.attributes[row.attribute_index[name]]
@@ -375,13 +382,13 @@ def _empty(operand: Operand, view: View) -> CallRefused:
     return CallRefused("empty-slice", text, NOTHING_TO_DO, operand.name)
 
 
-def _meaning(row: Row, attribute: Attribute, profile: Profile) -> Any:
+def _attribute_default(row: Row, attribute: Attribute, profile: Profile) -> Any:
     """Return the value of an attribute that the call does not pass."""
     former = attribute.name in row.by_profile and profile < attribute.since
     return attribute.former if former else attribute.default
 
 
-def _other(operand: Operand, value: Any, writes: bool) -> float | int | Register | None:
+def _non_tensor(operand: Operand, value: Any, writes: bool) -> float | int | Register | None:
     """Convert an operand that is not a tensor: a number, a register, or None."""
     if isinstance(value, DeviceInteger):
         if writes and value._frozen:
@@ -400,7 +407,7 @@ def _other(operand: Operand, value: Any, writes: bool) -> float | int | Register
         return None
     inside = plain(value)
     if inside is not value:
-        return _other(operand, inside, writes)
+        return _non_tensor(operand, inside, writes)
     advice = f"pass {accepts(operand)} as `{operand.name}`"
     if isinstance(value, NkiInstruction):
         advice = "an instruction does not return a tensor: pass the dst that it wrote"

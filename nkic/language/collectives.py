@@ -68,17 +68,17 @@ class CollectiveFunction(Identical):
 
     def __call__(self, *args: Any, **more: Any) -> NkiInstruction:
         try:
-            return self._called(_bound(self._row, self.__signature__, args, more))
+            return self._invoke(_bound(self._row, self.__signature__, args, more))
         except CallRefused as refused:
             text = f"{self._row.name}: {refused.message}"
             complain(refused.slug, text, help=refused.help, argument=refused.argument)
-            return _nothing()
+            return _no_instruction()
 
-    def _called(self, given: dict[str, Any]) -> NkiInstruction:
+    def _invoke(self, given: dict[str, Any]) -> NkiInstruction:
         raise NotImplementedError
 
 
-def _nothing() -> NkiInstruction:
+def _no_instruction() -> NkiInstruction:
     """Return the result of a call that was refused, or that recorded several instructions."""
     return NkiInstruction([], -1)
 
@@ -109,15 +109,15 @@ class Collective(CollectiveFunction):
         yield Parameter("priority", own, default=None)
         yield Parameter("name", own, default=None)
 
-    def _called(self, given: dict[str, Any]) -> NkiInstruction:
+    def _invoke(self, given: dict[str, Any]) -> NkiInstruction:
         lists = {name: given.pop(called) for name, called in self._lists.items()}
-        channels = self._numbers(given.pop("channel_ids")) if self._channels else None
+        channels = self._channel_ids(given.pop("channel_ids")) if self._channels else None
         for index, tiles in enumerate(self._tiles(lists, channels)):
             extra = {self._row.channel: channels[index]} if channels is not None else {}
             self._binder(**tiles, **given, **extra)
-        return _nothing()
+        return _no_instruction()
 
-    def _numbers(self, value: Any) -> list[int]:
+    def _channel_ids(self, value: Any) -> list[int]:
         """Check the channels, which must be consecutive from 0, and return them."""
         if isinstance(value, list | tuple) and list(value) == list(range(len(value))) and value:
             return list(value)
@@ -126,7 +126,7 @@ class Collective(CollectiveFunction):
 
     def _tiles(self, lists: dict[str, Any], channels: list[int] | None) -> list[dict[str, Any]]:
         """Return the operands of each instruction."""
-        found = {name: self._flat(name, value, channels) for name, value in lists.items()}
+        found = {name: self._tensor_list(name, value, channels) for name, value in lists.items()}
         counts = {len(tiles) for tiles in found.values()}
         if len(counts) > 1:
             sizes = ", ".join(f"`{self._lists[n]}` {len(tiles)}" for n, tiles in found.items())
@@ -145,7 +145,7 @@ class Collective(CollectiveFunction):
         text = f"{count} tensors where only one is supported"
         raise CallRefused("argument-kind", text, "call it once for each tensor")
 
-    def _flat(self, name: str, value: Any, channels: list[int] | None) -> list[Any]:
+    def _tensor_list(self, name: str, value: Any, channels: list[int] | None) -> list[Any]:
         """Return a list of tensors; with channels, `value` is a list of one-element lists."""
         called = self._lists[name]
         if not isinstance(value, list | tuple) or not value:
@@ -177,16 +177,16 @@ def _bound(
     if unknown:
         help = did_you_mean(unknown[0], signature.parameters)
         text = f"there is no parameter `{unknown[0]}`"
-        raise CallRefused("wrong-call", text, help or _written(row, signature), unknown[0])
+        raise CallRefused("wrong-call", text, help or _usage(row, signature), unknown[0])
     try:
         bound = signature.bind(*args, **more)
     except TypeError as error:
-        raise CallRefused("wrong-call", f"{error}", _written(row, signature)) from None
+        raise CallRefused("wrong-call", f"{error}", _usage(row, signature)) from None
     bound.apply_defaults()
     return bound.arguments
 
 
-def _written(row: Row, signature: Signature) -> str:
+def _usage(row: Row, signature: Signature) -> str:
     return f"the call is ncc.{row.name}{signature}"
 
 
@@ -211,7 +211,7 @@ class Preparing(Collective):
         self._row, self._binder = row, Binder(row)
         (self._trigger,) = (one.name for one in ROWS.values() if one.prepared_by == row.name)
 
-    def _called(self, given: dict[str, Any]) -> NkiInstruction:
+    def _invoke(self, given: dict[str, Any]) -> NkiInstruction:
         check_triggered(active())
         lists = {name: given.pop(called) for name, called in self._lists.items()}
         (tiles,) = self._tiles(lists, None)
@@ -219,7 +219,7 @@ class Preparing(Collective):
         if not isinstance(counts, NkiTensor):
             text = f"`metadata_tensor` is {shown(counts)}, but must be a tensor"
             raise CallRefused("argument-kind", text)
-        return self._record({**tiles, **given, "prepared": _table(counts)}, name)
+        return self._record({**tiles, **given, "prepared": _counts_tensor(counts)}, name)
 
     def _record(self, operands: dict[str, Any], name: Any) -> NkiInstruction:
         trace = active()
@@ -229,7 +229,7 @@ class Preparing(Collective):
         return made
 
 
-def _table(counts: NkiTensor) -> NkiTensor:
+def _counts_tensor(counts: NkiTensor) -> NkiTensor:
     """Return a tensor for the counts that the kernel cannot name."""
     trace = active()
     shape = counts.shape
@@ -246,10 +246,10 @@ class Triggering(CollectiveFunction):
         ]
     )
 
-    def _called(self, given: dict[str, Any]) -> NkiInstruction:
+    def _invoke(self, given: dict[str, Any]) -> NkiInstruction:
         found = self._pending(given["prepare_instr"])
         if found is None:
-            return _nothing()
+            return _no_instruction()
         made: NkiInstruction = self._binder(**found.operands, name=given["name"])
         return made
 

@@ -25,7 +25,7 @@ BUFFERS = {
 }
 
 
-class _Regions(type):
+class _RegionMeta(type):
     """Metaclass of `nl.MemoryRegion`: supports isinstance, and calls with a buffer's name."""
 
     def __call__(cls, value: Any) -> Buffer:
@@ -35,7 +35,7 @@ class _Regions(type):
         return type(value) is Buffer
 
 
-class MemoryRegion(metaclass=_Regions):
+class MemoryRegion(metaclass=_RegionMeta):
     """`nl.MemoryRegion`: the buffers as class attributes."""
 
     sbuf = Buffer.SBUF
@@ -45,7 +45,7 @@ class MemoryRegion(metaclass=_Regions):
 
 
 # NumPy types that are not NKI dtypes, with the nearest replacement.
-_WIDE = {
+_UNSUPPORTED = {
     "float64": "nl.float32",
     "uint64": "nl.uint32, if the values fit",
     "complex64": "two tensors of nl.float32",
@@ -53,7 +53,7 @@ _WIDE = {
 }
 
 # Python types, with the NKI dtype to use.
-_PYTHON = {float: "nl.float32", int: "nl.int32", bool: "nl.bool_"}
+_PYTHON_TYPES = {float: "nl.float32", int: "nl.int32", bool: "nl.bool_"}
 
 
 def as_dtype(value: Any, position: int | None = None) -> DType:
@@ -79,22 +79,22 @@ def named(profile: Profile) -> dict[str, DType]:
 
 def _no_dtype(value: Any) -> tuple[str, str]:
     """Return a message and a help text for a value that is not a dtype."""
-    if str(value) in _WIDE:
-        return f"no Trainium engine has {value!s}", f"use {_WIDE[str(value)]}"
-    if isinstance(value, type) and value in _PYTHON:
-        return f"`{value.__name__}` is a Python type, not a dtype", f"write {_PYTHON[value]}"
+    if str(value) in _UNSUPPORTED:
+        return f"no Trainium engine has {value!s}", f"use {_UNSUPPORTED[str(value)]}"
+    if isinstance(value, type) and value in _PYTHON_TYPES:
+        return f"`{value.__name__}` is a Python type, not a dtype", f"write {_PYTHON_TYPES[value]}"
     help = did_you_mean(value, dtypes.DTYPES) if isinstance(value, str) else ""
     named = [] if isinstance(value, int | float) else dtypes.suggest(str(value))
     near = "".join(f"did you mean `nl.{name}`?" for name in named)
-    return f"{brief(value)} is not a dtype", help or near or _SUCH
+    return f"{brief(value)} is not a dtype", help or near or _ADVICE
 
 
-_SUCH = "use a dtype of nki.language, such as nl.bfloat16"
+_ADVICE = "use a dtype of nki.language, such as nl.bfloat16"
 
 
-def not_here() -> dict[str, Absent]:
+def unsupported() -> dict[str, Absent]:
     """Return the errors for types that no engine supports, by name in nki.language."""
-    return {name: Absent("unknown-dtype", *_no_dtype(name)) for name in _WIDE}
+    return {name: Absent("unknown-dtype", *_no_dtype(name)) for name in _UNSUPPORTED}
 
 
 def as_buffer(value: Any, position: int | None = None) -> Buffer:

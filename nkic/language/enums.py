@@ -98,11 +98,11 @@ class Operator(Identical):
 
     def __call__(self, *args: Any, **more: Any) -> Any:
         if active().profile < Profile.NKI_0_3:
-            raise _no_functions(self.name)
+            raise _functions_too_new(self.name)
         try:
             function = active().library(self.name)
         except Missing:
-            raise _no_function(self.name) from None
+            raise _no_such_function(self.name) from None
         try:
             return function(*args, **more)
         except KernelError as error:
@@ -110,7 +110,7 @@ class Operator(Identical):
                 error.message = f"nl.{self.name}: {error.message}"
             raise
         except TypeError as error:
-            if _fits(function, args, more):
+            if _binds(function, args, more):
                 raise
             raise self._wrong_call(function, error, more) from None
 
@@ -140,7 +140,7 @@ class Operator(Identical):
         return self.name
 
 
-def _fits(function: Any, args: tuple[Any, ...], more: Mapping[str, Any]) -> bool:
+def _binds(function: Any, args: tuple[Any, ...], more: Mapping[str, Any]) -> bool:
     """Return whether the arguments bind to the function's parameters."""
     try:
         inspect.signature(function).bind(*args, **more)
@@ -154,12 +154,12 @@ def _signature(name: str, parameters: Mapping[str, inspect.Parameter]) -> str:
     return f"the call is nl.{name}({', '.join(words)})"
 
 
-def _no_function(name: str) -> KernelError:
+def _no_such_function(name: str) -> KernelError:
     text = f"nl.{name} is an operator of instructions; there is no function of tensors of this name"
     return KernelError("wrong-call", text, help=f"use an instruction that takes `op=nl.{name}`")
 
 
-def _no_functions(name: str) -> KernelError:
+def _functions_too_new(name: str) -> KernelError:
     label = active().profile.label
     text = f"NKI {label} has no function `nl.{name}`: functions of tensors were added in NKI 0.3"
     help = f"write it as an instruction, with `op=nl.{name}` where it takes one"

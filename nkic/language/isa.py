@@ -10,7 +10,7 @@ from nkic.language.binder import Binder
 from nkic.language.enums import ENUMS, engine, nc_version
 from nkic.language.namespace import Absent
 from nkic.language.registers import VirtualRegister
-from nkic.language.scalars import Loading, NkiScalar, Storing
+from nkic.language.scalars import NkiScalar, ScalarLoad, ScalarStore
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import NkiInstruction, active
 from nkic.language.versions import removed, since
@@ -54,7 +54,7 @@ def names(profile: Profile) -> dict[str, Any]:
 
 def functions(module: str, profile: Profile) -> dict[str, Binder]:
     """Return the instructions that NKI's `module` has under `profile`."""
-    rows = [row for row in ROWS.values() if row.module == module and _has(row, profile)]
+    rows = [row for row in ROWS.values() if row.module == module and _exists(row, profile)]
     return {row.name: _binder(row, profile) for row in rows}
 
 
@@ -62,13 +62,13 @@ def functions(module: str, profile: Profile) -> dict[str, Binder]:
 def _binder(row: Row, profile: Profile) -> Binder:
     """Return the row's binder. Binders hold no state of a kernel, so all kernels share them."""
     if row.loads_until is not None and profile <= row.loads_until:
-        return Filling(row, profile)
+        return RegisterAlloc(row, profile)
     if row.scalars:
-        return (Loading if row.returns else Storing)(row, profile)
+        return (ScalarLoad if row.returns else ScalarStore)(row, profile)
     return Binder(row, profile)
 
 
-class Filling(Binder):
+class RegisterAlloc(Binder):
     """register_alloc that also accepts a tensor: allocates a register and loads it."""
 
     def __init__(self, row: Row, profile: Profile) -> None:
@@ -95,15 +95,15 @@ def absent(module: str, profile: Profile) -> dict[str, Absent]:
 
 def of_others(module: str, profile: Profile) -> dict[str, Absent]:
     """Return the errors for instructions of `module` that only other versions have."""
-    others = (r for r in ROWS.values() if r.module == module and not _has(r, profile))
-    return {row.name: _not_in(row, module, profile) for row in others}
+    others = (r for r in ROWS.values() if r.module == module and not _exists(r, profile))
+    return {row.name: _absent(row, module, profile) for row in others}
 
 
-def _has(row: Row, profile: Profile) -> bool:
+def _exists(row: Row, profile: Profile) -> bool:
     return row.since <= profile and (row.until is None or profile <= row.until)
 
 
-def _not_in(row: Row, module: str, profile: Profile) -> Absent:
+def _absent(row: Row, module: str, profile: Profile) -> Absent:
     name = f"{module}.{row.name}"
     if row.until is not None and profile > row.until:
         text = (

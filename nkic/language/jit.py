@@ -19,15 +19,15 @@ MESSAGES = ("debug_kernel", "show_compiler_tb")
 def jit(target: Any, **options: Any) -> Any:
     """`nki.jit` on a function. Its options are for frameworks; unsupported ones are reported."""
     for name, value in options.items():
-        judge("nki.jit", name, value)
+        check_option("nki.jit", name, value)
     return target if isinstance(target, Kernel) else Kernel(target)
 
 
-def judge(decorator: str, name: str, value: Any) -> None:
+def check_option(decorator: str, name: str, value: Any) -> None:
     """Report a decorator option that has no meaning here, or a different one."""
     gone = removed.parameter("jit", name)
     if name in configs.OPTIONS and active().profile >= configs.SINCE:
-        _configured(name, value)
+        _check_config(name, value)
     elif name == "mode":
         deprecated.warn(f"`mode=` of {decorator}", deprecated.JIT_MODE)
     elif gone is not None and active().profile >= gone.since:
@@ -53,12 +53,12 @@ def judge(decorator: str, name: str, value: Any) -> None:
         )
 
 
-def _configured(name: str, value: Any) -> None:
+def _check_config(name: str, value: Any) -> None:
     """Report a malformed or unsupported setting for the compiler behind NKI."""
     if text := configs.wrong(name, value):
         complain("argument-kind", f"nki.jit: {text}, not {brief(value)}", argument=name)
         return
-    for setting in configs.unmet(value):
+    for setting in configs.unsupported_settings(value):
         complain(
             "jit-option",
             f"nki.jit: `{setting}` of `{name}=` has no meaning for nkic",

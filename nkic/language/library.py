@@ -26,7 +26,7 @@ from nkic.machine.dtypes import DType
 from nkic.syntax.bindings import STDLIB
 
 MODULE = "nkic.stdlib"
-_SUMMED = ("sum", "max", "min")  # nisa.tensor_reduce has operators for these
+_TENSOR_REDUCE_OPS = ("sum", "max", "min")  # nisa.tensor_reduce has operators for these
 _DEFINITION = re.compile(r"(?m)^def (\w+)\(")
 Load = Callable[[SourceFile, str], Callable[..., Any]]
 
@@ -70,23 +70,23 @@ def as_function(name: str, rank: int = 0) -> str:
         return "write it with the instructions of nki.isa"
     if file.path != f"{STDLIB}reduction.py":
         return f"write nl.{name}, which is a function"
-    reduces = ", or nisa.tensor_reduce" if name in _SUMMED else ""
+    reduces = ", or nisa.tensor_reduce" if name in _TENSOR_REDUCE_OPS else ""
     return f"write nl.{name}(t, {free_axes(rank)}){reduces}"
 
 
 def namespace(load: Load) -> Namespace:
     """Return the library as the module that its own files import; `load` evaluates a function."""
 
-    def later(name: str, file: SourceFile) -> Callable[[], Any]:
+    def load_lazily(name: str, file: SourceFile) -> Callable[[], Any]:
         return lambda: load(file, name)
 
-    lazy = {name: later(name, file) for name, file in sources().items()}
+    lazy = {name: load_lazily(name, file) for name, file in sources().items()}
     own = {
         "_promoted": promoted,
         "_require": require,
         "_known_issue": known_issue,
-        "_between": between,
-        "_is_kernels": is_kernels,
+        "_version_between": version_between,
+        "_called_by_kernel": called_by_kernel,
     }
     return Namespace(MODULE, own, lazy=lazy)
 
@@ -101,13 +101,13 @@ def require(condition: bool, message: str, *values: Any, help: str = "") -> None
         raise KernelError("library-argument", text, help=help)
 
 
-def between(first: str, end: str) -> bool:
+def version_between(first: str, end: str) -> bool:
     """Return whether the kernel's NKI version is `first` or later, and before `end`."""
     low, high = profiles.find(first), profiles.find(end)
     return low is not None and high is not None and low <= active().profile < high
 
 
-def is_kernels(depth: int) -> bool:
+def called_by_kernel(depth: int) -> bool:
     """Return whether the kernel itself made the call, `depth` library functions ago.
 
     Calls from inside the library do not count: the library knows which features it uses.
@@ -116,7 +116,7 @@ def is_kernels(depth: int) -> bool:
 
 
 # The latest version whose release notes are known; later ones are assumed to be the same.
-_LISTED = profiles.Profile.NKI_0_6
+_LAST_NOTES = profiles.Profile.NKI_0_6
 
 
 def known_issue(what: str, depth: int, help: str, *, last: str = "") -> None:
@@ -126,12 +126,12 @@ def known_issue(what: str, depth: int, help: str, *, last: str = "") -> None:
     `depth` is that of `is_kernels`.
     """
     profile, until = active().profile, profiles.find(last) or profiles.DEFAULT
-    if not is_kernels(depth) or not profiles.Profile.NKI_0_3 <= profile <= until:
+    if not called_by_kernel(depth) or not profiles.Profile.NKI_0_3 <= profile <= until:
         return
     place, *calls = here().user_frames()
     active().report.warning(
         "unsupported-on-hardware",
-        f"{what} is documented as unsupported on hardware in NKI {min(profile, _LISTED).label}",
+        f"{what} is documented as unsupported on hardware in NKI {min(profile, _LAST_NOTES).label}",
         place,
         labels=[Label(span, "called from here") for span in calls],
         help=help,

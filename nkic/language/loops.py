@@ -40,10 +40,10 @@ def static_range(start: Any, stop: Any = None, step: Any = 1) -> range:
             )
     if step == 0:
         raise KernelError("loop-bounds", "the step of a range must not be 0")
-    return _checked(range(first, last, step))
+    return _check_length(range(first, last, step))
 
 
-def _checked(made: range) -> range:
+def _check_length(made: range) -> range:
     """Return the range. Raises `KernelError` if it is too long to unroll."""
     reach = abs(made.stop - made.start)  # `len` raises OverflowError for huge ranges
     length = reach // abs(made.step) if made else 0
@@ -57,7 +57,7 @@ def _checked(made: range) -> range:
     return made
 
 
-_FOR = "a loop over `nl.dynamic_range`"
+_FOR_LOOP = "a loop over `nl.dynamic_range`"
 
 
 class DynamicRange(DeviceRange):
@@ -68,13 +68,15 @@ class DynamicRange(DeviceRange):
         first: int | Register,
         last: int | Register,
         step: int,
-        of_for: CallChain | None = None,
+        for_location: CallChain | None = None,
     ) -> None:
         self._first = first
         self._last = last
         self._step = step
         self._loop: OpenLoop | None = None
-        self._of_for = of_for  # the location of a `for` statement over it, which is deprecated
+        self._for_location = (
+            for_location  # the location of a `for` statement over it, which is deprecated
+        )
 
     def enter(self) -> VirtualRegister:
         """Open the loop and return its read-only counter."""
@@ -91,8 +93,8 @@ class DynamicRange(DeviceRange):
     def leave(self) -> None:
         """Close the loop. The deprecation is reported last, after any error in the body."""
         active().close_loop(self._loop)
-        if self._of_for is not None:
-            deprecated.warn(_FOR, deprecated.DYNAMIC_FOR, self._of_for)
+        if self._for_location is not None:
+            deprecated.warn(_FOR_LOOP, deprecated.DYNAMIC_FOR, self._for_location)
 
     def __iter__(self) -> Iterator[VirtualRegister]:
         """Iterate once over the body, for the Python interpreter's `for`."""
@@ -108,11 +110,13 @@ class DynamicRange(DeviceRange):
 
 def dynamic_range(start: Any, stop: Any = None, step: Any = 1) -> DynamicRange:
     """Return a device loop; bounds are ints or registers."""
-    deprecated.refuse(_FOR, deprecated.DYNAMIC_FOR)
+    deprecated.refuse(_FOR_LOOP, deprecated.DYNAMIC_FOR)
     return _dynamic(start, stop, step, here())
 
 
-def _dynamic(start: Any, stop: Any, step: Any, of_for: CallChain | None = None) -> DynamicRange:
+def _dynamic(
+    start: Any, stop: Any, step: Any, for_location: CallChain | None = None
+) -> DynamicRange:
     first, last = (0, start) if stop is None else (start, stop)
     if type(step) is not int or step < 1:
         raise KernelError(
@@ -122,7 +126,7 @@ def _dynamic(start: Any, stop: Any, step: Any, of_for: CallChain | None = None) 
             argument="step",
             position=2,
         )
-    return DynamicRange(_bound(first), _bound(last), step, of_for)
+    return DynamicRange(_bound(first), _bound(last), step, for_location)
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], step: Any = 1) -> None:

@@ -77,7 +77,7 @@ class NKIObject:
 
     def __init__(self, *values: Any, **named: Any) -> None:
         names = field_names(type(self))
-        given = _given(type(self).__name__, names, values, named)
+        given = _bind_fields(type(self).__name__, names, values, named)
         for name in names:
             value = given[name] if name in given else _default(type(self), name)
             object.__setattr__(self, name, value)  # works for frozen dataclasses too
@@ -128,7 +128,7 @@ def _is_value(name: str, value: Any) -> bool:
     return not name.startswith("__") and not isinstance(value, hidden)
 
 
-def _given(
+def _bind_fields(
     owner: str, names: list[str], values: tuple[Any, ...], named: dict[str, Any]
 ) -> dict[str, Any]:
     if len(values) > len(names):

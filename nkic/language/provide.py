@@ -9,7 +9,7 @@ from nkic.base.profiles import Profile
 from nkic.ir.tensors import Tensor
 from nkic.language import collectives, isa, library
 from nkic.language import names as language
-from nkic.language.dtypes_api import named, not_here
+from nkic.language.dtypes_api import named, unsupported
 from nkic.language.enums import ENUMS
 from nkic.language.jit import jit
 from nkic.language.namespace import Absent, Namespace, names_of
@@ -119,7 +119,7 @@ def _collectives(profile: Profile) -> Namespace:
 
 
 def _not_in_language(name: str, profile: Profile) -> dict[str, Absent]:
-    found = {**not_here(), **since.absent(name, since.LANGUAGE, profile)}
+    found = {**unsupported(), **since.absent(name, since.LANGUAGE, profile)}
     if profile < Profile.NKI_0_3:
         found = {**_instructions_only(name, profile), **found}
     return {**removed.absent(name, removed.LANGUAGE, profile), **found}

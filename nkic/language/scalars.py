@@ -67,7 +67,7 @@ class NkiScalar(DeviceInteger):
         return NkiScalar(self._any_register, self._dtype)
 
     def __neg__(self) -> NkiScalar:
-        return _computed("subtract", 0, self)
+        return _compute("subtract", 0, self)
 
     def _unsupported(self, *_: object) -> NoReturn:
         raise KernelError(
@@ -87,7 +87,7 @@ def _operator(op: str, swapped: bool = False) -> Callable[[NkiScalar, Any], Any]
         number = _operand(other, self)
         if number is None:
             return NotImplemented
-        return _computed(op, number, self) if swapped else _computed(op, self, number)
+        return _compute(op, number, self) if swapped else _compute(op, self, number)
 
     return apply
 
@@ -108,7 +108,7 @@ def _comparison(self: NkiScalar, other: Any) -> Any:
         )
     if number is None:
         return NotImplemented
-    _known(self, number)
+    _registers(self, number)
     if self._dtype is INT32:
         return NkiScalar(None)
     raise KernelError(
@@ -132,7 +132,7 @@ def _operand(value: Any, scalar: NkiScalar) -> NkiScalar | int | None:
             help="load the number with nisa.scalar_load instead of nisa.register_load",
         )
     if isinstance(value, NkiScalar):
-        return _alike(value, dtype)
+        return _check_dtype(value, dtype)
     if not isinstance(value, int) or isinstance(value, bool):
         return None
     lowest, highest = int(dtype.lowest), int(dtype.highest)
@@ -145,7 +145,7 @@ def _operand(value: Any, scalar: NkiScalar) -> NkiScalar | int | None:
     )
 
 
-def _alike(value: NkiScalar, dtype: DType) -> NkiScalar:
+def _check_dtype(value: NkiScalar, dtype: DType) -> NkiScalar:
     """Check that both scalars have the same type: nki.isa.NkiScalar never widens."""
     if value.dtype is dtype:
         return value
@@ -156,20 +156,20 @@ def _alike(value: NkiScalar, dtype: DType) -> NkiScalar:
     )
 
 
-def _computed(op: str, *operands: NkiScalar | int) -> NkiScalar:
-    trace, known = active(), _known(*operands)
+def _compute(op: str, *operands: NkiScalar | int) -> NkiScalar:
+    trace, registers = active(), _registers(*operands)
     dtype = next(o.dtype for o in operands if isinstance(o, NkiScalar))
     trace.recording()
     result = trace.register()
-    trace.record(ROWS["scalar_compute"], (result, *known), (op, dtype.name))
+    trace.record(ROWS["scalar_compute"], (result, *registers), (op, dtype.name))
     return NkiScalar(result, dtype)
 
 
-def _known(*operands: NkiScalar | int) -> tuple[Register | int, ...]:
+def _registers(*operands: NkiScalar | int) -> tuple[Register | int, ...]:
     return tuple(o._any_register if isinstance(o, NkiScalar) else o for o in operands)
 
 
-class Loading(Binder):
+class ScalarLoad(Binder):
     """`nisa.scalar_load`, which returns a scalar of its source's dtype."""
 
     def __call__(self, *args: Any, **more: Any) -> Any:
@@ -181,7 +181,7 @@ class Loading(Binder):
         return NkiScalar(found._register, INT64 if is_long else INT32)
 
 
-class Storing(Binder):
+class ScalarStore(Binder):
     """`nisa.scalar_store`, which accepts only scalars."""
 
     def _bind(self, args: tuple[Any, ...], more: Any) -> list[Any]:

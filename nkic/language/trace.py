@@ -108,8 +108,8 @@ class Trace:
         self.here: Callable[[], CallChain] = _nowhere  # the kernel's current expression
         self.loop_context: Callable[[], list[Label]] = list  # labels of the loops around it
         self.iterations: Callable[[], str] = str  # of those loops, for `Instruction`
-        self.recording: Callable[[], object] = _free  # spends evaluation steps for recording
-        self.viewing: Callable[[], object] = _free  # spends evaluation steps for indexing
+        self.recording: Callable[[], object] = _no_charge  # spends evaluation steps for recording
+        self.viewing: Callable[[], object] = _no_charge  # spends evaluation steps for indexing
         self.spaces: Mapping[str, Any] = {}  # NKI's modules, if the Python interpreter evaluates
         self.decide: Callable[[Any], bool] | None = None  # decides `while register:` there
         self.prepared: Any = None  # the collective awaiting its trigger
@@ -338,7 +338,7 @@ class Trace:
         return whole(Tensor(POISON, old.name, view.dtype, tuple(shape), old.buffer, old.at))
 
 
-def _free() -> None:
+def _no_charge() -> None:
     return None
 
 

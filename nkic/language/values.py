@@ -56,7 +56,7 @@ def attribute_value(attribute: Attribute, value: Any) -> Any:
 def _operator(attribute: Attribute, value: Any) -> str:
     if isinstance(value, Operator):
         return value.name
-    raise _refused(attribute, value, "pass the operator itself, uncalled, such as nl.add")
+    raise _refusal(attribute, value, "pass the operator itself, uncalled, such as nl.add")
 
 
 def _number(attribute: Attribute, value: Any) -> int | float:
@@ -64,19 +64,19 @@ def _number(attribute: Attribute, value: Any) -> int | float:
         return int(value)
     if isinstance(value, float):
         return float(value)
-    raise _refused(attribute, value)
+    raise _refusal(attribute, value)
 
 
 def _text(attribute: Attribute, value: Any) -> str:
     if isinstance(value, str):
         return str(value)
-    raise _refused(attribute, value, "pass a string that is known while the kernel is compiled")
+    raise _refusal(attribute, value, "pass a string that is known while the kernel is compiled")
 
 
 def _choice(attribute: Attribute, value: Any) -> Any:
     enumeration = OF_ATTRIBUTE.get(attribute.name)
     if enumeration is None:
-        return value if isinstance(value, str | int) else _no(attribute, value)
+        return value if isinstance(value, str | int) else _refuse(attribute, value)
     if isinstance(value, enumeration):
         return value.name
     plain = type(value) in (int, str)
@@ -84,7 +84,7 @@ def _choice(attribute: Attribute, value: Any) -> Any:
     if member is not None:
         return _by_value(attribute, member)
     names = ", ".join(attribute.choices)
-    raise _refused(attribute, value, f"pass a member of nisa.{enumeration.__name__}: {names}")
+    raise _refusal(attribute, value, f"pass a member of nisa.{enumeration.__name__}: {names}")
 
 
 def _by_value(attribute: Attribute, member: Enum) -> str:
@@ -121,13 +121,13 @@ def _groups(attribute: Attribute, value: Any) -> tuple[Any, ...]:
         value = value.ranks()
     if isinstance(value, tuple | list) and all(isinstance(g, tuple | list) for g in value):
         return _tuple(attribute, value)
-    raise _refused(attribute, value, "pass nki.collectives.ReplicaGroup([[0, 1, …]])")
+    raise _refusal(attribute, value, "pass nki.collectives.ReplicaGroup([[0, 1, …]])")
 
 
 def _tuple(attribute: Attribute, value: Any) -> tuple[Any, ...]:
     """Convert nested lists and tuples of numbers and strings to tuples."""
     if not isinstance(value, tuple | list):
-        raise _refused(attribute, value)
+        raise _refusal(attribute, value)
     return tuple(_tuple_item(attribute, item) for item in value)
 
 
@@ -135,14 +135,14 @@ def _tuple_item(attribute: Attribute, item: Any) -> Any:
     if isinstance(item, tuple | list):
         return _tuple(attribute, item)
     item = plain(item)
-    return item if isinstance(item, int | float | str | None) else _no(attribute, item)
+    return item if isinstance(item, int | float | str | None) else _refuse(attribute, item)
 
 
-def _no(attribute: Attribute, value: Any) -> Any:
-    raise _refused(attribute, value)
+def _refuse(attribute: Attribute, value: Any) -> Any:
+    raise _refusal(attribute, value)
 
 
-def _refused(attribute: Attribute, value: Any, help: str = "") -> CallRefused:
+def _refusal(attribute: Attribute, value: Any, help: str = "") -> CallRefused:
     return CallRefused(
         "argument-kind",
         f"`{attribute.name}` is {shown(value)}, but must be {takes(attribute)}",

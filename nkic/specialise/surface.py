@@ -20,13 +20,13 @@ from nkic.language.binder import Binder
 from nkic.language.collectives import Collective, Preparing, Triggering
 from nkic.language.dtypes_api import MemoryRegion
 from nkic.language.enums import ENUMS, Operator
-from nkic.language.isa import Filling, NkiValidationError
+from nkic.language.isa import NkiValidationError, RegisterAlloc
 from nkic.language.loops import DynamicRange
 from nkic.language.names import NoReorder, TileSize
 from nkic.language.objects import Decorator, Kernel, ReplicaGroup
 from nkic.language.provide import TensorAnnotation
 from nkic.language.registers import VirtualRegister
-from nkic.language.scalars import Loading, NkiScalar, Storing
+from nkic.language.scalars import NkiScalar, ScalarLoad, ScalarStore
 from nkic.language.tensors.arrays import ConstantArray
 from nkic.language.tensors.creation import ParDim, TensorClass, ndarray
 from nkic.language.tensors.grids import NkiBlockGrid, NkiGrid, NkiTileGrid
@@ -43,7 +43,7 @@ _GRID = """
     shape tile_shape element_shape index_step_elements dtype buffer data
     is_data_representable is_remainder __getitem__
 """
-_INSTRUCTIONS = (Binder, Filling, Loading, Storing, Collective, Preparing, Triggering)
+_INSTRUCTIONS = (Binder, RegisterAlloc, ScalarLoad, ScalarStore, Collective, Preparing, Triggering)
 SURFACE: dict[type, str] = {
     NkiTensor: """
         shape strides offset dtype buffer name ndim size data base_tensor is_contiguous get_pattern

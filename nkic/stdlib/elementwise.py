@@ -7,14 +7,14 @@ tiles one that holds the values of both. Numbers, and free dimensions of size 1,
 import nki.isa as nisa
 import nki.language as nl
 from nkic.stdlib import (
-    _between,
     _broadcast_view,
+    _called_by_kernel,
     _converted,
     _in_sbuf,
-    _is_kernels,
     _known_issue,
     _promoted,
     _require,
+    _version_between,
     full,
 )
 
@@ -28,7 +28,7 @@ def _binary(op, x, y, dtype):
     if _common_shape(x, y) != tuple(x.shape) or _common_shape(x, y) != tuple(y.shape):
         equal_shapes = "give both the same shape, with nl.broadcast_to or nisa.tensor_scalar"
         text = "{} and {} are not equal; nki.language broadcasts them from NKI 0.5 on"
-        early = _between("0.3", "0.5") and _is_kernels(2)
+        early = _version_between("0.3", "0.5") and _called_by_kernel(2)
         _require(not early, text, x.shape, y.shape, help=equal_shapes)
         _known_issue("broadcasting in binary functions of nki.language", 2, equal_shapes)
     return _of_tiles(op, x, y, dtype)
@@ -312,7 +312,7 @@ def sign(x, dtype=None):
 
 def rsqrt(x, dtype=None):
     """1 / sqrt(x); from NKI 0.5 on gpsimd, which is more accurate but cannot read PSUM."""
-    if _between("0.3", "0.5"):
+    if _version_between("0.3", "0.5"):
         return _activated(nl.rsqrt, x, dtype)
     return _unary(nl.rsqrt, x, dtype)
 

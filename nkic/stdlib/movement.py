@@ -2,7 +2,7 @@
 
 import nki.isa as nisa
 import nki.language as nl
-from nkic.stdlib import _between, _fill, _known_issue, _require
+from nkic.stdlib import _fill, _known_issue, _require, _version_between
 
 
 def load(src, dtype=None):
@@ -40,7 +40,7 @@ def copy(x, dtype=None):
     Until NKI 0.5 the scalar engine copies, with integers through float32; later copies keep all
     bits.
     """
-    if not _between("0.3", "0.6"):
+    if not _version_between("0.3", "0.6"):
         return _copied(x, dtype)
     if nl.is_psum(x.buffer):
         _known_issue("nl.copy of a tile in PSUM", 1, "use nisa.tensor_copy")

@@ -29,7 +29,7 @@ from nkic.language.beta1.recorded import scalars
 from nkic.language.dtypes_api import BUFFERS, named
 from nkic.language.enums import ENUMS, OPERATORS, engine
 from nkic.language.isa import NkiValidationError, get_nc_version
-from nkic.language.jit import judge
+from nkic.language.jit import check_option
 from nkic.language.names import NoReorder, TileSize, program_id, program_ndim
 from nkic.language.namespace import Namespace
 from nkic.language.objects import Decorator, Kernel
@@ -227,7 +227,7 @@ def jit(name: str, target: Any, **options: Any) -> Any:
     """Apply `nki.jit`, `nki.trace` or a similar decorator, by its name, to a function."""
     for option, value in options.items():
         if option not in _OF_RUNS:
-            judge(f"nki.{name}", option, value)
+            check_option(f"nki.{name}", option, value)
     return target if isinstance(target, Kernel) else Kernel(target)
 
 

@@ -64,7 +64,7 @@ class ConstantArray:
         known = prod(size for size in wanted if size != -1)
         sizes = tuple(self.size // max(known, 1) if size == -1 else size for size in wanted)
         if prod(sizes) != self.size or wanted.count(-1) > 1:
-            raise _wrong(f"cannot reshape array of size {self.size} into shape {wanted}")
+            raise _error(f"cannot reshape array of size {self.size} into shape {wanted}")
         return ConstantArray(self._dtype, sizes, self._data)
 
     def astype(self, dtype: Any) -> ConstantArray:
@@ -97,7 +97,7 @@ def makers(allow: Callable[[int], None]) -> dict[str, Callable[..., ConstantArra
         if any(size < 0 for size in sizes):
             raise ValueError("negative dimensions are not allowed")
         allow(prod(sizes))
-        kind = _kind(dtype) if dtype is not None else _natural([fill_value])
+        kind = _kind(dtype) if dtype is not None else _default_dtype([fill_value])
         one = _packed([fill_value], (1,), kind)._data
         return ConstantArray(kind, sizes, one * prod(sizes))
 
@@ -118,7 +118,7 @@ def makers(allow: Callable[[int], None]) -> dict[str, Callable[..., ConstantArra
         numbers: list[Number] = []
         sizes = _flatten(values, numbers, allow)
         allow(len(numbers))
-        kind = _kind(dtype) if dtype is not None else _natural(numbers)
+        kind = _kind(dtype) if dtype is not None else _default_dtype(numbers)
         return _packed(numbers, sizes, kind)
 
     def arange(*bounds: int, dtype: Any = None) -> ConstantArray:
@@ -159,7 +159,7 @@ def _kind(dtype: Any) -> DType:
     return found
 
 
-def _natural(numbers: Sequence[Number]) -> DType:
+def _default_dtype(numbers: Sequence[Number]) -> DType:
     """Return the default dtype for these numbers: NumPy's has 64 bits, which no engine supports."""
     if any(isinstance(number, float) for number in numbers) or not numbers:
         return dtypes.FLOAT32
@@ -175,7 +175,7 @@ def _packed(numbers: Any, shape: Sizes, dtype: DType) -> ConstantArray:
             values = [_narrowed(value) for value in values]
         data = struct.pack(f"<{len(values)}{code}", *values)
     except (struct.error, OverflowError) as error:
-        raise _wrong(f"a number of the array is outside the range of {dtype.name}") from error
+        raise _error(f"a number of the array is outside the range of {dtype.name}") from error
     return ConstantArray(dtype, shape, data)
 
 
@@ -198,13 +198,13 @@ def _flatten(values: Any, into: list[Number], allow: Callable[[int], None]) -> S
         into.append(values)
         return ()
     if not isinstance(values, list | tuple):
-        raise _wrong(f"an array is made of lists of numbers, not of {brief(values)}")
+        raise _error(f"an array is made of lists of numbers, not of {brief(values)}")
     allow(len(values))
     shapes = {_flatten(value, into, allow) for value in values}
     if len(shapes) > 1:
-        raise _wrong("the lists that an array is made of have different lengths")
+        raise _error("the lists that an array is made of have different lengths")
     return (len(values), *chain.from_iterable(shapes))
 
 
-def _wrong(message: str) -> KernelError:
+def _error(message: str) -> KernelError:
     return KernelError("wrong-value", message)

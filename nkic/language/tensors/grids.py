@@ -107,10 +107,10 @@ class NkiGrid:
         """Whether a single tensor of `element_shape` is exactly the selection."""
         if not self._storage.counts:
             return True
-        spans = self._spans()
+        spans = self._tile_counts()
         return max(spans) == 1 or (len(spans) == 2 and spans[0] == 1)
 
-    def _spans(self) -> Shape:
+    def _tile_counts(self) -> Shape:
         """Return the number of tiles along every dimension."""
         return tuple(-(-n // t) for n, t in zip(self._area.sizes, self._tile, strict=True))
 

@@ -73,7 +73,7 @@ def index(view: View, key: Any) -> View:
             sizes.append((stop - start + step - 1) // step)
             steps.append(stride * step)
         else:
-            size, start, dynamic = _one(view, axis, item, dynamic)
+            size, start, dynamic = _single(view, axis, item, dynamic)
             offset += start * stride
             if size is not None:
                 sizes.append(size)
@@ -91,7 +91,7 @@ def index(view: View, key: Any) -> View:
 def slice_dim(view: View, dim: int, start: int, stop: int, step: int = 1) -> View:
     """Slice dimension `dim` from `start` to below `stop`; none may be negative."""
     check_dim(view, dim)
-    first, last, step = (_number(view, dim, n) for n in (start, stop, step))
+    first, last, step = (_as_int(view, dim, n) for n in (start, stop, step))
     first, last, step = _checked(view, dim, first, last, step)
     return index(view, (slice(None),) * dim + (slice(first, last, step),))
 
@@ -141,7 +141,7 @@ def _bounds(view: View, axis: int, item: slice) -> tuple[int, int, int]:
     stop = size if stop is None else stop
     step = 1 if step is None else step
     if not (type(start) is type(stop) is type(step) is int):
-        start, stop, step = (_number(view, axis, n) for n in (start, stop, step))
+        start, stop, step = (_as_int(view, axis, n) for n in (start, stop, step))
     if start < 0:
         start += size
     if stop < 0:
@@ -225,20 +225,20 @@ def _ellipsis(view: View, key: tuple[Any, ...]) -> int:
 # Other indices
 
 
-def _one(
+def _single(
     view: View, axis: int, item: Any, dynamic: Dynamic | None
 ) -> tuple[int | None, int, Dynamic | None]:
     """Resolve an index that is not a slice: its remaining size, if any, start, dynamic part."""
     size = view.shape[axis]
     if isinstance(item, DynamicSlice):
-        return _stretch(view, axis, item, dynamic)
+        return _dynamic_slice(view, axis, item, dynamic)
     if isinstance(item, DeviceInteger):
         return (
             None,
             0,
             at_run_time(view._replace(dynamic=dynamic), axis, item._offset(view.tensor.buffer)),
         )
-    number = item if type(item) is int else _number(view, axis, item)
+    number = item if type(item) is int else _as_int(view, axis, item)
     if not -size <= number < size:
         check_some(view, axis)
         raise ViewError(
@@ -253,15 +253,15 @@ def _one(
     return 1 if stays else None, number % size, dynamic
 
 
-def _stretch(
+def _dynamic_slice(
     view: View, axis: int, item: DynamicSlice, dynamic: Dynamic | None
 ) -> tuple[int, int, Dynamic | None]:
     start, size = item
     if not isinstance(start, DeviceInteger):
-        first = _number(view, axis, start)
-        first, stop, _ = _checked(view, axis, first, first + _number(view, axis, size), 1)
+        first = _as_int(view, axis, start)
+        first, stop, _ = _checked(view, axis, first, first + _as_int(view, axis, size), 1)
         return stop - first, first, dynamic
-    size = _number(view, axis, size)
+    size = _as_int(view, axis, size)
     if not 0 < size <= view.shape[axis]:
         _checked(view, axis, 0, size, 1)
     register = start._offset(view.tensor.buffer)
@@ -269,7 +269,7 @@ def _stretch(
     return size, 0, found._replace(limit=view.shape[axis] - size + 1)
 
 
-def _number(view: View, axis: int, item: Any) -> int:
+def _as_int(view: View, axis: int, item: Any) -> int:
     """Convert `item` to an int. Raises `ViewError`."""
     if type(item) is int:
         return item

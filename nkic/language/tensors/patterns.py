@@ -102,7 +102,7 @@ def unless_indirect(view: View, operation: Callable[..., View], *args: Any) -> V
 
 def _gather(view: View, indices: View, stride: int, shape: Shape) -> Dynamic:
     problem, advice = "", ""
-    indices = _two_dimensional(indices)
+    indices = _squeezed(indices)
     found, rows = prod(indices.shape), shape[0]
     if view.dynamic is not None:
         problem = "the view already has a run-time index"
@@ -128,7 +128,7 @@ def _wrong_index(text: str, advice: str, shape: Shape, index: View) -> ViewError
     return ViewError("indirect-view", text, advice, shape, "vector_offset", index.tensor)
 
 
-def _two_dimensional(indices: View) -> View:
+def _squeezed(indices: View) -> View:
     """Drop dimensions of size 1, except the first and a single other one."""
     dims = list(zip(indices.strides, indices.shape, strict=True))
     kept = [dims[0], *(dim for dim in dims[1:] if dim[1] != 1)]

@@ -133,49 +133,49 @@ class NkiTensor(Identical):
                 return NkiTensor(indexing.index(access, key))
             return NkiTensor(patterns.unless_indirect(access, indexing.index, key))
         except ViewError as error:
-            return self._refused(error)
+            return self._report(error)
 
     def slice(self, dim: int, start: int, end: int, step: int = 1) -> NkiTensor:
         """Slice one dimension: elements start, start + step … below end."""
-        return self._made(indexing.slice_dim, dim, start, end, step)
+        return self._view(indexing.slice_dim, dim, start, end, step)
 
     def select(self, dim: int, index: Any) -> NkiTensor:
         """Select one element of a dimension by an int, or at run time by a register or tensor."""
         if isinstance(index, NkiTensor | DeviceInteger):
-            return self._made(indexing.select_at_run_time, dim, _source(index, self.buffer))
-        return self._made(indexing.select, dim, index)
+            return self._view(indexing.select_at_run_time, dim, _source(index, self.buffer))
+        return self._view(indexing.select, dim, index)
 
     def vector_select(self, dim: int, vector_offset: NkiTensor) -> NkiTensor:
         """Gather the rows given by a tensor of indices."""
-        return self._made(patterns.vector_select, dim, _tensor(vector_offset, "vector_offset"))
+        return self._view(patterns.vector_select, dim, _tensor(vector_offset, "vector_offset"))
 
     def permute(self, dims: Sequence[int]) -> NkiTensor:
         """Reorder the dimensions."""
-        return self._made(views.permute, dims)
+        return self._view(views.permute, dims)
 
     def broadcast(self, dim: int, size: int) -> NkiTensor:
         """Repeat a dimension of size 1."""
-        return self._made(views.broadcast, dim, size)
+        return self._view(views.broadcast, dim, size)
 
     def expand_dim(self, dim: int) -> NkiTensor:
         """Insert a dimension of size 1."""
-        return self._made(views.expand_dim, dim)
+        return self._view(views.expand_dim, dim)
 
     def squeeze_dim(self, dim: int) -> NkiTensor:
         """Drop a dimension of size 1."""
-        return self._made(views.squeeze_dim, dim)
+        return self._view(views.squeeze_dim, dim)
 
     def reshape(self, shape: Sequence[int]) -> NkiTensor:
         """Return the same elements in another shape."""
-        return self._made(reshapes.reshape, shape)
+        return self._view(reshapes.reshape, shape)
 
     def reshape_dim(self, dim: int, shape: Sequence[int]) -> NkiTensor:
         """Split one dimension into several."""
-        return self._made(reshapes.reshape_dim, dim, shape)
+        return self._view(reshapes.reshape_dim, dim, shape)
 
     def flatten_dims(self, start_dim: int, end_dim: int) -> NkiTensor:
         """Merge several dimensions into one."""
-        return self._made(reshapes.flatten_dims, start_dim, end_dim)
+        return self._view(reshapes.flatten_dims, start_dim, end_dim)
 
     def rearrange(
         self,
@@ -184,11 +184,11 @@ class NkiTensor(Identical):
         fixed_sizes: Mapping[str, int] | None = None,
     ) -> NkiTensor:
         """Split, reorder and merge dimensions by name."""
-        return self._made(reshapes.rearrange, src_pattern, dst_pattern, fixed_sizes or {})
+        return self._view(reshapes.rearrange, src_pattern, dst_pattern, fixed_sizes or {})
 
     def view(self, dtype: Any) -> NkiTensor:
         """Reinterpret the same bytes as another dtype."""
-        return self._made(views.reinterpret, as_dtype(dtype, 0))
+        return self._view(views.reinterpret, as_dtype(dtype, 0))
 
     reinterpret_cast = view
 
@@ -205,29 +205,29 @@ class NkiTensor(Identical):
         scalar = None if scalar_offset is None else _source(scalar_offset, self.buffer)
         vector = None if vector_offset is None else _tensor(vector_offset, "vector_offset")
         kind = None if dtype is None else as_dtype(dtype)
-        return self._made(
+        return self._view(
             patterns.access_pattern, pattern, offset, scalar, vector, indirect_dim, kind
         )
 
     def indirect(self, index: NkiTensor, num_elem: int | None = None) -> NkiTensor:
         """Gather or scatter columns by a tensor of offsets, as part of an instruction."""
-        return self._made(patterns.indirect, _tensor(index, "index"), num_elem)
+        return self._view(patterns.indirect, _tensor(index, "index"), num_elem)
 
-    def _made(self, operation: Callable[..., View], *args: Any) -> NkiTensor:
-        if operation in _NEW:
-            _require(_NEW[operation])
+    def _view(self, operation: Callable[..., View], *args: Any) -> NkiTensor:
+        if operation in _NEW_METHODS:
+            _require(_NEW_METHODS[operation])
         active().recording()
         try:
             return NkiTensor(patterns.unless_indirect(self._access, operation, *args))
         except ViewError as error:
-            return self._refused(error)
+            return self._report(error)
         except (TypeError, ValueError) as error:
             name = operation.__name__
             raise KernelError(
                 "argument-kind", f"{name} does not accept these arguments: {error}"
             ) from error
 
-    def _refused(self, error: ViewError) -> NkiTensor:
+    def _report(self, error: ViewError) -> NkiTensor:
         """Report the error, unless it follows from an earlier one, and return a ghost."""
         tensor = self._access.tensor
         if tensor.number != POISON:
@@ -300,18 +300,18 @@ class NkiTensor(Identical):
                 text = "an instruction does not return a tensor that could be assigned"
                 complain("argument-kind", text, help="pass the tensor as the instruction's dst")
             return
-        _library("_assign", "assignment to a tensor")(self[key], value)
+        _library_function("_assign", "assignment to a tensor")(self[key], value)
 
     def __getattr__(self, name: str) -> NoReturn:
-        near = _OTHER_NAMES.get(name, "").format(
-            library.free_axes(self.ndim)
-        ) or library.as_function(name, self.ndim)
+        near = _HINTS.get(name, "").format(library.free_axes(self.ndim)) or library.as_function(
+            name, self.ndim
+        )
         near = near or did_you_mean(name, _public_names())
         text = f"a tensor has no attribute `{name}`"
         raise Missing("unknown-attribute", text, name, near)
 
 
-_OTHER_NAMES = {
+_HINTS = {
     "T": "use nl.transpose or nisa.nc_transpose",
     "transpose": "use permute for free dimensions, nisa.nc_transpose across partitions",
     "astype": "copy to a tensor of the other dtype with nisa.tensor_copy",
@@ -330,7 +330,7 @@ def _public_names() -> list[str]:
     return [name for name in dir(NkiTensor) if not name.startswith("_")]
 
 
-def _library(name: str, what: str) -> Callable[..., Any]:
+def _library_function(name: str, what: str) -> Callable[..., Any]:
     trace = active()
     if trace.profile < Profile.NKI_0_3:
         raise KernelError(
@@ -347,17 +347,21 @@ def _operator(name: str, swapped: bool = False) -> Callable[[NkiTensor, Any], An
             other = plain(other)
         if not isinstance(other, NkiTensor | int | float):
             return NotImplemented
-        function = _library(name, "arithmetic with tensors")
-        return _noted(function(other, self) if swapped else function(self, other), self, other)
+        function = _library_function(name, "arithmetic with tensors")
+        return _record_operands(
+            function(other, self) if swapped else function(self, other), self, other
+        )
 
     return apply
 
 
 def _unary(name: str) -> Callable[[NkiTensor], Any]:
-    return lambda self: _noted(_library(name, "arithmetic with tensors")(self), self)
+    return lambda self: _record_operands(
+        _library_function(name, "arithmetic with tensors")(self), self
+    )
 
 
-def _noted(result: Any, *operands: Any) -> Any:
+def _record_operands(result: Any, *operands: Any) -> Any:
     """Record the operands of an operator's result, and return the result."""
     if isinstance(result, NkiTensor):
         views = (one._access for one in operands if isinstance(one, NkiTensor))
@@ -408,7 +412,7 @@ def _refuse_nested(view: View) -> None:
 
 
 # The method names of operations that earlier versions do not have.
-_NEW: dict[Callable[..., View], str] = {
+_NEW_METHODS: dict[Callable[..., View], str] = {
     indexing.slice_dim: "slice",
     indexing.select: "select",
     indexing.select_at_run_time: "select",

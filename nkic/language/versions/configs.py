@@ -55,7 +55,7 @@ OPTIONS: dict[str, type] = {
 }
 # Settings for passes that nkic lacks. It always checks barriers, and a tensor that it cannot place
 # is an error.
-_WITHOUT = {
+_UNSUPPORTED = {
     "address_rotation": AddressRotation.ENABLE,
     **dict.fromkeys(("dead_code_elim", "non_ssa_legalization", "prefetch_auto"), True),
 }
@@ -66,19 +66,23 @@ def wrong(option: str, value: Any) -> str:
     kind = OPTIONS[option]
     if value is not None and not isinstance(value, kind):
         return f"`{option}=` takes a {MODULE}.{kind.__name__}"
-    for name, said in _said(value):
+    for name, setting in _settings(value):
         rotation = name == "address_rotation"
-        if said is not None and not isinstance(said, AddressRotation if rotation else bool):
+        if setting is not None and not isinstance(setting, AddressRotation if rotation else bool):
             return f"`{name}=` takes {'an AddressRotation' if rotation else 'True or False'}"
     return ""
 
 
-def unmet(value: Any) -> list[str]:
+def unsupported_settings(value: Any) -> list[str]:
     """Return the settings that request something nkic does not do."""
-    return [name for name, said in _said(value) if said is not None and _WITHOUT.get(name) == said]
+    return [
+        name
+        for name, setting in _settings(value)
+        if setting is not None and _UNSUPPORTED.get(name) == setting
+    ]
 
 
-def _said(value: Any) -> Iterator[tuple[str, Any]]:
+def _settings(value: Any) -> Iterator[tuple[str, Any]]:
     if value is not None:
         yield from ((field.name, getattr(value, field.name)) for field in fields(value))
 

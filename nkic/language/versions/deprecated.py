@@ -110,11 +110,12 @@ def watched(
     """Remove the names of `table` from `contents`; return values that warn on access."""
     names = [name for name in table if name in contents]
     return {
-        name: partial(_get, f"`{module}.{name}`", table[name], contents.pop(name)) for name in names
+        name: partial(_deprecated_value, f"`{module}.{name}`", table[name], contents.pop(name))
+        for name in names
     }
 
 
-def _get(what: str, old: Old, value: Any) -> Any:
+def _deprecated_value(what: str, old: Old, value: Any) -> Any:
     if here().span is not NOWHERE:  # no location: access while explaining an error
         warn(what, old)
     return value

@@ -90,7 +90,7 @@ def later(what: str, new: New, profile: Profile) -> Absent | None:
 def absent(module: str, table: Mapping[str, New], profile: Profile) -> dict[str, Absent]:
     """Return the errors for the names of `table` that `profile` does not have yet."""
     found = {name: later(f"`{module}.{name}`", new, profile) for name, new in table.items()}
-    return {name: said for name, said in found.items() if said is not None}
+    return {name: error for name, error in found.items() if error is not None}
 
 
 def require(what: str, new: New) -> None:
@@ -100,9 +100,9 @@ def require(what: str, new: New) -> None:
     """
     if here().span.path.startswith(SHIPPED):
         return
-    said = later(what, new, active().profile)
-    if said is not None:
-        raise KernelError(said.slug, said.text, help=said.help)
+    error = later(what, new, active().profile)
+    if error is not None:
+        raise KernelError(error.slug, error.text, help=error.help)
 
 
 def without_later(contents: Mapping[str, Any], profile: Profile) -> dict[str, Any]:

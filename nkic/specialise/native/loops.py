@@ -42,7 +42,7 @@ class Whiles:
         place = self._places.asking()
         node = self._node(place) if place is not None else None
         if place is None or node is None:
-            register._no_choice()
+            register._refuse_decision()
         last = self._open[-1] if self._open else None
         if last is None or (last.frame, last.span) != (place.frame, place.span):
             deprecated.warn("a `while` loop over a register", deprecated.DYNAMIC_WHILE)
