@@ -52,7 +52,7 @@ class Iterations:
         """Return the iterations around every call on the stack, outermost first: "i=3 j=0"."""
         found: list[object] = []
         for frame in stack:
-            known = self._known.get(id(frame[AT])) or self._look(frame)
+            known = self._known.get(id(frame[AT])) or self._lookup(frame)
             for name, place, boxed in known[1]:
                 value = frame[place]
                 if boxed:
@@ -65,7 +65,7 @@ class Iterations:
             self._text = " ".join([f"{name}={value}" for name, value in pairs])
         return self._text
 
-    def _look(self, frame: Frame) -> tuple[nodes.Node, tuple[_Slot, ...]]:
+    def _lookup(self, frame: Frame) -> tuple[nodes.Node, tuple[_Slot, ...]]:
         node = frame[AT]
         code: Code | None = getattr(frame[FUNCTION], "code", None)
         known = code.names if code is not None else {}

@@ -30,14 +30,14 @@ def report_missing(resolved: Resolved, spaces: Spaces, report: Reporter) -> None
 
 
 def _missing(definition: Definition, module: SourceModule, spaces: Spaces) -> Iterator[Diagnostic]:
-    parts = list(_certain(definition))
+    parts = list(_always_evaluated(definition))
     inner = (part for part in (definition, *parts) if isinstance(part, scopes.Scope))
     local = frozenset(name for scope in inner for name in scopes.bound(scope))
     used = {part.id for part in parts if isinstance(part, nodes.Name)} - local
     for name in sorted(used & module.bindings.keys()):
         yield from _missing_module(module.bindings[name], module, spaces)
     for node in parts:
-        name = _space(node.value, module, local) if isinstance(node, nodes.Attribute) else ""
+        name = _module_name(node.value, module, local) if isinstance(node, nodes.Attribute) else ""
         if not isinstance(node, nodes.Attribute) or name not in spaces:
             continue
         error = missing(spaces[name], node.attr)
@@ -56,13 +56,13 @@ def _missing_module(binding: Binding, module: SourceModule, spaces: Spaces) -> I
         yield make(said.slug, said.text, binding.span, help=said.help, fixes=fixes)
 
 
-_PARTS = 8  # at most, in a module's full name
+_MAX_PARTS = 8  # at most, in a module's full name
 
 
-def _space(node: nodes.Expression, module: SourceModule, local: frozenset[str]) -> str:
+def _module_name(node: nodes.Expression, module: SourceModule, local: frozenset[str]) -> str:
     """Return the full name of the module that an expression denotes by the imports, or ""."""
     path: list[str] = []
-    while isinstance(node, nodes.Attribute) and len(path) < _PARTS:
+    while isinstance(node, nodes.Attribute) and len(path) < _MAX_PARTS:
         path.append(node.attr)
         node = node.value
     if not isinstance(node, nodes.Name) or node.id in local or node.id not in module.bindings:
@@ -74,7 +74,7 @@ def _space(node: nodes.Expression, module: SourceModule, local: frozenset[str]) 
     return ".".join([target.request, *member, *reversed(path)])
 
 
-def _certain(definition: Definition) -> Iterator[nodes.Node]:
+def _always_evaluated(definition: Definition) -> Iterator[nodes.Node]:
     """Yield the nodes of a definition that are always evaluated: no branches, but conditions."""
     waiting = list(scopes.inside(definition))
     while waiting:

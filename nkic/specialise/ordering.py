@@ -57,7 +57,7 @@ class Ordering:
         for waits, producer in self._edges:
             if waits in named and producer in named:
                 self._add(named[waits], named[producer], after)
-        body[start:] = _ordered(body[start:], after)
+        body[start:] = _with_edges(body[start:], after)
 
     def _add(
         self,
@@ -100,12 +100,12 @@ class Ordering:
         self._report.error("bad-schedule", text, places[0], help=help, labels=labels)
 
 
-def _ordered(items: Sequence[Item], after: dict[int, tuple[int, ...]]) -> list[Item]:
+def _with_edges(items: Sequence[Item], after: dict[int, tuple[int, ...]]) -> list[Item]:
     """Return the items with the edges added, by instruction number."""
     found: list[Item] = []
     for item in items:
         if not isinstance(item, Instruction):
-            found.append(replace(item, body=tuple(_ordered(item.body, after))))
+            found.append(replace(item, body=tuple(_with_edges(item.body, after))))
         elif item.number in after:
             found.append(item._replace(after=(*item.after, *after[item.number])))
         else:

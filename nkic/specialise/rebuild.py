@@ -21,7 +21,7 @@ from nkic.specialise.closed import World
 
 _PARTIAL = library.modules()["functools"]["partial"]
 NKI = "nki"
-_LOOKED_IN = ("nki.language", "nki.isa", "nki.collectives", "nki.typing", "nki")
+_SEARCHED = ("nki.language", "nki.isa", "nki.collectives", "nki.typing", "nki")
 
 
 class Rebuilder:
@@ -90,7 +90,7 @@ class Rebuilder:
         The search is needed because packages that pose as `nki` may define names elsewhere.
         """
         first, *rest = given.name.split(".")
-        modules: tuple[str, ...] = (given.module, *_LOOKED_IN)
+        modules: tuple[str, ...] = (given.module, *_SEARCHED)
         if self.interpreter.resolved.profile is Profile.BETA1:
             modules = (*(f"{OLD_ROOT}.{name}" for name in modules), *modules)
         for module in modules:

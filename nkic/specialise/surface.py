@@ -79,14 +79,14 @@ SURFACE: dict[type, str] = {
     configs.AddressRotation: "name value",
     **dict.fromkeys(ENUMS.values(), "name value"),
 }
-_SHOWN: dict[type, str] = {ConstantArray: "ndarray"}
+_SHOWN_NAMES: dict[type, str] = {ConstantArray: "ndarray"}
 # Classes that kernels may call, or pass to isinstance.
-_MADE = (
+_CALLABLE_CLASSES = (
     *(ParDim, DynamicSlice, NoReorder, ReplicaGroup, ndarray, TensorClass, MemoryRegion),
     *configs.OPTIONS.values(),
 )
 _REGIONS = {name: getattr(MemoryRegion, name) for name in words("sbuf psum private_hbm shared_hbm")}
-_CALLED = (*_INSTRUCTIONS, Operator, Decorator)
+_CALLABLES = (*_INSTRUCTIONS, Operator, Decorator)
 # Direct implementations of the most frequent operations, without a table lookup.
 CALLED_BY_PLACE: dict[type, Callable[..., Any]] = {Binder: Binder.called}
 READ: dict[type, Callable[[Any, Any], Any]] = {NkiTensor: NkiTensor.__getitem__}
@@ -95,7 +95,7 @@ READ: dict[type, Callable[[Any, Any], Any]] = {NkiTensor: NkiTensor.__getitem__}
 @cache
 def classes() -> dict[type, Class]:
     """Return the class of every API value."""
-    found = {kind: _class(kind) for kind in (*SURFACE, *_MADE)}
+    found = {kind: _class(kind) for kind in (*SURFACE, *_CALLABLE_CLASSES)}
     found[MemoryRegion].members |= _REGIONS
     found[ParDim] = Class("par_dim", (OBJECT,), {}, payload=ParDim, make=_maker(ParDim))
     for host in (ndarray, TensorClass, MemoryRegion, NkiGrid):
@@ -123,9 +123,9 @@ def _class(host: type) -> Class:
 def class_of(host: type, text: str) -> Class:
     """Return the class of values of type `host`, with the members listed in `text`."""
     members = {name: _member(host, name) for name in words(text)}
-    makes = host in _MADE or issubclass(host, Enum)
+    makes = host in _CALLABLE_CLASSES or issubclass(host, Enum)
     made = Class(
-        _SHOWN.get(host, host.__name__),
+        _SHOWN_NAMES.get(host, host.__name__),
         (OBJECT,),
         members,
         payload=host,
@@ -181,7 +181,7 @@ def callers() -> dict[type, Callable[..., Any]]:
     def kernel(m: Any, function: Kernel, args: Any, named: Any) -> Any:
         return m.call(function.function, args, named)
 
-    return {**dict.fromkeys(_CALLED, plain), Kernel: kernel}
+    return {**dict.fromkeys(_CALLABLES, plain), Kernel: kernel}
 
 
 def hint(owner: Any, name: str) -> Exception | None:

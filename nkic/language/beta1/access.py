@@ -61,7 +61,7 @@ Part = slice | Index | AtRunTime | None  # None: a new dimension
 def take(view: View, axes: Axes, key: Any, tile_of: Any) -> Indexed:
     """`t[key]`; `tile_of(value)` returns the view of a tile, or None if `value` is not one."""
     parts = _parts(view, key, tile_of)
-    if any(isinstance(part, AtRunTime) or _moves(part) for part in parts):
+    if any(isinstance(part, AtRunTime) or _is_advanced(part) for part in parts):
         return _advanced(view, axes, parts)
     return _basic(view, axes, parts)
 
@@ -71,7 +71,7 @@ def is_several(key: Any) -> bool:
     return isinstance(key, tuple) and not isinstance(key, DynamicSlice)
 
 
-def _moves(part: Part) -> bool:
+def _is_advanced(part: Part) -> bool:
     return isinstance(part, Index) and bool(part.dims)
 
 
@@ -153,7 +153,7 @@ def _basic(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
             _add(shape, strides, kept, 1, 0, NO_AXES)
             continue
         stride = view.strides[axis]
-        _note_beyond(beyond, view, axis, part, len(shape))
+        _note_outside(beyond, view, axis, part, len(shape))
         if isinstance(part, slice):
             start, size, step = _sliced(view, axis, part)
             offset += start * stride
@@ -167,10 +167,10 @@ def _basic(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
     if not shape or (len(shape) < 2 and on_chip(view)):  # a tile has at least two dimensions
         _add(shape, strides, kept, 1, 1, NO_AXES)
     found = View(view.tensor, tuple(shape), tuple(strides), offset, view.dtype, view.dynamic)
-    return Indexed(found, tuple(kept), _placed(view, beyond, len(shape), 0))
+    return Indexed(found, tuple(kept), _extend(view, beyond, len(shape), 0))
 
 
-def _note_beyond(
+def _note_outside(
     beyond: list[tuple[int, Index, int]], view: View, axis: int, part: Part, place: int
 ) -> None:
     """Append a part that exceeds its dimension; `place` is its first dimension in the result."""
@@ -182,7 +182,7 @@ def _note_beyond(
         beyond.append((place, part, axis))
 
 
-def _placed(
+def _extend(
     view: View, beyond: list[tuple[int, Index, int]], rank: int, shift: int
 ) -> tuple[Outside, ...]:
     """Extend the indices to all `rank` dimensions of the result."""
@@ -223,7 +223,7 @@ def _sliced(view: View, axis: int, part: slice) -> tuple[int, int, int]:
 
 
 def _advanced(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
-    together = _together(parts)
+    together = _common_dims(parts)
     rank = len(together)
     steps, offset = [0] * rank, view.offset
     shape, strides, kept = list[int](), list[int](), list[frozenset[int]]()
@@ -240,19 +240,19 @@ def _advanced(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
             continue
         stride = view.strides[axis]
         if isinstance(part, slice):
-            _note_beyond(beyond if at < 0 else after, view, axis, part, len(shape))
+            _note_outside(beyond if at < 0 else after, view, axis, part, len(shape))
             start, size, step = _sliced(view, axis, part)
             offset += start * stride
             whole = size == view.shape[axis]
             _add(shape, strides, kept, size, stride * step, axes[axis] if whole else NO_AXES)
         elif isinstance(part, Index):
-            _note_beyond(beyond, view, axis, merged(part, Index(0, together))[0], at)
+            _note_outside(beyond, view, axis, merged(part, Index(0, together))[0], at)
         if not isinstance(part, slice):
             index = part.rest if isinstance(part, AtRunTime) else part
             if isinstance(part, AtRunTime):
                 dynamic = _dynamic(view, axis, part, dynamic)
             offset += index.start * stride
-            moves = _spread(index, rank)
+            moves = _aligned_steps(index, rank)
             if axis == 0 and on_chip(view):
                 partition = moves
             steps = [old + move * stride for old, move in zip(steps, moves, strict=True)]
@@ -268,10 +268,10 @@ def _advanced(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
     found = View(view.tensor, tuple(shape), tuple(strides), offset, view.dtype, dynamic)
     rest = [(place + rank, index, axis) for place, index, axis in after]
     shift = int(len(shape) > length)
-    return Indexed(found, tuple(kept), _placed(view, [*beyond, *rest], len(shape), shift))
+    return Indexed(found, tuple(kept), _extend(view, [*beyond, *rest], len(shape), shift))
 
 
-def _together(parts: Sequence[Part]) -> tuple[Dim, ...]:
+def _common_dims(parts: Sequence[Part]) -> tuple[Dim, ...]:
     """Return the common dimensions of all index expressions."""
     found = Index(0, ())
     for part in parts:
@@ -281,7 +281,7 @@ def _together(parts: Sequence[Part]) -> tuple[Dim, ...]:
     return found.dims
 
 
-def _spread(index: Index, rank: int) -> list[int]:
+def _aligned_steps(index: Index, rank: int) -> list[int]:
     """Return the steps of an expression along the common dimensions."""
     own = [dim.step if dim.size > 1 else 0 for dim in index.dims]
     return [0] * (rank - len(own)) + own

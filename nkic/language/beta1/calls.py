@@ -41,17 +41,17 @@ def check(
         signature.bind(*args, **more)
     except TypeError as error:
         text = f"{called}: {error}".replace("'", "`")
-        raise KernelError("wrong-call", text, help=_written(called, signature)) from None
+        raise KernelError("wrong-call", text, help=_usage(called, signature)) from None
 
 
 def _unknown(called: str, signature: inspect.Signature, name: str) -> KernelError:
     text = f"{called}: there is no parameter `{name}`"
-    near = did_you_mean(name, signature.parameters) or _written(called, signature)
+    near = did_you_mean(name, signature.parameters) or _usage(called, signature)
     help = _RETURNS if name == "dst" else near
     return KernelError("wrong-call", text, help=help, argument=name)
 
 
-def _written(called: str, signature: inspect.Signature) -> str:
+def _usage(called: str, signature: inspect.Signature) -> str:
     return f"the call is {called}({', '.join(map(_word, signature.parameters.values()))})"
 
 

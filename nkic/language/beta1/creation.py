@@ -48,10 +48,10 @@ def ndarray(
     """
     if lazy_initialization:
         return zeros(shape, dtype, buffer=buffer, name=name)
-    return _made(shape, dtype, buffer, name, lambda made: made)
+    return _make(shape, dtype, buffer, name, lambda made: made)
 
 
-def _made(shape: Any, dtype: Any, buffer: Any, name: str, filled: Callable[[Tile], Tile]) -> Any:
+def _make(shape: Any, dtype: Any, buffer: Any, name: str, filled: Callable[[Tile], Tile]) -> Any:
     sizes, partition = _sizes(shape)
     placed = buffer if isinstance(buffer, Allocator) else None
     where = placed.buffer if placed else Buffer.SBUF if buffer is None else as_buffer(buffer)
@@ -126,23 +126,23 @@ def full(
 
     def fill(made: Tile) -> Tile:
         if made._access.tensor.buffer is Buffer.PSUM:
-            return _later(made, fill_value)
+            return _fill_lazily(made, fill_value)
         if not made._access.tensor.on_chip:
             active().library("_fill")(operand(made), fill_value)
             return made
         return result("memset", made, value=fill_value)
 
-    return _made(shape, dtype, buffer, name, fill)
+    return _make(shape, dtype, buffer, name, fill)
 
 
-def _later(made: Tile, value: Any) -> Tile:
+def _fill_lazily(made: Tile, value: Any) -> Tile:
     """Fill a tile on its first use, unless that is a matmul that accumulates onto zeros."""
 
     def fill() -> None:
         emit("memset", made, value=value)
         last = active().body[-1]
         assert isinstance(last, Instruction)
-        state().fillings.add(last.number)
+        state().zero_fills.add(last.number)
 
     if value:
         fill()

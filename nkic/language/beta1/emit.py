@@ -30,17 +30,17 @@ from nkic.machine.instructions import ROWS
 from nkic.machine.memory import Buffer
 from nkic.machine.patterns import merged
 
-_AS = Profile.NKI_0_6  # the version whose binders record instructions
+_PROFILE = Profile.NKI_0_6  # the version whose binders record instructions
 
 
 def note_sum() -> None:
     """Record that the last instruction accumulates into its destination."""
     last = active().body[-1]
     assert isinstance(last, Instruction)
-    state().sums.add(last.number)
+    state().accumulations.add(last.number)
 
 
-class Made(NamedTuple):
+class Producer(NamedTuple):
     """The instruction that wrote a tile, until something reads it.
 
     It wrote only `part` of the tile, and of that only what `rest` does not mask.
@@ -53,7 +53,7 @@ class Made(NamedTuple):
     rest: Mask | None = None
 
 
-class Repeated(NamedTuple):
+class RowBroadcast(NamedTuple):
     """A row that the library broadcasts to all partitions, by `body[first:end]`."""
 
     body: list[Item]
@@ -67,7 +67,7 @@ class State:
 
     zeros: dict[int, Callable[[], None]] = field(default_factory=dict)
     """Untouched tiles in PSUM made by `nl.zeros`, with the functions that fill them."""
-    moved: dict[int, list[ref[Tile]]] = field(default_factory=dict)
+    aliases: dict[int, list[ref[Tile]]] = field(default_factory=dict)
     """Tiles whose instruction was redirected to write a part of the tensor that is the key."""
     reduced: dict[Any, Tile] = field(default_factory=dict)
     loops: list[Any] = field(default_factory=list)
@@ -75,21 +75,21 @@ class State:
     predicates: dict[Any, Tile] = field(default_factory=dict)
     hidden: set[int] = field(default_factory=set)
     """Tiles that only instructions under a false mask would have written."""
-    sums: set[int] = field(default_factory=set)
+    accumulations: set[int] = field(default_factory=set)
     """Numbers of matmuls that accumulate into PSUM, and of instructions of loop_reduce."""
-    fillings: set[int] = field(default_factory=set)
+    zero_fills: set[int] = field(default_factory=set)
     """Numbers of instructions that fill zeros lazily, wherever in a loop."""
-    watched: set[Any] = field(default_factory=set)
+    checked_loops: set[Any] = field(default_factory=set)
     """Locations of loops whose iterations have been compared."""
-    filled: set[int] = field(default_factory=set)
+    overwritten: set[int] = field(default_factory=set)
     """Tensors in PSUM written by an instruction other than a matmul."""
-    apart: set[int] = field(default_factory=set)
+    vector_sums: set[int] = field(default_factory=set)
     """Tensors in PSUM into which the vector engine accumulates matmuls."""
-    begun: dict[int, list[View]] = field(default_factory=dict)
+    accumulated: dict[int, list[View]] = field(default_factory=dict)
     """Parts of zero tiles in PSUM into which matmuls, and nothing else, have accumulated."""
-    stamps: dict[int, int] = field(default_factory=dict)
+    write_counts: dict[int, int] = field(default_factory=dict)
     """The number of writes to each tensor."""
-    repeated: list[Repeated] = field(default_factory=list)
+    broadcasts: list[RowBroadcast] = field(default_factory=list)
     """Rows that are broadcast to all partitions."""
 
 
@@ -108,7 +108,7 @@ def state() -> State:
 @cache
 def binders() -> Mapping[str, Binder]:
     """Return the binder of each instruction."""
-    return rows_of("nki.isa", _AS) | rows_of("nki.language", _AS)
+    return rows_of("nki.isa", _PROFILE) | rows_of("nki.language", _PROFILE)
 
 
 def new(shape: Sequence[int], dtype: DType, buffer: Buffer = Buffer.SBUF, name: str = "") -> Tile:
@@ -132,10 +132,10 @@ def operand(value: Any) -> Any:
     fill = state().zeros.pop(view.tensor.number, None)
     if fill is not None:
         fill()
-    return NkiTensor(_two(view))
+    return NkiTensor(_at_least_2d(view))
 
 
-def _two(view: View) -> View:
+def _at_least_2d(view: View) -> View:
     """Return a view on chip with at least two dimensions."""
     if len(view.shape) > 1 or not view.tensor.buffer.on_chip:
         return view
@@ -149,25 +149,25 @@ def emit(row: str, dst: Any = None, **named: Any) -> NkiInstruction:
         return NkiInstruction([], -1)
     deep = dst is not None and len(dst.shape) > _DIMENSIONS + 1 and row in _ELEMENTWISE
     if deep and _too_deep(dst, *named.values()):
-        return _in_parts(row, dst, named)
+        return _emit_slices(row, dst, named)
     given = {name: operand(value) for name, value in named.items() if value is not None}
     if row == "tensor_scalar":
         given.setdefault("operand0", None)  # for operators with one input
     if dst is not None:
         save_aliases(dst._access, dst)
         given = {"dst": operand(dst), **given}
-        touch(dst._access.tensor.number)
+        count_write(dst._access.tensor.number)
         if dst._access.tensor.buffer is Buffer.PSUM and row != "nc_matmul":
-            state().filled.add(dst._access.tensor.number)
+            state().overwritten.add(dst._access.tensor.number)
     found: NkiInstruction = binders()[row](**given)
     return found
 
 
-def touch(number: int) -> None:
+def count_write(number: int) -> None:
     """Count a write to a tensor."""
-    stamps = state().stamps
+    stamps = state().write_counts
     stamps[number] = stamps.get(number, 0) + 1
-    state().begun.pop(number, None)
+    state().accumulated.pop(number, None)
 
 
 class Part(NamedTuple):
@@ -184,14 +184,14 @@ class Part(NamedTuple):
 def note_part(tile: Tile, part: Part) -> None:
     """Record the written part of a new tile, valid until the next write to it."""
     number = tile._access.tensor.number
-    tile._part = (part, number, state().stamps.get(number, 0))
+    tile._part = (part, number, state().write_counts.get(number, 0))
 
 
 def written_part(tile: Tile) -> Part:
     """Return the written part of a tile."""
     part, number, stamp = tile._part or (Part(), -1, 0)
     now = tile._access.tensor.number
-    return part if number == now and stamp == state().stamps.get(number, 0) else Part()
+    return part if number == now and stamp == state().write_counts.get(number, 0) else Part()
 
 
 _DIMENSIONS = 4  # free dimensions of an instruction
@@ -204,7 +204,7 @@ def _too_deep(*values: Any) -> bool:
     return any(len(merged(one)) > _DIMENSIONS for one in pairs)
 
 
-def _in_parts(row: str, dst: Tile, named: Mapping[str, Any]) -> NkiInstruction:
+def _emit_slices(row: str, dst: Tile, named: Mapping[str, Any]) -> NkiInstruction:
     """Record an instruction for each index of the outermost free dimension."""
     shape = dst.shape
     axis = next(n for n, size in enumerate(shape) if n and size > 1)
@@ -266,7 +266,7 @@ def result(
     done = emit(row, dst, **named)
     if done._place >= 0:
         place = ROWS[row].operand_index["dst"]
-        tile._written_by = Made(done._body, done._place, place, part, rest)
+        tile._written_by = Producer(done._body, done._place, place, part, rest)
     note_part(tile, Part(part, rest))
     return tile
 
@@ -282,7 +282,7 @@ _ELEMENTWISE = frozenset(
 )
 
 
-def move(value: Tile, target: Tile) -> bool:
+def redirect(value: Tile, target: Tile) -> bool:
     """Redirect the instruction that wrote `value` to `target` if possible; return whether it is."""
     made = value._written_by
     if made is None or made.rest is not None or made.place != len(made.body) - 1:
@@ -291,35 +291,39 @@ def move(value: Tile, target: Tile) -> bool:
     if trace.body is not made.body:
         return False
     item = made.body[made.place]
-    goal = alike(target._access, value.shape)
-    if not isinstance(item, Instruction) or goal is None or not _reaches(item, value, goal):
+    goal = shaped_like(target._access, value.shape)
+    if not isinstance(item, Instruction) or goal is None or not _can_redirect(item, value, goal):
         return False
     number = target._access.tensor.number
     if number == POISON or number in trace.beyond or _too_deep(Tile(goal)):
         return False
     view = goal if made.part is None else part_of(goal, made.part.starts, made.part.sizes)
-    if any(_clashes(item, one, view) for n, one in enumerate(item.operands) if n != made.operand):
+    if any(
+        _overwrites_input(item, one, view)
+        for n, one in enumerate(item.operands)
+        if n != made.operand
+    ):
         return False
     fill = state().zeros.pop(number, None)
     if fill is not None and not _covers(view):
         state().zeros[number] = fill
         return False
-    if state().moved.get(number) and _has_alias(view):
+    if state().aliases.get(number) and _has_alias(view):
         return False
     old = value._access.tensor
     operands = list(item.operands)
-    operands[made.operand] = _two(view)
+    operands[made.operand] = _at_least_2d(view)
     made.body[made.place] = item._replace(operands=tuple(operands))
     trace.written.add(number)
-    touch(number)
-    forget(old)
+    count_write(number)
+    release(old)
     value._access = goal
     value._written_by = None
-    state().moved.setdefault(number, []).append(ref(value))
+    state().aliases.setdefault(number, []).append(ref(value))
     return True
 
 
-def forget(tensor: Any) -> None:
+def release(tensor: Any) -> None:
     """Release an unused tensor, and its number if it is the last one."""
     trace = active()
     trace.written.discard(tensor.number)
@@ -327,7 +331,7 @@ def forget(tensor: Any) -> None:
         trace.tensors.pop()
 
 
-def alike(view: View, shape: tuple[int, ...]) -> View | None:
+def shaped_like(view: View, shape: tuple[int, ...]) -> View | None:
     """Return a target in the shape of the value written to it, ignoring sizes of 1."""
     if view.shape == shape:
         return view
@@ -345,7 +349,7 @@ def alike(view: View, shape: tuple[int, ...]) -> View | None:
     return view._replace(shape=shape, strides=tuple(step for _, step in dims))
 
 
-def _reaches(item: Instruction, value: Tile, goal: View) -> bool:
+def _can_redirect(item: Instruction, value: Tile, goal: View) -> bool:
     """Return whether the instruction may write to the target without changing its result."""
     row = item.row
     old = value._access
@@ -362,13 +366,13 @@ def _reaches(item: Instruction, value: Tile, goal: View) -> bool:
     return wide and row.name in _ELEMENTWISE | {"nc_matmul"}
 
 
-def _clashes(item: Instruction, operand_: Any, view: View) -> bool:
+def _overwrites_input(item: Instruction, operand_: Any, view: View) -> bool:
     """Return whether the redirected instruction would overwrite other elements that it reads."""
     if not isinstance(operand_, View) or operand_.tensor is not view.tensor:
         return False
     if not overlap(operand_, view):
         return False
-    same = _two(view)[1:4] == operand_[1:4]
+    same = _at_least_2d(view)[1:4] == operand_[1:4]
     return not (same and item.row.name in _ELEMENTWISE)
 
 
@@ -420,7 +424,7 @@ def covers(view: View) -> bool:
 
 
 def _has_alias(view: View) -> bool:
-    found = [one() for one in state().moved.get(view.tensor.number, ())]
+    found = [one() for one in state().aliases.get(view.tensor.number, ())]
     return any(tile is not None and overlap(tile._access, view) for tile in found)
 
 
@@ -429,7 +433,7 @@ def save_aliases(view: View, writer: Any = None) -> None:
 
     They keep the value that was assigned. `writer` is the tile being written.
     """
-    known = state().moved.get(view.tensor.number)
+    known = state().aliases.get(view.tensor.number)
     if not known:
         return
     kept = []
@@ -445,7 +449,7 @@ def save_aliases(view: View, writer: Any = None) -> None:
             continue
         copy = new(tile.shape, tile.dtype, Buffer.SBUF)
         binders()["tensor_copy" if tile._access.tensor.on_chip else "dma_copy"](
-            dst=NkiTensor(_two(copy._access)), src=NkiTensor(_two(tile._access))
+            dst=NkiTensor(_at_least_2d(copy._access)), src=NkiTensor(_at_least_2d(tile._access))
         )
         tile._access = copy._access
-    state().moved[view.tensor.number] = kept
+    state().aliases[view.tensor.number] = kept

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from nkic.base.kernel_errors import KernelError
 from nkic.ir.tensors import View
 from nkic.language.beta1.access import broadcast, part_of
-from nkic.language.beta1.emit import alike, emit, new, state
+from nkic.language.beta1.emit import emit, new, shaped_like, state
 from nkic.language.beta1.indices import NO_AXES, Dim, Index
 from nkic.language.beta1.masks import (
     All,
@@ -144,7 +144,7 @@ def axes_of(shape: Shape, *tiles: Tile) -> list[frozenset[int]]:
 def spread(tile: Tile, shape: Shape, where: Extent = ALL) -> Tile:
     """Broadcast a tile to a shape and return the part that an instruction works on."""
     check_inside(tile, _of_repeated(tile.shape, shape, where))
-    view = broadcast(tile._access, shape) or alike(tile._access, shape)
+    view = broadcast(tile._access, shape) or shaped_like(tile._access, shape)
     if view is None:
         raise KernelError(
             "operand-shape",

@@ -16,9 +16,9 @@ from nkic.language.beta1.access import part_of
 from nkic.language.beta1.creation import full
 from nkic.language.beta1.emit import (
     Part,
+    count_write,
     covers,
     emit,
-    forget,
     hide,
     is_hidden,
     new,
@@ -26,8 +26,8 @@ from nkic.language.beta1.emit import (
     note_sum,
     operand,
     overlap,
+    release,
     state,
-    touch,
     written_part,
 )
 from nkic.language.beta1.extents import (
@@ -127,35 +127,35 @@ def _accumulated(target: Tile, source: Tile) -> bool:
         return False
     number_ = view.tensor.number
     begins = number_ not in trace.written and number_ not in state().zeros
-    if number_ in state().apart or (made.rest is not None and not begins):
-        state().apart.add(number_)
-        _add_apart(Tile(goal), source, Extent(made.part, made.rest))
+    if number_ in state().vector_sums or (made.rest is not None and not begins):
+        state().vector_sums.add(number_)
+        _add_on_vector(Tile(goal), source, Extent(made.part, made.rest))
         return True
     part = goal if made.part is None else part_of(goal, made.part.starts, made.part.sizes)
     fill = state().zeros.pop(number_, None)
-    onto: bool | None = True if number_ in state().filled else None
+    onto: bool | None = True if number_ in state().overwritten else None
     if fill is not None and covers(part):
         onto = False
     elif fill is not None:
         made.body.pop()
         fill()
         trace.again(item)
-        state().begun[number_] = []
-    begun = state().begun.get(number_)
+        state().accumulated[number_] = []
+    begun = state().accumulated.get(number_)
     if begun is not None:  # the first product in each place overwrites its zeros
         onto = any(overlap(one, part) for one in begun)
-    touch(number_)
+    count_write(number_)
     if begun is not None:
-        state().begun[number_] = [*begun, part]
+        state().accumulated[number_] = [*begun, part]
     _redirect(item, made, part, onto)
     note_sum()
     trace.written.add(number_)
     source._written_by = None
-    forget(source._access.tensor)
+    release(source._access.tensor)
     return True
 
 
-def _add_apart(target: Tile, source: Tile, where: Extent) -> None:
+def _add_on_vector(target: Tile, source: Tile, where: Extent) -> None:
     """`psum += matmul` on the vector engine, for tiles that a masked sum was added to.
 
     Masked elements keep their value. All later sums are added in this way, too, because a matmul
@@ -196,9 +196,9 @@ def _note_computed(made: Tile, *operands: Any) -> None:
 
 def _binary(name: str, first: Any, second: Any, dtype: Any, mask: Any) -> Any:
     if name == "divide":
-        return _divided(first, second, dtype, mask)
+        return _divide(first, second, dtype, mask)
     if name not in ALU or name == "power":
-        return _of_library(name, first, second, dtype, mask)
+        return _from_library(name, first, second, dtype, mask)
     if not isinstance(first, NkiTensor):
         return _with_number(name, tile(second), first, dtype, mask, True)
     if not isinstance(second, NkiTensor):
@@ -296,7 +296,7 @@ def _with_number(name: str, x: Tile, value: Number, dtype: Any, mask: Any, swap:
     )
 
 
-def _divided(x: Any, y: Any, dtype: Any, mask: Any) -> Tile:
+def _divide(x: Any, y: Any, dtype: Any, mask: Any) -> Tile:
     """Multiply x by the reciprocal of y: no engine divides."""
     if not isinstance(y, NkiTensor):
         return _with_number("multiply", tile(x), 1.0 / y, dtype, mask, False)
@@ -306,7 +306,7 @@ def _divided(x: Any, y: Any, dtype: Any, mask: Any) -> Tile:
     return binary("multiply", x, turned, kind(dtype, both), mask)  # type: ignore[no-any-return]
 
 
-def _of_library(name: str, x: Any, y: Any, dtype: Any, mask: Any) -> Tile:
+def _from_library(name: str, x: Any, y: Any, dtype: Any, mask: Any) -> Tile:
     """Compute a function composed of several instructions, on whole tiles."""
     return _masked(stdlib(name, x, y, dtype=None if dtype is None else as_dtype(dtype)), mask)
 
@@ -370,7 +370,7 @@ def where_(condition: Any, x: Any, y: Any, *, dtype: Any = None, mask: Any = Non
         if not isinstance(value, NkiTensor):
             source = goal if value is y else full(shape, value, made.dtype)
         else:
-            source = tile(value) if value is y else _typed(tile(value), made.dtype)
+            source = tile(value) if value is y else _converted(tile(value), made.dtype)
         if value is y and not isinstance(value, NkiTensor):
             emit("memset", goal, value=value)
         elif value is y:
@@ -386,7 +386,7 @@ def where_(condition: Any, x: Any, y: Any, *, dtype: Any = None, mask: Any = Non
     return made
 
 
-def _typed(value: Tile, dtype: DType) -> Tile:
+def _converted(value: Tile, dtype: DType) -> Tile:
     return value if value.dtype is dtype else copy(value, dtype=dtype)
 
 

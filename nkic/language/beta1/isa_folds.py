@@ -9,7 +9,7 @@ from nkic.base.kernel_errors import KernelError
 from nkic.ir.tensors import View
 from nkic.language.beta1.emit import Part, hide, new, note_part, result
 from nkic.language.beta1.extents import Extent, column, extent, part_inside, startable
-from nkic.language.beta1.masks import Box, rearranged, shadow
+from nkic.language.beta1.masks import Box, projected, rearranged
 from nkic.language.beta1.moving import (
     exact,
     in_sbuf,
@@ -140,7 +140,7 @@ def tensor_reduce(
     rest = None
     if where.rest is not None and where.box is not None:
         source = without(source, operator_name(op), mask)
-        rest = shadow(where.rest, where.box, axes)
+        rest = projected(where.rest, where.box, axes)
         where = Extent(where.box)
     if where.empty:
         hide(made)
@@ -214,7 +214,7 @@ def tensor_partition_reduce(op: Any, data: Any, *, mask: Any = None, dtype: Any 
     rest = None
     if where.rest is not None and where.box is not None:
         source = without(source, operator_name(op), mask)
-        rest = shadow(where.rest, where.box, (0,))
+        rest = projected(where.rest, where.box, (0,))
         where = Extent(where.box)
     if where.empty:
         hide(made)

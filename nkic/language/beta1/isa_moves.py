@@ -24,7 +24,7 @@ from nkic.language.beta1.extents import (
     reordered,
     spread,
 )
-from nkic.language.beta1.masks import Box, asks, bounding, rearranged, whole
+from nkic.language.beta1.masks import Box, bounding, depends_on, rearranged, whole
 from nkic.language.beta1.moving import (
     check_kind,
     copy,
@@ -120,7 +120,7 @@ def _of_product(mask: Any, left: Tile, right: Tile, made: Tile) -> tuple[Extent,
     shape = (left.shape[0], left.shape[1], right.shape[1])
     axes = (left._axes[0] | right._axes[0], left._axes[1], right._axes[1])
     where = extent(mask, shape, axes, product=True)
-    if where.rest is not None and asks(where.rest, 0):
+    if where.rest is not None and depends_on(where.rest, 0):
         where = exact(where, "nc_matmul, where it removes terms of the sum,")
     for side, places in ((left, (0, 1)), (right, (0, 2))):
         where = _within_side(where, side, places, shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nkic.base.kernel_errors import KernelError
-from nkic.language.beta1.emit import Made, Part, emit, hide, new, note_part, result
+from nkic.language.beta1.emit import Part, Producer, emit, hide, new, note_part, result
 from nkic.language.beta1.extents import (
     Extent,
     axes_of,
@@ -208,7 +208,7 @@ def _note(made: Tile, where: Extent) -> None:
     """Note that the last instruction wrote a new tile."""
 
     body = active().body
-    made._written_by = Made(body, len(body) - 1, 0, where.box, where.rest)
+    made._written_by = Producer(body, len(body) - 1, 0, where.box, where.rest)
 
 
 def _within(condition: Compared, where: Extent) -> Compared:

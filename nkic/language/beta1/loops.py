@@ -19,7 +19,7 @@ from nkic.language.beta1.functions import update
 from nkic.language.beta1.indices import Index
 from nkic.language.beta1.moving import kind, tile, without
 from nkic.language.beta1.operators import operator_name
-from nkic.language.beta1.recorded.carried import Watch
+from nkic.language.beta1.recorded.carried import DependenceCheck
 from nkic.language.beta1.tiles import Tile
 from nkic.language.complain import complain
 from nkic.language.hosted import plain
@@ -96,7 +96,7 @@ class TracedRange(Range, TracedOnce):
 
     def watch(self) -> Callable[..., None]:
         """Compare the first iterations."""
-        seen = Watch(self.independent)
+        seen = DependenceCheck(self.independent)
 
         def told(ended: bool = False) -> None:
             seen.iteration()
@@ -153,7 +153,7 @@ def loop_reduce(x: Any, op: Any, loop_indices: Any, *, dtype: Any = None, mask: 
             argument="loop_indices",
         )
     name = operator_name(op)
-    key = (here(), *_turn(indices))
+    key = (here(), *_reduction_key(indices))
     known = state().reduced.get(key)
     if mask is not None:
         where = extent(mask, source.shape, source._axes)
@@ -171,7 +171,7 @@ def loop_reduce(x: Any, op: Any, loop_indices: Any, *, dtype: Any = None, mask: 
     return found
 
 
-def _turn(indices: Sequence[LoopIndex]) -> tuple[int, ...]:
+def _reduction_key(indices: Sequence[LoopIndex]) -> tuple[int, ...]:
     """Return the key of a sum: the reduced loops, and the iterations of the other ones inside."""
     folded = {one.loop for one in indices}
     first = min(folded)

@@ -89,7 +89,7 @@ class Compared(Mask):
         return Compared(self.index, "!=" if self.symbol == "==" else "==")
 
     def placed(self, axes: Axes, shape: Shape, product: bool = False) -> Mask:
-        return Compared(_over(self.index, axes, shape, product), self.symbol)
+        return Compared(_aligned(self.index, axes, shape, product), self.symbol)
 
     def holds(self, box: Box) -> bool | None:
         low, high = range_over(self.index, box)
@@ -209,18 +209,18 @@ def rearranged(mask: Mask, order: Sequence[int]) -> Mask:
     return type(mask)(*(rearranged(part, order) for part in mask.parts))
 
 
-def asks(mask: Mask, axis: int) -> bool:
+def depends_on(mask: Mask, axis: int) -> bool:
     """Return whether a placed mask depends on a dimension."""
     if isinstance(mask, Compared):
         return mask.index.dims[axis].step != 0
     assert isinstance(mask, All | Either)
-    return any(asks(part, axis) for part in mask.parts)
+    return any(depends_on(part, axis) for part in mask.parts)
 
 
 # ---- placement of a mask on a tile ---------------------------------------------------------------
 
 
-def _over(index: Index, axes: Axes, shape: Shape, product: bool) -> Index:
+def _aligned(index: Index, axes: Axes, shape: Shape, product: bool) -> Index:
     """Return an expression with one dimension for each of a tile's.
 
     A dimension is matched to the tile's dimension with the same `arange`, else by its position from
@@ -269,7 +269,7 @@ def bounding(mask: Mask, shape: Shape) -> tuple[Box | None, Mask | None]:
     box: Box = whole(shape)
     rest: list[Mask] = []
     for part in mask.parts if isinstance(mask, All) else (mask,):
-        cut = _cut(part, box)
+        cut = _shrunk(part, box)
         if cut is None:
             return None, None
         box = cut
@@ -283,7 +283,7 @@ def bounding(mask: Mask, shape: Shape) -> tuple[Box | None, Mask | None]:
     return box, rest[0] if len(rest) == 1 else All(*rest)
 
 
-def _cut(mask: Mask, box: Box) -> Box | None:
+def _shrunk(mask: Mask, box: Box) -> Box | None:
     """Shrink the box by a bound of a single dimension; None if nothing remains."""
     if not isinstance(mask, Compared) or mask.symbol == "!=":
         return box
@@ -306,21 +306,21 @@ def _cut(mask: Mask, box: Box) -> Box | None:
     return Box(starts, (*box.sizes[:at], end - first, *box.sizes[at + 1 :]))
 
 
-MOST_BOXES = 4096
+MAX_BOXES = 4096
 
 
 def boxes(mask: Mask, box: Box) -> list[Box]:
     """Decompose the part that a placed mask leaves into boxes, by repeated halving."""
     found: list[Box] = []
-    for lead in _rows(mask, box):
+    for lead in _decomposed(mask, box):
         found = _extended(found, lead)
-        if len(found) > MOST_BOXES:
-            text = f"a mask that divides the tile into more than {MOST_BOXES} parts"
+        if len(found) > MAX_BOXES:
+            text = f"a mask that divides the tile into more than {MAX_BOXES} parts"
             raise KernelError("too-large", text, help="use masks that bound single dimensions")
     return found
 
 
-def _rows(mask: Mask, box: Box) -> Iterator[Box]:
+def _decomposed(mask: Mask, box: Box) -> Iterator[Box]:
     """Yield the parts that a mask leaves, split along the first dimensions down to rows."""
     known = mask.holds(box)
     if known is False:
@@ -330,17 +330,17 @@ def _rows(mask: Mask, box: Box) -> Iterator[Box]:
         return
     cut: Box | None = box
     for part in mask.parts if isinstance(mask, All) else (mask,):
-        cut = _cut(_fixed(part, box), cut) if cut is not None else None
+        cut = _shrunk(_fixed(part, box), cut) if cut is not None else None
     if cut is None:
         return
     if cut != box:
-        yield from _rows(mask, cut)
+        yield from _decomposed(mask, cut)
         return
     at = next(n for n, size in enumerate(box.sizes) if size > 1)
     half = box.sizes[at] // 2
     for start, size in ((0, half), (half, box.sizes[at] - half)):
         starts = (*box.starts[:at], box.starts[at] + start, *box.starts[at + 1 :])
-        yield from _rows(mask, Box(starts, (*box.sizes[:at], size, *box.sizes[at + 1 :])))
+        yield from _decomposed(mask, Box(starts, (*box.sizes[:at], size, *box.sizes[at + 1 :])))
 
 
 def _fixed(mask: Mask, box: Box) -> Mask:
@@ -373,7 +373,7 @@ def _extended(found: list[Box], new: Box) -> list[Box]:
     return found
 
 
-def shadow(mask: Mask, box: Box, axes: Sequence[int]) -> Mask | None:
+def projected(mask: Mask, box: Box, axes: Sequence[int]) -> Mask | None:
     """Project a mask along some axes: a condition on the others for a non-empty remainder.
 
     Returns None if something of the box remains everywhere.
@@ -382,7 +382,7 @@ def shadow(mask: Mask, box: Box, axes: Sequence[int]) -> Mask | None:
     kept = [n for n in range(rank) if n not in axes]
     found = {tuple((b.starts[n], b.sizes[n]) for n in kept) for b in boxes(mask, box)}
     if len(kept) == 1:
-        found = {((start, end - start),) for start, end in _joined_runs(one[0] for one in found)}
+        found = {((start, end - start),) for start, end in _merged_runs(one[0] for one in found)}
     if found == {tuple((box.starts[n], box.sizes[n]) for n in kept)}:
         return None
     parts = [
@@ -392,7 +392,7 @@ def shadow(mask: Mask, box: Box, axes: Sequence[int]) -> Mask | None:
     return parts[0] if len(parts) == 1 else Either(*parts)
 
 
-def _joined_runs(runs: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _merged_runs(runs: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield start and end of the union of runs of (start, size), in order."""
     first, end = -1, -1
     for start, size in sorted(runs):
@@ -408,11 +408,11 @@ def _joined_runs(runs: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 def _within(axis: int, start: int, size: int, rank: int) -> tuple[Mask, Mask]:
     """Return conditions for an index within a run."""
 
-    def alone(step: int, offset: int) -> Mask:
+    def bound(step: int, offset: int) -> Mask:
         dims = tuple(Dim(1, step if n == axis else 0) for n in range(rank))
         return Compared(Index(offset, dims), ">=")
 
-    return alone(1, -start), alone(-1, start + size - 1)
+    return bound(1, -start), bound(-1, start + size - 1)
 
 
 def elements(mask: Mask, shape: Shape) -> Iterator[bool]:

@@ -14,17 +14,17 @@ from nkic.ir.tensors import View
 from nkic.language.beta1 import access
 from nkic.language.beta1.emit import (
     Part,
-    Repeated,
-    alike,
+    RowBroadcast,
     emit,
     hide,
     is_hidden,
-    move,
     new,
     note_part,
     operand,
+    redirect,
     result,
     save_aliases,
+    shaped_like,
     state,
     written_part,
 )
@@ -110,7 +110,7 @@ def across_partitions(row: Tile, count: int) -> Tile:
     row, body = in_sbuf(row), active().body
     first = len(body)
     rows: Tile = stdlib("_across_partitions", row, count)
-    state().repeated.append(Repeated(body, first, len(body)))
+    state().broadcasts.append(RowBroadcast(body, first, len(body)))
     return rows
 
 
@@ -121,7 +121,7 @@ def load(src: Any, *, mask: Any = None, dtype: Any = None, mode: Any = None) -> 
     nl.load (assumed).
     """
     source = tile(src, "src")
-    made = new(_tiled(source), kind(dtype, source.dtype))
+    made = new(_tile_shape(source), kind(dtype, source.dtype))
     if len(source.shape) < 2:
         outside, source = source._outside, source.expand_dims(-1)
         source._outside = outside
@@ -139,7 +139,7 @@ def load(src: Any, *, mask: Any = None, dtype: Any = None, mode: Any = None) -> 
     return made
 
 
-def _tiled(source: Tile) -> tuple[int, ...]:
+def _tile_shape(source: Tile) -> tuple[int, ...]:
     if source.shape[0] > PARTITIONS:
         raise KernelError(
             "too-many-partitions",
@@ -302,14 +302,14 @@ def assign(target: Tile, value: Any) -> None:
     box, rest, bare = written_part(source)
     where = Extent(box, rest)
     check_inside(target, where)
-    if move(source, target):
+    if redirect(source, target):
         return
     if where != ALL and source.shape != target.shape:  # the written part refers to this shape
-        target = Tile(alike(target._access, source.shape) or target._access)
+        target = Tile(shaped_like(target._access, source.shape) or target._access)
     view = access.fitted(source._access, target.shape)
     if view is None:
         text = f"a tile of shape {source.shape} cannot be assigned to one of shape {target.shape}"
-        raise KernelError("operand-shape", text, help=_alike_advice(source, target))
+        raise KernelError("operand-shape", text, help=_shape_advice(source, target))
     on_chip = target._access.tensor.on_chip and view.tensor.on_chip
     if where != ALL and source.shape != target.shape:
         text = f"a part of a tile of shape {source.shape} cannot be assigned to {target.shape}"
@@ -331,7 +331,7 @@ def assign(target: Tile, value: Any) -> None:
         emit("tensor_copy" if on_chip else "dma_copy", goal, src=part)
 
 
-def _alike_advice(source: Tile, target: Tile) -> str:
+def _shape_advice(source: Tile, target: Tile) -> str:
     """Return a help text; a block declared without nl.par_dim is one partition."""
     whole = target._access.tensor.shape
     if target.shape != (1, *source.shape) or not target._access.tensor.on_chip:

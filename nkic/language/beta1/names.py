@@ -76,7 +76,7 @@ _UNARY = (
 )
 
 
-def labelled(function: Callable[..., Any]) -> Callable[..., Any]:
+def with_name(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add a parameter `name=`, for the name of the recorded instructions.
 
     Listings and profiles show it. Beta 2 documents it; the pages of Beta 1 only say that there are
@@ -156,7 +156,7 @@ def language() -> dict[str, Any]:
         "affine_range": fitting("nl.affine_range", loops.affine),
         "sequential_range": fitting("nl.sequential_range", loops.traced),
         "static_range": fitting("nl.static_range", loops.unrolled),
-        "loop_reduce": labelled(fitting("nl.loop_reduce", loops.loop_reduce)),
+        "loop_reduce": with_name(fitting("nl.loop_reduce", loops.loop_reduce)),
         "program_id": program_id,
         "num_programs": more.instances,
         "program_ndim": program_ndim,
@@ -186,7 +186,7 @@ def instructions() -> dict[str, Any]:
     engines = (engine.tensor, engine.vector, engine.scalar, engine.gpsimd, engine.unknown)
     return {
         **{
-            name: labelled(fitting(f"nisa.{name}", getattr(module, name)))
+            name: with_name(fitting(f"nisa.{name}", getattr(module, name)))
             for module, names in _ISA
             for name in names
         },
@@ -217,7 +217,7 @@ def _decorator(name: str) -> Decorator:
 # Options of decorators for runs on a device and for output files (Beta 1: nki.baremetal,
 # nki.benchmark, nki.profile; nki.jit of v2.22 to v2.24 for `kernel_return`). They are for the
 # runner: nkic.nki.measure honours or refuses them.
-_OF_RUNS = (
+_RUN_OPTIONS = (
     *("warmup", "iters", "profile_nth", "working_directory", "artifacts_dir", "overwrite"),
     *("save_neff_name", "save_trace_name", "kernel_return"),
 )
@@ -226,7 +226,7 @@ _OF_RUNS = (
 def jit(name: str, target: Any, **options: Any) -> Any:
     """Apply `nki.jit`, `nki.trace` or a similar decorator, by its name, to a function."""
     for option, value in options.items():
-        if option not in _OF_RUNS:
+        if option not in _RUN_OPTIONS:
             check_option(f"nki.{name}", option, value)
     return target if isinstance(target, Kernel) else Kernel(target)
 

@@ -15,7 +15,7 @@ from nkic.language.versions import rewritten
 from nkic.machine.operators import ACTIVATIONS, ALU
 
 # Functions composed of several instructions, which no instruction has as an operator.
-_MADE = frozenset({"divide", "mod", "fmod", "negative"})
+_COMPOSED = frozenset({"divide", "mod", "fmod", "negative"})
 
 
 class Function(Operator):
@@ -47,7 +47,7 @@ def operator_name(value: Any, parameter: str = "op") -> str:
             argument=parameter,
         )
     name = rewritten.OPERATORS.get(name, name)
-    if name in ALU or name in ACTIVATIONS or name in _MADE:
+    if name in ALU or name in ACTIVATIONS or name in _COMPOSED:
         return name
     text = f"`{parameter}`: no engine has the operator `{name}`"
     near = did_you_mean(name, [*ALU, *ACTIVATIONS])
@@ -59,7 +59,7 @@ def operator(value: Any, parameter: str = "op") -> Operator | None:
     if value is None:
         return None
     name = operator_name(value, parameter)
-    if name in _MADE:
+    if name in _COMPOSED:
         text = f"`{parameter}`: no engine has `{name}` as an operator"
         help = f"call nl.{name}, which is made of several instructions"
         raise KernelError("operator-not-supported", text, help=help, argument=parameter)

@@ -203,14 +203,17 @@ class Blocks:
     def _tile(self, place: tuple[int, ...]) -> Tile:
         found = self._known.get(place)
         if found is None:
-            outside = any(self._lacks(axis, at) for axis, at in enumerate(place))
-            found = self._beyond(place) if outside else self._make(place)
+            outside = any(self._is_outside(axis, at) for axis, at in enumerate(place))
+            found = self._placeholder(place) if outside else self._make(place)
             self._known[place] = found
         return found
 
-    def _beyond(self, place: tuple[int, ...]) -> Tile:
+    def _placeholder(self, place: tuple[int, ...]) -> Tile:
         """Return a placeholder for a block out of bounds, which only masked accesses may use."""
-        beyond, axis = active().beyond, next(n for n, at in enumerate(place) if self._lacks(n, at))
+        beyond, axis = (
+            active().beyond,
+            next(n for n, at in enumerate(place) if self._is_outside(n, at)),
+        )
         number = POISON - 1 - len(beyond)  # never the number of a tensor in the program
         beyond[number] = (
             f"index {place[axis]} is outside of 0 to {self.shape[axis] - 1}; shape is {self.shape}"
@@ -218,7 +221,7 @@ class Blocks:
         tensor = Tensor(number, self.name, self.dtype, self._tile_shape, self.buffer, here())
         return Tile(views.whole(tensor))
 
-    def _lacks(self, axis: int, at: int) -> bool:
+    def _is_outside(self, axis: int, at: int) -> bool:
         return not 0 <= at < self.shape[axis]
 
     def _tiles(self) -> Iterator[Tile]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from nkic.base.source import NOWHERE, SHIPPED, CallChain, SourceFile, Span
 from nkic.specialise.iterations import variables, words
-from nkic.specialise.native import asked
+from nkic.specialise.native import bytecode
 from nkic.specialise.native.sources import Sources
 
 _CHAINS = 1 << 16
@@ -46,7 +46,7 @@ class _Code:
         self.inlined = code.co_name in _COMPREHENSIONS
         self.spans: dict[int, Span] = {}
         self.loops: dict[int, tuple[str, ...]] = {}
-        self.instructions = asked.Instructions(code)
+        self.instructions = bytecode.Instructions(code)
 
 
 _ROOT = _Code(0, run.__code__, None)
@@ -199,7 +199,7 @@ class CallSites:
         call = module.calls.get((span.end_line, span.end_column))
         # For a call that spans lines, Python reports the part from the method's name on.
         within = call.span if call is not None and call.span.covers(span) else span
-        return asked.span(code.instructions, max(offset, 0), module, span, within)
+        return bytecode.span(code.instructions, max(offset, 0), module, span, within)
 
 
 def _characters(source: SourceFile, line: int, bytes_before: int) -> int:

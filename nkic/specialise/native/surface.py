@@ -25,7 +25,7 @@ def spaces(profile: Profile) -> Spaces:
     return found
 
 
-class _Later:
+class _Placeholder:
     """A placeholder for a library name until all of its files are executed."""
 
     def __init__(self, name: str) -> None:
@@ -55,7 +55,7 @@ class _Library:
         found = {name: globals_of[file][name] for name, file in library.sources().items()}
         known = {**vars(self._spaces()[library.MODULE]), **found}
         for space in globals_of.values():
-            later = {n: known[v.name] for n, v in space.items() if isinstance(v, _Later)}
+            later = {n: known[v.name] for n, v in space.items() if isinstance(v, _Placeholder)}
             space.update(later)
         self._functions.update(found)
 
@@ -69,7 +69,7 @@ class _Library:
     ) -> Any:
         """`import` in the library: NKI, the library itself, or Python's own modules."""
         if name == library.MODULE:
-            return SimpleNamespace(**{one: _Later(one) for one in fromlist or ()})
+            return SimpleNamespace(**{one: _Placeholder(one) for one in fromlist or ()})
         known = self._spaces()
         if name not in known:
             return builtins.__import__(name, space, local, fromlist or (), level)

@@ -33,7 +33,7 @@ class Copier:
         self._replace = replace
         self._enters = enters
         self._made: dict[int, Any] = {}
-        self._taken: set[int] = set()  # used before they were complete
+        self._used_early: set[int] = set()  # used before they were complete
         self._alive: list[Any] = []
         self._depth = 0
 
@@ -43,7 +43,7 @@ class Copier:
             return value
         known = self._made.get(id(value), KEEP)
         if known is not KEEP:
-            self._taken.add(id(value))
+            self._used_early.add(id(value))
             return known
         found = self._replace(value, where)
         if found is not KEEP:
@@ -99,7 +99,7 @@ class Copier:
         else:
             made.update(self._set(value, where))
             same = {id(one) for one in made} == {id(one) for one in value}
-        return self._settled(value, made, same)
+        return self._finished(value, made, same)
 
     def _object(self, value: Any, where: str) -> Any:
         try:
@@ -112,11 +112,11 @@ class Copier:
             new = self.value(one, f"{where}.{name}")
             same = same and new is one
             object.__setattr__(made, name, new)
-        return self._settled(value, made, same)
+        return self._finished(value, made, same)
 
-    def _settled(self, value: Any, made: Any, same: bool) -> Any:
+    def _finished(self, value: Any, made: Any, same: bool) -> Any:
         """Return the value itself if it holds no tensor, unless it is part of a cycle."""
-        if same and id(value) not in self._taken:
+        if same and id(value) not in self._used_early:
             self._made[id(value)] = value
             return value
         return made

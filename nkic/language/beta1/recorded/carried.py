@@ -20,7 +20,10 @@ from nkic.language.complain import complain
 from nkic.language.tensors.views import whole
 from nkic.language.trace import active, here
 
-ITERATIONS, MOST = 3, 4096  # limits of the analysis: iterations, and instructions in total
+ITERATIONS, MAX_INSTRUCTIONS = (
+    3,
+    4096,
+)  # limits of the analysis: iterations, and instructions in total
 
 Box = tuple[tuple[int, int], ...]
 _ASSOCIATIVE = {
@@ -45,7 +48,7 @@ class _Carried(NamedTuple):
     written: _Access
 
 
-class Watch:
+class DependenceCheck:
     """The first iterations of a loop; `independent` for those of an affine_range."""
 
     def __init__(self, independent: bool) -> None:
@@ -62,7 +65,7 @@ class Watch:
 
     def report(self) -> None:
         """Report a dependence between iterations, once per source location."""
-        places = state().watched
+        places = state().checked_loops
         at = here()
         if at in places or len(self._starts) < 3:
             return
@@ -76,17 +79,17 @@ class Watch:
     def _carried(self) -> Iterator[_Carried]:
         written: dict[Tensor, list[_Access]] = {}
         for iteration, (start, end) in enumerate(pairwise(self._starts)):
-            for item in self._body[start : min(end, start + MOST // ITERATIONS)]:
+            for item in self._body[start : min(end, start + MAX_INSTRUCTIONS // ITERATIONS)]:
                 if not isinstance(item, Instruction):
                     return
                 for read in _reads(iteration, item):
-                    before = _before(read, written.get(read.view.tensor, ()))
-                    if before is not None and self._counts(read.view.tensor):
+                    before = _reaching_write(read, written.get(read.view.tensor, ()))
+                    if before is not None and self._is_relevant(read.view.tensor):
                         yield _Carried(read, before)
                 for write in _writes(iteration, item):
                     written.setdefault(write.view.tensor, []).append(write)
 
-    def _counts(self, tensor: Tensor) -> bool:
+    def _is_relevant(self, tensor: Tensor) -> bool:
         """Return whether dependences through the tensor matter: not for results of loop_reduce."""
         if tensor.number < self._known:
             return self._independent
@@ -142,7 +145,7 @@ def _reads(iteration: int, item: Instruction) -> Iterator[_Access]:
 
 
 def _writes(iteration: int, item: Instruction) -> Iterator[_Access]:
-    if item.number in state().fillings:
+    if item.number in state().zero_fills:
         return
     fold = _fold(item)
     for operand, spec in zip(item.operands, item.row.operands, strict=True):
@@ -152,7 +155,7 @@ def _writes(iteration: int, item: Instruction) -> Iterator[_Access]:
 
 def _fold(item: Instruction) -> str:
     """Return the associative operator with which an instruction updates its dst, or ""."""
-    if item.number in state().sums:
+    if item.number in state().accumulations:
         return item.row.name if item.row.name == "nc_matmul" else "loop_reduce"
     name = _FOLDS.get(item.row.name)
     if name is None or _dst(item) not in item.operands[1:]:
@@ -173,7 +176,7 @@ def _dst(item: Instruction) -> object:
 # ---- reaching writes -----------------------------------------------------------------------------
 
 
-def _before(read: _Access, writes: Sequence[_Access]) -> _Access | None:
+def _reaching_write(read: _Access, writes: Sequence[_Access]) -> _Access | None:
     """Return the write of an earlier iteration that reaches a read, if that is certain."""
     box = _box(read.view)
     for write in reversed(writes):
@@ -181,7 +184,7 @@ def _before(read: _Access, writes: Sequence[_Access]) -> _Access | None:
         if write.iteration == read.iteration:
             if other is None or (not write.fold and (box is None or _covers(other, box))):
                 return None
-        elif write.view == read.view or (box and other and _meet(box, other)):
+        elif write.view == read.view or (box and other and _intersect(box, other)):
             return None if read.fold and read.fold == write.fold else write
     return None
 
@@ -190,7 +193,7 @@ def _covers(outer: Box, inner: Box) -> bool:
     return all(a[0] <= b[0] and b[1] <= a[1] for a, b in zip(outer, inner, strict=True))
 
 
-def _meet(one: Box, other: Box) -> bool:
+def _intersect(one: Box, other: Box) -> bool:
     return all(a[0] <= b[1] and b[0] <= a[1] for a, b in zip(one, other, strict=True))
 
 

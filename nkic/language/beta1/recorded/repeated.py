@@ -15,7 +15,7 @@ from typing import NamedTuple
 from nkic.ir.program import Instruction, Item
 from nkic.ir.tensors import Tensor, View
 from nkic.language.beta1.access import part_of
-from nkic.language.beta1.emit import Repeated, emit, state
+from nkic.language.beta1.emit import RowBroadcast, emit, state
 from nkic.language.beta1.recorded import bodies
 from nkic.language.beta1.tiles import Tile
 from nkic.language.tensors.views import whole
@@ -25,7 +25,7 @@ from nkic.machine.memory import MEMORIES, PARTITIONS, PSUM_BANK_BYTES, Buffer
 from nkic.machine.rules import violations
 
 BANK = PSUM_BANK_BYTES // 4  # columns of float32 in a bank: the limit of a product
-_TYPES = ("float32", "bfloat16", "float16")  # dtypes whose values a product with 1 preserves
+_EXACT_DTYPES = ("float32", "bfloat16", "float16")  # dtypes whose values a product with 1 preserves
 _STARTS = (0, 32, 64)  # partitions at which operands of the tensor engine start
 
 
@@ -41,16 +41,16 @@ class _Plan(NamedTuple):
 def multiply(trace: Trace) -> None:
     """Replace the library's instructions for such broadcasts by products with ones."""
     for body in trace.bodies:
-        groups = {one.first: one for one in state().repeated if one.body is body}
+        groups = {one.first: one for one in state().broadcasts if one.body is body}
         plain = [item for item in body if isinstance(item, Instruction)]
         if not groups or len(plain) < len(body) or bodies.has_fixed(plain, MEMORIES):
             continue
-        plans = _Planning(trace, plain).plans(groups.values())
+        plans = _Planner(trace, plain).plans(groups.values())
         if plans:
-            _Rewriting(trace, plain, plans).rewrite(body)
+            _Rewriter(trace, plain, plans).rewrite(body)
 
 
-class _Planning:
+class _Planner:
     """The selection of the rows to replace and of those read in PSUM, in program order."""
 
     def __init__(self, trace: Trace, body: Sequence[Instruction]) -> None:
@@ -68,53 +68,53 @@ class _Planning:
                     found[place] += -(-tensor.bytes // PSUM_BANK_BYTES)
         return found
 
-    def plans(self, groups: Iterable[Repeated]) -> dict[int, _Plan]:
+    def plans(self, groups: Iterable[RowBroadcast]) -> dict[int, _Plan]:
         """Return the plans by the index of the first instruction that each replaces."""
         found = {group.first: self._plan(group) for group in groups}
         return {place: plan for place, plan in found.items() if plan is not None}
 
-    def _plan(self, group: Repeated) -> _Plan | None:
+    def _plan(self, group: RowBroadcast) -> _Plan | None:
         shuffle = self.body[group.first]
         if shuffle.row.name != "nc_stream_shuffle":
             return None
         row, dst = shuffle.operand("src"), shuffle.operand("dst")
         assert isinstance(row, View)
         assert isinstance(dst, View)
-        if not _is_reached(row, dst) or not self._takes(group.first, group.first, spare=0):
+        if not _is_readable(row, dst) or not self._reserve(group.first, group.first, spare=0):
             return None
         return _Plan(group.end, row, dst.tensor, self._reader(group, dst.tensor))
 
-    def _takes(self, first: int, last: int, spare: int) -> bool:
+    def _reserve(self, first: int, last: int, spare: int) -> bool:
         """Reserve a PSUM bank for a range of instructions; return whether there was one.
 
         `spare` further banks must remain free.
         """
-        places, most = range(first, last + 1), self.target.psum_banks - spare
-        if any(self.banks[place] >= most for place in places):
+        places, limit = range(first, last + 1), self.target.psum_banks - spare
+        if any(self.banks[place] >= limit for place in places):
             return False
         for place in places:
             self.banks[place] += 1
         return True
 
-    def _reader(self, group: Repeated, tile: Tensor) -> int:
+    def _reader(self, group: RowBroadcast, tile: Tensor) -> int:
         """Return the index of the tile's only reader, or -1 if it cannot read PSUM."""
         places = [place for place in self.uses[tile] if place >= group.end]
         if len(places) != 1 or tile.bytes > PSUM_BANK_BYTES or tile.dtype is not FLOAT32:
             return -1
         item = self.body[places[0]]
-        there = Tensor(-1, tile.name, tile.dtype, tile.shape, Buffer.PSUM, tile.at)
-        moved = bodies.substituted(item, {tile: there})
+        in_psum = Tensor(-1, tile.name, tile.dtype, tile.shape, Buffer.PSUM, tile.at)
+        moved = bodies.substituted(item, {tile: in_psum})
         if _writes(item, tile):
             return -1
         if violations(item.row, moved.facts(self.target)):
             return -1
-        if not self._takes(group.first + 1, places[0], spare=1):
+        if not self._reserve(group.first + 1, places[0], spare=1):
             return -1
         self.body[places[0]] = moved  # it may read another such row
         return places[0]
 
 
-def _is_reached(row: View, dst: View) -> bool:
+def _is_readable(row: View, dst: View) -> bool:
     """Return whether the tensor engine can read the row and preserves its values."""
     tensor = row.tensor
     return (
@@ -122,7 +122,7 @@ def _is_reached(row: View, dst: View) -> bool:
         and row.dynamic is None
         and len(row.shape) == len(dst.tensor.shape) == 2
         and row.dtype is dst.tensor.dtype
-        and row.dtype.name in _TYPES
+        and row.dtype.name in _EXACT_DTYPES
         and row.offset // row.pitch in _STARTS
     )
 
@@ -134,7 +134,7 @@ def _writes(item: Instruction, tile: Tensor) -> bool:
     )
 
 
-class _Rewriting:
+class _Rewriter:
     """A rewriter that replaces broadcasts by products."""
 
     def __init__(
@@ -144,7 +144,7 @@ class _Rewriting:
         self.items = body
         self.plans = plans
         self.ones: dict[DType, Tensor] = {}
-        self.homes: dict[Tensor, Tensor] = {}
+        self.replacements: dict[Tensor, Tensor] = {}
         self.added: set[int] = set()
 
     def rewrite(self, body: list[Item]) -> None:
@@ -155,7 +155,7 @@ class _Rewriting:
         while place < len(self.items):
             item, plan = self.items[place], self.plans.get(place)
             if plan is None:
-                made.append(bodies.substituted(item, self.homes))
+                made.append(bodies.substituted(item, self.replacements))
             else:
                 self._repeat(plan, item)
             place = place + 1 if plan is None else plan.end
@@ -165,20 +165,20 @@ class _Rewriting:
     def _repeat(self, plan: _Plan, at: Instruction) -> None:
         """Record a product for each bank of columns, and copies unless a reader takes PSUM."""
         row, tile = plan.row, plan.tile
-        held = self._held(row, tile, at)
+        ones = self._ones(row, tile, at)
         for start in range(0, row.shape[1], BANK):
             size = min(BANK, row.shape[1] - start)
             shape = (tile.shape[0], size)
             result = self.trace.declare(shape, FLOAT32, Buffer.PSUM, tile.name, at.at)
             moving = Tile(part_of(row, (0, start), (1, size)))
-            self._add(at, "nc_matmul", Tile(whole(result)), stationary=held, moving=moving)
+            self._add(at, "nc_matmul", Tile(whole(result)), stationary=ones, moving=moving)
             if plan.reader >= 0:
-                self.homes[tile] = result
+                self.replacements[tile] = result
             else:
                 goal = Tile(part_of(whole(tile), (0, start), shape))
                 self._add(at, "tensor_copy", goal, src=Tile(whole(result)))
 
-    def _held(self, row: View, tile: Tensor, at: Instruction) -> Tile:
+    def _ones(self, row: View, tile: Tensor, at: Instruction) -> Tile:
         """Return ones in the row's partition, one per partition of the tile."""
         ones = self.ones.get(row.dtype)
         if ones is None:

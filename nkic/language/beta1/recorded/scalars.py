@@ -71,25 +71,25 @@ class Counted(DynamicRange):
     """
 
     def open(self) -> Register:
-        _settle()
+        _flush()
         self._predicates = dict(state().predicates)
         return super().open()
 
     def leave(self) -> None:
-        _settle()
+        _flush()
         state().predicates = self._predicates
         super().leave()
 
 
-def _settle() -> None:
+def _flush() -> None:
     """Fill pending zeros, and copy tiles that alias a tensor."""
     known = state()
     fills = list(known.zeros.values())
     known.zeros.clear()
     for fill in fills:
         fill()
-    known.begun.clear()
-    for aliases in list(known.moved.values()):
-        there = [one for ref in aliases if (one := ref()) is not None]
-        if there:
-            save_aliases(whole(there[0]._access.tensor))
+    known.accumulated.clear()
+    for aliases in list(known.aliases.values()):
+        alive = [one for ref in aliases if (one := ref()) is not None]
+        if alive:
+            save_aliases(whole(alive[0]._access.tensor))

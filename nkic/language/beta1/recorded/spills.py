@@ -25,7 +25,7 @@ from nkic.machine.memory import Buffer
 
 # The fraction of SBUF to fill, and the number of largest tiles to leave free besides: tiles of
 # different sizes leave gaps.
-ROOM, GAPS = 0.85, 2
+FILL_FRACTION, FREE_TILES = 0.85, 2
 _MEMORIES = (Buffer.SBUF,)
 
 
@@ -37,13 +37,13 @@ def fit(trace: Trace, at: Span) -> None:
         if len(plain) < len(body) or bodies.has_fixed(plain, _MEMORIES) or _peak(plain) <= size:
             continue
         largest = max(t.bytes for t in bodies.uses(plain, _MEMORIES))
-        spilling = _Spilling(trace, plain, int(ROOM * size) - GAPS * largest)
-        body[:] = bodies.renumbered(spilling.body(), spilling.added)
-        if spilling.stored:
+        spiller = _Spiller(trace, plain, int(FILL_FRACTION * size) - FREE_TILES * largest)
+        body[:] = bodies.renumbered(spiller.body(), spiller.added)
+        if spiller.stored:
             trace.report.warning(
                 "sbuf-overflow",
                 f"SBUF has no room for all tiles that are in use at once: tiles are "
-                f"stored to HBM {spilling.stored} times and loaded again {spilling.loaded} times",
+                f"stored to HBM {spiller.stored} times and loaded again {spiller.loaded} times",
                 at,
                 help="use smaller blocks, or order the loops so that fewer tiles are in use at "
                 "once",
@@ -60,26 +60,26 @@ def _peak(body: Sequence[Instruction]) -> int:
 
 
 @dataclass
-class _Home:
-    """The locations of a tile: `now` in SBUF, `kept` in HBM, or both."""
+class _Location:
+    """The locations of a tile: `on_chip` in SBUF, `spilled` in HBM, or both."""
 
-    now: Tensor | None = None
-    kept: Tensor | None = None
+    on_chip: Tensor | None = None
+    spilled: Tensor | None = None
     changed: bool = False
 
 
-class _Spilling:
+class _Spiller:
     """A rewriter of a body that inserts spills and reloads."""
 
-    def __init__(self, trace: Trace, body: Sequence[Instruction], room: int) -> None:
+    def __init__(self, trace: Trace, body: Sequence[Instruction], capacity: int) -> None:
         self.trace = trace
         self.items = body
-        self.room = room
+        self.capacity = capacity
         self.stored = self.loaded = 0
         self.added: set[int] = set()
         self.uses = bodies.uses(body, _MEMORIES)
-        self.homes: dict[Tensor, _Home] = {}
-        self.inside: dict[Tensor, int] = {}  # in SBUF, with the index of the next use
+        self.locations: dict[Tensor, _Location] = {}
+        self.next_uses: dict[Tensor, int] = {}  # in SBUF, with the index of the next use
         self.used = 0
 
     def body(self) -> list[Item]:
@@ -91,44 +91,46 @@ class _Spilling:
             needed = list(dict.fromkeys(bodies.tensors(item.operands, _MEMORIES)))
             self._make_room(needed, item)
             for tensor in needed:
-                self._bring(tensor, item)
-            homes = {t: now for t in needed if (now := self.homes[t].now) is not None}
-            made.append(bodies.substituted(item, homes))
-            self._after(place, item, needed)
+                self._reload(tensor, item)
+            locations = {
+                t: on_chip for t in needed if (on_chip := self.locations[t].on_chip) is not None
+            }
+            made.append(bodies.substituted(item, locations))
+            self._update(place, item, needed)
         trace.body = before
         return made
 
     def _make_room(self, needed: Sequence[Tensor], item: Instruction) -> None:
-        missing = sum(t.bytes for t in needed if t not in self.inside)
-        while self.used + missing > self.room:
-            others = [t for t in self.inside if t not in needed]
+        missing = sum(t.bytes for t in needed if t not in self.next_uses)
+        while self.used + missing > self.capacity:
+            others = [t for t in self.next_uses if t not in needed]
             if not others:
                 return
-            self._put_away(max(others, key=self.inside.__getitem__), item)
+            self._evict(max(others, key=self.next_uses.__getitem__), item)
 
-    def _put_away(self, tensor: Tensor, item: Instruction) -> None:
-        home = self.homes[tensor]
-        assert home.now is not None
-        if home.changed:
-            if home.kept is None:
-                home.kept = self._declared(tensor, Buffer.HBM, item)
-            self._transfer(home.kept, home.now, item)
+    def _evict(self, tensor: Tensor, item: Instruction) -> None:
+        location = self.locations[tensor]
+        assert location.on_chip is not None
+        if location.changed:
+            if location.spilled is None:
+                location.spilled = self._declared(tensor, Buffer.HBM, item)
+            self._transfer(location.spilled, location.on_chip, item)
             self.stored += 1
-        home.now, home.changed = None, False
+        location.on_chip, location.changed = None, False
         self.used -= tensor.bytes
-        del self.inside[tensor]
+        del self.next_uses[tensor]
 
-    def _bring(self, tensor: Tensor, item: Instruction) -> None:
-        if tensor in self.inside:
+    def _reload(self, tensor: Tensor, item: Instruction) -> None:
+        if tensor in self.next_uses:
             return
-        home = self.homes.setdefault(tensor, _Home())
+        location = self.locations.setdefault(tensor, _Location())
         self.used += tensor.bytes
-        self.inside[tensor] = 0
-        if home.kept is None:
-            home.now = tensor
+        self.next_uses[tensor] = 0
+        if location.spilled is None:
+            location.on_chip = tensor
             return
-        home.now = self._declared(tensor, Buffer.SBUF, item)
-        self._transfer(home.now, home.kept, item)
+        location.on_chip = self._declared(tensor, Buffer.SBUF, item)
+        self._transfer(location.on_chip, location.spilled, item)
         self.loaded += 1
 
     def _declared(self, like: Tensor, buffer: Buffer, item: Instruction) -> Tensor:
@@ -138,15 +140,19 @@ class _Spilling:
         emit("dma_copy", Tile(whole(dst)), src=Tile(whole(src)))
         self.added.add(bodies.attribute_last(self.trace, item))
 
-    def _after(self, place: int, item: Instruction, needed: Sequence[Tensor]) -> None:
+    def _update(self, place: int, item: Instruction, needed: Sequence[Tensor]) -> None:
         for operand, spec in zip(item.operands, item.row.operands, strict=True):
-            if isinstance(operand, View) and spec.access.writes and operand.tensor in self.homes:
-                self.homes[operand.tensor].changed = True
+            if (
+                isinstance(operand, View)
+                and spec.access.writes
+                and operand.tensor in self.locations
+            ):
+                self.locations[operand.tensor].changed = True
         for tensor in needed:
             uses = self.uses[tensor]
             at = bisect_right(uses, place)
             if at < len(uses):
-                self.inside[tensor] = uses[at]
+                self.next_uses[tensor] = uses[at]
             else:
                 self.used -= tensor.bytes
-                del self.inside[tensor]
+                del self.next_uses[tensor]

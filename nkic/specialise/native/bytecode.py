@@ -73,13 +73,13 @@ def span(
     return otherwise
 
 
-def _decided(node: nodes.Node, code: Instructions, offset: int) -> Span | None:
+def _tested(node: nodes.Node, code: Instructions, offset: int) -> Span | None:
     if isinstance(node, _TESTING):
         return node.test.span
     return node.operand.span if isinstance(node, nodes.UnaryOp) else None
 
 
-def _looped(node: nodes.Node, code: Instructions, offset: int) -> Span | None:
+def _iterated(node: nodes.Node, code: Instructions, offset: int) -> Span | None:
     if isinstance(node, nodes.For):
         return node.iter.span
     if not isinstance(node, _COMPREHENSIONS):
@@ -96,7 +96,7 @@ def _unpacked(node: nodes.Node, code: Instructions, offset: int) -> Span | None:
     return _at(starred, code.iteration(offset))
 
 
-def _managed(node: nodes.Node, code: Instructions, offset: int) -> Span | None:
+def _entered(node: nodes.Node, code: Instructions, offset: int) -> Span | None:
     """Return the context manager's span: entered in order, and left in reverse on every path."""
     if not isinstance(node, nodes.With):
         return None
@@ -114,8 +114,8 @@ def _at(parts: Sequence[Any], place: int, field: str = "") -> Span | None:
 
 
 _FINDERS: tuple[tuple[tuple[str, ...], Callable[..., Span | None]], ...] = (
-    (("POP_JUMP", "JUMP_IF", "TO_BOOL", "UNARY_NOT"), _decided),
-    (("GET_ITER", "FOR_ITER"), _looped),
+    (("POP_JUMP", "JUMP_IF", "TO_BOOL", "UNARY_NOT"), _tested),
+    (("GET_ITER", "FOR_ITER"), _iterated),
     (("LIST_EXTEND", "SET_UPDATE"), _unpacked),
-    ((_ENTERING, "WITH_EXCEPT_START", "CALL"), _managed),
+    ((_ENTERING, "WITH_EXCEPT_START", "CALL"), _entered),
 )
