@@ -1,15 +1,17 @@
-"""check: every instruction against its row, and every view against its tensor.
+"""check: validates every instruction against its row, and every view against its tensor.
 
-Takes a program of views; reports all violations of shapes, types, buffers and limits, each at
-the argument that breaks the rule; gives nothing. A program that passes can be lowered, and
-`warn` says what it probably does not mean; `find_unwritten` asks the lowered program which
-uninitialised bytes are read, `find_strangers` where a matmul adds to what another
-instruction wrote. `check_rendezvous` asks whether the cores of a program wait for each other at the
-same places, `find_edges` whether what the kernel ordered can be waited for, and `find_banks`, of
-the program with addresses, whether results of matmuls lie within one bank of PSUM.
+`check` takes a program of views, reports all violations of shapes, types, buffers and limits at the
+offending arguments, and returns nothing. A program that passes can be lowered. Further checks:
 
-Non-goals: capacity of memories (allocate), rank of access patterns (lower), anything that
-depends on run-time values (the runner).
+- `warn` reports what is legal but probably unintended;
+- `find_edges` reports ordering edges that cannot be waited for;
+- `check_rendezvous` reports cores that do not reach the same rendezvous in the same order;
+- `find_unwritten` reports reads of uninitialised bytes, in the lowered program;
+- `find_strangers` reports matmuls that accumulate onto another instruction's result;
+- `find_banks` reports matmul results across PSUM banks, in the program with addresses.
+
+Non-goals: capacity of memories (allocate), rank of access patterns (lower), anything that depends
+on run-time values (the runner).
 """
 
 from nkic.check.edges import find_edges

@@ -1,5 +1,7 @@
-"""Whether check says the same of two instructions: those that a loop makes in one place mostly
-differ in the tensors that they use, and in where in HBM.
+"""Equivalence of instructions for check.
+
+The instructions that a loop makes of one expression mostly differ only in their tensors and in
+their offsets in HBM, so that most need not be checked again.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from nkic.ir.tensors import Tensor, View
 
 
 def alike(one: Instruction, other: Instruction) -> bool:
-    """Rules, bounds and warnings are sure to say of `one` what they say of `other`."""
+    """Return whether rules, bounds and warnings certainly have the same results for both."""
     row, operands, attributes, engine = one[:4]
     if row is not other.row or engine is not other.engine:
         return False
@@ -35,12 +37,12 @@ def alike(one: Instruction, other: Instruction) -> bool:
 
 
 def _equal(some: tuple[object, ...], others: tuple[object, ...]) -> bool:
-    """1, 1.0 and True are equal, but not to a rule."""
+    """Compare values and types: 1, 1.0 and True are equal in Python, but not to a rule."""
     return some == others and [*map(type, some)] == [*map(type, others)]
 
 
 def _alike(tensor: Tensor, other: Tensor) -> bool:
-    """Of views with equal shapes and offsets, what there is to see of their tensors."""
+    """Compare the tensors of two views of equal shape and offset, as far as checks see them."""
     return (
         tensor.buffer is other.buffer
         and tensor.bytes == other.bytes

@@ -1,10 +1,10 @@
-"""Does a view stay inside its tensor? Slices do by construction; `.ap()` patterns may not.
+"""Check that views stay inside their tensors. Slices do by construction; `.ap()` may not.
 
-It is asked where a view is used: published kernels make patterns beyond the end of a tensor in
-the last turn of a loop, and leave out the instruction that would take them.
+A view is checked when an instruction uses it: published kernels make patterns beyond the end of a
+tensor in the last iteration of a loop, and skip the instruction that would take them.
 
-Sources: access pattern guide (NKI 0.6), partition dimension: the first pair walks partitions,
-its step is the elements per partition; the free pairs stay inside a partition.
+Sources: access pattern guide (NKI 0.6), partition dimension: the first pair walks partitions, its
+step is the elements per partition; the free pairs stay inside a partition.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from nkic.machine.operands import Violation
 
 
 def out_of_bounds(view: View, instruction: str, operand: str) -> Violation | None:
-    """The violation of `operand`, or None. What a run-time index adds is the runner's."""
+    """Return the violation of `operand`, or None. The runner checks offsets known at run time."""
     tensor, dynamic = view.tensor, view.dynamic
     if dynamic is not None and isinstance(dynamic.source, View):
-        wrong = out_of_bounds(dynamic.source, instruction, operand)
-        if wrong is not None:
-            return wrong
+        violation = out_of_bounds(dynamic.source, instruction, operand)
+        if violation is not None:
+            return violation
     if dynamic is not None and dynamic.kind == "columns":
         return None
     if not tensor.on_chip:
@@ -44,7 +44,7 @@ def out_of_bounds(view: View, instruction: str, operand: str) -> Violation | Non
 
 
 def is_inside(view: View) -> bool:
-    """The same, of a view in HBM whose place is known, as a yes or no."""
+    """Return whether a view in HBM without a dynamic offset is inside its tensor."""
     size = view.tensor.bytes // view.dtype.size
     low, high = _ends(view.shape, view.strides)
     return view.offset + low >= 0 and view.offset + high < size
@@ -60,7 +60,7 @@ def _linear(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, size:
 
 @lru_cache(maxsize=65536)
 def _ends(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, int]:
-    """The lowest and the highest element, from the first one."""
+    """Return the lowest and highest element, relative to the offset."""
     reaches = [stride * (num - 1) for stride, num in zip(strides, shape, strict=True)]
     return sum(r for r in reaches if r < 0), sum(r for r in reaches if r > 0)
 

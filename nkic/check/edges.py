@@ -1,7 +1,7 @@
-"""Orders that the kernel asked for: can the later instruction wait for the earlier one?
+"""Checks the ordering edges that the kernel asked for.
 
-An edge is a wait that a device executes every time, so both instructions stand in the same device
-loops, or the earlier one in an outer one of them. Source: `nki.isa`, `depends_on`.
+An edge is a wait that the device executes every time, so the earlier instruction must be in the
+same device loops as the later one, or in an enclosing one. Source: `nki.isa`, `depends_on`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from nkic.base.diagnostics import Label, Reporter
 from nkic.check.stage import call_labels
 from nkic.ir.program import Body, Instruction, Program, instructions
 
-Loops = tuple[int, ...]  # their numbers, outermost first
+Loops = tuple[int, ...]  # loop numbers, outermost first
 
 
 def find_edges(program: Program, report: Reporter) -> None:
-    """Reports every edge out of a device loop."""
+    """Report every edge that leaves a device loop."""
     for body in program.cores:
         if not any(one.after for one in instructions(body)):
             continue
@@ -29,7 +29,7 @@ def find_edges(program: Program, report: Reporter) -> None:
 
 
 def _nested(body: Body, loops: Loops = ()) -> Iterator[tuple[Instruction, Loops]]:
-    """Every instruction with the device loops around it."""
+    """Yield every instruction with the device loops around it."""
     for item in body:
         if isinstance(item, Instruction):
             yield item, loops

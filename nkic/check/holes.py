@@ -1,4 +1,4 @@
-"""The part of a box that other boxes leave out."""
+"""The part of a box that other boxes do not cover."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from nkic.ir.overlap import Box, Cells
 
 
 def first_hole(area: Box, boxes: Iterable[Box], size: int) -> str | None:
-    """The first part of `area` that no box has, as a slice; None where all is covered.
+    """Return the first uncovered part of `area` as a slice, or None if all is covered.
 
-    The innermost axis of boxes is in bytes, `size` of which are an element.
+    The innermost axis of boxes is in bytes, `size` per element.
     """
     known = list(boxes)
     cells = Cells([area, *known])
@@ -29,7 +29,7 @@ def _slice(ranges: Box, size: int) -> str:
 
 
 def _ranges(cells: Cells, number: int) -> Iterator[tuple[int, int]]:
-    """The sides of a cell, outermost axis first."""
+    """Yield the bounds of a cell, outermost axis first."""
     for axis, cuts in enumerate(cells.cuts):
         at = number // prod(cells.sizes[axis + 1 :]) % cells.sizes[axis]
         yield cuts[at], cuts[at + 1]

@@ -1,5 +1,7 @@
-"""PSUM, asked of programs whose engines and addresses are decided: a matmul's result within one
-bank, and nothing added to what another instruction wrote.
+"""Checks of PSUM once engines and addresses are decided.
+
+A matmul's result must be within one bank, and must not be accumulated onto data that another
+instruction wrote.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ from nkic.machine.psum import (
 
 
 def find_banks(placed: Program, report: Reporter) -> None:
-    """Reports results of the tensor engine that lie across banks, on their final addresses."""
-    known: set[tuple[int, int]] = set()  # by identity: loops make many of one line
+    """Report results of the tensor engine that cross banks at their final addresses."""
+    known: set[tuple[int, int]] = set()  # by identity: loops repeat one expression
     for body in placed.cores:
         for one in instructions(body):
             if not is_matmul(one.engine):
@@ -60,14 +62,14 @@ def _bank(
 
 
 def find_strangers(lowered: Program, report: Reporter) -> None:
-    """Warns of matmuls that add to what another instruction wrote."""
+    """Warn of matmuls that accumulate onto data that another instruction wrote."""
     if is_followed(lowered.target) and any(t.buffer is Buffer.PSUM for t in lowered.tensors):
         for body in lowered.cores:
             _follow(body, lowered, report)
 
 
 def _follow(body: Body, lowered: Program, report: Reporter) -> None:
-    """Device loops are walked once, in the order of the program."""
+    """Walk a body in program order, with one iteration of each device loop."""
     histories: dict[int, History[Instruction]] = defaultdict(History)
     found = touches_of(body, lowered.target)
     for one in instructions(body):
@@ -86,7 +88,7 @@ def _follow(body: Body, lowered: Program, report: Reporter) -> None:
 
 
 def _area(pattern: AccessPattern) -> Rectangle:
-    """All that it may touch: where its place is known at run time only, whole partitions."""
+    """Return all that a pattern may access: whole partitions if its offset is dynamic."""
     low, high = (0, pattern.tensor.bytes) if pattern.dynamic else pattern.extent()
     return Rectangle(pattern.start, pattern.start + pattern.partitions, low, high)
 
@@ -98,8 +100,10 @@ def _is_dense(pattern: AccessPattern, area: Rectangle) -> bool:
 def _stranger(
     history: History[Instruction], pattern: AccessPattern, area: Rectangle
 ) -> Instruction | None:
-    """Who else wrote what is added to. At a place that is known at run time only, nobody but
-    strangers must have written anywhere; `nki-run` sees the place.
+    """Return an instruction other than a matmul that wrote the destination, or None.
+
+    For a dynamic offset, only if such instructions wrote all of the tensor; `nki-run` knows the
+    offset.
     """
     if pattern.dynamic is not None:
         return history.stranger_everywhere(area)

@@ -1,7 +1,7 @@
-"""Do the cores of a kernel reach the same rendezvous, in the same order, with matching operands?
+"""Check that the cores reach the same rendezvous in the same order, with matching operands.
 
-A core that waits at a barrier or a sendrecv for a partner that never comes, or that comes to
-another one first, waits forever. The cores' programs are known, so this is found here.
+A core deadlocks if it waits at a barrier or a sendrecv for a partner that never arrives or that
+reaches another one first. The cores' programs are known, so this is found at compile time.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ SLUG = "core-meeting"
 
 
 def check_rendezvous(program: Program, report: Reporter) -> None:
-    """Reports the first rendezvous that the cores of `program` do not all reach."""
+    """Report the first rendezvous that not all cores of `program` reach."""
 
-    def judge(stops: Sequence[Stop[Item]]) -> Violation | None:
+    def compare_operands(stops: Sequence[Stop[Item]]) -> Violation | None:
         found = [stop.item for stop in stops if isinstance(stop.item, Instruction)]
         facts = [one.facts(program.target) for one in found]
         rule = found[0].row.rendezvous_rule
         return (rule(facts) if rule else None) or _engines(found, facts) or _tensors(found)
 
-    if found := compare([_outline(body) for body in program.cores], judge):
+    if found := compare([_outline(body) for body in program.cores], compare_operands):
         _complain(found, report)
 
 
@@ -52,7 +52,7 @@ def _complain(found: Mismatch[Item], report: Reporter) -> None:
 
 
 def _others(found: Mismatch[Item]) -> list[Label]:
-    """Where the other core is."""
+    """Return labels for the location of the other core."""
     if (core := found.without) is not None:
         before = found.last[core]
         return [_label(core, "was last at", before)] if before else []
@@ -66,7 +66,7 @@ def _label(core: int, what: str, step: Step[Item]) -> Label:
 
 
 def _engines(found: Sequence[Instruction], facts: Sequence[Facts]) -> Violation | None:
-    """All cores use the same engine."""
+    """Check that all cores use the same engine."""
     names = [_engine(one, fact).value for one, fact in zip(found, facts, strict=True)]
     if len(set(names)) == 1:
         return None
@@ -82,7 +82,7 @@ def _engine(one: Instruction, facts: Facts) -> Engine:
 
 
 def _tensors(found: Sequence[Instruction]) -> Violation | None:
-    """What the cores share is one tensor."""
+    """Check that the cores share the same tensor."""
     first = found[0]
     for index, operand in enumerate(first.operands):
         rule = first.row.operands[index]

@@ -1,4 +1,4 @@
-"""The stage: rules of the instruction table and bounds of views, each asked once per signature."""
+"""The stage: the table's rules and the bounds of views, evaluated once per signature."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from nkic.ir.tensors import View
 from nkic.machine.operands import Violation
 from nkic.machine.rules import violations
 
-OFFSETS = ("scalar_offset", "vector_offset")  # the arguments of `.ap()` that hold them
+OFFSETS = ("scalar_offset", "vector_offset")  # the arguments of `.ap()` for dynamic offsets
 
 
 class Locate(Protocol):
-    """Gives the span of an instruction's argument by name; where the argument is a call itself,
-    that of its own argument that is one of `within`.
+    """Returns the span of an instruction's argument, given the parameter's name.
+
+    If the argument is itself a call, returns the span of that call's argument in `within`.
     """
 
     def __call__(
@@ -28,20 +29,20 @@ class Locate(Protocol):
     ) -> Span: ...
 
 
-def _at_the_call(instruction: Instruction, parameter: str, within: Collection[str] = ()) -> Span:
-    """Where no source is at hand."""
+def _whole_call(instruction: Instruction, parameter: str, within: Collection[str] = ()) -> Span:
+    """Return the span of the whole call, if no source is available."""
     return instruction.at.primary
 
 
 def check(program: Program, report: Reporter, locate: Locate | None = None) -> None:
-    """Reports every violation. `locate` gives the span of an instruction's argument by name."""
+    """Report every violation and stop. `locate` returns the span of an argument by name."""
     find(program, report, locate)
     report.stop_if_errors()
 
 
 def find(program: Program, report: Reporter, locate: Locate | None = None) -> Program:
-    """As `check`, but goes on: gives the program without the instructions that break a rule."""
-    checker = _Checker(program, report, locate or _at_the_call)
+    """Report every violation and return the program without the offending instructions."""
+    checker = _Checker(program, report, locate or _whole_call)
     return replace(program, cores=tuple(checker.body(body) for body in program.cores))
 
 
@@ -51,11 +52,11 @@ class _Checker:
         self.cores = program.cores
         self.report = report
         self.locate = locate
-        self.known: dict[tuple[object, ...], list[Violation]] = {}
-        self.legal: dict[int, Instruction] = {}  # one by its place, which it keeps alive
+        self.cached: dict[tuple[object, ...], list[Violation]] = {}
+        self.legal: dict[int, Instruction] = {}  # by id of the location, kept alive
 
     def body(self, body: Body) -> Body:
-        """What is right of `body`; a loop without anything in it is left out."""
+        """Return the legal part of `body`, without loops that become empty."""
         return tuple(kept for item in body if (kept := self.item(item)) is not None)
 
     def item(self, item: Item) -> Item | None:
@@ -65,16 +66,16 @@ class _Checker:
         return replace(item, body=body) if body else None
 
     def instruction(self, instruction: Instruction) -> bool:
-        """Reports what is wrong; whether nothing is."""
-        place = id(instruction.at)
-        last = self.legal.get(place)
+        """Report violations and return whether there are none."""
+        location = id(instruction.at)
+        last = self.legal.get(location)
         if last is None or not alike(instruction, last):
             found = self.bounds(instruction) or self.rules(instruction)
             for violation in found:
                 self.complain(instruction, violation)
             if found:
                 return False
-            self.legal[place] = instruction
+            self.legal[location] = instruction
         return True
 
     def rules(self, instruction: Instruction) -> list[Violation]:
@@ -86,9 +87,9 @@ class _Checker:
             instruction.engine,
             *(seen(o) for o in instruction.operands),
         )
-        found = self.known.get(key)
+        found = self.cached.get(key)
         if found is None:
-            found = self.known[key] = violations(row, instruction.facts(self.target))
+            found = self.cached[key] = violations(row, instruction.facts(self.target))
         return list(found)
 
     def bounds(self, instruction: Instruction) -> list[Violation]:
@@ -104,18 +105,18 @@ class _Checker:
         span = at.primary
         if violation.operand:
             span = self.locate(instruction, violation.operand, names)
-        known = self.report.knows(violation.slug, span)
+        is_known = self.report.knows(violation.slug, span)
         self.report.error(
             violation.slug,
             violation.message,
             span,
             labels=[*_declared(instruction, violation), *call_labels(at)],
-            notes=[*within(at), *([] if known else self.iteration(instruction))],
+            notes=[*within(at), *([] if is_known else self.iteration(instruction))],
             help=violation.help,
         )
 
     def iteration(self, instruction: Instruction) -> tuple[str, ...]:
-        """Which of the instructions of its place this is, where unrolled loops made several."""
+        """Return a note that numbers the instruction if unrolled loops made several here."""
         same = [one for one in instructions(self.of(instruction)) if one.at is instruction.at]
         if len(same) < 2:
             return ()
@@ -125,12 +126,12 @@ class _Checker:
         )
 
     def of(self, instruction: Instruction) -> Body:
-        """The body of the core that runs the instruction."""
+        """Return the body of the core that runs the instruction."""
         return next(b for b in self.cores if any(one is instruction for one in instructions(b)))
 
 
 def seen(operand: Operand) -> object:
-    """What tells tiles apart for rules: all but offsets. Numbers keep their type (1, not 1.0)."""
+    """Return the key of an operand for rules: without offsets, with the types of numbers."""
     if type(operand) is not View:
         return (type(operand), operand)
     tensor, shape, strides, offset, dtype, dynamic = operand
@@ -144,7 +145,7 @@ def seen(operand: Operand) -> object:
 
 
 def _declared(instruction: Instruction, violation: Violation) -> list[Label]:
-    """Where the tensor that the violation is about was declared."""
+    """Return a label for the declaration of the tensor in question."""
     index = instruction.row.operand_index.get(violation.operand)
     view: object = instruction.operands[index] if index is not None else None
     if violation.offsets and isinstance(view, View) and view.dynamic is not None:
@@ -158,5 +159,5 @@ def _declared(instruction: Instruction, violation: Violation) -> list[Label]:
 
 
 def call_labels(at: CallChain) -> list[Label]:
-    """The calls that led to `at`, as secondary labels."""
+    """Return the calls that led to `at` as secondary labels."""
     return [Label(span, "called from here") for span in at.user_frames()[1:]]

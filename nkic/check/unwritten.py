@@ -1,8 +1,8 @@
-"""Reads of bytes in SBUF or PSUM that nothing before them writes, found in the lowered program.
+"""Reads of uninitialised bytes in SBUF or PSUM, found in the lowered program.
 
-The runner finds every such read (NKI0901); this finds those that the program alone shows,
-before there is data. Nothing is said where a pattern is not known exactly: a write counts for
-all that it may touch, a read only where it touches all that its box covers.
+The runner finds every such read (NKI0901); this finds those that are certain before there is data.
+It is conservative about inexact patterns: a write initialises everything it may touch, and a read
+is checked only if it touches every byte of its box.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from nkic.ir.program import Body, Instruction, Program, instructions
 from nkic.ir.tensors import AccessPattern, Tensor
 from nkic.machine.operands import Depends
 
-# Kernels use these on tiles that are filled in part, and leave the other rows of the result alone.
-_IN_PARTS = (Depends.PRODUCT, Depends.TRANSPOSED, Depends.FIRST_OF_CORE)
-MANY = 256  # boxes; what is written in more pieces is not looked at
+# Kernels apply these to partly initialised tiles and ignore the affected rows of the result.
+_PARTIAL_INPUTS = (Depends.PRODUCT, Depends.TRANSPOSED, Depends.FIRST_OF_CORE)
+MAX_BOXES = 256  # boxes; tensors written in more pieces are not checked
 
 
 def find_unwritten(lowered: Program, report: Reporter) -> None:
-    """Warns of the first such read of each tensor."""
+    """Warn of the first uninitialised read of each tensor."""
     for body in lowered.cores:
         _Finder(report).body(body, lowered)
 
@@ -35,7 +35,7 @@ def find_unwritten(lowered: Program, report: Reporter) -> None:
 class _Finder:
     report: Reporter
     written: dict[int, dict[Box, None]] = field(default_factory=dict)
-    settled: set[int] = field(default_factory=set)  # whole, complained about, or in HBM
+    settled: set[int] = field(default_factory=set)  # fully written, reported, or in HBM
 
     def body(self, body: Body, program: Program) -> None:
         found = touches_of(body, program.target)
@@ -57,7 +57,7 @@ class _Finder:
     def write(self, tensor: Tensor, area: Box) -> None:
         boxes = self.written.setdefault(tensor.number, {})
         boxes[area] = None
-        if area == _whole(tensor.shape, tensor.dtype.size) or len(boxes) > MANY:
+        if area == _whole(tensor.shape, tensor.dtype.size) or len(boxes) > MAX_BOXES:
             self.settled.add(tensor.number)
 
     def read(self, one: Instruction, touch: Touch) -> None:
@@ -65,15 +65,15 @@ class _Finder:
         boxes = self.written.get(tensor.number, {})
         if touch.area in boxes or not _is_exact(touch):
             return
-        if boxes and one.row.depends in _IN_PARTS:
+        if boxes and one.row.depends in _PARTIAL_INPUTS:
             return
         hole = first_hole(touch.area, boxes, tensor.dtype.size)
         if hole:
             self.settled.add(tensor.number)
             self.complain(one, tensor, hole, bool(boxes))
 
-    def complain(self, one: Instruction, tensor: Tensor, hole: str, partly: bool) -> None:
-        part = f"{hole} of `{tensor.name}`" if partly else f"`{tensor.name}`"
+    def complain(self, one: Instruction, tensor: Tensor, hole: str, is_partial: bool) -> None:
+        part = f"{hole} of `{tensor.name}`" if is_partial else f"`{tensor.name}`"
         sizes = ", ".join(map(str, tensor.shape))
         what = f"`{tensor.name}` is {tensor.dtype.name}[{sizes}] in {tensor.buffer.value}"
         self.report.warning(
@@ -87,12 +87,12 @@ class _Finder:
 
 @lru_cache(maxsize=1024)
 def _whole(shape: tuple[int, ...], size: int) -> Box:
-    """The box of a tensor on chip."""
+    """Return the box of a whole tensor on chip."""
     return tuple((0, length) for length in (*shape[:-1], shape[-1] * size))
 
 
 def _is_exact(touch: Touch) -> bool:
-    """Every byte of the box is read."""
+    """Return whether every byte of the box is read."""
     pattern: AccessPattern = touch.pattern
     if pattern.dynamic is not None:
         return False

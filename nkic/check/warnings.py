@@ -1,6 +1,6 @@
-"""What is legal and probably not meant: memory never used, results never written, work done
-slowly, digits lost, numbers that their type does not hold. Asked of a program that check found
-nothing wrong with.
+"""Warnings about legal but probably unintended code, in a program that passed check.
+
+Unused memory, results never written, slow transfers, lost precision, and constants out of range.
 
 Non-goals: anything that depends on values (the runner's sanitizers).
 """
@@ -26,30 +26,30 @@ from nkic.machine.operands import Violation
 from nkic.machine.patterns import Dims, run
 
 EFFICIENT_ROW = 512  # bytes; NKI DMA overview and performance guide: shorter rows waste bandwidth
-TINY_ROW = 64  # bytes; at the price of a row, under a seventh of the bandwidth is left
-SMALL_TRANSFER = 4096  # bytes; so little is over soon, whatever its rows
-TILES = (View, AccessPattern)  # a program read from its text may be lowered already
+TINY_ROW = 64  # so short that the cost per row leaves less than a seventh of the bandwidth
+SMALL_TRANSFER = 4096  # bytes; a transfer of this size is fast whatever its rows
+TILES = (View, AccessPattern)  # a program parsed from its text may already be lowered
 
 
 def warn(program: Program, report: Reporter) -> None:
-    """Reports every warning, those of one source line once."""
+    """Report all warnings, once per source line."""
     finder = _Finder(program, report)
     for body in program.cores:
         for one in instructions(body):
             finder.instruction(one)
     for last in finder.last.values():
-        finder.say_again(last)
+        finder.count_repeats(last)
     finder.unused_tensors()
     finder.partly_written_outputs()
 
 
 @dataclass(slots=True)
-class _Said:
-    """An instruction, what is said of it, and how many of its place are like it."""
+class _Location:
+    """An instruction, its warnings, and the number of later equivalents at its location."""
 
     one: Instruction
-    said: tuple[Diagnostic, ...]
-    more: int = 0
+    diagnostics: tuple[Diagnostic, ...]
+    repeats: int = 0
 
 
 @dataclass
@@ -58,10 +58,10 @@ class _Finder:
     report: Reporter
     used: set[int] = field(default_factory=set)
     written: dict[int, dict[Box, None]] = field(default_factory=dict)  # outputs only
-    said: dict[tuple[str, int], Diagnostic] = field(default_factory=dict)  # by the place's id
+    reported: dict[tuple[str, int], Diagnostic] = field(default_factory=dict)  # by location's id
     warnings: dict[tuple[object, ...], Violation | None] = field(default_factory=dict)
-    quiet: set[tuple[object, ...]] = field(default_factory=set)  # nothing is said of these
-    last: dict[int, _Said] = field(default_factory=dict)  # by place
+    clean: set[tuple[object, ...]] = field(default_factory=set)  # signatures without warnings
+    last: dict[int, _Location] = field(default_factory=dict)  # by id of the location
 
     def __post_init__(self) -> None:
         inputs = {p.tensor.number for p in self.program.inputs}
@@ -73,36 +73,36 @@ class _Finder:
         moves = Engine.DMA in row.engines and not row.in_blocks
         if row.warn is None and not moves and not row.constants:
             return
-        place = id(one.at)
-        last = self.last.get(place)
+        location = id(one.at)
+        last = self.last.get(location)
         if last is not None and alike(one, last.one):
-            last.more += 1
+            last.repeats += 1
         else:
-            self.say_again(last)
-            self.last[place] = _Said(one, self.asked(one, moves))
+            self.count_repeats(last)
+            self.last[location] = _Location(one, self.diagnose(one, moves))
 
-    def say_again(self, last: _Said | None) -> None:
-        """Counts what there is to say of instructions that are like one before them."""
-        if last is None or not last.more:
+    def count_repeats(self, last: _Location | None) -> None:
+        """Count the last instruction's warnings again for its equivalents."""
+        if last is None or not last.repeats:
             return
-        for known in last.said:
-            self.report.again(known, last.more)
+        for known in last.diagnostics:
+            self.report.again(known, last.repeats)
 
-    def asked(self, one: Instruction, moves: bool) -> tuple[Diagnostic, ...]:
-        """What is said of an instruction; most signatures are quiet."""
+    def diagnose(self, one: Instruction, moves: bool) -> tuple[Diagnostic, ...]:
+        """Return the warnings of an instruction; most signatures have none."""
         row = one.row
         key = (row, one.attributes, one.engine, *map(seen, one.operands))
-        if key in self.quiet:
+        if key in self.clean:
             return ()
         own = self.warn(one, key)
         rows = self.dma_rows(one) if moves else None
-        said = tuple([found for found in (own, rows) if found is not None])
-        if not said:
-            self.quiet.add(key)
-        return said
+        diagnostics = tuple([found for found in (own, rows) if found is not None])
+        if not diagnostics:
+            self.clean.add(key)
+        return diagnostics
 
     def warn(self, one: Instruction, key: tuple[object, ...]) -> Diagnostic | None:
-        """What its row says of it, although it is legal; asked once per signature."""
+        """Report the row's own warning about a legal instruction, once per signature."""
         row = one.row
         if row.warn is None and not row.constants:
             return None
@@ -120,13 +120,13 @@ class _Finder:
         if known is None:
             labels, level = call_labels(at), Level.WARNING
             known = make(slug, message, at.primary, labels=labels, help=help, level=level)
-            self.said[slug, id(at)] = known
+            self.reported[slug, id(at)] = known
             self.report.add(known)
         return known
 
     def again(self, slug: str, at: CallChain) -> Diagnostic | None:
-        """Counts what has been said of this place: unrolled loops come here often."""
-        known = self.said.get((slug, id(at)))
+        """Count a warning already reported at this location, which unrolled loops visit often."""
+        known = self.reported.get((slug, id(at)))
         if known is not None:
             self.report.add(known)
         return known
@@ -147,13 +147,13 @@ class _Finder:
     def unused_tensors(self) -> None:
         bound = {p.tensor.number for p in (*self.program.inputs, *self.program.outputs)}
         tensors = self.program.tensors
-        # Of the tensors that a loop or an allocator makes in one place, some may be left over.
+        # A loop or an allocator may make several tensors at one location; some may be left over.
         used = {id(t.at): t.at for t in tensors if t.number in self.used or t.number in bound}
         known = {at.primary for at in used.values()}
         for tensor in tensors:
             if id(tensor.at) in used or tensor.at.primary in known:
                 continue
-            # What nkic's own library leaves unused is no fault of the kernel's.
+            # Tensors that nkic's own library leaves unused are not the kernel's fault.
             if not tensor.at.span.path.startswith(SHIPPED):
                 text = f"`{tensor.name}` is declared and never used: {_size(tensor)}"
                 self.complain("unused-tensor", text, tensor.at, "remove the declaration")
@@ -171,13 +171,13 @@ class _Finder:
     # ---- speed -----------------------------------------------------------------------------
 
     def dma_rows(self, one: Instruction) -> Diagnostic | None:
-        """That it moves short rows, which only what signatures tell apart decides."""
+        """Warn of short rows. The result depends on the instruction's signature only."""
         for operand in one.operands:
             if not isinstance(operand, TILES) or operand.tensor.on_chip:
                 continue
             dynamic = operand.dynamic
             if dynamic is not None and dynamic.kind == "vector":
-                continue  # a row for each index: its length is the tensor's, and no choice
+                continue  # one row per index: the tensor decides its length
             rows, length = _rows(_dims(operand), operand.dtype.size)
             if length < EFFICIENT_ROW and rows * length > SMALL_TRANSFER:
                 return self.small_rows(one, operand.tensor, rows, length)
@@ -200,9 +200,9 @@ class _Finder:
 
 
 def _size(tensor: Tensor) -> str:
-    place, sizes = tensor.buffer.value, ", ".join(map(str, tensor.shape))
+    memory, sizes = tensor.buffer.value, ", ".join(map(str, tensor.shape))
     per = " per partition" if tensor.on_chip else ""
-    return f"{tensor.dtype.name}[{sizes}], {plural(tensor.bytes, 'byte')}{per} of {place}"
+    return f"{tensor.dtype.name}[{sizes}], {plural(tensor.bytes, 'byte')}{per} of {memory}"
 
 
 def _whole(tensor: Tensor) -> Box:
@@ -210,14 +210,14 @@ def _whole(tensor: Tensor) -> Box:
 
 
 def _box(tile: View | AccessPattern) -> Box:
-    """The part of a tensor in HBM that `tile` may touch; all of it where run time decides."""
+    """Return the part of a tensor in HBM that `tile` may touch: all, if it is dynamic."""
     if tile.dynamic is not None:
         return _whole(tile.tensor)
     return hbm_box(tile.tensor, tile.offset, _dims(tile), tile.dtype.size)
 
 
 def _dims(operand: View | AccessPattern) -> Dims:
-    """The pairs of an operand in HBM."""
+    """Return the (step, count) pairs of an operand in HBM."""
     if isinstance(operand, AccessPattern):
         return operand.dims
     return tuple(zip(operand.strides, operand.shape, strict=True))
@@ -225,7 +225,10 @@ def _dims(operand: View | AccessPattern) -> Dims:
 
 @lru_cache(maxsize=4096)
 def _rows(pattern: Dims, size: int) -> tuple[int, int]:
-    """How many contiguous rows a pattern in HBM has, repeats once, and the bytes of each."""
+    """Return the number of contiguous rows of a pattern in HBM and the bytes per row.
+
+    Repetitions count once.
+    """
     dims = tuple((step, num) for step, num in pattern if step)
     length = run(dims)
     return prod(num for _, num in dims) // length, length * size

@@ -1,5 +1,5 @@
-"""The surface of NKI: tensors and views, instruction calls, loops, registers, grids.
+"""The NKI API: tensors and views, instruction calls, loops, registers, and grids.
 
-Whatever a kernel does here records a program. Nothing here knows whether the closed world
-evaluates the kernel, or Python itself calls it.
+Every operation of a kernel here records into a program. The API does not depend on whether the
+closed evaluator runs the kernel or the Python interpreter calls it.
 """

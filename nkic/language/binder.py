@@ -1,8 +1,8 @@
-"""Instructions as functions: from a row of the instruction table to `nisa.<name>`.
+"""Instructions as functions: build `nisa.<name>` from a row of the instruction table.
 
-A call is bound to the row's parameters as Python would, its values become what the program
-holds, and the instruction is recorded. A call that cannot be bound is reported, not recorded,
-and evaluation goes on. This is on the hot path: about 10 µs per instruction in all.
+A call binds its arguments to the row's parameters by Python's rules, converts them to operands and
+attributes, and records the instruction. A call that cannot be bound is reported and not recorded,
+and evaluation continues. This is a hot path: about 10 µs per instruction in total.
 """
 
 from __future__ import annotations
@@ -35,47 +35,47 @@ from nkic.machine.facts import Register
 from nkic.machine.operands import Attribute, Operand, Row
 
 REQUIRED: Any = object()
-PLANS = 64  # of a row, that are kept
+MAX_PLANS = 64  # cached per row
 
 
 class Plan(NamedTuple):
-    """How the values of calls of one form become operands and attributes.
+    """How the arguments of calls of one form become operands and attributes.
 
-    `operands` and `attributes` hold what is not given. `given` are the other operands: the place
-    among `operands`, the index of the value, the operand, whether it is read and written; `said`
-    the other attributes: place, index, attribute, default. `engine` and `name` are indices of
-    values, negative where they are not given.
+    `operands` and `attributes` hold the values of the parameters that the call omits. `given` lists
+    the operands that it passes (index in `operands`, index of the argument, operand, reads,
+    writes), and `said` the attributes (index in `attributes`, index of the argument, attribute,
+    default). `engine` and `name` are indices of arguments, negative if omitted.
     """
 
     operands: list[Bound]
     given: list[tuple[int, int, Operand, bool, bool]]
     attributes: list[Any]
-    said: list[tuple[int, int, Attribute, Any]]
+    attribute_slots: list[tuple[int, int, Attribute, Any]]
     engine: int
     name: int
 
 
 class Binder(Identical):
-    """One row, prepared for calls."""
+    """A callable that records one row's instruction."""
 
     def __init__(self, row: Row, profile: Profile = DEFAULT) -> None:
         self._row = row
         since = {o.name: o.since for o in row.operands} | {a.name: a.since for a in row.attributes}
-        self._places = {name: place for place, name in enumerate(row.parameters)}
-        self._later = {
+        self._positions = {name: place for place, name in enumerate(row.parameters)}
+        self._future = {
             name: first
             for name, first in since.items()
             if first > profile and name not in row.by_profile
         }
-        self._defaults = [_default(row, name) for name in row.parameters]
+        self._defaults = [_parameter_default(row, name) for name in row.parameters]
         self._required = [n for n, default in enumerate(self._defaults) if default is REQUIRED]
-        self._needed = [
-            (self._places[o.name], o)
+        self._mandatory = [
+            (self._positions[o.name], o)
             for o in row.operands
-            if o.optional and o.optional_since > profile and o.name in self._places
+            if o.optional and o.optional_since > profile and o.name in self._positions
         ]
-        self._list_place = self._places.get(row.spread, -1)
-        places = self._places | {
+        self._list_position = self._positions.get(row.spread, -1)
+        places = self._positions | {
             o.name: len(row.parameters) + n for n, o in enumerate(row.spread_operands)
         }
         self._operands = [
@@ -84,13 +84,14 @@ class Binder(Identical):
             if o.name != row.returns
         ]
         self._attributes = [
-            (self._places.get(a.name, -1), a, _meaning(row, a, profile)) for a in row.attributes
+            (self._positions.get(a.name, -1), a, _attribute_default(row, a, profile))
+            for a in row.attributes
         ]
         self._last: tuple[Any, ...] = ()  # the attributes of the last call
-        self._engine_place = self._places["engine"] if row.has_engine_parameter else -1
-        self._name_place = self._places.get("name", -1)
+        self._engine_position = self._positions["engine"] if row.has_engine_parameter else -1
+        self._name_position = self._positions.get("name", -1)
         self._plans: dict[tuple[int, tuple[str, ...]], Plan | None] = {}
-        self._everything = self._plan({place: place for place in places.values()})
+        self._full_plan = self._plan({place: place for place in places.values()})
 
     def __repr__(self) -> str:
         return self._row.called
@@ -104,15 +105,15 @@ class Binder(Identical):
 
     def __call__(self, *args: Any, **more: Any) -> Any:
         try:
-            return self._record(self._everything, self._bind(args, more))
+            return self._record(self._full_plan, self._bind(args, more))
         except CallRefused as refused:
             return self._complain(refused)
 
     def called(self, form: tuple[int, tuple[str, ...]], values: list[Any]) -> Any:
-        """A call with so many values by position, and the others under these names."""
+        """Call with `form[0]` positional arguments, the others under the names `form[1]`."""
         plan = self._plans.get(form)
-        if plan is None and form not in self._plans and len(self._plans) < PLANS:
-            plan = self._plans[form] = self._planned(*form)
+        if plan is None and form not in self._plans and len(self._plans) < MAX_PLANS:
+            plan = self._plans[form] = self._plan_for(*form)
         if plan is None:
             count, names = form
             return self(*values[:count], **dict(zip(names, values[count:], strict=True)))
@@ -122,50 +123,54 @@ class Binder(Identical):
             return self._complain(refused)
 
     def _complain(self, refused: CallRefused) -> NkiInstruction:
-        """Reports it, and stands for what was not recorded."""
+        """Report the refusal and return a placeholder for the instruction."""
         row, argument = self._row.name, refused.argument
         complain(
             refused.slug,
             f"{row}: {refused.message}",
             help=removed.former_order(row, argument) or refused.help,
             argument=argument,
-            position=self._places.get(argument),
+            position=self._positions.get(argument),
         )
         return NkiInstruction([], -1)
 
     # Plans
 
-    def _planned(self, count: int, names: tuple[str, ...]) -> Plan | None:
-        """How such calls are bound; None where that takes a look at the values, or is an error."""
-        if count > len(self._defaults) or self._needed or self._list_place >= 0:
+    def _plan_for(self, count: int, names: tuple[str, ...]) -> Plan | None:
+        """Return the plan for calls of this form, or None if it depends on the values or is an
+        error.
+        """
+        if count > len(self._defaults) or self._mandatory or self._list_position >= 0:
             return None
-        if any(name in self._later for name in names):
+        if any(name in self._future for name in names):
             return None
-        places = [*range(count), *(self._places.get(name, -1) for name in names)]
+        places = [*range(count), *(self._positions.get(name, -1) for name in names)]
         if -1 in places or len(set(places)) < len(places) or set(self._required) - {*places}:
             return None
         return self._plan({place: index for index, place in enumerate(places)})
 
     def _plan(self, indices: Mapping[int, int]) -> Plan:
-        """The plan for values of the parameters at some places, by place."""
+        """Return the plan for a call, given the argument's index for each parameter's position."""
         operands: list[Bound] = []
         given = []
         for number, (place, operand, reads, writes) in enumerate(self._operands):
             at = indices.get(place, -1)
             if at >= 0:
                 given.append((number, at, operand, reads, writes))
-            operands.append(None if at >= 0 else _other(operand, self._defaults[place], writes))
-        attributes, said = [], []
+            operands.append(
+                None if at >= 0 else _non_tensor(operand, self._defaults[place], writes)
+            )
+        attributes, attribute_slots = [], []
         for number, (place, attribute, default) in enumerate(self._attributes):
             at = indices.get(place, -1)
             if at >= 0:
-                said.append((number, at, attribute, default))
-            attributes.append(default if place < 0 or at >= 0 else self._left_out(number))
-        engine, name = indices.get(self._engine_place, -1), indices.get(self._name_place, -1)
-        return Plan(operands, given, attributes, said, engine, name)
+                attribute_slots.append((number, at, attribute, default))
+            attributes.append(default if place < 0 or at >= 0 else self._omitted(number))
+        engine, name = indices.get(self._engine_position, -1), indices.get(self._name_position, -1)
+        return Plan(operands, given, attributes, attribute_slots, engine, name)
 
-    def _left_out(self, number: int) -> Any:
-        """What an attribute is that a call leaves out."""
+    def _omitted(self, number: int) -> Any:
+        """Return the value of attribute `number` in a call that omits it."""
         place, attribute, default = self._attributes[number]
         value = self._defaults[place]
         return default if value is default else attribute_value(attribute, value)
@@ -173,17 +178,17 @@ class Binder(Identical):
     # Binding
 
     def _bind(self, args: tuple[Any, ...], more: Mapping[str, Any]) -> list[Any]:
-        """One value per parameter, as Python binds them."""
+        """Return one value per parameter, bound by Python's rules."""
         given = self._defaults.copy()
         count = len(args)
         if count > len(given):
             raise self._wrong_call(f"takes {len(given)} arguments, not {count}")
         given[:count] = args
-        places = self._places
+        places = self._positions
         former: dict[str, Any] = {}
         for name, value in more.items():
             place = places.get(name)
-            if place is None or name in self._later:
+            if place is None or name in self._future:
                 if not removed.tolerated(name, active().profile):
                     raise self._unknown(name)
                 former[name] = value
@@ -194,7 +199,7 @@ class Binder(Identical):
         for place in self._required:
             if given[place] is REQUIRED:
                 raise self._missing(given, "dst" in more)
-        for place, operand in self._needed:
+        for place, operand in self._mandatory:
             if given[place] is None:
                 since = operand.optional_since.label
                 text = f"`{operand.name}` cannot be omitted before NKI {since}"
@@ -206,10 +211,14 @@ class Binder(Identical):
                 )
         for value in former.values():
             _former_dtype(self._row.name, given[0], value)
-        return given if self._list_place < 0 else [*given, *self._spread(given[self._list_place])]
+        return (
+            given
+            if self._list_position < 0
+            else [*given, *self._spread(given[self._list_position])]
+        )
 
     def _spread(self, value: Any) -> list[Any]:
-        """The elements of a list of tiles as operands, None where there are fewer."""
+        """Return the elements of a list of tiles as operands, padded with None."""
         name, limit = self._row.spread, len(self._row.spread_operands)
         if not isinstance(value, list | tuple):
             text = f"`{name}` is {shown(value)}, but must be a list of tiles"
@@ -222,11 +231,11 @@ class Binder(Identical):
         return [*value, *[None] * (limit - len(value))]
 
     def _wrong_call(self, message: str, help: str = "") -> CallRefused:
-        """The call does not fit the parameters."""
+        """Return the error for arguments that do not fit the parameters."""
         return CallRefused("wrong-call", message, help or self._signature())
 
     def _signature(self) -> str:
-        """The parameters, as one would write the call."""
+        """Describe the call's parameters, for a help text."""
         words = (
             name if default is REQUIRED else f"{name}=…"
             for name, default in zip(self._row.parameters, self._defaults, strict=True)
@@ -234,9 +243,9 @@ class Binder(Identical):
         return f"the call is {self._row.called}({', '.join(words)})"
 
     def _unknown(self, name: str) -> CallRefused:
-        """No such parameter: it is yet to come, it went away, or it is misspelt."""
-        if name in self._later:
-            since = self._later[name].label
+        """Return the error for an unknown parameter: not yet added, removed, or misspelt."""
+        if name in self._future:
+            since = self._future[name].label
             return CallRefused(
                 "wrong-call",
                 f"there is no parameter `{name}` before NKI {since}",
@@ -251,7 +260,11 @@ class Binder(Identical):
         return CallRefused("wrong-call", f"there is no parameter `{name}`", near, name)
 
     def _missing(self, given: list[Any], named: bool) -> CallRefused:
-        """Required parameters without a value; older kernels leave out dst, unless it is named."""
+        """Return the error for missing required parameters.
+
+        Older kernels omit dst and expect a result, so a missing dst that is not passed by name has
+        its own help text.
+        """
         pairs = zip(self._row.parameters, given, strict=True)
         names = [name for name, value in pairs if value is REQUIRED]
         listed = ", ".join(f"`{name}`" for name in names)
@@ -266,11 +279,11 @@ class Binder(Identical):
     # Recording
 
     def _record(self, plan: Plan, values: list[Any]) -> Any:
-        """Converts the values and appends the instruction to the program."""
+        """Convert the arguments and append the instruction to the program."""
         trace = active()
         trace.recording()
-        left_out, given, constants, said, engine_at, name_at = plan
-        operands, ghost = left_out.copy(), False
+        omitted, given, constants, attribute_slots, engine_at, name_at = plan
+        operands, ghost = omitted.copy(), False
         for place, at, operand, reads, writes in given:
             value = values[at]
             if type(value) is NkiTensor:
@@ -286,18 +299,18 @@ class Binder(Identical):
                     trace.written.add(tensor.number)
                 operands[place] = view
             elif type(value) is NkiInstruction and value._place < 0:
-                ghost = True  # what went wrong there has been said
+                ghost = True  # the failed call has been reported
             else:
-                operands[place] = _other(operand, value, writes)
-        if said:
+                operands[place] = _non_tensor(operand, value, writes)
+        if attribute_slots:
             constants = constants.copy()
-            for place, at, attribute, default in said:
+            for place, at, attribute, default in attribute_slots:
                 value = values[at]
                 if value is not default:
                     constants[place] = attribute_value(attribute, value)
         attributes = tuple(constants)
         if all(map(is_, attributes, self._last)) and self._last:
-            attributes = self._last  # most calls say what the one before them said
+            attributes = self._last  # most calls have the attributes of the previous call
         self._last = attributes
         engine_ = self._engine(values[engine_at]) if engine_at >= 0 else None
         name = self._label(values[name_at]) if name_at >= 0 else ""
@@ -308,14 +321,14 @@ class Binder(Identical):
         return trace.record(self._row, tuple(operands), attributes, engine_, name)
 
     def _record_result(self, operands: list[Bound], attributes: tuple[Any, ...]) -> VirtualRegister:
-        """An instruction that makes the register it returns."""
+        """Record an instruction that writes the register it returns."""
         register = active().register()
         operands.insert(self._row.operand_index[self._row.returns], register)
         active().record(self._row, tuple(operands), attributes)
         return VirtualRegister(register)
 
     def _engine(self, value: Any) -> Engine | None:
-        """The engine that the kernel chose, None for `engine.unknown`."""
+        """Return the engine that the kernel chose, or None for `engine.unknown`."""
         if isinstance(value, engine):
             return ENGINES[value]
         if value is None:
@@ -329,15 +342,15 @@ class Binder(Identical):
         )
 
     def _label(self, value: Any) -> str:
-        """The name that the kernel gave the instruction."""
+        """Return the name that the kernel gave the instruction."""
         if value is None or isinstance(value, str):
             return value or ""
         text = f"`name` is {shown(value)}, but must be a string"
         raise CallRefused("argument-kind", text, argument="name")
 
 
-def _default(row: Row, name: str) -> Any:
-    """What a parameter is where the call leaves it out."""
+def _parameter_default(row: Row, name: str) -> Any:
+    """Return the default of a parameter, or REQUIRED."""
     if name in row.attribute_index:
         attribute = row.attributes[row.attribute_index[name]]
         return REQUIRED if attribute.required else attribute.default
@@ -350,7 +363,7 @@ def _default(row: Row, name: str) -> Any:
 
 
 def _former_dtype(row: str, dst: Any, given: Any) -> None:
-    """Warns of the former parameter `dtype` where it is not that of dst, which decides."""
+    """Warn if the former parameter `dtype` differs from the dtype of dst, which decides."""
     wanted = as_dtype(given)
     if isinstance(dst, NkiTensor) and dst.dtype is not wanted:
         complain(
@@ -364,19 +377,19 @@ def _former_dtype(row: str, dst: Any, given: Any) -> None:
 
 
 def _empty(operand: Operand, view: View) -> CallRefused:
-    """The refusal of a part of a tensor in HBM that has no elements."""
+    """Return the error for an empty part of a tensor in HBM."""
     text = f"`{operand.name}` is an empty part of {view.tensor.name}; its shape is {view.shape}"
     return CallRefused("empty-slice", text, NOTHING_TO_DO, operand.name)
 
 
-def _meaning(row: Row, attribute: Attribute, profile: Profile) -> Any:
-    """What an attribute is where the call says nothing."""
+def _attribute_default(row: Row, attribute: Attribute, profile: Profile) -> Any:
+    """Return the value of an attribute that the call does not pass."""
     former = attribute.name in row.by_profile and profile < attribute.since
     return attribute.former if former else attribute.default
 
 
-def _other(operand: Operand, value: Any, writes: bool) -> float | int | Register | None:
-    """An operand that is not a tensor: a number, a register, or nothing."""
+def _non_tensor(operand: Operand, value: Any, writes: bool) -> float | int | Register | None:
+    """Convert an operand that is not a tensor: a number, a register, or None."""
     if isinstance(value, DeviceInteger):
         if writes and value._frozen:
             raise CallRefused(
@@ -394,7 +407,7 @@ def _other(operand: Operand, value: Any, writes: bool) -> float | int | Register
         return None
     inside = plain(value)
     if inside is not value:
-        return _other(operand, inside, writes)
+        return _non_tensor(operand, inside, writes)
     advice = f"pass {accepts(operand)} as `{operand.name}`"
     if isinstance(value, NkiInstruction):
         advice = "an instruction does not return a tensor: pass the dst that it wrote"

@@ -1,6 +1,6 @@
-"""The names of `nki.collectives`. Lists of tensors, and channels, become one instruction each.
+"""The names of `nki.collectives`: lists of tensors, and channels, become one instruction each.
 
-Source: `nki.collectives`, which says of each function how many tensors its lists may have.
+Source: `nki.collectives`, which documents how many tensors each function's lists may have.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from nkic.machine.instructions.collectives import MODULE
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
 
-# What a call names its lists, by operand; the outer lists of channels are named otherwise.
+# The parameter for each operand's list; lists by channel have names of their own.
 _LISTS = {"dst": "dsts", "src": "srcs", "src0": "srcs0_by_channel", "src1": "srcs1_by_channel"}
 _BY_CHANNEL = {"dst": "dsts_by_channel", "src": "srcs_by_channel"}
 
 
 def names(profile: Profile) -> dict[str, Any]:
-    """Everything in `nki.collectives` of a version."""
+    """Return all names of `nki.collectives` under `profile`."""
     rows = [row for row in ROWS.values() if row.module == MODULE and row.since <= profile]
     return {"ReplicaGroup": ReplicaGroup, **{row.name: _function(row) for row in rows}}
 
@@ -48,7 +48,7 @@ def _function(row: Row) -> Callable[..., Any]:
 
 
 class CollectiveFunction(Identical):
-    """A function of `nki.collectives`: its row, and what is reported where a call is refused."""
+    """A function of `nki.collectives`: binds the arguments of a call and reports refused calls."""
 
     __signature__: Signature
 
@@ -68,18 +68,18 @@ class CollectiveFunction(Identical):
 
     def __call__(self, *args: Any, **more: Any) -> NkiInstruction:
         try:
-            return self._called(_bound(self._row, self.__signature__, args, more))
+            return self._invoke(_bound(self._row, self.__signature__, args, more))
         except CallRefused as refused:
             text = f"{self._row.name}: {refused.message}"
             complain(refused.slug, text, help=refused.help, argument=refused.argument)
-            return _nothing()
+            return _no_instruction()
 
-    def _called(self, given: dict[str, Any]) -> NkiInstruction:
+    def _invoke(self, given: dict[str, Any]) -> NkiInstruction:
         raise NotImplementedError
 
 
-def _nothing() -> NkiInstruction:
-    """The result of a call that was refused, or that recorded one instruction for each channel."""
+def _no_instruction() -> NkiInstruction:
+    """Return the result of a call that was refused, or that recorded several instructions."""
     return NkiInstruction([], -1)
 
 
@@ -95,7 +95,7 @@ class Collective(CollectiveFunction):
         self.__signature__ = Signature([*self._parameters()])
 
     def _parameters(self) -> Any:
-        """As NKI has them: lists, then the row's own, channels last but priority and name."""
+        """Yield NKI's parameters: lists, the row's own, then the channels, priority, and name."""
         own = Parameter.POSITIONAL_OR_KEYWORD
         later = [self._row.channel, "priority", "name"]
         for name in self._lists.values():
@@ -109,24 +109,24 @@ class Collective(CollectiveFunction):
         yield Parameter("priority", own, default=None)
         yield Parameter("name", own, default=None)
 
-    def _called(self, given: dict[str, Any]) -> NkiInstruction:
+    def _invoke(self, given: dict[str, Any]) -> NkiInstruction:
         lists = {name: given.pop(called) for name, called in self._lists.items()}
-        channels = self._numbers(given.pop("channel_ids")) if self._channels else None
+        channels = self._channel_ids(given.pop("channel_ids")) if self._channels else None
         for index, tiles in enumerate(self._tiles(lists, channels)):
             extra = {self._row.channel: channels[index]} if channels is not None else {}
             self._binder(**tiles, **given, **extra)
-        return _nothing()
+        return _no_instruction()
 
-    def _numbers(self, value: Any) -> list[int]:
-        """The channels: consecutive, from 0."""
+    def _channel_ids(self, value: Any) -> list[int]:
+        """Check the channels, which must be consecutive from 0, and return them."""
         if isinstance(value, list | tuple) and list(value) == list(range(len(value))) and value:
             return list(value)
         text = f"`channel_ids` is {shown(value)}, but must be [0, 1, …]"
         raise CallRefused("argument-kind", text, "number the channels from 0")
 
     def _tiles(self, lists: dict[str, Any], channels: list[int] | None) -> list[dict[str, Any]]:
-        """The operands of each instruction."""
-        found = {name: self._flat(name, value, channels) for name, value in lists.items()}
+        """Return the operands of each instruction."""
+        found = {name: self._tensor_list(name, value, channels) for name, value in lists.items()}
         counts = {len(tiles) for tiles in found.values()}
         if len(counts) > 1:
             sizes = ", ".join(f"`{self._lists[n]}` {len(tiles)}" for n, tiles in found.items())
@@ -138,15 +138,15 @@ class Collective(CollectiveFunction):
         return [{name: tiles[i] for name, tiles in found.items()} for i in range(count)]
 
     def _check_coalesced(self, count: int, found: dict[str, list[Any]]) -> None:
-        """Several tensors go together where NKI takes them: in HBM."""
+        """Check that several tensors in one call are allowed: in HBM, for rows that coalesce."""
         on_chip = any(t._access.tensor.on_chip for tiles in found.values() for t in tiles)
         if self._row.coalesces and not on_chip:
             return
         text = f"{count} tensors where only one is supported"
         raise CallRefused("argument-kind", text, "call it once for each tensor")
 
-    def _flat(self, name: str, value: Any, channels: list[int] | None) -> list[Any]:
-        """A list of tensors; with channels, a list of lists of one each."""
+    def _tensor_list(self, name: str, value: Any, channels: list[int] | None) -> list[Any]:
+        """Return a list of tensors; with channels, `value` is a list of one-element lists."""
         called = self._lists[name]
         if not isinstance(value, list | tuple) or not value:
             text = f"`{called}` is {shown(value)}, but must be a list of tensors"
@@ -172,26 +172,26 @@ class Collective(CollectiveFunction):
 def _bound(
     row: Row, signature: Signature, args: tuple[Any, ...], more: dict[str, Any]
 ) -> dict[str, Any]:
-    """The arguments of a call, by parameter, with defaults. Raises `CallRefused`."""
+    """Bind the arguments of a call, with defaults, by parameter. Raises `CallRefused`."""
     unknown = [name for name in more if name not in signature.parameters]
     if unknown:
         help = did_you_mean(unknown[0], signature.parameters)
         text = f"there is no parameter `{unknown[0]}`"
-        raise CallRefused("wrong-call", text, help or _written(row, signature), unknown[0])
+        raise CallRefused("wrong-call", text, help or _usage(row, signature), unknown[0])
     try:
         bound = signature.bind(*args, **more)
     except TypeError as error:
-        raise CallRefused("wrong-call", f"{error}", _written(row, signature)) from None
+        raise CallRefused("wrong-call", f"{error}", _usage(row, signature)) from None
     bound.apply_defaults()
     return bound.arguments
 
 
-def _written(row: Row, signature: Signature) -> str:
+def _usage(row: Row, signature: Signature) -> str:
     return f"the call is ncc.{row.name}{signature}"
 
 
 class Prepared(NamedTuple):
-    """What a trigger goes on with: the operands, and where in the program they were given."""
+    """The operands that a trigger needs, and the position in the program of their preparation."""
 
     instruction: NkiInstruction
     trigger: str
@@ -201,8 +201,9 @@ class Prepared(NamedTuple):
 
 
 class Preparing(Collective):
-    """`all_to_all_v_prepare` and its like: called as the whole collective is, which `of` is. The
-    counts are taken to a tensor of their own; the trigger gets the other operands.
+    """`all_to_all_v_prepare` and similar, called with the arguments of the collective `of`.
+
+    The counts are copied to a separate tensor; the trigger receives the other operands.
     """
 
     def __init__(self, row: Row, of: Row) -> None:
@@ -210,7 +211,7 @@ class Preparing(Collective):
         self._row, self._binder = row, Binder(row)
         (self._trigger,) = (one.name for one in ROWS.values() if one.prepared_by == row.name)
 
-    def _called(self, given: dict[str, Any]) -> NkiInstruction:
+    def _invoke(self, given: dict[str, Any]) -> NkiInstruction:
         check_triggered(active())
         lists = {name: given.pop(called) for name, called in self._lists.items()}
         (tiles,) = self._tiles(lists, None)
@@ -218,7 +219,7 @@ class Preparing(Collective):
         if not isinstance(counts, NkiTensor):
             text = f"`metadata_tensor` is {shown(counts)}, but must be a tensor"
             raise CallRefused("argument-kind", text)
-        return self._record({**tiles, **given, "prepared": _table(counts)}, name)
+        return self._record({**tiles, **given, "prepared": _counts_tensor(counts)}, name)
 
     def _record(self, operands: dict[str, Any], name: Any) -> NkiInstruction:
         trace = active()
@@ -228,15 +229,15 @@ class Preparing(Collective):
         return made
 
 
-def _table(counts: NkiTensor) -> NkiTensor:
-    """A tensor for the counts, which no name of the kernel's leads to."""
+def _counts_tensor(counts: NkiTensor) -> NkiTensor:
+    """Return a tensor for the counts that the kernel cannot name."""
     trace = active()
     shape = counts.shape
     return NkiTensor(whole(trace.declare(shape, DTYPES["uint32"], Buffer.HBM, "prepared", here())))
 
 
 class Triggering(CollectiveFunction):
-    """`all_to_all_v_trigger` and its like."""
+    """`all_to_all_v_trigger` and similar."""
 
     __signature__ = Signature(
         [
@@ -245,15 +246,15 @@ class Triggering(CollectiveFunction):
         ]
     )
 
-    def _called(self, given: dict[str, Any]) -> NkiInstruction:
+    def _invoke(self, given: dict[str, Any]) -> NkiInstruction:
         found = self._pending(given["prepare_instr"])
         if found is None:
-            return _nothing()
+            return _no_instruction()
         made: NkiInstruction = self._binder(**found.operands, name=given["name"])
         return made
 
     def _pending(self, instruction: Any) -> Prepared | None:
-        """What was prepared, which is over with this; None where that has failed."""
+        """Return the pending preparation and clear it, or return None if it failed."""
         trace, name = active(), self._row.prepared_by
         if not isinstance(instruction, NkiInstruction):
             text = f"`prepare_instr` is {shown(instruction)}, but must be what ncc.{name} returned"
@@ -273,7 +274,7 @@ class Triggering(CollectiveFunction):
 
 
 def check_triggered(trace: Trace) -> None:
-    """What was prepared has been triggered: before the next prepare, and when a kernel ends."""
+    """Check that the last preparation was triggered, before the next or at the kernel's end."""
     found, trace.prepared = trace.prepared, None
     if found is not None and not has_failed(found.instruction):
         complain(

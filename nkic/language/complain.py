@@ -1,4 +1,4 @@
-"""Errors and warnings about kernels that evaluation survives: reported where the kernel stands."""
+"""Errors and warnings that do not stop evaluation, reported at the kernel's current expression."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ def complain(
     at: CallChain | None = None,
     labels: Iterable[Label] = (),
 ) -> None:
-    """Reports at the call that the kernel is making, with the calls that led there.
+    """Report a problem at the kernel's current call, with the calls that led to it.
 
-    `argument` names the parameter that is wrong, `position` its place among positional
-    arguments: then the message points there, if the call shows it. `at` is where else the kernel
-    stood.
+    `argument` names the parameter that is wrong, `position` its index among positional arguments:
+    the message then points to that argument if the call spells it out. `at` overrides the location.
     """
     active().recording()
     at = at or here()
@@ -48,14 +47,16 @@ def complain(
 
 
 def _iterations(slug: str, place: Span) -> list[Label]:
-    """The turns of the loops around the place and around the nearest calls that led there, for
-    what was not reported in an earlier turn.
+    """Return labels with the current iterations of the enclosing loops.
+
+    They cover the loops around `place` and around the nearest callers. Empty if the problem was
+    already reported in an earlier iteration.
     """
     trace = active()
     return [] if trace.report.knows(slug, place) else trace.loop_context()
 
 
 def shown(tensor: Tensor) -> str:
-    """A tensor in words: `float32[128, 512] in sbuf`."""
+    """Describe a tensor: `float32[128, 512] in sbuf`."""
     sizes = ", ".join(map(str, tensor.shape))
     return f"{tensor.dtype.name}[{sizes}] in {tensor.buffer.value}"

@@ -1,4 +1,4 @@
-"""dtype and buffer arguments as kernels write them."""
+"""Conversion of dtype and buffer arguments."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ BUFFERS = {
 }
 
 
-class _Regions(type):
-    """Lets `nl.MemoryRegion` be asked for with isinstance, and called with a name."""
+class _RegionMeta(type):
+    """Metaclass of `nl.MemoryRegion`: supports isinstance, and calls with a buffer's name."""
 
     def __call__(cls, value: Any) -> Buffer:
         return value if type(value) is Buffer else as_buffer(BUFFERS.get(value, value))
@@ -35,8 +35,8 @@ class _Regions(type):
         return type(value) is Buffer
 
 
-class MemoryRegion(metaclass=_Regions):
-    """`nl.MemoryRegion`: the buffers, as members."""
+class MemoryRegion(metaclass=_RegionMeta):
+    """`nl.MemoryRegion`: the buffers as class attributes."""
 
     sbuf = Buffer.SBUF
     psum = Buffer.PSUM
@@ -44,20 +44,23 @@ class MemoryRegion(metaclass=_Regions):
     shared_hbm = Buffer.SHARED_HBM
 
 
-# Types of NumPy that are not dtypes of NKI, and what is nearest.
-_WIDE = {
+# NumPy types that are not NKI dtypes, with the nearest replacement.
+_UNSUPPORTED = {
     "float64": "nl.float32",
     "uint64": "nl.uint32, if the values fit",
     "complex64": "two tensors of nl.float32",
     "complex128": "two tensors of nl.float32",
 }
 
-# Types of Python.
-_PYTHON = {float: "nl.float32", int: "nl.int32", bool: "nl.bool_"}
+# Python types, with the NKI dtype to use.
+_PYTHON_TYPES = {float: "nl.float32", int: "nl.int32", bool: "nl.bool_"}
 
 
 def as_dtype(value: Any, position: int | None = None) -> DType:
-    """`nl.float32`, or its name. `position` is that of the argument, which is called dtype."""
+    """Convert `nl.float32` or its name to a dtype.
+
+    `position` is the index of the argument called dtype, for error messages. Raises `KernelError`.
+    """
     if type(value) is DType:
         return value
     found = dtypes.find(value if isinstance(value, str) else element(value))
@@ -70,32 +73,32 @@ def as_dtype(value: Any, position: int | None = None) -> DType:
 
 
 def named(profile: Profile) -> dict[str, DType]:
-    """The dtypes of `nki.dtype`."""
+    """Return the dtypes of `nki.dtype` under `profile`."""
     return {n: d for n, d in dtypes.DTYPES.items() if not d.is_wide or profile >= Profile.NKI_0_7}
 
 
 def _no_dtype(value: Any) -> tuple[str, str]:
-    """What to say of `value`, and what to write instead."""
-    if str(value) in _WIDE:
-        return f"no Trainium engine has {value!s}", f"use {_WIDE[str(value)]}"
-    if isinstance(value, type) and value in _PYTHON:
-        return f"`{value.__name__}` is a Python type, not a dtype", f"write {_PYTHON[value]}"
+    """Return a message and a help text for a value that is not a dtype."""
+    if str(value) in _UNSUPPORTED:
+        return f"no Trainium engine has {value!s}", f"use {_UNSUPPORTED[str(value)]}"
+    if isinstance(value, type) and value in _PYTHON_TYPES:
+        return f"`{value.__name__}` is a Python type, not a dtype", f"write {_PYTHON_TYPES[value]}"
     help = did_you_mean(value, dtypes.DTYPES) if isinstance(value, str) else ""
     named = [] if isinstance(value, int | float) else dtypes.suggest(str(value))
     near = "".join(f"did you mean `nl.{name}`?" for name in named)
-    return f"{brief(value)} is not a dtype", help or near or _SUCH
+    return f"{brief(value)} is not a dtype", help or near or _ADVICE
 
 
-_SUCH = "use a dtype of nki.language, such as nl.bfloat16"
+_ADVICE = "use a dtype of nki.language, such as nl.bfloat16"
 
 
-def not_here() -> dict[str, Absent]:
-    """What to say where a kernel asks nki.language for a type that no engine has."""
-    return {name: Absent("unknown-dtype", *_no_dtype(name)) for name in _WIDE}
+def unsupported() -> dict[str, Absent]:
+    """Return the errors for types that no engine supports, by name in nki.language."""
+    return {name: Absent("unknown-dtype", *_no_dtype(name)) for name in _UNSUPPORTED}
 
 
 def as_buffer(value: Any, position: int | None = None) -> Buffer:
-    """`nl.sbuf` and its like; names of buffers until profile 0.3."""
+    """Convert `nl.sbuf` and similar; until profile 0.3, names of buffers as well."""
     if type(value) is Buffer:
         return value
     value = plain(value)

@@ -1,4 +1,4 @@
-"""Enumerations and operators of `nki.isa` and `nki.language`, as kernels name them."""
+"""Enumerations and operators of `nki.isa` and `nki.language`."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class matmul_perf_mode(Enum):  # noqa: N801
 
 
 class nc_version(IntEnum):  # noqa: N801
-    """`nisa.nc_version`. Ordered: kernels write `>= nc_version.gen3`."""
+    """`nisa.nc_version`. Ordered, because kernels write `>= nc_version.gen3`."""
 
     gen2 = 2
     gen3 = 3
@@ -81,7 +81,7 @@ ENUMS: dict[str, type[Enum]] = {
     found.__name__: found
     for found in (engine, reduce_cmd, dge_mode, oob_mode, matmul_perf_mode, nc_version, dma_engine)
 }
-# The enumeration of an attribute whose name differs from it.
+# The enumeration of each attribute; `perf_mode` is named differently from its enumeration.
 OF_ATTRIBUTE: dict[str, type[Enum]] = {**ENUMS, "perf_mode": matmul_perf_mode}
 ENGINES: dict[engine, Engine | None] = {
     member: None if member is engine.unknown else Engine(member.name) for member in engine
@@ -89,7 +89,7 @@ ENGINES: dict[engine, Engine | None] = {
 
 
 class Operator(Identical):
-    """`nl.add` and its like: an operator for `op=`, and since 0.3 a function of tensors."""
+    """`nl.add` and similar: an operator for `op=`, and since 0.3 a function of tensors."""
 
     __slots__ = ("name",)
 
@@ -98,11 +98,11 @@ class Operator(Identical):
 
     def __call__(self, *args: Any, **more: Any) -> Any:
         if active().profile < Profile.NKI_0_3:
-            raise _no_functions(self.name)
+            raise _functions_too_new(self.name)
         try:
             function = active().library(self.name)
         except Missing:
-            raise _no_function(self.name) from None
+            raise _no_such_function(self.name) from None
         try:
             return function(*args, **more)
         except KernelError as error:
@@ -110,12 +110,12 @@ class Operator(Identical):
                 error.message = f"nl.{self.name}: {error.message}"
             raise
         except TypeError as error:
-            if _fits(function, args, more):
+            if _binds(function, args, more):
                 raise
             raise self._wrong_call(function, error, more) from None
 
     def _wrong_call(self, function: Any, error: TypeError, more: Mapping[str, Any]) -> KernelError:
-        """The arguments do not fit: a name that went away or is misspelt, or their number."""
+        """Return the error for arguments that do not fit: an unknown name, or a wrong number."""
         known = inspect.signature(function).parameters
         for name in more:
             if name in known:
@@ -130,7 +130,7 @@ class Operator(Identical):
         return KernelError("wrong-call", f"nl.{error}", help=_signature(self.name, known))
 
     def __hash__(self) -> int:
-        return hash(self.name)  # as that of the name outside of kernels (nkic.nki.names)
+        return hash(self.name)  # equal to the hash of its host-side counterpart (nkic.nki.names)
 
     def __repr__(self) -> str:
         return f"nl.{self.name}"
@@ -140,8 +140,8 @@ class Operator(Identical):
         return self.name
 
 
-def _fits(function: Any, args: tuple[Any, ...], more: Mapping[str, Any]) -> bool:
-    """The arguments are those that the function takes."""
+def _binds(function: Any, args: tuple[Any, ...], more: Mapping[str, Any]) -> bool:
+    """Return whether the arguments bind to the function's parameters."""
     try:
         inspect.signature(function).bind(*args, **more)
     except TypeError:
@@ -154,12 +154,12 @@ def _signature(name: str, parameters: Mapping[str, inspect.Parameter]) -> str:
     return f"the call is nl.{name}({', '.join(words)})"
 
 
-def _no_function(name: str) -> KernelError:
+def _no_such_function(name: str) -> KernelError:
     text = f"nl.{name} is an operator of instructions; there is no function of tensors of this name"
     return KernelError("wrong-call", text, help=f"use an instruction that takes `op=nl.{name}`")
 
 
-def _no_functions(name: str) -> KernelError:
+def _functions_too_new(name: str) -> KernelError:
     label = active().profile.label
     text = f"NKI {label} has no function `nl.{name}`: functions of tensors were added in NKI 0.3"
     help = f"write it as an instruction, with `op=nl.{name}` where it takes one"

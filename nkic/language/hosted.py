@@ -1,7 +1,7 @@
-"""Forms that values have outside of kernels, and that a traced kernel may hold.
+"""Host-side values that a traced kernel may hold, and their conversion.
 
-`nki.language` as host code imports it gives names that mean something to frameworks as well; so
-do NumPy's numbers. Where a value of the language is wanted, these forms stand for one.
+Host code that imports `nki.language` gets objects that are meaningful to frameworks as well, and
+NumPy has its own scalars. Where the API expects one of its own values, these stand for one.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from typing import Any
 
 
 def plain(value: Any) -> Any:
-    """The value of the language that `value` stands for; else `value` itself.
+    """Return the API value that `value` stands for, or `value` itself.
 
-    Classes of such forms have a method `__nki__`. A number of NumPy's is the same of Python's.
+    Classes of such host-side values have a method `__nki__`. A NumPy scalar becomes a Python
+    number.
     """
     kind = type(value)
     made = getattr(kind, "__nki__", None)

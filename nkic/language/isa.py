@@ -10,7 +10,7 @@ from nkic.language.binder import Binder
 from nkic.language.enums import ENUMS, engine, nc_version
 from nkic.language.namespace import Absent
 from nkic.language.registers import VirtualRegister
-from nkic.language.scalars import Loading, NkiScalar, Storing
+from nkic.language.scalars import NkiScalar, ScalarLoad, ScalarStore
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import NkiInstruction, active
 from nkic.language.versions import removed, since
@@ -20,21 +20,21 @@ from nkic.machine.operands import Row
 
 
 class NkiValidationError(Exception):
-    """What kernels may raise where the hardware cannot do what they are asked for."""
+    """An exception for kernels to raise if the hardware does not support a request."""
 
 
 def get_nc_version() -> nc_version:
-    """The generation of the target."""
+    """Return the generation of the target."""
     return nc_version(active().target.generation)
 
 
 def get_nc_sub_version() -> int:
-    """The revision of the silicon: the first one, of every target."""
+    """Return the silicon revision: 0, the first one, for every target."""
     return 0
 
 
 def names(profile: Profile) -> dict[str, Any]:
-    """Everything in `nki.isa` under `profile`."""
+    """Return all names of `nki.isa` under `profile`."""
     instructions = functions("nki.isa", profile)
     former = (engine.tensor, engine.vector, engine.scalar, engine.gpsimd, engine.unknown)
     constants = {f"{member.name}_engine": member for member in former}
@@ -53,23 +53,23 @@ def names(profile: Profile) -> dict[str, Any]:
 
 
 def functions(module: str, profile: Profile) -> dict[str, Binder]:
-    """The instructions that kernels of `profile` find in `module` of NKI."""
-    rows = [row for row in ROWS.values() if row.module == module and _has(row, profile)]
+    """Return the instructions that NKI's `module` has under `profile`."""
+    rows = [row for row in ROWS.values() if row.module == module and _exists(row, profile)]
     return {row.name: _binder(row, profile) for row in rows}
 
 
 @cache
 def _binder(row: Row, profile: Profile) -> Binder:
-    """Binders keep nothing of a kernel, so that all kernels share them."""
+    """Return the row's binder. Binders hold no state of a kernel, so all kernels share them."""
     if row.loads_until is not None and profile <= row.loads_until:
-        return Filling(row, profile)
+        return RegisterAlloc(row, profile)
     if row.scalars:
-        return (Loading if row.returns else Storing)(row, profile)
+        return (ScalarLoad if row.returns else ScalarStore)(row, profile)
     return Binder(row, profile)
 
 
-class Filling(Binder):
-    """register_alloc that also takes a tensor: a register is made, then loaded from it."""
+class RegisterAlloc(Binder):
+    """register_alloc that also accepts a tensor: allocates a register and loads it."""
 
     def __init__(self, row: Row, profile: Profile) -> None:
         super().__init__(row, profile)
@@ -85,7 +85,7 @@ class Filling(Binder):
 
 
 def absent(module: str, profile: Profile) -> dict[str, Absent]:
-    """Names that users may expect in `nki.isa`, and why they are not there."""
+    """Return the errors for names that `nki.isa` lacks under `profile`."""
     return {
         **removed.absent(module, removed.ISA, profile),
         **since.absent(module, since.ISA, profile),
@@ -94,16 +94,16 @@ def absent(module: str, profile: Profile) -> dict[str, Absent]:
 
 
 def of_others(module: str, profile: Profile) -> dict[str, Absent]:
-    """The instructions of `module` that other versions have."""
-    others = (r for r in ROWS.values() if r.module == module and not _has(r, profile))
-    return {row.name: _not_in(row, module, profile) for row in others}
+    """Return the errors for instructions of `module` that only other versions have."""
+    others = (r for r in ROWS.values() if r.module == module and not _exists(r, profile))
+    return {row.name: _absent(row, module, profile) for row in others}
 
 
-def _has(row: Row, profile: Profile) -> bool:
+def _exists(row: Row, profile: Profile) -> bool:
     return row.since <= profile and (row.until is None or profile <= row.until)
 
 
-def _not_in(row: Row, module: str, profile: Profile) -> Absent:
+def _absent(row: Row, module: str, profile: Profile) -> Absent:
     name = f"{module}.{row.name}"
     if row.until is not None and profile > row.until:
         text = (

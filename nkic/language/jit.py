@@ -1,4 +1,4 @@
-"""`nki.jit` and what may be said in its parentheses."""
+"""`nki.jit` and its options."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from nkic.language.texts import brief
 from nkic.language.trace import active
 from nkic.language.versions import configs, deprecated, removed
 
-# Options for the messages of NKI's own compiler, which kernels of its library pass.
+# Options for messages of NKI's own compiler, which NKI's kernel library passes.
 MESSAGES = ("debug_kernel", "show_compiler_tb")
 
 
 def jit(target: Any, **options: Any) -> Any:
-    """`nki.jit` on a function. What its options say, they say to frameworks."""
+    """`nki.jit` on a function. Its options are for frameworks; unsupported ones are reported."""
     for name, value in options.items():
-        judge("nki.jit", name, value)
+        check_option("nki.jit", name, value)
     return target if isinstance(target, Kernel) else Kernel(target)
 
 
-def judge(decorator: str, name: str, value: Any) -> None:
-    """Reports an option of a decorator that means nothing here, or not what it says."""
+def check_option(decorator: str, name: str, value: Any) -> None:
+    """Report a decorator option that has no meaning here, or a different one."""
     gone = removed.parameter("jit", name)
     if name in configs.OPTIONS and active().profile >= configs.SINCE:
-        _configured(name, value)
+        _check_config(name, value)
     elif name == "mode":
         deprecated.warn(f"`mode=` of {decorator}", deprecated.JIT_MODE)
     elif gone is not None and active().profile >= gone.since:
@@ -53,12 +53,12 @@ def judge(decorator: str, name: str, value: Any) -> None:
         )
 
 
-def _configured(name: str, value: Any) -> None:
-    """What nkic makes of a configuration of the compiler behind NKI."""
+def _check_config(name: str, value: Any) -> None:
+    """Report a malformed or unsupported setting for the compiler behind NKI."""
     if text := configs.wrong(name, value):
         complain("argument-kind", f"nki.jit: {text}, not {brief(value)}", argument=name)
         return
-    for setting in configs.unmet(value):
+    for setting in configs.unsupported_settings(value):
         complain(
             "jit-option",
             f"nki.jit: `{setting}` of `{name}=` has no meaning for nkic",

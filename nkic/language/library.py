@@ -1,7 +1,8 @@
 """The standard library: `nki.language` functions that are kernel source, in nkic/stdlib.
 
-They are found by name; a file is read when the first of its functions is used. Inside the
-library they are the members of one module, `nkic.stdlib`; names with an underscore stay there.
+Functions are looked up by name; a file is read when the first of its functions is used. The library
+sees its own functions as members of one module, `nkic.stdlib`; names with an underscore are private
+to it.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from nkic.machine.dtypes import DType
 from nkic.syntax.bindings import STDLIB
 
 MODULE = "nkic.stdlib"
-_SUMMED = ("sum", "max", "min")  # what nisa.tensor_reduce has by operators of the same meaning
+_TENSOR_REDUCE_OPS = ("sum", "max", "min")  # nisa.tensor_reduce has operators for these
 _DEFINITION = re.compile(r"(?m)^def (\w+)\(")
 Load = Callable[[SourceFile, str], Callable[..., Any]]
 
 
 @cache
 def sources() -> dict[str, SourceFile]:
-    """The file of every function, by the function's name."""
+    """Return the file that defines each function, by the function's name."""
     folder = resources.files(MODULE)
     found: dict[str, SourceFile] = {}
     for name in sorted(entry.name for entry in folder.iterdir()):
@@ -44,12 +45,12 @@ def sources() -> dict[str, SourceFile]:
 
 
 def public() -> tuple[str, ...]:
-    """The functions that are names of `nki.language`."""
+    """Return the library functions that are names of `nki.language`."""
     return tuple(name for name in sources() if not name.startswith("_"))
 
 
 def free_axes(rank: int) -> str:
-    """`axis=` over all free dimensions of a tensor of so many; 0 for a rank that is not known."""
+    """Return an `axis=` over all free dimensions of a tensor; rank 0 means an unknown rank."""
     if not rank:
         return "axis=…"
     axes = tuple(range(1, rank))
@@ -57,8 +58,9 @@ def free_axes(rank: int) -> str:
 
 
 def as_function(name: str, rank: int = 0) -> str:
-    """What to write for a method of tensors, or a function of NumPy, of this name; or nothing.
-    `rank` is that of the tensor, if it is known.
+    """Suggest a replacement for a tensor method or NumPy function of this name, or return "".
+
+    `rank` is the rank of the tensor, 0 if unknown.
     """
     name = MEANT.get(name, name)
     file = sources().get(name)
@@ -68,67 +70,68 @@ def as_function(name: str, rank: int = 0) -> str:
         return "write it with the instructions of nki.isa"
     if file.path != f"{STDLIB}reduction.py":
         return f"write nl.{name}, which is a function"
-    reduces = ", or nisa.tensor_reduce" if name in _SUMMED else ""
+    reduces = ", or nisa.tensor_reduce" if name in _TENSOR_REDUCE_OPS else ""
     return f"write nl.{name}(t, {free_axes(rank)}){reduces}"
 
 
 def namespace(load: Load) -> Namespace:
-    """The library as the module that its own files import; `load` evaluates a function."""
+    """Return the library as the module that its own files import; `load` evaluates a function."""
 
-    def later(name: str, file: SourceFile) -> Callable[[], Any]:
+    def load_lazily(name: str, file: SourceFile) -> Callable[[], Any]:
         return lambda: load(file, name)
 
-    lazy = {name: later(name, file) for name, file in sources().items()}
+    lazy = {name: load_lazily(name, file) for name, file in sources().items()}
     own = {
         "_promoted": promoted,
         "_require": require,
         "_known_issue": known_issue,
-        "_between": between,
-        "_is_kernels": is_kernels,
+        "_version_between": version_between,
+        "_called_by_kernel": called_by_kernel,
     }
     return Namespace(MODULE, own, lazy=lazy)
 
 
 def require(condition: bool, message: str, *values: Any, help: str = "") -> None:
-    """What the library asks of its arguments; the message becomes an error at the user's call.
+    """Check a condition on the library's arguments. Raises `KernelError` at the user's call.
 
-    `values` go into the message's braces, and are written as text only when it is needed.
+    `values` fill the message's braces; they are formatted only if the check fails.
     """
     if not condition:
         text = message.format(*map(brief, values))
         raise KernelError("library-argument", text, help=help)
 
 
-def between(first: str, end: str) -> bool:
-    """The kernel's version of NKI is `first` or later, and before `end`."""
+def version_between(first: str, end: str) -> bool:
+    """Return whether the kernel's NKI version is `first` or later, and before `end`."""
     low, high = profiles.find(first), profiles.find(end)
     return low is not None and high is not None and low <= active().profile < high
 
 
-def is_kernels(depth: int) -> bool:
-    """The kernel itself made the call that is meant, through so many functions of the library.
-    Deeper inside, the library knows what it does.
+def called_by_kernel(depth: int) -> bool:
+    """Return whether the kernel itself made the call, `depth` library functions ago.
+
+    Calls from inside the library do not count: the library knows which features it uses.
     """
     return sum(span.path.startswith(SHIPPED) for span in here().frames()) == depth
 
 
-# The latest version whose release notes are known. Of later ones nothing says otherwise.
-_LISTED = profiles.Profile.NKI_0_6
+# The latest version whose release notes are known; later ones are assumed to be the same.
+_LAST_NOTES = profiles.Profile.NKI_0_6
 
 
 def known_issue(what: str, depth: int, help: str, *, last: str = "") -> None:
-    """Warns of what the release notes of the kernel's version list as unsupported on hardware,
-    from NKI 0.3 to `last`, to this day if that is empty.
+    """Warn of a feature that the kernel's NKI version documents as unsupported on hardware.
 
+    The release notes list it from NKI 0.3 to `last`, or up to the present if `last` is empty.
     `depth` is that of `is_kernels`.
     """
     profile, until = active().profile, profiles.find(last) or profiles.DEFAULT
-    if not is_kernels(depth) or not profiles.Profile.NKI_0_3 <= profile <= until:
+    if not called_by_kernel(depth) or not profiles.Profile.NKI_0_3 <= profile <= until:
         return
     place, *calls = here().user_frames()
     active().report.warning(
         "unsupported-on-hardware",
-        f"{what} is documented as unsupported on hardware in NKI {min(profile, _LISTED).label}",
+        f"{what} is documented as unsupported on hardware in NKI {min(profile, _LAST_NOTES).label}",
         place,
         labels=[Label(span, "called from here") for span in calls],
         help=help,
@@ -136,10 +139,10 @@ def known_issue(what: str, depth: int, help: str, *, last: str = "") -> None:
 
 
 def promoted(first: DType, second: DType) -> DType:
-    """The dtype of a result of two tiles: one that holds the values of both.
+    """Return the result dtype of an operation on two tiles: one that holds the values of both.
 
-    NKI documents no rule; this is NumPy's for what NumPy has, with float32 for two different
-    16-bit floats and for a 32-bit integer with a float.
+    NKI documents no rule. This follows NumPy where NumPy has the types, except that two different
+    16-bit floats, and a 32-bit integer with a float, give float32.
     """
     if first is second:
         return first

@@ -1,4 +1,4 @@
-"""Ranges, and loops that run on the device: their body is evaluated once and recorded."""
+"""Ranges and device loops. The body of a device loop is evaluated and recorded once."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from nkic.language.versions import deprecated
 from nkic.machine.facts import Register
 from nkic.machine.instructions.registers import MOVE
 
-MAX_ITERATIONS = 1 << 20  # of a loop that is unrolled
+MAX_ITERATIONS = 1 << 20  # of an unrolled loop
 
 
 def static_range(start: Any, stop: Any = None, step: Any = 1) -> range:
-    """`range`, by any of its names in NKI: unrolled while the kernel is compiled."""
+    """`range` under any of its NKI names: unrolled at compile time."""
     first, last = (0, start) if stop is None else (start, stop)
     first, last, step = (plain(number) for number in (first, last, step))
     for number in (first, last, step):
@@ -40,12 +40,12 @@ def static_range(start: Any, stop: Any = None, step: Any = 1) -> range:
             )
     if step == 0:
         raise KernelError("loop-bounds", "the step of a range must not be 0")
-    return _checked(range(first, last, step))
+    return _check_length(range(first, last, step))
 
 
-def _checked(made: range) -> range:
-    """The range, if a kernel could be unrolled over it."""
-    reach = abs(made.stop - made.start)  # `len` itself fails for the largest
+def _check_length(made: range) -> range:
+    """Return the range. Raises `KernelError` if it is too long to unroll."""
+    reach = abs(made.stop - made.start)  # `len` raises OverflowError for huge ranges
     length = reach // abs(made.step) if made else 0
     if length > MAX_ITERATIONS:
         raise KernelError(
@@ -57,31 +57,33 @@ def _checked(made: range) -> range:
     return made
 
 
-_FOR = "a loop over `nl.dynamic_range`"
+_FOR_LOOP = "a loop over `nl.dynamic_range`"
 
 
 class DynamicRange(DeviceRange):
-    """What `for` goes through to make a loop on the device."""
+    """The iterable of a `for` that becomes a device loop."""
 
     def __init__(
         self,
         first: int | Register,
         last: int | Register,
         step: int,
-        of_for: CallChain | None = None,
+        for_location: CallChain | None = None,
     ) -> None:
         self._first = first
         self._last = last
         self._step = step
         self._loop: OpenLoop | None = None
-        self._of_for = of_for  # the call, where a `for` goes through it, which is deprecated
+        self._for_location = (
+            for_location  # the location of a `for` statement over it, which is deprecated
+        )
 
     def enter(self) -> VirtualRegister:
-        """Opens the loop and gives its counter, which nothing may write."""
+        """Open the loop and return its read-only counter."""
         return VirtualRegister(self.open(), frozen=True)
 
     def open(self) -> Register:
-        """Opens the loop; the register that counts."""
+        """Open the loop and return the counter's register."""
         trace = active()
         counter = trace.register()
         bounds = {"start": self._first, "stop": self._last, "step": self._step}
@@ -89,13 +91,13 @@ class DynamicRange(DeviceRange):
         return counter
 
     def leave(self) -> None:
-        """Closes the loop. What is deprecated is said now: an error in its body comes first."""
+        """Close the loop. The deprecation is reported last, after any error in the body."""
         active().close_loop(self._loop)
-        if self._of_for is not None:
-            deprecated.warn(_FOR, deprecated.DYNAMIC_FOR, self._of_for)
+        if self._for_location is not None:
+            deprecated.warn(_FOR_LOOP, deprecated.DYNAMIC_FOR, self._for_location)
 
     def __iter__(self) -> Iterator[VirtualRegister]:
-        """What Python's own `for` goes through: the body once."""
+        """Iterate once over the body, for the Python interpreter's `for`."""
         trace, at = active(), here()
         counter = self.enter()
         try:
@@ -107,12 +109,14 @@ class DynamicRange(DeviceRange):
 
 
 def dynamic_range(start: Any, stop: Any = None, step: Any = 1) -> DynamicRange:
-    """A loop on the device; bounds are ints or registers."""
-    deprecated.refuse(_FOR, deprecated.DYNAMIC_FOR)
+    """Return a device loop; bounds are ints or registers."""
+    deprecated.refuse(_FOR_LOOP, deprecated.DYNAMIC_FOR)
     return _dynamic(start, stop, step, here())
 
 
-def _dynamic(start: Any, stop: Any, step: Any, of_for: CallChain | None = None) -> DynamicRange:
+def _dynamic(
+    start: Any, stop: Any, step: Any, for_location: CallChain | None = None
+) -> DynamicRange:
     first, last = (0, start) if stop is None else (start, stop)
     if type(step) is not int or step < 1:
         raise KernelError(
@@ -122,13 +126,13 @@ def _dynamic(start: Any, stop: Any, step: Any, of_for: CallChain | None = None) 
             argument="step",
             position=2,
         )
-    return DynamicRange(_bound(first), _bound(last), step, of_for)
+    return DynamicRange(_bound(first), _bound(last), step, for_location)
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], step: Any = 1) -> None:
-    """Calls `body_fun(i)` with the counter of a loop on the device.
+    """Call `body_fun(i)` with the counter of a device loop.
 
-    Since 0.7 it is a scalar, unless a bound is a register (nki.language.fori_loop of 0.7).
+    Since 0.7 the counter is a scalar unless a bound is a register (nki.language.fori_loop of 0.7).
     """
     _check_body(body_fun, 2)
     loop = _dynamic(lower, upper, step)
@@ -136,7 +140,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], step: Any = 
     counts = registers or active().profile < Profile.NKI_0_7
     result = body_fun(loop.enter() if counts else NkiScalar(loop.open()))
     loop.leave()
-    if result is not None and not isinstance(result, NkiInstruction):  # that of a lambda
+    if result is not None and not isinstance(result, NkiInstruction):  # of a lambda
         raise KernelError(
             "loop-result",
             f"the body of a fori_loop must return nothing; this one returned {brief(result)}",
@@ -146,9 +150,9 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], step: Any = 
 
 
 def while_loop(init: Any, body_fun: Callable[..., Any]) -> None:
-    """Calls `body_fun(r)` on the device as long as the register that it returns is not 0.
+    """Call `body_fun(r)` on the device until the register that it returns is 0.
 
-    The loop has a register of its own, so that `init` keeps its value.
+    The loop uses a copy of `init`, so that `init` keeps its value.
     """
     if not isinstance(init, VirtualRegister):
         raise KernelError(

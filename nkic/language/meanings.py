@@ -1,7 +1,6 @@
-"""Names of other libraries for what `nki.language` has under a name of its own.
+"""Names in PyTorch, JAX and NumPy for functions with a different name in `nki.language`.
 
-They are what PyTorch, JAX and NumPy call it, where no rule of spelling leads from one name to
-the other.
+Only names that differ by more than a spelling correction are listed.
 """
 
 from __future__ import annotations
@@ -57,6 +56,6 @@ MEANT = {
 
 
 def meant(name: str, names: Container[str]) -> str:
-    """A `Guess` at what of `names` a name of another library means, or nothing."""
+    """Return a `Guess` at the member of `names` that another library's name means, or ""."""
     found = MEANT.get(name, "")
     return Guess(name, found, False) if found in names else ""

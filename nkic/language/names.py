@@ -1,7 +1,7 @@
-"""The names of `nki.language` that are not made of instructions, and how to reach those that are.
+"""The names of `nki.language` that are not instructions, and access to those that are.
 
-Functions made of instructions are kernel source in nkic/stdlib; here they are names, which
-fetch the function when it is called.
+Functions made of instructions are kernel source in nkic/stdlib; here they are operators that load
+the function when they are called.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TileSize:
 
     @property
     def _target(self) -> Target:
-        """The target whose sizes these are."""
+        """The active target."""
         return active().target
 
     @property
@@ -55,7 +55,7 @@ class TileSize:
 
     @property
     def sbuf_size_bytes(self) -> int:
-        """Bytes of SBUF, all partitions together."""
+        """Bytes of SBUF over all partitions."""
         return self._target.sbuf_bytes * PARTITIONS
 
     @property
@@ -87,7 +87,7 @@ class TileSize:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
-            raise AttributeError(name)  # Python's own protocols ask for these
+            raise AttributeError(name)  # Python protocols probe for these
         near = did_you_mean(name, [n for n in dir(self) if n not in deprecated.TILE_SIZE])
         text = f"`nki.language.tile_size` has no `{name}`"
         raise Missing("unknown-attribute", text, name, near)
@@ -97,13 +97,13 @@ class TileSize:
 
 
 def program_id(axis: int = 0) -> int:
-    """Which instance of the launch grid this is, along one axis; 0 without a grid."""
+    """Return this instance's index in the launch grid along `axis`; 0 without a grid."""
     ids = active().ids
     return ids[_axis(axis)] if ids else _no_grid(axis)
 
 
 def num_programs(axes: Any = 0) -> int:
-    """Instances of the launch grid along one axis or several; 1 without a grid."""
+    """Return the size of the launch grid along one or several axes; 1 without a grid."""
     grid = active().grid
     if axes is None:
         return prod(grid)
@@ -112,7 +112,7 @@ def num_programs(axes: Any = 0) -> int:
 
 
 def program_ndim() -> int:
-    """Axes of the launch grid, 0 without one."""
+    """Return the number of axes of the launch grid; 0 without a grid."""
     return len(active().grid)
 
 
@@ -138,31 +138,31 @@ def _no_grid(axis: Any) -> int:
 
 
 def is_hbm(buffer: Any) -> bool:
-    """The buffer is any kind of HBM."""
+    """Return whether the buffer is any kind of HBM."""
     found = plain(buffer)
     return found is Buffer.HBM or found is Buffer.SHARED_HBM
 
 
 def is_on_chip(buffer: Any) -> bool:
-    """The buffer is SBUF or PSUM."""
+    """Return whether the buffer is SBUF or PSUM."""
     found = plain(buffer)
     return found is Buffer.SBUF or found is Buffer.PSUM
 
 
 def is_psum(buffer: Any) -> bool:
-    """The buffer is PSUM."""
+    """Return whether the buffer is PSUM."""
     return plain(buffer) is Buffer.PSUM
 
 
 def is_sbuf(buffer: Any) -> bool:
-    """The buffer is SBUF."""
+    """Return whether the buffer is SBUF."""
     return plain(buffer) is Buffer.SBUF
 
 
 class NoReorder(AbstractContextManager[None]):
-    """`with nl.no_reorder():` instructions inside keep their order.
+    """`with nl.no_reorder():` keeps the program order of the instructions inside.
 
-    Loops on the device cannot stand inside; a region within a region belongs to the outer one.
+    Device loops are not allowed inside. A nested region belongs to the outer one.
     """
 
     def __init__(self) -> None:
@@ -184,7 +184,7 @@ _GRIDS = (
 
 
 def names(profile: Profile, library: tuple[str, ...]) -> dict[str, Any]:
-    """Everything in `nki.language` under `profile`; `library` are the functions of the stdlib."""
+    """Return all names of `nki.language` under `profile`; `library` lists those of the stdlib."""
     found: dict[str, Any] = {
         **dtypes.DTYPES,
         "bool_": dtypes.BOOL,

@@ -1,4 +1,4 @@
-"""Namespaces: the modules that nkic provides, as kernels see them."""
+"""Namespaces: the modules that nkic provides to kernels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nkic.language.meanings import meant
 
 
 class Absent(NamedTuple):
-    """What to say where a kernel asks for a name that a module does not have."""
+    """The error for a name that a module does not have."""
 
     slug: str
     text: str
@@ -19,11 +19,12 @@ class Absent(NamedTuple):
 
 
 class Namespace:
-    """A provided module. Its contents are attributes; they can be read and nothing else.
+    """A provided module. Its members are read-only attributes.
 
-    `absent` is about names that other versions of NKI have, or other modules of this name.
-    `lazy` makes a value when it is first asked for, `watched` each time, for names that are
-    deprecated. `advice` is for names that nothing is known of, `elsewhere` for names of others.
+    `absent` has errors for names that other versions of NKI, or other modules of this name, have.
+    `lazy` makes a value on first access, `watched` on every access, for deprecated names. `advice`
+    is the help for unknown names without a near match, `elsewhere` the help for names of other
+    modules.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class Namespace:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
-            raise AttributeError(name)  # Python's own protocols ask for these
+            raise AttributeError(name)  # Python protocols probe for these
         if name in self.__dict__["@watched"]:
             return self.__dict__["@watched"][name]()
         make = self.__dict__["@lazy"].get(name)
@@ -78,21 +79,21 @@ class Namespace:
 
 
 def missing(namespace: Namespace, name: str) -> KernelError | None:
-    """The error that asking for a name would give; None if it is there, or hidden."""
+    """Return the error for accessing `name`, or None if it exists or is private."""
     contents = namespace.__dict__
     known = name in contents or name in contents["@lazy"] or name in contents["@watched"]
     return None if known or name.startswith("_") else namespace._missing(name)
 
 
 def submodule(parent: Namespace, name: str) -> Absent:
-    """What to say of a module that `parent` does not have."""
+    """Return the error for a submodule that `parent` does not have."""
     known: Absent | None = parent.__dict__["@absent"].get(name)
     text = f"`{parent.__dict__['@name']}` has no module `{name}`"
     return known or Absent("import-failed", text, did_you_mean(name, names_of(parent)))
 
 
 def names_of(namespace: Namespace) -> list[str]:
-    """What a namespace contains, in order."""
+    """Return the public names in a namespace, sorted."""
     contents = namespace.__dict__
     found = {*contents, *contents["@lazy"], *contents["@watched"]}
     return sorted(name for name in found if not name.startswith(("_", "@")))

@@ -10,13 +10,13 @@ from typing import Any
 
 
 class ReplicaGroup:
-    """`nki.collectives.ReplicaGroup`: lists of ranks, each of which works together."""
+    """`nki.collectives.ReplicaGroup`: lists of ranks; the ranks of one list work together."""
 
     def __init__(self, groups: Any) -> None:
         self.groups = groups
 
     def ranks(self) -> Any:
-        """The lists of ranks."""
+        """Return the lists of ranks."""
         return self.groups
 
     def __repr__(self) -> str:
@@ -24,7 +24,7 @@ class ReplicaGroup:
 
 
 class Decorator:
-    """A decorator that NKI knows. Called with options, it gives itself with those options."""
+    """A decorator of NKI. Called with options, it returns a copy with those options."""
 
     def __init__(self, name: str, apply: Callable[..., Any], **options: Any) -> None:
         self.__name__ = name
@@ -41,7 +41,7 @@ class Decorator:
 
 
 class Kernel:
-    """A function under `nki.jit`. Called in a kernel, its body becomes part of that kernel."""
+    """A function under `nki.jit`. Calling it in a kernel inlines its body there."""
 
     def __init__(self, function: Callable[..., Any], schedule: tuple[Any, ...] = ()) -> None:
         self.function = function
@@ -54,37 +54,38 @@ class Kernel:
     def __getitem__(self, grid: Any) -> Kernel:
         return self
 
-    __iter__ = None  # or Python would go through the grids 0, 1, 2 … for ever
+    __iter__ = None  # otherwise Python would iterate over grids 0, 1, 2 … forever
 
     def with_schedule(self, edges: Any) -> Kernel:
-        """The kernel with further order among its named instructions."""
+        """Return the kernel with additional ordering edges among its named instructions."""
         return Kernel(self.function, (*self.schedule, *edges))
 
     def __repr__(self) -> str:
         return f"<kernel {self.__name__}>"
 
 
-# ---- classes of kernels, where Python itself evaluates them --------------------------------------
+# ---- classes of kernels, for the Python interpreter ---------------------------------------------
 
 
 class NKIObject:
-    """Base of the classes of kernels. Fields are what `name: type` declares.
+    """Base class of kernels' classes. Its fields are those declared as `name: type`.
 
-    A class without `__init__` gets one from its fields, as a dataclass does; a field without
-    default may then be left out and is None. A plain value in the class is a field as well.
+    A class without `__init__` gets one from its fields, like a dataclass, but a field without a
+    default may be omitted and is then None. A class attribute with a plain value is a field as
+    well.
     """
 
     def __init__(self, *values: Any, **named: Any) -> None:
         names = field_names(type(self))
-        given = _given(type(self).__name__, names, values, named)
+        given = _bind_fields(type(self).__name__, names, values, named)
         for name in names:
             value = given[name] if name in given else _default(type(self), name)
-            object.__setattr__(self, name, value)  # a dataclass may be frozen
+            object.__setattr__(self, name, value)  # works for frozen dataclasses too
         self.__post_init__()
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
-        if cls.__init__ is NKIObject.__init__:  # in the class itself, `@dataclass` leaves it alone
+        if cls.__init__ is NKIObject.__init__:  # `@dataclass` keeps it in the class itself
             cls.__init__ = NKIObject.__init__  # type: ignore[method-assign]
 
     def __post_init__(self, *_: Any) -> None:
@@ -102,7 +103,7 @@ class NKIObject:
 
 
 def field_names(made: type) -> list[str]:
-    """The fields of a class: what it declares, and what it gives a plain value."""
+    """Return the fields of a class: its declarations and its attributes with plain values."""
     found: dict[str, None] = {}
     for kind in reversed(made.__mro__):
         if kind in (object, NKIObject):
@@ -115,7 +116,7 @@ def field_names(made: type) -> list[str]:
 
 
 def _default(made: type, name: str) -> Any:
-    """What a field is that is left out."""
+    """Return the default of a field."""
     field = getattr(made, "__dataclass_fields__", {}).get(name)
     if field is not None and field.default_factory is not dataclasses.MISSING:
         return field.default_factory()
@@ -127,7 +128,7 @@ def _is_value(name: str, value: Any) -> bool:
     return not name.startswith("__") and not isinstance(value, hidden)
 
 
-def _given(
+def _bind_fields(
     owner: str, names: list[str], values: tuple[Any, ...], named: dict[str, Any]
 ) -> dict[str, Any]:
     if len(values) > len(names):

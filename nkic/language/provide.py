@@ -1,4 +1,4 @@
-"""The modules of NKI as kernels import them, for one profile."""
+"""The modules of NKI that kernels import, for one profile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nkic.base.profiles import Profile
 from nkic.ir.tensors import Tensor
 from nkic.language import collectives, isa, library
 from nkic.language import names as language
-from nkic.language.dtypes_api import named, not_here
+from nkic.language.dtypes_api import named, unsupported
 from nkic.language.enums import ENUMS
 from nkic.language.jit import jit
 from nkic.language.namespace import Absent, Namespace, names_of
@@ -25,10 +25,10 @@ _NKI = (
     *("nki.isa.constants", "nki.dtype"),
 )
 _OLD = tuple(f"{OLD_ROOT}.{name}" for name in _NKI)
-_BETA1 = tuple(  # beside those, of Beta 1
+_BETA1 = tuple(  # further modules of Beta 1
     f"{OLD_ROOT}.nki.{name}" for name in ("compiler", "language.constants")
 )
-_CONSTANTS = "nki.language.constants"  # which kernels of Beta 1 also find under this name
+_CONSTANTS = "nki.language.constants"  # a second name of the Beta 1 module
 MODULES = (*_NKI, _CONSTANTS, configs.MODULE, OLD_ROOT, *_OLD, *_BETA1, library.MODULE)
 
 
@@ -41,7 +41,7 @@ class TensorAnnotation:
     def __getitem__(self, shape: Any) -> TensorAnnotation:
         return TensorAnnotation(shape if isinstance(shape, tuple) else (shape,))
 
-    __iter__ = None  # or Python would go through the shapes 0, 1, 2 … for ever
+    __iter__ = None  # otherwise Python would iterate over shapes 0, 1, 2 … forever
 
     def __repr__(self) -> str:
         return f"nt.tensor[{', '.join(map(repr, self.shape))}]"
@@ -50,12 +50,12 @@ class TensorAnnotation:
 def namespaces(
     profile: Profile, load: library.Load, kernel_object: Any = None
 ) -> dict[str, Namespace]:
-    """Every provided module of NKI by name; `load` evaluates functions of the library.
+    """Return every module of NKI by name; `load` evaluates functions of the library.
 
-    `kernel_object` is `NKIObject`, the base of kernels' classes, which is whoever evaluates'.
+    `kernel_object` is the evaluator's `NKIObject`, the base class of kernels' classes.
     """
     whole = profile
-    if profile is Profile.BETA1:  # it has its own, below; these are for the library
+    if profile is Profile.BETA1:  # for the library; Beta 1 has its own modules, see `_former`
         profile = Profile.NKI_0_6
     made = [
         Namespace(
@@ -66,7 +66,7 @@ def namespaces(
         *_language_and_isa(profile, kernel_object),
         Namespace("nki.typing", {"tensor": TensorAnnotation()}),
         _collectives(profile),
-        Namespace("nki.isa.constants", dict(ENUMS)),  # the names of nki.isa again
+        Namespace("nki.isa.constants", dict(ENUMS)),  # aliases of names in nki.isa
         Namespace("nki.dtype", {**named(profile), "bool_": dtypes.BOOL}),
     ]
     current = dict(zip(_NKI, made, strict=True)) | {configs.MODULE: configs.namespace(profile)}
@@ -77,7 +77,7 @@ def namespaces(
 
 
 def _language_and_isa(profile: Profile, kernel_object: Any) -> tuple[Namespace, Namespace]:
-    """The two modules, each of which knows what is in the other one."""
+    """Return nki.language and nki.isa; each knows the other's names, for its help texts."""
     functions = {**language.names(profile, library.public()), "NKIObject": kernel_object}
     instructions = isa.names(profile)
     in_nl, in_nisa = _elsewhere("nl", functions), _elsewhere("nisa", instructions)
@@ -101,7 +101,7 @@ def _no_constants() -> Namespace:
 
 
 def given(tensor: Tensor, profile: Profile) -> NkiTensor:
-    """A tensor that a kernel is called with, as kernels of `profile` see it."""
+    """Return a kernel's tensor argument as kernels of `profile` see it."""
     if profile is Profile.BETA1:
         from nkic.language.beta1.tiles import Tile
 
@@ -119,7 +119,7 @@ def _collectives(profile: Profile) -> Namespace:
 
 
 def _not_in_language(name: str, profile: Profile) -> dict[str, Absent]:
-    found = {**not_here(), **since.absent(name, since.LANGUAGE, profile)}
+    found = {**unsupported(), **since.absent(name, since.LANGUAGE, profile)}
     if profile < Profile.NKI_0_3:
         found = {**_instructions_only(name, profile), **found}
     return {**removed.absent(name, removed.LANGUAGE, profile), **found}
@@ -135,7 +135,7 @@ _AS_INSTRUCTIONS = {
 
 
 def _instructions_only(name: str, profile: Profile) -> dict[str, Absent]:
-    """Functions of tensors, in a version that has instructions alone."""
+    """Return the errors for functions of tensors in a version that has only instructions."""
     found: dict[str, Absent] = {}
     for one in library.public():
         instead = _AS_INSTRUCTIONS.get(one, "write it with the instructions of nki.isa")
@@ -144,10 +144,10 @@ def _instructions_only(name: str, profile: Profile) -> dict[str, Absent]:
 
 
 def _former(current: Mapping[str, Namespace], profile: Profile) -> dict[str, Namespace]:
-    """`neuronxcc.nki…`: other names for the same until 0.3, an error from 0.4 on."""
+    """Return `neuronxcc.nki…`: aliases of the current modules until 0.3, errors from 0.4 on."""
     root = {OLD_ROOT: Namespace(OLD_ROOT, {})}
     if profile is Profile.BETA1:
-        from nkic.language.beta1 import names as beta1  # rarely needed
+        from nkic.language.beta1 import names as beta1  # imported lazily: rarely needed
 
         own = beta1.namespaces(TensorAnnotation())
         return {f"{OLD_ROOT}.{name}": space for name, space in current.items()} | dict(own)

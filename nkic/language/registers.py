@@ -1,4 +1,4 @@
-"""Registers as kernels see them: values that exist only on the device."""
+"""Registers: values that exist only on the device."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from nkic.machine.memory import Buffer
 
 
 class DeviceInteger(Identical, DeviceCondition):
-    """An integer that only the device knows: what registers and scalars have in common.
+    """An integer known only on the device: the base class of registers and scalars.
 
-    `frozen`: nothing may write it, as the counter of a device loop. The result of a comparison
+    `frozen` values are read-only, such as the counter of a device loop. The result of a comparison
     has no register.
     """
 
@@ -29,14 +29,14 @@ class DeviceInteger(Identical, DeviceCondition):
 
     @property
     def _register(self) -> Register:
-        """What instructions, loops and views read; refused to those that use a comparison."""
+        """The register that instructions, loops and views read; raises for comparisons."""
         if self._held is not None:
             return self._held
         text = "the result of a comparison of scalars cannot be used"
-        raise KernelError("register-value", text, help=_COMPARED)
+        raise KernelError("register-value", text, help=_COMPARISON_HELP)
 
     def _offset(self, buffer: Buffer) -> Register:
-        """What an offset into `buffer` reads."""
+        """Return the register for an offset into `buffer`."""
         return self._register
 
     def __repr__(self) -> str:
@@ -44,26 +44,26 @@ class DeviceInteger(Identical, DeviceCondition):
         return f"{type(self).__name__}({held})"
 
     def enter_while(self) -> None:
-        """`while register:` begins."""
+        """Open the loop of `while register:`."""
         deprecated.warn("a `while` loop over a register", deprecated.DYNAMIC_WHILE)
         self.open()
 
     def open(self) -> OpenLoop:
-        """Opens a loop that runs as long as this register is not 0."""
+        """Open a loop that runs until this register is 0."""
         return active().open_loop(condition=self._register)
 
     def leave_while(self) -> None:
-        """Closes that loop."""
+        """Close the loop of `while register:`."""
         active().close_loop()
 
-    def _no_sum(self, *_: object) -> NoReturn:
-        raise self._refused("computed with it", _SUM)
+    def _refuse_arithmetic(self, *_: object) -> NoReturn:
+        raise self._refused("computed with it", _ARITHMETIC_HELP)
 
-    def _no_choice(self, *_: object) -> NoReturn:
-        raise self._refused("decided by it", _CHOICE)
+    def _refuse_decision(self, *_: object) -> NoReturn:
+        raise self._refused("decided by it", _DECISION_HELP)
 
-    def _no_number(self, *_: object) -> NoReturn:
-        raise self._refused("counted or looked up with it", _NUMBER)
+    def _refuse_conversion(self, *_: object) -> NoReturn:
+        raise self._refused("counted or looked up with it", _CONVERSION_HELP)
 
     def _refused(self, what: str, help: str) -> KernelError:
         text = f"the value of a {self._noun} is known only on the device; nothing can be "
@@ -72,42 +72,44 @@ class DeviceInteger(Identical, DeviceCondition):
         )
 
     def __bool__(self) -> bool:
-        """Refused, but where Python itself evaluates `while register:`."""
+        """Raise, unless the Python interpreter evaluates `while register:`."""
         decide = active().decide
-        return decide(self) if decide is not None else self._no_choice()
+        return decide(self) if decide is not None else self._refuse_decision()
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, int | float | DeviceInteger) and other is not self:
-            self._no_choice()
+            self._refuse_decision()
         return self is other
 
     __hash__ = object.__hash__
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _no_sum
-    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _no_sum
-    __lt__ = __le__ = __gt__ = __ge__ = _no_choice
-    __int__ = __float__ = __index__ = _no_number
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse_arithmetic
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = (
+        _refuse_arithmetic
+    )
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse_decision
+    __int__ = __float__ = __index__ = _refuse_conversion
 
 
 class VirtualRegister(DeviceInteger):
     """A register that instructions write and read."""
 
     __slots__ = ()
-    __neg__ = __abs__ = DeviceInteger._no_sum
+    __neg__ = __abs__ = DeviceInteger._refuse_arithmetic
 
 
-_SUM = (
+_ARITHMETIC_HELP = (
     "let the loop count in the steps you need, `nl.fori_loop(start, stop, body, step)` and "
     "`nl.ds(i, size)`; else compute in a (1, 1) tensor and load it with nisa.register_load"
 )
-_CHOICE = (
+_DECISION_HELP = (
     "decide by values known at compile time: `for i in range(n)` is unrolled; or loop on the "
     "device with nl.while_loop, on a register computed with nisa.register_load"
 )
-_COMPARED = (
+_COMPARISON_HELP = (
     "compare in a (1, 1) tensor of nl.int32, `nisa.tensor_scalar(t, t, nl.less, 3)`, which gives 0 "
     "or 1, and load it with nisa.scalar_load"
 )
-_NUMBER = (
+_CONVERSION_HELP = (
     "unroll the loop with `for i in range(n)`; a device loop takes a register, or a scalar, as its "
     "end"
 )

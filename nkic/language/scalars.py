@@ -1,7 +1,7 @@
-"""`NkiScalar`: an integer of the device that kernels compute with.
+"""`NkiScalar`: an integer of the device that supports arithmetic.
 
-Sources: nki.isa.NkiScalar, scalar_load and scalar_store of NKI 0.7; "NKI Scalar Values". One of
-nl.int64 has `+`, `-` and `*`, is stored, and is an offset in HBM; it is nothing else.
+Sources: nki.isa.NkiScalar, scalar_load and scalar_store of NKI 0.7; "NKI Scalar Values". An
+nl.int64 scalar supports only `+`, `-` and `*`, being stored, and being an offset in HBM.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from nkic.machine.memory import Buffer
 
 
 class NkiScalar(DeviceInteger):
-    """What `nisa.scalar_load` gives and `nl.fori_loop` counts with: never written.
+    """The read-only result of `nisa.scalar_load` and counter of `nl.fori_loop`.
 
-    `+`, `-` and `*` record the operation and give a new scalar of as many bits, which wraps around.
-    Comparisons give scalars that nothing can use (nki.isa.NkiScalar).
+    `+`, `-` and `*` record the operation and return a new scalar of the same width, which wraps
+    around. The results of comparisons cannot be used (nki.isa.NkiScalar).
     """
 
     __slots__ = ("_dtype",)
@@ -44,7 +44,7 @@ class NkiScalar(DeviceInteger):
 
     @property
     def _register(self) -> Register:
-        """What loops, instructions and indices on chip read, which take 32 bits."""
+        """The register for loops, instructions and indices on chip, which take 32 bits."""
         if self._dtype is INT32:
             return super()._register
         raise KernelError(
@@ -56,7 +56,7 @@ class NkiScalar(DeviceInteger):
 
     @property
     def _any_register(self) -> Register:
-        """What arithmetic and scalar_store read, whatever its bits."""
+        """The register for arithmetic and scalar_store, of either width."""
         return super()._register
 
     def _offset(self, buffer: Buffer) -> Register:
@@ -67,7 +67,7 @@ class NkiScalar(DeviceInteger):
         return NkiScalar(self._any_register, self._dtype)
 
     def __neg__(self) -> NkiScalar:
-        return _computed("subtract", 0, self)
+        return _compute("subtract", 0, self)
 
     def _unsupported(self, *_: object) -> NoReturn:
         raise KernelError(
@@ -87,7 +87,7 @@ def _operator(op: str, swapped: bool = False) -> Callable[[NkiScalar, Any], Any]
         number = _operand(other, self)
         if number is None:
             return NotImplemented
-        return _computed(op, number, self) if swapped else _computed(op, self, number)
+        return _compute(op, number, self) if swapped else _compute(op, self, number)
 
     return apply
 
@@ -98,9 +98,9 @@ for _python, _name in {"add": "add", "sub": "subtract", "mul": "multiply"}.items
 
 
 def _comparison(self: NkiScalar, other: Any) -> Any:
-    """A scalar without register: nothing reads it, so that there is nothing to record."""
+    """Return a scalar without a register: nothing can read it, so nothing is recorded."""
     number = _operand(other, self)
-    if number is None and isinstance(plain(other), bool | float):  # `==` would be False
+    if number is None and isinstance(plain(other), bool | float):  # `==` would return False
         raise KernelError(
             "register-value",
             f"a scalar can be compared with ints and scalars only, not with {brief(other)}",
@@ -108,7 +108,7 @@ def _comparison(self: NkiScalar, other: Any) -> Any:
         )
     if number is None:
         return NotImplemented
-    _known(self, number)
+    _registers(self, number)
     if self._dtype is INT32:
         return NkiScalar(None)
     raise KernelError(
@@ -123,7 +123,7 @@ for _python in ("lt", "le", "gt", "ge", "eq", "ne"):
 
 
 def _operand(value: Any, scalar: NkiScalar) -> NkiScalar | int | None:
-    """What `scalar` can be computed with; None for what it cannot."""
+    """Convert an operand of arithmetic with `scalar`, or return None if it is unsupported."""
     value, dtype = plain(value), scalar.dtype
     if isinstance(value, VirtualRegister):
         raise KernelError(
@@ -132,7 +132,7 @@ def _operand(value: Any, scalar: NkiScalar) -> NkiScalar | int | None:
             help="load the number with nisa.scalar_load instead of nisa.register_load",
         )
     if isinstance(value, NkiScalar):
-        return _alike(value, dtype)
+        return _check_dtype(value, dtype)
     if not isinstance(value, int) or isinstance(value, bool):
         return None
     lowest, highest = int(dtype.lowest), int(dtype.highest)
@@ -145,8 +145,8 @@ def _operand(value: Any, scalar: NkiScalar) -> NkiScalar | int | None:
     )
 
 
-def _alike(value: NkiScalar, dtype: DType) -> NkiScalar:
-    """Both are of one type: nki.isa.NkiScalar widens nothing."""
+def _check_dtype(value: NkiScalar, dtype: DType) -> NkiScalar:
+    """Check that both scalars have the same type: nki.isa.NkiScalar never widens."""
     if value.dtype is dtype:
         return value
     raise KernelError(
@@ -156,33 +156,33 @@ def _alike(value: NkiScalar, dtype: DType) -> NkiScalar:
     )
 
 
-def _computed(op: str, *operands: NkiScalar | int) -> NkiScalar:
-    trace, known = active(), _known(*operands)
+def _compute(op: str, *operands: NkiScalar | int) -> NkiScalar:
+    trace, registers = active(), _registers(*operands)
     dtype = next(o.dtype for o in operands if isinstance(o, NkiScalar))
     trace.recording()
     result = trace.register()
-    trace.record(ROWS["scalar_compute"], (result, *known), (op, dtype.name))
+    trace.record(ROWS["scalar_compute"], (result, *registers), (op, dtype.name))
     return NkiScalar(result, dtype)
 
 
-def _known(*operands: NkiScalar | int) -> tuple[Register | int, ...]:
+def _registers(*operands: NkiScalar | int) -> tuple[Register | int, ...]:
     return tuple(o._any_register if isinstance(o, NkiScalar) else o for o in operands)
 
 
-class Loading(Binder):
-    """`nisa.scalar_load`, which gives a scalar of the type of what it loads."""
+class ScalarLoad(Binder):
+    """`nisa.scalar_load`, which returns a scalar of its source's dtype."""
 
     def __call__(self, *args: Any, **more: Any) -> Any:
         found = super().__call__(*args, **more)
         if not isinstance(found, VirtualRegister):
             return found
         src = args[0] if args else more["src"]
-        is_long = isinstance(src, NkiTensor) and src.dtype is INT64  # else the row refuses it
+        is_long = isinstance(src, NkiTensor) and src.dtype is INT64  # the row rejects other dtypes
         return NkiScalar(found._register, INT64 if is_long else INT32)
 
 
-class Storing(Binder):
-    """`nisa.scalar_store`, which takes a scalar and nothing else."""
+class ScalarStore(Binder):
+    """`nisa.scalar_store`, which accepts only scalars."""
 
     def _bind(self, args: tuple[Any, ...], more: Any) -> list[Any]:
         given = super()._bind(args, more)
@@ -197,7 +197,7 @@ class Storing(Binder):
 
 
 def _check_width(dst: DType, value: DType) -> None:
-    """nki.isa.scalar_store: neither is converted. Other types are the row's to refuse."""
+    """Check that nisa.scalar_store need not convert. The row rejects other dtypes."""
     if INT64 in (dst, value) and dst in (INT32, INT64):
         text = f"`dst` is {dst}, and the scalar {value}, which is stored as it is"
         raise CallRefused("dtype-mismatch", text, f"make `dst` an nl.{value} tile", "dst")

@@ -1,4 +1,4 @@
-"""Values of kernels as messages show them."""
+"""Formatting of kernels' values for messages."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _WRITER.maxstring = _WRITER.maxother = _WRITER.maxlong = 200
 
 
 def brief(value: Any, length: int = 60) -> str:
-    """A value in few words: lists may share their parts and never end."""
+    """Format a value briefly, even a list that is cyclic or has shared parts."""
     if isinstance(value, list | tuple) and len(value) > 8:
         return f"a {type(value).__name__} of {len(value)}"
     try:
         text = " ".join(_WRITER.repr(value).split())
-    except Exception:  # a kernel's own __repr__ may fail
+    except Exception:  # a kernel's own __repr__ may raise
         return f"a {type(value).__name__}"
     return text if len(text) <= length else f"{text[:length]}…"

@@ -1,8 +1,7 @@
-"""Trace: the program as it grows while a kernel is evaluated.
+"""Trace: the program under construction while a kernel is evaluated.
 
-What kernels call (tensors, instructions, loops) reaches the trace through `active()`. There is
-one trace per compilation; `tracing` makes it the active one of its thread and puts the former
-back.
+The API's tensors, instructions and loops reach the trace through `active()`. There is one trace per
+compilation; `tracing` makes it the active one of its thread and restores the previous one.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from nkic.machine.operands import Row
 from nkic.machine.targets import Target
 from nkic.syntax.bindings import SourceModule
 
-POISON = -1  # number of a tensor that stands for one that could not be made
+POISON = -1  # the number of a placeholder for a tensor that could not be made
 
 
 class OpenLoop:
@@ -43,11 +42,9 @@ class OpenLoop:
 
 
 class NkiInstruction(Identical):
-    """What a call of an instruction returns: it can be ordered after others, and no more.
+    """The result of an instruction call: a handle for ordering it after others."""
 
-    `_place` is its place in `_body`, or negative where an error kept it from being recorded.
-    """
-
+    # `_place` is the index in `_body`, or negative if an error prevented recording.
     __slots__ = ("_body", "_place")
 
     def __init__(self, body: list[Item], place: int) -> None:
@@ -56,12 +53,12 @@ class NkiInstruction(Identical):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
-            raise AttributeError(name)  # Python's own protocols ask for these
+            raise AttributeError(name)  # Python protocols probe for these
         text = f"an instruction does not return a tensor: its result has no attribute `{name}`"
         raise Missing("unknown-attribute", text, name, "use the dst that the instruction wrote")
 
     def depends_on(self, *producers: NkiInstruction) -> NkiInstruction:
-        """Orders this instruction after `producers`."""
+        """Order this instruction after `producers`."""
         for producer in producers:
             if not isinstance(producer, NkiInstruction):
                 text = f"depends_on takes the results of instructions, not {brief(producer)}"
@@ -82,18 +79,18 @@ class NkiInstruction(Identical):
         return self
 
     def _recorded(self) -> Instruction | None:
-        """The instruction in the program."""
+        """Return the instruction in the program, or None."""
         item = self._body[self._place] if self._place >= 0 else None
         return item if isinstance(item, Instruction) else None
 
 
 def has_failed(instruction: NkiInstruction) -> bool:
-    """An error kept it from being recorded."""
+    """Return whether an error prevented the instruction from being recorded."""
     return instruction._place < 0
 
 
 class Trace:
-    """The state of one compilation. `ids` changes from instance to instance."""
+    """The state of one compilation. `ids` differs between kernel instances."""
 
     def __init__(
         self, target: Target, profile: Profile, report: Reporter, grid: tuple[int, ...] = ()
@@ -103,29 +100,30 @@ class Trace:
         self.report = report
         self.grid = grid
         self.ids: tuple[int, ...] = ()
-        self.lnc = 1  # cores that run the kernel together
+        self.lnc = 1  # cores that execute the kernel together
         self.library: Callable[[str], Callable[..., Any]] = _no_library
         self.name_of: Callable[[CallChain], str] = _no_name
         self.module_of: Callable[[str], SourceModule | None] = _no_module
         self.locate: Callable[[CallChain, str, int | None], Span] = _whole_call
-        self.here: Callable[[], CallChain] = _nowhere  # the kernel's place
-        self.loop_context: Callable[[], list[Label]] = list  # of the loops around that place
-        self.iterations: Callable[[], str] = str  # of those loops, as `Instruction.turns`
-        self.recording: Callable[[], object] = _free  # spends steps, for what goes into a program
-        self.viewing: Callable[[], object] = _free  # spends steps, for an index
-        self.spaces: Mapping[str, Any] = {}  # the modules of NKI, where Python is evaluating
-        self.decide: Callable[[Any], bool] | None = None  # what `while register:` asks, there
-        self.prepared: Any = None  # the collective that waits for its trigger
-        # Numbers in variables, there: what was noted is put back, and the names of what changed.
+        self.here: Callable[[], CallChain] = _nowhere  # the kernel's current expression
+        self.loop_context: Callable[[], list[Label]] = list  # labels of the loops around it
+        self.iterations: Callable[[], str] = str  # of those loops, for `Instruction`
+        self.recording: Callable[[], object] = _no_charge  # spends evaluation steps for recording
+        self.viewing: Callable[[], object] = _no_charge  # spends evaluation steps for indexing
+        self.spaces: Mapping[str, Any] = {}  # NKI's modules, if the Python interpreter evaluates
+        self.decide: Callable[[Any], bool] | None = None  # decides `while register:` there
+        self.prepared: Any = None  # the collective awaiting its trigger
+        # For the Python interpreter: saves the variables' numbers. The result restores them and
+        # returns the names of the variables that had changed.
         self.remember: Callable[[], Callable[[], Sequence[str]]] | None = None
-        self.left: list[CallChain] = []  # loops of the device that Python left before their end
+        self.left: list[CallChain] = []  # device loops that Python left early
         self.tensors: list[Tensor] = []
         self.constants: dict[int, bytes] = {}
         self.messages: list[str] = []
         self.reads: dict[str, str] = {}
-        self.computed: dict[int, tuple[Tensor, ...]] = {}  # by operators, from these
+        self.computed: dict[int, tuple[Tensor, ...]] = {}  # operators' results: their inputs
         self.written: set[int] = set()
-        self.beyond: dict[int, str] = {}  # blocks of Beta 1 that are not there, and why
+        self.beyond: dict[int, str] = {}  # Beta 1: blocks out of bounds, with the reason
         self.read: set[int] = set()
         self.own_inputs: frozenset[int] = frozenset()
         self.body: list[Item] = []
@@ -145,8 +143,9 @@ class Trace:
     # Instances of the kernel
 
     def begin(self, ids: tuple[int, ...], core: int = 0) -> int:
-        """Starts the kernel instance with these program ids, on this core; gives the place in
-        the core's body where it begins.
+        """Start the kernel instance with these program ids on a core.
+
+        Returns the index in the core's body at which the instance begins.
         """
         self.ids = ids
         self._allocated.clear()
@@ -158,18 +157,18 @@ class Trace:
 
     @property
     def cores(self) -> tuple[Body, ...]:
-        """What each core executes."""
+        """The instructions of each core."""
         return tuple(tuple(body) for body in self._cores)
 
     @property
     def bodies(self) -> list[list[Item]]:
-        """The same, to be changed."""
+        """The bodies of all cores, mutable."""
         return self._cores
 
     # Tensors
 
     def is_own_input(self, tensor: Tensor) -> bool:
-        """An argument that no other core sees."""
+        """Return whether a tensor is an argument that no other core can access."""
         return tensor.number in self.own_inputs
 
     def tensor(
@@ -180,10 +179,10 @@ class Trace:
         name: str = "",
         fixed: Address | None = None,
     ) -> Tensor:
-        """Declares a tensor at the kernel's current place.
+        """Declare a tensor at the kernel's current expression.
 
-        Instances of a grid share what is in shared HBM: the same call, reached as often, gives
-        the tensor that the first instance made.
+        The instances of a grid share tensors in shared HBM: the n-th evaluation of the same call
+        returns the tensor that the first instance made in its n-th.
         """
         at = self.here()
         if buffer is Buffer.SHARED_HBM:
@@ -199,7 +198,7 @@ class Trace:
         at: CallChain,
         fixed: Address | None = None,
     ) -> Tensor:
-        """Declares a tensor at the place `at`."""
+        """Declare a tensor with `at` as its location."""
         self.recording()
         number = len(self.tensors)
         name = name or self.name_of(at) or f"t{number}"
@@ -208,7 +207,7 @@ class Trace:
         return tensor
 
     def constant(self, shape: tuple[int, ...], dtype: DType, data: bytes) -> Tensor:
-        """A tensor in shared HBM that holds `data` from the start, the same for the same data."""
+        """Return a tensor in shared HBM, initialised with `data`; interned by its contents."""
         key = (shape, dtype, data)
         found = self._constants.get(key)
         if found is None:
@@ -249,7 +248,7 @@ class Trace:
         name: str = "",
         after: tuple[int, ...] = (),
     ) -> NkiInstruction:
-        """Appends an instruction."""
+        """Append an instruction."""
         body = self.body
         number = self._instructions
         self._instructions = number + 1
@@ -259,24 +258,24 @@ class Trace:
         return NkiInstruction(body, len(body) - 1)
 
     def again(self, item: Instruction) -> None:
-        """Appends an instruction that was taken off the end, after what has come in between."""
+        """Append an instruction that was removed from the end, after others were recorded."""
         self.body.append(item._replace(number=self._instructions))
         self._instructions += 1
 
     def new_region(self) -> int:
-        """The number of a new region of instructions that keep their order."""
+        """Return the number of a new region of instructions that keep their order."""
         self._regions += 1
         return self._regions
 
     # Registers and device loops
 
     def register(self) -> Register:
-        """A new register."""
+        """Return a new register."""
         self._registers += 1
         return Register(self._registers - 1)
 
     def open_loop(self, **head: Any) -> OpenLoop:
-        """From now on instructions belong to the body of a device loop; `head` as in `Loop`."""
+        """Record into the body of a new device loop from now on; `head` has fields of `Loop`."""
         if self.pinned:
             raise KernelError(
                 "loop-in-no-reorder",
@@ -292,7 +291,7 @@ class Trace:
         return loop
 
     def close_loop(self, own: OpenLoop | None = None) -> None:
-        """Ends the innermost loop, which must be `own`, and puts it into the body around it."""
+        """Close the innermost loop, which must be `own`, and append it to the enclosing body."""
         if own is not None and self.loops[-1:] != [own]:
             raise KernelError(
                 "device-loop-misuse",
@@ -306,8 +305,9 @@ class Trace:
         self.body.append(Loop(loop.number, tuple(loop.body), loop.at, **loop.head))
 
     def accept(self, view: View) -> bool:
-        """The view, and the index that it is read at, belong to the program; else a ghost is
-        among them. Reports tensors of loops that have ended.
+        """Return whether neither the view nor the tensor that indexes it is a ghost.
+
+        Reports tensors whose loop has ended.
         """
         tensor, dynamic = view.tensor, view.dynamic
         if tensor.scope:
@@ -318,7 +318,7 @@ class Trace:
         return tensor.number != POISON
 
     def _check_scope(self, tensor: Tensor) -> None:
-        """A tensor declared in the body of a device loop is used in that body only."""
+        """Check that a tensor declared in a device loop is used only in that loop's body."""
         depth = len(tensor.scope)
         if self.scope[:depth] != tensor.scope:
             self.report.error(
@@ -330,7 +330,7 @@ class Trace:
             )
 
     def ghost(self, view: View, shape: Sequence[int]) -> View:
-        """A view of `shape` that stands for one that could not be made after an error.
+        """Return a view of `shape` in place of one that could not be made because of an error.
 
         Instructions on it are not recorded, so that one mistake gives one error.
         """
@@ -338,7 +338,7 @@ class Trace:
         return whole(Tensor(POISON, old.name, view.dtype, tuple(shape), old.buffer, old.at))
 
 
-def _free() -> None:
+def _no_charge() -> None:
     return None
 
 
@@ -363,7 +363,7 @@ def _no_library(name: str) -> Callable[..., Any]:
 
 
 class _Active(threading.local):
-    """The traces of one thread, the innermost last."""
+    """The traces of one thread, innermost last."""
 
     def __init__(self) -> None:
         self.traces: list[Trace] = []
@@ -373,26 +373,26 @@ _active = _Active()
 
 
 def active() -> Trace:
-    """The trace of the compilation that is going on."""
+    """Return the active trace."""
     return _active.traces[-1]
 
 
 def current() -> Trace | None:
-    """The same; None outside of kernels."""
+    """Return the active trace, or None outside kernels."""
     return _active.traces[-1] if _active.traces else None
 
 
 def here() -> CallChain:
-    """The expression that the kernel evaluates, with the calls that led there.
+    """Return the expression being evaluated, with the calls that led to it.
 
-    Equal chains are one object.
+    Equal chains are the same object.
     """
     return _active.traces[-1].here() if _active.traces else _nowhere()
 
 
 @contextmanager
 def tracing(trace: Trace) -> Iterator[Trace]:
-    """Makes `trace` the active one."""
+    """Make `trace` the active one."""
     traces = _active.traces
     traces.append(trace)
     try:

@@ -1,8 +1,8 @@
-"""Attribute values, from what kernels write to what the program holds.
+"""Conversion of attribute values from kernels' objects to the program's form.
 
-Operators and members of enumerations become their names, lists become tuples. Whether the
-result suits the attribute is asked of the instruction table by `check`; here only what the
-table could not judge is refused: a text in place of the operator it spells, or some object.
+Operators and members of enumerations become their names, lists become tuples. `check` validates the
+result against the instruction table; this module refuses only values that the table cannot
+represent, such as a string in place of an operator, or an arbitrary object.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from nkic.machine.operands import Attribute, AttributeKind
 class CallRefused(Exception):
     """A call of an instruction that cannot be recorded; the message says why.
 
-    `argument` is the name of the parameter that is to blame, if there is one.
+    `argument` is the name of the offending parameter, if there is one.
     """
 
     def __init__(self, slug: str, message: str, help: str = "", argument: str = "") -> None:
@@ -40,7 +40,7 @@ class CallRefused(Exception):
 
 
 def attribute_value(attribute: Attribute, value: Any) -> Any:
-    """`value` as the program holds it; raises `CallRefused`."""
+    """Convert `value` to the program's form. Raises `CallRefused`."""
     if value is None or type(value) is bool:
         return value
     read = _READERS[attribute.kind]
@@ -56,7 +56,7 @@ def attribute_value(attribute: Attribute, value: Any) -> Any:
 def _operator(attribute: Attribute, value: Any) -> str:
     if isinstance(value, Operator):
         return value.name
-    raise _refused(attribute, value, "pass the operator itself, uncalled, such as nl.add")
+    raise _refusal(attribute, value, "pass the operator itself, uncalled, such as nl.add")
 
 
 def _number(attribute: Attribute, value: Any) -> int | float:
@@ -64,19 +64,19 @@ def _number(attribute: Attribute, value: Any) -> int | float:
         return int(value)
     if isinstance(value, float):
         return float(value)
-    raise _refused(attribute, value)
+    raise _refusal(attribute, value)
 
 
 def _text(attribute: Attribute, value: Any) -> str:
     if isinstance(value, str):
         return str(value)
-    raise _refused(attribute, value, "pass a string that is known while the kernel is compiled")
+    raise _refusal(attribute, value, "pass a string that is known while the kernel is compiled")
 
 
 def _choice(attribute: Attribute, value: Any) -> Any:
     enumeration = OF_ATTRIBUTE.get(attribute.name)
     if enumeration is None:
-        return value if isinstance(value, str | int) else _no(attribute, value)
+        return value if isinstance(value, str | int) else _refuse(attribute, value)
     if isinstance(value, enumeration):
         return value.name
     plain = type(value) in (int, str)
@@ -84,12 +84,14 @@ def _choice(attribute: Attribute, value: Any) -> Any:
     if member is not None:
         return _by_value(attribute, member)
     names = ", ".join(attribute.choices)
-    raise _refused(attribute, value, f"pass a member of nisa.{enumeration.__name__}: {names}")
+    raise _refusal(attribute, value, f"pass a member of nisa.{enumeration.__name__}: {names}")
 
 
 def _by_value(attribute: Attribute, member: Enum) -> str:
-    """NKI 0.3 refuses numbers by its guide, and published kernels go on passing them; of
-    matmul_perf_mode, whose values are strings, they pass those.
+    """Accept a member given by its value, with a warning since 0.3.
+
+    The guide of NKI 0.3 refuses numbers, but published kernels still pass them, and strings for
+    matmul_perf_mode, whose values are strings.
     """
     if active().profile >= Profile.NKI_0_3:
         complain(
@@ -114,18 +116,18 @@ def _ints(attribute: Attribute, value: Any) -> tuple[Any, ...]:
 
 
 def _groups(attribute: Attribute, value: Any) -> tuple[Any, ...]:
-    """A `ReplicaGroup`, or its lists of ranks."""
+    """Convert a `ReplicaGroup`, or its lists of ranks."""
     if isinstance(value, ReplicaGroup):
         value = value.ranks()
     if isinstance(value, tuple | list) and all(isinstance(g, tuple | list) for g in value):
         return _tuple(attribute, value)
-    raise _refused(attribute, value, "pass nki.collectives.ReplicaGroup([[0, 1, …]])")
+    raise _refusal(attribute, value, "pass nki.collectives.ReplicaGroup([[0, 1, …]])")
 
 
 def _tuple(attribute: Attribute, value: Any) -> tuple[Any, ...]:
-    """Lists and tuples of numbers and texts, nested, as tuples."""
+    """Convert nested lists and tuples of numbers and strings to tuples."""
     if not isinstance(value, tuple | list):
-        raise _refused(attribute, value)
+        raise _refusal(attribute, value)
     return tuple(_tuple_item(attribute, item) for item in value)
 
 
@@ -133,14 +135,14 @@ def _tuple_item(attribute: Attribute, item: Any) -> Any:
     if isinstance(item, tuple | list):
         return _tuple(attribute, item)
     item = plain(item)
-    return item if isinstance(item, int | float | str | None) else _no(attribute, item)
+    return item if isinstance(item, int | float | str | None) else _refuse(attribute, item)
 
 
-def _no(attribute: Attribute, value: Any) -> Any:
-    raise _refused(attribute, value)
+def _refuse(attribute: Attribute, value: Any) -> Any:
+    raise _refusal(attribute, value)
 
 
-def _refused(attribute: Attribute, value: Any, help: str = "") -> CallRefused:
+def _refusal(attribute: Attribute, value: Any, help: str = "") -> CallRefused:
     return CallRefused(
         "argument-kind",
         f"`{attribute.name}` is {shown(value)}, but must be {takes(attribute)}",
@@ -166,7 +168,7 @@ _READERS: dict[AttributeKind, Callable[[Attribute, Any], Any]] = {
 
 
 def shown(value: Any) -> str:
-    """A kernel's value as a message shows it, short."""
+    """Describe a value briefly, for a message."""
     if isinstance(value, NkiTensor):
         return f"the tensor {value.name}"
     if isinstance(value, DeviceInteger):

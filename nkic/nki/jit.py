@@ -239,7 +239,7 @@ def _check_config(name: str, value: Any) -> None:
     if text := configs.wrong(name, value):
         refuse(f"nki.jit: {text}, not {value!r}")
     code = diagnostics.codes()["jit-option"].number
-    for setting in configs.unmet(value):
+    for setting in configs.unsupported_settings(value):
         text = f"{code}: nki.jit: `{setting}` of `{name}=` has no meaning for nkic"
         warnings.warn(api.NkicWarning(text, code), stacklevel=5)
 

@@ -1,4 +1,4 @@
-"""Specialise: evaluates a kernel for its arguments; what remains is a program."""
+"""specialise: evaluates a kernel for its arguments and returns the recorded program."""
 
 from nkic.specialise.closed import PROVIDED
 from nkic.specialise.stage import specialise

@@ -1,7 +1,7 @@
-"""Types and values of kernel arguments, as text: `--arg`, `--const`.
+"""Types and values of kernel arguments as text: `--arg`, `--const`.
 
-A type is `float16[128, 512]`, or `128x512xfloat16` as IREE writes it, or a dtype alone where
-the kernel's annotation gives the shape. Errors are `UsageFailed`.
+A type is `float16[128, 512]`, or `128x512xfloat16` in IREE's form, or only a dtype if the kernel's
+annotation gives the shape. Errors are `UsageFailed`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _CROSSES = re.compile(r"^(?P<sizes>\d+(?:x\d+)*)x(?P<dtype>[A-Za-z]\w*)$")
 
 
 def parse_arg(text: str, option: str = "--arg") -> tuple[str, TensorType]:
-    """`a=float16[128,512]` as a name and a type."""
+    """Parse `a=float16[128,512]` into a name and a type."""
     name, value = _split(text, option, "float16[128,512]")
     return name, parse_type(value, f"{option} {name}")
 
 
 def parse_const(text: str, option: str = "--const") -> tuple[str, Any]:
-    """`n=3` as a name and a value: a Python literal, JSON, or a name such as nl.float32."""
+    """Parse `n=3` into a name and a value: a Python literal, JSON, or a name such as nl.float32."""
     name, value = _split(text, option, "3")
     try:
         return name, literals.parse(value)
@@ -42,7 +42,7 @@ def parse_const(text: str, option: str = "--const") -> tuple[str, Any]:
 
 
 def parse_type(text: str, where: str) -> TensorType:
-    """`float16[128, 512]`, `128x512xf16` or `float16` as a type; `where` starts messages."""
+    """Parse `float16[128, 512]`, `128x512xf16` or `float16`; `where` prefixes messages."""
     stripped = text.strip()
     crosses = _CROSSES.match(stripped)
     found = crosses or _BRACKETS.match(stripped)
@@ -59,7 +59,7 @@ def parse_type(text: str, where: str) -> TensorType:
 
 
 def parse_grid(text: str, where: str) -> tuple[int, ...]:
-    """`4`, `4x2` or `4,2` as the launch grid; `where` starts messages."""
+    """Parse `4`, `4x2` or `4,2` as the launch grid; `where` prefixes messages."""
     words = [word.strip() for word in re.split("[x,]", text.strip())]
     if not all(word.isascii() and word.isdigit() for word in words):
         raise bad_argument(
@@ -72,7 +72,7 @@ def parse_grid(text: str, where: str) -> tuple[int, ...]:
 
 
 def find_dtype(name: str, where: str) -> DType:
-    """The dtype called `name` by NKI (with or without `nl.`), or in short (`bf16`)."""
+    """Return the dtype of an NKI name (with or without `nl.`), or of a short one (`bf16`)."""
     plain = name.removeprefix("nl.").removeprefix("nki.language.")
     found = dtypes.find(plain) or dtypes.find(plain.lower())
     if found is None:

@@ -1,4 +1,4 @@
-"""What kernels of Beta 1 may ask of its values, beside those of all versions: by class."""
+"""Attributes that kernels of Beta 1 may access on its values, by class."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def _classes() -> dict[type, Class]:
 
 
 def classes(known: Mapping[type, Class]) -> dict[type, Class]:
-    """The class of every kind of value; `known` are those of Python's."""
+    """Return the class of every Beta 1 value; `known` are Python's classes."""
     return {**_classes(), loops.LoopIndex: known[int], DType: _dtype(known[DType])}
 
 
 def _dtype(known: Class) -> Class:
-    """An element type, which kernels of Beta 1 also have as NumPy's."""
+    """Return the class of dtypes, extended by attributes of NumPy's that Beta 1 kernels use."""
     more = {
         "type": Getter("type", lambda m, dtype: HostFunction("type", _number(dtype))),
     }
@@ -72,12 +72,12 @@ def _number(dtype: DType) -> Callable[[Any], Any]:
 
 
 def callers() -> dict[type, Callable[..., Any]]:
-    """How the machine calls such values."""
+    """Return the functions by which the machine calls such values."""
     return {operators.Function: lambda m, function, args, named: function(*args, **named)}
 
 
 def undecorated(interpreter: Interpreter) -> Any:
-    """The kernel without what its decorators say, which is meant for host code."""
+    """Return the kernel's function without its decorators, which are meant for host code."""
     kernel = interpreter.resolved.kernel
     args = kernel.node.args
     plain = (*args.posonlyargs, *args.args)

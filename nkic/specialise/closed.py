@@ -1,4 +1,4 @@
-"""The closed world with NKI in it: the language's modules mounted in the interpreter."""
+"""The closed world with NKI: the API's modules mounted in the interpreter."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from nkic.specialise import numpy_names, surface
 from nkic.specialise.iterations import Iterations
 from nkic.syntax.bindings import Resolved
 
-RECORDING = 100  # steps for an instruction, a tensor, a view that is not an index
+RECORDING = 100  # steps for an instruction, a tensor, or a view that is not an index
 VIEWING = 20  # steps for an index of a tensor
 PROVIDED = provided_modules((*provide.MODULES, "numpy"))
 
@@ -37,14 +37,14 @@ def kernel_object() -> Class:
 
 
 class LanguageSpace:
-    """A module of the language as the interpreter takes it."""
+    """An API module as a `Space` of the interpreter."""
 
     def __init__(self, namespace: Namespace) -> None:
         self.namespace = namespace
         self._contents: dict[str, Any] = namespace.__dict__
 
     def get(self, m: Any, name: str) -> Any:
-        """The value of a name, or UNSET."""
+        """Return the value of a name, or UNSET."""
         if name.startswith("@"):
             return UNSET
         if name in self._contents:
@@ -57,27 +57,27 @@ class LanguageSpace:
         return UNSET
 
     def missing(self, name: str) -> Exception:
-        """The error about a name that is not there."""
+        """Return the error for a name that does not exist."""
         return self.namespace._missing(name)
 
     def submodule(self, name: str) -> tuple[str, str, str]:
-        """What to say of a module that is not there."""
+        """Return slug, message and help for a submodule that does not exist."""
         said = submodule(self.namespace, name)
         within = f"{self._contents['@name']}."
         inner = [n.removeprefix(within) for n in provide.MODULES if n.startswith(within)]
         return said.slug, said.text, said.help or did_you_mean(name, inner)
 
     def names(self) -> list[str]:
-        """The public names."""
+        """Return the public names."""
         return names_of(self.namespace)
 
     def keeps(self, name: str) -> bool:
-        """Names that are deprecated warn each time."""
+        """Return whether a value may be cached: deprecated names warn on every access."""
         return name not in self._contents["@watched"]
 
 
 class World:
-    """What one instance of the kernel is evaluated in: module-level values start afresh."""
+    """The environment of one kernel instance, with fresh module-level values."""
 
     def __init__(self, resolved: Resolved, trace: Trace, limits: Limits | None = None) -> None:
         self.namespaces = provide.namespaces(trace.profile, self._load, kernel_object())
@@ -90,7 +90,7 @@ class World:
         if trace.profile is Profile.BETA2:
             machine.builtins = {**machine.builtins, **memories.MEMORIES}
         if trace.profile is Profile.BETA1:
-            from nkic.specialise import beta1  # rarely needed
+            from nkic.specialise import beta1  # imported lazily: rarely needed
 
             machine.classes |= beta1.classes(machine.classes)
             machine.callables |= beta1.callers()
@@ -119,7 +119,7 @@ def interpreter(
     show: Any,
     limits: Limits | None = None,
 ) -> Interpreter:
-    """An interpreter that knows the language's values."""
+    """Return an interpreter that supports the API's values."""
     beta1 = resolved.profile is Profile.BETA1
     numpy = numpy_names.with_operators() if beta1 else numpy_names.table()
     made = Interpreter(resolved, {"numpy": numpy, **spaces}, report, show=show, limits=limits)

@@ -1,8 +1,8 @@
-"""Constants of the request as the kernel gets them.
+"""Conversion of the request's constants to kernel values.
 
-Dotted names become what they name, `Config(rows=2)` an object of the kernel's class. What JSON
-spells becomes one too where the parameter's annotation says of which class: `{"rows": 2}`, a list
-for a NamedTuple, the name or value of an enumeration's member.
+Dotted names are resolved, and `Config(rows=2)` becomes an object of the kernel's class. JSON values
+become one, too, if the parameter is annotated with a class: `{"rows": 2}`, a list for a NamedTuple,
+or the name or value of an enumeration's member.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SHORT = {"nl": "nki.language", "nisa": "nki.isa"}
 
 
 class Constants:
-    """Looks names up among dtypes, then in NKI's modules, then in the kernel's own file."""
+    """Resolves names among dtypes, then NKI's modules, then the kernel's own file."""
 
     def __init__(self, world: World, rebuilder: Rebuilder) -> None:
         self.world = world
@@ -36,7 +36,7 @@ class Constants:
         self.rebuilder = rebuilder
 
     def argument(self, argument: str, given: Any) -> Any:
-        """The value of an argument, of the class that the kernel's signature names."""
+        """Return the value of an argument, converted to the class that annotates the parameter."""
         value = self.value(argument, given)
         plain = isinstance(value, dict | list | tuple | str | int)
         kind = self._annotated(argument) if plain else None
@@ -50,7 +50,7 @@ class Constants:
         return self._made(argument, kind, tuple(value), {}) if is_row else value
 
     def _annotated(self, argument: str) -> Any:
-        """The class of the kernel's own that annotates a parameter, if there is one."""
+        """Return the class of the kernel's file that annotates a parameter, or None."""
         kernel = self.interpreter.resolved.kernel
         notes = {arg.name: arg.annotation for arg in scopes.parameters(kernel.node.args)}
         note = notes.get(argument)
@@ -66,7 +66,7 @@ class Constants:
         return found if _is_own(found) else None
 
     def _member(self, argument: str, kind: Class, value: Any) -> Any:
-        """A member of an enumeration by its name or its value."""
+        """Return a member of an enumeration by its name or value."""
         names = []
         for member in self.machine.iterate(kind):
             name = self.machine.attribute(member, "name")
@@ -85,7 +85,7 @@ class Constants:
             raise _bad(argument, str(error)) from error
 
     def value(self, argument: str, given: Any) -> Any:
-        """The value of an argument; raises `UsageFailed` for a name that means nothing."""
+        """Return the value of an argument. Raises `UsageFailed` for an unknown name."""
         if isinstance(given, RuntimeValue):
             return self.rebuilder.value(given)
         if isinstance(given, DottedName):
@@ -123,7 +123,7 @@ class Constants:
 
 
 def _is_own(found: Any) -> bool:
-    """A class of the kernel's own."""
+    """Return whether `found` is a class defined by kernel code."""
     return isinstance(found, Class) and found.machine is not None
 
 

@@ -1,4 +1,4 @@
-"""The inline block: what a kernel file says about its own compilation.
+"""The inline block: compilation options in a kernel file.
 
     # /// nkic
     # kernel = "tensor_add"
@@ -35,9 +35,9 @@ _NAME = re.compile(r"(?:nl|nisa|nki)(?:\.\w+)+$")
 
 
 def read_block(source: SourceFile) -> RequestOptions:
-    """What the block in `source` says; an empty `RequestOptions` where there is none.
+    """Return the options of the block in `source`, or empty ones if there is no block.
 
-    Raises `CompileFailed`, with the line, for a block that cannot be used.
+    Raises `CompileFailed`, with the line, for an invalid block.
     """
     text = "\n".join(source.lines)
     found = list(_BLOCK.finditer(text))
@@ -58,7 +58,7 @@ def read_block(source: SourceFile) -> RequestOptions:
 
 
 def with_version(text: str, profile: Profile) -> str:
-    """The file's text where the block, if it names a version of NKI, names this one."""
+    """Return the file's text with the block's version of NKI, if any, replaced."""
     found = _BLOCK.search(text.replace("\r\n", " \n"))
     if found is None:
         return text
@@ -67,7 +67,7 @@ def with_version(text: str, profile: Profile) -> str:
 
 
 class _Block:
-    """One block: its place in the file, and how to say what is wrong with it."""
+    """A reader of one block, which starts at line `first` of the file."""
 
     def __init__(self, source: SourceFile, first: int) -> None:
         self.source = source
@@ -79,7 +79,7 @@ class _Block:
         return CompileFailed([make("bad-inline-block", message, span, help=help)])
 
     def read(self, content: str) -> RequestOptions:
-        import tomllib  # slow to import, and not all files have a block
+        import tomllib  # slow to import, and only needed if there is a block
 
         self.lines = [line[2:] for line in content.splitlines()]
         try:
@@ -110,7 +110,7 @@ class _Block:
                 raise self.error(self.line_of(key), f"unknown key `{key}` in the block", near)
 
     def line_of(self, key: str) -> int:
-        """Line of the file that sets `key`, or the block's first."""
+        """Return the line of the file that sets `key`, or the block's first line."""
         heads = re.compile(rf"\s*(?:\[\s*)?[\"']?{re.escape(key)}[\"']?\s*(?:=|\])")
         places = (n for n, line in enumerate(self.lines, self.first + 1) if heads.match(line))
         return next(places, self.first)
@@ -182,7 +182,7 @@ def _type(value: Any, where: str) -> TensorType:
 
 
 def _const(value: Any, where: str) -> Any:
-    """TOML's own values; arrays are tuples, a string like `nl.float32` is the name it spells."""
+    """Convert a TOML value: arrays to tuples, strings such as `nl.float32` to names."""
     if isinstance(value, str) and _NAME.match(value):
         return literals.DottedName(value)
     if isinstance(value, list):

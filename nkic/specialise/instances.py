@@ -1,4 +1,4 @@
-"""The instances of a kernel and its inputs: what both ways to evaluate it begin with."""
+"""The instances of a kernel and its inputs, for both kinds of evaluation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nkic.syntax.bindings import Kernel
 
 
 def check_cores(request: Request, report: Reporter) -> None:
-    """Refuses grids that the target cannot run."""
+    """Report launch grids that the target cannot run."""
     target, lnc = request.target, request.lnc
     if lnc > target.max_cores:
         report.fatal(
@@ -36,12 +36,12 @@ def check_cores(request: Request, report: Reporter) -> None:
 
 
 def grid(request: Request) -> tuple[int, ...]:
-    """The launch grid as kernels see it."""
+    """Return the launch grid that kernels see."""
     return (request.lnc,) if request.lnc > 1 and request.spread is None else request.grid
 
 
 def instances(request: Request) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Core and program ids of every kernel instance, in the order of evaluation."""
+    """Yield core and program ids of every kernel instance, in order of evaluation."""
     spread, cores = request.spread or Spread(), request.lnc
     found = list(product(*map(range, grid(request))))
     for core in range(cores):
@@ -51,8 +51,9 @@ def instances(request: Request) -> Iterator[tuple[int, tuple[int, ...]]]:
 def inputs_of(
     bound: BoundArguments, request: Request, trace: Trace, kernel: Kernel
 ) -> Iterator[TensorParameter]:
-    """A tensor in shared HBM for every tensor argument and every tensor inside an argument, in
-    the order of the signature.
+    """Yield a tensor in shared HBM for every tensor argument, or part of an argument.
+
+    They are in the order of the signature.
     """
     at = CallChain(kernel.node.name_span)
     order = {parameter.name: n for n, parameter in enumerate(bound.parameters)}
@@ -70,7 +71,7 @@ def _input(name: str, kind: TensorType, trace: Trace, at: CallChain) -> Tensor:
 
 
 def _check_wide(name: str, dtype: DType, trace: Trace, at: CallChain) -> None:
-    """nl.int64 came with the scalars of NKI 0.7."""
+    """Report nl.int64, which was added with the scalars of NKI 0.7."""
     since, label = LANGUAGE[dtype.name].since, trace.profile.label
     if trace.profile < since:
         text = f"argument `{name}` is {dtype}, which is not a dtype of NKI {label}"

@@ -1,4 +1,4 @@
-"""In which turn of Python's loops a kernel is: what tells the instructions of one line apart."""
+"""The current iterations of Python's loops, which distinguish instructions of one line."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from nkic.syntax.walk import walk
 
 
 def variables(module: SourceModule | None, span: Span) -> tuple[str, ...]:
-    """The variables of the loops around a place in a function, outermost first; none in nkic's
-    own library.
+    """Return the variables of the loops around an expression, outermost first.
+
+    There are none in nkic's own library.
     """
     if module is None or span.path.startswith(SHIPPED):
         return ()
@@ -23,7 +24,7 @@ def variables(module: SourceModule | None, span: Span) -> tuple[str, ...]:
 
 
 def words(names: Sequence[str], local: Mapping[str, Any]) -> Iterator[str]:
-    """`i=3` for each of the variables that is an integer."""
+    """Yield `i=3` for each variable that is an integer."""
     for name in names:
         value = local.get(name)
         if value.__class__ is int:
@@ -31,7 +32,7 @@ def words(names: Sequence[str], local: Mapping[str, Any]) -> Iterator[str]:
 
 
 class _Slot(NamedTuple):
-    """Where frames have a variable, and whether it is in a cell there."""
+    """The index of a variable in frames of a function, and whether it is in a cell."""
 
     name: str
     place: int
@@ -39,7 +40,7 @@ class _Slot(NamedTuple):
 
 
 class Iterations:
-    """The turns of one evaluation; the variables of each node are looked up once."""
+    """The iterations of one evaluation. The variables of each node are memoised."""
 
     def __init__(self, resolved: Resolved) -> None:
         self.resolved = resolved
@@ -48,23 +49,23 @@ class Iterations:
         self._text = ""
 
     def of(self, stack: Sequence[Frame]) -> str:
-        """Those around every call on the stack, outermost first, as "i=3 j=0"."""
+        """Return the iterations around every call on the stack, outermost first: "i=3 j=0"."""
         found: list[object] = []
         for frame in stack:
-            known = self._known.get(id(frame[AT])) or self._look(frame)
+            known = self._known.get(id(frame[AT])) or self._lookup(frame)
             for name, place, boxed in known[1]:
                 value = frame[place]
                 if boxed:
                     value = value[0] if value else None
                 if value.__class__ is int:
                     found += (name, value)
-        if found != self._last:  # most instructions are made in the turn of the one before
+        if found != self._last:  # most often the iteration of the previous instruction
             self._last = found
             pairs = zip(found[::2], found[1::2], strict=True)
             self._text = " ".join([f"{name}={value}" for name, value in pairs])
         return self._text
 
-    def _look(self, frame: Frame) -> tuple[nodes.Node, tuple[_Slot, ...]]:
+    def _lookup(self, frame: Frame) -> tuple[nodes.Node, tuple[_Slot, ...]]:
         node = frame[AT]
         code: Code | None = getattr(frame[FUNCTION], "code", None)
         known = code.names if code is not None else {}

@@ -1,8 +1,8 @@
-"""Values written as text: after `--const n=`, in the inline block, in the headers of npy files.
+"""Values as text: after `--const n=`, in the inline block, in the headers of npy files.
 
 Python literals and JSON: None, booleans, numbers, strings, tuples, lists, dictionaries, dotted
-names such as `nl.float32`, and objects such as `Config(rows=2)`. Names stay names until the
-kernel's namespace is known. Nothing is evaluated.
+names such as `nl.float32`, and objects such as `Config(rows=2)`. Names are resolved later, in the
+kernel's namespace. Nothing is evaluated.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MAX_DEPTH = 50
 
 @dataclass(frozen=True)
 class DottedName:
-    """A name that stands for a value: `nl.add`, `float32`, `Mode.FAST`."""
+    """A dotted name for a value: `nl.add`, `float32`, `Mode.FAST`."""
 
     text: str
 
@@ -27,7 +27,7 @@ class DottedName:
 
 @dataclass(frozen=True)
 class MadeObject:
-    """An object of a class of the kernel's file: `Config(2, mode=Mode.FAST)`."""
+    """An object of a class in the kernel's file: `Config(2, mode=Mode.FAST)`."""
 
     kind: DottedName
     values: tuple[Any, ...]
@@ -39,7 +39,7 @@ class MadeObject:
 
 
 class LiteralError(ValueError):
-    """The text is not a literal; the message says where it stops being one."""
+    """The text is not a literal; the message describes the offending part."""
 
 
 _TOKEN = re.compile(
@@ -66,7 +66,7 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 def parse(text: str) -> Any:
-    """The value that `text` spells; raises `LiteralError`."""
+    """Parse a literal. Raises `LiteralError`."""
     reader = _Reader(text)
     value = reader.value(0)
     reader.expect_end()
@@ -74,7 +74,7 @@ def parse(text: str) -> Any:
 
 
 class _Reader:
-    """Tokens of one literal, taken from the left."""
+    """A recursive-descent parser of one literal."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -110,7 +110,7 @@ class _Reader:
         )
 
     def named(self, name: str, depth: int) -> DottedName | MadeObject:
-        """A name, or an object of the class of that name."""
+        """Parse the rest of a name, or of an object of the class with that name."""
         if not self.take("("):
             return DottedName(name)
         values: list[Any] = []

@@ -1,4 +1,4 @@
-"""Kernels that a function of the file makes: `-k 'scaled_by(3)'` calls it."""
+"""Kernels returned by a function of the file: `-k 'scaled_by(3)'` calls it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nkic.evaluate.interpreter import Interpreter
 
 
 def made(interpreter: Interpreter) -> Any:
-    """What the call gives. Its arguments are literals: they come from the command line."""
+    """Call the function and return its result; the command line gives literals as arguments."""
     kernel = interpreter.resolved.kernel
     assert kernel.maker is not None
     name = kernel.maker.name

@@ -1,8 +1,8 @@
-"""Names that a kernel asks of the modules of NKI and that they do not have.
+"""Names that a kernel uses from NKI's modules but that do not exist.
 
-The first one ends the evaluation. So that one run reports them all, those that the rest of the
-kernel uses are then looked up in its source. What stands in a branch is ignored: there may be
-a reason for not going there.
+The first one ends the evaluation. To report all of them in one run, the names in the rest of the
+kernel are then looked up statically. Code in branches is ignored, because it may be unreachable for
+a reason.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Spaces = Mapping[str, Namespace]
 
 
 def report_missing(resolved: Resolved, spaces: Spaces, report: Reporter) -> None:
-    """One error for every place that the kernel comes to, unless something else ends it first."""
+    """Report one error for each missing name in code that is certainly evaluated."""
     for definition in resolved.reached:
         module = resolved.library.modules[definition.span.path]
         for one in () if module.trusted else _missing(definition, module, spaces):
@@ -30,14 +30,14 @@ def report_missing(resolved: Resolved, spaces: Spaces, report: Reporter) -> None
 
 
 def _missing(definition: Definition, module: SourceModule, spaces: Spaces) -> Iterator[Diagnostic]:
-    parts = list(_certain(definition))
+    parts = list(_always_evaluated(definition))
     inner = (part for part in (definition, *parts) if isinstance(part, scopes.Scope))
     local = frozenset(name for scope in inner for name in scopes.bound(scope))
     used = {part.id for part in parts if isinstance(part, nodes.Name)} - local
     for name in sorted(used & module.bindings.keys()):
         yield from _missing_module(module.bindings[name], module, spaces)
     for node in parts:
-        name = _space(node.value, module, local) if isinstance(node, nodes.Attribute) else ""
+        name = _module_name(node.value, module, local) if isinstance(node, nodes.Attribute) else ""
         if not isinstance(node, nodes.Attribute) or name not in spaces:
             continue
         error = missing(spaces[name], node.attr)
@@ -47,7 +47,7 @@ def _missing(definition: Definition, module: SourceModule, spaces: Spaces) -> It
 
 
 def _missing_module(binding: Binding, module: SourceModule, spaces: Spaces) -> Iterator[Diagnostic]:
-    """The error for `import nki.isaa as nisa`."""
+    """Yield the error for `import nki.isaa as nisa`."""
     request = binding.target.request if binding.target is not None else ""
     parent, _, last = request.rpartition(".")
     if parent in spaces and request not in spaces:
@@ -56,13 +56,13 @@ def _missing_module(binding: Binding, module: SourceModule, spaces: Spaces) -> I
         yield make(said.slug, said.text, binding.span, help=said.help, fixes=fixes)
 
 
-_PARTS = 8  # of a module's full name, at most
+_MAX_PARTS = 8  # at most, in a module's full name
 
 
-def _space(node: nodes.Expression, module: SourceModule, local: frozenset[str]) -> str:
-    """The full name of the module that an expression is, if imports of the file say so."""
+def _module_name(node: nodes.Expression, module: SourceModule, local: frozenset[str]) -> str:
+    """Return the full name of the module that an expression denotes by the imports, or ""."""
     path: list[str] = []
-    while isinstance(node, nodes.Attribute) and len(path) < _PARTS:
+    while isinstance(node, nodes.Attribute) and len(path) < _MAX_PARTS:
         path.append(node.attr)
         node = node.value
     if not isinstance(node, nodes.Name) or node.id in local or node.id not in module.bindings:
@@ -74,8 +74,8 @@ def _space(node: nodes.Expression, module: SourceModule, local: frozenset[str]) 
     return ".".join([target.request, *member, *reversed(path)])
 
 
-def _certain(definition: Definition) -> Iterator[nodes.Node]:
-    """What is evaluated if all of a definition is, branches left out but for what decides."""
+def _always_evaluated(definition: Definition) -> Iterator[nodes.Node]:
+    """Yield the nodes of a definition that are always evaluated: no branches, but conditions."""
     waiting = list(scopes.inside(definition))
     while waiting:
         node = waiting.pop()
@@ -85,6 +85,6 @@ def _certain(definition: Definition) -> Iterator[nodes.Node]:
         elif isinstance(node, scopes.Scope):
             waiting += [*scopes.outside(node), *scopes.inside(node)]
         elif isinstance(node, nodes.Assign | nodes.AnnAssign):
-            waiting += [node.value] if node.value is not None else []  # annotations mean nothing
+            waiting += [node.value] if node.value is not None else []  # not annotations
         elif not isinstance(node, nodes.Try | nodes.Match | nodes.BoolOp):
             waiting += children(node)

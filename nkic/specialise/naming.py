@@ -1,4 +1,4 @@
-"""What a tensor is called in messages and listings: as the variable that it is assigned to."""
+"""Names of tensors in messages and listings: the variables to which they are assigned."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from nkic.syntax.bindings import Resolved
 
 
 class Names:
-    """Looks variables up in the source; each place once."""
+    """Looks variables up in the source, memoised by location."""
 
     def __init__(self, resolved: Resolved) -> None:
         self.modules = resolved.library.modules
-        self._known: dict[int, tuple[CallChain, str]] = {}  # by identity
+        self._known: dict[int, tuple[CallChain, str]] = {}  # by id of the location
 
     def of(self, at: CallChain) -> str:
-        """`x` where the user wrote `x = nl.ndarray(…)`; "" where the call is part of more."""
+        """Return `x` for `x = nl.ndarray(…)`, or "" if the call is part of a larger expression."""
         known = self._known.get(id(at))
         if known is None:
             known = self._known[id(at)] = (at, self._find(at.primary))

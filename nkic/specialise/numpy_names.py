@@ -1,4 +1,4 @@
-"""NumPy as kernels in the closed world have it: numbers, names of types, makers of arrays."""
+"""NumPy in the closed world: numbers, names of types, constructors of arrays."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FUNCTIONS = ("sqrt", "exp", "log", "log2", "log10")
 
 @dataclass(frozen=True)
 class OtherType:
-    """An element type of NumPy that no Trainium engine has."""
+    """A NumPy element type that no Trainium engine supports."""
 
     name: str
 
@@ -45,14 +45,14 @@ class OtherType:
 
 
 class NumpyFloat(float):
-    """A float that also answers as NumPy's do."""
+    """A float with the methods of NumPy's."""
 
     def __repr__(self) -> str:
         return float.__repr__(self)
 
 
 class FloatLimits(NamedTuple):
-    """`np.finfo` of a type."""
+    """`np.finfo` of a dtype."""
 
     dtype: Any
     bits: int
@@ -65,7 +65,7 @@ class FloatLimits(NamedTuple):
 
 
 class IntLimits(NamedTuple):
-    """`np.iinfo` of a type."""
+    """`np.iinfo` of a dtype."""
 
     dtype: Any
     bits: int
@@ -74,10 +74,10 @@ class IntLimits(NamedTuple):
 
 
 class NumpyTable(Table):
-    """The module, with advice on what of it makes arrays."""
+    """The module, with help for missing names that make arrays."""
 
     def missing(self, name: str) -> Exception:
-        """The error about a name that is not there."""
+        """Return the error for a name that does not exist."""
         if name not in _ARRAYS:
             return self._unknown(name)
         help = "pass the data to the kernel, use a list of numbers, or make a tensor with `nl`"
@@ -93,7 +93,7 @@ class NumpyTable(Table):
 
 @cache
 def table() -> NumpyTable:
-    """The module `numpy`."""
+    """Return the module `numpy`."""
     found: dict[str, Any] = {name: OtherType(name) for name in _OTHER_TYPES}
     found |= {name: dtypes.DTYPES[name] for name in _SHARED_TYPES}
     found |= {name: getattr(math, name) for name in _NUMBERS}
@@ -108,7 +108,7 @@ def table() -> NumpyTable:
 
 @cache
 def with_operators() -> NumpyTable:
-    """The module for kernels of Beta 1, which write `np.add` where later ones write `nl.add`."""
+    """Return the module for kernels of Beta 1, which use `np.add` as an operator, like `nl.add`."""
     known = table().contents
     found = {name: OPERATORS[name] for name in OPERATORS if name not in known}
     same = {"max": "maximum", "amax": "maximum", "min": "minimum", "amin": "minimum"}
@@ -119,7 +119,7 @@ def with_operators() -> NumpyTable:
 
 @cache
 def classes() -> dict[type, Class]:
-    """The classes of NumPy's values."""
+    """Return the classes of NumPy's values."""
     limits = (OtherType, FloatLimits, IntLimits)
     found: dict[type, Class] = {kind: _fields(kind) for kind in limits}
     item = Builtin("item", lambda m, owner: float(owner))
@@ -172,7 +172,7 @@ def _maker(name: str) -> Callable[..., Any]:
 
 
 def _rounded(name: str, value: float) -> float:
-    """`np.ceil` and `np.floor`: floats, other than those of `math`."""
+    """`np.ceil` and `np.floor`, which return floats, unlike those of `math`."""
     return float(getattr(math, name)(value)) if math.isfinite(value) else float(value)
 
 

@@ -1,8 +1,8 @@
-"""`kernel.with_schedule([...])`: further order among the instructions that have names.
+"""`kernel.with_schedule([...])`: additional ordering of named instructions.
 
-An edge ("b", "a"), or ("b", ["a", "c"]), makes the instruction called b wait for the others.
-Source: the guide to NKI's scheduling APIs. It leaves open what an edge against program order
-means, and which instruction a name means that several have: both are refused.
+An edge ("b", "a"), or ("b", ["a", "c"]), makes the instruction named b wait for the others. Source:
+the guide to NKI's scheduling APIs. It does not define an edge against program order, nor a name
+that several instructions have: both are errors.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nkic.base.suggest import did_you_mean
 from nkic.ir.program import Instruction, Item, instructions
 from nkic.syntax.bindings import Kernel
 
-Edge = tuple[str, str]  # the one that waits, and what it waits for
+Edge = tuple[str, str]  # the waiting instruction, and the one that it waits for
 
 
 class Ordering:
@@ -30,7 +30,7 @@ class Ordering:
         self._known: dict[str, None] = {}
 
     def read(self, schedule: Sequence[Any]) -> None:
-        """Takes what `with_schedule` was given."""
+        """Parse the argument of `with_schedule`."""
         self._edges = tuple(edge for pair in schedule for edge in self._pairs(pair))
 
     def _pairs(self, pair: Any) -> Iterator[Edge]:
@@ -45,7 +45,7 @@ class Ordering:
         )
 
     def apply(self, body: list[Item], start: int) -> None:
-        """Adds the edges to the instructions of one instance: those of `body` from `start` on."""
+        """Add the edges to the instructions of one instance: those of `body` from `start` on."""
         if not self._edges:
             return
         named: dict[str, list[Instruction]] = defaultdict(list)
@@ -57,7 +57,7 @@ class Ordering:
         for waits, producer in self._edges:
             if waits in named and producer in named:
                 self._add(named[waits], named[producer], after)
-        body[start:] = _ordered(body[start:], after)
+        body[start:] = _with_edges(body[start:], after)
 
     def _add(
         self,
@@ -85,7 +85,7 @@ class Ordering:
         after[waits.number] = (*after.get(waits.number, ()), producer.number)
 
     def finish(self) -> None:
-        """Reports names that no instance has."""
+        """Report names that no instruction of any instance has."""
         for name in dict.fromkeys(name for edge in self._edges for name in edge):
             if name not in self._known:
                 near = did_you_mean(name, self._known)
@@ -100,12 +100,12 @@ class Ordering:
         self._report.error("bad-schedule", text, places[0], help=help, labels=labels)
 
 
-def _ordered(items: Sequence[Item], after: dict[int, tuple[int, ...]]) -> list[Item]:
-    """The items with `after` added, by number."""
+def _with_edges(items: Sequence[Item], after: dict[int, tuple[int, ...]]) -> list[Item]:
+    """Return the items with the edges added, by instruction number."""
     found: list[Item] = []
     for item in items:
         if not isinstance(item, Instruction):
-            found.append(replace(item, body=tuple(_ordered(item.body, after))))
+            found.append(replace(item, body=tuple(_with_edges(item.body, after))))
         elif item.number in after:
             found.append(item._replace(after=(*item.after, *after[item.number])))
         else:

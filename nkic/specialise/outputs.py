@@ -1,4 +1,4 @@
-"""What a kernel returns, and what it leaves changed: the outputs of the program."""
+"""The outputs of the program: the kernel's results, and the inputs that it updates."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from nkic.syntax.bindings import Kernel
 
 
 class Outputs:
-    """Collects and checks results. Errors point at what the kernel returns, where one `return`
-    shows it, else at its name.
+    """Collects and checks results.
+
+    Errors point to the returned expression if the kernel has a single `return`, else to its name.
     """
 
     def __init__(self, trace: Trace, inputs: tuple[TensorParameter, ...], kernel: Kernel) -> None:
@@ -38,9 +39,7 @@ class Outputs:
         self.views: dict[int, View] = {}
 
     def take(self, result: Any) -> None:
-        """What one instance of the kernel returned: the same tensors as every other. The
-        instance has ended.
-        """
+        """Check the result of one instance, which has ended: all must return the same tensors."""
         check_triggered(self.trace)
         values = result if isinstance(result, tuple | list) else (result,)
         if self.trace.profile is Profile.BETA1:
@@ -52,15 +51,15 @@ class Outputs:
         self.returned = found
 
     def _kept(self, value: Any) -> Any:
-        """A tile that a kernel of Beta 1 returns from the chip, as Beta 1's simulator allows."""
+        """Copy a tile that a kernel of Beta 1 returns to HBM, as Beta 1's simulator does."""
         if not isinstance(value, NkiTensor) or not value._access.tensor.on_chip:
             return value
-        from nkic.language.beta1 import moving  # rarely needed
+        from nkic.language.beta1 import moving  # imported lazily: rarely needed
 
         return moving.kept(value)
 
     def program(self, arguments: dict[str, str]) -> Program:
-        """All that was recorded; `arguments` are the kernel's, as `--info` shows them."""
+        """Return the recorded program; `arguments` are the kernel's, for `--info`."""
         trace = self.trace
         if trace.profile is Profile.BETA1:
             from nkic.language.beta1.recorded import repeated, spills  # rarely needed
@@ -84,7 +83,7 @@ class Outputs:
         )
 
     def parameters(self) -> tuple[TensorParameter, ...]:
-        """The program's outputs: what was returned, then the inputs that were updated."""
+        """Return the program's outputs: the results, then the inputs that were updated."""
         returned = self.returned or ()
         for tensor in returned:
             _take_shape(tensor, self.views[tensor.number])
@@ -96,7 +95,7 @@ class Outputs:
             self._warn(returned)
         return (*found, *updated)
 
-    # What is returned
+    # Results
 
     def _tensors(self, values: Sequence[Any]) -> Iterator[Tensor]:
         seen: list[Tensor] = []
@@ -153,7 +152,7 @@ class Outputs:
         return any(p.tensor is tensor for p in self.inputs)
 
     def _place(self, number: int) -> Span:
-        """Where output `number` is returned."""
+        """Return the span of output `number` in the return statement."""
         known = len(self.places) > number
         return self.places[number] if known else [*self.places, self.at][0]
 
@@ -169,7 +168,7 @@ class Outputs:
             help=help,
         )
 
-    # What is odd about it
+    # Warnings
 
     def _warn(self, returned: tuple[Tensor, ...]) -> None:
         warning, written = self.trace.report.warning, self.trace.written
@@ -197,14 +196,15 @@ class Outputs:
 
 
 def _take_shape(tensor: Tensor, view: View) -> None:
-    """Of a reshape of the whole, the caller gets the shape that the kernel returns. Only once no
-    instance of the kernel declares the tensor any more, with the shape it has there.
+    """Give a result the shape of the view that the kernel returns: a reshape of the whole tensor.
+
+    Call this only when no further instance declares the tensor with its original shape.
     """
     tensor.shape, tensor.dtype, tensor.free = view.shape, view.dtype, prod(view.shape)
 
 
 def _returned(kernel: nodes.FunctionDef) -> list[Span]:
-    """The places of the outputs in the only `return` of a kernel; one, where it is not a tuple."""
+    """Return the spans of the outputs in the only `return` of a kernel; one if not a tuple."""
     found = [n for n in scopes.own(kernel.body) if isinstance(n, nodes.Return)]
     value = found[0].value if len(found) == 1 else None
     if value is None:

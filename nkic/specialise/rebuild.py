@@ -1,4 +1,4 @@
-"""Described values of a running program as values of the kernel's closed world."""
+"""Reconstruction of a running program's values, from descriptions, in the closed world."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from nkic.specialise.closed import World
 
 _PARTIAL = library.modules()["functools"]["partial"]
 NKI = "nki"
-_LOOKED_IN = ("nki.language", "nki.isa", "nki.collectives", "nki.typing", "nki")
+_SEARCHED = ("nki.language", "nki.isa", "nki.collectives", "nki.typing", "nki")
 
 
 class Rebuilder:
-    """Makes values from descriptions; `tensors` are the parts by name.
+    """Makes values from descriptions; `tensors` has the tensor parts by name.
 
-    Raises `KernelError`, and whatever the evaluation of the user's source raises.
+    Raises `KernelError`, and any exception of evaluating the user's source.
     """
 
     def __init__(self, world: World, tensors: Mapping[str, Any]) -> None:
@@ -38,7 +38,7 @@ class Rebuilder:
         self.made: dict[int, Any] = {}
 
     def value(self, given: Any) -> Any:
-        """The value that `given` describes."""
+        """Return the value that `given` describes."""
         make = _MAKERS.get(type(given))
         return given if make is None else make(self, given)
 
@@ -70,7 +70,7 @@ class Rebuilder:
             found[self.value(key)] = self.value(one)
         return found
 
-    # ---- what source defines -----------------------------------------------------------------
+    # ---- values defined by source -------------------------------------------------------------
 
     def _named(self, given: runtime_values.Named) -> Any:
         root = given.module.partition(".")[0]
@@ -85,11 +85,12 @@ class Rebuilder:
         return found
 
     def _of_nki(self, given: runtime_values.Named) -> Any:
-        """A name of NKI: of the module that is named, or, since packages that pose as `nki`
-        define things where they like, of any other.
+        """Return a name of NKI, from its module or from any other one.
+
+        The search is needed because packages that pose as `nki` may define names elsewhere.
         """
         first, *rest = given.name.split(".")
-        modules: tuple[str, ...] = (given.module, *_LOOKED_IN)
+        modules: tuple[str, ...] = (given.module, *_SEARCHED)
         if self.interpreter.resolved.profile is Profile.BETA1:
             modules = (*(f"{OLD_ROOT}.{name}" for name in modules), *modules)
         for module in modules:
@@ -107,7 +108,7 @@ class Rebuilder:
         if isinstance(owner, runtime_values.Named) and owner.module.partition(".")[0] == NKI:
             try:
                 return self.machine.attribute(self._of_nki(owner), given.name)
-            except (KernelError, AttributeError):  # such as a class of buffers: nl.sbuf itself
+            except (KernelError, AttributeError):  # for example a class of buffers: nl.sbuf itself
                 return self._of_nki(runtime_values.Named(owner.module, given.name))
         kind = self.value(owner)
         if given.name:
@@ -133,7 +134,7 @@ class Rebuilder:
 
     def _function(self, given: runtime_values.Function) -> Any:
         def cells(function: Any) -> Mapping[str, Any]:
-            self.made[given.number] = function  # before its cells, which may hold it
+            self.made[given.number] = function  # before its cells, which may contain it
             return {name: self.value(one) for name, one in given.cells}
 
         defaults = {name: self.value(one) for name, one in given.defaults}

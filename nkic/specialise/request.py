@@ -1,4 +1,4 @@
-"""What to compile a kernel for, and where each part of it was said."""
+"""Compilation requests: a kernel's target, arguments and options, with their origins."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from nkic.specialise.runtime_values import LiveEntry
 
 @dataclass(frozen=True)
 class TensorType:
-    """Type of a tensor argument. A dtype or shape of None is left to another source.
+    """The type of a tensor argument. A dtype or shape of None is left to another source.
 
-    `origin` is who said so, for messages; `note` why it cannot be used as it is.
+    `origin` is where it was specified, for messages; `note` the reason that it is unusable, if any.
     """
 
     dtype: DType | None = None
@@ -29,11 +29,11 @@ class TensorType:
 
     @property
     def known(self) -> bool:
-        """Both halves are there."""
+        """Whether both dtype and shape are known."""
         return self.dtype is not None and self.shape is not None
 
     def filled(self, other: TensorType) -> TensorType:
-        """This type with the halves that it lacks taken from `other`."""
+        """Return this type with missing parts taken from `other`."""
         return TensorType(
             self.dtype or other.dtype,
             self.shape if self.shape is not None else other.shape,
@@ -48,22 +48,24 @@ class TensorType:
 
 @dataclass(frozen=True)
 class Spread:
-    """Which core runs an instance of the grid: cores take turns along `axis` after `run` instances
-    each.
+    """The assignment of grid instances to cores.
+
+    Cores alternate along `axis`, after `run` instances each.
     """
 
     axis: int = 0
     run: int = 1
 
     def core(self, ids: Sequence[int], cores: int) -> int:
-        """The core of the instance with these program ids."""
+        """Return the core of the instance with these program ids."""
         return ids[self.axis] // self.run % cores
 
 
 @dataclass(frozen=True)
 class RequestOptions:
-    """What one source says: the command line, a call, the inline block. `like` are examples of
-    tensor arguments, as `Request` has them.
+    """The options of one source: the command line, a call, or the inline block.
+
+    `like` are examples of tensor arguments, as in `Request`.
     """
 
     kernel: str | None = None
@@ -80,14 +82,13 @@ class RequestOptions:
 
 @dataclass(frozen=True)
 class Request:
-    """Everything a compilation depends on besides the source.
+    """Everything besides the source on which a compilation depends.
 
-    `args` and `consts` are what the user said; names that only `like` knows are examples and
-    need not occur in the kernel. `consts` may hold dotted names and descriptions (`live`), whose
-    tensors are `parts`. `grid` is the SPMD launch grid; `lnc` the number of physical cores that
-    run the kernel together, `spread` how a grid of several instances for each lies on them.
-    `entry` is the kernel where a running program asks for it, `schedule` what its `with_schedule`
-    was given.
+    `args` and `consts` are given by the user; names that only `like` has are examples and need not
+    occur in the kernel. `consts` may hold dotted names, and descriptions (`live`) whose tensors are
+    in `parts`. `grid` is the SPMD launch grid; `lnc` the number of physical cores that run the
+    kernel together, `spread` the assignment of instances to cores if each runs several. `entry` is
+    the kernel if a running program requests it, `schedule` the argument of its `with_schedule`.
     """
 
     kernel: str | None = None
@@ -105,16 +106,16 @@ class Request:
 
     @property
     def programs(self) -> int:
-        """Kernel instances in the launch grid."""
+        """Number of kernel instances in the launch grid."""
         return prod(self.grid)
 
 
 def combine(
     command: RequestOptions, block: RequestOptions, profile: Profile = profiles.DEFAULT
 ) -> Request:
-    """One request; for every part the command line wins over its `like`, and that over the block.
+    """Merge options: the command line overrides its `like`, which overrides the block.
 
-    `profile` is that of the file where nobody says one.
+    `profile` is the file's default version.
     """
     examples = {name: kind for name, kind in command.like.items() if name not in command.args}
     usable = {name: kind for name, kind in examples.items() if kind.known and not kind.note}

@@ -1,10 +1,10 @@
-"""Values of a running Python program, described: what `nkic.api.call` hands to the compiler.
+"""Descriptions of a running Python program's values: what `nkic.api.call` passes to the compiler.
 
 A description is frozen data. It names what source defines (a class, a function, a member of an
 enumeration) and holds what only the program knows (the fields of an object, the cells of a
-closure); the specialiser evaluates the source that is named and fills in the rest, so that no
-code of the user's program is executed. Numbers, text, None, ranges, slices and tuples describe
-themselves. `number` tells objects apart: where one occurs again, `Again` stands for it.
+closure). The specialiser evaluates the named source and fills in the rest, so that no code of the
+user's program is executed. Numbers, strings, None, ranges, slices and tuples describe themselves.
+`number` identifies an object; further occurrences of it are `Again`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class RuntimeValue:
-    """The description of one argument. It shows as `text`, without addresses."""
+    """The description of one argument. Its repr is `text`, without addresses."""
 
     value: Any
     text: str
@@ -33,7 +33,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Named:
-    """What a module calls so: a function, a class; the module itself where the name is empty."""
+    """A name in a module: a function or a class. An empty name is the module itself."""
 
     module: str
     name: str
@@ -41,7 +41,7 @@ class Named:
 
 @dataclass(frozen=True)
 class Member:
-    """A member of an enumeration, or several of its flags, which then have no name."""
+    """A member of an enumeration, or a combination of flags, which has no name."""
 
     owner: Any
     name: str
@@ -50,7 +50,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Many:
-    """A list, a set or a frozenset, as `kind` says; the elements of a set in a fixed order."""
+    """A list, set or frozenset, according to `kind`; elements of a set are in a fixed order."""
 
     number: int
     kind: str
@@ -67,7 +67,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Instance:
-    """An object of a class: its fields by name."""
+    """An object of a class, with its fields by name."""
 
     number: int
     owner: Any
@@ -84,9 +84,9 @@ class Record:
 
 @dataclass(frozen=True)
 class Function:
-    """A function by its place: the line of `def`, `lambda` or the first decorator.
+    """A function by its location: the line of `def`, `lambda` or the first decorator.
 
-    `cells` are the variables of the functions around it; defaults by the parameter's name.
+    `cells` are the variables of enclosing functions; `defaults` are by parameter name.
     """
 
     number: int
@@ -99,7 +99,7 @@ class Function:
 
 @dataclass(frozen=True)
 class BoundAttribute:
-    """A method with its object, or any other attribute of a described value."""
+    """A bound method, or another attribute of a described value."""
 
     owner: Any
     name: str
@@ -116,22 +116,22 @@ class Partial:
 
 @dataclass(frozen=True)
 class Again:
-    """An object that was described before."""
+    """An object described earlier."""
 
     number: int
 
 
 @dataclass(frozen=True)
 class LiveEntry:
-    """The kernel as a function of a running program, in place of a name in a file.
+    """The kernel as a function of a running program, instead of a name in a file.
 
-    `module` is its module's dotted name. `globals` are values of modules that their source does
-    not have, or that the program has changed: by the module's name, then the variable's.
+    `module` is its module's dotted name. `globals` are values that the source of a module lacks, or
+    that the program has changed: by the module's name, then the variable's.
     """
 
     function: Function
     globals: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = ()
 
     def names(self, module: str) -> frozenset[str]:
-        """The variables of a module that the running program gives."""
+        """Return the variables of a module that the running program provides."""
         return frozenset(name for name, _ in dict(self.globals).get(module, ()))

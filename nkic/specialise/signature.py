@@ -1,7 +1,7 @@
-"""The kernel's parameters, and what the request knows of each.
+"""The kernel's parameters, and the sources of their types and values.
 
-For every parameter the first of: `--arg` or `--const`, `--like`, the inline block, the
-annotation `nt.tensor[...]` (a shape; the dtype comes from elsewhere), the default.
+For every parameter the first of: `--arg` or `--const`, `--like`, the inline block, the annotation
+`nt.tensor[...]` (a shape; the dtype comes from elsewhere), the default.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ UNKNOWN = TensorType()
 
 @dataclass(frozen=True)
 class KernelParameter:
-    """One parameter of the kernel. `default` is its source text, "" where there is none."""
+    """One parameter of the kernel. `default` is its source text, or ""."""
 
     name: str
     annotated: TensorType
@@ -31,7 +31,7 @@ class KernelParameter:
 
 @dataclass(frozen=True)
 class BoundArguments:
-    """What the kernel is called with: tensors by type, other values as the request has them.
+    """The kernel's arguments: tensors by type, other values in the request's form.
 
     A parameter in neither keeps its default.
     """
@@ -41,7 +41,7 @@ class BoundArguments:
     values: dict[str, Any]
 
     def shown(self) -> dict[str, str]:
-        """Every argument as `--info` shows it."""
+        """Return every argument as text, for `--info`."""
         known = {name: str(kind) for name, kind in self.tensors.items()}
         known |= {name: repr(value) for name, value in self.values.items()}
         return {p.name: known.get(p.name, p.default) for p in self.parameters}
@@ -57,10 +57,10 @@ def bind(
     evaluate: Evaluate,
     called: bool = False,
 ) -> BoundArguments:
-    """Matches the request with the kernel's parameters; errors are fatal and list them all.
+    """Match the request with the kernel's parameters. Errors are fatal and list all problems.
 
-    `evaluate` gives the value of an annotation. `called`: the arguments are those of a call in
-    Python, so that `*args` and `**kwargs` are among them.
+    `evaluate` returns the value of an annotation. With `called`, the arguments are those of a
+    Python call, and include `*args` and `**kwargs`.
     """
     found = tuple(parameters(kernel, evaluate))
     _check_names(kernel, found, request, report, called)
@@ -74,7 +74,7 @@ def bind(
 
 
 def _needed(parameter: KernelParameter, types: dict[str, TensorType]) -> bool:
-    """No default stands in; or a type was given that cannot be used."""
+    """Return whether a type is required: there is no default, or the given type is unusable."""
     kind = types[parameter.name]
     return not parameter.default or (kind.origin != "" and kind != parameter.annotated)
 
@@ -85,7 +85,7 @@ def _type(parameter: KernelParameter, request: Request) -> TensorType:
 
 
 def parameters(kernel: Kernel, evaluate: Evaluate) -> Iterator[KernelParameter]:
-    """The parameters in order; `*args` and `**kwargs` get nothing."""
+    """Yield the parameters in order, without `*args` and `**kwargs`."""
     args, text_of = kernel.node.args, kernel.module.source.text_of
     plain = (*args.posonlyargs, *args.args)
     first = len(plain) - len(args.defaults)
@@ -98,7 +98,7 @@ def parameters(kernel: Kernel, evaluate: Evaluate) -> Iterator[KernelParameter]:
 
 
 def _annotated(arg: nodes.Arg, evaluate: Evaluate) -> TensorType:
-    """The shape in `nt.tensor[128, 512]`; no other annotation is looked at."""
+    """Return the shape in `nt.tensor[128, 512]`; other annotations are ignored."""
     note = arg.annotation
     if not isinstance(note, nodes.Subscript) or _last_name(note.value) != "tensor":
         return UNKNOWN
@@ -137,7 +137,7 @@ def _check_names(
 
 
 def _check_lists(kernel: Kernel, request: Request, report: Reporter) -> None:
-    """NKI 0.3 takes no lists; source: its update guide."""
+    """Report lists, which NKI 0.3 does not accept; source: its update guide."""
     lists = [name for name, value in request.consts.items() if isinstance(value, list)]
     if lists and request.profile is Profile.NKI_0_3:
         text = f"`{lists[0]}` is a list, which kernels of NKI 0.3 do not accept as an argument"
@@ -167,7 +167,7 @@ def _missing(
 def _known(
     parameter: KernelParameter, types: dict[str, TensorType], request: Request, missing: bool
 ) -> str:
-    """What is known of a parameter, and from where."""
+    """Describe the type or value of a parameter, and its source."""
     kind = types.get(parameter.name)
     if kind is None:
         return f"{request.consts[parameter.name]!r} (given)"
@@ -185,7 +185,7 @@ def _command(
     missing: list[KernelParameter],
     request: Request,
 ) -> str:
-    """A command line with everything that is known, and a likely type for what is not."""
+    """Return a command line with all known arguments, and likely types for missing ones."""
     example = next((kind for kind in types.values() if kind.known), None)
     words = ["nkic", kernel.module.source.path, "-k", kernel.name]
     for parameter in found:

@@ -1,8 +1,8 @@
-"""Specialise: a resolved kernel and its arguments to a program.
+"""The stage: evaluates a resolved kernel for its arguments and returns a program.
 
-The kernel is evaluated once for every instance of the launch grid, in row-major order on one
-core; with several cores (`lnc`), once for each core, which sees itself as the program id, or
-core by core where several instances are spread over the cores.
+The kernel is evaluated once for every instance of the launch grid: on one core in row-major order;
+on several cores (`lnc`) once for each core, whose number is the program id; or core by core if
+several instances are distributed over the cores.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from nkic.syntax.bindings import Resolved
 def specialise(
     resolved: Resolved, request: Request, report: Reporter, limits: Limits | None = None
 ) -> Program:
-    """The program of `resolved` for `request`.
+    """Return the program of `resolved` for `request`.
 
-    Illegal instructions are reported and left out. Where an error ends the evaluation, the
-    program is what was recorded until then: it serves to find further errors. `limits` hold for
-    each instance of the kernel.
+    Illegal instructions are reported and omitted. If an error ends the evaluation, the program is
+    what was recorded until then: it serves to find further errors. `limits` apply to each instance
+    of the kernel.
     """
     check_cores(request, report)
     trace = Trace(request.target, request.profile, report, grid(request))
@@ -68,7 +68,7 @@ def specialise(
 
 
 def _schedule(request: Request, world: World) -> tuple[Any, ...]:
-    """What `with_schedule` was given, in the file and by a running program."""
+    """Return the edges of `with_schedule`, in the file and in a running program."""
     kernel = world.interpreter.resolved.kernel
     made = world.interpreter.kernel() if request.entry is None and kernel.scheduled else None
     own = made.schedule if isinstance(made, Kernel) else ()
@@ -78,7 +78,7 @@ def _schedule(request: Request, world: World) -> tuple[Any, ...]:
 def _call(
     bound: BoundArguments, inputs: tuple[TensorParameter, ...], request: Request, world: World
 ) -> Any:
-    """Calls the kernel; gives what it returns. A misspelt name ends that: others are looked for."""
+    """Call the kernel and return its result. After an error, look for further misspelt names."""
     try:
         return _called(bound, inputs, request, world)
     except CompileFailed:
@@ -103,7 +103,7 @@ def _called(
         if request.entry is None and interpreter.resolved.kernel.maker is not None:
             return _function(makers.made(interpreter))
         if request.entry is None and request.profile is Profile.BETA1:
-            from nkic.specialise import beta1  # rarely needed
+            from nkic.specialise import beta1  # imported lazily: rarely needed
 
             return beta1.undecorated(interpreter)
         if request.entry is None:

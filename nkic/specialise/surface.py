@@ -1,7 +1,7 @@
-"""What kernels in the closed world may ask of the language's values: one table, by class.
+"""The attributes of API values that kernels in the closed world may access: one table, by class.
 
-A name that is not here does not exist for them. Traced natively, a kernel holds the same objects
-as Python objects.
+Names that are not listed do not exist for such kernels. A natively traced kernel holds the same
+objects as Python objects.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from nkic.language.binder import Binder
 from nkic.language.collectives import Collective, Preparing, Triggering
 from nkic.language.dtypes_api import MemoryRegion
 from nkic.language.enums import ENUMS, Operator
-from nkic.language.isa import Filling, NkiValidationError
+from nkic.language.isa import NkiValidationError, RegisterAlloc
 from nkic.language.loops import DynamicRange
 from nkic.language.names import NoReorder, TileSize
 from nkic.language.objects import Decorator, Kernel, ReplicaGroup
 from nkic.language.provide import TensorAnnotation
 from nkic.language.registers import VirtualRegister
-from nkic.language.scalars import Loading, NkiScalar, Storing
+from nkic.language.scalars import NkiScalar, ScalarLoad, ScalarStore
 from nkic.language.tensors.arrays import ConstantArray
 from nkic.language.tensors.creation import ParDim, TensorClass, ndarray
 from nkic.language.tensors.grids import NkiBlockGrid, NkiGrid, NkiTileGrid
@@ -43,7 +43,7 @@ _GRID = """
     shape tile_shape element_shape index_step_elements dtype buffer data
     is_data_representable is_remainder __getitem__
 """
-_INSTRUCTIONS = (Binder, Filling, Loading, Storing, Collective, Preparing, Triggering)
+_INSTRUCTIONS = (Binder, RegisterAlloc, ScalarLoad, ScalarStore, Collective, Preparing, Triggering)
 SURFACE: dict[type, str] = {
     NkiTensor: """
         shape strides offset dtype buffer name ndim size data base_tensor is_contiguous get_pattern
@@ -79,23 +79,23 @@ SURFACE: dict[type, str] = {
     configs.AddressRotation: "name value",
     **dict.fromkeys(ENUMS.values(), "name value"),
 }
-_SHOWN: dict[type, str] = {ConstantArray: "ndarray"}
-# Classes whose objects are made, or asked for, under the name of the class.
-_MADE = (
+_SHOWN_NAMES: dict[type, str] = {ConstantArray: "ndarray"}
+# Classes that kernels may call, or pass to isinstance.
+_CALLABLE_CLASSES = (
     *(ParDim, DynamicSlice, NoReorder, ReplicaGroup, ndarray, TensorClass, MemoryRegion),
     *configs.OPTIONS.values(),
 )
 _REGIONS = {name: getattr(MemoryRegion, name) for name in words("sbuf psum private_hbm shared_hbm")}
-_CALLED = (*_INSTRUCTIONS, Operator, Decorator)
-# Without the way over their tables, for what kernels do most.
+_CALLABLES = (*_INSTRUCTIONS, Operator, Decorator)
+# Direct implementations of the most frequent operations, without a table lookup.
 CALLED_BY_PLACE: dict[type, Callable[..., Any]] = {Binder: Binder.called}
 READ: dict[type, Callable[[Any, Any], Any]] = {NkiTensor: NkiTensor.__getitem__}
 
 
 @cache
 def classes() -> dict[type, Class]:
-    """The class of every kind of value of the language."""
-    found = {kind: _class(kind) for kind in (*SURFACE, *_MADE)}
+    """Return the class of every API value."""
+    found = {kind: _class(kind) for kind in (*SURFACE, *_CALLABLE_CLASSES)}
     found[MemoryRegion].members |= _REGIONS
     found[ParDim] = Class("par_dim", (OBJECT,), {}, payload=ParDim, make=_maker(ParDim))
     for host in (ndarray, TensorClass, MemoryRegion, NkiGrid):
@@ -121,11 +121,11 @@ def _class(host: type) -> Class:
 
 
 def class_of(host: type, text: str) -> Class:
-    """The class of a kind of value, with the names that `text` lists."""
+    """Return the class of values of type `host`, with the members listed in `text`."""
     members = {name: _member(host, name) for name in words(text)}
-    makes = host in _MADE or issubclass(host, Enum)
+    makes = host in _CALLABLE_CLASSES or issubclass(host, Enum)
     made = Class(
-        _SHOWN.get(host, host.__name__),
+        _SHOWN_NAMES.get(host, host.__name__),
         (OBJECT,),
         members,
         payload=host,
@@ -149,7 +149,7 @@ def _member_by_name(host: type[Enum]) -> Callable[..., Any]:
 
 
 def _member(host: type, name: str) -> Any:
-    """A method of the host class, or an attribute, under a name of the table."""
+    """Return a member of the class for a method or an attribute of `host`."""
     found = getattr(host, name, None)
     if callable(found) and not isinstance(found, property | Enum):
         function: Callable[..., Any] = found
@@ -161,7 +161,7 @@ _HOST_FUNCTIONS = (FunctionType, BuiltinFunctionType, partial)
 
 
 def exposed(value: Any) -> Any:
-    """A value of the language as kernels hold it: classes and functions are wrapped, once."""
+    """Return an API value in the form for kernels: classes and functions are wrapped once."""
     if isinstance(value, type):
         return classes()[value]
     return _function(value) if isinstance(value, _HOST_FUNCTIONS) else value
@@ -173,7 +173,7 @@ def _function(value: Any) -> HostFunction:
 
 
 def callers() -> dict[type, Callable[..., Any]]:
-    """How the machine calls such values."""
+    """Return the functions by which the machine calls such values."""
 
     def plain(m: Any, function: Any, args: Any, named: Any) -> Any:
         return function(*args, **named)
@@ -181,11 +181,11 @@ def callers() -> dict[type, Callable[..., Any]]:
     def kernel(m: Any, function: Kernel, args: Any, named: Any) -> Any:
         return m.call(function.function, args, named)
 
-    return {**dict.fromkeys(_CALLED, plain), Kernel: kernel}
+    return {**dict.fromkeys(_CALLABLES, plain), Kernel: kernel}
 
 
 def hint(owner: Any, name: str) -> Exception | None:
-    """What a value of the language says of an attribute that it does not have."""
+    """Return the error of an API value for an attribute that it does not have, or None."""
     known = any(kind in SURFACE for kind in type(owner).__mro__)
     asked = getattr(type(owner), "__getattr__", None) if known else None
     if asked is None or name.startswith("__"):

@@ -1,5 +1,5 @@
-"""`nki.language` functions that are made of instructions.
+"""`nki.language` functions implemented by instructions.
 
-The files here are kernel source: nkic parses them and inlines the functions as it does with
-any helper of a kernel. They are never imported as Python.
+The files here are kernel source: nkic parses them and inlines the functions like any helper of a
+kernel. They are never imported as Python modules.
 """

@@ -1,41 +1,41 @@
-"""Tensors with known contents."""
+"""Creation of tensors with given contents."""
 
 import nki.isa as nisa
 import nki.language as nl
 
-# Elements that one DMA row of a constant holds: long enough for full-speed descriptors.
+# Elements per DMA row of a constant: long enough for full-speed descriptors.
 _ROW = 2048
 
 
 def zeros(shape, dtype, buffer=nl.sbuf, name=""):
-    """A new tensor full of zeros."""
+    """Return a new tensor of zeros."""
     return full(shape, 0, dtype, buffer, name)
 
 
 def ones(shape, dtype, buffer=nl.sbuf, name=""):
-    """A new tensor full of ones."""
+    """Return a new tensor of ones."""
     return full(shape, 1, dtype, buffer, name)
 
 
 def full(shape, fill_value, dtype, buffer=nl.sbuf, name=""):
-    """A new tensor full of `fill_value`."""
+    """Return a new tensor filled with `fill_value`."""
     tensor = nl.ndarray(shape, dtype=dtype, buffer=buffer, name=name)
     _fill(tensor, fill_value)
     return tensor
 
 
 def zeros_like(x, dtype=None, buffer=None, name=""):
-    """A new tensor of zeros with the shape of `x`, and its dtype and buffer unless given."""
+    """Return a new tensor of zeros with the shape, and by default the dtype and buffer, of `x`."""
     return zeros(x.shape, dtype or x.dtype, buffer or x.buffer, name)
 
 
 def empty_like(x, dtype=None, buffer=None, name=""):
-    """A new tensor with the shape of `x`, and its dtype and buffer unless given."""
+    """Return a new tensor with the shape, and by default the dtype and buffer, of `x`."""
     return nl.ndarray(x.shape, dtype=dtype or x.dtype, buffer=buffer or x.buffer, name=name)
 
 
 def shared_identity_matrix(n, dtype=nl.uint8, dst=None):
-    """The identity matrix of size `n` in SBUF."""
+    """Return the identity matrix of size `n` in SBUF."""
     ones_tile = full((n, n), 1, dtype)
     result = nl.ndarray((n, n), dtype=dtype, buffer=nl.sbuf) if dst is None else dst
     # The index is partition - column: zero on the diagonal.
@@ -51,7 +51,7 @@ def shared_identity_matrix(n, dtype=nl.uint8, dst=None):
 
 
 def _fill(tensor, value):
-    """Sets every element of `tensor`, wherever it is."""
+    """Set every element of `tensor`, in any memory."""
     if nl.is_on_chip(tensor.buffer):
         nisa.memset(dst=tensor, value=value)
     else:
@@ -59,7 +59,7 @@ def _fill(tensor, value):
 
 
 def _fill_hbm(tensor, value):
-    """Copies a constant tile over a dense tensor in HBM, as many full rows as there are."""
+    """Copy a constant tile over a dense tensor in HBM, as many full rows as fit."""
     size = tensor.size
     width = min(size, _ROW)
     rows = size // width

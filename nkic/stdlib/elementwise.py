@@ -1,27 +1,26 @@
-"""Arithmetic on tiles, element by element.
+"""Element-wise arithmetic on tiles.
 
 Results are new tiles in SBUF. Without `dtype` the result has the dtype of the tile, or for two
-tiles the one that holds both. Numbers stand for themselves repeated; so do free dimensions of
-size 1.
+tiles one that holds the values of both. Numbers, and free dimensions of size 1, are broadcast.
 """
 
 import nki.isa as nisa
 import nki.language as nl
 from nkic.stdlib import (
-    _between,
     _broadcast_view,
+    _called_by_kernel,
     _converted,
     _in_sbuf,
-    _is_kernels,
     _known_issue,
     _promoted,
     _require,
+    _version_between,
     full,
 )
 
 
 def _binary(op, x, y, dtype):
-    """`x op y`, where at least one is a tile."""
+    """`x op y`, of which at least one is a tile."""
     if not isinstance(x, nl.NkiTensor):
         return _with_number(op, y, x, dtype, True)
     if not isinstance(y, nl.NkiTensor):
@@ -29,7 +28,7 @@ def _binary(op, x, y, dtype):
     if _common_shape(x, y) != tuple(x.shape) or _common_shape(x, y) != tuple(y.shape):
         equal_shapes = "give both the same shape, with nl.broadcast_to or nisa.tensor_scalar"
         text = "{} and {} are not equal; nki.language broadcasts them from NKI 0.5 on"
-        early = _between("0.3", "0.5") and _is_kernels(2)
+        early = _version_between("0.3", "0.5") and _called_by_kernel(2)
         _require(not early, text, x.shape, y.shape, help=equal_shapes)
         _known_issue("broadcasting in binary functions of nki.language", 2, equal_shapes)
     return _of_tiles(op, x, y, dtype)
@@ -39,7 +38,7 @@ def _of_tiles(op, x, y, dtype):
     """`x op y` of two tiles, broadcast."""
     shape = _common_shape(x, y)
     result = nl.ndarray(shape, dtype=dtype or _promoted(x.dtype, y.dtype), buffer=nl.sbuf)
-    second = _in_sbuf(y) if nl.is_psum(x.buffer) else y  # only one of them may be in PSUM
+    second = _in_sbuf(y) if nl.is_psum(x.buffer) else y  # at most one operand may be in PSUM
     nisa.tensor_tensor(
         dst=result, data1=_broadcast_view(x, shape), data2=_broadcast_view(second, shape), op=op
     )
@@ -47,7 +46,7 @@ def _of_tiles(op, x, y, dtype):
 
 
 def _with_number(op, x, number, dtype, reverse):
-    """A tile and a number; `reverse` puts the number first."""
+    """`x op number`, or `number op x` if `reverse`."""
     _require(isinstance(x, nl.NkiTensor), "{} takes at least one tensor", op)
     result = nl.ndarray(x.shape, dtype=dtype or x.dtype, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=result, data=x, op0=op, operand0=number, reverse0=reverse)
@@ -55,7 +54,7 @@ def _with_number(op, x, number, dtype, reverse):
 
 
 def _common_shape(x, y):
-    """The shape that `x` and `y` have after broadcasting."""
+    """Return the broadcast shape of `x` and `y`."""
     one, two = x.shape, y.shape
     alike = "reshape one of them"
     _require(len(one) == len(two), "{} and {} have different ranks", one, two, help=alike)
@@ -70,14 +69,14 @@ def _common_shape(x, y):
 
 
 def _unary(op, x, dtype):
-    """An operator with one input."""
+    """Apply an operator with one input."""
     result = nl.ndarray(x.shape, dtype=dtype or x.dtype, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=result, data=x, op0=op, operand0=None)
     return result
 
 
 def _activated(op, x, dtype):
-    """A function of the scalar engine."""
+    """Apply a function of the scalar engine."""
     result = nl.ndarray(x.shape, dtype=dtype or x.dtype, buffer=nl.sbuf)
     nisa.activation(dst=result, op=op, data=x)
     return result
@@ -94,17 +93,17 @@ def subtract(x, y, dtype=None):
 
 
 def multiply(x, y, dtype=None):
-    """x y."""
+    """x * y."""
     return _binary(nl.multiply, x, y, dtype)
 
 
 def maximum(x, y, dtype=None):
-    """The greater of x and y."""
+    """The larger of x and y."""
     return _binary(nl.maximum, x, y, dtype)
 
 
 def minimum(x, y, dtype=None):
-    """The lesser of x and y."""
+    """The smaller of x and y."""
     return _binary(nl.minimum, x, y, dtype)
 
 
@@ -119,7 +118,7 @@ def abs_min(x, y, dtype=None):
 
 
 def power(x, y, dtype=None):
-    """x to the power of y: on gpsimd, which takes two tiles and no number."""
+    """x to the power of y, on gpsimd, which takes two tiles and no numbers."""
     kind = dtype or (x.dtype if isinstance(x, nl.NkiTensor) else y.dtype)
     if isinstance(x, nl.NkiTensor) and isinstance(y, nl.NkiTensor):
         return _binary(nl.power, _in_sbuf(x), _in_sbuf(y), kind)
@@ -128,7 +127,7 @@ def power(x, y, dtype=None):
 
 
 def _as_tile(x, other):
-    """A tile as it is; a number as a column with the partitions of `other`."""
+    """Return a tile unchanged, or a number as a column with the partitions of `other`."""
     return _in_sbuf(x) if isinstance(x, nl.NkiTensor) else full((other.shape[0], 1), x, nl.float32)
 
 
@@ -163,42 +162,42 @@ def greater_equal(x, y, dtype=None):
 
 
 def bitwise_and(x, y, dtype=None):
-    """Bits set in both."""
+    """Bits set in both x and y."""
     return _binary(nl.bitwise_and, x, y, dtype)
 
 
 def bitwise_or(x, y, dtype=None):
-    """Bits set in either."""
+    """Bits set in x or y."""
     return _binary(nl.bitwise_or, x, y, dtype)
 
 
 def bitwise_xor(x, y, dtype=None):
-    """Bits set in exactly one."""
+    """Bits set in exactly one of x and y."""
     return _binary(nl.bitwise_xor, x, y, dtype)
 
 
 def left_shift(x, y, dtype=None):
-    """x moved left by y bits."""
+    """x shifted left by y bits."""
     return _binary(nl.left_shift, x, y, dtype)
 
 
 def right_shift(x, y, dtype=None):
-    """x moved right by y bits, zeros move in."""
+    """x shifted right by y bits, filled with zeros."""
     return _binary(nl.right_shift, x, y, dtype)
 
 
 def logical_and(x, y, dtype=None):
-    """1 where neither is 0, else 0."""
+    """1 where neither x nor y is 0, else 0."""
     return _binary(nl.logical_and, x, y, dtype)
 
 
 def logical_or(x, y, dtype=None):
-    """1 where either is not 0, else 0."""
+    """1 where x or y is not 0, else 0."""
     return _binary(nl.logical_or, x, y, dtype)
 
 
 def logical_xor(x, y, dtype=None):
-    """1 where exactly one is 0, else 0."""
+    """1 where exactly one of x and y is 0, else 0."""
     return _binary(nl.logical_xor, x, y, dtype)
 
 
@@ -312,10 +311,8 @@ def sign(x, dtype=None):
 
 
 def rsqrt(x, dtype=None):
-    """1 / sqrt(x), from NKI 0.5 on gpsimd, which is more exact than the scalar engine, and does
-    not reach PSUM.
-    """
-    if _between("0.3", "0.5"):
+    """1 / sqrt(x); from NKI 0.5 on gpsimd, which is more accurate but cannot read PSUM."""
+    if _version_between("0.3", "0.5"):
         return _activated(nl.rsqrt, x, dtype)
     return _unary(nl.rsqrt, x, dtype)
 
@@ -328,7 +325,7 @@ def reciprocal(x, dtype=None):
 
 
 def abs(x, dtype=None):
-    """The magnitude of x."""
+    """The absolute value of x."""
     return _unary(nl.abs, x, dtype)
 
 
@@ -343,34 +340,35 @@ def logical_not(x, dtype=None):
 
 
 def invert(x, dtype=None):
-    """Every bit of x turned over."""
+    """x with every bit inverted."""
     return _unary(nl.invert, x, dtype)
 
 
 def sin(x, dtype=None):
-    """Sine of x, off by less than 1e-6 for |x| up to 1e7: the scalar engine's of an angle within
-    half a turn, which is x itself within a quarter.
+    """The sine of x, with an error below 1e-6 for |x| up to 1e7.
+
+    The scalar engine computes it for x minus full turns, reflected to within a quarter turn.
     """
     return _activated(nl.sin, _mirrored(_within_a_turn(_in_sbuf(x))), dtype or x.dtype)
 
 
 def cos(x, dtype=None):
-    """Cosine of x, off by less than 1e-6 for |x| up to 1e7."""
+    """The cosine of x, with an error below 1e-6 for |x| up to 1e7."""
     return _cosine(_within_a_turn(_in_sbuf(x)), dtype or x.dtype)
 
 
 def tan(x, dtype=None):
-    """Tangent of x, as sine by cosine: each is off by less than 1e-6 for |x| up to 1e7."""
+    """The tangent of x, as sine / cosine, each with an error below 1e-6 for |x| up to 1e7."""
     angle = _within_a_turn(_in_sbuf(x))
     sine = _activated(nl.sin, _mirrored(angle), nl.float32)
     return divide(sine, _cosine(angle, nl.float32), dtype or x.dtype)
 
 
 def _within_a_turn(x):
-    """x less whole turns, in float32: from -pi to pi, and a little beyond for large x.
+    """Return x minus full turns in float32: within ±pi, slightly beyond for large x.
 
-    710 is 113 turns and 6.03e-5. Products by 710 and by the first 18 bits of 2 pi are exact, and
-    so are their differences from x; what these leave out is subtracted last.
+    710 is 113 turns plus 6.03e-5. Products by 710 and by the first 18 bits of 2 pi are exact, and
+    so are their differences from x; the remaining error terms are subtracted last.
     """
     many = _whole_multiples(x, 1 / 710)
     rest = _less(x, many, 710.0)
@@ -380,14 +378,14 @@ def _within_a_turn(x):
 
 
 def _whole_multiples(x, factor):
-    """x times a factor, rounded to a whole number."""
+    """Return x times a factor, rounded to an integer."""
     whole = nl.ndarray(x.shape, dtype=nl.int32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=whole, data=x, op0=nl.multiply, operand0=factor)
     return whole
 
 
 def _less(x, whole, size):
-    """x - whole size, in float32."""
+    """Return x - whole * size in float32."""
     result = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf)
     nisa.scalar_tensor_tensor(
         dst=result, data=whole, op0=nl.multiply, operand0=-size, op1=nl.add, operand1=x
@@ -396,7 +394,10 @@ def _less(x, whole, size):
 
 
 def _mirrored(angle):
-    """An angle with the same sine, within a quarter turn: 2 min(max(a, -pi / 2), pi / 2) - a."""
+    """Return the angle within a quarter turn that has the same sine.
+
+    It is 2 min(max(a, -pi / 2), pi / 2) - a.
+    """
     near = nl.ndarray(angle.shape, dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
         dst=near,
@@ -413,7 +414,7 @@ def _mirrored(angle):
 
 
 def _cosine(angle, dtype):
-    """Of an angle within half a turn, as the sine of pi / 2 - |angle|: pi / 2 in two parts."""
+    """Return the cosine of an angle within ±pi as the sine of pi / 2 - |angle|, pi / 2 in parts."""
     rest = nl.ndarray(angle.shape, dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(
         dst=rest,
@@ -430,9 +431,9 @@ def _cosine(angle, dtype):
 
 
 def _rounded(x):
-    """x rounded to whole numbers, half to even, in float32.
+    """Return x rounded to integers, to nearest even, in float32.
 
-    int32 does the rounding; from 2**23 on every float32 is a whole number already.
+    Conversion to int32 rounds; from 2**23 on every float32 is an integer already.
     """
     whole = _converted(_converted(x, nl.int32), nl.float32)
     large = nl.ndarray(x.shape, dtype=nl.uint8, buffer=nl.sbuf)
@@ -442,24 +443,24 @@ def _rounded(x):
 
 
 def floor(x, dtype=None):
-    """The greatest whole number that is not above x."""
+    """The largest integer not above x."""
     near = _rounded(x)
     return subtract(near, greater(near, x, nl.float32), dtype or x.dtype)
 
 
 def ceil(x, dtype=None):
-    """The least whole number that is not below x."""
+    """The smallest integer not below x."""
     near = _rounded(x)
     return add(near, less(near, x, nl.float32), dtype or x.dtype)
 
 
 def trunc(x, dtype=None):
-    """x without its fraction."""
+    """x without its fraction: rounded towards zero."""
     return multiply(floor(abs(x, nl.float32)), sign(x, nl.float32), dtype or x.dtype)
 
 
 def mod(x, y, dtype=None):
-    """x - y floor(x / y): has the sign of y."""
+    """x - y floor(x / y), with the sign of y."""
     _known_issue("nl.mod", 1, "compute it from nl.reciprocal, and subtract")
     rest = _remainder(x, y, floor(divide(x, y, nl.float32)))
     kind = dtype or (x.dtype if isinstance(x, nl.NkiTensor) else y.dtype)
@@ -467,7 +468,7 @@ def mod(x, y, dtype=None):
 
 
 def fmod(x, y, dtype=None):
-    """x - y trunc(x / y): has the sign of x."""
+    """x - y trunc(x / y), with the sign of x."""
     _known_issue("nl.fmod", 1, "compute it from nl.reciprocal, and subtract")
     kind = dtype or (x.dtype if isinstance(x, nl.NkiTensor) else y.dtype)
     return multiply(mod(_size_of(x), _size_of(y), nl.float32), _sign_of(x), kind)
@@ -478,9 +479,9 @@ def _remainder(x, y, quotient):
 
 
 def _nearer(rest, y, below, dtype):
-    """A remainder corrected where the quotient was rounded to the next whole number.
+    """Correct a remainder if the quotient was rounded to the next integer.
 
-    `below` is 1 where it has the wrong sign; where it is as large as `y`, it is one `y` too much.
+    `below` is 1 where its sign is wrong. A remainder as large as `y` is too large by `y`.
     """
     raised = add(rest, multiply(below, y, nl.float32), nl.float32)
     above = greater_equal(multiply(raised, _sign_of(y)), _size_of(y), nl.float32)

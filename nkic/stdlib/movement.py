@@ -2,11 +2,11 @@
 
 import nki.isa as nisa
 import nki.language as nl
-from nkic.stdlib import _between, _fill, _known_issue, _require
+from nkic.stdlib import _fill, _known_issue, _require, _version_between
 
 
 def load(src, dtype=None):
-    """A new tile in SBUF with the elements of `src`, converted on the way if `dtype` differs."""
+    """Return a new tile in SBUF with the elements of `src`, converted to `dtype`."""
     _require(
         len(src.shape) > 1,
         "nl.load takes at least 2 dimensions, not {}",
@@ -19,7 +19,7 @@ def load(src, dtype=None):
 
 
 def load_transpose2d(src, dtype=None):
-    """A new tile in SBUF with the rows of `src` as columns."""
+    """Return a new tile in SBUF with the rows of `src` as columns."""
     _require(len(src.shape) == 2, "nl.load_transpose2d takes 2 dimensions, not {}", src.shape)
     tile = nl.ndarray((src.shape[1], src.shape[0]), dtype=src.dtype, buffer=nl.sbuf)
     nisa.dma_transpose(dst=tile, src=src)
@@ -27,7 +27,7 @@ def load_transpose2d(src, dtype=None):
 
 
 def store(dst, value):
-    """Writes a tile to HBM."""
+    """Write a tile to HBM."""
     if nl.is_psum(value.buffer):
         by_hand = "copy it to SBUF with nisa.tensor_copy first"
         _known_issue("nl.store of a tile in PSUM", 1, by_hand, last="0.3")
@@ -35,11 +35,12 @@ def store(dst, value):
 
 
 def copy(x, dtype=None):
-    """A new tile in SBUF with the elements of `x`.
+    """Return a new tile in SBUF with the elements of `x`.
 
-    Until NKI 0.5 by the scalar engine, which takes integers through float32; then bit by bit.
+    Until NKI 0.5 the scalar engine copies, with integers through float32; later copies keep all
+    bits.
     """
-    if not _between("0.3", "0.6"):
+    if not _version_between("0.3", "0.6"):
         return _copied(x, dtype)
     if nl.is_psum(x.buffer):
         _known_issue("nl.copy of a tile in PSUM", 1, "use nisa.tensor_copy")
@@ -49,24 +50,24 @@ def copy(x, dtype=None):
 
 
 def _copied(x, dtype=None):
-    """A new tile in SBUF with the elements of `x`, the same bits where the types are equal."""
+    """Return a new tile in SBUF with the elements of `x`, bit by bit if the dtypes are equal."""
     tile = nl.ndarray(x.shape, dtype=dtype or x.dtype, buffer=nl.sbuf)
     nisa.tensor_copy(dst=tile, src=x)
     return tile
 
 
 def _converted(x, dtype):
-    """`x` itself, or a copy of another dtype."""
+    """Return `x` itself, or a copy with another dtype."""
     return x if dtype is None or dtype == x.dtype else _copied(x, dtype)
 
 
 def _in_sbuf(x):
-    """`x` itself, or a copy in SBUF of a tile in PSUM, which DMA cannot reach."""
+    """Return `x` itself, or a copy in SBUF of a tile in PSUM, which DMA cannot access."""
     return _copied(x) if nl.is_psum(x.buffer) else x
 
 
 def _assign(dst, value):
-    """What `dst[...] = value` does."""
+    """`dst[...] = value`."""
     if not isinstance(value, nl.NkiTensor):
         _fill(dst, value)
     elif nl.is_on_chip(dst.buffer) and nl.is_on_chip(value.buffer):
@@ -76,7 +77,7 @@ def _assign(dst, value):
 
 
 def transpose(x, dtype=None):
-    """A new tile, in PSUM unless it is converted, with partitions and columns exchanged."""
+    """Return a new tile with partitions and columns exchanged; in PSUM unless it is converted."""
     _require(len(x.shape) == 2, "nl.transpose takes 2 dimensions, not {}", x.shape)
     tile = nl.ndarray((x.shape[1], x.shape[0]), dtype=x.dtype, buffer=nl.psum)
     nisa.nc_transpose(dst=tile, data=_in_sbuf(x))
@@ -84,12 +85,12 @@ def transpose(x, dtype=None):
 
 
 def expand_dims(x, axis):
-    """A view with a new dimension of size 1."""
+    """Return a view with a new dimension of size 1."""
     return x.expand_dim(axis if axis >= 0 else axis + len(x.shape) + 1)
 
 
 def _broadcast_view(x, shape):
-    """A view of `x` in which free dimensions of size 1 are repeated to give `shape`."""
+    """Broadcast the free dimensions of size 1 in `x` to `shape`, as a view."""
     _require(len(x.shape) == len(shape), "{} and {} have different ranks", x.shape, shape)
     for dim in range(1, len(shape)):
         if x.shape[dim] == 1 and shape[dim] != 1:
@@ -98,7 +99,7 @@ def _broadcast_view(x, shape):
 
 
 def broadcast_to(x, shape, dtype=None):
-    """A tile of `shape` that repeats the elements of `x`; `x` itself if it has that shape."""
+    """Return a tile of `shape` that repeats the elements of `x`; `x` itself if the shapes agree."""
     if tuple(x.shape) == tuple(shape):
         return _converted(x, dtype)
     if x.shape[0] == shape[0]:
@@ -109,16 +110,16 @@ def broadcast_to(x, shape, dtype=None):
     return _copied(_broadcast_view(rows, shape), dtype)
 
 
-_QUADRANT = 32  # partitions that a shuffle reaches
-_LONGEST = 8192  # bytes of a row, from which on two transfers are shorter than three instructions
+_QUADRANT = 32  # partitions within reach of a shuffle
+_LONGEST = 8192  # bytes of a row; for longer ones two transfers are faster than three instructions
 
 
 def _across_partitions(x, count):
-    """A tile with the one partition of `x` in each of `count`.
+    """Return a tile with the single partition of `x` in each of `count` partitions.
 
-    On chip: a shuffle repeats it in 32 partitions, copies double them. Two elements a cycle and
-    lane, so that a row of 2 KiB takes about 1.3 us, where two transfers by way of HBM take 3 us;
-    the longest rows, and partitions at which no instruction may start, go that way.
+    On chip, a shuffle repeats it in 32 partitions, and copies double these. The engine moves two
+    elements per cycle and lane: a row of 2 KiB takes about 1.3 us, against 3 us for two transfers
+    through HBM. The longest rows, and partitions at which no instruction may start, use HBM.
     """
     _require(x.shape[0] == 1, "dimension 0 of {} cannot become {}: it is not 1", x.shape, count)
     row = _in_sbuf(x)
@@ -131,7 +132,7 @@ def _across_partitions(x, count):
 
 
 def _is_reached(row):
-    """The vector engine may start at its partition, and it is short."""
+    """Return whether the vector engine can start at the row's partition, and the row is short."""
     whole = row.base_tensor
     if whole.dtype != row.dtype:
         return False
@@ -146,7 +147,7 @@ def _is_reached(row):
 
 
 def _doubled(tile, row, count):
-    """Fills a tile: its first quadrant by a shuffle, the others from what is filled."""
+    """Fill a tile: the first quadrant by a shuffle, the others by copies of what is filled."""
     done = min(count, _QUADRANT)
     nisa.nc_stream_shuffle(dst=tile[0:done], src=row, shuffle_mask=[0] * _QUADRANT)
     while done < count:
@@ -156,14 +157,14 @@ def _doubled(tile, row, count):
 
 
 def _by_way_of_hbm(tile, row, count):
-    """Fills a tile with two transfers."""
+    """Fill a tile by two transfers through HBM."""
     kept = nl.ndarray(row.shape, dtype=row.dtype, buffer=nl.private_hbm)
     nisa.dma_copy(dst=kept, src=row)
     nisa.dma_copy(dst=tile, src=kept.broadcast(0, count))
 
 
 def where(condition, x, y, dtype=None):
-    """A new tile: `x` where `condition` is not 0, else `y`."""
+    """Return a new tile with `x` where `condition` is not 0, else `y`."""
     kind = dtype or (x.dtype if isinstance(x, nl.NkiTensor) else y.dtype)
     chosen = nl.ndarray(condition.shape, dtype=nl.uint8, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=chosen, data=condition, op0=nl.not_equal, operand0=0.0)

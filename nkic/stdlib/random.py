@@ -1,15 +1,15 @@
-"""Random numbers, drawn by the vector engine's generators."""
+"""Random numbers, drawn from the vector engine's generators."""
 
 import nki.isa as nisa
 import nki.language as nl
 from nkic.stdlib import _converted, _in_sbuf, _require
 
-# Elements per partition of the tiles that a tensor in HBM is filled through.
+# Elements per partition of the tiles by which a tensor in HBM is filled.
 _COLUMNS = 512
 
 
 def random_seed(seed):
-    """Sets the generators that `rand` and `dropout` draw from; `seed` is a (1, 1) tile."""
+    """Seed the generators of `rand` and `dropout`; `seed` is a (1, 1) tile."""
     _require(
         isinstance(seed, nl.NkiTensor),
         "nl.random_seed takes a tile of shape (1, 1), not {}",
@@ -20,7 +20,7 @@ def random_seed(seed):
 
 
 def rand(shape, dtype, buffer=nl.sbuf, name=""):
-    """A new tensor of numbers, uniform from 0 to below 1 before they are rounded to `dtype`."""
+    """Return a new tensor of random numbers, uniform in [0, 1) before rounding to `dtype`."""
     tensor = nl.ndarray(shape, dtype=dtype, buffer=buffer, name=name)
     if nl.is_on_chip(buffer):
         _draw(tensor)
@@ -30,7 +30,7 @@ def rand(shape, dtype, buffer=nl.sbuf, name=""):
 
 
 def _draw(tile):
-    """Fills a tile. Where there is no rand2, from the highest 24 of 32 random bits."""
+    """Fill a tile; without rand2, from the highest 24 of 32 random bits."""
     if nisa.get_nc_version() >= nisa.nc_version.gen4:
         nisa.rand2(dst=tile, min=0.0, max=1.0)
     else:
@@ -41,7 +41,7 @@ def _draw(tile):
 
 
 def _draw_hbm(tensor):
-    """Fills a dense tensor in HBM tile by tile, in the order of its elements."""
+    """Fill a dense tensor in HBM tile by tile, in the order of its elements."""
     flat = tensor.reshape((tensor.size,))
     start = 0
     while start < tensor.size:
@@ -55,9 +55,9 @@ def _draw_hbm(tensor):
 
 
 def dropout(x, rate, dtype=None):
-    """A new tile: `x` with each element replaced by 0 with probability `rate`.
+    """Return a new tile: `x` with each element replaced by 0 with probability `rate`.
 
-    `rate` is a number, or a tile with one element per partition. Nothing is scaled.
+    `rate` is a number, or a tile with one element per partition. The result is not scaled.
     """
     tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     nisa.dropout(dst=tile, data=x, prob=rate)
@@ -65,7 +65,7 @@ def dropout(x, rate, dtype=None):
 
 
 def gather_flattened(data, indices, axis=0, dtype=None):
-    """In each partition, the elements of `data` that `indices` count, free dimensions as one."""
+    """Gather in each partition the elements of `data` at the flat positions `indices`."""
     _require(
         axis == 0,
         "nl.gather_flattened counts elements along all free dimensions; axis is 0, not {}",

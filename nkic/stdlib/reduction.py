@@ -1,7 +1,7 @@
 """Reductions over the last free dimensions of a tile.
 
-`axis` is one dimension or several that follow each other up to the last. Without `dtype` the
-result has the dtype of the tile.
+`axis` is one dimension, or several consecutive ones up to the last. Without `dtype` the result has
+the dtype of the tile.
 """
 
 import nki.isa as nisa
@@ -10,7 +10,7 @@ from nkic.stdlib import _require, _with_number, multiply, square, subtract
 
 
 def _axes_of(x, axis):
-    """The dimensions that `axis` names, in order, none negative."""
+    """Return the dimensions in `axis`, sorted and non-negative."""
     rank = len(x.shape)
     wanted = axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = sorted(a + rank if a < 0 else a for a in wanted)
@@ -27,12 +27,12 @@ def _axes_of(x, axis):
 
 
 def _kept_shape(x, axes):
-    """The shape of `x` with size 1 in `axes`."""
+    """Return the shape of `x` with size 1 in `axes`."""
     return tuple(1 if dim in axes else x.shape[dim] for dim in range(len(x.shape)))
 
 
 def _reduced(op, x, axis, dtype, keepdims):
-    """`x` folded with `op`."""
+    """Reduce `x` by `op`."""
     axes = _axes_of(x, axis)
     result = nl.ndarray(_kept_shape(x, axes), dtype=dtype or x.dtype, buffer=nl.sbuf)
     nisa.tensor_reduce(dst=result, op=op, data=x, axis=axes, keepdims=True)
@@ -40,7 +40,7 @@ def _reduced(op, x, axis, dtype, keepdims):
 
 
 def _without(x, axes):
-    """`x` without the dimensions `axes`, of size 1; a tile keeps at least two dimensions."""
+    """Drop the dimensions `axes`, of size 1; a tile keeps at least two dimensions."""
     for dim in reversed(axes):
         if len(x.shape) > 2:
             x = x.squeeze_dim(dim)
@@ -48,22 +48,22 @@ def _without(x, axes):
 
 
 def sum(x, axis, dtype=None, keepdims=False):
-    """The sum."""
+    """The sum over `axis`."""
     return _reduced(nl.add, x, axis, dtype, keepdims)
 
 
 def prod(x, axis, dtype=None, keepdims=False):
-    """The product."""
+    """The product over `axis`."""
     return _reduced(nl.multiply, x, axis, dtype, keepdims)
 
 
 def max(x, axis, dtype=None, keepdims=False):
-    """The greatest element."""
+    """The largest element over `axis`."""
     return _reduced(nl.maximum, x, axis, dtype, keepdims)
 
 
 def min(x, axis, dtype=None, keepdims=False):
-    """The least element."""
+    """The smallest element over `axis`."""
     return _reduced(nl.minimum, x, axis, dtype, keepdims)
 
 
@@ -73,7 +73,7 @@ def all(x, axis, dtype=None):
 
 
 def mean(x, axis, dtype=None, keepdims=False):
-    """The mean, computed in float32."""
+    """The mean over `axis`, computed in float32."""
     total = _reduced(nl.add, x, axis, nl.float32, keepdims)
     return _with_number(
         nl.multiply, total, 1.0 / _count(x, _axes_of(x, axis)), dtype or x.dtype, False
@@ -81,13 +81,13 @@ def mean(x, axis, dtype=None, keepdims=False):
 
 
 def var(x, axis, dtype=None, keepdims=False):
-    """The variance, computed in float32. The axes are kept, whatever `keepdims` says."""
+    """The variance over `axis`, computed in float32. The axes are kept regardless of `keepdims`."""
     centred = subtract(x, mean(x, axis, nl.float32, True), nl.float32)
     return mean(square(centred), axis, dtype or x.dtype, True)
 
 
 def _count(x, axes):
-    """Elements in `axes`."""
+    """Return the number of elements along `axes`."""
     elements = 1
     for dim in axes:
         elements *= x.shape[dim]
@@ -95,7 +95,7 @@ def _count(x, axes):
 
 
 def softmax(x, axis=-1, dtype=None):
-    """exp(x) / sum of exp(x), shifted by the greatest element so that nothing overflows."""
+    """exp(x) / sum of exp(x), shifted by the largest element to prevent overflow."""
     shifted = subtract(x, max(x, axis, nl.float32, True), nl.float32)
     powers = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf)
     nisa.activation(dst=powers, op=nl.exp, data=shifted)

@@ -1,4 +1,4 @@
-"""trace: what happened in a run, event by event: `simulate` writes it, `report` reads it."""
+"""trace: the events of a simulated run. `simulate` writes them, `report` reads them."""
 
 from nkic.trace.change import Change
 from nkic.trace.events import Cause, Event, Trace

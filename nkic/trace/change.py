@@ -1,4 +1,4 @@
-"""What could have been otherwise in a run."""
+"""Hypothetical changes to a run."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from nkic.trace.events import Event
 
 @dataclass(frozen=True)
 class Change:
-    """`retimed` gives the time of an event from its number, itself and the time that it took.
-    `tables` off: the scalar engine has every table at once. `wires`: who waits for whom, as pairs
-    of events (signals, waits), in place of the program's semaphores.
+    """A change under which a run is simulated again.
+
+    `retimed` returns an event's timing, given its number, the event, and its original timing. With
+    `tables` off, the scalar engine has all activation tables at once. `wires` replaces the
+    program's semaphores by pairs of events (signalling, waiting).
     """
 
     retimed: Callable[[int, Event, Timing], Timing] | None = None

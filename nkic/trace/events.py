@@ -1,4 +1,4 @@
-"""Events of a run: when each item of each stream ran, and what it had waited for.
+"""Events of a run: when each item of each stream ran, and what it waited for.
 
 All times are picoseconds of simulated time.
 """
@@ -15,16 +15,16 @@ from nkic.neff.records import Executable, InstructionRecord, StreamRecord
 
 
 class Cause(Enum):
-    """What decided when an item was ready to start."""
+    """The reason an item became ready when it did."""
 
-    START = "start"  # nothing: the first item of a stream that waits for nobody
-    ENGINE = "engine"  # its engine or queue still held the item before
-    RESULT = "result"  # it needs the result of the item before, in the same stream
-    SEMAPHORE = "semaphore"  # a signal of another stream
+    START = "start"  # none: the first item of a stream, without waits
+    ENGINE = "engine"  # the previous item still occupied its engine or queue
+    RESULT = "result"  # the result of the previous item in the same stream
+    SEMAPHORE = "semaphore"  # a signal from another stream
     TRIGGER = "trigger"  # the engine that triggers it was busy
-    ACCESS = "access"  # another engine accessed a memory that both may not access at once
-    RENDEZVOUS = "rendezvous"  # another core came later to what all run together
-    OTHER = "other"  # none of these: the recorder does not know the machine's rule
+    ACCESS = "access"  # another engine accessed a memory that only one may access at a time
+    RENDEZVOUS = "rendezvous"  # another core reached the rendezvous later
+    OTHER = "other"  # none of these: a rule that the recorder does not know
 
     __hash__ = object.__hash__
 
@@ -32,16 +32,16 @@ class Cause(Enum):
 class Event(NamedTuple):
     """One execution of an item. `stream` and the events are indices into the trace's lists.
 
-    The stream was free for it at `idle`, which triggers of transfers put off, too. It was `ready`
-    when its waits were met, of which `before` came last for the reason `cause` (-1: none). A
-    transfer is triggered then; where its ring or the DMA engines were busy, its data moved later,
-    from `start` on, after those of `pool_before`. It held its stream, a transfer the DMA engines,
-    until `free`, of which `table` went into loading an activation table, and was
-    complete at `done`. `pool` is the time that it took of all the core's DMA engines together,
-    `bytes` what it moved. `tokens` are the events that signalled what it waited for, `turns` the
-    iterations of the device loops around it, outermost first. The engine `by` was busy with the
-    trigger of a transfer for `trigger` from `ready` on; for the first `beside` of it with work
-    of its own, too.
+    `idle` is when the stream became free for it; triggers of transfers delay this, too. It was
+    `ready` when its waits were met; `before` is the event that met the last of them (-1: none), and
+    `cause` the kind of wait. A transfer is triggered at `ready`, but its data moves from `start`
+    on, which is later if its ring or the DMA engines were busy, with `pool_before` the event that
+    occupied them. It occupied its stream, or the DMA engines for a transfer, until `free`, `table`
+    of that time for loading an activation table, and was complete at `done`. `pool` is its time on
+    all of the core's DMA engines together, `bytes` the size that it moved. `tokens` are the events
+    whose signals it waited for, `iterations` the iterations of the enclosing device loops,
+    outermost first. The trigger of a transfer occupied the engine `by` for `trigger` from `ready`
+    on, of which the engine was busy with its own work, too, for the first `beside`.
     """
 
     stream: int
@@ -65,20 +65,21 @@ class Event(NamedTuple):
 
     @property
     def held(self) -> int:
-        """How long the trigger alone kept its engine busy."""
+        """The time for which only the trigger kept its engine busy."""
         return self.trigger - self.beside
 
     @property
     def is_late(self) -> bool:
-        """It was ready, but other transfers had its ring or the DMA engines."""
+        """Whether other transfers occupied its ring or the DMA engines when it was ready."""
         return self.start > self.ready
 
 
 @dataclass(frozen=True)
 class Trace:
-    """The events of one rank, in the order in which they were executed: what an event waits for
-    comes before it. `target` has the figures that held. `end` is when the last event was complete.
-    `complete` is False if the run had more events than were kept.
+    """The events of one rank in order of execution: each follows all events that it waits for.
+
+    `target` has the figures used. `end` is when the last event was complete. `complete` is False if
+    the run had more events than were kept.
     """
 
     executable: Executable
@@ -89,7 +90,7 @@ class Trace:
     complete: bool = True
 
     def by_trigger(self, after: Event) -> bool:
-        """What `after` waited for last was an engine that was busy with a trigger."""
+        """Return whether the last wait of `after` was for an engine busy with a trigger."""
         if after.before < 0 or after.cause not in (Cause.ENGINE, Cause.TRIGGER):
             return False
         before = self.events[after.before]
@@ -97,7 +98,7 @@ class Trace:
         return is_other and self.streams[before.stream].engine is Engine.DMA
 
     def let_go(self, after: Event) -> int:
-        """When the event before `after` let go what `after` waited for."""
+        """Return when the event before `after` released it."""
         before = self.events[after.before]
         if self.by_trigger(after):
             return before.ready + before.trigger

@@ -1,9 +1,9 @@
-"""Indexing of Beta 1: a key of slices, ints, index expressions and tiles to a view.
+"""Indexing of Beta 1: conversion of a key of slices, ints, index expressions and tiles to a view.
 
-Index expressions index as NumPy's arrays do: together they have one shape, which stands where
-the first of them is. Every element of it lies at a sum of steps, so that the result is a view.
-Nothing is bounded here: what lies outside may be masked, and is asked where it is used.
-Source: "Tensor Indexing" of the programming model, SDK 2.20 to 2.26.
+Index expressions follow NumPy's advanced indexing: together they have one broadcast shape, at the
+position of the first of them. Each of its dimensions has a constant step, so that the result is a
+view. Bounds are not checked here, because a mask may exclude what is outside; they are checked when
+the view is used. Source: "Tensor Indexing" of the programming model, SDK 2.20 to 2.26.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Axes = tuple[frozenset[int], ...]
 
 
 class Outside(NamedTuple):
-    """An index that goes beyond a dimension, over the dimensions of what it takes."""
+    """An index that exceeds dimension `axis` of the tensor, over the result's dimensions."""
 
     part: Index
     size: int
@@ -33,8 +33,10 @@ class Outside(NamedTuple):
 
 
 class Indexed(NamedTuple):
-    """A view, the `arange` calls that each of its dimensions comes from, and what only a mask
-    keeps inside of the tensor.
+    """The view that an index takes.
+
+    `axes` are the `arange` calls that run along each dimension. `outside` are the indices that
+    exceed the tensor unless a mask excludes them.
     """
 
     view: View
@@ -43,13 +45,13 @@ class Indexed(NamedTuple):
 
 
 class AtRunTime(NamedTuple):
-    """An index of which a part is read from a tile when the program runs."""
+    """An index of which a part is read from a tile at run time; `rest` is the static part."""
 
     source: View
     rest: Index
 
     def moved(self, other: Any) -> AtRunTime:
-        """With a further part that is known."""
+        """Return the index with `other` added to its static part."""
         return AtRunTime(self.source, self.rest + other)
 
 
@@ -57,24 +59,24 @@ Part = slice | Index | AtRunTime | None  # None: a new dimension
 
 
 def take(view: View, axes: Axes, key: Any, tile_of: Any) -> Indexed:
-    """`t[key]`; `tile_of(value)` gives the view of a tile, None for what is none."""
+    """`t[key]`; `tile_of(value)` returns the view of a tile, or None if `value` is not one."""
     parts = _parts(view, key, tile_of)
-    if any(isinstance(part, AtRunTime) or _moves(part) for part in parts):
+    if any(isinstance(part, AtRunTime) or _is_advanced(part) for part in parts):
         return _advanced(view, axes, parts)
     return _basic(view, axes, parts)
 
 
 def is_several(key: Any) -> bool:
-    """What stands between brackets is several indices; nl.ds(…) alone is one."""
+    """Return whether a key is several indices; nl.ds(…), although a tuple, is one."""
     return isinstance(key, tuple) and not isinstance(key, DynamicSlice)
 
 
-def _moves(part: Part) -> bool:
+def _is_advanced(part: Part) -> bool:
     return isinstance(part, Index) and bool(part.dims)
 
 
 def _parts(view: View, key: Any, tile_of: Any) -> list[Part]:
-    """One part for each dimension, and None for each new one."""
+    """Return one part per dimension of the view, and None for each new dimension."""
     items = list(key) if is_several(key) else [key]
     rank = len(view.shape)
     used = sum(item is not None and item is not Ellipsis for item in items)
@@ -151,7 +153,7 @@ def _basic(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
             _add(shape, strides, kept, 1, 0, NO_AXES)
             continue
         stride = view.strides[axis]
-        _note_beyond(beyond, view, axis, part, len(shape))
+        _note_outside(beyond, view, axis, part, len(shape))
         if isinstance(part, slice):
             start, size, step = _sliced(view, axis, part)
             offset += start * stride
@@ -159,19 +161,19 @@ def _basic(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
             _add(shape, strides, kept, size, stride * step, axes[axis] if whole else NO_AXES)
         elif isinstance(part, Index):
             offset += part.start * stride
-            if axis == 0 and on_chip(view):  # what an index takes has a partition
+            if axis == 0 and on_chip(view):  # indexing keeps the partition dimension
                 _add(shape, strides, kept, 1, stride, NO_AXES)
         axis += 1
-    if not shape or (len(shape) < 2 and on_chip(view)):  # a tile has two dimensions at least
+    if not shape or (len(shape) < 2 and on_chip(view)):  # a tile has at least two dimensions
         _add(shape, strides, kept, 1, 1, NO_AXES)
     found = View(view.tensor, tuple(shape), tuple(strides), offset, view.dtype, view.dynamic)
-    return Indexed(found, tuple(kept), _placed(view, beyond, len(shape), 0))
+    return Indexed(found, tuple(kept), _extend(view, beyond, len(shape), 0))
 
 
-def _note_beyond(
+def _note_outside(
     beyond: list[tuple[int, Index, int]], view: View, axis: int, part: Part, place: int
 ) -> None:
-    """Adds a part that goes beyond its dimension; its own dimensions stand at a place."""
+    """Append a part that exceeds its dimension; `place` is its first dimension in the result."""
     size = view.shape[axis]
     if isinstance(part, slice):
         start, count, step = _sliced(view, axis, part)
@@ -180,10 +182,10 @@ def _note_beyond(
         beyond.append((place, part, axis))
 
 
-def _placed(
+def _extend(
     view: View, beyond: list[tuple[int, Index, int]], rank: int, shift: int
 ) -> tuple[Outside, ...]:
-    """The parts over all dimensions of what was taken, of which there are `rank`."""
+    """Extend the indices to all `rank` dimensions of the result."""
     found = []
     for place, index, axis in beyond:
         before = (ONE,) * (place + shift)
@@ -221,7 +223,7 @@ def _sliced(view: View, axis: int, part: slice) -> tuple[int, int, int]:
 
 
 def _advanced(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
-    together = _together(parts)
+    together = _common_dims(parts)
     rank = len(together)
     steps, offset = [0] * rank, view.offset
     shape, strides, kept = list[int](), list[int](), list[frozenset[int]]()
@@ -238,19 +240,19 @@ def _advanced(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
             continue
         stride = view.strides[axis]
         if isinstance(part, slice):
-            _note_beyond(beyond if at < 0 else after, view, axis, part, len(shape))
+            _note_outside(beyond if at < 0 else after, view, axis, part, len(shape))
             start, size, step = _sliced(view, axis, part)
             offset += start * stride
             whole = size == view.shape[axis]
             _add(shape, strides, kept, size, stride * step, axes[axis] if whole else NO_AXES)
         elif isinstance(part, Index):
-            _note_beyond(beyond, view, axis, merged(part, Index(0, together))[0], at)
+            _note_outside(beyond, view, axis, merged(part, Index(0, together))[0], at)
         if not isinstance(part, slice):
             index = part.rest if isinstance(part, AtRunTime) else part
             if isinstance(part, AtRunTime):
                 dynamic = _dynamic(view, axis, part, dynamic)
             offset += index.start * stride
-            moves = _spread(index, rank)
+            moves = _aligned_steps(index, rank)
             if axis == 0 and on_chip(view):
                 partition = moves
             steps = [old + move * stride for old, move in zip(steps, moves, strict=True)]
@@ -266,11 +268,11 @@ def _advanced(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
     found = View(view.tensor, tuple(shape), tuple(strides), offset, view.dtype, dynamic)
     rest = [(place + rank, index, axis) for place, index, axis in after]
     shift = int(len(shape) > length)
-    return Indexed(found, tuple(kept), _placed(view, [*beyond, *rest], len(shape), shift))
+    return Indexed(found, tuple(kept), _extend(view, [*beyond, *rest], len(shape), shift))
 
 
-def _together(parts: Sequence[Part]) -> tuple[Dim, ...]:
-    """The dimensions that all expressions have together."""
+def _common_dims(parts: Sequence[Part]) -> tuple[Dim, ...]:
+    """Return the common dimensions of all index expressions."""
     found = Index(0, ())
     for part in parts:
         if isinstance(part, Index | AtRunTime):
@@ -279,8 +281,8 @@ def _together(parts: Sequence[Part]) -> tuple[Dim, ...]:
     return found.dims
 
 
-def _spread(index: Index, rank: int) -> list[int]:
-    """The steps of an expression along the common dimensions."""
+def _aligned_steps(index: Index, rank: int) -> list[int]:
+    """Return the steps of an expression along the common dimensions."""
     own = [dim.step if dim.size > 1 else 0 for dim in index.dims]
     return [0] * (rank - len(own)) + own
 
@@ -294,11 +296,11 @@ def _check_partition(
     strides: list[int],
     kept: list[frozenset[int]],
 ) -> None:
-    """The first dimension of what was taken goes from partition to partition, and no other."""
+    """Check that dimension 0 of the result walks partitions, and that no other one does."""
     pitch = view.strides[0]
-    if isinstance(first, Index) and not first.dims:  # one partition, which stays a dimension
+    if isinstance(first, Index) and not first.dims:  # a single partition, which remains a dimension
         if shape and not at and shape[0] > 1 and not strides[0] and len(shape) > 1:
-            shape[0] = 1  # the same partition again and again: once
+            shape[0] = 1  # the same partition repeated: keep it once
         if not shape or shape[0] != 1 or at:
             shape.insert(0, 1)
             strides.insert(0, pitch)
@@ -344,7 +346,7 @@ def _dynamic(view: View, axis: int, part: AtRunTime, known: Dynamic | None) -> D
 
 
 def part_of(view: View, starts: Sequence[int], sizes: Sequence[int]) -> View:
-    """A box of a view."""
+    """Return a box of a view."""
     offset = view.offset + sum(
         start * stride for start, stride in zip(starts, view.strides, strict=True)
     )
@@ -358,7 +360,7 @@ def part_of(view: View, starts: Sequence[int], sizes: Sequence[int]) -> View:
 
 
 def broadcast(view: View, shape: Sequence[int]) -> View | None:
-    """The view repeated to a shape, None if it does not fit: partitions are not repeated."""
+    """Broadcast a view to a shape; None if it does not fit. Partitions are not repeated."""
     if view.shape == tuple(shape):
         return view
     missing = len(shape) - len(view.shape)
@@ -386,7 +388,7 @@ def broadcast(view: View, shape: Sequence[int]) -> View | None:
 
 
 def fitted(view: View, shape: Sequence[int]) -> View | None:
-    """The view repeated to a shape, or the same elements in that shape."""
+    """Broadcast a view to a shape, or reshape it; None if neither is possible."""
     found = broadcast(view, shape)
     if found is not None or prod(view.shape) != prod(shape):
         return found
@@ -399,7 +401,7 @@ def fitted(view: View, shape: Sequence[int]) -> View | None:
 
 
 def squeezed(view: View, rank: int) -> View | None:
-    """The view without dimensions of size 1, down to a rank; None if there are too few."""
+    """Drop dimensions of size 1 down to a rank; None if there are too few."""
     dims = list(zip(view.shape, view.strides, strict=True))
     least = int(on_chip(view))
     at = len(dims) - 1

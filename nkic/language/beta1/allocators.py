@@ -1,4 +1,4 @@
-"""`nki.compiler` of Beta 1: where a kernel places its tiles.
+"""`nki.compiler` of Beta 1: placement of tiles by the kernel.
 
 Source: nki.compiler.sbuf, nki.compiler.psum and the direct allocation guide, SDK 2.21 to 2.26.
 """
@@ -19,14 +19,14 @@ Place = Callable[[tuple[int, ...], int, int], Any]
 
 
 class Allocator:
-    """What stands after `buffer=`: a function from a block to its address, or None."""
+    """The value of `buffer=`: a function from a block to its address, or None."""
 
     def __init__(self, buffer: Buffer, place: Place | None) -> None:
         self.buffer = buffer
         self._place = place
 
     def address(self, block: tuple[int, ...], partitions: int, size: int) -> Any:
-        """(partition, byte) of a block of so many partitions and bytes in each."""
+        """Return (partition, byte) for a block of `partitions` partitions of `size` bytes."""
         if self._place is None:
             return None
         found = self._place(block, partitions, size)
@@ -46,7 +46,7 @@ class Allocator:
 
 
 def _number(block: Sequence[int], counts: Sequence[int]) -> int:
-    """The place of a block among so many, row-major, counting round."""
+    """Return the row-major number of a block in a grid of `counts`, modulo each count."""
     sizes = tuple(counts)
     return sum(
         at % size * prod(sizes[n + 1 :])
@@ -55,12 +55,12 @@ def _number(block: Sequence[int], counts: Sequence[int]) -> int:
 
 
 class Sbuf:
-    """`ncc.sbuf`: `buffer=ncc.sbuf`, or what its functions give."""
+    """`ncc.sbuf`: usable as `buffer=ncc.sbuf`, and a factory of allocators."""
 
     buffer = Buffer.SBUF
 
     def alloc(self, func: Any) -> Allocator:
-        """By a function of block, partitions and bytes."""
+        """Place blocks by a function of block, partitions and bytes."""
         return Allocator(Buffer.SBUF, lambda block, p, f: func(idx=block, pdim_size=p, fdim_size=f))
 
     def mod_alloc(
@@ -71,7 +71,7 @@ class Sbuf:
         num_par_tiles: Any = (),
         num_free_tiles: Any = (),
     ) -> Allocator:
-        """One after the other from an address on, counting round."""
+        """Place blocks one after another from an address on, modulo the counts."""
 
         def place(block: tuple[int, ...], partitions: int, size: int) -> tuple[int, int]:
             first = base_partition + _number(block, num_par_tiles) * partitions
@@ -80,7 +80,7 @@ class Sbuf:
         return Allocator(Buffer.SBUF, place)
 
     def auto_alloc(self) -> Allocator:
-        """The compiler chooses."""
+        """Leave the placement to the compiler."""
         return Allocator(Buffer.SBUF, None)
 
 
@@ -90,7 +90,7 @@ class Psum:
     buffer = Buffer.PSUM
 
     def alloc(self, func: Any) -> Allocator:
-        """By a function of block, partitions and bytes."""
+        """Place blocks by a function of block, partitions and bytes."""
         return Allocator(Buffer.PSUM, lambda block, p, f: func(idx=block, pdim_size=p, fdim_size=f))
 
     def mod_alloc(
@@ -103,7 +103,7 @@ class Psum:
         num_par_tiles: Any = (),
         num_free_tiles: Any = (),
     ) -> Allocator:
-        """One after the other from a bank on, counting round."""
+        """Place blocks one after another from a bank on, modulo the counts."""
 
         def place(block: tuple[int, ...], partitions: int, size: int) -> tuple[int, int, int]:
             bank = base_bank + _number(block, num_bank_tiles)
@@ -113,22 +113,22 @@ class Psum:
         return Allocator(Buffer.PSUM, place)
 
     def auto_alloc(self) -> Allocator:
-        """The compiler chooses."""
+        """Leave the placement to the compiler."""
         return Allocator(Buffer.PSUM, None)
 
 
 def allocation_scope() -> Nothing:
-    """`nki.compiler.allocation_scope`: a block that says nothing to nkic."""
+    """`nki.compiler.allocation_scope`: a block without effect in nkic."""
     return Nothing()
 
 
 def multi_buffer(factor: int = 2) -> Nothing:
-    """`nki.compiler.multi_buffer`: nkic decides itself how many buffers a tile has in turn."""
+    """`nki.compiler.multi_buffer`: without effect, since nkic decides about multiple buffering."""
     return Nothing()
 
 
 class Nothing(AbstractContextManager[None]):
-    """`with` blocks that steer the vendor's compiler alone."""
+    """A `with` block that affects only the vendor's compiler."""
 
     def __exit__(self, *error: object) -> None:
         return None
@@ -138,17 +138,17 @@ DECORATORS = ("enable_stack_allocator", "force_auto_alloc", "skip_middle_end_tra
 
 
 def enable_stack_allocator(func: Any = None, log_level: int = 50) -> Any:
-    """`nki.compiler.enable_stack_allocator`, which steers the vendor's compiler alone."""
+    """`nki.compiler.enable_stack_allocator`, which affects only the vendor's compiler."""
     return _unchanged(func)
 
 
 def force_auto_alloc(func: Any = None) -> Any:
-    """`nki.compiler.force_auto_alloc`, which steers the vendor's compiler alone."""
+    """`nki.compiler.force_auto_alloc`, which affects only the vendor's compiler."""
     return _unchanged(func)
 
 
 def skip_middle_end_transformations(func: Any = None) -> Any:
-    """`nki.compiler.skip_middle_end_transformations`, which steers the vendor's compiler alone."""
+    """`nki.compiler.skip_middle_end_transformations`, which affects only the vendor's compiler."""
     return _unchanged(func)
 
 

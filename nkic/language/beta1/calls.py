@@ -1,4 +1,4 @@
-"""Calls that do not fit a function of Beta 1: what is wrong with them, and what it takes."""
+"""Errors for calls that do not fit a function of Beta 1."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ _RETURNS = (
 
 
 def fitting(called: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, which kernels know as `called`, with an error of theirs for arguments that do
-    not fit its parameters.
-    """
+    """Wrap `function`, known to kernels as `called`, to explain arguments that do not fit."""
 
     @wraps(function)
     def call(*args: Any, **more: Any) -> Any:
@@ -34,7 +32,7 @@ def fitting(called: str, function: Callable[..., Any]) -> Callable[..., Any]:
 def check(
     called: str, function: Callable[..., Any], args: tuple[Any, ...], more: Mapping[str, Any]
 ) -> None:
-    """Raises where `args` and `more` do not fit the parameters."""
+    """Raise `KernelError` if `args` and `more` do not fit the parameters."""
     signature = inspect.signature(function)
     unknown = [name for name in more if name not in signature.parameters]
     if unknown:
@@ -43,17 +41,17 @@ def check(
         signature.bind(*args, **more)
     except TypeError as error:
         text = f"{called}: {error}".replace("'", "`")
-        raise KernelError("wrong-call", text, help=_written(called, signature)) from None
+        raise KernelError("wrong-call", text, help=_usage(called, signature)) from None
 
 
 def _unknown(called: str, signature: inspect.Signature, name: str) -> KernelError:
     text = f"{called}: there is no parameter `{name}`"
-    near = did_you_mean(name, signature.parameters) or _written(called, signature)
+    near = did_you_mean(name, signature.parameters) or _usage(called, signature)
     help = _RETURNS if name == "dst" else near
     return KernelError("wrong-call", text, help=help, argument=name)
 
 
-def _written(called: str, signature: inspect.Signature) -> str:
+def _usage(called: str, signature: inspect.Signature) -> str:
     return f"the call is {called}({', '.join(map(_word, signature.parameters.values()))})"
 
 

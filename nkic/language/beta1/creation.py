@@ -1,7 +1,7 @@
-"""Tensors of Beta 1 by their shape: `nl.ndarray`, `nl.zeros` and their like.
+"""Creation of Beta 1's tensors from a shape: `nl.ndarray`, `nl.zeros` and similar.
 
-Sources: the pages of these functions, of `nki.compiler.sbuf` and `psum`, and the direct
-allocation guide, SDK 2.20 to 2.26.
+Sources: the pages of these functions, of `nki.compiler.sbuf` and `psum`, and the direct allocation
+guide, SDK 2.20 to 2.26.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ def ndarray(
     name: str = "",
     lazy_initialization: bool = False,
 ) -> Any:
-    """A new tensor, its contents undefined: a tile, or blocks of tiles.
+    """Return a new, uninitialised tensor: a tile, or blocks of tiles.
 
-    With `lazy_initialization`, which no page names, matmuls that are added to a tile in PSUM
-    begin at 0 (assumed).
+    With `lazy_initialization`, which is undocumented, matmuls that accumulate into a tile in PSUM
+    start at 0 (assumed).
     """
     if lazy_initialization:
         return zeros(shape, dtype, buffer=buffer, name=name)
-    return _made(shape, dtype, buffer, name, lambda made: made)
+    return _make(shape, dtype, buffer, name, lambda made: made)
 
 
-def _made(shape: Any, dtype: Any, buffer: Any, name: str, filled: Callable[[Tile], Tile]) -> Any:
+def _make(shape: Any, dtype: Any, buffer: Any, name: str, filled: Callable[[Tile], Tile]) -> Any:
     sizes, partition = _sizes(shape)
     placed = buffer if isinstance(buffer, Allocator) else None
     where = placed.buffer if placed else Buffer.SBUF if buffer is None else as_buffer(buffer)
@@ -92,7 +92,7 @@ def _tensor(
 
 
 def _sizes(shape: Any) -> tuple[tuple[int, ...], int]:
-    """The sizes, and which of them is that of the partitions."""
+    """Return the sizes, and the index of the partition dimension."""
     parts = shape if isinstance(shape, tuple | list) else (shape,)
     found: list[int] = []
     partition = 0
@@ -118,29 +118,31 @@ def full(
     name: str = "",
     lazy_initialization: bool = True,
 ) -> Any:
-    """A new tensor full of a number. Zeros in PSUM are written when they are needed, whatever
-    `lazy_initialization` says: a matmul that comes first overwrites.
+    """Return a new tensor filled with a number.
+
+    Zeros in PSUM are written only when they are needed, regardless of `lazy_initialization`: a
+    matmul that comes first overwrites.
     """
 
     def fill(made: Tile) -> Tile:
         if made._access.tensor.buffer is Buffer.PSUM:
-            return _later(made, fill_value)
+            return _fill_lazily(made, fill_value)
         if not made._access.tensor.on_chip:
             active().library("_fill")(operand(made), fill_value)
             return made
         return result("memset", made, value=fill_value)
 
-    return _made(shape, dtype, buffer, name, fill)
+    return _make(shape, dtype, buffer, name, fill)
 
 
-def _later(made: Tile, value: Any) -> Tile:
-    """Filled when it is first used, unless that is by a matmul that is added to zeros."""
+def _fill_lazily(made: Tile, value: Any) -> Tile:
+    """Fill a tile on its first use, unless that is a matmul that accumulates onto zeros."""
 
     def fill() -> None:
         emit("memset", made, value=value)
         last = active().body[-1]
         assert isinstance(last, Instruction)
-        state().fillings.add(last.number)
+        state().zero_fills.add(last.number)
 
     if value:
         fill()
@@ -157,22 +159,22 @@ def zeros(
     name: str = "",
     lazy_initialization: bool = True,
 ) -> Any:
-    """A new tensor full of zeros."""
+    """Return a new tensor of zeros."""
     return full(shape, 0, dtype, buffer=buffer, name=name)
 
 
 def ones(shape: Any, dtype: Any, *, buffer: Any = None, name: str = "") -> Any:
-    """A new tensor full of ones."""
+    """Return a new tensor of ones."""
     return full(shape, 1, dtype, buffer=buffer, name=name)
 
 
 def zeros_like(a: Any, dtype: Any = None, *, buffer: Any = None, name: str = "") -> Any:
-    """A new tensor of zeros in the shape of another one."""
+    """Return a new tensor of zeros in the shape of another one."""
     return zeros(_shape_of(a), dtype or a.dtype, buffer=buffer or a.buffer, name=name)
 
 
 def empty_like(a: Any, dtype: Any = None, *, buffer: Any = None, name: str = "") -> Any:
-    """A new tensor in the shape of another one."""
+    """Return a new, uninitialised tensor in the shape of another one."""
     return ndarray(_shape_of(a), dtype or a.dtype, buffer=buffer or a.buffer, name=name)
 
 
@@ -184,7 +186,7 @@ def _shape_of(a: Any) -> Any:
 
 
 def shared_constant(constant: Any, dtype: Any = None) -> Tile:
-    """A tensor in HBM that holds an array of numbers."""
+    """Return a tensor in HBM with the contents of an array."""
     if isinstance(constant, NkiTensor):
         return tile(constant)
     wanted = None if dtype is None else as_dtype(dtype)
@@ -199,7 +201,7 @@ def _converted(constant: Any, dtype: DType) -> Any:
 
 
 def _of_bfloat16(constant: Any) -> Tile:
-    """An array rounded to bfloat16, half to even: the upper half of each float32."""
+    """Return an array rounded to bfloat16, to nearest even: the upper half of each float32."""
     array = _converted(constant, dtypes.FLOAT32)
     words = struct.unpack(f"<{array.size}I", array._data)
     halves = [(word + 0x7FFF + (word >> 16 & 1)) >> 16 & 0xFFFF for word in words]
@@ -209,13 +211,13 @@ def _of_bfloat16(constant: Any) -> Tile:
 
 
 def shared_identity_matrix(n: int, dtype: Any = "uint8") -> Tile:
-    """The identity matrix in HBM, for nl.load."""
+    """Return the identity matrix in HBM, for nl.load."""
     array = makers(lambda count: None)["identity"](n, dtype=as_dtype(dtype))
     return shared_constant(array)
 
 
 def device_print(prefix: str, x: Any, *, mask: Any = None) -> None:
-    """Prints a tensor at run time."""
+    """Print a tensor at run time."""
     source = tile(x, "x")
     if extent(mask, source.shape, source._axes) != ALL:
         source = copy(source, mask=mask)

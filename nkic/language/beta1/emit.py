@@ -1,8 +1,8 @@
-"""Recording for Beta 1: instructions that return tiles, as the rows with a dst that they are.
+"""Recording for Beta 1, whose instructions return tiles, as rows with a dst.
 
-An assignment `t[...] = instruction(...)` makes the instruction write `t`, as kernels of later
-versions do by dst. It may do so while the instruction is the last one recorded; otherwise its
-result is copied.
+An assignment `t[...] = instruction(...)` redirects the instruction to write `t`, which later
+versions express by dst. This is possible while the instruction is the last one recorded; otherwise
+its result is copied.
 """
 
 from __future__ import annotations
@@ -30,19 +30,20 @@ from nkic.machine.instructions import ROWS
 from nkic.machine.memory import Buffer
 from nkic.machine.patterns import merged
 
-_AS = Profile.NKI_0_6  # the version whose calls are recorded
+_PROFILE = Profile.NKI_0_6  # the version whose binders record instructions
 
 
 def note_sum() -> None:
-    """The instruction recorded last adds to what is where it writes."""
+    """Record that the last instruction accumulates into its destination."""
     last = active().body[-1]
     assert isinstance(last, Instruction)
-    state().sums.add(last.number)
+    state().accumulations.add(last.number)
 
 
-class Made(NamedTuple):
-    """The instruction that wrote a tile, which nothing has read yet. `part` of the tile is all
-    that it wrote, and of that what `rest` leaves.
+class Producer(NamedTuple):
+    """The instruction that wrote a tile, until something reads it.
+
+    It wrote only `part` of the tile, and of that only what `rest` does not mask.
     """
 
     body: list[Item]
@@ -52,8 +53,8 @@ class Made(NamedTuple):
     rest: Mask | None = None
 
 
-class Repeated(NamedTuple):
-    """A row that the library repeats in all partitions: by `body[first:end]`."""
+class RowBroadcast(NamedTuple):
+    """A row that the library broadcasts to all partitions, by `body[first:end]`."""
 
     body: list[Item]
     first: int
@@ -62,41 +63,41 @@ class Repeated(NamedTuple):
 
 @dataclass
 class State:
-    """What is kept for one trace."""
+    """Beta 1's state of one trace. Keys and sets of ints are tensor numbers unless noted."""
 
     zeros: dict[int, Callable[[], None]] = field(default_factory=dict)
-    """Tiles in PSUM that `nl.zeros` made, which nothing has touched: what fills them."""
-    moved: dict[int, list[ref[Tile]]] = field(default_factory=dict)
-    """Tiles whose instruction was made to write a part of a tensor, by that tensor."""
+    """Untouched tiles in PSUM made by `nl.zeros`, with the functions that fill them."""
+    aliases: dict[int, list[ref[Tile]]] = field(default_factory=dict)
+    """Tiles whose instruction was redirected to write a part of the tensor that is the key."""
     reduced: dict[Any, Tile] = field(default_factory=dict)
     loops: list[Any] = field(default_factory=list)
-    """The variables of the loops around, outermost first."""
+    """The variables of the enclosing loops, outermost first."""
     predicates: dict[Any, Tile] = field(default_factory=dict)
     hidden: set[int] = field(default_factory=set)
     """Tiles that only instructions under a false mask would have written."""
-    sums: set[int] = field(default_factory=set)
-    """Numbers of matmuls that are added to a tile in PSUM, and of what loop_reduce records."""
-    fillings: set[int] = field(default_factory=set)
-    """Numbers of what fills zeros late, wherever in a loop that is."""
-    watched: set[Any] = field(default_factory=set)
-    """Places of loops whose turns have been compared."""
-    filled: set[int] = field(default_factory=set)
-    """Tensors in PSUM that something else than a matmul wrote."""
-    apart: set[int] = field(default_factory=set)
-    """Tensors in PSUM to which the vector engine adds what matmuls make."""
-    begun: dict[int, list[View]] = field(default_factory=dict)
-    """Parts of tiles of zeros in PSUM that matmuls have been added to, where nothing else was."""
-    stamps: dict[int, int] = field(default_factory=dict)
-    """How often each tensor was written."""
-    repeated: list[Repeated] = field(default_factory=list)
-    """Rows that are repeated in all partitions."""
+    accumulations: set[int] = field(default_factory=set)
+    """Numbers of matmuls that accumulate into PSUM, and of instructions of loop_reduce."""
+    zero_fills: set[int] = field(default_factory=set)
+    """Numbers of instructions that fill zeros lazily, wherever in a loop."""
+    checked_loops: set[Any] = field(default_factory=set)
+    """Locations of loops whose iterations have been compared."""
+    overwritten: set[int] = field(default_factory=set)
+    """Tensors in PSUM written by an instruction other than a matmul."""
+    vector_sums: set[int] = field(default_factory=set)
+    """Tensors in PSUM into which the vector engine accumulates matmuls."""
+    accumulated: dict[int, list[View]] = field(default_factory=dict)
+    """Parts of zero tiles in PSUM into which matmuls, and nothing else, have accumulated."""
+    write_counts: dict[int, int] = field(default_factory=dict)
+    """The number of writes to each tensor."""
+    broadcasts: list[RowBroadcast] = field(default_factory=list)
+    """Rows that are broadcast to all partitions."""
 
 
 _states: WeakKeyDictionary[Trace, State] = WeakKeyDictionary()
 
 
 def state() -> State:
-    """That of the active trace."""
+    """Return the state of the active trace."""
     trace = active()
     found = _states.get(trace)
     if found is None:
@@ -106,12 +107,12 @@ def state() -> State:
 
 @cache
 def binders() -> Mapping[str, Binder]:
-    """How each instruction is recorded."""
-    return rows_of("nki.isa", _AS) | rows_of("nki.language", _AS)
+    """Return the binder of each instruction."""
+    return rows_of("nki.isa", _PROFILE) | rows_of("nki.language", _PROFILE)
 
 
 def new(shape: Sequence[int], dtype: DType, buffer: Buffer = Buffer.SBUF, name: str = "") -> Tile:
-    """A tile, its contents undefined. One dimension is that of the partitions."""
+    """Return a new, uninitialised tile. A single dimension is that of the partitions."""
     sizes = tuple(shape) if len(shape) > 1 or not buffer.on_chip else (*shape, 1)
     tensor = active().tensor(sizes, dtype, buffer, name)
     view = views.whole(tensor)
@@ -121,7 +122,7 @@ def new(shape: Sequence[int], dtype: DType, buffer: Buffer = Buffer.SBUF, name: 
 
 
 def operand(value: Any) -> Any:
-    """A value as instructions take it."""
+    """Convert a value to an operand: fill pending zeros, refuse blocks out of bounds."""
     if not isinstance(value, NkiTensor):
         return value
     view = value._access
@@ -131,47 +132,48 @@ def operand(value: Any) -> Any:
     fill = state().zeros.pop(view.tensor.number, None)
     if fill is not None:
         fill()
-    return NkiTensor(_two(view))
+    return NkiTensor(_at_least_2d(view))
 
 
-def _two(view: View) -> View:
-    """A view on chip has two dimensions at least."""
+def _at_least_2d(view: View) -> View:
+    """Return a view on chip with at least two dimensions."""
     if len(view.shape) > 1 or not view.tensor.buffer.on_chip:
         return view
     return view._replace(shape=(*view.shape, 1), strides=(*view.strides, 1))
 
 
 def emit(row: str, dst: Any = None, **named: Any) -> NkiInstruction:
-    """Records an instruction."""
+    """Record an instruction."""
     if any(is_hidden(value) for value in named.values()):
         hide(dst)
         return NkiInstruction([], -1)
     deep = dst is not None and len(dst.shape) > _DIMENSIONS + 1 and row in _ELEMENTWISE
     if deep and _too_deep(dst, *named.values()):
-        return _in_parts(row, dst, named)
+        return _emit_slices(row, dst, named)
     given = {name: operand(value) for name, value in named.items() if value is not None}
     if row == "tensor_scalar":
-        given.setdefault("operand0", None)  # of operators with one input
+        given.setdefault("operand0", None)  # for operators with one input
     if dst is not None:
         save_aliases(dst._access, dst)
         given = {"dst": operand(dst), **given}
-        touch(dst._access.tensor.number)
+        count_write(dst._access.tensor.number)
         if dst._access.tensor.buffer is Buffer.PSUM and row != "nc_matmul":
-            state().filled.add(dst._access.tensor.number)
+            state().overwritten.add(dst._access.tensor.number)
     found: NkiInstruction = binders()[row](**given)
     return found
 
 
-def touch(number: int) -> None:
-    """Notes that a tensor is written."""
-    stamps = state().stamps
+def count_write(number: int) -> None:
+    """Count a write to a tensor."""
+    stamps = state().write_counts
     stamps[number] = stamps.get(number, 0) + 1
-    state().begun.pop(number, None)
+    state().accumulated.pop(number, None)
 
 
 class Part(NamedTuple):
-    """What of a new tile has been written, and what of that `rest` leaves; None for all. With
-    `bare`, what `rest` hides has not been written at all.
+    """The written part of a new tile: `box` without what `rest` masks; None for all.
+
+    With `bare`, masked elements are uninitialised.
     """
 
     box: Box | None = None
@@ -180,30 +182,30 @@ class Part(NamedTuple):
 
 
 def note_part(tile: Tile, part: Part) -> None:
-    """Remembers what of a new tile has been written, until something else is written to it."""
+    """Record the written part of a new tile, valid until the next write to it."""
     number = tile._access.tensor.number
-    tile._part = (part, number, state().stamps.get(number, 0))
+    tile._part = (part, number, state().write_counts.get(number, 0))
 
 
 def written_part(tile: Tile) -> Part:
-    """What of a tile has been written."""
+    """Return the written part of a tile."""
     part, number, stamp = tile._part or (Part(), -1, 0)
     now = tile._access.tensor.number
-    return part if number == now and stamp == state().stamps.get(number, 0) else Part()
+    return part if number == now and stamp == state().write_counts.get(number, 0) else Part()
 
 
-_DIMENSIONS = 4  # free ones, that an instruction walks
+_DIMENSIONS = 4  # free dimensions of an instruction
 
 
 def _too_deep(*values: Any) -> bool:
-    """A tile has more free dimensions than an instruction walks, those that run on merged."""
+    """Return whether a tile has too many free dimensions, after merging contiguous ones."""
     views_ = (value._access for value in values if isinstance(value, NkiTensor))
     pairs = (tuple(zip(v.strides[1:], v.shape[1:], strict=True)) for v in views_)
     return any(len(merged(one)) > _DIMENSIONS for one in pairs)
 
 
-def _in_parts(row: str, dst: Tile, named: Mapping[str, Any]) -> NkiInstruction:
-    """An instruction for each index of the outermost free dimension."""
+def _emit_slices(row: str, dst: Tile, named: Mapping[str, Any]) -> NkiInstruction:
+    """Record an instruction for each index of the outermost free dimension."""
     shape = dst.shape
     axis = next(n for n, size in enumerate(shape) if n and size > 1)
 
@@ -227,7 +229,7 @@ def _in_parts(row: str, dst: Tile, named: Mapping[str, Any]) -> NkiInstruction:
 
 
 def hide(tile: Any) -> None:
-    """Remembers that a mask hides all of what would have been written to a tile."""
+    """Record that a mask hides everything that would have been written to a tile."""
     if isinstance(tile, NkiTensor):
         number = tile._access.tensor.number
         if number not in state().zeros and number not in active().beyond:
@@ -235,14 +237,15 @@ def hide(tile: Any) -> None:
 
 
 def is_hidden(value: Any) -> bool:
-    """A mask has hidden all that would have been written to a tile: what is made of it, or found
-    at places that it says, is as undefined as the tile.
+    """Return whether a mask has hidden all writes to a tile, or to its index.
+
+    Values computed from such a tile are as undefined as the tile itself.
     """
     return isinstance(value, NkiTensor) and _hides(value._access)
 
 
 def _hides(view: View) -> bool:
-    """A view, or what it is indexed with, has not been written but under a false mask."""
+    """Return whether a view, or its index, would only have been written under a false mask."""
     index = view.dynamic.source if view.dynamic is not None else None
     if isinstance(index, View) and _hides(index):
         return True
@@ -258,17 +261,17 @@ def result(
     rest: Mask | None = None,
     **named: Any,
 ) -> Tile:
-    """Records an instruction that writes a new tile, or a part of one."""
+    """Record an instruction that writes a new tile, or a part of one."""
     dst = tile if part is None else Tile(part_of(tile._access, part.starts, part.sizes))
     done = emit(row, dst, **named)
     if done._place >= 0:
         place = ROWS[row].operand_index["dst"]
-        tile._written_by = Made(done._body, done._place, place, part, rest)
+        tile._written_by = Producer(done._body, done._place, place, part, rest)
     note_part(tile, Part(part, rest))
     return tile
 
 
-# ---- writing elsewhere ---------------------------------------------------------------------------
+# ---- redirecting writes --------------------------------------------------------------------------
 
 
 _ELEMENTWISE = frozenset(
@@ -279,8 +282,8 @@ _ELEMENTWISE = frozenset(
 )
 
 
-def move(value: Tile, target: Tile) -> bool:
-    """Makes the instruction that wrote `value` write `target`, if it can; says whether it did."""
+def redirect(value: Tile, target: Tile) -> bool:
+    """Redirect the instruction that wrote `value` to `target` if possible; return whether it is."""
     made = value._written_by
     if made is None or made.rest is not None or made.place != len(made.body) - 1:
         return False
@@ -288,44 +291,48 @@ def move(value: Tile, target: Tile) -> bool:
     if trace.body is not made.body:
         return False
     item = made.body[made.place]
-    goal = alike(target._access, value.shape)
-    if not isinstance(item, Instruction) or goal is None or not _reaches(item, value, goal):
+    goal = shaped_like(target._access, value.shape)
+    if not isinstance(item, Instruction) or goal is None or not _can_redirect(item, value, goal):
         return False
     number = target._access.tensor.number
     if number == POISON or number in trace.beyond or _too_deep(Tile(goal)):
         return False
     view = goal if made.part is None else part_of(goal, made.part.starts, made.part.sizes)
-    if any(_clashes(item, one, view) for n, one in enumerate(item.operands) if n != made.operand):
+    if any(
+        _overwrites_input(item, one, view)
+        for n, one in enumerate(item.operands)
+        if n != made.operand
+    ):
         return False
     fill = state().zeros.pop(number, None)
     if fill is not None and not _covers(view):
         state().zeros[number] = fill
         return False
-    if state().moved.get(number) and _has_alias(view):
+    if state().aliases.get(number) and _has_alias(view):
         return False
     old = value._access.tensor
     operands = list(item.operands)
-    operands[made.operand] = _two(view)
+    operands[made.operand] = _at_least_2d(view)
     made.body[made.place] = item._replace(operands=tuple(operands))
     trace.written.add(number)
-    touch(number)
-    forget(old)
+    count_write(number)
+    release(old)
     value._access = goal
     value._written_by = None
-    state().moved.setdefault(number, []).append(ref(value))
+    state().aliases.setdefault(number, []).append(ref(value))
     return True
 
 
-def forget(tensor: Any) -> None:
-    """Takes back a tensor that nothing uses any more, and its number if it is the last one."""
+def release(tensor: Any) -> None:
+    """Release an unused tensor, and its number if it is the last one."""
     trace = active()
     trace.written.discard(tensor.number)
     if trace.tensors and trace.tensors[-1] is tensor:
         trace.tensors.pop()
 
 
-def alike(view: View, shape: tuple[int, ...]) -> View | None:
-    """A target in the shape of what is written to it: sizes of 1 do not matter."""
+def shaped_like(view: View, shape: tuple[int, ...]) -> View | None:
+    """Return a target in the shape of the value written to it, ignoring sizes of 1."""
     if view.shape == shape:
         return view
     if [n for n in view.shape if n != 1] != [n for n in shape if n != 1]:
@@ -342,15 +349,15 @@ def alike(view: View, shape: tuple[int, ...]) -> View | None:
     return view._replace(shape=shape, strides=tuple(step for _, step in dims))
 
 
-def _reaches(item: Instruction, value: Tile, goal: View) -> bool:
-    """The instruction may write where the target is, in its type, with the same result."""
+def _can_redirect(item: Instruction, value: Tile, goal: View) -> bool:
+    """Return whether the instruction may write to the target without changing its result."""
     row = item.row
     old = value._access
     buffers = row.operands[row.operand_index["dst"]].buffers
     if goal.tensor.buffer not in buffers or goal.dynamic is not None:
         return False
     if row.name == "nc_transpose" and goal.tensor.buffer is not old.tensor.buffer:
-        return False  # it would be another engine's
+        return False  # the copy would run on another engine
     if goal.dtype is old.dtype:
         return True
     wide = goal.dtype.is_float and old.dtype.is_float and goal.dtype.size <= old.dtype.size
@@ -359,18 +366,18 @@ def _reaches(item: Instruction, value: Tile, goal: View) -> bool:
     return wide and row.name in _ELEMENTWISE | {"nc_matmul"}
 
 
-def _clashes(item: Instruction, operand_: Any, view: View) -> bool:
-    """The instruction reads what it would then write, elsewhere than in the same place."""
+def _overwrites_input(item: Instruction, operand_: Any, view: View) -> bool:
+    """Return whether the redirected instruction would overwrite other elements that it reads."""
     if not isinstance(operand_, View) or operand_.tensor is not view.tensor:
         return False
     if not overlap(operand_, view):
         return False
-    same = _two(view)[1:4] == operand_[1:4]
+    same = _at_least_2d(view)[1:4] == operand_[1:4]
     return not (same and item.row.name in _ELEMENTWISE)
 
 
 def overlap(first: View, second: View) -> bool:
-    """The two may share elements: their hulls along the storage, and of partitions, meet."""
+    """Return whether two views may share elements: whether their bounding ranges intersect."""
     if first.tensor is not second.tensor:
         return False
     if first.dynamic is not None or second.dynamic is not None:
@@ -381,7 +388,7 @@ def overlap(first: View, second: View) -> bool:
 
 
 def _hull(view: View) -> list[tuple[int, int]]:
-    """First and end of the bytes, apart for partitions and within them on chip."""
+    """Return the byte range, preceded by the partition range on chip."""
     size = view.dtype.size
     if not views.on_chip(view):
         return [_reach(view.offset, view.shape, view.strides, size)]
@@ -399,7 +406,7 @@ def _reach(offset: int, shape: Sequence[int], strides: Sequence[int], size: int)
 
 
 def _covers(view: View) -> bool:
-    """All of a tensor, each element once."""
+    """Return whether a view is all of a tensor, each element once."""
     tensor = view.tensor
     count = 1
     for n in view.shape:
@@ -409,23 +416,24 @@ def _covers(view: View) -> bool:
 
 
 def covers(view: View) -> bool:
-    """The view is all of its tensor."""
+    """Return whether a view is all of its tensor."""
     return _covers(view)
 
 
-# ---- tiles that stand for a part of a tensor -----------------------------------------------------
+# ---- tiles that alias a part of a tensor --------------------------------------------------------
 
 
 def _has_alias(view: View) -> bool:
-    found = [one() for one in state().moved.get(view.tensor.number, ())]
+    found = [one() for one in state().aliases.get(view.tensor.number, ())]
     return any(tile is not None and overlap(tile._access, view) for tile in found)
 
 
 def save_aliases(view: View, writer: Any = None) -> None:
-    """Copies the tiles that are still in use and lie where an instruction is about to write:
-    they keep the value that was assigned. `writer` is the tile that is written.
+    """Copy live tiles that alias the destination of the next instruction.
+
+    They keep the value that was assigned. `writer` is the tile being written.
     """
-    known = state().moved.get(view.tensor.number)
+    known = state().aliases.get(view.tensor.number)
     if not known:
         return
     kept = []
@@ -441,7 +449,7 @@ def save_aliases(view: View, writer: Any = None) -> None:
             continue
         copy = new(tile.shape, tile.dtype, Buffer.SBUF)
         binders()["tensor_copy" if tile._access.tensor.on_chip else "dma_copy"](
-            dst=NkiTensor(_two(copy._access)), src=NkiTensor(_two(tile._access))
+            dst=NkiTensor(_at_least_2d(copy._access)), src=NkiTensor(_at_least_2d(tile._access))
         )
         tile._access = copy._access
-    state().moved[view.tensor.number] = kept
+    state().aliases[view.tensor.number] = kept

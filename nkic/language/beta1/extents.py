@@ -1,4 +1,4 @@
-"""Where an instruction under a mask works, and how its operands take part in it."""
+"""The part of a tile that a masked instruction works on, and that of its operands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from nkic.base.kernel_errors import KernelError
 from nkic.ir.tensors import View
 from nkic.language.beta1.access import broadcast, part_of
-from nkic.language.beta1.emit import alike, emit, new, state
+from nkic.language.beta1.emit import emit, new, shaped_like, state
 from nkic.language.beta1.indices import NO_AXES, Dim, Index
 from nkic.language.beta1.masks import (
     All,
@@ -36,9 +36,9 @@ Axes = Sequence[frozenset[int]]
 
 
 class Extent(NamedTuple):
-    """The part of a tile that an instruction works on: all of it where `box` is None.
+    """The part of a tile that an instruction works on; all of it if `box` is None.
 
-    `rest` is what a mask asks within that part beside; `empty`: there is no such part.
+    `rest` is the mask's remaining condition within that part; `empty` means that there is none.
     """
 
     box: Box | None = None
@@ -50,7 +50,7 @@ ALL = Extent()
 
 
 def extent(mask: Any, shape: Shape, axes: Axes, product: bool = False) -> Extent:
-    """What a mask leaves of a tile, or of a product, whose dimensions come from `axes`."""
+    """Return the part that a mask leaves of a tile, or of a product; `axes` as in `Indexed`."""
     found = as_mask(mask)
     if found is None:
         return ALL
@@ -65,8 +65,9 @@ def extent(mask: Any, shape: Shape, axes: Axes, product: bool = False) -> Extent
 
 
 def startable(where: Extent, shape: Shape) -> Extent:
-    """The part of a new tile that an engine works on: it begins where engines do. A mask that
-    leaves partitions from another one on is asked where the result is assigned.
+    """Extend a part of a new tile to a partition at which an engine can start.
+
+    A mask excludes the added partitions when the result is assigned.
     """
     if where.box is None or where.box.starts[0] in start_partitions(where.box.sizes[0]):
         return where
@@ -80,9 +81,9 @@ def startable(where: Extent, shape: Shape) -> Extent:
 
 
 def check_inside(tile: Tile, where: Extent) -> None:
-    """Raises where the part that an instruction works on goes beyond a dimension of the tensor.
+    """Raise `KernelError` if the accessed part exceeds a dimension of the tensor.
 
-    Within a mask that is not a box, what is asked beside its bounds may be what keeps it inside.
+    A mask that is not a box is not checked: its remaining condition may exclude what is outside.
     """
     if not tile._outside or where.empty or where.rest is not None:
         return
@@ -105,14 +106,15 @@ def check_inside(tile: Tile, where: Extent) -> None:
 
 
 def part_inside(tile: Tile, where: Extent) -> Tile:
-    """The part of a tile that an instruction works on, all of which is there."""
+    """Return the part of a tile that an instruction works on, checked to be inside the tensor."""
     check_inside(tile, where)
     return Tile(cut(tile._access, where))
 
 
 def _reach(index: Index, box: Box, where: Extent) -> tuple[int, int] | None:
-    """The least and the greatest value of an index in a part of a tile; None where the mask speaks
-    of dimensions that the tile had before it was reshaped.
+    """Return the range of an index within a part of a tile.
+
+    None if the mask refers to dimensions that the tile had before it was reshaped.
     """
     if len(index.dims) == len(box.sizes):
         return range_over(index, box)
@@ -120,7 +122,7 @@ def _reach(index: Index, box: Box, where: Extent) -> tuple[int, int] | None:
 
 
 def reordered(where: Extent, order: Sequence[int]) -> Extent:
-    """The same part, the dimensions of the tile in another order."""
+    """Return the part after a permutation of the tile's dimensions."""
     if where.box is None:
         return where
     starts, sizes = (tuple(part[n] for n in order) for part in where.box)
@@ -129,7 +131,7 @@ def reordered(where: Extent, order: Sequence[int]) -> Extent:
 
 
 def axes_of(shape: Shape, *tiles: Tile) -> list[frozenset[int]]:
-    """The `arange` calls along each dimension of what several tiles give together."""
+    """Return the `arange` calls along each dimension of the tiles' broadcast shape."""
     found = [NO_AXES] * len(shape)
     for tile in tiles:
         behind = len(shape) - len(tile._axes)
@@ -140,9 +142,9 @@ def axes_of(shape: Shape, *tiles: Tile) -> list[frozenset[int]]:
 
 
 def spread(tile: Tile, shape: Shape, where: Extent = ALL) -> Tile:
-    """A tile repeated to a shape, the part of it that an instruction works on."""
+    """Broadcast a tile to a shape and return the part that an instruction works on."""
     check_inside(tile, _of_repeated(tile.shape, shape, where))
-    view = broadcast(tile._access, shape) or alike(tile._access, shape)
+    view = broadcast(tile._access, shape) or shaped_like(tile._access, shape)
     if view is None:
         raise KernelError(
             "operand-shape",
@@ -153,7 +155,7 @@ def spread(tile: Tile, shape: Shape, where: Extent = ALL) -> Tile:
 
 
 def _of_repeated(shape: Shape, whole: Shape, where: Extent) -> Extent:
-    """The part of a tile that is read where it is repeated, and then a part of that is taken."""
+    """Return the part of a tile that is read if its broadcast is then restricted to `where`."""
     if where.box is None or len(shape) != len(whole):
         return where
     starts = tuple(at if n > 1 else 0 for at, n in zip(where.box.starts, shape, strict=True))
@@ -162,12 +164,12 @@ def _of_repeated(shape: Shape, whole: Shape, where: Extent) -> Extent:
 
 
 def cut(view: View, where: Extent) -> View:
-    """The part of a view that an instruction works on."""
+    """Return the part of a view that an instruction works on."""
     return view if where.box is None else part_of(view, where.box.starts, where.box.sizes)
 
 
 def _of_column(shape: Shape, where: Extent) -> Extent:
-    """The part of a tile with one element per partition that a part of its rows needs."""
+    """Return the part of a tile with one element per partition that corresponds to `where`."""
     if where.box is None or shape[0] == 1:
         return where._replace(box=None)
     rest = (0,) * (len(shape) - 1), shape[1:]
@@ -175,7 +177,7 @@ def _of_column(shape: Shape, where: Extent) -> Extent:
 
 
 def column(value: Any, where: Extent) -> Any:
-    """An operand with one element per partition, or a number."""
+    """Return the part of an operand with one element per partition; numbers are unchanged."""
     if isinstance(value, Tile):
         check_inside(value, _of_column(value.shape, where))
     if not isinstance(value, NkiTensor) or where.box is None:
@@ -193,7 +195,7 @@ _SELECTS = {">=": "greater_equal", "==": "equal", "!=": "not_equal"}
 
 
 def predicate(mask: Mask, shape: Shape) -> Tile:
-    """A tile of ones where a placed mask is true, else zeros; one for equal masks on a core."""
+    """Return a tile of ones where a placed mask is true, else zeros; memoised per core."""
     key = (repr(mask), shape, len(active().bodies))
     found = state().predicates.get(key)
     if found is None:
@@ -216,7 +218,7 @@ def _predicate(mask: Mask, shape: Shape) -> Tile:
 
 
 def select(dst: Tile, condition: Compared, source: Tile, other: Any) -> None:
-    """affine_select of one condition on the places of a tile."""
+    """Record an affine_select with one condition on a tile's positions."""
     dims = condition.index.dims
     sizes = dst.shape[1:]
     emit(

@@ -1,4 +1,4 @@
-"""Functions of tiles of Beta 1, element by element: each returns a new tile.
+"""Element-wise functions of Beta 1's tiles; each returns a new tile.
 
 Sources: the pages of these functions of nki.language, SDK 2.20 to 2.26.
 """
@@ -16,9 +16,9 @@ from nkic.language.beta1.access import part_of
 from nkic.language.beta1.creation import full
 from nkic.language.beta1.emit import (
     Part,
+    count_write,
     covers,
     emit,
-    forget,
     hide,
     is_hidden,
     new,
@@ -26,8 +26,8 @@ from nkic.language.beta1.emit import (
     note_sum,
     operand,
     overlap,
+    release,
     state,
-    touch,
     written_part,
 )
 from nkic.language.beta1.extents import (
@@ -98,8 +98,9 @@ def update(name: str, target: Tile, other: Any) -> Tile:
 
 
 def beside(first: Tile, second: Tile) -> Tile:
-    """The second operand where an instruction can read both: not both in PSUM, and in all
-    partitions of the first.
+    """Return the second operand in a form that one instruction can read with the first.
+
+    That is, not both in PSUM, and in all partitions of the first.
     """
     both = first._access.tensor.buffer is second._access.tensor.buffer is Buffer.PSUM
     second = in_sbuf(second) if both else second
@@ -109,7 +110,7 @@ def beside(first: Tile, second: Tile) -> Tile:
 
 
 def _accumulated(target: Tile, source: Tile) -> bool:
-    """`psum += matmul`: the matmul adds to what is there. Says whether it does."""
+    """`psum += matmul`: redirect the matmul to accumulate into `target`; return whether it does."""
     made, view = source._written_by, target._access
     trace = active()
     if made is None or view.tensor.buffer is not Buffer.PSUM or trace.body is not made.body:
@@ -126,37 +127,39 @@ def _accumulated(target: Tile, source: Tile) -> bool:
         return False
     number_ = view.tensor.number
     begins = number_ not in trace.written and number_ not in state().zeros
-    if number_ in state().apart or (made.rest is not None and not begins):
-        state().apart.add(number_)
-        _add_apart(Tile(goal), source, Extent(made.part, made.rest))
+    if number_ in state().vector_sums or (made.rest is not None and not begins):
+        state().vector_sums.add(number_)
+        _add_on_vector(Tile(goal), source, Extent(made.part, made.rest))
         return True
     part = goal if made.part is None else part_of(goal, made.part.starts, made.part.sizes)
     fill = state().zeros.pop(number_, None)
-    onto: bool | None = True if number_ in state().filled else None
+    onto: bool | None = True if number_ in state().overwritten else None
     if fill is not None and covers(part):
         onto = False
     elif fill is not None:
         made.body.pop()
         fill()
         trace.again(item)
-        state().begun[number_] = []
-    begun = state().begun.get(number_)
-    if begun is not None:  # the first product in a place overwrites its zeros
+        state().accumulated[number_] = []
+    begun = state().accumulated.get(number_)
+    if begun is not None:  # the first product in each place overwrites its zeros
         onto = any(overlap(one, part) for one in begun)
-    touch(number_)
+    count_write(number_)
     if begun is not None:
-        state().begun[number_] = [*begun, part]
+        state().accumulated[number_] = [*begun, part]
     _redirect(item, made, part, onto)
     note_sum()
     trace.written.add(number_)
     source._written_by = None
-    forget(source._access.tensor)
+    release(source._access.tensor)
     return True
 
 
-def _add_apart(target: Tile, source: Tile, where: Extent) -> None:
-    """`psum += matmul` on the vector engine, where what a mask hides keeps its sum, and after
-    that: a matmul adds to what matmuls wrote alone.
+def _add_on_vector(target: Tile, source: Tile, where: Extent) -> None:
+    """`psum += matmul` on the vector engine, for tiles that a masked sum was added to.
+
+    Masked elements keep their value. All later sums are added in this way, too, because a matmul
+    may accumulate only onto data that matmuls wrote.
     """
     goal, part = (part_inside(one, where) for one in (target, source))
     total = goal if where.rest is None else new(goal.shape, target.dtype)
@@ -167,7 +170,7 @@ def _add_apart(target: Tile, source: Tile, where: Extent) -> None:
 
 
 def _redirect(item: Instruction, made: Any, part: Any, onto: bool | None) -> None:
-    """The matmul, recorded last, writes a part of a tile in PSUM."""
+    """Redirect the matmul, recorded last, to a part of a tile in PSUM."""
     operands, attributes = list(item.operands), list(item.attributes)
     operands[made.operand] = operand(Tile(part))._access
     attributes[item.row.attribute_index["accumulate"]] = onto
@@ -176,7 +179,7 @@ def _redirect(item: Instruction, made: Any, part: Any, onto: bool | None) -> Non
 
 
 def binary(name: str, x: Any, y: Any, dtype: Any = None, mask: Any = None) -> Any:
-    """`x op y`, where at least one is a tile."""
+    """`x op y`, of which at least one is a tile."""
     first, second = number(x), number(y)
     if not isinstance(first, NkiTensor) and not isinstance(second, NkiTensor):
         raise KernelError("argument-kind", f"nl.{name} takes at least one tensor")
@@ -186,16 +189,16 @@ def binary(name: str, x: Any, y: Any, dtype: Any = None, mask: Any = None) -> An
 
 
 def _note_computed(made: Tile, *operands: Any) -> None:
-    """Remembers what a result was computed from, for what is said where its value is asked for."""
+    """Record a result's operands, for errors about its value."""
     views = [one._access for one in operands if isinstance(one, NkiTensor)]
     decisions.computed(made._access, *views)
 
 
 def _binary(name: str, first: Any, second: Any, dtype: Any, mask: Any) -> Any:
     if name == "divide":
-        return _divided(first, second, dtype, mask)
+        return _divide(first, second, dtype, mask)
     if name not in ALU or name == "power":
-        return _of_library(name, first, second, dtype, mask)
+        return _from_library(name, first, second, dtype, mask)
     if not isinstance(first, NkiTensor):
         return _with_number(name, tile(second), first, dtype, mask, True)
     if not isinstance(second, NkiTensor):
@@ -204,14 +207,14 @@ def _binary(name: str, first: Any, second: Any, dtype: Any, mask: Any) -> Any:
 
 
 def common_shape(x: Tile, y: Tile) -> tuple[int, ...]:
-    """The shape that two tiles have together."""
+    """Return the broadcast shape of two tiles."""
     return _common(x.shape, y.shape)
 
 
 def _common(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
     rank = max(len(x), len(y))
     one, two = ((1,) * (rank - len(shape)) + shape for shape in (x, y))
-    if len(x) != len(y):  # the partitions stay first
+    if len(x) != len(y):  # the partition dimension stays first
         one, two = _aligned(x, rank), _aligned(y, rank)
     for a, b in zip(one, two, strict=True):
         if a != b and 1 not in (a, b):
@@ -254,8 +257,9 @@ def _of_tiles(name: str, x: Tile, y: Tile, dtype: Any, mask: Any) -> Tile:
 
 
 def _is_column(column: Tile, data: Tile) -> bool:
-    """One number for each partition of floats: what tensor_scalar reads, which "has better
-    performance than tensor_tensor in general" (nki.isa.tensor_tensor).
+    """Return whether tensor_scalar applies: one number per partition, of floats.
+
+    It "has better performance than tensor_tensor in general" (nki.isa.tensor_tensor).
     """
     floats = column.dtype is dtypes.FLOAT32 and data.dtype.is_float
     same = column.shape == (data.shape[0], 1) and column._access.dynamic is None
@@ -271,7 +275,7 @@ _COMPARISONS = frozenset(
 
 
 def _type(name: str, default: DType) -> DType:
-    """The documented dtype of a comparison is bool, which is kept in a byte."""
+    """Return the dtype of an operator's result: comparisons are documented as bool, one byte."""
     return dtypes.UINT8 if name in _COMPARISONS else default
 
 
@@ -292,8 +296,8 @@ def _with_number(name: str, x: Tile, value: Number, dtype: Any, mask: Any, swap:
     )
 
 
-def _divided(x: Any, y: Any, dtype: Any, mask: Any) -> Tile:
-    """No engine divides: x times the reciprocal of y."""
+def _divide(x: Any, y: Any, dtype: Any, mask: Any) -> Tile:
+    """Multiply x by the reciprocal of y: no engine divides."""
     if not isinstance(y, NkiTensor):
         return _with_number("multiply", tile(x), 1.0 / y, dtype, mask, False)
     below = tile(y)
@@ -302,13 +306,13 @@ def _divided(x: Any, y: Any, dtype: Any, mask: Any) -> Tile:
     return binary("multiply", x, turned, kind(dtype, both), mask)  # type: ignore[no-any-return]
 
 
-def _of_library(name: str, x: Any, y: Any, dtype: Any, mask: Any) -> Tile:
-    """What is made of several instructions, on whole tiles."""
+def _from_library(name: str, x: Any, y: Any, dtype: Any, mask: Any) -> Tile:
+    """Compute a function composed of several instructions, on whole tiles."""
     return _masked(stdlib(name, x, y, dtype=None if dtype is None else as_dtype(dtype)), mask)
 
 
 def _masked(made: Tile, mask: Any) -> Tile:
-    """A whole result of which a mask leaves a part: that is copied, where it is asked for."""
+    """Copy the part of a whole result that a mask leaves, if there is a mask."""
     where = extent(mask, made.shape, made._axes)
     return made if where == ALL else copy(made, mask=mask)
 
@@ -323,7 +327,7 @@ _ACTIVATED = frozenset(
 
 
 def unary(name: str, x: Any, dtype: Any = None, mask: Any = None) -> Tile:
-    """A function of one tile."""
+    """Compute a function of one tile."""
     source = tile(x, "x")
     made = _unary(name, source, dtype, mask)
     _note_computed(made, source)
@@ -349,7 +353,7 @@ def _unary(name: str, source: Tile, dtype: Any, mask: Any) -> Tile:
 
 
 def where_(condition: Any, x: Any, y: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
-    """x where the condition is not 0, else y."""
+    """Return x where the condition is not 0, else y."""
     asked = tile(condition, "condition")
     tiles = [tile(v) for v in (x, y) if isinstance(v, NkiTensor)]
     shape = asked.shape
@@ -366,7 +370,7 @@ def where_(condition: Any, x: Any, y: Any, *, dtype: Any = None, mask: Any = Non
         if not isinstance(value, NkiTensor):
             source = goal if value is y else full(shape, value, made.dtype)
         else:
-            source = tile(value) if value is y else _typed(tile(value), made.dtype)
+            source = tile(value) if value is y else _converted(tile(value), made.dtype)
         if value is y and not isinstance(value, NkiTensor):
             emit("memset", goal, value=value)
         elif value is y:
@@ -382,12 +386,12 @@ def where_(condition: Any, x: Any, y: Any, *, dtype: Any = None, mask: Any = Non
     return made
 
 
-def _typed(value: Tile, dtype: DType) -> Tile:
+def _converted(value: Tile, dtype: DType) -> Tile:
     return value if value.dtype is dtype else copy(value, dtype=dtype)
 
 
 def broadcast_to(src: Any, *, shape: Any) -> Tile:
-    """A tile repeated to a shape: a view, but for partitions, which are copied."""
+    """Broadcast a tile to a shape: a view, except that partitions are copied."""
     source = tile(src, "src")
     check_inside(source, ALL)
     sizes = tuple(int(plain(size)) for size in shape)
@@ -404,5 +408,5 @@ def broadcast_to(src: Any, *, shape: Any) -> Tile:
 
 
 def expand_dims(data: Any, axis: int) -> Tile:
-    """A view with a new dimension of size 1."""
+    """Return a view with a new dimension of size 1."""
     return tile(data, "data").expand_dims(axis)

@@ -1,8 +1,8 @@
-"""Index expressions of Beta 1: what `nl.arange` and `nl.mgrid` give, and arithmetic on it.
+"""Index expressions of Beta 1: the results of `nl.arange` and `nl.mgrid`, and their arithmetic.
 
-An expression is an affine map: a constant, and along each dimension of its shape a step.
-Sources: nki.language.arange, nki.language.mgrid, and "Tensor Indexing" of the programming model,
-SDK 2.20 to 2.26.
+An expression is an affine map: a constant, and a step along each dimension of its shape. Sources:
+nki.language.arange, nki.language.mgrid, and "Tensor Indexing" of the programming model, SDK 2.20 to
+2.26.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ NO_AXES: frozenset[int] = frozenset()
 
 
 class Dim(NamedTuple):
-    """A dimension of an expression: how often and by how much it steps.
+    """A dimension of an expression: its number of steps, and their size.
 
-    `axes` are the numbers of the `arange` calls that run along it. They tell apart dimensions
-    of two operands that stand at the same place, which a mask may name one by one.
+    `axes` are the numbers of the `arange` calls that run along it. They distinguish dimensions of
+    two operands at the same position, to which a mask may refer separately.
     """
 
     size: int
@@ -57,14 +57,14 @@ class Index:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """The least and the greatest value."""
+        """The lowest and highest value."""
         reaches = [dim.step * (dim.size - 1) for dim in self.dims]
         low = sum(reach for reach in reaches if reach < 0)
         return self.start + low, self.start + sum(reaches) - low
 
     @property
     def is_fixed(self) -> bool:
-        """It is one number."""
+        """Whether the expression is a single number."""
         return all(dim.size == 1 or not dim.step for dim in self.dims)
 
     def __repr__(self) -> str:
@@ -87,7 +87,7 @@ class Index:
         return Index(start, (*dims, *left))
 
     def reshape(self, *shape: Any) -> Index:
-        """The same values with dimensions of size 1 added or left out."""
+        """Return the same values with dimensions of size 1 added or dropped."""
         wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
         real = iter([dim for dim in self.dims if dim.size != 1])
         dims = tuple(ONE if size == 1 else next(real, ONE) for size in wanted)
@@ -99,7 +99,7 @@ class Index:
         return Index(self.start, dims)
 
     def expand_dims(self, axis: int) -> Index:
-        """With a new dimension of size 1."""
+        """Insert a dimension of size 1."""
         at = axis if axis >= 0 else axis + len(self.dims) + 1
         return Index(self.start, (*self.dims[:at], ONE, *self.dims[at:]))
 
@@ -187,12 +187,12 @@ class Index:
 
 
 def constant(index: Index) -> int | None:
-    """The only value of an expression, if it has but one."""
+    """Return the value of an expression with only one, or None."""
     return None if any(dim.step and dim.size > 1 for dim in index.dims) else index.start
 
 
 def as_index(value: Any) -> Index | None:
-    """An expression, or a number as one."""
+    """Convert an int to an expression; None for other values."""
     if isinstance(value, Index):
         return value
     value = plain(value)
@@ -202,7 +202,7 @@ def as_index(value: Any) -> Index | None:
 
 
 def merged(first: Index, second: Index) -> tuple[Index, Index]:
-    """Both in the shape that they have together."""
+    """Return both expressions in their broadcast shape."""
     rank = max(len(first.dims), len(second.dims))
     one = (ONE,) * (rank - len(first.dims)) + first.dims
     two = (ONE,) * (rank - len(second.dims)) + second.dims
@@ -265,7 +265,7 @@ def _without_ellipsis(parts: tuple[Any, ...], rank: int) -> tuple[Any, ...]:
 
 
 def _part(dim: Dim, part: Any) -> tuple[int, Dim | None]:
-    """The first value that an index takes of a dimension, and what is left of that."""
+    """Return the offset that an index selects in a dimension, and the remaining dimension."""
     if isinstance(part, slice):
         start, stop, step = part.indices(dim.size)
         if step < 1 or start >= stop:
@@ -278,7 +278,7 @@ def _part(dim: Dim, part: Any) -> tuple[int, Dim | None]:
     raise KernelError("bad-index", text)
 
 
-# ---- what makes them -----------------------------------------------------------------------------
+# ---- creation ------------------------------------------------------------------------------------
 
 
 def arange(*bounds: Any) -> Index:
@@ -310,7 +310,7 @@ def _run(start: int, stop: int, step: int) -> Index:
 
 
 class Grid(tuple[Index, ...]):
-    """What `nl.mgrid[...]` gives: an expression for each dimension, also as p, x, y, z, w."""
+    """The result of `nl.mgrid[...]`: an expression per dimension, also named p, x, y, z, w."""
 
     __slots__ = ()
 

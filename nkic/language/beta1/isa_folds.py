@@ -9,7 +9,7 @@ from nkic.base.kernel_errors import KernelError
 from nkic.ir.tensors import View
 from nkic.language.beta1.emit import Part, hide, new, note_part, result
 from nkic.language.beta1.extents import Extent, column, extent, part_inside, startable
-from nkic.language.beta1.masks import Box, rearranged, shadow
+from nkic.language.beta1.masks import Box, projected, rearranged
 from nkic.language.beta1.moving import (
     exact,
     in_sbuf,
@@ -27,24 +27,24 @@ from nkic.machine import dtypes
 
 
 def bn_stats(data: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
-    """Statistics of each partition."""
+    """Return statistics of each partition."""
     return _per_partition("bn_stats", data, 6, mask, dtype)
 
 
 def bn_aggr(data: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
-    """Mean and variance of statistics."""
+    """Return mean and variance computed from statistics."""
     return _per_partition("bn_aggr", data, 2, mask, dtype)
 
 
 def max8(*, src: Any, mask: Any = None, dtype: Any = None) -> Tile:
-    """The 8 largest elements of each partition."""
+    """Return the 8 largest elements of each partition."""
     return _per_partition("max8", src, 8, mask, dtype, "src")
 
 
 def _per_partition(
     row: str, data: Any, count: int, mask: Any, dtype: Any, name: str = "data"
 ) -> Tile:
-    """A row of numbers about each partition of a tile."""
+    """Record an instruction that returns `count` numbers per partition of a tile."""
     source = tile(data, name)
     made = new((source.shape[0], count), kind(dtype, source.dtype))
     if row == "max8":
@@ -59,8 +59,9 @@ def _per_partition(
 
 
 def _visible(source: Tile, mask: Any) -> tuple[Tile, Extent]:
-    """What a search finds under a mask, counted from the tile's first column: where the mask is
-    no bound from above, the least number stands in place of what it hides.
+    """Return the tile and extent that a masked search reads, with columns counted from 0.
+
+    Unless the mask is an upper bound of columns, hidden elements are replaced by the least number.
     """
     where = extent(mask, source.shape, source._axes)
     box = where.box
@@ -71,14 +72,14 @@ def _visible(source: Tile, mask: Any) -> tuple[Tile, Extent]:
 
 
 def rows_of(where: Extent, *counts: int) -> Box | None:
-    """The partitions of a box, and all of what there is per partition."""
+    """Return the partitions of a box, with `counts` elements in each."""
     if where.box is None:
         return None
     return Box((where.box.starts[0], *(0 for _ in counts)), (where.box.sizes[0], *counts))
 
 
 def nc_find_index8(*, data: Any, vals: Any, mask: Any = None, dtype: Any = None) -> Tile:
-    """The places of 8 values in each partition."""
+    """Return the positions of 8 values in each partition."""
     source = tile(data, "data")
     made = new((source.shape[0], 8), kind(dtype, dtypes.UINT32))
     source, where = _visible(source, mask)
@@ -99,7 +100,7 @@ def nc_match_replace8(
     mask: Any = None,
     dtype: Any = None,
 ) -> Tile:
-    """data with the first occurrences of 8 values replaced."""
+    """Return data with the first occurrences of 8 values replaced."""
     source = tile(data, "data")
     made, where = made_like(source, dtype, mask)
     if where.empty:
@@ -127,7 +128,7 @@ def tensor_reduce(
     negate: bool = False,
     keepdims: bool = False,
 ) -> Tile:
-    """data folded with op over free dimensions, which need not be the last ones."""
+    """Reduce data by op over free dimensions, not necessarily the last ones."""
     source = tile(data, "data")
     axes = reduced_axes(axis, source)
     kept = [n for n in range(len(source.shape)) if n not in axes]
@@ -139,7 +140,7 @@ def tensor_reduce(
     rest = None
     if where.rest is not None and where.box is not None:
         source = without(source, operator_name(op), mask)
-        rest = shadow(where.rest, where.box, axes)
+        rest = projected(where.rest, where.box, axes)
         where = Extent(where.box)
     if where.empty:
         hide(made)
@@ -186,7 +187,7 @@ def _permuted(view: View, order: Sequence[int]) -> View:
 
 
 def _without(made: Tile, axes: Sequence[int]) -> Tile:
-    """Without the folded dimensions; a tile keeps at least two."""
+    """Drop the reduced dimensions; a tile keeps at least two."""
     view, kept = made._access, list(range(len(made.shape)))
     for axis in reversed(axes):
         if len(kept) > 2:
@@ -206,14 +207,14 @@ def _without(made: Tile, axes: Sequence[int]) -> Tile:
 
 
 def tensor_partition_reduce(op: Any, data: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
-    """All partitions folded into one."""
+    """Reduce all partitions to one."""
     source = in_sbuf(tile(data, "data"))
     made = new((1, *source.shape[1:]), kind(dtype, source.dtype))
     where = extent(mask, source.shape, source._axes)
     rest = None
     if where.rest is not None and where.box is not None:
         source = without(source, operator_name(op), mask)
-        rest = shadow(where.rest, where.box, (0,))
+        rest = projected(where.rest, where.box, (0,))
         where = Extent(where.box)
     if where.empty:
         hide(made)

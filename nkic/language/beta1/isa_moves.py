@@ -1,7 +1,7 @@
 """The tensor engine, copies and DMA of Beta 1's `nki.isa`: each returns the tile that it writes.
 
-What is said here is the shape, type and memory of the result, by the pages of SDK 2.20 to 2.26;
-the instructions themselves are the rows of the table. Parameters are those of Beta 1.
+These functions determine the shape, dtype and memory of the result, by the pages of SDK 2.20 to
+2.26; the instructions themselves are the rows of the table. Parameters are those of Beta 1.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nkic.language.beta1.extents import (
     reordered,
     spread,
 )
-from nkic.language.beta1.masks import Box, asks, bounding, rearranged, whole
+from nkic.language.beta1.masks import Box, bounding, depends_on, rearranged, whole
 from nkic.language.beta1.moving import (
     check_kind,
     copy,
@@ -60,10 +60,10 @@ def nc_matmul(
     mask: Any = None,
     perf_mode: Any = None,
 ) -> Tile:
-    """stationary transposed, times moving: a float32 tile in PSUM."""
+    """Return stationary.T @ moving as a float32 tile in PSUM."""
     left, right = _side(stationary, "stationary"), _side(moving, "moving")
     shape: tuple[int, ...] = (prod(left.shape[1:]), *right.shape[1:])
-    if _mode(perf_mode) == "double_row":  # two rows of the contraction in each partition
+    if _mode(perf_mode) == "double_row":  # each partition holds two rows of the contraction
         shape = (left.shape[-1], right.shape[-1])
     made = new(shape, right.dtype if is_transpose else dtypes.FLOAT32, Buffer.PSUM)
     if len(right.shape) < 2:
@@ -90,12 +90,12 @@ def nc_matmul(
 
 
 def _mode(value: Any) -> Any:
-    """Modes of the tensor engine, which Beta 1 names by text."""
+    """Convert a mode of the tensor engine, which is a string in Beta 1."""
     return {"double_row_gen3": "double_row"}.get(value, value) if isinstance(value, str) else value
 
 
 def _side(value: Any, name: str) -> Tile:
-    """A side of a product, of which a mask between brackets may hide a part."""
+    """Return a side of a product in SBUF. A mask in its index may hide a part of it."""
     if not isinstance(value, Tile) or value._mask is None:
         return in_sbuf(tile(value, name))
     found = in_sbuf(Tile(value._access, value._axes))
@@ -104,10 +104,10 @@ def _side(value: Any, name: str) -> Tile:
 
 
 def _of_product(mask: Any, left: Tile, right: Tile, made: Tile) -> tuple[Extent, tuple[Tile, Tile]]:
-    """The part of a product under masks, and the parts of both sides that it is made of.
+    """Return the part of a product that masks leave, and the corresponding parts of its sides.
 
-    A mask over the partitions of both sides takes away terms of the sum, and so does one that
-    hides partitions of a side.
+    A mask over the partitions of both sides removes terms of the sum, and so does one that hides
+    partitions of a side.
     """
     flat = len(left.shape) == len(right.shape) == 2
     if not flat and left._mask is right._mask is None:
@@ -120,7 +120,7 @@ def _of_product(mask: Any, left: Tile, right: Tile, made: Tile) -> tuple[Extent,
     shape = (left.shape[0], left.shape[1], right.shape[1])
     axes = (left._axes[0] | right._axes[0], left._axes[1], right._axes[1])
     where = extent(mask, shape, axes, product=True)
-    if where.rest is not None and asks(where.rest, 0):
+    if where.rest is not None and depends_on(where.rest, 0):
         where = exact(where, "nc_matmul, where it removes terms of the sum,")
     for side, places in ((left, (0, 1)), (right, (0, 2))):
         where = _within_side(where, side, places, shape)
@@ -137,7 +137,7 @@ def _of_product(mask: Any, left: Tile, right: Tile, made: Tile) -> tuple[Extent,
 
 
 def _within_side(where: Extent, side: Tile, places: Sequence[int], shape: Sequence[int]) -> Extent:
-    """The part of a product that is left where a mask hides part of one side."""
+    """Restrict the part of a product to the part of one side that its mask leaves."""
     if side._mask is None or where.empty:
         return where
     box, rest = bounding(side._mask, side.shape)
@@ -155,7 +155,7 @@ def _within_side(where: Extent, side: Tile, places: Sequence[int], shape: Sequen
 
 
 def nc_transpose(data: Any, *, mask: Any = None, dtype: Any = None, engine: Any = ANY) -> Tile:
-    """Partitions and free dimensions exchanged: in PSUM, or in SBUF on the vector engine."""
+    """Exchange partitions and free elements: in PSUM, or in SBUF on the vector engine."""
     source = tile(data, "data")
     flat = source if len(source.shape) == 2 else source.reshape(source.shape[0], -1)
     rows, columns = flat.shape
@@ -187,7 +187,7 @@ def nc_transpose(data: Any, *, mask: Any = None, dtype: Any = None, engine: Any 
 
 
 def tensor_copy(src: Any, *, mask: Any = None, dtype: Any = None, engine: Any = ANY) -> Tile:
-    """A copy of a tile."""
+    """Return a copy of a tile."""
     return copy(tile(src, "src"), mask=mask, dtype=dtype, engine=chosen(engine))
 
 
@@ -197,7 +197,7 @@ tensor_copy_dynamic_src = tensor_copy
 def tensor_copy_dynamic_dst(
     *, dst: Any, src: Any, mask: Any = None, dtype: Any = None, engine: Any = ANY
 ) -> None:
-    """A copy to a place that is known when the program runs."""
+    """Copy to an offset known at run time."""
     goal, source = tile(dst, "dst"), tile(src, "src")
     check_kind(dtype, goal)
     where = exact(extent(mask, goal.shape, axes_of(goal.shape, goal, source)), "the copy")
@@ -209,7 +209,7 @@ def tensor_copy_dynamic_dst(
 def nc_stream_shuffle(
     src: Any, dst: Any, shuffle_mask: Any, *, dtype: Any = None, mask: Any = None
 ) -> None:
-    """Partitions exchanged within each quadrant of 32."""
+    """Permute partitions within each quadrant of 32."""
     goal, source = tile(dst, "dst"), tile(src, "src")
     check_kind(dtype, goal)
     where = exact(extent(mask, goal.shape, axes_of(goal.shape, goal, source)), "the shuffle")
@@ -232,7 +232,7 @@ def dma_copy(
     oob_mode: Any = None,
     dge_mode: Any = None,
 ) -> None:
-    """dst = src; with `dst_rmw_op`, combined with what is there."""
+    """dst = src, or with `dst_rmw_op`, dst = dst op src."""
 
     goal, source = tile(dst, "dst"), tile(src, "src")
     view = access.broadcast(source._access, goal.shape) or source._access
@@ -263,7 +263,7 @@ def _plain(tiles: Sequence[Tile]) -> list[Any]:
 
 
 def dma_transpose(src: Any, *, axes: Any = None, mask: Any = None, dtype: Any = None) -> Tile:
-    """A new tile with the dimensions of a tensor reversed."""
+    """Return a new tile with the dimensions of a tensor reversed."""
     source = tile(src, "src")
     rank = len(source.shape)
     order = tuple(axes) if axes is not None else (3, 1, 2, 0) if rank == 4 else range(rank)[::-1]

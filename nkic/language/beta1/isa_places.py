@@ -1,11 +1,11 @@
-"""What depends on places, predicates and chance in Beta 1's `nki.isa`, and tiles of one number."""
+"""Predicates, index patterns, fills and random numbers of Beta 1's `nki.isa`."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from nkic.base.kernel_errors import KernelError
-from nkic.language.beta1.emit import Made, Part, emit, hide, new, note_part, result
+from nkic.language.beta1.emit import Part, Producer, emit, hide, new, note_part, result
 from nkic.language.beta1.extents import (
     Extent,
     axes_of,
@@ -67,7 +67,7 @@ def tensor_copy_predicated(
 
 
 def _bits(asked: Tile) -> Tile:
-    """A predicate of bool as the bytes that it is."""
+    """Reinterpret a predicate of bool as bytes."""
     return asked.view(dtypes.UINT8) if asked.dtype is dtypes.BOOL else asked
 
 
@@ -86,7 +86,7 @@ def range_select(
     mask: Any = None,
     dtype: Any = None,
 ) -> Tile:
-    """on_true_tile where the index in the partition is within bounds."""
+    """Return on_true_tile where the index in the partition is within bounds."""
     source = tile(on_true_tile, "on_true_tile")
     made, where = made_like(source, dtype, mask)
     if where.empty:
@@ -141,7 +141,7 @@ def select_reduce(
 
 
 def iota(expr: Any, dtype: Any, *, mask: Any = None) -> Tile:
-    """The values of an index expression; of a number, one element of it."""
+    """Return the values of an index expression; for a number, a tile of one element."""
     index = as_index(expr)
     if index is None:
         text = "nisa.iota takes an index expression of 2 dimensions or more"
@@ -176,7 +176,7 @@ def affine_select(
     mask: Any = None,
     dtype: Any = None,
 ) -> Tile:
-    """on_true_tile where a condition on indices is true, else a number."""
+    """Return on_true_tile where a condition on indices is true, else a number."""
     source = in_sbuf(tile(on_true_tile, "on_true_tile"))
     made, where = made_like(source, dtype, mask)
     if where.empty:
@@ -205,14 +205,14 @@ def affine_select(
 
 
 def _note(made: Tile, where: Extent) -> None:
-    """What was recorded last wrote a new tile."""
+    """Note that the last instruction wrote a new tile."""
 
     body = active().body
-    made._written_by = Made(body, len(body) - 1, 0, where.box, where.rest)
+    made._written_by = Producer(body, len(body) - 1, 0, where.box, where.rest)
 
 
 def _within(condition: Compared, where: Extent) -> Compared:
-    """A condition on the places of a box."""
+    """Restrict a condition to the positions of a box."""
     if where.box is None:
         return condition
     index = condition.index
@@ -224,7 +224,7 @@ def _within(condition: Compared, where: Extent) -> Compared:
 
 
 def memset(shape: Any, value: Any, dtype: Any, *, mask: Any = None, engine: Any = ANY) -> Tile:
-    """A tile full of a number."""
+    """Return a tile filled with a number."""
     made = new(tuple(int(plain(size)) for size in shape), as_dtype(dtype))
     where = startable(extent(mask, made.shape, made._axes), made.shape)
     if where.empty:
@@ -234,7 +234,7 @@ def memset(shape: Any, value: Any, dtype: Any, *, mask: Any = None, engine: Any 
 
 
 def dropout(data: Any, prob: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
-    """data with elements replaced by 0 at random."""
+    """Return data with elements replaced by 0 at random."""
     source = tile(data, "data")
     made, where = made_like(source, dtype, mask)
     if where.empty:
@@ -251,7 +251,7 @@ def local_gather(
     *,
     mask: Any = None,
 ) -> Tile:
-    """In each 16 partitions, the elements from each index on."""
+    """Gather in each 16 partitions the elements that start at each index."""
     source, places = tile(src_buffer, "src_buffer"), tile(index, "index")
     if mask is not None:
         raise KernelError(
@@ -271,7 +271,7 @@ def local_gather(
 
 
 def sequence_bounds(*, segment_ids: Any, dtype: Any = None) -> Tile:
-    """Where the segment of each element begins and ends."""
+    """Return the start and end of each element's segment."""
     source = tile(segment_ids, "segment_ids")
     made = new((source.shape[0], 2, source.shape[1]), kind(dtype, source.dtype))
     return result("sequence_bounds", made, segment_ids=source)

@@ -1,4 +1,4 @@
-"""Element by element: the scalar and the vector engine in Beta 1's `nki.isa`."""
+"""Element-wise instructions of the scalar and the vector engine in Beta 1's `nki.isa`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def activation(
 
 
 def per_partition(value: Any, where: Extent) -> Any:
-    """One element per partition, or a number."""
+    """Convert an operand with one element per partition, or a number."""
     value = number(value)
     return column(tile(value), where) if isinstance(value, NkiTensor) else value
 
@@ -63,7 +63,7 @@ def activation_reduce(
     mask: Any = None,
     dtype: Any = None,
 ) -> Tile:
-    """op(data x scale + bias), and the sum of the results in `reduce_res`."""
+    """op(data x scale + bias), and the reduction of the results in `reduce_res`."""
     source = tile(data, "data")
     made, where = made_like(source, dtype, mask)
     if where.empty:
@@ -181,7 +181,7 @@ def tensor_scalar_reduce(
     dtype: Any = None,
     mask: Any = None,
 ) -> Tile:
-    """data op0 operand0, and each partition folded with reduce_op in `reduce_res`."""
+    """data op0 operand0, and each partition reduced by reduce_op in `reduce_res`."""
     source = tile(data, "data")
     made, where = made_like(source, dtype, mask)
     if where.empty:

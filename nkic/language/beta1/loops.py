@@ -1,7 +1,7 @@
 """Loops of Beta 1, and reductions over their iterations.
 
-Beta 1 traces the body of a loop once, its variable an expression. Here a loop is unrolled, and its
-variable is a number that knows its loop.
+Beta 1 traces the body of a loop once, with an expression as its variable. Here a loop is unrolled,
+and its variable is a number that identifies its loop.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nkic.language.beta1.functions import update
 from nkic.language.beta1.indices import Index
 from nkic.language.beta1.moving import kind, tile, without
 from nkic.language.beta1.operators import operator_name
-from nkic.language.beta1.recorded.carried import Watch
+from nkic.language.beta1.recorded.carried import DependenceCheck
 from nkic.language.beta1.tiles import Tile
 from nkic.language.complain import complain
 from nkic.language.hosted import plain
@@ -31,20 +31,20 @@ _loops = count()
 
 
 class LoopIndex(int):
-    """The variable of a loop, which is a number in each turn."""
+    """A loop variable: a number in each iteration."""
 
     loop: int
 
     @classmethod
     def of(cls, value: int, loop: int) -> LoopIndex:
-        """The variable of a loop, at a value."""
+        """Return the variable of a loop with a value."""
         made = cls(value)
         made.loop = loop
         return made
 
 
 class Range:
-    """What `nl.static_range` gives, whose body is evaluated in every turn."""
+    """The result of `nl.static_range`, whose body is evaluated in every iteration."""
 
     def __init__(self, *bounds: Any) -> None:
         numbers = [_bound(value) for value in bounds]
@@ -54,10 +54,10 @@ class Range:
         self._range = static_range(start, stop, step)
 
     def reset(self, name: str) -> None:
-        """Told of each variable that has been put back."""
+        """Called with the name of each variable that has been restored."""
 
     def watch(self) -> Callable[..., None]:
-        """What is told of each turn, and of the end."""
+        """Return a function to call at the start of each iteration, and at the end of the loop."""
         return lambda ended=False: None
 
     def __iter__(self) -> Iterator[LoopIndex]:
@@ -75,7 +75,7 @@ class Range:
                 try:
                     yield around[depth]
                 except GeneratorExit:
-                    if restore is not None and iteration < len(self) - 1:  # Python left the loop
+                    if restore is not None and iteration < len(self) - 1:  # left early
                         active().left.append(at)
                     raise
             watch(True)
@@ -90,13 +90,13 @@ class Range:
 
 
 class TracedRange(Range, TracedOnce):
-    """What `nl.affine_range` and `nl.sequential_range` give, whose body Beta 1 traces once."""
+    """The result of `nl.affine_range` and `nl.sequential_range`, traced once by Beta 1."""
 
     independent = False
 
     def watch(self) -> Callable[..., None]:
-        """Compares the first turns."""
-        seen = Watch(self.independent)
+        """Compare the first iterations."""
+        seen = DependenceCheck(self.independent)
 
         def told(ended: bool = False) -> None:
             seen.iteration()
@@ -106,7 +106,7 @@ class TracedRange(Range, TracedOnce):
         return told
 
     def reset(self, name: str) -> None:
-        """Says which number does not keep what the body gave it."""
+        """Report a number that loses the value assigned in the body."""
         complain(
             "traced-once",
             f"`{name}` is a number that the body of this loop changes: the body is traced once, "
@@ -124,14 +124,14 @@ def unrolled(*bounds: Any) -> Range:
 def traced(*bounds: Any, directives: Any = None, precise_schedule: bool = False) -> Range:
     """`nl.sequential_range`.
 
-    The two options are in published kernels, but in no documentation (its signature is `*args,
-    **kwargs`). They steer the scheduler of the vendor's compiler, and change nothing here.
+    The two options are in published kernels, but undocumented (the documented signature is `*args,
+    **kwargs`). They steer the scheduler of the vendor's compiler and have no effect here.
     """
     return TracedRange(*bounds)
 
 
 def affine(*bounds: Any, directives: Any = None, precise_schedule: bool = False) -> Range:
-    """`nl.affine_range`, whose iterations are independent. Options as for `nl.sequential_range`."""
+    """`nl.affine_range`, whose iterations are independent. Options as in `nl.sequential_range`."""
     found = TracedRange(*bounds)
     found.independent = True
     return found
@@ -142,7 +142,7 @@ def _bound(value: Any) -> Any:
 
 
 def loop_reduce(x: Any, op: Any, loop_indices: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
-    """x folded over the iterations of loops: the result is whole once they have ended."""
+    """Reduce x over the iterations of loops; the result is complete when they have ended."""
     source = tile(x, "x")
     indices = loop_indices if isinstance(loop_indices, tuple | list) else (loop_indices,)
     if not indices or not all(isinstance(one, LoopIndex) for one in indices):
@@ -153,7 +153,7 @@ def loop_reduce(x: Any, op: Any, loop_indices: Any, *, dtype: Any = None, mask: 
             argument="loop_indices",
         )
     name = operator_name(op)
-    key = (here(), *_turn(indices))
+    key = (here(), *_reduction_key(indices))
     known = state().reduced.get(key)
     if mask is not None:
         where = extent(mask, source.shape, source._axes)
@@ -171,10 +171,8 @@ def loop_reduce(x: Any, op: Any, loop_indices: Any, *, dtype: Any = None, mask: 
     return found
 
 
-def _turn(indices: Sequence[LoopIndex]) -> tuple[int, ...]:
-    """What tells one sum from another: the loops that are folded, and where those are that run
-    inside of them.
-    """
+def _reduction_key(indices: Sequence[LoopIndex]) -> tuple[int, ...]:
+    """Return the key of a sum: the reduced loops, and the iterations of the other ones inside."""
     folded = {one.loop for one in indices}
     first = min(folded)
     return (first, *(int(i) for i in state().loops if i.loop > first and i.loop not in folded))

@@ -1,7 +1,7 @@
 """Masks of Beta 1: conditions on index expressions, and the parts of a tile that they leave.
 
-A mask is a box wherever its conditions are bounds of single dimensions; then an instruction works
-on that part alone. Other masks are cut into boxes, row by row.
+A mask whose conditions bound single dimensions is a box, and an instruction works on that part
+only. Other masks are decomposed into boxes, row by row.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Mask:
         raise NotImplementedError
 
     def __bool__(self) -> bool:
-        """A mask is true as an object: `a and b` is b alone, on Beta 1 as here."""
+        """Return True with a warning: `a and b` is b alone, as in Beta 1."""
         complain(
             "tensor-value",
             "a mask stands for many elements and is always true here, whatever it hides",
@@ -50,13 +50,11 @@ class Mask:
         return True
 
     def placed(self, axes: Axes, shape: Shape, product: bool = False) -> Mask:
-        """The same with every condition over the dimensions of a tile of `shape`, or over those
-        of a product: terms, rows and columns.
-        """
+        """Return the mask over a tile's dimensions, or a product's: terms, rows, columns."""
         raise NotImplementedError
 
     def holds(self, box: Box) -> bool | None:
-        """Whether all (True) or none (False) of a box is there; None: it depends. Placed."""
+        """Return True if a placed mask leaves all of a box, False if none, None if a part."""
         raise NotImplementedError
 
 
@@ -91,7 +89,7 @@ class Compared(Mask):
         return Compared(self.index, "!=" if self.symbol == "==" else "==")
 
     def placed(self, axes: Axes, shape: Shape, product: bool = False) -> Mask:
-        return Compared(_over(self.index, axes, shape, product), self.symbol)
+        return Compared(_aligned(self.index, axes, shape, product), self.symbol)
 
     def holds(self, box: Box) -> bool | None:
         low, high = range_over(self.index, box)
@@ -164,7 +162,7 @@ def _joined(first: Mask, value: Any, make: type[All] | type[Either]) -> Any:
     return make(first, value) if isinstance(value, Mask) else NotImplemented
 
 
-_COMPARISONS: dict[str, Callable[[Index], Mask]] = {  # of the difference with 0
+_COMPARISONS: dict[str, Callable[[Index], Mask]] = {  # by Python's operator, for a difference to 0
     "ge": lambda d: Compared(d, ">="),
     "gt": lambda d: Compared(d - 1, ">="),
     "le": lambda d: Compared(-d, ">="),
@@ -187,7 +185,7 @@ for _name, _make in _COMPARISONS.items():
 
 
 def as_mask(value: Any) -> Mask | bool | None:
-    """What stands after `mask=`; None where all is there."""
+    """Convert the value of `mask=`; None if it hides nothing."""
     if value is None or value is True or isinstance(value, Mask):
         return None if value is True else value
     if value is False:
@@ -203,7 +201,7 @@ def as_mask(value: Any) -> Mask | bool | None:
 
 
 def rearranged(mask: Mask, order: Sequence[int]) -> Mask:
-    """A placed mask with its dimensions in another order; those left out must not be asked."""
+    """Permute a placed mask's dimensions. It must not depend on those that `order` omits."""
     if isinstance(mask, Compared):
         dims = mask.index.dims
         return Compared(Index(mask.index.start, tuple(dims[n] for n in order)), mask.symbol)
@@ -211,22 +209,22 @@ def rearranged(mask: Mask, order: Sequence[int]) -> Mask:
     return type(mask)(*(rearranged(part, order) for part in mask.parts))
 
 
-def asks(mask: Mask, axis: int) -> bool:
-    """A placed mask depends on a dimension."""
+def depends_on(mask: Mask, axis: int) -> bool:
+    """Return whether a placed mask depends on a dimension."""
     if isinstance(mask, Compared):
         return mask.index.dims[axis].step != 0
     assert isinstance(mask, All | Either)
-    return any(asks(part, axis) for part in mask.parts)
+    return any(depends_on(part, axis) for part in mask.parts)
 
 
-# ---- where a mask lies over a tile ---------------------------------------------------------------
+# ---- placement of a mask on a tile ---------------------------------------------------------------
 
 
-def _over(index: Index, axes: Axes, shape: Shape, product: bool) -> Index:
-    """An expression with one dimension for each of a tile's.
+def _aligned(index: Index, axes: Axes, shape: Shape, product: bool) -> Index:
+    """Return an expression with one dimension for each of a tile's.
 
-    A dimension goes where the tile has the same `arange`, else to its place counted from the
-    last one; the first of several to the partitions, if it has as many elements.
+    A dimension is matched to the tile's dimension with the same `arange`, else by its position from
+    the last one; the first of several is matched to the partitions if the sizes agree.
     """
     rank = len(shape)
     found = [ONE] * rank
@@ -235,7 +233,7 @@ def _over(index: Index, axes: Axes, shape: Shape, product: bool) -> Index:
         if dim.size == 1 or not dim.step:
             continue
         at = next((n for n in range(rank) if dim.axes & axes[n] and shape[n] > 1), -1)
-        if at < 0:  # partitions stay first where there are more dimensions than the mask has
+        if at < 0:  # partitions stay first if the tile has more dimensions
             deeper = not place and behind > 0 and len(index.dims) > 1 and not product
             at = 0 if deeper and shape[0] == dim.size else behind + place
         if not 0 <= at < rank or shape[at] != dim.size:
@@ -246,7 +244,7 @@ def _over(index: Index, axes: Axes, shape: Shape, product: bool) -> Index:
 
 
 def range_over(index: Index, box: Box) -> tuple[int, int]:
-    """The least and the greatest value within a box."""
+    """Return the lowest and highest value within a box."""
     low = high = index.start
     for dim, start, size in zip(index.dims, box.starts, box.sizes, strict=True):
         if dim.step:
@@ -259,19 +257,19 @@ def range_over(index: Index, box: Box) -> tuple[int, int]:
 
 
 def whole(shape: Shape) -> Box:
-    """All of a tile."""
+    """Return the box of a whole tile."""
     return Box((0,) * len(shape), shape)
 
 
 def bounding(mask: Mask, shape: Shape) -> tuple[Box | None, Mask | None]:
-    """The part of a tile that a placed mask can leave, and what remains to be asked within.
+    """Return the bounding box of a placed mask, and the condition that remains within it.
 
-    No box: nothing is left. No rest: all of the box is.
+    The box is None if the mask hides everything; the condition is None if all of the box remains.
     """
     box: Box = whole(shape)
     rest: list[Mask] = []
     for part in mask.parts if isinstance(mask, All) else (mask,):
-        cut = _cut(part, box)
+        cut = _shrunk(part, box)
         if cut is None:
             return None, None
         box = cut
@@ -285,8 +283,8 @@ def bounding(mask: Mask, shape: Shape) -> tuple[Box | None, Mask | None]:
     return box, rest[0] if len(rest) == 1 else All(*rest)
 
 
-def _cut(mask: Mask, box: Box) -> Box | None:
-    """The box without what a bound of a single dimension takes away."""
+def _shrunk(mask: Mask, box: Box) -> Box | None:
+    """Shrink the box by a bound of a single dimension; None if nothing remains."""
     if not isinstance(mask, Compared) or mask.symbol == "!=":
         return box
     moving = [n for n, dim in enumerate(mask.index.dims) if dim.step]
@@ -308,22 +306,22 @@ def _cut(mask: Mask, box: Box) -> Box | None:
     return Box(starts, (*box.sizes[:at], end - first, *box.sizes[at + 1 :]))
 
 
-MOST_BOXES = 4096
+MAX_BOXES = 4096
 
 
 def boxes(mask: Mask, box: Box) -> list[Box]:
-    """The boxes that a placed mask leaves of a box, as few as halving it finds."""
+    """Decompose the part that a placed mask leaves into boxes, by repeated halving."""
     found: list[Box] = []
-    for lead in _rows(mask, box):
+    for lead in _decomposed(mask, box):
         found = _extended(found, lead)
-        if len(found) > MOST_BOXES:
-            text = f"a mask that divides the tile into more than {MOST_BOXES} parts"
+        if len(found) > MAX_BOXES:
+            text = f"a mask that divides the tile into more than {MAX_BOXES} parts"
             raise KernelError("too-large", text, help="use masks that bound single dimensions")
     return found
 
 
-def _rows(mask: Mask, box: Box) -> Iterator[Box]:
-    """The parts that a mask leaves, cut along the first dimensions down to single rows."""
+def _decomposed(mask: Mask, box: Box) -> Iterator[Box]:
+    """Yield the parts that a mask leaves, split along the first dimensions down to rows."""
     known = mask.holds(box)
     if known is False:
         return
@@ -332,21 +330,21 @@ def _rows(mask: Mask, box: Box) -> Iterator[Box]:
         return
     cut: Box | None = box
     for part in mask.parts if isinstance(mask, All) else (mask,):
-        cut = _cut(_fixed(part, box), cut) if cut is not None else None
+        cut = _shrunk(_fixed(part, box), cut) if cut is not None else None
     if cut is None:
         return
     if cut != box:
-        yield from _rows(mask, cut)
+        yield from _decomposed(mask, cut)
         return
     at = next(n for n, size in enumerate(box.sizes) if size > 1)
     half = box.sizes[at] // 2
     for start, size in ((0, half), (half, box.sizes[at] - half)):
         starts = (*box.starts[:at], box.starts[at] + start, *box.starts[at + 1 :])
-        yield from _rows(mask, Box(starts, (*box.sizes[:at], size, *box.sizes[at + 1 :])))
+        yield from _decomposed(mask, Box(starts, (*box.sizes[:at], size, *box.sizes[at + 1 :])))
 
 
 def _fixed(mask: Mask, box: Box) -> Mask:
-    """A condition without the dimensions in which the box has one element."""
+    """Substitute the dimensions in which the box has one element."""
     if not isinstance(mask, Compared):
         return mask
     start, dims = mask.index.start, list[Dim]()
@@ -357,7 +355,7 @@ def _fixed(mask: Mask, box: Box) -> Mask:
 
 
 def _extended(found: list[Box], new: Box) -> list[Box]:
-    """Joined with the one before, where both together are a box."""
+    """Append a box, merged with the previous one if their union is a box."""
     if not found:
         return [new]
     old = found[-1]
@@ -375,15 +373,16 @@ def _extended(found: list[Box], new: Box) -> list[Box]:
     return found
 
 
-def shadow(mask: Mask, box: Box, axes: Sequence[int]) -> Mask | None:
-    """Where a placed mask leaves something of a box along some axes, as a condition on the others;
-    None where it does everywhere.
+def projected(mask: Mask, box: Box, axes: Sequence[int]) -> Mask | None:
+    """Project a mask along some axes: a condition on the others for a non-empty remainder.
+
+    Returns None if something of the box remains everywhere.
     """
     rank = len(box.sizes)
     kept = [n for n in range(rank) if n not in axes]
     found = {tuple((b.starts[n], b.sizes[n]) for n in kept) for b in boxes(mask, box)}
     if len(kept) == 1:
-        found = {((start, end - start),) for start, end in _joined_runs(one[0] for one in found)}
+        found = {((start, end - start),) for start, end in _merged_runs(one[0] for one in found)}
     if found == {tuple((box.starts[n], box.sizes[n]) for n in kept)}:
         return None
     parts = [
@@ -393,8 +392,8 @@ def shadow(mask: Mask, box: Box, axes: Sequence[int]) -> Mask | None:
     return parts[0] if len(parts) == 1 else Either(*parts)
 
 
-def _joined_runs(runs: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """First and end of runs of (start, size), those that touch as one."""
+def _merged_runs(runs: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield start and end of the union of runs of (start, size), in order."""
     first, end = -1, -1
     for start, size in sorted(runs):
         if start > end:
@@ -407,18 +406,19 @@ def _joined_runs(runs: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 
 def _within(axis: int, start: int, size: int, rank: int) -> tuple[Mask, Mask]:
-    """Conditions for an index that lies in a run."""
+    """Return conditions for an index within a run."""
 
-    def alone(step: int, offset: int) -> Mask:
+    def bound(step: int, offset: int) -> Mask:
         dims = tuple(Dim(1, step if n == axis else 0) for n in range(rank))
         return Compared(Index(offset, dims), ">=")
 
-    return alone(1, -start), alone(-1, start + size - 1)
+    return bound(1, -start), bound(-1, start + size - 1)
 
 
 def elements(mask: Mask, shape: Shape) -> Iterator[bool]:
-    """Whether each element of a tile is there, in row-major order. For predicates, which are
-    constants; the mask is placed.
+    """Yield whether each element of a tile is left, in row-major order.
+
+    For predicates, which are constants; the mask must be placed.
     """
     for place in product(*(range(size) for size in shape)):
         yield mask.holds(Box(place, (1,) * len(shape))) is True

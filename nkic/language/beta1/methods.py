@@ -1,4 +1,4 @@
-"""What tiles do that makes instructions: operators, assignment, copies of another type."""
+"""Methods of tiles that record instructions: operators, assignment, and conversion."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _operator(name: str, swapped: bool = False) -> Callable[[Tile, Any], Any]:
 
 
 def _offset(tile: Tile, name: str, index: Any) -> Any:
-    """A tile of indices and an expression: an index that is known at run time."""
+    """Return a run-time index: a tile of indices plus an expression."""
     if isinstance(index, AtRunTime) or name not in ("add", "subtract", "multiply"):
         text = f"{name} of a tile and an index expression is not an index"
         raise KernelError("bad-index", text, help="make a tile from the expression with nisa.iota")
@@ -87,12 +87,12 @@ def _set_item(self: Tile | Blocks, key: Any, value: Any) -> None:
 
 
 def _broadcast_to(self: Tile, shape: Any) -> Tile:
-    """Repeated to a shape."""
+    """Broadcast to a shape."""
     return broadcast_to(self, shape=shape)
 
 
 def _no_attribute(functions: Collection[str]) -> Callable[[Tile, str], NoReturn]:
-    """What a tile says of an attribute that it lacks; `functions` are those of nki.language."""
+    """Return `Tile.__getattr__`; `functions` are those of nki.language."""
 
     def missing(self: Tile, name: str) -> NoReturn:
         meant = {"T": "transpose", "pow": "power", "clip": "minimum"}.get(name, name)
@@ -107,12 +107,12 @@ _PUBLIC = ("shape", "dtype", "buffer", "ndim", "astype", "view", "reshape", "bro
 
 
 def _astype(self: Tile, dtype: Any) -> Any:
-    """A copy of another dtype."""
+    """Return a copy with another dtype."""
     return static_cast(self, dtype)
 
 
 def install(functions: Collection[str]) -> None:
-    """Gives tiles these methods; `functions` are the names of nki.language."""
+    """Add the methods to tiles; `functions` are the names of nki.language."""
     methods = {
         "__setitem__": _set_item,
         "__getattr__": _no_attribute(functions),

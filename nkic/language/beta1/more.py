@@ -1,5 +1,6 @@
-"""Further functions of Beta 1's `nki.language`: reductions, normalisation, random numbers, and
-what is shared between instances of a grid.
+"""Further functions of Beta 1's `nki.language`.
+
+Reductions, normalisation, random numbers, and communication between instances of a grid.
 """
 
 from __future__ import annotations
@@ -46,32 +47,32 @@ def _folded(op: str, x: Any, axis: Any, dtype: Any, mask: Any, keepdims: bool) -
 
 
 def sum(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False) -> Tile:
-    """The sum."""
+    """Return the sum over axes."""
     return _folded("add", x, axis, dtype, mask, keepdims)
 
 
 def prod(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False) -> Tile:
-    """The product."""
+    """Return the product over axes."""
     return _folded("multiply", x, axis, dtype, mask, keepdims)
 
 
 def max(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False) -> Tile:
-    """The greatest element."""
+    """Return the largest element over axes."""
     return _folded("maximum", x, axis, dtype, mask, keepdims)
 
 
 def min(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False) -> Tile:
-    """The least element."""
+    """Return the smallest element over axes."""
     return _folded("minimum", x, axis, dtype, mask, keepdims)
 
 
 def all(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
-    """1 where no element is 0, else 0."""
+    """Return 1 where no element is 0, else 0."""
     return _folded("logical_and", x, axis, kind(dtype, dtypes.UINT8), mask, False)
 
 
 def mean(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False) -> Tile:
-    """The mean, computed in float32."""
+    """Return the mean, computed in float32."""
     source = tile(x, "x")
     total = _folded("add", source, axis, dtypes.FLOAT32, mask, keepdims)
     where = extent(mask, source.shape, source._axes)
@@ -86,9 +87,7 @@ def mean(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bo
 def _mean_of_rows(
     total: Tile, source: Tile, where: Extent, axis: Any, keepdims: bool, dtype: DType
 ) -> Tile:
-    """Sums, each over the number of elements that a mask leaves of its row: where that is none,
-    the sum of none over 1.
-    """
+    """Divide sums by the number of unmasked elements in each row, or by 1 if there are none."""
     assert where.rest is not None
     chosen = Tile(cut(predicate(where.rest, source.shape)._access, where))
     counted = tensor_reduce(OPERATORS["add"], chosen, axis, dtype=dtypes.FLOAT32, keepdims=keepdims)
@@ -97,7 +96,7 @@ def _mean_of_rows(
 
 
 def _in_part(made: Tile, name: str, other: Any, dtype: DType) -> Tile:
-    """`made op other`, in the part of a result that has been written."""
+    """`made op other`, for the written part of a result."""
     found = new(made.shape, dtype)
     found._axes = made._axes
     box, rest, _ = written_part(made)
@@ -116,7 +115,7 @@ def _in_part(made: Tile, name: str, other: Any, dtype: DType) -> Tile:
 
 
 def var(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
-    """The variance, computed in float32."""
+    """Return the variance, computed in float32."""
     source = tile(x, "x")
     centred = binary(
         "subtract",
@@ -178,13 +177,13 @@ FUNCTIONS = (
 
 
 def transpose(x: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
-    """A new tile with partitions and columns exchanged."""
+    """Return a new tile with partitions and columns exchanged."""
     made = nc_transpose(x, mask=mask)
     return made if dtype is None else static_cast(made, dtype)
 
 
 def matmul(x: Any, y: Any, *, transpose_x: bool = False, mask: Any = None) -> Tile:
-    """x @ y, or x.T @ y, as a new float32 tile in PSUM."""
+    """Return x @ y, or x.T @ y, as a new float32 tile in PSUM."""
     left = tile(x, "x")
     _check_terms(left, tile(y, "y"), transpose_x)
     stationary = left if transpose_x else nc_transpose(left)
@@ -192,7 +191,7 @@ def matmul(x: Any, y: Any, *, transpose_x: bool = False, mask: Any = None) -> Ti
 
 
 def _check_terms(left: Tile, right: Tile, transposed: bool) -> None:
-    """Both sides have as many terms of the sum; sides of more dimensions are the row's to judge."""
+    """Check that both sides have the same number of terms; the row checks higher ranks."""
     if len(left.shape) != 2 or len(right.shape) != 2:
         return
     rows, columns = left.shape
@@ -212,20 +211,20 @@ def _check_terms(left: Tile, right: Tile, transposed: bool) -> None:
 
 
 def dropout(x: Any, rate: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
-    """x with elements replaced by 0 at random."""
+    """Return x with elements replaced by 0 at random."""
     made = nisa_dropout(x, rate, mask=mask)
     return made if dtype is None else copy(made, dtype=dtype)
 
 
 def rand(shape: Any, dtype: Any = None) -> Tile:
-    """A tile of numbers, uniform from 0 to 1."""
+    """Return a tile of random numbers, uniform between 0 and 1."""
     sizes = tuple(int(plain(size)) for size in shape)
     made: Tile = stdlib("rand", sizes, kind(dtype, dtypes.FLOAT32))
     return made
 
 
 def random_seed(seed: Any, *, mask: Any = None) -> None:
-    """Sets the generators that random numbers are drawn from, all of them: a `mask` is refused."""
+    """Seed all random number generators. A `mask` is refused."""
     if mask is not None:
         raise KernelError(
             "argument-kind",
@@ -240,7 +239,7 @@ def random_seed(seed: Any, *, mask: Any = None) -> None:
 
 
 def gather_flattened(data: Any, indices: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
-    """In each partition, the elements of `data` that `indices` count."""
+    """Gather in each partition the elements of `data` at the flat positions `indices`."""
     made: Tile = stdlib("gather_flattened", tile(data), tile(indices), dtype=dtype)
     return made if mask is None else copy(made, mask=mask)
 
@@ -260,9 +259,10 @@ def all_reduce(
     parallel_reduce: bool = True,
     asynchronous: bool = False,
 ) -> Tile:
-    """x folded over the instances of the grid along some axes; each of them has the result
-    (implied: the kernels that call it go on with it in all). Of the two last options the results
-    do not depend: an instance waits where it reads what the other sends.
+    """Reduce x over the instances of the grid along some axes; each of them gets the result.
+
+    That all get it is implied: the kernels that call it use the result in all. The last two options
+    do not affect results: an instance waits when it reads data that the other sends.
     """
     name = operator_name(op)
     count = instances(_axes_of_grid(program_axes))
@@ -281,7 +281,7 @@ def all_reduce(
 
 
 def _with_other_core(name: str, mine: Tile, dtype: DType, where: Extent, mask: Any) -> Tile:
-    """`mine` of both cores folded, in the order of the cores on both."""
+    """Reduce `mine` of both cores, in the same order on both."""
     other = new(mine.shape, mine.dtype)
     other._axes = mine._axes
     if not where.empty:
@@ -294,8 +294,10 @@ def _with_other_core(name: str, mine: Tile, dtype: DType, where: Extent, mask: A
 
 
 def _axes_of_grid(written: Any) -> list[Any]:
-    """Axes of the grid. Kernels also name an axis by their place along it, `[nl.program_id(0)]`,
-    which tells it in a grid of one axis alone.
+    """Return axes of the grid.
+
+    Kernels also pass an index along an axis, `[nl.program_id(0)]`, which identifies the axis only
+    if the grid has just one.
     """
     found = [plain(one) for one in (written if isinstance(written, list | tuple) else [written])]
     ids = active().ids
@@ -303,7 +305,7 @@ def _axes_of_grid(written: Any) -> list[Any]:
 
 
 def _check_fold(name: str, count: int) -> None:
-    """Instances of one core run one after the other, so that only cores can meet."""
+    """Check that the instances run on both cores: those of one core run one after another."""
     trace = active()
     if len(trace.grid) != 1 or count != trace.lnc:
         raise KernelError(
@@ -323,11 +325,11 @@ def _check_fold(name: str, count: int) -> None:
         )
 
 
-# ---- numbers about types and grids ---------------------------------------------------------------
+# ---- properties of dtypes and grids --------------------------------------------------------------
 
 
 def sizeinbytes(dtype: Any) -> int:
-    """Bytes of an element of a dtype."""
+    """Return the bytes of an element of a dtype."""
     return as_dtype(dtype).size
 
 
@@ -341,23 +343,23 @@ class FloatLimits(NamedTuple):
 
 
 def finfo(dtype: Any) -> FloatLimits:
-    """The limits of a float type."""
+    """Return the limits of a float dtype."""
     found = as_dtype(dtype)
     return FloatLimits(found.lowest, found.highest, 2.0**-found.mantissa_bits, found)
 
 
 def instances(axes: Any = None) -> int:
-    """`nl.num_programs`: instances of the grid along axes, or all."""
+    """`nl.num_programs`: the number of instances of the grid along axes, or in total."""
     return num_programs(tuple(axes) if isinstance(axes, list) else axes)
 
 
 def nc(count: Any) -> int:
-    """`nl.nc(n)`: a dimension of a grid that runs over cores."""
+    """`nl.nc(n)`: a dimension of a grid that is distributed over cores."""
     return int(plain(count))
 
 
 def spmd_dim(*dims: Any) -> int:
-    """`nl.spmd_dim(a, b)`: a dimension of a grid made of several."""
+    """`nl.spmd_dim(a, b)`: a dimension of a grid composed of several."""
     made = 1
     for one in dims:
         made *= int(plain(one))

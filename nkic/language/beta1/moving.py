@@ -1,7 +1,7 @@
-"""Tiles moved, copied and assigned, and what all functions of Beta 1 begin with.
+"""Loads, stores, copies and assignment of tiles, and argument conversion for Beta 1.
 
-Without dtype= a result has the type of what it is made of; what a mask hides of it is not
-written. Sources: nki.language.load, store, copy, static_cast, SDK 2.20 to 2.26.
+Without dtype= a result has the dtype of its operands; masked elements are not written. Sources:
+nki.language.load, store, copy, static_cast, SDK 2.20 to 2.26.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from nkic.ir.tensors import View
 from nkic.language.beta1 import access
 from nkic.language.beta1.emit import (
     Part,
-    Repeated,
-    alike,
+    RowBroadcast,
     emit,
     hide,
     is_hidden,
-    move,
     new,
     note_part,
     operand,
+    redirect,
     result,
     save_aliases,
+    shaped_like,
     state,
     written_part,
 )
@@ -57,7 +57,7 @@ Number = int | float
 
 
 def tile(value: Any, what: str = "this") -> Tile:
-    """A tile among arguments, all of it there."""
+    """Convert an argument to a tile without a mask. Raises `KernelError`."""
     if isinstance(value, Tile):
         if value._mask is None:
             return value
@@ -77,14 +77,12 @@ def tile(value: Any, what: str = "this") -> Tile:
 
 
 def kind(dtype: Any, default: DType) -> DType:
-    """The dtype of a result."""
+    """Return the dtype of a result."""
     return default if dtype is None else as_dtype(dtype)
 
 
 def check_kind(dtype: Any, dst: Tile) -> None:
-    """Refuses `dtype=` of a call whose results go into `dst` and so have its type, if it is
-    another one.
-    """
+    """Refuse `dtype=` if it differs from dst, which decides the dtype of the results."""
     wanted = kind(dtype, dst.dtype)
     if wanted is not dst.dtype:
         raise KernelError(
@@ -96,32 +94,34 @@ def check_kind(dtype: Any, dst: Tile) -> None:
 
 
 def number(value: Any) -> Any:
-    """A number of Python's, or a tile as it is."""
+    """Convert a NumPy number; other values are unchanged."""
     return plain(value)
 
 
 def stdlib(name: str, *args: Any, **named: Any) -> Any:
-    """A function of the standard library, which knows no masks."""
+    """Call a function of the standard library, which does not support masks."""
     given = [operand(value) if isinstance(value, NkiTensor) else value for value in args]
     found = active().library(name)(*given, **named)
     return Tile(found._access) if isinstance(found, NkiTensor) else found
 
 
 def across_partitions(row: Tile, count: int) -> Tile:
-    """A tile with the one partition of `row` in each of `count`."""
+    """Copy the single partition of `row` to each of `count` partitions."""
     row, body = in_sbuf(row), active().body
     first = len(body)
     rows: Tile = stdlib("_across_partitions", row, count)
-    state().repeated.append(Repeated(body, first, len(body)))
+    state().broadcasts.append(RowBroadcast(body, first, len(body)))
     return rows
 
 
 def load(src: Any, *, mask: Any = None, dtype: Any = None, mode: Any = None) -> Tile:
-    """A new tile in SBUF with the elements of a tensor in HBM. `mode` is what becomes of indices
-    that the program finds outside, as in nisa.dma_copy: no page of nl.load names it (assumed).
+    """Return a new tile in SBUF with the elements of a tensor in HBM.
+
+    `mode` is the treatment of run-time indices out of bounds, as in nisa.dma_copy; undocumented for
+    nl.load (assumed).
     """
     source = tile(src, "src")
-    made = new(_tiled(source), kind(dtype, source.dtype))
+    made = new(_tile_shape(source), kind(dtype, source.dtype))
     if len(source.shape) < 2:
         outside, source = source._outside, source.expand_dims(-1)
         source._outside = outside
@@ -139,7 +139,7 @@ def load(src: Any, *, mask: Any = None, dtype: Any = None, mode: Any = None) -> 
     return made
 
 
-def _tiled(source: Tile) -> tuple[int, ...]:
+def _tile_shape(source: Tile) -> tuple[int, ...]:
     if source.shape[0] > PARTITIONS:
         raise KernelError(
             "too-many-partitions",
@@ -152,7 +152,7 @@ def _tiled(source: Tile) -> tuple[int, ...]:
 
 
 def copy_boxes(dst: Tile, src: Tile, where: Extent, **more: Any) -> None:
-    """A transfer for each box of a mask that is none itself."""
+    """Record a transfer for each box of a mask that is not a box itself."""
     assert where.rest is not None and where.box is not None
     for box in boxes(where.rest, where.box):
         part = Extent(box)
@@ -160,7 +160,7 @@ def copy_boxes(dst: Tile, src: Tile, where: Extent, **more: Any) -> None:
 
 
 def store(dst: Any, value: Any, *, mask: Any = None, mode: Any = None) -> None:
-    """Writes a tile to a tensor in HBM. `mode`: as of nl.load."""
+    """Write a tile to a tensor in HBM. `mode` as in nl.load."""
     goal = tile(dst, "dst")
     found = number(value)
     if is_hidden(found):
@@ -187,7 +187,7 @@ def store(dst: Any, value: Any, *, mask: Any = None, mode: Any = None) -> None:
 
 
 def load_transpose2d(src: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
-    """A new tile with the rows of a tensor in HBM as columns."""
+    """Return a new tile with the rows of a tensor in HBM as columns."""
     source = tile(src, "src")
     if len(source.shape) != 2:
         text = f"nl.load_transpose2d takes 2 dimensions, not {source.shape}"
@@ -216,7 +216,7 @@ def exact(where: Extent, what: str) -> Extent:
 
 
 def copy(src: Any, *, mask: Any = None, dtype: Any = None, engine: Any = None) -> Tile:
-    """A copy of a tile."""
+    """Return a copy of a tile."""
     source = tile(src, "src")
     if not source._access.tensor.on_chip:
         return load(source, mask=mask, dtype=dtype)
@@ -231,7 +231,7 @@ def copy(src: Any, *, mask: Any = None, dtype: Any = None, engine: Any = None) -
 def made_for(
     shape: tuple[int, ...], dtype: DType, mask: Any, *tiles: Tile, buffer: Buffer = Buffer.SBUF
 ) -> tuple[Tile, Extent]:
-    """A new tile for the result of tiles, and where it is written."""
+    """Return a new tile for the result of tiles, and the part to write."""
     axes = axes_of(shape, *tiles)
     made = new(shape, dtype, buffer)
     made._axes = tuple(axes)
@@ -242,7 +242,7 @@ def made_for(
 
 
 def made_like(source: Tile, dtype: Any, mask: Any) -> tuple[Tile, Extent]:
-    """A new tile of the shape of `source`, and of its dtype if none is given."""
+    """Return a new tile of the shape of `source`, with its dtype by default."""
     return made_for(source.shape, kind(dtype, source.dtype), mask, source)
 
 
@@ -251,14 +251,14 @@ def recorded(row: str, made: Tile, where: Extent, **named: Any) -> Tile:
 
 
 def static_cast(input_data: Any, dtype: Any) -> Any:
-    """A copy of another dtype; of a number, the number."""
+    """Return a copy with another dtype; numbers are unchanged."""
     if not isinstance(input_data, NkiTensor | Blocks):
         return input_data
     return copy(input_data, dtype=dtype)
 
 
 def kept(value: NkiTensor) -> Tile:
-    """A tile that the kernel returns, in HBM, where callers find it."""
+    """Copy a tile that the kernel returns to HBM, where callers find it."""
     trace, at = active(), value._access.tensor.at
     start = len(trace.body)
     source = in_sbuf(tile(value))
@@ -273,7 +273,7 @@ IDENTITY = {"add": 0.0, "multiply": 1.0, "maximum": -3.4e38, "minimum": 3.4e38}
 
 
 def without(source: Tile, name: str, mask: Any) -> Tile:
-    """The tile with what changes nothing of a reduction in place of what a mask hides."""
+    """Replace the elements that a mask hides by the identity of a reduction."""
     if name not in IDENTITY:
         exact(extent(mask, source.shape, source._axes), f"a reduction with {name}")
     found = full(source.shape, IDENTITY[name], source.dtype)
@@ -283,7 +283,7 @@ def without(source: Tile, name: str, mask: Any) -> Tile:
 
 
 def in_sbuf(value: Tile) -> Tile:
-    """The tile itself, or a copy in SBUF of one in PSUM."""
+    """Return the tile, copied to SBUF if it is in PSUM."""
     return copy(value) if value._access.tensor.buffer is Buffer.PSUM else value
 
 
@@ -298,18 +298,18 @@ def assign(target: Tile, value: Any) -> None:
         hide(target)
         return
     if source._access[:4] == target._access[:4]:
-        return  # `t[...] += value` has been done
+        return  # `t[...] += value` has updated it already
     box, rest, bare = written_part(source)
     where = Extent(box, rest)
     check_inside(target, where)
-    if move(source, target):
+    if redirect(source, target):
         return
-    if where != ALL and source.shape != target.shape:  # what was written is said in its shape
-        target = Tile(alike(target._access, source.shape) or target._access)
+    if where != ALL and source.shape != target.shape:  # the written part refers to this shape
+        target = Tile(shaped_like(target._access, source.shape) or target._access)
     view = access.fitted(source._access, target.shape)
     if view is None:
         text = f"a tile of shape {source.shape} cannot be assigned to one of shape {target.shape}"
-        raise KernelError("operand-shape", text, help=_alike_advice(source, target))
+        raise KernelError("operand-shape", text, help=_shape_advice(source, target))
     on_chip = target._access.tensor.on_chip and view.tensor.on_chip
     if where != ALL and source.shape != target.shape:
         text = f"a part of a tile of shape {source.shape} cannot be assigned to {target.shape}"
@@ -331,8 +331,8 @@ def assign(target: Tile, value: Any) -> None:
         emit("tensor_copy" if on_chip else "dma_copy", goal, src=part)
 
 
-def _alike_advice(source: Tile, target: Tile) -> str:
-    """A block that was declared without nl.par_dim is one partition."""
+def _shape_advice(source: Tile, target: Tile) -> str:
+    """Return a help text; a block declared without nl.par_dim is one partition."""
     whole = target._access.tensor.shape
     if target.shape != (1, *source.shape) or not target._access.tensor.on_chip:
         return "index both so that their shapes are equal"
@@ -341,8 +341,9 @@ def _alike_advice(source: Tile, target: Tile) -> str:
 
 
 def begins(view: View) -> bool:
-    """An engine can begin at the first partition of a tile. Where it cannot, DMA moves what is
-    assigned there.
+    """Return whether an engine can start at the tile's first partition.
+
+    If not, DMA performs the assignment.
     """
     return view.tile().start in start_partitions(view.shape[0])
 
@@ -359,6 +360,6 @@ def _fill(target: Tile, value: Number) -> None:
 
 
 def full(shape: Any, fill_value: Any, dtype: Any) -> Tile:
-    """A tile in SBUF full of a number."""
+    """Return a tile in SBUF filled with a number."""
     made = new(tuple(shape), as_dtype(dtype))
     return result("memset", made, value=fill_value)

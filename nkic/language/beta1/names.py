@@ -29,7 +29,7 @@ from nkic.language.beta1.recorded import scalars
 from nkic.language.dtypes_api import BUFFERS, named
 from nkic.language.enums import ENUMS, OPERATORS, engine
 from nkic.language.isa import NkiValidationError, get_nc_version
-from nkic.language.jit import judge
+from nkic.language.jit import check_option
 from nkic.language.names import NoReorder, TileSize, program_id, program_ndim
 from nkic.language.namespace import Namespace
 from nkic.language.objects import Decorator, Kernel
@@ -44,7 +44,7 @@ class TileSizes(TileSize):
 
     @property
     def psum_fmax(self) -> int:
-        """float32 elements of a bank of PSUM in a partition."""
+        """float32 elements of a PSUM bank per partition."""
         return self.psum_bank_fmax
 
     @property
@@ -56,7 +56,7 @@ class TileSizes(TileSize):
 
 
 class Limits:
-    """`nl.fp32`: constants of a type."""
+    """`nl.fp32`: constants of a dtype."""
 
     def __init__(self, least: float) -> None:
         self.min = least
@@ -76,9 +76,11 @@ _UNARY = (
 )
 
 
-def labelled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that also takes `name=`, which its instructions are called in listings and
-    profiles. Beta 2 documents it; pages of Beta 1 only say that there is more (assumed).
+def with_name(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add a parameter `name=`, for the name of the recorded instructions.
+
+    Listings and profiles show it. Beta 2 documents it; the pages of Beta 1 only say that there are
+    more parameters (assumed).
     """
 
     @wraps(function)
@@ -103,7 +105,7 @@ def _binary(name: str) -> Function:
 
 
 def _remainder(name: str) -> Function:
-    """`nl.mod` and `nl.fmod`, whose further arguments may stand without their names."""
+    """`nl.mod` and `nl.fmod`, whose further arguments may be positional."""
 
     def call(x: Any, y: Any, dtype: Any = None, mask: Any = None) -> Any:
         return functions.binary(name, x, y, dtype, mask)
@@ -127,7 +129,7 @@ _NL: tuple[tuple[Any, tuple[str, ...]], ...] = (
 
 
 def language() -> dict[str, Any]:
-    """Everything in `nki.language`."""
+    """Return all names of `nki.language`."""
     found: dict[str, Any] = {name: _binary(name) for name in _BINARY}
     found |= {name: _unary(name) for name in _UNARY}
     found |= {name: _remainder(name) for name in ("mod", "fmod")}
@@ -154,7 +156,7 @@ def language() -> dict[str, Any]:
         "affine_range": fitting("nl.affine_range", loops.affine),
         "sequential_range": fitting("nl.sequential_range", loops.traced),
         "static_range": fitting("nl.static_range", loops.unrolled),
-        "loop_reduce": labelled(fitting("nl.loop_reduce", loops.loop_reduce)),
+        "loop_reduce": with_name(fitting("nl.loop_reduce", loops.loop_reduce)),
         "program_id": program_id,
         "num_programs": more.instances,
         "program_ndim": program_ndim,
@@ -180,11 +182,11 @@ _ISA: tuple[tuple[Any, tuple[str, ...]], ...] = (
 
 
 def instructions() -> dict[str, Any]:
-    """Everything in `nki.isa`."""
+    """Return all names of `nki.isa`."""
     engines = (engine.tensor, engine.vector, engine.scalar, engine.gpsimd, engine.unknown)
     return {
         **{
-            name: labelled(fitting(f"nisa.{name}", getattr(module, name)))
+            name: with_name(fitting(f"nisa.{name}", getattr(module, name)))
             for module, names in _ISA
             for name in names
         },
@@ -197,7 +199,7 @@ def instructions() -> dict[str, Any]:
 
 
 def compiler() -> dict[str, Any]:
-    """Everything in `nki.compiler`."""
+    """Return all names of `nki.compiler`."""
     return {
         "sbuf": allocators.Sbuf(),
         "psum": allocators.Psum(),
@@ -212,25 +214,25 @@ def _decorator(name: str) -> Decorator:
     return Decorator(name, fitting(f"nki.compiler.{name}", getattr(allocators, name)))
 
 
-# Options of decorators that say how often a device runs a kernel and where its files go (Beta 1:
-# nki.baremetal, nki.benchmark, nki.profile; nki.jit of v2.22 to v2.24 for `kernel_return`). They
-# are for whoever runs the kernel: nkic.nki.measure honours or refuses them.
-_OF_RUNS = (
+# Options of decorators for runs on a device and for output files (Beta 1: nki.baremetal,
+# nki.benchmark, nki.profile; nki.jit of v2.22 to v2.24 for `kernel_return`). They are for the
+# runner: nkic.nki.measure honours or refuses them.
+_RUN_OPTIONS = (
     *("warmup", "iters", "profile_nth", "working_directory", "artifacts_dir", "overwrite"),
     *("save_neff_name", "save_trace_name", "kernel_return"),
 )
 
 
 def jit(name: str, target: Any, **options: Any) -> Any:
-    """`nki.jit`, `nki.trace` and their like, by their name, on a function."""
+    """Apply `nki.jit`, `nki.trace` or a similar decorator, by its name, to a function."""
     for option, value in options.items():
-        if option not in _OF_RUNS:
-            judge(f"nki.{name}", option, value)
+        if option not in _RUN_OPTIONS:
+            check_option(f"nki.{name}", option, value)
     return target if isinstance(target, Kernel) else Kernel(target)
 
 
 def namespaces(annotation: Any) -> Mapping[str, Namespace]:
-    """Every module by name."""
+    """Return every module by name."""
     decorators = ("jit", "trace", "baremetal", "benchmark", "profile")
     nki: dict[str, Any] = {name: Decorator(name, partial(jit, name)) for name in decorators}
     nki["tensor"] = TensorClass

@@ -1,4 +1,4 @@
-"""Operators and functions as Beta 1 names them: `nl.add`, `np.add`, `np.max`."""
+"""Operators and functions in Beta 1's spellings: `nl.add`, `np.add`, `np.max`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from nkic.language.texts import brief
 from nkic.language.versions import rewritten
 from nkic.machine.operators import ACTIVATIONS, ALU
 
-# What is made of several instructions where an instruction is asked for it.
-_MADE = frozenset({"divide", "mod", "fmod", "negative"})
+# Functions composed of several instructions, which no instruction has as an operator.
+_COMPOSED = frozenset({"divide", "mod", "fmod", "negative"})
 
 
 class Function(Operator):
-    """A function of `nki.language`, which also stands after `op=`."""
+    """A function of `nki.language`, which is also accepted as `op=`."""
 
     __slots__ = ("_call",)
 
@@ -36,7 +36,7 @@ class Function(Operator):
 
 
 def operator_name(value: Any, parameter: str = "op") -> str:
-    """The name of an operator in the instruction table, or of one made of several."""
+    """Return the name of an operator in the instruction table, or of a composed function."""
     found = plain(value)
     name = getattr(found, "name", None) or getattr(found, "__name__", None)
     if not isinstance(name, str) or isinstance(value, int | float | bool):
@@ -47,7 +47,7 @@ def operator_name(value: Any, parameter: str = "op") -> str:
             argument=parameter,
         )
     name = rewritten.OPERATORS.get(name, name)
-    if name in ALU or name in ACTIVATIONS or name in _MADE:
+    if name in ALU or name in ACTIVATIONS or name in _COMPOSED:
         return name
     text = f"`{parameter}`: no engine has the operator `{name}`"
     near = did_you_mean(name, [*ALU, *ACTIVATIONS])
@@ -55,11 +55,11 @@ def operator_name(value: Any, parameter: str = "op") -> str:
 
 
 def operator(value: Any, parameter: str = "op") -> Operator | None:
-    """The operator of an instruction; None stays None."""
+    """Return the operator of an instruction; None stays None."""
     if value is None:
         return None
     name = operator_name(value, parameter)
-    if name in _MADE:
+    if name in _COMPOSED:
         text = f"`{parameter}`: no engine has `{name}` as an operator"
         help = f"call nl.{name}, which is made of several instructions"
         raise KernelError("operator-not-supported", text, help=help, argument=parameter)

@@ -1,7 +1,7 @@
 """Tiles of Beta 1, and tensors of tiles.
 
-A tile is a view as in later versions. A tensor whose partition dimension is not the first one
-has *blocks*: each is a tile of its own, made when it is first asked for.
+A tile is a view, as in later versions. A tensor whose partition dimension is not the first one
+consists of *blocks*: each is a separate tile, made on first access.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from nkic.machine.memory import Buffer
 
 
 class Tile(NkiTensor):
-    """A tensor in HBM, a tile, or a part of one. `_written_by` is what wrote it, while that may
-    still write elsewhere instead; `_part` what of it was written, if not all. `_mask` hides a part
-    of it from the matmul that it is given to. What makes instructions is in
-    nkic/language/beta1/methods.py.
+    """A tensor in HBM, a tile, or a part of one.
+
+    `_written_by` is the instruction that wrote it, as long as that can be redirected; `_part` is
+    the written part, if not all. `_mask` hides a part of it from a matmul that takes it. Methods
+    that record instructions are in nkic/language/beta1/methods.py.
     """
 
     __slots__ = ("__weakref__", "_axes", "_mask", "_outside", "_part", "_written_by")
@@ -57,7 +58,7 @@ class Tile(NkiTensor):
         return made
 
     def _masked(self, mask: Mask) -> Tile:
-        """`t[mask]`: the same tile; what the mask hides is hidden from what takes it."""
+        """`t[mask]`: the same tile, whose masked elements are hidden from its consumer."""
         placed = mask.placed(self._axes, self.shape)
         if bounding(placed, self.shape) == (whole(self.shape), None):
             return self
@@ -82,15 +83,15 @@ class Tile(NkiTensor):
 
     @property
     def shape_2d(self) -> tuple[int, int]:
-        """Partitions, and elements in each: no page names it (assumed)."""
+        """Partitions, and elements in each; undocumented (assumed)."""
         return self.shape[0], prod(self.shape[1:])
 
     def as_tile(self) -> Tile:
-        """The tile itself: no page names it (assumed)."""
+        """Return the tile itself; undocumented (assumed)."""
         return self
 
     def assert_shape(self, shape: Any) -> Tile:
-        """The tensor itself, if it has the shape."""
+        """Return the tensor itself. Raises `KernelError` if its shape differs."""
         if tuple(shape) != self.shape:
             raise KernelError("bad-shape", f"the shape is {self.shape}, not {tuple(shape)}")
         return self
@@ -98,7 +99,7 @@ class Tile(NkiTensor):
     # Other views
 
     def reshape(self, *sizes: Any, shape: Any = None) -> Tile:
-        """The same elements in another shape."""
+        """Return the same elements in another shape."""
         active().recording()
         wanted = _sizes(sizes, shape, self.size)
         if wanted == self.shape:
@@ -108,7 +109,7 @@ class Tile(NkiTensor):
         return made
 
     def expand_dims(self, axis: Any) -> Tile:
-        """With a new dimension of size 1, or with several."""
+        """Insert one or several dimensions of size 1."""
         if isinstance(axis, tuple | list):
             found = self
             for one in sorted(axis):
@@ -118,7 +119,7 @@ class Tile(NkiTensor):
         return self.reshape((*self.shape[:at], 1, *self.shape[at:]))
 
     def view(self, dtype: Any) -> Tile:
-        """The same bytes as another dtype."""
+        """Reinterpret the same bytes as another dtype."""
         return Tile(views.reinterpret(self._access, as_dtype(dtype, 0)))
 
     def __repr__(self) -> str:
@@ -126,7 +127,7 @@ class Tile(NkiTensor):
 
 
 def _sizes(sizes: tuple[Any, ...], shape: Any, count: int) -> tuple[int, ...]:
-    """The shape that is asked for, one size of it left open by -1."""
+    """Return the requested shape, with one size of -1 inferred."""
     parts = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], tuple | list) else sizes
     found = [int(plain(size)) for size in (shape if shape is not None else parts)]
     if -1 in found:
@@ -136,7 +137,7 @@ def _sizes(sizes: tuple[Any, ...], shape: Any, count: int) -> tuple[int, ...]:
 
 
 def reshaped(view: View, shape: tuple[int, ...]) -> View:
-    """The same elements in another shape; those of size 1 come and go anywhere."""
+    """Return the same elements in another shape; dimensions of size 1 may be added or dropped."""
     if len(shape) < 2 and views.on_chip(view):
         kept = [d for d in zip(view.shape, view.strides, strict=True) if d[0] != 1][:1]
         if prod(view.shape) == prod(shape) and kept in ([], [(view.shape[0], view.strides[0])]):
@@ -151,7 +152,7 @@ def reshaped(view: View, shape: tuple[int, ...]) -> View:
 
 
 def tile_view(value: Any) -> View | None:
-    """The view of a tile; None of other values."""
+    """Return the view of a tile, or None for other values."""
     return value._access if isinstance(value, NkiTensor) else None
 
 
@@ -159,7 +160,7 @@ def tile_view(value: Any) -> View | None:
 
 
 class Blocks:
-    """A tensor whose first dimensions count tiles."""
+    """A tensor whose leading dimensions enumerate tiles."""
 
     __slots__ = ("_known", "_make", "_tile_shape", "buffer", "dtype", "name", "shape")
     __hash__ = None  # type: ignore[assignment]
@@ -202,31 +203,34 @@ class Blocks:
     def _tile(self, place: tuple[int, ...]) -> Tile:
         found = self._known.get(place)
         if found is None:
-            outside = any(self._lacks(axis, at) for axis, at in enumerate(place))
-            found = self._beyond(place) if outside else self._make(place)
+            outside = any(self._is_outside(axis, at) for axis, at in enumerate(place))
+            found = self._placeholder(place) if outside else self._make(place)
             self._known[place] = found
         return found
 
-    def _beyond(self, place: tuple[int, ...]) -> Tile:
-        """Stands for a block that is not there: only what a mask hides as a whole may use it."""
-        beyond, axis = active().beyond, next(n for n, at in enumerate(place) if self._lacks(n, at))
-        number = POISON - 1 - len(beyond)  # that of no tensor in the program
+    def _placeholder(self, place: tuple[int, ...]) -> Tile:
+        """Return a placeholder for a block out of bounds, which only masked accesses may use."""
+        beyond, axis = (
+            active().beyond,
+            next(n for n, at in enumerate(place) if self._is_outside(n, at)),
+        )
+        number = POISON - 1 - len(beyond)  # never the number of a tensor in the program
         beyond[number] = (
             f"index {place[axis]} is outside of 0 to {self.shape[axis] - 1}; shape is {self.shape}"
         )
         tensor = Tensor(number, self.name, self.dtype, self._tile_shape, self.buffer, here())
         return Tile(views.whole(tensor))
 
-    def _lacks(self, axis: int, at: int) -> bool:
+    def _is_outside(self, axis: int, at: int) -> bool:
         return not 0 <= at < self.shape[axis]
 
     def _tiles(self) -> Iterator[Tile]:
-        """Every block, in order."""
+        """Yield every block, in order."""
         for place in product(*map(range, self._counts)):
             yield self._tile(place)
 
     def _within(self, key: Any) -> tuple[tuple[int, ...], tuple[Any, ...]]:
-        """The place that a key says, of all counts or of the first, and what is left of it."""
+        """Split a key into the coordinates of blocks that it fixes and the index of the block."""
         parts = list(key) if access.is_several(key) else [key]
         rank, count = len(self.shape), len(self._counts)
         if any(part is Ellipsis for part in parts):
@@ -236,7 +240,7 @@ class Blocks:
         return place, tuple(parts[count:])
 
     def _inner(self, place: tuple[int, ...]) -> Blocks:
-        """The blocks at the first few counts."""
+        """Return the blocks with the given leading coordinates."""
         rest = self.shape[len(place) :]
         left = len(self._counts) - len(place)
 
@@ -278,7 +282,7 @@ class Blocks:
         return tile[rest] if rest else tile
 
     def view(self, dtype: Any) -> Blocks:
-        """The same bytes as another dtype."""
+        """Reinterpret the same bytes as another dtype."""
         kind = as_dtype(dtype, 0)
         shape = (*self.shape[:-1], self.shape[-1] * self.dtype.size // kind.size)
         return Blocks(
@@ -286,7 +290,7 @@ class Blocks:
         )
 
     def reshape(self, *sizes: Any, shape: Any = None) -> Any:
-        """The same blocks counted otherwise; the shape of a block is kept."""
+        """Return the same blocks under other leading dimensions; a block's shape is fixed."""
         wanted = _sizes(sizes, shape, self.size)
         counts = wanted[: len(wanted) - len(self._tile_shape)]
         if prod(counts) != prod(self._counts) or wanted[len(counts) :] != self._tile_shape:

@@ -1,1 +1,1 @@
-"""Tensors as kernels see them: how they are made, views, and the operations that give new ones."""
+"""Tensors: creation, views, and the operations that return new views."""

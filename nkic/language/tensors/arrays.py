@@ -1,7 +1,7 @@
-"""Arrays of numbers known while a kernel is compiled: what NumPy's makers of arrays give.
+"""Arrays known at compile time: the results of NumPy's array constructors in a kernel.
 
 They have a shape and an element type, can be reshaped and converted, and become tensors by
-`nl.shared_constant`. There is no arithmetic with them: a kernel computes with tensors.
+`nl.shared_constant`. They support no arithmetic: a kernel computes with tensors.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _FORMATS = {
 
 
 class ConstantArray:
-    """An array of NumPy's, its elements in row-major order, little-endian."""
+    """A NumPy array in a kernel: elements in row-major order, little-endian."""
 
     def __init__(self, dtype: DType, shape: Sizes, data: bytes) -> None:
         self._dtype = dtype
         self._shape = shape
         self._data = data
 
-    __hash__ = None  # type: ignore[assignment]  # as NumPy's
-    __iter__ = None  # or Python would ask for the elements 0, 1, 2 …
+    __hash__ = None  # type: ignore[assignment]  # unhashable, like NumPy's
+    __iter__ = None  # otherwise Python would iterate by __getitem__
 
     @property
     def dtype(self) -> DType:
-        """The elements' type."""
+        """The element type."""
         return self._dtype
 
     @property
@@ -59,16 +59,16 @@ class ConstantArray:
         return prod(self._shape)
 
     def reshape(self, *shape: Any) -> ConstantArray:
-        """The same elements in another shape, where one size may be -1."""
+        """Return the same elements in another shape, in which one size may be -1."""
         wanted = _sizes(shape[0] if len(shape) == 1 else shape)
         known = prod(size for size in wanted if size != -1)
         sizes = tuple(self.size // max(known, 1) if size == -1 else size for size in wanted)
         if prod(sizes) != self.size or wanted.count(-1) > 1:
-            raise _wrong(f"cannot reshape array of size {self.size} into shape {wanted}")
+            raise _error(f"cannot reshape array of size {self.size} into shape {wanted}")
         return ConstantArray(self._dtype, sizes, self._data)
 
     def astype(self, dtype: Any) -> ConstantArray:
-        """The elements converted."""
+        """Return the array with its elements converted."""
         return _packed(self._numbers(), self._shape, _kind(dtype))
 
     def _numbers(self) -> Iterator[Number]:
@@ -81,20 +81,23 @@ class ConstantArray:
 
 
 def is_array(value: Any) -> bool:
-    """The value is an array: a kernel's, or one of NumPy itself, which is not imported for this."""
+    """Return whether the value is an array, a kernel's or NumPy's, without importing NumPy."""
     kind = type(value)
     return kind is ConstantArray or (kind.__name__, kind.__module__) == ("ndarray", "numpy")
 
 
 def makers(allow: Callable[[int], None]) -> dict[str, Callable[..., ConstantArray]]:
-    """`array`, `zeros`, `eye` and so on, as the `numpy` of kernels has them."""
+    """Return `array`, `zeros`, `eye` and so on for the `numpy` of kernels.
+
+    `allow` is called with the number of elements before they are made.
+    """
 
     def filled(shape: Any, fill_value: Number, dtype: Any = None) -> ConstantArray:
         sizes = _sizes(shape)
         if any(size < 0 for size in sizes):
             raise ValueError("negative dimensions are not allowed")
         allow(prod(sizes))
-        kind = _kind(dtype) if dtype is not None else _natural([fill_value])
+        kind = _kind(dtype) if dtype is not None else _default_dtype([fill_value])
         one = _packed([fill_value], (1,), kind)._data
         return ConstantArray(kind, sizes, one * prod(sizes))
 
@@ -115,7 +118,7 @@ def makers(allow: Callable[[int], None]) -> dict[str, Callable[..., ConstantArra
         numbers: list[Number] = []
         sizes = _flatten(values, numbers, allow)
         allow(len(numbers))
-        kind = _kind(dtype) if dtype is not None else _natural(numbers)
+        kind = _kind(dtype) if dtype is not None else _default_dtype(numbers)
         return _packed(numbers, sizes, kind)
 
     def arange(*bounds: int, dtype: Any = None) -> ConstantArray:
@@ -136,7 +139,7 @@ def makers(allow: Callable[[int], None]) -> dict[str, Callable[..., ConstantArra
 
 
 def _sizes(shape: Any) -> Sizes:
-    """A shape, which may be given as one size."""
+    """Convert a shape, which may be a single size."""
     sizes = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     for size in sizes:
         if not isinstance(size, int):
@@ -145,7 +148,7 @@ def _sizes(shape: Any) -> Sizes:
 
 
 def _kind(dtype: Any) -> DType:
-    """An element type of NumPy's that engines have, too."""
+    """Convert a NumPy element type. Raises `KernelError` if no engine supports it."""
     found = dtype if isinstance(dtype, DType) else dtypes.find(str(dtype))
     if found is None or found.name not in _FORMATS:
         raise KernelError(
@@ -156,8 +159,8 @@ def _kind(dtype: Any) -> DType:
     return found
 
 
-def _natural(numbers: Sequence[Number]) -> DType:
-    """The type of an array of these: NumPy's own would be twice as wide, which no engine has."""
+def _default_dtype(numbers: Sequence[Number]) -> DType:
+    """Return the default dtype for these numbers: NumPy's has 64 bits, which no engine supports."""
     if any(isinstance(number, float) for number in numbers) or not numbers:
         return dtypes.FLOAT32
     return dtypes.BOOL if all(isinstance(number, bool) for number in numbers) else dtypes.INT32
@@ -172,12 +175,12 @@ def _packed(numbers: Any, shape: Sizes, dtype: DType) -> ConstantArray:
             values = [_narrowed(value) for value in values]
         data = struct.pack(f"<{len(values)}{code}", *values)
     except (struct.error, OverflowError) as error:
-        raise _wrong(f"a number of the array is outside the range of {dtype.name}") from error
+        raise _error(f"a number of the array is outside the range of {dtype.name}") from error
     return ConstantArray(dtype, shape, data)
 
 
 def _narrowed(value: float) -> int:
-    """A number as bfloat16: the nearest, and of two the even one."""
+    """Convert a number to bfloat16, rounding to nearest even."""
     bits: int = struct.unpack("<I", struct.pack("<f", value))[0]
     if value != value:
         return (bits >> 16) | 0x40
@@ -190,18 +193,18 @@ def _widened(bits: int) -> float:
 
 
 def _flatten(values: Any, into: list[Number], allow: Callable[[int], None]) -> Sizes:
-    """Adds the numbers of nested lists to `into`; gives the shape."""
+    """Append the numbers of nested lists to `into` and return their shape."""
     if isinstance(values, int | float):
         into.append(values)
         return ()
     if not isinstance(values, list | tuple):
-        raise _wrong(f"an array is made of lists of numbers, not of {brief(values)}")
+        raise _error(f"an array is made of lists of numbers, not of {brief(values)}")
     allow(len(values))
     shapes = {_flatten(value, into, allow) for value in values}
     if len(shapes) > 1:
-        raise _wrong("the lists that an array is made of have different lengths")
+        raise _error("the lists that an array is made of have different lengths")
     return (len(values), *chain.from_iterable(shapes))
 
 
-def _wrong(message: str) -> KernelError:
+def _error(message: str) -> KernelError:
     return KernelError("wrong-value", message)

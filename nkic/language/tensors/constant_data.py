@@ -1,8 +1,8 @@
-"""`nl.shared_constant`: data that is in the artifact, and in HBM when the program starts.
+"""`nl.shared_constant`: data in the artifact that is in HBM when the program starts.
 
 Source: nki.language.shared_constant. The data is an array, or the path of a .npy file, which is
-read while the kernel is compiled; a relative path starts where the command runs. Where a command
-compiles, the file lies in a folder that the command line names (`nkic.base.confine`).
+read at compile time; a relative path starts at the working directory. Under a command, the file
+must be in a folder that the command line names (`nkic.base.confine`).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ MAX_BYTES = 256 << 20
 
 
 def shared_constant(constant: Any) -> NkiTensor:
-    """A tensor in shared HBM with this data; the same data gives the same tensor."""
+    """Return a tensor in shared HBM with this data; interned by its contents."""
     if isinstance(constant, NkiTensor) and constant._access.tensor.buffer is Buffer.SHARED_HBM:
-        return constant  # an array of the running program, which is in HBM as an input
+        return constant  # an array of the running program: an input in HBM
     array = _read(constant) if isinstance(constant, str) else _of_numpy(constant)
     if not isinstance(array, ConstantArray):
         raise KernelError(
@@ -43,9 +43,7 @@ def shared_constant(constant: Any) -> NkiTensor:
 
 
 def _of_numpy(value: Any) -> Any:
-    """An array of NumPy itself as one of kernels. Numbers of twice the width that any engine has,
-    which is what NumPy makes by itself, become those of 32 bits.
-    """
+    """Convert a NumPy array to a kernel's. NumPy's default 64-bit numbers become 32-bit ones."""
     if not is_array(value) or isinstance(value, ConstantArray):
         return value
     narrow = {"float64": "float32", "int64": "int32", "uint64": "uint32"}.get(value.dtype.name)
@@ -60,7 +58,7 @@ def _of_numpy(value: Any) -> Any:
 
 
 def refuse_written(constants: list[Tensor], written: set[int]) -> None:
-    """A constant is the same for every core and every run: nothing writes it."""
+    """Report constants that the program writes: all cores and runs share them."""
     for tensor in constants:
         if tensor.number in written:
             active().report.error(
@@ -95,8 +93,8 @@ def _unusable(message: str, help: str = "") -> KernelError:
 
 
 def _array(data: bytes) -> ConstantArray:
-    """The array of an npy file; raises `ValueError`."""
-    from nkic.arrays import (  # NumPy is slow to import, and rarely needed
+    """Decode a .npy file. Raises `ValueError`."""
+    from nkic.arrays import (  # imports NumPy, which is slow and rarely needed
         failures,
         npy,
         offers,

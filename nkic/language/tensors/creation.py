@@ -1,4 +1,4 @@
-"""`nl.ndarray`: new tensors, and the checks on what a kernel asks for."""
+"""`nl.ndarray`: new tensors, and the validation of its arguments."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from nkic.machine.memory import PARTITIONS, Address, Buffer
 
 
 class ParDim(int):
-    """`nl.par_dim(n)`: marks the partition dimension, which is the first one anyway."""
+    """`nl.par_dim(n)`: marks the partition dimension, which is always the first."""
 
 
 class _Ndarray(type):
-    """Lets `nl.ndarray` be called as a function and asked for with isinstance."""
+    """Metaclass of `nl.ndarray`: supports calls and isinstance."""
 
     def __call__(
         cls,
@@ -34,7 +34,7 @@ class _Ndarray(type):
     ) -> NkiTensor:
         return make_tensor(shape, dtype, buffer, name, address)
 
-    # What Python calls the function in messages about its arguments.
+    # The name of the function in Python's messages about its arguments.
     __call__.__qualname__ = "nl.ndarray"
 
     def __instancecheck__(cls, value: Any) -> bool:
@@ -46,7 +46,7 @@ class ndarray(metaclass=_Ndarray):  # noqa: N801  (the name is NKI's)
 
 
 class _TensorClass(type):
-    """Lets `nl.NkiTensor` be asked for with isinstance; tensors are made by `nl.ndarray`."""
+    """Metaclass of `nl.NkiTensor`: supports isinstance; tensors are made by `nl.ndarray`."""
 
     def __call__(cls, *args: Any, **more: Any) -> NoReturn:
         raise KernelError(
@@ -60,14 +60,14 @@ class _TensorClass(type):
 
 
 class TensorClass(metaclass=_TensorClass):
-    """`nl.NkiTensor`, as annotations and isinstance name it."""
+    """`nl.NkiTensor`, for annotations and isinstance."""
 
 
 def make_tensor(shape: Any, dtype: Any, buffer: Any, name: Any, address: Any) -> NkiTensor:
-    """A new tensor, its contents undefined.
+    """Return a new, uninitialised tensor.
 
-    `address` is (partition, byte within each partition), on chip only. Public texts call the
-    second number elements in one place and bytes in two, kernels in the field pass bytes.
+    `address` is (partition, byte within each partition), on chip only. Public texts give the unit
+    of the second number as elements in one place and as bytes in two; published kernels pass bytes.
     """
     where, kind = as_buffer(buffer, 2), as_dtype(dtype, 1)
     is_plain = _is_plain(shape)
@@ -94,7 +94,7 @@ _INT = {int}
 
 
 def _is_plain(shape: Any) -> bool:
-    """Two sizes that suit every memory, as most tensors have."""
+    """Return whether a shape is the usual case: two sizes that are valid in every memory."""
     if type(shape) is not tuple or len(shape) != 2:
         return False
     rows, columns = shape
@@ -102,8 +102,8 @@ def _is_plain(shape: Any) -> bool:
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:
-    """The shape as ints; what cannot be one ends the evaluation."""
-    if type(shape) is tuple and set(map(type, shape)) == _INT:  # nearly always
+    """Convert a shape to ints. Raises `KernelError` if it is not one."""
+    if type(shape) is tuple and set(map(type, shape)) == _INT:  # the usual case
         return shape
     shape = plain(shape)
     parts = (shape,) if isinstance(shape, int) else shape
@@ -134,7 +134,7 @@ def _bad_shape(text: str, help: str = "") -> KernelError:
 
 
 def _problem(sizes: tuple[int, ...], buffer: Buffer) -> tuple[str, str, str] | None:
-    """Code, message and advice where a tensor cannot have this shape."""
+    """Return slug, message and help if a tensor cannot have this shape, else None."""
     if sizes and min(sizes) < 1:
         advice = "do not declare the tensor if it has nothing to hold"
         return "bad-shape", f"every size of a tensor must be at least 1; shape is {sizes}", advice
@@ -156,7 +156,7 @@ def _problem(sizes: tuple[int, ...], buffer: Buffer) -> tuple[str, str, str] | N
 
 
 def as_address(address: Any, buffer: Buffer, sizes: tuple[int, ...], dtype: DType) -> Address:
-    """(partition, byte) as a place that the tensor fits."""
+    """Convert (partition, byte) to an address. Raises `KernelError` if the tensor does not fit."""
     pair = tuple(address) if isinstance(address, tuple | list) else ()
     if len(pair) != 2 or any(type(n) is not int or n < 0 for n in pair):
         raise KernelError(

@@ -1,8 +1,8 @@
-"""What is said where a kernel asks a tensor for a value: no tensor has one yet.
+"""Errors for using the value of a tensor at compile time, when it is unknown.
 
-A kernel may ask whether there is a tensor, and Python asks that in the same words as whether a
-value is true. What arithmetic, a comparison or a reduction made is there in any case, and so is
-a part of a tensor: who asks for one of these means its value.
+Python tests "is there a tensor?" and "is this value true?" with the same syntax, and a kernel may
+test the former. But the results of arithmetic, comparisons and reductions always exist, and so do
+parts of tensors: testing one of these means its value.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from nkic.syntax.bindings import STDLIB, SourceModule
 from nkic.syntax.walk import walk
 
 UNKNOWN = "not known while the kernel is compiled"
-_COMPUTE = tuple(f"{STDLIB}{name}.py" for name in ("elementwise", "reduction", "matmul"))
-_LONGEST = 40  # characters of the kernel's own text in an advice
+_COMPUTING_FILES = tuple(f"{STDLIB}{name}.py" for name in ("elementwise", "reduction", "matmul"))
+_MAX_QUOTE = 40  # characters of the kernel's source quoted in a help text
 
 
 def is_computed(view: View) -> bool:
-    """The view is of what a function of `nki.language` computed, or is a part of a tensor."""
+    """Return whether the view is a result of `nki.language` or a part of a tensor."""
     if view.tensor.number in active().computed:
         return True
-    return view != whole(view.tensor) or view.tensor.at.span.path in _COMPUTE
+    return view != whole(view.tensor) or view.tensor.at.span.path in _COMPUTING_FILES
 
 
 def undecided(view: View) -> KernelError:
-    """The error about a decision on values."""
-    text = f"the values of {_names(view)} are {UNKNOWN}, so no decision can depend on them"
+    """Return the error for a decision that depends on a tensor's values."""
+    text = f"the values of {_quoted_names(view)} are {UNKNOWN}, so no decision can depend on them"
     return _error(view, text, _advice(view))
 
 
 def no_number(view: View) -> KernelError:
-    """The error about a conversion to a number."""
-    text = f"{_names(view)} cannot be converted to a number: its values are {UNKNOWN}"
-    asked = _asked()
-    name = _called(asked.node) if asked is not None else ""
+    """Return the error for converting a tensor to a number."""
+    text = f"{_quoted_names(view)} cannot be converted to a number: its values are {UNKNOWN}"
+    consumer = _consumer()
+    name = _callee(consumer.node) if consumer is not None else ""
     if name in library.public() and active().profile >= Profile.NKI_0_3:
         return _error(view, text, f"nl.{name} computes it for every element")
     help = "compute with `nl` functions or `nisa` instructions, or give the kernel the number"
@@ -53,98 +53,103 @@ def no_number(view: View) -> KernelError:
 
 
 def no_loop(view: View) -> KernelError:
-    """The error about going through a tensor."""
-    text = f"{_names(view)} cannot be iterated: its values are {UNKNOWN}"
-    asked = _asked()
-    advice = _of_calls(asked, view) if asked is not None else ""
+    """Return the error for iterating over a tensor."""
+    text = f"{_quoted_names(view)} cannot be iterated: its values are {UNKNOWN}"
+    consumer = _consumer()
+    advice = _advise_call(consumer, view) if consumer is not None else ""
     index = "loop over `range(t.shape[i])` and index the tensor"
     return _error(view, text, advice or index)
 
 
 def no_array(view: View) -> KernelError:
-    """The error about an array of NumPy's made of a tensor."""
-    text = f"{_names(view)} cannot be made an array: its values are {UNKNOWN}"
+    """Return the error for making a NumPy array of a tensor."""
+    text = f"{_quoted_names(view)} cannot be made an array: its values are {UNKNOWN}"
     return _error(view, text, "compute with `nl` functions or `nisa` instructions")
 
 
 def with_array(view: View) -> KernelError:
-    """The error about an array of NumPy's as the other operand."""
-    text = f"an array of NumPy's cannot be combined with {_names(view)}, whose values are {UNKNOWN}"
+    """Return the error for an operation with a NumPy array."""
+    names = _quoted_names(view)
+    text = f"an array of NumPy's cannot be combined with {names}, whose values are {UNKNOWN}"
     return _error(view, text, "pass the array to the kernel as an argument")
 
 
 def no_ufunc(view: View, name: str) -> KernelError:
-    """The error about a function of NumPy's numbers that was given a tensor."""
+    """Return the error for a scalar NumPy function of a tensor."""
     return undecided(view) if name in ("maximum", "minimum") else no_number(view)
 
 
 def no_numpy(view: View, name: str) -> KernelError:
-    """The error about a function of NumPy's arrays that was given a tensor."""
-    text = f"`numpy.{name}` does not take {_names(view)}: its values are {UNKNOWN}"
+    """Return the error for an array function of NumPy of a tensor."""
+    text = f"`numpy.{name}` does not take {_quoted_names(view)}: its values are {UNKNOWN}"
     instead = library.as_function(name, len(view.shape))
     return _error(view, text, instead or "compute with `nl` functions or `nisa` instructions")
 
 
 def _error(view: View, text: str, help: str) -> KernelError:
-    return KernelError("tensor-value", text, help=help, labels=list(_labels(_sources(view.tensor))))
+    return KernelError(
+        "tensor-value", text, help=help, labels=list(_labels(_named_inputs(view.tensor)))
+    )
 
 
-def _sources(tensor: Tensor) -> tuple[Tensor, ...]:
-    """What the kernel's writer named: the tensor, or those that it was computed from."""
+def _named_inputs(tensor: Tensor) -> tuple[Tensor, ...]:
+    """Return the tensor, or the tensors with names in the source from which it was computed."""
     return active().computed.get(tensor.number) or (tensor,)
 
 
-def _names(view: View) -> str:
-    names = dict.fromkeys(f"`{_named(tensor)}`" for tensor in _sources(view.tensor))
+def _quoted_names(view: View) -> str:
+    names = dict.fromkeys(f"`{_display_name(tensor)}`" for tensor in _named_inputs(view.tensor))
     return " and ".join(names)
 
 
-def _named(tensor: Tensor) -> str:
-    """The tensor's name; of a result without one the expression that made it."""
+def _display_name(tensor: Tensor) -> str:
+    """Return the tensor's name, or the source text of the expression that made it."""
     place = tensor.at.primary
     module = active().module_of(place.path)
-    if tensor.at.span.path not in _COMPUTE or active().name_of(tensor.at) or module is None:
+    if tensor.at.span.path not in _COMPUTING_FILES or active().name_of(tensor.at) or module is None:
         return tensor.name
-    return _short(module, place) or tensor.name
+    return _short_text(module, place) or tensor.name
 
 
 def _labels(tensors: Iterable[Tensor]) -> Iterable[Label]:
     for tensor in dict.fromkeys(tensors):
-        yield Label(tensor.at.primary, f"`{_named(tensor)}` is {shown(tensor)}")
+        yield Label(tensor.at.primary, f"`{_display_name(tensor)}` is {shown(tensor)}")
 
 
 def computed(result: View, *operands: View) -> None:
-    """Notes what an operator made a tensor from, by the tensors that have names of their own."""
+    """Record the named tensors from which an operator computed `result`."""
     known = active().computed
     made = tuple(t for view in operands for t in known.get(view.tensor.number, (view.tensor,)))
     known[result.tensor.number] = tuple(dict.fromkeys(made))
 
 
-# ---- advice, by what stands in the source -------------------------------------------------------
+# ---- help texts, by the syntax around the expression ---------------------------------------------
 
 
-class _Asked(NamedTuple):
-    """The expression or statement that asks for a value, and the file that it is in."""
+class _Consumer(NamedTuple):
+    """The expression or statement that needs a value, and its source file."""
 
     node: nodes.Node
     module: SourceModule
 
 
-def _asked() -> _Asked | None:
-    """The innermost one around the place of the kernel that decides by what stands there."""
+def _consumer() -> _Consumer | None:
+    """Return the innermost node around the current expression that needs its value."""
     place = here().primary
     module = active().module_of(place.path)
     statement = module.statement_at(place) if module is not None else None
     if module is None or statement is None:
         return None
-    around = [node for node in walk(statement) if type(node) in _DECIDING and _within(place, node)]
-    return _Asked(around[-1], module) if around else None
+    around = [
+        node for node in walk(statement) if type(node) in _DECIDING and _needs_value_at(place, node)
+    ]
+    return _Consumer(around[-1], module) if around else None
 
 
-def _within(place: Span, node: nodes.Node) -> bool:
-    """The node decides by what is at the place: by its own value, if it is a call."""
+def _needs_value_at(place: Span, node: nodes.Node) -> bool:
+    """Return whether the node needs the value at `place`; a call needs its own result."""
     if isinstance(node, nodes.Call):
-        return node.span == place and _decides(node.func)
+        return node.span == place and _is_foreign(node.func)
     if isinstance(node, nodes.UnaryOp) and node.op != "not":
         return False
     if isinstance(node, nodes.Compare) and len(node.ops) == 1 and "in" not in node.ops[0]:
@@ -152,98 +157,98 @@ def _within(place: Span, node: nodes.Node) -> bool:
     return node.span[1:3] <= place[1:3] and place[3:] <= node.span[3:]
 
 
-def _decides(function: nodes.Expression) -> bool:
-    """It is a function of Python's or NumPy's: those of `nki.language` compute."""
+def _is_foreign(function: nodes.Expression) -> bool:
+    """Return whether a function is Python's or NumPy's; those of `nki.language` compute tensors."""
     holder = function.value if isinstance(function, nodes.Attribute) else None
     return not (isinstance(holder, nodes.Name) and holder.id == "nl")
 
 
 def _advice(view: View) -> str:
-    """One thing to do."""
-    asked = _asked()
-    if asked is None:
-        return _choose("condition", "a", "b")
-    if isinstance(asked.node, nodes.Call):
-        return _of_calls(asked, view) or _choose("condition", "a", "b")
-    return _ADVICE[type(asked.node)](asked)
+    """Return a help text for the current expression."""
+    consumer = _consumer()
+    if consumer is None:
+        return _advise_where("condition", "a", "b")
+    if isinstance(consumer.node, nodes.Call):
+        return _advise_call(consumer, view) or _advise_where("condition", "a", "b")
+    return _ADVICE[type(consumer.node)](consumer)
 
 
-def _choose(condition: str, one: str, other: str) -> str:
+def _advise_where(condition: str, one: str, other: str) -> str:
     if active().profile < Profile.NKI_0_3:
         return "choose element by element with nisa.select_reduce"
     return f"choose element by element: `nl.where({condition}, {one}, {other})`"
 
 
-def _of_if(asked: _Asked) -> str:
-    assert isinstance(asked.node, nodes.If)
-    advice = _choose(_text(asked, asked.node.test, "condition"), "a", "b")
+def _advise_if(consumer: _Consumer) -> str:
+    assert isinstance(consumer.node, nodes.If)
+    advice = _advise_where(_text(consumer, consumer.node.test, "condition"), "a", "b")
     return f"{advice}; `if` decides by shapes, dtypes and numbers that are arguments"
 
 
-def _of_ifexp(asked: _Asked) -> str:
-    node = asked.node
+def _advise_ifexp(consumer: _Consumer) -> str:
+    node = consumer.node
     assert isinstance(node, nodes.IfExp)
     texts = zip((node.test, node.body, node.orelse), ("condition", "a", "b"), strict=True)
-    return _choose(*(_text(asked, part, other) for part, other in texts))
+    return _advise_where(*(_text(consumer, part, other) for part, other in texts))
 
 
-def _of_boolop(asked: _Asked) -> str:
-    assert isinstance(asked.node, nodes.BoolOp)
-    parts = asked.node.values[:2]
-    one, other = (_text(asked, p, n) for p, n in zip(parts, "ab", strict=True))
-    return f"write `nl.logical_{asked.node.op}({one}, {other})`, which works on every element"
+def _advise_boolop(consumer: _Consumer) -> str:
+    assert isinstance(consumer.node, nodes.BoolOp)
+    parts = consumer.node.values[:2]
+    one, other = (_text(consumer, p, n) for p, n in zip(parts, "ab", strict=True))
+    return f"write `nl.logical_{consumer.node.op}({one}, {other})`, which works on every element"
 
 
-def _of_not(asked: _Asked) -> str:
-    assert isinstance(asked.node, nodes.UnaryOp)
-    text = _text(asked, asked.node.operand, "condition")
+def _advise_not(consumer: _Consumer) -> str:
+    assert isinstance(consumer.node, nodes.UnaryOp)
+    text = _text(consumer, consumer.node.operand, "condition")
     return f"write `nl.logical_not({text})`, which works on every element"
 
 
-def _of_compare(asked: _Asked) -> str:
-    node = asked.node
+def _advise_compare(consumer: _Consumer) -> str:
+    node = consumer.node
     assert isinstance(node, nodes.Compare)
     if "in" in node.ops[0]:
         return _SAME
     parts = (node.left, *node.comparators)
-    texts = [_text(asked, part, name) for part, name in zip(parts, "abcdefgh", strict=False)]
+    texts = [_text(consumer, part, name) for part, name in zip(parts, "abcdefgh", strict=False)]
     one, other = (f"{texts[n]} {node.ops[n]} {texts[n + 1]}" for n in (0, 1))
     return f"write `nl.logical_and({one}, {other})`: a chain decides after its first part"
 
 
-def _of_while(asked: _Asked) -> str:
+def _advise_while(consumer: _Consumer) -> str:
     load = "load the condition into a register with nisa.register_load"
     if active().profile < Profile.NKI_0_6:
         return f"{load}, and write `while register:`, a loop on the device"
     return f"{load}, and loop on the device: `nl.while_loop(register, body)`"
 
 
-def _of_assert(asked: _Asked) -> str:
+def _advise_assert(consumer: _Consumer) -> str:
     return "assert only what is known now: shapes, dtypes, numbers; nl.device_print shows values"
 
 
-def _of_calls(asked: _Asked, view: View) -> str:
-    """What to write in place of the call, over the free dimensions of the tensor, or nothing."""
-    known = _OF_CALLS.get(_called(asked.node), "")
+def _advise_call(consumer: _Consumer, view: View) -> str:
+    """Return a replacement for the call over the tensor's free dimensions, or ""."""
+    known = _CALL_ADVICE.get(_callee(consumer.node), "")
     return known.format(axis=library.free_axes(len(view.shape)))
 
 
-def _called(node: nodes.Node) -> str:
-    """The last part of the name of what is called."""
+def _callee(node: nodes.Node) -> str:
+    """Return the last part of the callee's name."""
     function = node.func if isinstance(node, nodes.Call) else None
     if isinstance(function, nodes.Attribute):
         return function.attr
     return function.id if isinstance(function, nodes.Name) else ""
 
 
-def _text(asked: _Asked, node: nodes.Node, otherwise: str) -> str:
-    """The node as the kernel has it, if that is short."""
-    return _short(asked.module, node.span) or otherwise
+def _text(consumer: _Consumer, node: nodes.Node, otherwise: str) -> str:
+    """Return the node's source text if it is short."""
+    return _short_text(consumer.module, node.span) or otherwise
 
 
-def _short(module: SourceModule, place: Span) -> str:
+def _short_text(module: SourceModule, place: Span) -> str:
     text = module.source.text_of(place)
-    return text if len(text) <= _LONGEST and "\n" not in text else ""
+    return text if len(text) <= _MAX_QUOTE and "\n" not in text else ""
 
 
 _SAME = "use `is` to test whether it is the same tensor; nl.equal compares elements"
@@ -252,7 +257,7 @@ _SMALLER = (
     "use nl.minimum(x, y) for the smaller of two elements, nl.min(x, {axis}) for that of a row"
 )
 _ORDER = "nisa.max8 finds the eight largest elements of each partition, in order"
-_OF_CALLS = {
+_CALL_ADVICE = {
     **dict.fromkeys(("max", "maximum"), _LARGER),
     **dict.fromkeys(("min", "minimum"), _SMALLER),
     **dict.fromkeys(("sorted", "sort"), _ORDER),
@@ -262,13 +267,13 @@ _OF_CALLS = {
     "any": "use nl.max(x, {axis}) of a comparison",
     "bool": "`x is not None` tests whether there is a tensor",
 }
-_ADVICE: dict[type, Callable[[_Asked], str]] = {
-    nodes.If: _of_if,
-    nodes.IfExp: _of_ifexp,
-    nodes.BoolOp: _of_boolop,
-    nodes.UnaryOp: _of_not,
-    nodes.Compare: _of_compare,
-    nodes.While: _of_while,
-    nodes.Assert: _of_assert,
+_ADVICE: dict[type, Callable[[_Consumer], str]] = {
+    nodes.If: _advise_if,
+    nodes.IfExp: _advise_ifexp,
+    nodes.BoolOp: _advise_boolop,
+    nodes.UnaryOp: _advise_not,
+    nodes.Compare: _advise_compare,
+    nodes.While: _advise_while,
+    nodes.Assert: _advise_assert,
 }
 _DECIDING = frozenset({*_ADVICE, nodes.Call})

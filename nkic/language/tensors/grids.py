@@ -1,9 +1,9 @@
-"""Grids of NKI 0.7: tensors navigated by the coordinates of tiles, or of blocks of tiles.
+"""Grids of NKI 0.7: views of a tensor indexed by coordinates of tiles, or of blocks of tiles.
 
-A grid is a rectangle of its source and the step of each coordinate in elements. Making and
-indexing one allocates nothing and records nothing. Sources: nki.language.tiles, blocks,
-alloc_tiles, alloc_blocks, NkiGrid, NkiTileGrid, NkiBlockGrid of 0.7. What those pages leave open
-is in docs/fidelity.md.
+A grid is a rectangle of its source, and the step of each coordinate in elements. Making or indexing
+a grid allocates and records nothing. Sources: nki.language.tiles, blocks, alloc_tiles,
+alloc_blocks, NkiGrid, NkiTileGrid, NkiBlockGrid of 0.7. docs/fidelity.md lists what those pages
+leave open.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Shape = tuple[int, ...]
 
 
 class Rectangle(NamedTuple):
-    """The elements that a grid has selected: the first one and how many, along each dimension.
+    """The elements that a grid selects: the first one and the count along each dimension.
 
-    `kept` are the dimensions that still have a coordinate.
+    `kept` lists the dimensions that still have a coordinate.
     """
 
     starts: Shape
@@ -35,9 +35,11 @@ class Rectangle(NamedTuple):
 
 
 class Storage(NamedTuple):
-    """What a grid is a view of: `tensor`, or where `counts` is not empty, tiles one after the
-    other along the free dimension of `tensor`; `counts` of them along each dimension. The first
-    `untiled` dimensions have a coordinate for each element; tiles and blocks are 1 along them.
+    """The tensor that a grid is a view of.
+
+    If `counts` is not empty, the tiles follow one another along the free dimension of `tensor`,
+    `counts` of them along each dimension of the grid. The first `untiled` dimensions have a
+    coordinate for each element; tiles and blocks have size 1 along them.
     """
 
     tensor: NkiTensor
@@ -46,10 +48,10 @@ class Storage(NamedTuple):
 
 
 class NkiGrid:
-    """What grids of tiles and of blocks have in common."""
+    """The base class of grids of tiles and of blocks."""
 
     __slots__ = ("_area", "_block", "_storage", "_tile")
-    __iter__ = None  # or Python would count coordinates until one is refused
+    __iter__ = None  # otherwise Python would iterate until a coordinate raises
 
     def __init__(self, storage: Storage, area: Rectangle, tile: Shape, block: Shape) -> None:
         self._storage = storage
@@ -67,12 +69,12 @@ class NkiGrid:
 
     @property
     def shape(self) -> Shape:
-        """Tiles or blocks along each coordinate that is left, partial ones included."""
+        """Tiles or blocks along each remaining coordinate, partial ones included."""
         return tuple(-(-self._area.sizes[d] // self._steps[d]) for d in self._area.kept)
 
     @property
     def tile_shape(self) -> Shape:
-        """Elements of a tile that is whole, along each dimension that is tiled."""
+        """Elements of a full tile along each tiled dimension."""
         return self._tile[self._storage.untiled :]
 
     @property
@@ -82,39 +84,39 @@ class NkiGrid:
 
     @property
     def index_step_elements(self) -> Shape:
-        """Elements from one coordinate to the next, of those that are left."""
+        """Elements between adjacent coordinates, for each remaining one."""
         return tuple(self._steps[d] for d in self._area.kept)
 
     @property
     def is_remainder(self) -> bool:
-        """The last tile or block is a partial one, along any dimension."""
+        """Whether the last tile or block is partial along any dimension."""
         return any(n % step for n, step in zip(self._area.sizes, self._steps, strict=True))
 
     @property
     def dtype(self) -> DType:
-        """Type of the elements."""
+        """The element type."""
         return self._storage.tensor.dtype
 
     @property
     def buffer(self) -> Buffer:
-        """Where the storage is."""
+        """The memory of the storage."""
         return self._storage.tensor.buffer
 
     @property
     def is_data_representable(self) -> bool:
-        """One tensor of `element_shape` is exactly what is selected."""
+        """Whether a single tensor of `element_shape` is exactly the selection."""
         if not self._storage.counts:
             return True
-        spans = self._spans()
+        spans = self._tile_counts()
         return max(spans) == 1 or (len(spans) == 2 and spans[0] == 1)
 
-    def _spans(self) -> Shape:
-        """Tiles along every dimension."""
+    def _tile_counts(self) -> Shape:
+        """Return the number of tiles along every dimension."""
         return tuple(-(-n // t) for n, t in zip(self._area.sizes, self._tile, strict=True))
 
     @property
     def data(self) -> NkiTensor:
-        """All that is selected, as one operand of an instruction."""
+        """The selection as one operand of an instruction. Raises `KernelError` if it is not one."""
         if not self.is_data_representable:
             raise KernelError(
                 "bad-index",
@@ -160,24 +162,24 @@ class NkiGrid:
 
 
 class NkiTileGrid(NkiGrid):
-    """What `nl.tiles` gives."""
+    """The result of `nl.tiles`."""
 
     __slots__ = ()
 
 
 class NkiBlockGrid(NkiGrid):
-    """What `nl.blocks` gives."""
+    """The result of `nl.blocks`."""
 
     __slots__ = ()
 
     @property
     def block_shape(self) -> Shape:
-        """Tiles of a block that is whole, along each dimension that is tiled."""
+        """Tiles of a full block along each tiled dimension."""
         return self._block[self._storage.untiled :]
 
 
 def _bounds(item: Any, count: int, shape: Shape) -> tuple[int, int]:
-    """The first coordinate that an index selects, and the one after the last."""
+    """Return the first coordinate that an index selects, and the one after the last."""
     if isinstance(item, slice):
         if item.step in (None, 1):
             first, last, _ = slice(plain(item.start), plain(item.stop)).indices(count)
@@ -202,17 +204,17 @@ def _bounds(item: Any, count: int, shape: Shape) -> tuple[int, int]:
     return item % count, item % count + 1
 
 
-# What makes grids
+# Creation of grids
 
 
 def tiles(source: Any, *, tile_shape: Any = None) -> NkiTileGrid:
-    """A tensor, a grid or a block as a grid of tiles."""
+    """Return a grid of tiles over a tensor, a grid, or a block."""
     storage, area, tile = _viewed("nl.tiles", source, tile_shape)
     return NkiTileGrid(storage, area, tile, (1,) * len(tile))
 
 
 def blocks(source: Any, *, tile_shape: Any = None, block_shape: Any) -> NkiBlockGrid:
-    """A tensor or a grid as a grid of blocks, of `block_shape` tiles each."""
+    """Return a grid of blocks of `block_shape` tiles over a tensor or a grid."""
     storage, area, tile = _viewed("nl.blocks", source, tile_shape)
     block = _block(block_shape, tile[storage.untiled :])
     return NkiBlockGrid(storage, area, tile, (1,) * storage.untiled + block)
@@ -227,7 +229,7 @@ def alloc_tiles(
     address: Any = None,
     name: str = "",
 ) -> NkiTileGrid:
-    """New storage as a grid of tiles, its contents undefined."""
+    """Return a grid of tiles over new, uninitialised storage."""
     storage, area, tile = _allocated(tile_shape, element_shape, buffer, dtype, address, name)
     return NkiTileGrid(storage, area, tile, (1,) * len(tile))
 
@@ -242,7 +244,7 @@ def alloc_blocks(
     address: Any = None,
     name: str = "",
 ) -> NkiBlockGrid:
-    """New storage as a grid of blocks, its contents undefined."""
+    """Return a grid of blocks over new, uninitialised storage."""
     block = _block(block_shape, _sizes(tile_shape, "tile_shape", 2))
     storage, area, tile = _allocated(tile_shape, element_shape, buffer, dtype, address, name)
     return NkiBlockGrid(storage, area, tile, (1,) * storage.untiled + block)
@@ -304,7 +306,7 @@ def _block(block_shape: Any, tile: Shape) -> Shape:
 
 
 def _untiled(sizes: Shape, tile: Shape, where: Buffer) -> int:
-    """How many leading dimensions are not tiled, which only those of HBM may be."""
+    """Return the number of leading dimensions that are not tiled, which must be 0 on chip."""
     count = len(sizes) - len(tile)
     if count == 0 or (count > 0 and not where.on_chip):
         return count
@@ -318,7 +320,7 @@ def _untiled(sizes: Shape, tile: Shape, where: Buffer) -> int:
 
 
 def _sizes(value: Any, name: str, least: int) -> Shape:
-    """A tuple of at least `least` positive ints, as the pages ask for."""
+    """Check that `value` is a tuple of at least `least` positive ints, as documented."""
     parts = tuple(plain(part) for part in value) if isinstance(value, tuple) else ()
     if len(parts) >= least and all(type(part) is int and part > 0 for part in parts):
         return parts

@@ -1,8 +1,8 @@
 """Indexing: `t[key]`, `slice` and `select`, with static and run-time indices.
 
-Unlike Python, a slice that reaches past the end is an error and not cut short: NkiTensor.slice
-documents 0 <= start < end <= size, and the hardware would read whatever lies behind. An empty
-view of a tensor in HBM may exist, for a core to which no rows fall; no instruction takes it.
+Unlike Python, a slice past the end is an error and is not truncated: NkiTensor.slice documents 0 <=
+start < end <= size, and the hardware would read past the end. An empty view of a tensor in HBM may
+exist, for a core without rows to process; no instruction accepts it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class DynamicSlice(NamedTuple):
 def index(view: View, key: Any) -> View:
     """`t[key]`: ints, slices with steps, `...`, `nl.ds`, negative indices, registers.
 
-    This is on the hot path of every kernel, hence its plain loop.
+    This is a hot path of every kernel, hence the plain loop.
     """
     tensor, shape, strides, offset, dtype, dynamic = view
     if type(key) is not tuple:
@@ -59,7 +59,7 @@ def index(view: View, key: Any) -> View:
         if axis >= len(shape):
             raise _too_many(view, key)
         stride = strides[axis]
-        if is_static and type(item) is DynamicSlice:  # what is not so simple: `_stretch`
+        if is_static and type(item) is DynamicSlice:  # the common case of `_stretch`
             first, count = item
             if type(first) is type(count) is int and 0 <= first < first + count <= shape[axis]:
                 offset += first * stride
@@ -73,7 +73,7 @@ def index(view: View, key: Any) -> View:
             sizes.append((stop - start + step - 1) // step)
             steps.append(stride * step)
         else:
-            size, start, dynamic = _one(view, axis, item, dynamic)
+            size, start, dynamic = _single(view, axis, item, dynamic)
             offset += start * stride
             if size is not None:
                 sizes.append(size)
@@ -89,28 +89,28 @@ def index(view: View, key: Any) -> View:
 
 
 def slice_dim(view: View, dim: int, start: int, stop: int, step: int = 1) -> View:
-    """Elements `start`, `start + step` … below `stop` of dimension `dim`, nothing negative."""
+    """Slice dimension `dim` from `start` to below `stop`; none may be negative."""
     check_dim(view, dim)
-    first, last, step = (_number(view, dim, n) for n in (start, stop, step))
+    first, last, step = (_as_int(view, dim, n) for n in (start, stop, step))
     first, last, step = _checked(view, dim, first, last, step)
     return index(view, (slice(None),) * dim + (slice(first, last, step),))
 
 
 def select(view: View, dim: int, item: Any) -> View:
-    """One element of dimension `dim`, which goes away where `index` would drop it."""
+    """Select one element of dimension `dim`, which is dropped if `index` would drop it."""
     check_dim(view, dim)
     return index(view, (slice(None),) * dim + (item,))
 
 
 def select_at_run_time(view: View, dim: int, source: View | Register) -> View:
-    """The element of dimension `dim` that `source` holds when the program runs."""
+    """Select the element of dimension `dim` that `source` holds at run time."""
     check_dim(view, dim)
     dynamic = at_run_time(view, dim, source)
     return select(view, dim, 0)._replace(dynamic=dynamic)
 
 
 def at_run_time(view: View, axis: int, source: View | Register) -> Dynamic:
-    """The offset of an index along `axis` that only the device knows."""
+    """Return the offset of a run-time index along `axis`."""
     if view.dynamic is not None:
         raise ViewError(
             "indirect-view",
@@ -134,14 +134,14 @@ def at_run_time(view: View, axis: int, source: View | Register) -> Dynamic:
 
 
 def _bounds(view: View, axis: int, item: slice) -> tuple[int, int, int]:
-    """Start, stop and step of a slice, checked against the dimension."""
+    """Return start, stop and step of a slice, checked against the dimension."""
     size = view.shape[axis]
     start, stop, step = item.start, item.stop, item.step
     start = 0 if start is None else start
     stop = size if stop is None else stop
     step = 1 if step is None else step
     if not (type(start) is type(stop) is type(step) is int):
-        start, stop, step = (_number(view, axis, n) for n in (start, stop, step))
+        start, stop, step = (_as_int(view, axis, n) for n in (start, stop, step))
     if start < 0:
         start += size
     if stop < 0:
@@ -154,7 +154,7 @@ def _bounds(view: View, axis: int, item: slice) -> tuple[int, int, int]:
 
 
 def _before_the_first(view: View, axis: int, item: slice) -> ViewError:
-    """A slice that counts further back from the end than the dimension reaches."""
+    """Return the error for a negative index below the first element."""
     size, shape = view.shape[axis], view.shape
     ends = ["" if end is None else str(end) for end in (item.start, item.stop)]
     return ViewError(
@@ -166,7 +166,7 @@ def _before_the_first(view: View, axis: int, item: slice) -> ViewError:
 
 
 def _checked(view: View, axis: int, start: int, stop: int, step: int) -> tuple[int, int, int]:
-    """The same three, or the error that says what is wrong with them."""
+    """Return the bounds unchanged. Raises `ViewError` if they are invalid."""
     size, shape = view.shape[axis], view.shape
     if step < 1:
         raise ViewError(
@@ -208,7 +208,7 @@ def _checked(view: View, axis: int, start: int, stop: int, step: int) -> tuple[i
 
 
 def _ellipsis(view: View, key: tuple[Any, ...]) -> int:
-    """How many dimensions `...` stands for."""
+    """Return the number of dimensions that `...` stands for."""
     if sum(item is Ellipsis for item in key) > 1:
         raise ViewError(
             "bad-index",
@@ -222,23 +222,23 @@ def _ellipsis(view: View, key: tuple[Any, ...]) -> int:
     return skipped
 
 
-# Everything else
+# Other indices
 
 
-def _one(
+def _single(
     view: View, axis: int, item: Any, dynamic: Dynamic | None
 ) -> tuple[int | None, int, Dynamic | None]:
-    """Of an index other than a slice: the size that stays, if any, its start, the run-time part."""
+    """Resolve an index that is not a slice: its remaining size, if any, start, dynamic part."""
     size = view.shape[axis]
     if isinstance(item, DynamicSlice):
-        return _stretch(view, axis, item, dynamic)
+        return _dynamic_slice(view, axis, item, dynamic)
     if isinstance(item, DeviceInteger):
         return (
             None,
             0,
             at_run_time(view._replace(dynamic=dynamic), axis, item._offset(view.tensor.buffer)),
         )
-    number = item if type(item) is int else _number(view, axis, item)
+    number = item if type(item) is int else _as_int(view, axis, item)
     if not -size <= number < size:
         check_some(view, axis)
         raise ViewError(
@@ -253,15 +253,15 @@ def _one(
     return 1 if stays else None, number % size, dynamic
 
 
-def _stretch(
+def _dynamic_slice(
     view: View, axis: int, item: DynamicSlice, dynamic: Dynamic | None
 ) -> tuple[int, int, Dynamic | None]:
     start, size = item
     if not isinstance(start, DeviceInteger):
-        first = _number(view, axis, start)
-        first, stop, _ = _checked(view, axis, first, first + _number(view, axis, size), 1)
+        first = _as_int(view, axis, start)
+        first, stop, _ = _checked(view, axis, first, first + _as_int(view, axis, size), 1)
         return stop - first, first, dynamic
-    size = _number(view, axis, size)
+    size = _as_int(view, axis, size)
     if not 0 < size <= view.shape[axis]:
         _checked(view, axis, 0, size, 1)
     register = start._offset(view.tensor.buffer)
@@ -269,8 +269,8 @@ def _stretch(
     return size, 0, found._replace(limit=view.shape[axis] - size + 1)
 
 
-def _number(view: View, axis: int, item: Any) -> int:
-    """`item` as an int, or a `ViewError` that says what it is instead."""
+def _as_int(view: View, axis: int, item: Any) -> int:
+    """Convert `item` to an int. Raises `ViewError`."""
     if type(item) is int:
         return item
     item = plain(item)
@@ -309,7 +309,7 @@ def _too_many(view: View, key: tuple[Any, ...]) -> ViewError:
 
 
 def _check_gathered(view: View, axis: int, everything: bool) -> None:
-    """Rows that are gathered at run time cannot be taken apart."""
+    """Refuse to slice rows that are gathered at run time."""
     dynamic: Dynamic | None = view.dynamic
     if axis or everything or dynamic is None or dynamic.kind != "vector":
         return

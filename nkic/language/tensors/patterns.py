@@ -1,9 +1,9 @@
 """Hardware access patterns (`ap`) and gathers (`vector_select`, `indirect`).
 
-`ap` replaces shape and strides and addresses the storage. Where the public texts differ on the
-offset, nkic follows the method's own documentation: it is added to the view's offset, and None
-adds nothing. The dimension of a run-time index is one of the view that `ap` is called on. Whether
-a pattern stays inside its tensor is asked where it is used (check/bounds.py).
+`ap` replaces shape and strides, and addresses the storage. The public texts disagree on the offset;
+nkic follows the method's own documentation: it is added to the view's offset, and None adds
+nothing. The dimension of a run-time index refers to the view on which `ap` is called. Whether a
+pattern stays inside its tensor is checked when it is used (check/bounds.py).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def access_pattern(
 
 
 def vector_select(view: View, dim: int, indices: View) -> View:
-    """Row i of the result is the row of `view` that element i of `indices` names."""
+    """Gather rows: row i of the result is the row of `view` given by element i of `indices`."""
     check_dim(view, dim)
     check_some(view, dim)
     shape = (indices.shape[0], *view.shape[1:])
@@ -59,8 +59,10 @@ def vector_select(view: View, dim: int, indices: View) -> View:
 
 
 def indirect(view: View, index: View, count: int | None = None) -> View:
-    """`t.indirect(index)`: element i of every partition lies offset i of `index` along the free
-    dimensions, which must be one run. Shape (partitions, count).
+    """`t.indirect(index)`: gather elements of every partition, with shape (partitions, count).
+
+    Element i of every partition is at offset i of `index` along the free dimensions, which must
+    form one run.
     """
     number = prod(index.shape) if count is None else count
     shape = (view.shape[0], number if type(number) is int and number > 0 else 1)
@@ -86,7 +88,7 @@ def indirect(view: View, index: View, count: int | None = None) -> View:
 
 
 def unless_indirect(view: View, operation: Callable[..., View], *args: Any) -> View:
-    """`operation` of `view`; what `.indirect()` gave cannot be taken apart."""
+    """Return `operation` of `view`. Raises `ViewError` for a result of `.indirect()`."""
     found = operation(view, *args)
     if view.dynamic is None or view.dynamic.kind != "columns" or found == view:
         return found
@@ -100,7 +102,7 @@ def unless_indirect(view: View, operation: Callable[..., View], *args: Any) -> V
 
 def _gather(view: View, indices: View, stride: int, shape: Shape) -> Dynamic:
     problem, advice = "", ""
-    indices = _two_dimensional(indices)
+    indices = _squeezed(indices)
     found, rows = prod(indices.shape), shape[0]
     if view.dynamic is not None:
         problem = "the view already has a run-time index"
@@ -126,8 +128,8 @@ def _wrong_index(text: str, advice: str, shape: Shape, index: View) -> ViewError
     return ViewError("indirect-view", text, advice, shape, "vector_offset", index.tensor)
 
 
-def _two_dimensional(indices: View) -> View:
-    """Without the dimensions of size 1 behind the first two that matter."""
+def _squeezed(indices: View) -> View:
+    """Drop dimensions of size 1, except the first and a single other one."""
     dims = list(zip(indices.strides, indices.shape, strict=True))
     kept = [dims[0], *(dim for dim in dims[1:] if dim[1] != 1)]
     kept = [*kept, dims[-1]] if len(kept) == 1 and len(dims) > 1 else kept
@@ -143,7 +145,7 @@ def _dynamic(
     dtype: DType,
     shape: Shape,
 ) -> Dynamic | None:
-    """The run-time part of `ap`."""
+    """Return the run-time offset of `ap`."""
     if scalar is None and vector is None:
         return None
     check_dim(view, dim)
@@ -167,10 +169,10 @@ def _dynamic(
 
 
 def _indices(view: View, dim: int) -> int:
-    """How many indices a scalar_offset along `dim` may take.
+    """Return the number of indices that a scalar_offset along `dim` may take.
 
-    A dimension of size 1 is as good as the next outer one of the same stride: published kernels
-    find the dimension by its stride, from the last one on.
+    A dimension of size 1 is equivalent to the next outer one of the same stride: published kernels
+    find the dimension by its stride, searching from the last one.
     """
     least = int(on_chip(view))
     while view.shape[dim] == 1 and dim > least and view.strides[dim - 1] == view.strides[dim]:
@@ -206,7 +208,7 @@ def _offset(view: View, offset: Any, shape: Shape) -> int:
 
 
 def _in_elements(view: View, count: int, dtype: DType, shape: Shape) -> int:
-    """`count` elements of the view's dtype, in elements of `dtype`."""
+    """Convert `count` elements of the view's dtype to elements of `dtype`."""
     if dtype.size == view.dtype.size:
         return count
     bytes_ = count * view.dtype.size
@@ -221,7 +223,7 @@ def _in_elements(view: View, count: int, dtype: DType, shape: Shape) -> int:
 
 
 def _on_chip(view: View) -> View:
-    """The first pair goes from partition to partition."""
+    """Check that the first pair walks partitions, and return the view."""
     pitch = view.pitch
     step, count = view.strides[0], view.shape[0]
     if count > 1 and step != pitch:

@@ -1,4 +1,4 @@
-"""Reshapes: other dimensions over the same elements, as far as strides can express them."""
+"""Reshapes: new dimensions over the same elements, if strides can express them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from nkic.language.texts import brief
 
 
 class MergedDimension(NamedTuple):
-    """Neighbouring dimensions that act as one: `size` elements, `stride` apart."""
+    """Neighbouring dimensions that can be merged: `size` elements, `stride` apart."""
 
     size: int
     stride: int
 
 
 def reshape(view: View, shape: Sequence[int]) -> View:
-    """The elements in the same order under `shape`. No size is inferred."""
+    """Return the elements in the same order under `shape`. No size is inferred."""
     wanted = _sizes(view, shape)
     if prod(wanted) != prod(view.shape):
         raise ViewError(
@@ -55,7 +55,7 @@ def reshape(view: View, shape: Sequence[int]) -> View:
 
 
 def reshape_dim(view: View, dim: int, shape: Sequence[int]) -> View:
-    """Dimension `dim` split into `shape`, where one size may be -1: inferred."""
+    """Split dimension `dim` into `shape`, in which one size may be -1: inferred."""
     check_dim(view, dim)
     sizes = _inferred(view, dim, tuple(shape))
     wanted = (*view.shape[:dim], *sizes, *view.shape[dim + 1 :])
@@ -75,7 +75,7 @@ def reshape_dim(view: View, dim: int, shape: Sequence[int]) -> View:
 
 
 def flatten_dims(view: View, start: int, end: int) -> View:
-    """Dimensions `start` to `end`, both included, merged into one."""
+    """Merge dimensions `start` to `end`, inclusive."""
     check_dim(view, start)
     check_dim(view, end)
     if end < start:
@@ -96,7 +96,7 @@ def flatten_dims(view: View, start: int, end: int) -> View:
 
 
 def _inferred(view: View, dim: int, shape: Shape) -> Shape:
-    """`shape` with its -1, if there is one, replaced."""
+    """Return `shape` with -1, if present, replaced by the inferred size."""
     known = prod(n for n in shape if n != -1)
     if shape.count(-1) != 1 or known <= 0 or view.shape[dim] % known:
         return _sizes(view, shape)
@@ -116,10 +116,10 @@ def _sizes(view: View, shape: Any) -> Shape:
 
 
 def _strides(view: View, start: int, end: int, wanted: Shape) -> Shape:
-    """Strides of `wanted` over dimensions `start` to `end` of `view`, or a `ViewError`.
+    """Return strides for `wanted` over dimensions `start` to `end`. Raises `ViewError`.
 
-    Dimensions that follow each other densely act as one run; a new dimension fits if it
-    divides what is left of a run. Where nothing is, any strides do.
+    Dimensions that are dense with respect to each other form one run. A new dimension fits if it
+    divides the remaining size of a run. Empty dimensions may have any strides.
     """
     if 0 in wanted:
         return row_major(wanted)
@@ -138,7 +138,7 @@ def _strides(view: View, start: int, end: int, wanted: Shape) -> Shape:
 
 
 def _runs(shape: Shape, strides: Shape) -> list[MergedDimension]:
-    """`shape` as few runs as possible, outermost first."""
+    """Return `shape` as the fewest runs possible, outermost first."""
     runs: list[MergedDimension] = []
     for size, stride in zip(shape, strides, strict=True):
         if size == 1:
@@ -166,9 +166,9 @@ def _scattered(view: View, start: int, wanted: Shape) -> ViewError:
 def rearrange(
     view: View, source: Sequence[Any], target: Sequence[Any], sizes: Mapping[str, int]
 ) -> View:
-    """Splits the dimensions as `source` names them, reorders and merges as `target` does.
+    """Split the dimensions as named in `source`, then reorder and merge them as in `target`.
 
-    A pattern holds names, and tuples of names where several make up one dimension.
+    A pattern holds names, and tuples of names for dimensions composed of several.
     """
     before, after = _names(view, source), _names(view, target)
     _check_names(view, before, after, sizes)

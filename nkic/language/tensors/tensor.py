@@ -1,7 +1,7 @@
-"""NkiTensor: a tensor as kernels see it, a view and the operations on it.
+"""NkiTensor: a tensor in a kernel, which is a view with operations.
 
-A view that cannot be made is reported where it was asked for, and evaluation goes on with a
-ghost of the shape that was wanted, so that one run reports many mistakes.
+A view that cannot be made is reported at the expression that makes it, and evaluation continues
+with a ghost of the intended shape, so that one run reports many mistakes.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from nkic.machine.memory import Buffer
 
 
 class NkiTensor(Identical):
-    """What `nl.ndarray` gives and kernel parameters are. `_access`, its view, is hidden."""
+    """A tensor: the result of `nl.ndarray`, and the type of kernel parameters."""
 
-    __slots__ = ("_access",)
-    __hash__ = None  # type: ignore[assignment]  # as an array: equality is no yes or no
+    __slots__ = ("_access",)  # the view
+    __hash__ = None  # type: ignore[assignment]  # like an array: `==` is not a bool
 
     def __init__(self, access: View) -> None:
         self._access = access
@@ -49,7 +49,7 @@ class NkiTensor(Identical):
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Elements from one index to the next, for every dimension."""
+        """Elements between adjacent indices, for every dimension."""
         return self._access.strides
 
     @property
@@ -59,20 +59,22 @@ class NkiTensor(Identical):
 
     @property
     def dtype(self) -> DType:
-        """Type of the elements."""
+        """The element type."""
         return self._access.dtype
 
     @property
     def buffer(self) -> Buffer:
-        """Where the storage is. Arguments of a kernel on one core are in `nl.hbm`, on several in
-        `nl.shared_hbm` (source: `nki.simulate`, "How It Works").
+        """The memory of the storage.
+
+        Arguments of a kernel on one core are in `nl.hbm`, on several cores in `nl.shared_hbm`
+        (source: `nki.simulate`, "How It Works").
         """
         tensor = self._access.tensor
         return Buffer.HBM if active().is_own_input(tensor) else tensor.buffer
 
     @property
     def name(self) -> str:
-        """Name of the storage, for messages."""
+        """The name of the storage, for messages."""
         return self._access.tensor.name
 
     @property
@@ -87,33 +89,35 @@ class NkiTensor(Identical):
 
     @property
     def base_tensor(self) -> NkiTensor:
-        """The whole tensor that this is a view of. No documentation has it; published kernels
-        read it of kernel arguments (nki-library, moe_tkg), where it can only be the argument.
+        """The whole tensor that this is a view of.
+
+        Undocumented; published kernels read it from kernel arguments (nki-library, moe_tkg), where
+        it can only be the argument itself.
         """
         active().viewing()
         return NkiTensor(views.whole(self._access.tensor))
 
     @property
     def data(self) -> NkiTensor:
-        """This tensor: what `data` of a grid gives, so that either can be passed on."""
+        """This tensor, so that callers may read `data` of tensors and of grids alike."""
         _require("data")
         return self
 
     # Questions
 
     def is_contiguous(self) -> bool:
-        """Elements follow one another in row-major order."""
+        """Return whether the elements are dense in row-major order."""
         _require("is_contiguous")
         active().viewing()
         return views.is_contiguous(self._access)
 
     def get_pattern(self) -> list[list[int]]:
-        """[stride, size] of every dimension."""
+        """Return [stride, size] of every dimension."""
         active().viewing()
         return views.pattern(self._access)
 
     def is_indirect(self) -> bool:
-        """An index is known only at run time."""
+        """Return whether an index is known only at run time."""
         _require("is_indirect")
         return self._access.dynamic is not None
 
@@ -129,49 +133,49 @@ class NkiTensor(Identical):
                 return NkiTensor(indexing.index(access, key))
             return NkiTensor(patterns.unless_indirect(access, indexing.index, key))
         except ViewError as error:
-            return self._refused(error)
+            return self._report(error)
 
     def slice(self, dim: int, start: int, end: int, step: int = 1) -> NkiTensor:
-        """Elements start, start + step … below end of one dimension."""
-        return self._made(indexing.slice_dim, dim, start, end, step)
+        """Slice one dimension: elements start, start + step … below end."""
+        return self._view(indexing.slice_dim, dim, start, end, step)
 
     def select(self, dim: int, index: Any) -> NkiTensor:
-        """One element of a dimension: an int, or a register or tensor read at run time."""
+        """Select one element of a dimension by an int, or at run time by a register or tensor."""
         if isinstance(index, NkiTensor | DeviceInteger):
-            return self._made(indexing.select_at_run_time, dim, _source(index, self.buffer))
-        return self._made(indexing.select, dim, index)
+            return self._view(indexing.select_at_run_time, dim, _source(index, self.buffer))
+        return self._view(indexing.select, dim, index)
 
     def vector_select(self, dim: int, vector_offset: NkiTensor) -> NkiTensor:
-        """The rows that a tensor of indices names."""
-        return self._made(patterns.vector_select, dim, _tensor(vector_offset, "vector_offset"))
+        """Gather the rows given by a tensor of indices."""
+        return self._view(patterns.vector_select, dim, _tensor(vector_offset, "vector_offset"))
 
     def permute(self, dims: Sequence[int]) -> NkiTensor:
-        """The dimensions in another order."""
-        return self._made(views.permute, dims)
+        """Reorder the dimensions."""
+        return self._view(views.permute, dims)
 
     def broadcast(self, dim: int, size: int) -> NkiTensor:
-        """A dimension of size 1 repeated."""
-        return self._made(views.broadcast, dim, size)
+        """Repeat a dimension of size 1."""
+        return self._view(views.broadcast, dim, size)
 
     def expand_dim(self, dim: int) -> NkiTensor:
-        """With a new dimension of size 1."""
-        return self._made(views.expand_dim, dim)
+        """Insert a dimension of size 1."""
+        return self._view(views.expand_dim, dim)
 
     def squeeze_dim(self, dim: int) -> NkiTensor:
-        """Without a dimension of size 1."""
-        return self._made(views.squeeze_dim, dim)
+        """Drop a dimension of size 1."""
+        return self._view(views.squeeze_dim, dim)
 
     def reshape(self, shape: Sequence[int]) -> NkiTensor:
-        """The same elements in another shape."""
-        return self._made(reshapes.reshape, shape)
+        """Return the same elements in another shape."""
+        return self._view(reshapes.reshape, shape)
 
     def reshape_dim(self, dim: int, shape: Sequence[int]) -> NkiTensor:
-        """One dimension split into several."""
-        return self._made(reshapes.reshape_dim, dim, shape)
+        """Split one dimension into several."""
+        return self._view(reshapes.reshape_dim, dim, shape)
 
     def flatten_dims(self, start_dim: int, end_dim: int) -> NkiTensor:
-        """Several dimensions merged into one."""
-        return self._made(reshapes.flatten_dims, start_dim, end_dim)
+        """Merge several dimensions into one."""
+        return self._view(reshapes.flatten_dims, start_dim, end_dim)
 
     def rearrange(
         self,
@@ -179,12 +183,12 @@ class NkiTensor(Identical):
         dst_pattern: Sequence[Any],
         fixed_sizes: Mapping[str, int] | None = None,
     ) -> NkiTensor:
-        """Dimensions split, reordered and merged by name."""
-        return self._made(reshapes.rearrange, src_pattern, dst_pattern, fixed_sizes or {})
+        """Split, reorder and merge dimensions by name."""
+        return self._view(reshapes.rearrange, src_pattern, dst_pattern, fixed_sizes or {})
 
     def view(self, dtype: Any) -> NkiTensor:
-        """The same bytes as another dtype."""
-        return self._made(views.reinterpret, as_dtype(dtype, 0))
+        """Reinterpret the same bytes as another dtype."""
+        return self._view(views.reinterpret, as_dtype(dtype, 0))
 
     reinterpret_cast = view
 
@@ -197,34 +201,34 @@ class NkiTensor(Identical):
         indirect_dim: int = 0,
         dtype: Any = None,
     ) -> NkiTensor:
-        """[step, size] pairs over the storage, as the hardware takes them."""
+        """Return a hardware access pattern: [step, size] pairs over the storage."""
         scalar = None if scalar_offset is None else _source(scalar_offset, self.buffer)
         vector = None if vector_offset is None else _tensor(vector_offset, "vector_offset")
         kind = None if dtype is None else as_dtype(dtype)
-        return self._made(
+        return self._view(
             patterns.access_pattern, pattern, offset, scalar, vector, indirect_dim, kind
         )
 
     def indirect(self, index: NkiTensor, num_elem: int | None = None) -> NkiTensor:
-        """Columns chosen by a tensor of offsets: a gather, or a scatter, of an instruction."""
-        return self._made(patterns.indirect, _tensor(index, "index"), num_elem)
+        """Gather or scatter columns by a tensor of offsets, as part of an instruction."""
+        return self._view(patterns.indirect, _tensor(index, "index"), num_elem)
 
-    def _made(self, operation: Callable[..., View], *args: Any) -> NkiTensor:
-        if operation in _NEW:
-            _require(_NEW[operation])
+    def _view(self, operation: Callable[..., View], *args: Any) -> NkiTensor:
+        if operation in _NEW_METHODS:
+            _require(_NEW_METHODS[operation])
         active().recording()
         try:
             return NkiTensor(patterns.unless_indirect(self._access, operation, *args))
         except ViewError as error:
-            return self._refused(error)
+            return self._report(error)
         except (TypeError, ValueError) as error:
             name = operation.__name__
             raise KernelError(
                 "argument-kind", f"{name} does not accept these arguments: {error}"
             ) from error
 
-    def _refused(self, error: ViewError) -> NkiTensor:
-        """Reports the error, unless it follows from another one, and gives a ghost."""
+    def _report(self, error: ViewError) -> NkiTensor:
+        """Report the error, unless it follows from an earlier one, and return a ghost."""
         tensor = self._access.tensor
         if tensor.number != POISON:
             about = [one for one in (tensor, error.index) if one is not None]
@@ -232,15 +236,17 @@ class NkiTensor(Identical):
             complain(error.slug, what, help=error.help, about=about, argument=argument)
         return NkiTensor(active().ghost(self._access, error.shape or self._access.shape))
 
-    # What a tensor is not at compile time
+    # Operations that need the values
 
     def __repr__(self) -> str:
         sizes = ", ".join(map(str, self.shape))
         return f"NkiTensor({self.name}: {self.dtype.name}[{sizes}] in {self.buffer.value})"
 
     def __bool__(self) -> bool:
-        """A tensor that was given or declared is true, as objects are: kernels ask in this way
-        whether there is one. Of what was computed, and of a part, the value is asked for.
+        """Return True, with a warning, for an argument or a declared tensor.
+
+        Kernels test in this way whether an optional tensor was passed. For the result of a
+        computation, or a part of a tensor, the test means its value: raises `KernelError`.
         """
         if decisions.is_computed(self._access):
             raise decisions.undecided(self._access)
@@ -261,11 +267,12 @@ class NkiTensor(Identical):
     __array__ = _no_array
     __int__ = __float__ = __index__ = _no_number
 
-    # NumPy's functions, where Python itself evaluates the kernel
+    # NumPy's functions, if the Python interpreter evaluates the kernel
 
     def __array_ufunc__(self, function: Any, method: str, *operands: Any, **how: Any) -> Any:
-        """NumPy asks here for `np.exp(t)`, and for operators after one of its own numbers, which
-        are the tensor's.
+        """Handle `np.exp(t)`, and operators whose first operand is a NumPy number.
+
+        The latter are computed as the tensor's own operators.
         """
         own = _REFLECTED.get(function.__name__, "")
         if own and method == "__call__" and operands[-1] is self and not how:
@@ -277,7 +284,7 @@ class NkiTensor(Identical):
         raise decisions.no_ufunc(self._access, function.__name__)
 
     def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
-        """NumPy asks here for `np.sum(t)`, and for `np.shape(t)`, which is known."""
+        """Handle `np.sum(t)`, which is an error, and `np.shape(t)`, which is known."""
         name = function.__name__
         if name in ("shape", "ndim", "size") and len(args) == 1 and not named:
             return getattr(self, name)
@@ -289,22 +296,22 @@ class NkiTensor(Identical):
     def __setitem__(self, key: Any, value: Any) -> None:
         """`t[key] = value` copies, since profile 0.3."""
         if isinstance(value, NkiInstruction):
-            if value._place >= 0:  # else the instruction itself has been refused
+            if value._place >= 0:  # otherwise the failed call has been reported
                 text = "an instruction does not return a tensor that could be assigned"
                 complain("argument-kind", text, help="pass the tensor as the instruction's dst")
             return
-        _library("_assign", "assignment to a tensor")(self[key], value)
+        _library_function("_assign", "assignment to a tensor")(self[key], value)
 
     def __getattr__(self, name: str) -> NoReturn:
-        near = _OTHER_NAMES.get(name, "").format(
-            library.free_axes(self.ndim)
-        ) or library.as_function(name, self.ndim)
+        near = _HINTS.get(name, "").format(library.free_axes(self.ndim)) or library.as_function(
+            name, self.ndim
+        )
         near = near or did_you_mean(name, _public_names())
         text = f"a tensor has no attribute `{name}`"
         raise Missing("unknown-attribute", text, name, near)
 
 
-_OTHER_NAMES = {
+_HINTS = {
     "T": "use nl.transpose or nisa.nc_transpose",
     "transpose": "use permute for free dimensions, nisa.nc_transpose across partitions",
     "astype": "copy to a tensor of the other dtype with nisa.tensor_copy",
@@ -323,7 +330,7 @@ def _public_names() -> list[str]:
     return [name for name in dir(NkiTensor) if not name.startswith("_")]
 
 
-def _library(name: str, what: str) -> Callable[..., Any]:
+def _library_function(name: str, what: str) -> Callable[..., Any]:
     trace = active()
     if trace.profile < Profile.NKI_0_3:
         raise KernelError(
@@ -340,18 +347,22 @@ def _operator(name: str, swapped: bool = False) -> Callable[[NkiTensor, Any], An
             other = plain(other)
         if not isinstance(other, NkiTensor | int | float):
             return NotImplemented
-        function = _library(name, "arithmetic with tensors")
-        return _noted(function(other, self) if swapped else function(self, other), self, other)
+        function = _library_function(name, "arithmetic with tensors")
+        return _record_operands(
+            function(other, self) if swapped else function(self, other), self, other
+        )
 
     return apply
 
 
 def _unary(name: str) -> Callable[[NkiTensor], Any]:
-    return lambda self: _noted(_library(name, "arithmetic with tensors")(self), self)
+    return lambda self: _record_operands(
+        _library_function(name, "arithmetic with tensors")(self), self
+    )
 
 
-def _noted(result: Any, *operands: Any) -> Any:
-    """The result of an operator, which its operands are remembered of."""
+def _record_operands(result: Any, *operands: Any) -> Any:
+    """Record the operands of an operator's result, and return the result."""
     if isinstance(result, NkiTensor):
         views = (one._access for one in operands if isinstance(one, NkiTensor))
         decisions.computed(result._access, *views)
@@ -381,7 +392,7 @@ _COMPARISONS = {
     "ne": "not_equal",
 }
 _SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
-_REFLECTED = {  # the method of the second operand for NumPy's function of two
+_REFLECTED = {  # by NumPy's binary function: the method of the second operand
     **{name: f"__r{python}__" for python, name in _BINARY.items()},
     **{name: f"__{_SWAPPED.get(python, python)}__" for python, name in _COMPARISONS.items()},
 }
@@ -395,13 +406,13 @@ for _python, _name in {"neg": "negative", "abs": "abs", "invert": "invert"}.item
 
 
 def _refuse_nested(view: View) -> None:
-    """beta2 takes no index of what an index gave (migration guide to it)."""
+    """Refuse an index of an indexed tensor under beta2 (migration guide to it)."""
     if prod(view.shape) * view.dtype.size < prod(view.tensor.shape) * view.tensor.dtype.size:
         since.require("slice of a slice", since.NESTED)
 
 
-# The methods behind operations that former versions do not have.
-_NEW: dict[Callable[..., View], str] = {
+# The method names of operations that earlier versions do not have.
+_NEW_METHODS: dict[Callable[..., View], str] = {
     indexing.slice_dim: "slice",
     indexing.select: "select",
     indexing.select_at_run_time: "select",
@@ -428,7 +439,7 @@ def _tensor(value: Any, what: str) -> View:
 
 
 def _source(value: Any, buffer: Buffer) -> View | Register:
-    """Where a run-time index comes from: a register, or a (1, 1) tensor in SBUF."""
+    """Return the source of a run-time index: a register, or a (1, 1) tensor in SBUF."""
     if isinstance(value, DeviceInteger):
         return value._offset(buffer)
     found = _tensor(value, "a run-time index")

@@ -1,12 +1,12 @@
-"""Views of tensors: the operations that reorder, repeat, add or drop dimensions.
+"""Views of tensors: operations that reorder, repeat, add or drop dimensions.
 
-Every function takes a `View` and gives a new one; nothing is copied. What cannot be expressed
-raises `ViewError`. Indexing is in indexing.py, reshapes in reshapes.py, hardware patterns and
+Every function takes a `View` and returns a new one; nothing is copied. Raises `ViewError` for what
+strides cannot express. Indexing is in indexing.py, reshapes in reshapes.py, hardware patterns and
 run-time indices in patterns.py.
 
-On chip, dimension 0 is the partition dimension: it stays outermost, its stride stays the
-elements per partition, and a view never has fewer than two dimensions. In HBM a view has at
-least one. Source: NkiTensor's documentation, and the language guide's section on indexing.
+On chip, dimension 0 is the partition dimension: it stays outermost, its stride stays the number of
+elements per partition, and a view never has fewer than two dimensions. In HBM a view has at least
+one. Source: NkiTensor's documentation, and the language guide's section on indexing.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ NOTHING_TO_DO = "skip the instruction if there is nothing to do"
 
 
 class ViewError(Exception):
-    """A view that cannot be made. `shape` is what the kernel would have got, as far as known.
+    """A view that cannot be made. `shape` is the intended shape, as far as known.
 
-    `argument` names the parameter that is wrong, `index` is the tensor that was passed there.
+    `argument` names the parameter that is wrong, `index` is the tensor that was passed for it.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class ViewError(Exception):
 
 @lru_cache(maxsize=4096)
 def row_major(shape: Shape) -> Shape:
-    """Strides of a dense array in C order."""
+    """Return the strides of a dense array in C order."""
     strides, step = [1] * len(shape), 1
     for axis in range(len(shape) - 1, -1, -1):
         strides[axis] = step
@@ -60,29 +60,29 @@ def row_major(shape: Shape) -> Shape:
 
 
 def whole(tensor: Tensor) -> View:
-    """All of `tensor`."""
+    """Return the view of all of `tensor`."""
     shape = tensor.shape
     return tuple.__new__(View, (tensor, shape, row_major(shape), 0, tensor.dtype, None))
 
 
 def on_chip(view: View) -> bool:
-    """The view has a partition dimension."""
+    """Return whether the view has a partition dimension."""
     buffer = view.tensor.buffer
     return buffer is SBUF or buffer is PSUM
 
 
 def keeps_first(view: View) -> bool:
-    """Dimension 0 must stay where it is: partitions, or the rows of a gather."""
+    """Return whether dimension 0 must stay first: partitions, or the rows of a gather."""
     return on_chip(view) or (view.dynamic is not None and view.dynamic.kind == "vector")
 
 
 def least_rank(view: View) -> int:
-    """A view in this buffer has at least so many dimensions."""
+    """Return the lowest rank of a view in this buffer."""
     return 2 if on_chip(view) else 1
 
 
 def replaced(values: Shape, dim: int, value: int) -> Shape:
-    """`values` with another value at `dim`."""
+    """Return `values` with the one at `dim` replaced."""
     return (*values[:dim], value, *values[dim + 1 :])
 
 
@@ -90,7 +90,7 @@ def replaced(values: Shape, dim: int, value: int) -> Shape:
 
 
 def permute(view: View, dims: Shape) -> View:
-    """The dimensions in the order `dims`."""
+    """Reorder the dimensions as in `dims`."""
     dims = tuple(dims)
     if sorted(dims) != list(range(len(view.shape))):
         raise ViewError(
@@ -110,7 +110,7 @@ def permute(view: View, dims: Shape) -> View:
 
 
 def broadcast(view: View, dim: int, size: int) -> View:
-    """Repeats the one element of dimension `dim` `size` times."""
+    """Repeat the single element of dimension `dim` `size` times."""
     check_dim(view, dim)
     if view.shape[dim] != 1 or size < 1:
         raise ViewError(
@@ -126,7 +126,7 @@ def broadcast(view: View, dim: int, size: int) -> View:
 
 
 def expand_dim(view: View, dim: int) -> View:
-    """A new dimension of size 1 at position `dim`."""
+    """Insert a dimension of size 1 at position `dim`."""
     rank = len(view.shape)
     if type(dim) is not int or not 0 <= dim <= rank:
         raise _no_dim(view, dim, rank)
@@ -137,7 +137,7 @@ def expand_dim(view: View, dim: int) -> View:
 
 
 def squeeze_dim(view: View, dim: int) -> View:
-    """Without dimension `dim`, whose size is 1."""
+    """Drop dimension `dim`, whose size must be 1."""
     check_dim(view, dim)
     if view.shape[dim] != 1:
         raise ViewError(
@@ -154,7 +154,7 @@ def squeeze_dim(view: View, dim: int) -> View:
 
 
 def reinterpret(view: View, dtype: DType) -> View:
-    """The same bytes as elements of `dtype`; the last dimension's size follows."""
+    """Reinterpret the same bytes as elements of `dtype`, which changes the last size."""
     old, new = view.dtype.size, dtype.size
     if old == new:
         return view._replace(dtype=dtype)
@@ -185,16 +185,16 @@ def _cannot_view(view: View, dtype: DType, why: str, shape: Shape) -> ViewError:
     )
 
 
-# Questions
+# Queries
 
 
 def pattern(view: View) -> list[list[int]]:
-    """[stride, size] of every dimension, as `ap` takes them."""
+    """Return [stride, size] of every dimension, in the form of `ap`."""
     return [[stride, size] for stride, size in zip(view.strides, view.shape, strict=True)]
 
 
 def is_contiguous(view: View) -> bool:
-    """Elements follow one another in row-major order; on chip, within each partition."""
+    """Return whether the elements are dense in row-major order; on chip, per partition."""
     dims = range(1 if on_chip(view) else 0, len(view.shape))
     dense = row_major(view.shape)
     return all(view.strides[d] == dense[d] for d in dims if view.shape[d] != 1)
@@ -204,7 +204,7 @@ def is_contiguous(view: View) -> bool:
 
 
 def check_dim(view: View, dim: Any) -> None:
-    """`dim` is a dimension of `view`."""
+    """Check that `dim` is a dimension of `view`."""
     if type(dim) is not int or not 0 <= dim < len(view.shape):
         raise _no_dim(view, dim, len(view.shape) - 1)
 
@@ -218,7 +218,7 @@ def _no_dim(view: View, dim: Any, last: int) -> ViewError:
 
 
 def check_some(view: View, dim: int) -> None:
-    """Dimension `dim` of `view` has an element that an index could choose."""
+    """Check that dimension `dim` is not empty."""
     if not view.shape[dim]:
         raise ViewError(
             "empty-slice",
@@ -229,7 +229,7 @@ def check_some(view: View, dim: int) -> None:
 
 
 def check_free(view: View, dim: int, what: str, shape: Shape) -> None:
-    """`what` would change `dim`: refused for the partition dimension. `shape` was wanted."""
+    """Check that `what` does not change the partition dimension. `shape` is its result's."""
     if dim == 0 and keeps_first(view):
         raise ViewError(
             "partition-dimension",
@@ -240,7 +240,7 @@ def check_free(view: View, dim: int, what: str, shape: Shape) -> None:
 
 
 def check_rank(view: View, shape: Shape) -> None:
-    """A view of `shape` has as many dimensions as its buffer asks for."""
+    """Check that `shape` has enough dimensions for the view's buffer."""
     least = least_rank(view)
     if len(shape) < least:
         raise ViewError(

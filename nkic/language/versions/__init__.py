@@ -1,1 +1,1 @@
-"""What each version of NKI has: what came, what went, what is going to go."""
+"""Differences between versions of NKI: additions, removals, and deprecations."""

@@ -1,6 +1,6 @@
-"""`nki.compiler` of NKI 0.7: what `nki.jit` is told for the compiler behind it.
+"""`nki.compiler` of NKI 0.7: options of `nki.jit` for the compiler behind NKI.
 
-Nothing of it changes what a kernel computes; what asks for more than nkic does is a warning.
+They do not change what a kernel computes. Options that request more than nkic does cause a warning.
 Source: `nki.compiler` of 0.7.
 """
 
@@ -29,7 +29,7 @@ class AddressRotation(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class CompileConfig:
-    """Of the passes after NKI. A field that is None leaves the choice to the compiler."""
+    """Options of the passes after NKI. None leaves the choice to the compiler."""
 
     address_rotation: AddressRotation | None = None
     barrier_check: bool | None = None
@@ -41,7 +41,7 @@ class CompileConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class SpecializationConfig:
-    """Of the evaluation of a kernel."""
+    """Options of the evaluation of a kernel."""
 
     allow_nested_config_override: bool | None = None
 
@@ -53,37 +53,42 @@ OPTIONS: dict[str, type] = {
     "compile_config": CompileConfig,
     "specialization_config": SpecializationConfig,
 }
-# What nkic does not do. It always checks barriers, and what it cannot place is an error.
-_WITHOUT = {
+# Settings for passes that nkic lacks. It always checks barriers, and a tensor that it cannot place
+# is an error.
+_UNSUPPORTED = {
     "address_rotation": AddressRotation.ENABLE,
     **dict.fromkeys(("dead_code_elim", "non_ssa_legalization", "prefetch_auto"), True),
 }
 
 
 def wrong(option: str, value: Any) -> str:
-    """What is wrong with the value of an option of `nki.jit`; else nothing."""
+    """Describe an invalid value of a `nki.jit` option, or return ""."""
     kind = OPTIONS[option]
     if value is not None and not isinstance(value, kind):
         return f"`{option}=` takes a {MODULE}.{kind.__name__}"
-    for name, said in _said(value):
+    for name, setting in _settings(value):
         rotation = name == "address_rotation"
-        if said is not None and not isinstance(said, AddressRotation if rotation else bool):
+        if setting is not None and not isinstance(setting, AddressRotation if rotation else bool):
             return f"`{name}=` takes {'an AddressRotation' if rotation else 'True or False'}"
     return ""
 
 
-def unmet(value: Any) -> list[str]:
-    """The settings that ask for what nkic does not do."""
-    return [name for name, said in _said(value) if said is not None and _WITHOUT.get(name) == said]
+def unsupported_settings(value: Any) -> list[str]:
+    """Return the settings that request something nkic does not do."""
+    return [
+        name
+        for name, setting in _settings(value)
+        if setting is not None and _UNSUPPORTED.get(name) == setting
+    ]
 
 
-def _said(value: Any) -> Iterator[tuple[str, Any]]:
+def _settings(value: Any) -> Iterator[tuple[str, Any]]:
     if value is not None:
         yield from ((field.name, getattr(value, field.name)) for field in fields(value))
 
 
 def namespace(profile: Profile) -> Namespace:
-    """The module as a version has it."""
+    """Return the module under `profile`."""
     absent = removed.absent(MODULE, removed.COMPILER, profile)
     if profile >= SINCE:
         return Namespace(MODULE, NAMES, absent)

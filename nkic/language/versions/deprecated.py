@@ -1,6 +1,6 @@
-"""What NKI still has and is going to take away, by the version that said so first.
+"""Deprecated names, with the version that deprecated each.
 
-Sources: release notes and migration guides 0.3.0 to 0.7.0; the API reference of 0.6, for what
+Sources: release notes and migration guides 0.3.0 to 0.7.0; the API reference of 0.6 for names that
 it marks without a version.
 """
 
@@ -19,9 +19,10 @@ from nkic.language.trace import active, here
 
 
 class Old(NamedTuple):
-    """Since when, what to use instead, and the name to write where that is all there is to do.
+    """A deprecation: the version, and the replacement as a sentence and as a name.
 
-    `gone` is the first version without it. `python` is a name of Python's own to write.
+    `name` is empty if renaming is not enough. `gone` is the first version without the deprecated
+    name. `python` is a replacement that is a name of Python.
     """
 
     since: Profile
@@ -63,21 +64,22 @@ JIT_MODE = Old(NKI_0_3, "remove it: nothing depends on it")
 
 
 def refuse(what: str, old: Old) -> None:
-    """Ends the evaluation where the kernel's version has taken `what` away."""
+    """Raise `KernelError` if the kernel's version has removed `what`."""
     if old.gone is not None and active().profile >= old.gone:
         text = f"there is no {what.removeprefix('a ')} since NKI {old.gone.label}"
         raise KernelError("removed-name", text, help=f"{old.instead}, or {_until(old.gone)}")
 
 
 def _until(gone: Profile) -> str:
-    """How to go on without a rewrite."""
+    """Return a help text for compiling without changes."""
     last = max(profile for profile in Profile if profile < gone)
     return f"compile with `--nki {last.label}`, the last version that has it"
 
 
 def warn(what: str, old: Old, at: CallChain | None = None) -> None:
-    """Reports a use of `what`, at the place of the kernel or another one, where its version
-    deprecates it, and ends the evaluation where its version has taken it away.
+    """Report a use of `what`, at the current expression or `at`, if it is deprecated.
+
+    Raises `KernelError` if the kernel's version has removed it.
     """
     refuse(what, old)
     if active().profile < old.since:
@@ -93,7 +95,7 @@ def warn(what: str, old: Old, at: CallChain | None = None) -> None:
 
 
 def _renamed(what: str, old: Old) -> tuple[Fix, ...]:
-    """The name replaced, where the expression that is evaluated ends with it."""
+    """Return a fix that renames the last word of the current expression, if it is the name."""
     span, word = here().primary, what.strip("`").rpartition(".")[2]
     module = active().module_of(span.path)
     if not old.name or module is None or not module.source.text_of(span).endswith(word):
@@ -105,14 +107,15 @@ def _renamed(what: str, old: Old) -> tuple[Fix, ...]:
 def watched(
     module: str, table: Mapping[str, Old], contents: dict[str, Any]
 ) -> dict[str, Callable[[], Any]]:
-    """The names of `table` taken out of `contents`, as values that warn when asked for."""
+    """Remove the names of `table` from `contents`; return values that warn on access."""
     names = [name for name in table if name in contents]
     return {
-        name: partial(_get, f"`{module}.{name}`", table[name], contents.pop(name)) for name in names
+        name: partial(_deprecated_value, f"`{module}.{name}`", table[name], contents.pop(name))
+        for name in names
     }
 
 
-def _get(what: str, old: Old, value: Any) -> Any:
-    if here().span is not NOWHERE:  # the explanation of an error asks again, from no place
+def _deprecated_value(what: str, old: Old, value: Any) -> Any:
+    if here().span is not NOWHERE:  # no location: access while explaining an error
         warn(what, old)
     return value

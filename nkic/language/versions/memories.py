@@ -1,4 +1,4 @@
-"""`sbuf`, `psum` and `hbm`, names that kernels of Beta 2 have without an import.
+"""`sbuf`, `psum` and `hbm`, which kernels of Beta 2 use without an import.
 
 Source: the quickstart and the overview of DMA, SDK 2.27: `sbuf.view(dtype, shape)` allocates.
 """
@@ -15,13 +15,13 @@ from nkic.syntax import names
 
 
 class Memory:
-    """A memory that tensors are made in."""
+    """A memory in which tensors are allocated."""
 
     def __init__(self, buffer: Buffer) -> None:
         self._buffer = buffer
 
     def view(self, dtype: Any, shape: Any) -> NkiTensor:
-        """A new tensor, its contents undefined."""
+        """Return a new, uninitialised tensor."""
         return make_tensor(shape, dtype, self._buffer, None, None)
 
     def __repr__(self) -> str:

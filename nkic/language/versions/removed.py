@@ -1,4 +1,4 @@
-"""What former versions of NKI had: names and parameters, and what replaced them.
+"""Names and parameters of earlier NKI versions, with their replacements.
 
 Sources: the migration guides from 0.1 to 0.6, release notes.
 """
@@ -13,10 +13,9 @@ from nkic.language.namespace import Absent
 
 
 class Gone(NamedTuple):
-    """Something that NKI took away: the first version without it, and what to use instead.
+    """A removal: the first version without the name or parameter, and its replacement.
 
-    `name` is what to write where another name is all there is to it; `idle` says that leaving it
-    out changes nothing.
+    `name` is the new name if renaming is enough; `idle` means that omitting it changes nothing.
     """
 
     since: Profile
@@ -32,7 +31,7 @@ _DYNAMIC = "use nisa.tensor_copy with `t.ap(pattern, scalar_offset=register)`"
 _GRID = "write the grid as plain ints: `kernel[2](...)`"
 _PYTHON = "compile with `nkic` and run with `nki-run`, which reports cycles"
 
-# Of nki.language.
+# In nki.language
 LANGUAGE = {
     "arange": Gone(BETA2, _SLICES),
     "mgrid": Gone(BETA2, _SLICES),
@@ -50,7 +49,7 @@ LANGUAGE = {
     "fp32": Gone(BETA2, "write the number: `float(np.finfo(np.float32).min)` for nl.fp32.min"),
 }
 
-# Of nki.isa.
+# In nki.isa
 ISA = {
     "tensor_copy_dynamic_src": Gone(NKI_0_4, _DYNAMIC),
     "tensor_copy_dynamic_dst": Gone(NKI_0_4, _DYNAMIC),
@@ -59,7 +58,7 @@ ISA = {
     "builtin_custom_op": Gone(BETA2, "write it with the instructions of nki.isa"),
 }
 
-# Of nki.
+# In nki
 NKI = {
     "baremetal": Gone(BETA2, f"decorate the kernel with nki.jit, {_PYTHON}"),
     "benchmark": Gone(BETA2, f"decorate the kernel with nki.jit, {_PYTHON}"),
@@ -69,7 +68,7 @@ NKI = {
     "tensor": Gone(BETA2, "use nl.ndarray, or nl.NkiTensor in annotations"),
 }
 _PLACED = "place a tensor with nl.ndarray(..., address=(partition, byte))"
-# Of nki.compiler, which has others since 0.7.
+# In nki.compiler, which has other names since 0.7
 COMPILER = {
     **dict.fromkeys(("sbuf", "psum", "hbm"), Gone(BETA2, _PLACED)),
     "skip_middle_end_transformations": Gone(BETA2, "leave it out"),
@@ -79,7 +78,7 @@ COMPILER = {
 
 
 def absent(module: str, table: Mapping[str, Gone], profile: Profile) -> dict[str, Absent]:
-    """What to say of each name of `table` where a kernel asks `module` for it."""
+    """Return the errors for the names of `table` in `module`."""
     return {name: _absent(f"{module}.{name}", gone, profile) for name, gone in table.items()}
 
 
@@ -94,7 +93,7 @@ def _absent(name: str, gone: Gone, profile: Profile) -> Absent:
 def newer(
     module: str, names: Iterable[str], since: Profile, profile: Profile, instead: str
 ) -> dict[str, Absent]:
-    """What to say of names of `module` that came with version `since`, in one before."""
+    """Return the errors for names of `module` that version `since` added."""
     text = "NKI {} has no `{}.{}`: it was added in NKI {}"
     return {
         name: Absent(
@@ -120,9 +119,9 @@ _BUFFER = Gone(
 )
 _SHAPE = Gone(BETA2, "the result has the shape of dst: make dst with nl.ndarray(shape, ...)")
 
-# Of every instruction and function.
+# Of every instruction and function
 _PARAMETERS = {"mask": _MASK, "dtype": _DTYPE, "buffer": _BUFFER}
-# Of one.
+# Of a single function
 _OF = {
     ("dma_copy", "dst_rmw_op"): Gone(NKI_0_3, "use nisa.dma_compute(dst, [src, dst], reduce_op)"),
     ("dma_copy", "unique_indices"): Gone(
@@ -162,7 +161,7 @@ _OF = {
         idle=True,
     ),
 }
-# Of values of the wrong kind: a call in the order of a former version.
+# Help for values of the wrong kind: the call may use an earlier version's argument order.
 _AFFINE = "since NKI 0.3 offset comes last: pass it by name, `offset=`"
 _COMPUTE = "since NKI 0.3 the order is dma_compute(dst, srcs, reduce_op, scales)"
 _ORDER = {
@@ -172,29 +171,30 @@ _ORDER = {
     ("memset", "dst"): "the tensor to fill comes first, made with nl.ndarray: memset(dst, value)",
 }
 
-# Parameters that published kernels still pass, and that say nothing new: the last version of
+# Redundant parameters that published kernels still pass, with the last NKI version that accepts
+# them. The result has the dtype of dst in any case.
 # NKI that takes them. The result has the dtype of dst in any case.
 _TOLERATED = {"dtype": Profile.NKI_0_3}
 
 
 def tolerated(name: str, profile: Profile) -> bool:
-    """The parameter may be passed, but dst decides."""
+    """Return whether the parameter is accepted although dst decides."""
     last = _TOLERATED.get(name)
     return last is not None and profile <= last
 
 
 def parameter(function: str, name: str) -> Gone | None:
-    """When a parameter of `function` went, and what to write in its place; None if unknown."""
+    """Return the removal of a parameter of `function`, or None if unknown."""
     return _OF.get((function, name)) or _PARAMETERS.get(name)
 
 
 def own_parameter(function: str, name: str) -> Gone | None:
-    """The same, of those that no other function had."""
+    """Return the removal of a parameter that only `function` had, or None if unknown."""
     return _OF.get((function, name))
 
 
 def no_parameter(name: str, gone: Gone, profile: Profile) -> str:
-    """What to say of a parameter that went: with the first version that refuses it."""
+    """Return the message for a removed parameter, with the first version that refuses it."""
     last = _TOLERATED.get(name)
     since = gone.since if last is None else min(p for p in Profile if p > last)
     if profile >= gone.since:
@@ -203,5 +203,5 @@ def no_parameter(name: str, gone: Gone, profile: Profile) -> str:
 
 
 def former_order(function: str, parameter: str) -> str:
-    """What to say of an argument of the wrong kind; empty where the order never changed."""
+    """Return help for an argument of the wrong kind, or "" if the order never changed."""
     return _ORDER.get((function, parameter), "")

@@ -1,7 +1,7 @@
-"""Calls that a later version writes in another form, where more than one name changes.
+"""Calls that later versions write in another form, beyond a renaming.
 
-Source: migration guide, 0.2.0 to 0.3.0, API breaking changes and parameter changes. What went and
-since when is in `removed`; these tables say what stands in its place, for whoever rewrites source.
+Source: migration guide, 0.2.0 to 0.3.0, API breaking changes and parameter changes. `removed` has
+the removals and their versions; these tables have the new forms, for tools that rewrite source.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from nkic.base.profiles import Profile
 
 
 class Wrapped(NamedTuple):
-    """A parameter that became another one, whose value is made by an instruction."""
+    """A parameter replaced by another one, whose value an instruction makes."""
 
     name: str
     by: str
 
 
 class Chosen(NamedTuple):
-    """A flag that became a parameter with members of an enumeration of the same name."""
+    """A flag replaced by a parameter with members of the enumeration of the same name."""
 
     name: str
     yes: str
@@ -27,9 +27,10 @@ class Chosen(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """A parameter that made an instruction add to `dst`: another one does, with the operator as
-    `operator` and dst among the sources. `kept` are parameters that both have; `None` as the
-    operator is the plain instruction.
+    """A parameter that made an instruction accumulate into `dst`, replaced by an instruction.
+
+    Instruction `by` takes the operator as `operator`, and dst among the sources. `kept` are the
+    parameters that both have. The operator `None` means the plain instruction.
     """
 
     by: str
@@ -38,11 +39,11 @@ class Merged(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """A parameter that lost its place by position `place` for its name, or for that of another.
+    """A parameter whose position `place` now belongs to another one.
 
-    A call is of the former order if something other than an nl operator stands at `shown` (from 0),
-    or, where it is shorter, if `named` is passed by name behind `place`. `swap` is the place
-    that takes its value; None where it goes to the end, by name.
+    A call has the former order if its argument at position `shown` (from 0) is not an nl operator,
+    or, if the call is shorter, if `named` is passed by name after `place`. `swap` is the position
+    that takes the value; None if it moves to the end, by name.
     """
 
     name: str
@@ -53,8 +54,9 @@ class Moved(NamedTuple):
 
 
 class Product(NamedTuple):
-    """A function that is one instruction where `flag` is True; its arguments are `names` there.
-    Where it is not, the first one was made by the instructions of `turn`.
+    """A function that is one instruction with arguments `names` if `flag` is True.
+
+    If `flag` is False, the instructions of `turn` transpose the first argument before.
     """
 
     by: str
@@ -70,20 +72,21 @@ MERGED = {
         "dma_compute", "reduce_op", ("unique_indices", "oob_mode", "name")
     )
 }
-# Parameters that say nothing without another one.
+# Parameters that have an effect only together with another one.
 WITH = {("dma_copy", "unique_indices"): "dst_rmw_op"}
 ORDER = {
     "affine_select": Moved("offset", 2, 5, "channel_multiplier"),
     "dma_compute": Moved("scales", 2, 2, "reduce_op", swap=3),
 }
 ORDER_SINCE = Profile.NKI_0_3
-# Values that must be whole where dst holds integers, and axes that were taken for the last one.
+# Values that must be integers if dst holds integers, and axes that default to the last one.
 WHOLE = {"memset": "value"}
 LAST_AXIS = {"tensor_reduce": "data"}
 
-# Methods of Beta 1's tiles that are functions of nl.
+# Methods of Beta 1's tiles that are now functions of nl.
 FUNCTIONS = ("broadcast_to", "expand_dims")
-# Functions that Beta 1 takes for an operator, with the operator's name of today. Reductions name
+# Functions that Beta 1 accepts as operators, with the current operator. Reductions name the
+# operator that they fold with; NumPy's functions are included.
 # what they fold with; numpy's stand there, too.
 OPERATORS = {
     **{"max": "maximum", "amax": "maximum", "min": "minimum", "amin": "minimum"},
@@ -97,43 +100,47 @@ PRODUCTS = {
         "nc_matmul", "transpose_x", ("stationary", "moving"), ("nc_transpose", "tensor_copy")
     )
 }
-# Decorators of Beta 1, and what stands there since; "" for nothing.
-FRAMEWORKS = ("torch_neuronx.nki_jit", "jax_neuronx.nki_jit")  # which were nki.jit
+# Decorators of Beta 1 and their replacements; "" for none.
+FRAMEWORKS = ("torch_neuronx.nki_jit", "jax_neuronx.nki_jit")  # aliases of nki.jit
 DECORATORS = {"baremetal": "jit", "benchmark": "jit", "profile": "jit", "trace": ""} | {
     f"compiler.{name}": ""
     for name in ("skip_middle_end_transformations", "enable_stack_allocator", "force_auto_alloc")
 }
-# Functions of Beta 1 with an element type for an array of NumPy, which converts it itself since.
+# Functions of Beta 1 with a dtype argument; today the NumPy array itself is converted.
 CONVERTED = {"shared_constant": "dtype"}
-# Words of Beta 1 that are others now, by instruction and parameter, and what functions of
+# Strings of Beta 1 with a new spelling, by instruction and parameter, and former defaults of
+# functions of `nki.language`.
 # `nki.language` were given where nothing was said.
 WORDS = {("nc_matmul", "perf_mode"): {"double_row_gen3": "double_row"}}
 DEFAULTS = {"rand": ("dtype", "float32")}
 
-# Instructions of Beta 1 that took an index expression, a comparison of two, or a shape: the
+# Instructions of Beta 1 with an index expression, a comparison of two, or a shape: their
+# parameters.
 # parameters that they had.
 BY_INDEX = {"iota": ("expr", "dtype")}
 BY_CONDITION = {"affine_select": ("pred", "on_true_tile", "on_false_value")}
-# What such an expression is said by today: step and size of each axis, where it begins, its step
+# The parameters that express such an index today (step and size of each axis, offset, step over
+# partitions), and the operands that a comparison chooses from.
 # over partitions; and what a comparison chooses from.
 AS_PATTERN = ("pattern", "offset", "channel_multiplier")
 AS_CHOICE = ("on_true_tile", "on_false_value", "cmp_op")
 BY_SHAPE = {"memset": ("shape", "value", "dtype")}
-# The operand that such an instruction does not read from PSUM, where Beta 1 copied it before.
+# The operand that such an instruction cannot read from PSUM; Beta 1 copied it first.
 COPIED = {"affine_select": "on_true_tile"}
-# Where the sizes of a result come from, by dimension: the operand, and its dimension, from the end
+# The sizes of a result by dimension: an operand and its dimension, negative from the end.
 # where that is negative.
 SIZES = {
     "nc_matmul": {0: ("stationary", -1), 1: ("moving", -1)},
     "nc_transpose": {0: ("data", 1), 1: ("data", 0)},
     "dma_transpose": {0: ("src", 1), 1: ("src", 0)},
 }
-# Copies at a place known at run time, which the index of a tile says: they are plain copies since.
+# Copies with a run-time offset, which a tile's index expresses today: now plain copies.
 DYNAMIC = {
     "tensor_copy_dynamic_src": "tensor_copy",
     "tensor_copy_dynamic_dst": "tensor_copy",
 }
-# Instructions whose results are in SBUF and like an operand: the one whose element type they had
+# Instructions whose results are in SBUF and resemble an operand: the operand that gives the dtype
+# without `dtype=`, and the shape if SIZES has no entry.
 # where `dtype=` said none, and whose shape where SIZES says nothing.
 MADE_LIKE = {
     "tensor_copy": "src",
@@ -143,11 +150,11 @@ MADE_LIKE = {
     "tensor_scalar": "data",
     "affine_select": "on_true_tile",
 }
-# Operands that were repeated along dimensions of one element.
+# Operands that were broadcast along dimensions of size 1.
 REPEATED = {"tensor_tensor": ("data1", "data2")}
-# The function that combined with what a tensor in HBM holds: its parameters, and what does so now.
+# The function that combined a value with a tensor in HBM: its parameters, and its replacement.
 COMBINED = ("atomic_rmw", ("dst", "value", "op"), "dma_compute")
-# What moves data to partitions where no engine begins.
+# The instruction that moves data to partitions at which no engine can start.
 BY_DMA = "dma_copy"
-# Parameters that a call writes to.
+# Parameters for results.
 OUTPUTS = ("dst", "reduce_res", "accumulate")

@@ -1,7 +1,7 @@
-"""What came to `nki.language` after beta2, by the version that brought it.
+"""Names that `nki.language` gained after beta2, with the version that added each.
 
-Sources: release notes 0.3.0 to 0.7.0. Names that they do not date are taken to be of all
-versions; functions of tensors (`library`) came with 0.3, all together.
+Sources: release notes 0.3.0 to 0.7.0. Names that they do not date are assumed to be in all
+versions; functions of tensors (`library`) were all added in 0.3.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nkic.language.trace import active, here
 
 
 class New(NamedTuple):
-    """The first version that has something, and what to write in one before."""
+    """An addition: the first version with a name, and an alternative for earlier versions."""
 
     since: Profile
     instead: str
@@ -46,7 +46,7 @@ LANGUAGE = {
     "NkiTileGrid": _SLICED,
     "NkiBlockGrid": _SLICED,
 }
-# Of nki.isa, beside instructions, whose rows say it.
+# In nki.isa, except instructions: their rows have the version
 ISA = {"NkiScalar": New(NKI_0_7, "use a register: nisa.register_alloc, nisa.register_load")}
 TILE_SIZE = {
     "psum_bank_fmax": New(NKI_0_4, "write psum_fmax"),
@@ -59,7 +59,7 @@ TILE_SIZE = {
 _INDEX = New(NKI_0_5, "index with t[...]")
 _PATTERN = New(NKI_0_5, "write the pattern out: t.ap([[step, count], ...])")
 _RESHAPE = New(NKI_0_5, "use t.reshape(shape)")
-# Methods of tensors.
+# Methods of tensors
 TENSOR = {
     "data": New(NKI_0_7, "pass the tensor itself"),
     "slice": _INDEX,
@@ -80,7 +80,7 @@ NESTED = New(NKI_0_3, "write one index of the whole tensor")
 
 
 def later(what: str, new: New, profile: Profile) -> Absent | None:
-    """What to say of `what` in `profile`, if it came later."""
+    """Return the error for `what` if `profile` does not have it yet."""
     if profile >= new.since:
         return None
     text = f"NKI {profile.label} has no {what}: it was added in NKI {new.since.label}"
@@ -88,24 +88,25 @@ def later(what: str, new: New, profile: Profile) -> Absent | None:
 
 
 def absent(module: str, table: Mapping[str, New], profile: Profile) -> dict[str, Absent]:
-    """The names of `table` that `profile` does not have yet, and what to say of them."""
+    """Return the errors for the names of `table` that `profile` does not have yet."""
     found = {name: later(f"`{module}.{name}`", new, profile) for name, new in table.items()}
-    return {name: said for name, said in found.items() if said is not None}
+    return {name: error for name, error in found.items() if error is not None}
 
 
 def require(what: str, new: New) -> None:
-    """Ends the evaluation where the kernel's version does not have `what` yet. Our own library
-    has all of it in every version.
+    """Raise `KernelError` if the kernel's version does not have `what` yet.
+
+    nkic's own library may use everything in every version.
     """
     if here().span.path.startswith(SHIPPED):
         return
-    said = later(what, new, active().profile)
-    if said is not None:
-        raise KernelError(said.slug, said.text, help=said.help)
+    error = later(what, new, active().profile)
+    if error is not None:
+        raise KernelError(error.slug, error.text, help=error.help)
 
 
 def without_later(contents: Mapping[str, Any], profile: Profile) -> dict[str, Any]:
-    """The names of `nki.language` that `profile` has."""
+    """Return the names of `nki.language` that `profile` has."""
     return {
         name: value
         for name, value in contents.items()

@@ -1,4 +1,4 @@
-"""Native tracing: a live function is called, and what it calls of NKI is recorded."""
+"""Native tracing: calls a live function, and records the NKI operations that it performs."""
 
 from nkic.specialise.native.kernel import LiveKernel
 from nkic.specialise.native.trace import Traced, trace_kernel

@@ -1,8 +1,8 @@
-"""Where a traced kernel is: from Python's frames to spans of its source.
+"""Locations in a traced kernel: conversion of Python's frames to spans of source.
 
-The frames of the running program say which expression is being evaluated, and the frames below
-how evaluation got there. Frames of Python's own modules, of frameworks and of nkic do not count,
-those of nkic's standard library do.
+The innermost frame gives the expression being evaluated, and the frames below it the calls that led
+to it. Frames of Python's own modules, of frameworks and of nkic are skipped; those of nkic's
+standard library are not.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from nkic.base.source import NOWHERE, SHIPPED, CallChain, SourceFile, Span
 from nkic.specialise.iterations import variables, words
-from nkic.specialise.native import asked
+from nkic.specialise.native import bytecode
 from nkic.specialise.native.sources import Sources
 
 _CHAINS = 1 << 16
@@ -22,38 +22,38 @@ _COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>"})  # functi
 
 
 def run(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    """Calls a kernel. Frames from here on down are not a kernel's."""
+    """Call a kernel. Frames from this one outward do not belong to it."""
     return function(*args, **named)
 
 
 class CallSite(NamedTuple):
-    """A kernel's frame, of a traceback or of the call that is going on."""
+    """A kernel's frame, in a traceback or in the current call."""
 
     span: Span
     frame: FrameType
-    offset: int  # of the instruction, in bytes
+    offset: int  # of the bytecode instruction, in bytes
 
 
 class _Code:
-    """What is known of one code object; `source` is None where it is not a kernel's."""
+    """Cached facts about a code object; `source` is None if it is not kernel code."""
 
     __slots__ = ("code", "inlined", "instructions", "loops", "number", "source", "spans")
 
     def __init__(self, number: int, code: CodeType, source: SourceFile | None) -> None:
         self.number = number
-        self.code = code  # keeps it alive: its id is a key
+        self.code = code  # kept alive because its id is a key
         self.source = source
         self.inlined = code.co_name in _COMPREHENSIONS
         self.spans: dict[int, Span] = {}
         self.loops: dict[int, tuple[str, ...]] = {}
-        self.instructions = asked.Instructions(code)
+        self.instructions = bytecode.Instructions(code)
 
 
 _ROOT = _Code(0, run.__code__, None)
 
 
 class CallSites:
-    """The places of one trace. Equal chains of calls are one object."""
+    """The locations of one trace. Equal call chains are interned."""
 
     def __init__(self, sources: Sources) -> None:
         self.sources = sources
@@ -62,9 +62,9 @@ class CallSites:
         self._interned: dict[CallChain, CallChain] = {}
 
     def here(self) -> CallChain:
-        """The expression that the kernel is evaluating, with the calls that led there.
+        """Return the expression being evaluated, with the calls that led to it.
 
-        A comprehension is part of the function around it.
+        A comprehension counts as part of the enclosing function.
         """
         frame: FrameType | None = sys._getframe(1)
         known = self._known
@@ -85,10 +85,10 @@ class CallSites:
         return chain if chain is not None else self._remember(key, sys._getframe(1))
 
     def iterations(self) -> str:
-        """The turns of the loops around the place and around all calls, as "i=3 j=0".
+        """Return the iterations of the loops around the location and around all callers: "i=3 j=0".
 
-        Until Python 3.11 a comprehension has a frame of its own, and the loops are those of the
-        function around it.
+        Until Python 3.11 a comprehension has a separate frame; its loops are those of the enclosing
+        function.
         """
         frame: FrameType | None = sys._getframe(1)
         found: list[str] = []
@@ -106,7 +106,7 @@ class CallSites:
         return " ".join(found)
 
     def _variables(self, code: _Code, offset: int) -> tuple[str, ...]:
-        """Those of the loops around an instruction."""
+        """Return the variables of the loops around an instruction."""
         found = code.loops.get(offset)
         if found is None:
             span = self._span(code, offset)
@@ -126,7 +126,7 @@ class CallSites:
         return made
 
     def _around(self, frame: FrameType | None) -> Iterator[CallSite]:
-        """The kernel's frames from `frame` on, innermost first."""
+        """Yield the kernel's frames from `frame` outward."""
         inlined = False
         while frame is not None:
             code = self._known.get(id(frame.f_code)) or self._new(frame)
@@ -139,7 +139,7 @@ class CallSites:
             frame = frame.f_back
 
     def asking(self) -> CallSite | None:
-        """The frame that asks for the truth of a value, if it is the kernel's own."""
+        """Return the frame that tests a value's truth, if it is the kernel's own."""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_globals.get("__name__", "").startswith("nkic."):
             frame = frame.f_back
@@ -147,12 +147,12 @@ class CallSites:
         return place if place is not None and place.frame is frame else None
 
     def own(self, most: int) -> list[CallSite]:
-        """The innermost places in the user's own files, at most so many."""
+        """Return the innermost locations in the user's own files, at most `most`."""
         found = (p for p in self._around(sys._getframe(1)) if not p.span.path.startswith(SHIPPED))
         return [place for place, _ in zip(found, range(most), strict=False)]
 
     def of(self, traceback: TracebackType | None) -> list[CallSite]:
-        """The places of a traceback, innermost first."""
+        """Return the locations of a traceback, innermost first."""
         found: list[tuple[CallSite, bool]] = []
         while traceback is not None:
             frame = traceback.tb_frame
@@ -170,7 +170,7 @@ class CallSites:
         return kept
 
     def chain_of(self, spans: list[Span]) -> CallChain:
-        """The chain of calls through these places, innermost first."""
+        """Return the call chain through these spans, innermost first."""
         chain: CallChain | None = None
         for span in reversed(spans):
             link = CallChain(span, chain)
@@ -188,7 +188,7 @@ class CallSites:
         assert source is not None
         line, end_line, column, end_column = code.instructions.positions[max(offset, 0) // 2]
         line = line or code.code.co_firstlineno
-        if column is None or end_column is None:  # Python was started without columns
+        if column is None or end_column is None:  # Python runs without column information
             return Span(source.path, line, 1, line, len(source.line(line)) + 1)
         end_line = end_line or line
         start, end = _characters(source, line, column), _characters(source, end_line, end_column)
@@ -197,13 +197,13 @@ class CallSites:
         if module is None:
             return span
         call = module.calls.get((span.end_line, span.end_column))
-        # Of a call that spans lines, Python gives the part from the method's name on.
+        # For a call that spans lines, Python reports the part from the method's name on.
         within = call.span if call is not None and call.span.covers(span) else span
-        return asked.span(code.instructions, max(offset, 0), module, span, within)
+        return bytecode.span(code.instructions, max(offset, 0), module, span, within)
 
 
 def _characters(source: SourceFile, line: int, bytes_before: int) -> int:
-    """The column, counted from 1, that stands after so many bytes of UTF-8."""
+    """Return the column, counted from 1, after a number of bytes of UTF-8."""
     text = source.line(line)
     if text.isascii():
         return bytes_before + 1

@@ -1,4 +1,4 @@
-"""From an error about a traced kernel to one diagnostic, and to a traceback without nkic."""
+"""Conversion of errors in traced kernels to diagnostics, and tracebacks without nkic's frames."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nkic.syntax.bindings import Resolved
 
 
 def explain(error: KernelError, places: CallSites, resolved: Resolved) -> Diagnostic:
-    """The diagnostic for an error that ended the evaluation of a kernel."""
+    """Return the diagnostic for an error that ended the evaluation of a kernel."""
     found = places.of(error.__traceback__)
     own = [place for place in found if not place.span.path.startswith(SHIPPED)] or found
     span = error.span or _span(error, own, places, resolved)
@@ -44,7 +44,7 @@ def _span(error: KernelError, own: list[CallSite], places: CallSites, resolved: 
 
 
 def loop_context(around: list[CallSite], places: CallSites) -> list[Label]:
-    """``here `i` is 3` at the head of every loop around the places, outermost first."""
+    """Return ``here `i` is 3`` for the loops around the locations, outermost first."""
     return [label for place in around for label in _loop_context(place, places)]
 
 
@@ -56,7 +56,7 @@ def _loop_context(place: CallSite, places: CallSites) -> Iterator[Label]:
 
 
 def only_own(traceback: TracebackType | None) -> TracebackType | None:
-    """A traceback without the frames of nkic."""
+    """Return a traceback without nkic's frames."""
     kept: list[TracebackType] = []
     while traceback is not None:
         name = str(traceback.tb_frame.f_globals.get("__name__", ""))

@@ -1,4 +1,4 @@
-"""A live function as the kernel that it is: what tracing needs to know of it."""
+"""A live function as a kernel to trace."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ FindSource = Callable[[CodeType, Mapping[str, Any]], SourceFile | None]
 
 @dataclass(frozen=True)
 class LiveKernel:
-    """A function of the running program, and the arguments that it is called with.
+    """A function of the running program, and its arguments.
 
-    `arguments` are live values by parameter; those that are tensors as a whole are in the request
-    alone. `replace(value, tensors)` gives what the kernel gets for a value inside an argument, the
-    tensor of an array among them, and KEEP for most; objects of a class that `enters` refuses are
-    not looked into. `source_of` gives the file of a code object with its global variables, None
-    for code that is not a kernel's: Python's own, frameworks, nkic.
+    `arguments` are live values by parameter; arguments that are tensors are only in the request.
+    `replace(value, tensors)` returns the kernel's version of a value inside an argument, such as
+    the tensor for an array, and KEEP for most values. Objects of a class that `enters` refuses are
+    not traversed. `source_of` returns the file of a code object, given its global variables, or
+    None for code that is not the kernel's: Python's own, frameworks, nkic.
     """
 
     function: FunctionType
@@ -36,14 +36,14 @@ class LiveKernel:
 
 
 def kernel_node(function: FunctionType, sources: Sources, parse: Parse) -> Kernel:
-    """The definition in its source; one that is made up from the signature where there is none."""
+    """Return the definition in its source, or one synthesised from the signature."""
     code = function.__code__
     file = sources.of(code, function.__globals__)
     module = sources.module(file.path) if file is not None else None
     if module is not None:
         try:
             node = function_at(module, code.co_name, code.co_firstlineno)
-        except LookupError:  # the file has changed since, or Python runs another text
+        except LookupError:  # the file has changed since, or Python runs other code
             node = None
         if isinstance(node, nodes.FunctionDef):
             return Kernel(function.__name__, module, node)
@@ -66,7 +66,7 @@ def _made_up(
 
 
 def _parameters(function: FunctionType) -> str:
-    """The signature as source, without annotations; defaults are numbers that nobody reads."""
+    """Return the signature as source, without annotations; defaults are unused numbers."""
     found = inspect.signature(function)
     empty = inspect.Parameter.empty
     plain = [

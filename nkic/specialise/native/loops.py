@@ -1,8 +1,8 @@
-"""`while register:` where Python itself evaluates it.
+"""`while register:` in the Python interpreter.
 
-Python asks for the truth of the register before the body and again after it, at two instructions
-of the same expression. The first time the loop on the device is opened, the second time it is
-closed, so that the body is recorded once.
+Python tests the register before the body and again after it, at two instructions of the same
+expression. The first test opens the device loop and the second closes it, so that the body is
+recorded once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Open(NamedTuple):
 
 
 class Whiles:
-    """The loops of one trace that Python is inside of."""
+    """The open `while` loops of one trace."""
 
     def __init__(self, trace: Trace, places: CallSites) -> None:
         self._trace = trace
@@ -38,11 +38,11 @@ class Whiles:
         self._open: list[_Open] = []
 
     def decide(self, register: VirtualRegister) -> bool:
-        """The truth of a register: whether the loop goes on, which it does once."""
+        """Return the truth of a register in a loop's test: True once, then False."""
         place = self._places.asking()
         node = self._node(place) if place is not None else None
         if place is None or node is None:
-            register._no_choice()
+            register._refuse_decision()
         last = self._open[-1] if self._open else None
         if last is None or (last.frame, last.span) != (place.frame, place.span):
             deprecated.warn("a `while` loop over a register", deprecated.DYNAMIC_WHILE)
@@ -59,7 +59,7 @@ class Whiles:
         return False
 
     def _node(self, place: CallSite) -> nodes.While | None:
-        """The `while` whose test is at a place."""
+        """Return the `while` statement whose test is at a location."""
         module = self._places.sources.module(place.span.path)
         node = module.statement_at(place.span) if module is not None else None
         if not isinstance(node, nodes.While) or node.test.span != place.span:
@@ -68,13 +68,13 @@ class Whiles:
 
 
 def _only_continues(node: nodes.While) -> bool:
-    """The body goes back to the test early, and leaves the loop in no other way."""
+    """Return whether the body has `continue`, and no other statement that leaves it early."""
     found = {type(one) for statement in node.body for one in _own(statement)}
     return nodes.Continue in found and not found & {nodes.Break, nodes.Return, nodes.Try}
 
 
 def left_early(head: Span, places: CallSites) -> KernelError:
-    """The error about a loop on the device, with its head there, that was left before its end."""
+    """Return the error for a device loop at `head` that was left early."""
     module = places.sources.module(head.path)
     loop = module.statement_at(head) if module is not None else None
     for statement in loop.body if isinstance(loop, nodes.For | nodes.While) else ():
@@ -86,7 +86,7 @@ def left_early(head: Span, places: CallSites) -> KernelError:
 
 
 def returned(head: Span, places: CallSites) -> KernelError | None:
-    """The error about a `return` in a loop of Beta 1, with its head there; None where none is."""
+    """Return the error for a `return` in a loop of Beta 1 at `head`, or None if there is none."""
     module = places.sources.module(head.path)
     loop = module.statement_at(head) if module is not None else None
     for statement in loop.body if isinstance(loop, nodes.For) else ():
@@ -102,7 +102,7 @@ def returned(head: Span, places: CallSites) -> KernelError | None:
 
 
 def _leaving(node: nodes.Node, is_inside: bool = False) -> Iterator[tuple[str, nodes.Node]]:
-    """What in a loop's body leaves it; a `break` inside of another loop does not."""
+    """Yield the statements of a loop's body that leave it, except `break` in nested loops."""
     if isinstance(node, nodes.Return):
         yield "return", node
     elif isinstance(node, nodes.Break) and not is_inside:

@@ -1,4 +1,4 @@
-"""The files that traced code comes from, read when a place in them is asked for."""
+"""The source files of traced code, read on demand."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ FindSource = Callable[[CodeType, Mapping[str, Any]], SourceFile | None]
 
 @lru_cache(maxsize=256)
 def _module(source: SourceFile, parse: Parse) -> SourceModule | None:
-    """The file as a module without bindings; None if it cannot be read."""
+    """Return the file as a module without bindings, or None if it cannot be parsed."""
     try:
         tree = parse(source)
-    except CompileFailed:  # newer Python than nkic's grammar
+    except CompileFailed:  # its Python is newer than nkic's grammar
         return None
     return _made(source, tree)
 
@@ -33,7 +33,7 @@ def _made(source: SourceFile, tree: nodes.Module) -> SourceModule:
 
 
 class Sources(Mapping[str, SourceModule]):
-    """The files of one trace, by their path in spans."""
+    """The source files of one trace, by their path in spans."""
 
     def __init__(self, find: FindSource, parse: Parse) -> None:
         self.files: dict[str, SourceFile] = {}
@@ -44,20 +44,20 @@ class Sources(Mapping[str, SourceModule]):
 
     @property
     def modules(self) -> Mapping[str, SourceModule]:
-        """The same: what asks a kernel's library for its modules asks here."""
+        """The files themselves: this class stands in for a kernel's library of modules."""
         return self
 
     def allow(self, code: CodeType, file: SourceFile) -> None:
-        """The code's file is a kernel's, though nobody has its text."""
+        """Declare the file of a code object to be a kernel's although its text is unavailable."""
         self._allowed[code.co_filename] = file
 
     def made_of(self, source: SourceFile, tree: nodes.Module) -> SourceModule:
-        """A module of what stands in for a text that is not there."""
+        """Return a module for synthesised source."""
         made = self._made[source.path] = _made(source, tree)
         return made
 
     def of(self, code: CodeType, space: Mapping[str, Any]) -> SourceFile | None:
-        """The file of a code object, None if it is not kernel code."""
+        """Return the file of a code object, or None if it is not kernel code."""
         if code.co_filename.startswith(STDLIB):
             found = next(f for f in library.sources().values() if f.path == code.co_filename)
         else:
@@ -69,7 +69,7 @@ class Sources(Mapping[str, SourceModule]):
         return found
 
     def module(self, path: str) -> SourceModule | None:
-        """The module of a file that `of` gave."""
+        """Return the module of a file returned by `of`."""
         file = self.files.get(path)
         made = self._made.get(path)
         return made if made is not None or file is None else _module(file, self._parse)

@@ -1,4 +1,4 @@
-"""The modules of NKI as traced kernels see them, with the standard library run by Python."""
+"""The modules of NKI for traced kernels, with the standard library executed by Python."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ Spaces = Mapping[str, Namespace]
 
 @cache
 def spaces(profile: Profile) -> Spaces:
-    """Every module by name. They keep nothing of a kernel, so that all traces share them."""
+    """Return every module by name. They hold no state of a kernel, so all traces share them."""
     functions = _Library(lambda: found)
     found = provide.namespaces(profile, functions.load, NKIObject)
     return found
 
 
-class _Later:
-    """Stands for a name of the library until all of its files are there."""
+class _Placeholder:
+    """A placeholder for a library name until all of its files are executed."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
 
 class _Library:
-    """The files of the standard library, executed: they are nkic's own."""
+    """Executes the files of the standard library, which is nkic's own code."""
 
     def __init__(self, spaces: Callable[[], Spaces]) -> None:
         self._spaces = spaces
         self._functions: dict[str, Any] = {}
 
     def load(self, file: SourceFile, name: str) -> Callable[..., Any]:
-        """The function `name`."""
+        """Return the function `name`."""
         if not self._functions:
             self._execute()
         found: Callable[..., Any] = self._functions[name]
@@ -55,7 +55,7 @@ class _Library:
         found = {name: globals_of[file][name] for name, file in library.sources().items()}
         known = {**vars(self._spaces()[library.MODULE]), **found}
         for space in globals_of.values():
-            later = {n: known[v.name] for n, v in space.items() if isinstance(v, _Later)}
+            later = {n: known[v.name] for n, v in space.items() if isinstance(v, _Placeholder)}
             space.update(later)
         self._functions.update(found)
 
@@ -67,9 +67,9 @@ class _Library:
         fromlist: Sequence[str] | None = None,
         level: int = 0,
     ) -> Any:
-        """What `import` means in the library: NKI, the library itself, Python's own."""
+        """`import` in the library: NKI, the library itself, or Python's own modules."""
         if name == library.MODULE:
-            return SimpleNamespace(**{one: _Later(one) for one in fromlist or ()})
+            return SimpleNamespace(**{one: _Placeholder(one) for one in fromlist or ()})
         known = self._spaces()
         if name not in known:
             return builtins.__import__(name, space, local, fromlist or (), level)

@@ -1,7 +1,7 @@
-"""Trace: a live function and its arguments to a program, by calling it.
+"""Trace: calls a live function with its arguments and returns a program.
 
-The function is called once for every instance of the launch grid, as the closed world evaluates
-it; both record through the same language and give the same program for the same kernel.
+The function is called once for every instance of the launch grid, as in the closed world. Both
+record through the same API, and give the same program for the same kernel.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from nkic.syntax.bindings import Kernel, Resolved
 
 
 class Traced(NamedTuple):
-    """A program, with what later stages need to speak of its source."""
+    """A program, with the source that later stages need for messages."""
 
     program: Program
     resolved: Resolved
@@ -45,10 +45,10 @@ class Traced(NamedTuple):
 
 
 def trace_kernel(kernel: LiveKernel, request: Request, report: Reporter, parse: Parse) -> Traced:
-    """The program of a live function for `request`.
+    """Return the program of a live function for `request`.
 
-    Raises `CompileFailed` where an error of NKI's ends the evaluation, with the kernel's own
-    traceback, and whatever the function itself raises.
+    Raises `CompileFailed` with the kernel's own traceback if an NKI error ends the evaluation, and
+    any exception of the function itself.
     """
     check_cores(request, report)
     sources = Sources(kernel.source_of, parse)
@@ -61,7 +61,7 @@ def trace_kernel(kernel: LiveKernel, request: Request, report: Reporter, parse: 
 
 
 class _Tracer:
-    """One trace, and what it is made with."""
+    """One trace and its inputs."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class _Tracer:
         trace.remember = Variables(self.places).remember
 
     def program(self) -> Program:
-        """Calls the kernel for every instance."""
+        """Call the kernel for every instance."""
         trace, request, node = self.trace, self.request, self.resolved.kernel
         annotations = _annotations(self.kernel.function, node)
         bound = bind(node, request, self.report, annotations, called=True)
@@ -124,7 +124,7 @@ class _Tracer:
     def _arguments(
         self, bound: BoundArguments, inputs: tuple[TensorParameter, ...]
     ) -> dict[str, Any]:
-        """By parameter, in the order of the signature."""
+        """Return the arguments by parameter, in the order of the signature."""
         tensors = {p.name: provide.given(p.tensor, self.trace.profile) for p in inputs}
 
         replace = self.kernel.replace
@@ -135,7 +135,7 @@ class _Tracer:
         return {name: values[name] for name in names if name in values}
 
     def _check_loops(self) -> None:
-        """A loop on the device ends where its body does."""
+        """Report device loops that were left early."""
         trace = self.trace
         left = [*trace.left, *(loop.at for loop in trace.loops)]
         if trace.profile is Profile.BETA1:
@@ -147,7 +147,7 @@ class _Tracer:
 
 
 def _annotations(function: FunctionType, kernel: Kernel) -> Callable[[nodes.Expression], Any]:
-    """Evaluates an annotation: `nt.tensor[128, 512]` says a shape."""
+    """Return an evaluator of annotations: `nt.tensor[128, 512]` gives a shape."""
 
     def evaluate(note: nodes.Expression) -> Any:
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
@@ -155,7 +155,7 @@ def _annotations(function: FunctionType, kernel: Kernel) -> Callable[[nodes.Expr
             around = {name: cell.cell_contents for name, cell in cells}
             text = kernel.module.source.text_of(note.span)
             return eval(compile(text.strip(), "<annotation>", "eval"), function.__globals__, around)
-        except Exception:  # an annotation of the user's own, which nobody evaluates
+        except Exception:  # an annotation of the user's own that fails
             return None
 
     return evaluate

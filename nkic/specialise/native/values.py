@@ -1,7 +1,7 @@
-"""Live arguments with tensors in the places of arrays.
+"""Copies of live arguments with tensors in place of arrays.
 
-Containers and objects that hold arrays are copied, all others stay the ones they are; the
-caller's are never changed.
+Containers and objects that hold arrays are copied, all others are passed as they are; the caller's
+objects are never changed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any
 
-KEEP = object()  # what `replace` gives for a value that stays
+KEEP = object()  # returned by `replace` for an unchanged value
 Replace = Callable[[Any, str], Any]
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, range, slice})
 _LEAVES = (
@@ -23,32 +23,34 @@ _MAX_DEPTH = 500
 
 
 class Copier:
-    """Copies the values of one call. `replace(value, where)` gives the tensor of an array, and
-    KEEP for anything else; `enters(kind)` says of a class whether its objects are looked into.
+    """Copies the values of one call.
+
+    `replace(value, where)` returns the tensor of an array, and KEEP for other values;
+    `enters(kind)` tells whether objects of a class are traversed.
     """
 
     def __init__(self, replace: Replace, enters: Callable[[type], bool]) -> None:
         self._replace = replace
         self._enters = enters
         self._made: dict[int, Any] = {}
-        self._taken: set[int] = set()  # those which were used before they were complete
+        self._used_early: set[int] = set()  # used before they were complete
         self._alive: list[Any] = []
         self._depth = 0
 
     def value(self, value: Any, where: str) -> Any:
-        """The value, or its copy with tensors inside. `where` is its place in the call."""
+        """Return the value, or a copy with tensors inside. `where` is its path in the call."""
         if type(value) in _PLAIN:
             return value
         known = self._made.get(id(value), KEEP)
         if known is not KEEP:
-            self._taken.add(id(value))
+            self._used_early.add(id(value))
             return known
         found = self._replace(value, where)
         if found is not KEEP:
             return found
         if self._depth > _MAX_DEPTH or isinstance(value, _LEAVES):
             return value
-        self._alive.append(value)  # its id must not be given again
+        self._alive.append(value)  # so that its id is not reused
         self._depth += 1
         try:
             return self._inside(value, where)
@@ -78,7 +80,7 @@ class Copier:
         return tuple.__new__(type(value), parts)
 
     def _set(self, value: Any, where: str) -> list[Any]:
-        elements = sorted(value, key=repr)  # Python's order depends on the process
+        elements = sorted(value, key=repr)  # the iteration order depends on the process
         return [self.value(one, f"{where}.{n}") for n, one in enumerate(elements)]
 
     def _rebuilt(self, value: Any, parts: list[Any]) -> Any:
@@ -97,12 +99,12 @@ class Copier:
         else:
             made.update(self._set(value, where))
             same = {id(one) for one in made} == {id(one) for one in value}
-        return self._settled(value, made, same)
+        return self._finished(value, made, same)
 
     def _object(self, value: Any, where: str) -> Any:
         try:
             made = object.__new__(type(value))
-        except TypeError:  # of a class of C
+        except TypeError:  # the class is implemented in C
             return value
         self._made[id(value)] = made
         same = True
@@ -110,11 +112,11 @@ class Copier:
             new = self.value(one, f"{where}.{name}")
             same = same and new is one
             object.__setattr__(made, name, new)
-        return self._settled(value, made, same)
+        return self._finished(value, made, same)
 
-    def _settled(self, value: Any, made: Any, same: bool) -> Any:
-        """The value itself where nothing in it is a tensor, unless it holds itself."""
-        if same and id(value) not in self._taken:
+    def _finished(self, value: Any, made: Any, same: bool) -> Any:
+        """Return the value itself if it holds no tensor, unless it is part of a cycle."""
+        if same and id(value) not in self._used_early:
             self._made[id(value)] = value
             return value
         return made
@@ -130,7 +132,7 @@ class Copier:
 
 
 def fields(value: Any) -> Iterator[tuple[str, Any]]:
-    """What an object holds, slots included."""
+    """Yield an object's attributes, including slots."""
     for kind in type(value).__mro__:
         slots = kind.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:

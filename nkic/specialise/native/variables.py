@@ -1,6 +1,7 @@
-"""Variables of a kernel that Python evaluates, put back to what they were.
+"""Restoring a kernel's variables in the Python interpreter.
 
-Beta 1 traces the body of a loop once: a number that the body changes is the same in every turn.
+Beta 1 traces the body of a loop once: a number that the body changes has the same value in every
+iteration.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ _PLAIN = frozenset({int, float, bool})
 
 
 class Variables:
-    """Those of the kernel's functions; `places` tells where the kernel stands."""
+    """The variables of the kernel's functions; `places` has the current location."""
 
     def __init__(self, places: CallSites) -> None:
         self._places = places
 
     def remember(self) -> Callable[[], Sequence[str]]:
-        """Notes the numbers in the variables that the body of the loop changes, whose head is
-        where the kernel stands. What it gives puts them back, and names those that had changed.
+        """Save the numbers in variables that the body of the current loop assigns.
+
+        Returns a function that restores them and returns the names of those that had changed.
         """
         frame, names = _kernels(), self._assigned()
         local = frame.f_locals
@@ -57,6 +59,6 @@ def _kernels() -> FrameType:
 
 
 def _write_back(frame: FrameType) -> None:
-    """Until 3.13, `f_locals` of a function is a copy, which Python takes back when told to."""
+    """Write `f_locals` back to the frame; until Python 3.13 it is a copy."""
     if sys.version_info < (3, 13):
         ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))

@@ -8,8 +8,8 @@ class AddressRotation(Enum):
     ENABLE = 'enable'
     DISABLE = 'disable'
 class CompileConfig:
-    """Of the passes after NKI. A field that is None leaves the choice to the compiler."""
+    """Options of the passes after NKI. None leaves the choice to the compiler."""
     def __init__(self, *args: Any, **more: Any) -> None: ...
 class SpecializationConfig:
-    """Of the evaluation of a kernel."""
+    """Options of the evaluation of a kernel."""
     def __init__(self, *args: Any, **more: Any) -> None: ...

@@ -15,41 +15,41 @@ class NKIObject:
         """
     def __init__(self, *args: Any, **more: Any) -> None: ...
 class NkiBlockGrid:
-    """What `nl.blocks` gives."""
+    """The result of `nl.blocks`."""
     def __init__(self, *args: Any, **more: Any) -> None: ...
     @property
     def block_shape(self) -> Any:
-        """Tiles of a block that is whole, along each dimension that is tiled."""
+        """Tiles of a full block along each tiled dimension."""
 class NkiGrid:
-    """What grids of tiles and of blocks have in common."""
+    """The base class of grids of tiles and of blocks."""
     def __init__(self, *args: Any, **more: Any) -> None: ...
     @property
     def shape(self) -> Any:
-        """Tiles or blocks along each coordinate that is left, partial ones included."""
+        """Tiles or blocks along each remaining coordinate, partial ones included."""
     @property
     def tile_shape(self) -> Any:
-        """Elements of a tile that is whole, along each dimension that is tiled."""
+        """Elements of a full tile along each tiled dimension."""
     @property
     def element_shape(self) -> Any:
         """Elements selected along each dimension of the source."""
     @property
     def index_step_elements(self) -> Any:
-        """Elements from one coordinate to the next, of those that are left."""
+        """Elements between adjacent coordinates, for each remaining one."""
     @property
     def is_remainder(self) -> builtins.bool:
-        """The last tile or block is a partial one, along any dimension."""
+        """Whether the last tile or block is partial along any dimension."""
     @property
     def dtype(self) -> Any:
-        """Type of the elements."""
+        """The element type."""
     @property
     def buffer(self) -> Any:
-        """Where the storage is."""
+        """The memory of the storage."""
     @property
     def is_data_representable(self) -> builtins.bool:
-        """One tensor of `element_shape` is exactly what is selected."""
+        """Whether a single tensor of `element_shape` is exactly the selection."""
     @property
     def data(self) -> NkiTensor:
-        """All that is selected, as one operand of an instruction."""
+        """The selection as one operand of an instruction. Raises `KernelError` if it is not one."""
     def __getitem__(self, key: Any) -> Any:
         """"""
 class NkiTensor:
@@ -60,21 +60,23 @@ class NkiTensor:
         """Sizes of the dimensions."""
     @property
     def strides(self) -> tuple[int, ...]:
-        """Elements from one index to the next, for every dimension."""
+        """Elements between adjacent indices, for every dimension."""
     @property
     def offset(self) -> int:
         """Elements from the start of the storage."""
     @property
     def dtype(self) -> Any:
-        """Type of the elements."""
+        """The element type."""
     @property
     def buffer(self) -> Any:
-        """Where the storage is. Arguments of a kernel on one core are in `nl.hbm`, on several in
-            `nl.shared_hbm` (source: `nki.simulate`, "How It Works").
+        """The memory of the storage.
+    
+            Arguments of a kernel on one core are in `nl.hbm`, on several cores in `nl.shared_hbm`
+            (source: `nki.simulate`, "How It Works").
             """
     @property
     def name(self) -> str:
-        """Name of the storage, for messages."""
+        """The name of the storage, for messages."""
     @property
     def ndim(self) -> int:
         """Number of dimensions."""
@@ -83,52 +85,54 @@ class NkiTensor:
         """Number of elements."""
     @property
     def base_tensor(self) -> NkiTensor:
-        """The whole tensor that this is a view of. No documentation has it; published kernels
-            read it of kernel arguments (nki-library, moe_tkg), where it can only be the argument.
+        """The whole tensor that this is a view of.
+    
+            Undocumented; published kernels read it from kernel arguments (nki-library, moe_tkg), where
+            it can only be the argument itself.
             """
     @property
     def data(self) -> NkiTensor:
-        """This tensor: what `data` of a grid gives, so that either can be passed on."""
+        """This tensor, so that callers may read `data` of tensors and of grids alike."""
     def is_contiguous(self) -> builtins.bool:
-        """Elements follow one another in row-major order."""
+        """Return whether the elements are dense in row-major order."""
     def get_pattern(self) -> list[list[int]]:
-        """[stride, size] of every dimension."""
+        """Return [stride, size] of every dimension."""
     def is_indirect(self) -> builtins.bool:
-        """An index is known only at run time."""
+        """Return whether an index is known only at run time."""
     def __getitem__(self, key: Any) -> NkiTensor:
         """"""
     def slice(self, dim: int, start: int, end: int, step: int = ...) -> NkiTensor:
-        """Elements start, start + step … below end of one dimension."""
+        """Slice one dimension: elements start, start + step … below end."""
     def select(self, dim: int, index: Any) -> NkiTensor:
-        """One element of a dimension: an int, or a register or tensor read at run time."""
+        """Select one element of a dimension by an int, or at run time by a register or tensor."""
     def vector_select(self, dim: int, vector_offset: NkiTensor) -> NkiTensor:
-        """The rows that a tensor of indices names."""
+        """Gather the rows given by a tensor of indices."""
     def permute(self, dims: Any) -> NkiTensor:
-        """The dimensions in another order."""
+        """Reorder the dimensions."""
     def broadcast(self, dim: int, size: int) -> NkiTensor:
-        """A dimension of size 1 repeated."""
+        """Repeat a dimension of size 1."""
     def expand_dim(self, dim: int) -> NkiTensor:
-        """With a new dimension of size 1."""
+        """Insert a dimension of size 1."""
     def squeeze_dim(self, dim: int) -> NkiTensor:
-        """Without a dimension of size 1."""
+        """Drop a dimension of size 1."""
     def reshape(self, shape: Any) -> NkiTensor:
-        """The same elements in another shape."""
+        """Return the same elements in another shape."""
     def reshape_dim(self, dim: int, shape: Any) -> NkiTensor:
-        """One dimension split into several."""
+        """Split one dimension into several."""
     def flatten_dims(self, start_dim: int, end_dim: int) -> NkiTensor:
-        """Several dimensions merged into one."""
+        """Merge several dimensions into one."""
     def rearrange(self, src_pattern: Any, dst_pattern: Any, fixed_sizes: Any = ...) -> NkiTensor:
-        """Dimensions split, reordered and merged by name."""
+        """Split, reorder and merge dimensions by name."""
     def view(self, dtype: Any) -> NkiTensor:
-        """The same bytes as another dtype."""
+        """Reinterpret the same bytes as another dtype."""
     def reinterpret_cast(self, dtype: Any) -> NkiTensor:
-        """The same bytes as another dtype."""
+        """Reinterpret the same bytes as another dtype."""
     def ap(self, pattern: Any, offset: int | None = ..., scalar_offset: Any = ..., vector_offset: NkiTensor | None = ..., indirect_dim: int = ..., dtype: Any = ...) -> NkiTensor:
-        """[step, size] pairs over the storage, as the hardware takes them."""
+        """Return a hardware access pattern: [step, size] pairs over the storage."""
     def indirect(self, index: NkiTensor, num_elem: int | None = ...) -> NkiTensor:
-        """Columns chosen by a tensor of offsets: a gather, or a scatter, of an instruction."""
+        """Gather or scatter columns by a tensor of offsets, as part of an instruction."""
 class NkiTileGrid:
-    """What `nl.tiles` gives."""
+    """The result of `nl.tiles`."""
     def __init__(self, *args: Any, **more: Any) -> None: ...
 class ds:
     """`nl.ds(start, size)`: `size` elements from `start`, an int or a register."""
@@ -140,16 +144,16 @@ class nc:
     def __init__(self, *args: Any, **more: Any) -> None: ...
 ndarray = NkiTensor
 class no_reorder:
-    """`with nl.no_reorder():` instructions inside keep their order.
+    """`with nl.no_reorder():` keeps the program order of the instructions inside.
     
-    Loops on the device cannot stand inside; a region within a region belongs to the outer one."""
+    Device loops are not allowed inside. A nested region belongs to the outer one."""
     def __init__(self, *args: Any, **more: Any) -> None: ...
     def __enter__(self) -> None:
         """"""
     def __exit__(self, *error: Any) -> None:
         """"""
 class par_dim:
-    """`nl.par_dim(n)`: marks the partition dimension, which is the first one anyway."""
+    """`nl.par_dim(n)`: marks the partition dimension, which is always the first."""
     def __init__(self, *args: Any, **more: Any) -> None: ...
 class spmd_dim:
     """`nl.spmd_dim(nl.nc(2), 4)`: an axis with instances on several cores. What stands first
@@ -160,7 +164,7 @@ class spmd_dim:
 def abs(x: Any, dtype: Any = ...) -> Any:
     """abs(x, dtype=None)
     
-    The magnitude of x."""
+    The absolute value of x."""
 def abs_max(x: Any, y: Any, dtype: Any = ...) -> Any:
     """abs_max(x, y, dtype=None)
     
@@ -174,15 +178,15 @@ def add(x: Any, y: Any, dtype: Any = ...) -> Any:
     
     x + y."""
 def affine_range(start: Any, stop: Any = ..., step: Any = ...) -> Any:
-    """`range`, by any of its names in NKI: unrolled while the kernel is compiled."""
+    """`range` under any of its NKI names: unrolled at compile time."""
 def all(x: Any, axis: Any, dtype: Any = ...) -> Any:
     """all(x, axis, dtype=None)
     
     1 where no element is 0, else 0."""
 def alloc_blocks(*, tile_shape: Any, block_shape: Any, element_shape: Any, buffer: Any, dtype: Any, address: Any = ..., name: Any = ...) -> Any:
-    """New storage as a grid of blocks, its contents undefined."""
+    """Return a grid of blocks over new, uninitialised storage."""
 def alloc_tiles(*, tile_shape: Any, element_shape: Any, buffer: Any, dtype: Any, address: Any = ..., name: Any = ...) -> Any:
-    """New storage as a grid of tiles, its contents undefined."""
+    """Return a grid of tiles over new, uninitialised storage."""
 def arctan(x: Any, dtype: Any = ...) -> Any:
     """arctan(x, dtype=None)
     
@@ -193,39 +197,40 @@ bfloat16: str
 def bitwise_and(x: Any, y: Any, dtype: Any = ...) -> Any:
     """bitwise_and(x, y, dtype=None)
     
-    Bits set in both."""
+    Bits set in both x and y."""
 def bitwise_or(x: Any, y: Any, dtype: Any = ...) -> Any:
     """bitwise_or(x, y, dtype=None)
     
-    Bits set in either."""
+    Bits set in x or y."""
 def bitwise_xor(x: Any, y: Any, dtype: Any = ...) -> Any:
     """bitwise_xor(x, y, dtype=None)
     
-    Bits set in exactly one."""
+    Bits set in exactly one of x and y."""
 def blocks(source: Any, *, tile_shape: Any = ..., block_shape: Any) -> Any:
-    """A tensor or a grid as a grid of blocks, of `block_shape` tiles each."""
+    """Return a grid of blocks of `block_shape` tiles over a tensor or a grid."""
 bool: str
 bool_: str
 def broadcast_to(x: Any, shape: Any, dtype: Any = ...) -> Any:
     """broadcast_to(x, shape, dtype=None)
     
-    A tile of `shape` that repeats the elements of `x`; `x` itself if it has that shape."""
+    Return a tile of `shape` that repeats the elements of `x`; `x` itself if the shapes agree."""
 def bypass(*args: Any, **more: Any) -> Any:
     """`nl.bypass`, for `op=` of instructions."""
 def ceil(x: Any, dtype: Any = ...) -> Any:
     """ceil(x, dtype=None)
     
-    The least whole number that is not below x."""
+    The smallest integer not below x."""
 def copy(x: Any, dtype: Any = ...) -> Any:
     """copy(x, dtype=None)
     
-    A new tile in SBUF with the elements of `x`.
+    Return a new tile in SBUF with the elements of `x`.
     
-    Until NKI 0.5 by the scalar engine, which takes integers through float32; then bit by bit."""
+    Until NKI 0.5 the scalar engine copies, with integers through float32; later copies keep all
+    bits."""
 def cos(x: Any, dtype: Any = ...) -> Any:
     """cos(x, dtype=None)
     
-    Cosine of x, off by less than 1e-6 for |x| up to 1e7."""
+    The cosine of x, with an error below 1e-6 for |x| up to 1e7."""
 def device_print(print_prefix: Any, tensor: NkiTensor) -> Any:
     """device_print(print_prefix, tensor)
     
@@ -244,15 +249,15 @@ def divide(x: Any, y: Any, dtype: Any = ...) -> Any:
 def dropout(x: Any, rate: Any, dtype: Any = ...) -> Any:
     """dropout(x, rate, dtype=None)
     
-    A new tile: `x` with each element replaced by 0 with probability `rate`.
+    Return a new tile: `x` with each element replaced by 0 with probability `rate`.
     
-    `rate` is a number, or a tile with one element per partition. Nothing is scaled."""
+    `rate` is a number, or a tile with one element per partition. The result is not scaled."""
 def dynamic_range(start: Any, stop: Any = ..., step: Any = ...) -> Any:
-    """A loop on the device; bounds are ints or registers."""
+    """Return a device loop; bounds are ints or registers."""
 def empty_like(x: Any, dtype: Any = ..., buffer: Any = ..., name: Any = ...) -> Any:
     """empty_like(x, dtype=None, buffer=None, name='')
     
-    A new tensor with the shape of `x`, and its dtype and buffer unless given."""
+    Return a new tensor with the shape, and by default the dtype and buffer, of `x`."""
 def equal(x: Any, y: Any, dtype: Any = ...) -> Any:
     """equal(x, y, dtype=None)
     
@@ -272,7 +277,7 @@ def exp(x: Any, dtype: Any = ...) -> Any:
 def expand_dims(x: Any, axis: Any) -> Any:
     """expand_dims(x, axis)
     
-    A view with a new dimension of size 1."""
+    Return a view with a new dimension of size 1."""
 float16: str
 float32: str
 float4_e2m1fn_x4: str
@@ -285,23 +290,23 @@ float8_e8m0fnu: str
 def floor(x: Any, dtype: Any = ...) -> Any:
     """floor(x, dtype=None)
     
-    The greatest whole number that is not above x."""
+    The largest integer not above x."""
 def fmod(x: Any, y: Any, dtype: Any = ...) -> Any:
     """fmod(x, y, dtype=None)
     
-    x - y trunc(x / y): has the sign of x."""
+    x - y trunc(x / y), with the sign of x."""
 def fori_loop(lower: Any, upper: Any, body_fun: Any, step: Any = ...) -> Any:
-    """Calls `body_fun(i)` with the counter of a loop on the device.
+    """Call `body_fun(i)` with the counter of a device loop.
     
-    Since 0.7 it is a scalar, unless a bound is a register (nki.language.fori_loop of 0.7)."""
+    Since 0.7 the counter is a scalar unless a bound is a register (nki.language.fori_loop of 0.7)."""
 def full(shape: Any, fill_value: Any, dtype: Any, buffer: Any = ..., name: Any = ...) -> Any:
     """full(shape, fill_value, dtype, buffer=nl.sbuf, name='')
     
-    A new tensor full of `fill_value`."""
+    Return a new tensor filled with `fill_value`."""
 def gather_flattened(data: Any, indices: Any, axis: Any = ..., dtype: Any = ...) -> Any:
     """gather_flattened(data, indices, axis=0, dtype=None)
     
-    In each partition, the elements of `data` that `indices` count, free dimensions as one."""
+    Gather in each partition the elements of `data` at the flat positions `indices`."""
 def gelu(x: Any, dtype: Any = ...) -> Any:
     """gelu(x, dtype=None)
     
@@ -338,7 +343,7 @@ int8: str
 def invert(x: Any, dtype: Any = ...) -> Any:
     """invert(x, dtype=None)
     
-    Every bit of x turned over."""
+    x with every bit inverted."""
 def is_hbm(buffer: Any) -> Any:
     """Whether a buffer is any kind of HBM."""
 def is_on_chip(buffer: Any) -> Any:
@@ -350,7 +355,7 @@ def is_sbuf(buffer: Any) -> Any:
 def left_shift(x: Any, y: Any, dtype: Any = ...) -> Any:
     """left_shift(x, y, dtype=None)
     
-    x moved left by y bits."""
+    x shifted left by y bits."""
 def less(x: Any, y: Any, dtype: Any = ...) -> Any:
     """less(x, y, dtype=None)
     
@@ -362,11 +367,11 @@ def less_equal(x: Any, y: Any, dtype: Any = ...) -> Any:
 def load(src: Any, dtype: Any = ...) -> Any:
     """load(src, dtype=None)
     
-    A new tile in SBUF with the elements of `src`, converted on the way if `dtype` differs."""
+    Return a new tile in SBUF with the elements of `src`, converted to `dtype`."""
 def load_transpose2d(src: Any, dtype: Any = ...) -> Any:
     """load_transpose2d(src, dtype=None)
     
-    A new tile in SBUF with the rows of `src` as columns."""
+    Return a new tile in SBUF with the rows of `src` as columns."""
 def log(x: Any, dtype: Any = ...) -> Any:
     """log(x, dtype=None)
     
@@ -374,7 +379,7 @@ def log(x: Any, dtype: Any = ...) -> Any:
 def logical_and(x: Any, y: Any, dtype: Any = ...) -> Any:
     """logical_and(x, y, dtype=None)
     
-    1 where neither is 0, else 0."""
+    1 where neither x nor y is 0, else 0."""
 def logical_not(x: Any, dtype: Any = ...) -> Any:
     """logical_not(x, dtype=None)
     
@@ -382,11 +387,11 @@ def logical_not(x: Any, dtype: Any = ...) -> Any:
 def logical_or(x: Any, y: Any, dtype: Any = ...) -> Any:
     """logical_or(x, y, dtype=None)
     
-    1 where either is not 0, else 0."""
+    1 where x or y is not 0, else 0."""
 def logical_xor(x: Any, y: Any, dtype: Any = ...) -> Any:
     """logical_xor(x, y, dtype=None)
     
-    1 where exactly one is 0, else 0."""
+    1 where exactly one of x and y is 0, else 0."""
 def matmul(x: Any, y: Any, transpose_x: Any = ...) -> Any:
     """matmul(x, y, transpose_x=False)
     
@@ -394,23 +399,23 @@ def matmul(x: Any, y: Any, transpose_x: Any = ...) -> Any:
 def max(x: Any, axis: Any, dtype: Any = ..., keepdims: Any = ...) -> Any:
     """max(x, axis, dtype=None, keepdims=False)
     
-    The greatest element."""
+    The largest element over `axis`."""
 def maximum(x: Any, y: Any, dtype: Any = ...) -> Any:
     """maximum(x, y, dtype=None)
     
-    The greater of x and y."""
+    The larger of x and y."""
 def mean(x: Any, axis: Any, dtype: Any = ..., keepdims: Any = ...) -> Any:
     """mean(x, axis, dtype=None, keepdims=False)
     
-    The mean, computed in float32."""
+    The mean over `axis`, computed in float32."""
 def min(x: Any, axis: Any, dtype: Any = ..., keepdims: Any = ...) -> Any:
     """min(x, axis, dtype=None, keepdims=False)
     
-    The least element."""
+    The smallest element over `axis`."""
 def minimum(x: Any, y: Any, dtype: Any = ...) -> Any:
     """minimum(x, y, dtype=None)
     
-    The lesser of x and y."""
+    The smaller of x and y."""
 def mish(x: Any, dtype: Any = ...) -> Any:
     """mish(x, dtype=None)
     
@@ -418,11 +423,11 @@ def mish(x: Any, dtype: Any = ...) -> Any:
 def mod(x: Any, y: Any, dtype: Any = ...) -> Any:
     """mod(x, y, dtype=None)
     
-    x - y floor(x / y): has the sign of y."""
+    x - y floor(x / y), with the sign of y."""
 def multiply(x: Any, y: Any, dtype: Any = ...) -> Any:
     """multiply(x, y, dtype=None)
     
-    x y."""
+    x * y."""
 def negative(x: Any, dtype: Any = ...) -> Any:
     """negative(x, dtype=None)
     
@@ -432,37 +437,37 @@ def not_equal(x: Any, y: Any, dtype: Any = ...) -> Any:
     
     1 where x differs from y, else 0."""
 def num_programs(axes: Any = ...) -> Any:
-    """Instances of the launch grid along one axis or several; 1 without a grid."""
+    """Return the size of the launch grid along one or several axes; 1 without a grid."""
 def ones(shape: Any, dtype: Any, buffer: Any = ..., name: Any = ...) -> Any:
     """ones(shape, dtype, buffer=nl.sbuf, name='')
     
-    A new tensor full of ones."""
+    Return a new tensor of ones."""
 def power(x: Any, y: Any, dtype: Any = ...) -> Any:
     """power(x, y, dtype=None)
     
-    x to the power of y: on gpsimd, which takes two tiles and no number."""
+    x to the power of y, on gpsimd, which takes two tiles and no numbers."""
 def prelu(*args: Any, **more: Any) -> Any:
     """`nl.prelu`, for `op=` of instructions."""
 private_hbm: MemoryRegion
 def prod(x: Any, axis: Any, dtype: Any = ..., keepdims: Any = ...) -> Any:
     """prod(x, axis, dtype=None, keepdims=False)
     
-    The product."""
+    The product over `axis`."""
 def program_id(axis: Any = ...) -> Any:
-    """Which instance of the launch grid this is, along one axis; 0 without a grid."""
+    """Return this instance's index in the launch grid along `axis`; 0 without a grid."""
 def program_ndim() -> Any:
-    """Axes of the launch grid, 0 without one."""
+    """Return the number of axes of the launch grid; 0 without a grid."""
 psum: MemoryRegion
 def rand(shape: Any, dtype: Any, buffer: Any = ..., name: Any = ...) -> Any:
     """rand(shape, dtype, buffer=nl.sbuf, name='')
     
-    A new tensor of numbers, uniform from 0 to below 1 before they are rounded to `dtype`."""
+    Return a new tensor of random numbers, uniform in [0, 1) before rounding to `dtype`."""
 def random_seed(seed: Any) -> Any:
     """random_seed(seed)
     
-    Sets the generators that `rand` and `dropout` draw from; `seed` is a (1, 1) tile."""
+    Seed the generators of `rand` and `dropout`; `seed` is a (1, 1) tile."""
 def range(start: Any, stop: Any = ..., step: Any = ...) -> Any:
-    """`range`, by any of its names in NKI: unrolled while the kernel is compiled."""
+    """`range` under any of its NKI names: unrolled at compile time."""
 def reciprocal(x: Any, dtype: Any = ...) -> Any:
     """reciprocal(x, dtype=None)
     
@@ -474,7 +479,7 @@ def relu(x: Any, dtype: Any = ...) -> Any:
 def right_shift(x: Any, y: Any, dtype: Any = ...) -> Any:
     """right_shift(x, y, dtype=None)
     
-    x moved right by y bits, zeros move in."""
+    x shifted right by y bits, filled with zeros."""
 def rms_norm(x: Any, w: Any, axis: Any, n: Any, epsilon: Any = ..., dtype: Any = ..., compute_dtype: Any = ...) -> Any:
     """rms_norm(x, w, axis, n, epsilon=1e-06, dtype=None, compute_dtype=None)
     
@@ -482,18 +487,17 @@ def rms_norm(x: Any, w: Any, axis: Any, n: Any, epsilon: Any = ..., dtype: Any =
 def rsqrt(x: Any, dtype: Any = ...) -> Any:
     """rsqrt(x, dtype=None)
     
-    1 / sqrt(x), from NKI 0.5 on gpsimd, which is more exact than the scalar engine, and does
-    not reach PSUM."""
+    1 / sqrt(x); from NKI 0.5 on gpsimd, which is more accurate but cannot read PSUM."""
 sbuf: MemoryRegion
 def sequential_range(start: Any, stop: Any = ..., step: Any = ...) -> Any:
-    """`range`, by any of its names in NKI: unrolled while the kernel is compiled."""
+    """`range` under any of its NKI names: unrolled at compile time."""
 def shared_constant(constant: Any) -> Any:
-    """A tensor in shared HBM with this data; the same data gives the same tensor."""
+    """Return a tensor in shared HBM with this data; interned by its contents."""
 shared_hbm: MemoryRegion
 def shared_identity_matrix(n: Any, dtype: Any = ..., dst: Any = ...) -> Any:
     """shared_identity_matrix(n, dtype=nl.uint8, dst=None)
     
-    The identity matrix of size `n` in SBUF."""
+    Return the identity matrix of size `n` in SBUF."""
 def sigmoid(x: Any, dtype: Any = ...) -> Any:
     """sigmoid(x, dtype=None)
     
@@ -513,12 +517,13 @@ def silu_dx(x: Any, dtype: Any = ...) -> Any:
 def sin(x: Any, dtype: Any = ...) -> Any:
     """sin(x, dtype=None)
     
-    Sine of x, off by less than 1e-6 for |x| up to 1e7: the scalar engine's of an angle within
-    half a turn, which is x itself within a quarter."""
+    The sine of x, with an error below 1e-6 for |x| up to 1e7.
+    
+    The scalar engine computes it for x minus full turns, reflected to within a quarter turn."""
 def softmax(x: Any, axis: Any = ..., dtype: Any = ...) -> Any:
     """softmax(x, axis=-1, dtype=None)
     
-    exp(x) / sum of exp(x), shifted by the greatest element so that nothing overflows."""
+    exp(x) / sum of exp(x), shifted by the largest element to prevent overflow."""
 def softplus(x: Any, dtype: Any = ...) -> Any:
     """softplus(x, dtype=None)
     
@@ -532,11 +537,11 @@ def square(x: Any, dtype: Any = ...) -> Any:
     
     The scalar engine's square."""
 def static_range(start: Any, stop: Any = ..., step: Any = ...) -> Any:
-    """`range`, by any of its names in NKI: unrolled while the kernel is compiled."""
+    """`range` under any of its NKI names: unrolled at compile time."""
 def store(dst: Any, value: Any) -> Any:
     """store(dst, value)
     
-    Writes a tile to HBM."""
+    Write a tile to HBM."""
 def subtract(x: Any, y: Any, dtype: Any = ...) -> Any:
     """subtract(x, y, dtype=None)
     
@@ -544,11 +549,11 @@ def subtract(x: Any, y: Any, dtype: Any = ...) -> Any:
 def sum(x: Any, axis: Any, dtype: Any = ..., keepdims: Any = ...) -> Any:
     """sum(x, axis, dtype=None, keepdims=False)
     
-    The sum."""
+    The sum over `axis`."""
 def tan(x: Any, dtype: Any = ...) -> Any:
     """tan(x, dtype=None)
     
-    Tangent of x, as sine by cosine: each is off by less than 1e-6 for |x| up to 1e7."""
+    The tangent of x, as sine / cosine, each with an error below 1e-6 for |x| up to 1e7."""
 def tanh(x: Any, dtype: Any = ...) -> Any:
     """tanh(x, dtype=None)
     
@@ -556,35 +561,35 @@ def tanh(x: Any, dtype: Any = ...) -> Any:
 tfloat32: str
 tile_size: Any
 def tiles(source: Any, *, tile_shape: Any = ...) -> Any:
-    """A tensor, a grid or a block as a grid of tiles."""
+    """Return a grid of tiles over a tensor, a grid, or a block."""
 def transpose(x: Any, dtype: Any = ...) -> Any:
     """transpose(x, dtype=None)
     
-    A new tile, in PSUM unless it is converted, with partitions and columns exchanged."""
+    Return a new tile with partitions and columns exchanged; in PSUM unless it is converted."""
 def trunc(x: Any, dtype: Any = ...) -> Any:
     """trunc(x, dtype=None)
     
-    x without its fraction."""
+    x without its fraction: rounded towards zero."""
 uint16: str
 uint32: str
 uint8: str
 def var(x: Any, axis: Any, dtype: Any = ..., keepdims: Any = ...) -> Any:
     """var(x, axis, dtype=None, keepdims=False)
     
-    The variance, computed in float32. The axes are kept, whatever `keepdims` says."""
+    The variance over `axis`, computed in float32. The axes are kept regardless of `keepdims`."""
 def where(condition: Any, x: Any, y: Any, dtype: Any = ...) -> Any:
     """where(condition, x, y, dtype=None)
     
-    A new tile: `x` where `condition` is not 0, else `y`."""
+    Return a new tile with `x` where `condition` is not 0, else `y`."""
 def while_loop(init: Any, body_fun: Any) -> Any:
-    """Calls `body_fun(r)` on the device as long as the register that it returns is not 0.
+    """Call `body_fun(r)` on the device until the register that it returns is 0.
     
-    The loop has a register of its own, so that `init` keeps its value."""
+    The loop uses a copy of `init`, so that `init` keeps its value."""
 def zeros(shape: Any, dtype: Any, buffer: Any = ..., name: Any = ...) -> Any:
     """zeros(shape, dtype, buffer=nl.sbuf, name='')
     
-    A new tensor full of zeros."""
+    Return a new tensor of zeros."""
 def zeros_like(x: Any, dtype: Any = ..., buffer: Any = ..., name: Any = ...) -> Any:
     """zeros_like(x, dtype=None, buffer=None, name='')
     
-    A new tensor of zeros with the shape of `x`, and its dtype and buffer unless given."""
+    Return a new tensor of zeros with the shape, and by default the dtype and buffer, of `x`."""

@@ -1,1 +1,1 @@
-"""What looks at instructions that Beta 1 has recorded: turns of loops, room in SBUF."""
+"""Passes over recorded bodies of Beta 1: loop-carried dependences, spills, broadcasts of rows."""

@@ -1,9 +1,9 @@
-"""What one turn of a loop of Beta 1 takes from another.
+"""Loop-carried dependences between the iterations of a loop of Beta 1.
 
-Turns of an affine_range are to be independent of each other; what a turn reads and an earlier one
-wrote may be computed in another order. Associative reductions into one place do not count
-(nki.language.affine_range and sequential_range, SDK 2.20 to 2.26). And since a body is traced
-once, a tile that one turn makes never reaches the next through a variable of Python's.
+Iterations of an affine_range must be independent: if one reads what an earlier one wrote, the order
+of the two is not defined. Associative reductions into one place are exempt
+(nki.language.affine_range and sequential_range, SDK 2.20 to 2.26). And because a body is traced
+once, a tile made in one iteration never reaches the next through a Python variable.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from nkic.language.complain import complain
 from nkic.language.tensors.views import whole
 from nkic.language.trace import active, here
 
-ITERATIONS, MOST = 3, 4096  # how many turns of a loop are looked at, and how many instructions
+ITERATIONS, MAX_INSTRUCTIONS = (
+    3,
+    4096,
+)  # limits of the analysis: iterations, and instructions in total
 
 Box = tuple[tuple[int, int], ...]
 _ASSOCIATIVE = {
@@ -32,7 +35,7 @@ _ASSOCIATIVE = {
 
 
 class _Access(NamedTuple):
-    """A read or a write. `fold`: the operator of a reduction into the place that is written."""
+    """A read or a write. `fold` is the operator if it is part of a reduction in place."""
 
     iteration: int
     item: Instruction
@@ -45,8 +48,8 @@ class _Carried(NamedTuple):
     written: _Access
 
 
-class Watch:
-    """The first turns of a loop; `independent`: those of an affine_range."""
+class DependenceCheck:
+    """The first iterations of a loop; `independent` for those of an affine_range."""
 
     def __init__(self, independent: bool) -> None:
         trace = active()
@@ -56,13 +59,13 @@ class Watch:
         self._independent = independent
 
     def iteration(self) -> None:
-        """A turn begins, or the loop ends."""
+        """Mark the start of an iteration, or the end of the loop."""
         if len(self._starts) <= ITERATIONS:
             self._starts.append(len(self._body))
 
     def report(self) -> None:
-        """Says that turns depend on each other, once for each place in the source."""
-        places = state().watched
+        """Report a dependence between iterations, once per source location."""
+        places = state().checked_loops
         at = here()
         if at in places or len(self._starts) < 3:
             return
@@ -76,18 +79,18 @@ class Watch:
     def _carried(self) -> Iterator[_Carried]:
         written: dict[Tensor, list[_Access]] = {}
         for iteration, (start, end) in enumerate(pairwise(self._starts)):
-            for item in self._body[start : min(end, start + MOST // ITERATIONS)]:
+            for item in self._body[start : min(end, start + MAX_INSTRUCTIONS // ITERATIONS)]:
                 if not isinstance(item, Instruction):
                     return
                 for read in _reads(iteration, item):
-                    before = _before(read, written.get(read.view.tensor, ()))
-                    if before is not None and self._counts(read.view.tensor):
+                    before = _reaching_write(read, written.get(read.view.tensor, ()))
+                    if before is not None and self._is_relevant(read.view.tensor):
                         yield _Carried(read, before)
                 for write in _writes(iteration, item):
                     written.setdefault(write.view.tensor, []).append(write)
 
-    def _counts(self, tensor: Tensor) -> bool:
-        """The tensor is the kernel's own, and no result of loop_reduce."""
+    def _is_relevant(self, tensor: Tensor) -> bool:
+        """Return whether dependences through the tensor matter: not for results of loop_reduce."""
         if tensor.number < self._known:
             return self._independent
         kept = (*state().reduced.values(), *state().predicates.values())
@@ -142,7 +145,7 @@ def _reads(iteration: int, item: Instruction) -> Iterator[_Access]:
 
 
 def _writes(iteration: int, item: Instruction) -> Iterator[_Access]:
-    if item.number in state().fillings:
+    if item.number in state().zero_fills:
         return
     fold = _fold(item)
     for operand, spec in zip(item.operands, item.row.operands, strict=True):
@@ -151,8 +154,8 @@ def _writes(iteration: int, item: Instruction) -> Iterator[_Access]:
 
 
 def _fold(item: Instruction) -> str:
-    """The operator by which an instruction adds to what is where it writes; else nothing."""
-    if item.number in state().sums:
+    """Return the associative operator with which an instruction updates its dst, or ""."""
+    if item.number in state().accumulations:
         return item.row.name if item.row.name == "nc_matmul" else "loop_reduce"
     name = _FOLDS.get(item.row.name)
     if name is None or _dst(item) not in item.operands[1:]:
@@ -170,18 +173,18 @@ def _dst(item: Instruction) -> object:
     return item.operands[item.row.operand_index["dst"]]
 
 
-# ---- who wrote what is read ----------------------------------------------------------------------
+# ---- reaching writes -----------------------------------------------------------------------------
 
 
-def _before(read: _Access, writes: Sequence[_Access]) -> _Access | None:
-    """The write of an earlier turn that a read finds, where that is sure."""
+def _reaching_write(read: _Access, writes: Sequence[_Access]) -> _Access | None:
+    """Return the write of an earlier iteration that reaches a read, if that is certain."""
     box = _box(read.view)
     for write in reversed(writes):
         other = _box(write.view)
         if write.iteration == read.iteration:
             if other is None or (not write.fold and (box is None or _covers(other, box))):
                 return None
-        elif write.view == read.view or (box and other and _meet(box, other)):
+        elif write.view == read.view or (box and other and _intersect(box, other)):
             return None if read.fold and read.fold == write.fold else write
     return None
 
@@ -190,12 +193,12 @@ def _covers(outer: Box, inner: Box) -> bool:
     return all(a[0] <= b[0] and b[1] <= a[1] for a, b in zip(outer, inner, strict=True))
 
 
-def _meet(one: Box, other: Box) -> bool:
+def _intersect(one: Box, other: Box) -> bool:
     return all(a[0] <= b[1] and b[0] <= a[1] for a, b in zip(one, other, strict=True))
 
 
 def _box(view: View) -> Box | None:
-    """First and last index along each dimension of the tensor; None of what is not a box of it."""
+    """Return the first and last index along each dimension, or None if a view is not a box."""
     tensor = view.tensor
     if view.dynamic is not None or view.dtype.size != tensor.dtype.size:
         return None

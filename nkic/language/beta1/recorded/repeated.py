@@ -1,36 +1,36 @@
-"""Rows that a kernel of Beta 1 repeats in all partitions, made by the tensor engine.
+"""Broadcasts of a row to all partitions in Beta 1, computed by the tensor engine.
 
-"Partition-dim broadcast often requires a separate instruction on TensorE" (fused Mamba tutorial,
-of nl.broadcast_to; architecture guide, alternative uses of the tensor engine): a product with ones.
-Its result is in PSUM. The one instruction that reads it reads it there if it can, as in the
-tutorial's profiles, where PSUM is full of such rows; otherwise it is copied to SBUF. The library's
-shuffle and copies stay where the tensor engine cannot reach the row, or PSUM has no room.
+"Partition-dim broadcast often requires a separate instruction on TensorE" (fused Mamba tutorial, of
+nl.broadcast_to; architecture guide, alternative uses of the tensor engine): a product with ones.
+Its result is in PSUM. If a single instruction reads it and can read PSUM, it does, as in the
+tutorial's profiles, where PSUM is full of such rows; otherwise the result is copied to SBUF. The
+library's shuffle and copies remain if the tensor engine cannot read the row, or PSUM has no space.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from nkic.ir.program import Instruction, Item, Operand
+from nkic.ir.program import Instruction, Item
 from nkic.ir.tensors import Tensor, View
 from nkic.language.beta1.access import part_of
-from nkic.language.beta1.emit import Repeated, emit, state
-from nkic.language.beta1.recorded.spills import renumbered
+from nkic.language.beta1.emit import RowBroadcast, emit, state
+from nkic.language.beta1.recorded import bodies
 from nkic.language.beta1.tiles import Tile
 from nkic.language.tensors.views import whole
 from nkic.language.trace import Trace
 from nkic.machine.dtypes import FLOAT32, DType
-from nkic.machine.memory import PARTITIONS, PSUM_BANK_BYTES, Buffer
+from nkic.machine.memory import MEMORIES, PARTITIONS, PSUM_BANK_BYTES, Buffer
 from nkic.machine.rules import violations
 
-BANK = PSUM_BANK_BYTES // 4  # columns of float32, which a product fills
-_TYPES = ("float32", "bfloat16", "float16")  # what a product with 1 leaves as it is
-_STARTS = (0, 32, 64)  # where operands of the tensor engine start
+BANK = PSUM_BANK_BYTES // 4  # columns of float32 in a bank: the limit of a product
+_EXACT_DTYPES = ("float32", "bfloat16", "float16")  # dtypes whose values a product with 1 preserves
+_STARTS = (0, 32, 64)  # partitions at which operands of the tensor engine start
 
 
 class _Plan(NamedTuple):
-    """A row to be repeated: `reader` is the place of the instruction that reads PSUM, or -1."""
+    """A row to broadcast. `reader` is the index of the instruction that reads PSUM, or -1."""
 
     end: int
     row: View
@@ -39,47 +39,28 @@ class _Plan(NamedTuple):
 
 
 def multiply(trace: Trace) -> None:
-    """Replaces what the library recorded for such rows by products with ones."""
+    """Replace the library's instructions for such broadcasts by products with ones."""
     for body in trace.bodies:
-        groups = {one.first: one for one in state().repeated if one.body is body}
+        groups = {one.first: one for one in state().broadcasts if one.body is body}
         plain = [item for item in body if isinstance(item, Instruction)]
-        if not groups or len(plain) < len(body) or _fixed(plain):
+        if not groups or len(plain) < len(body) or bodies.has_fixed(plain, MEMORIES):
             continue
-        plans = _Planning(trace, plain).plans(groups.values())
+        plans = _Planner(trace, plain).plans(groups.values())
         if plans:
-            _Rewriting(trace, plain, plans).rewrite(body)
+            _Rewriter(trace, plain, plans).rewrite(body)
 
 
-def _tiles(item: Instruction) -> Iterator[Tensor]:
-    """The tensors on chip that an instruction uses."""
-    for operand in item.operands:
-        if isinstance(operand, View):
-            if operand.tensor.on_chip:
-                yield operand.tensor
-            dynamic = operand.dynamic
-            if dynamic is not None and isinstance(dynamic.source, View):
-                yield dynamic.source.tensor
-
-
-def _fixed(body: Sequence[Instruction]) -> bool:
-    """The kernel has chosen places itself."""
-    return any(t.fixed is not None for item in body for t in _tiles(item))
-
-
-class _Planning:
-    """Which rows are made so, and which of those are read in PSUM, in the order of the program."""
+class _Planner:
+    """The selection of the rows to replace and of those read in PSUM, in program order."""
 
     def __init__(self, trace: Trace, body: Sequence[Instruction]) -> None:
         self.target = trace.target
         self.body = list(body)
-        self.uses: dict[Tensor, list[int]] = {}
-        for place, item in enumerate(body):
-            for tensor in dict.fromkeys(_tiles(item)):
-                self.uses.setdefault(tensor, []).append(place)
+        self.uses = bodies.uses(body, MEMORIES)
         self.banks = self._in_use()
 
     def _in_use(self) -> list[int]:
-        """Banks of PSUM in use at each place."""
+        """Return the number of PSUM banks in use at each instruction."""
         found = [0] * len(self.body)
         for tensor, places in self.uses.items():
             if tensor.buffer is Buffer.PSUM:
@@ -87,60 +68,61 @@ class _Planning:
                     found[place] += -(-tensor.bytes // PSUM_BANK_BYTES)
         return found
 
-    def plans(self, groups: Iterable[Repeated]) -> dict[int, _Plan]:
-        """By the place where the library's instructions begin."""
+    def plans(self, groups: Iterable[RowBroadcast]) -> dict[int, _Plan]:
+        """Return the plans by the index of the first instruction that each replaces."""
         found = {group.first: self._plan(group) for group in groups}
         return {place: plan for place, plan in found.items() if plan is not None}
 
-    def _plan(self, group: Repeated) -> _Plan | None:
+    def _plan(self, group: RowBroadcast) -> _Plan | None:
         shuffle = self.body[group.first]
         if shuffle.row.name != "nc_stream_shuffle":
             return None
         row, dst = shuffle.operand("src"), shuffle.operand("dst")
         assert isinstance(row, View)
         assert isinstance(dst, View)
-        if not _is_reached(row, dst) or not self._takes(group.first, group.first, spare=0):
+        if not _is_readable(row, dst) or not self._reserve(group.first, group.first, spare=0):
             return None
         return _Plan(group.end, row, dst.tensor, self._reader(group, dst.tensor))
 
-    def _takes(self, first: int, last: int, spare: int) -> bool:
-        """Whether a bank is free from one place to another, and `spare` ones beside it; it is in
-        use then.
+    def _reserve(self, first: int, last: int, spare: int) -> bool:
+        """Reserve a PSUM bank for a range of instructions; return whether there was one.
+
+        `spare` further banks must remain free.
         """
-        places, most = range(first, last + 1), self.target.psum_banks - spare
-        if any(self.banks[place] >= most for place in places):
+        places, limit = range(first, last + 1), self.target.psum_banks - spare
+        if any(self.banks[place] >= limit for place in places):
             return False
         for place in places:
             self.banks[place] += 1
         return True
 
-    def _reader(self, group: Repeated, tile: Tensor) -> int:
-        """The place of the only instruction that reads the tile, if it may read PSUM."""
+    def _reader(self, group: RowBroadcast, tile: Tensor) -> int:
+        """Return the index of the tile's only reader, or -1 if it cannot read PSUM."""
         places = [place for place in self.uses[tile] if place >= group.end]
         if len(places) != 1 or tile.bytes > PSUM_BANK_BYTES or tile.dtype is not FLOAT32:
             return -1
         item = self.body[places[0]]
-        there = Tensor(-1, tile.name, tile.dtype, tile.shape, Buffer.PSUM, tile.at)
-        moved = _reading(item, {tile: there})
-        if there not in _tiles(moved) or tile in _tiles(moved) or _writes(item, tile):
+        in_psum = Tensor(-1, tile.name, tile.dtype, tile.shape, Buffer.PSUM, tile.at)
+        moved = bodies.substituted(item, {tile: in_psum})
+        if _writes(item, tile):
             return -1
         if violations(item.row, moved.facts(self.target)):
             return -1
-        if not self._takes(group.first + 1, places[0], spare=1):
+        if not self._reserve(group.first + 1, places[0], spare=1):
             return -1
-        self.body[places[0]] = moved  # for the next row that it reads
+        self.body[places[0]] = moved  # it may read another such row
         return places[0]
 
 
-def _is_reached(row: View, dst: View) -> bool:
-    """The tensor engine can read the row, and gives its elements as they are."""
+def _is_readable(row: View, dst: View) -> bool:
+    """Return whether the tensor engine can read the row and preserves its values."""
     tensor = row.tensor
     return (
         tensor.buffer is Buffer.SBUF
         and row.dynamic is None
         and len(row.shape) == len(dst.tensor.shape) == 2
         and row.dtype is dst.tensor.dtype
-        and row.dtype.name in _TYPES
+        and row.dtype.name in _EXACT_DTYPES
         and row.offset // row.pitch in _STARTS
     )
 
@@ -152,19 +134,8 @@ def _writes(item: Instruction, tile: Tensor) -> bool:
     )
 
 
-def _reading(item: Instruction, homes: Mapping[Tensor, Tensor]) -> Instruction:
-    """The instruction with other tensors in the place of some."""
-
-    def moved(operand: Operand) -> Operand:
-        if isinstance(operand, View) and operand.tensor in homes:
-            return operand._replace(tensor=homes[operand.tensor])
-        return operand
-
-    return item._replace(operands=tuple(map(moved, item.operands)))
-
-
-class _Rewriting:
-    """The walk through a body that puts products in the place of what the library recorded."""
+class _Rewriter:
+    """A rewriter that replaces broadcasts by products."""
 
     def __init__(
         self, trace: Trace, body: Sequence[Instruction], plans: Mapping[int, _Plan]
@@ -173,42 +144,42 @@ class _Rewriting:
         self.items = body
         self.plans = plans
         self.ones: dict[DType, Tensor] = {}
-        self.homes: dict[Tensor, Tensor] = {}
+        self.replacements: dict[Tensor, Tensor] = {}
         self.added: set[int] = set()
 
     def rewrite(self, body: list[Item]) -> None:
-        """Gives `body` its new instructions."""
+        """Replace the contents of `body`."""
         trace, before = self.trace, self.trace.body
         made: list[Item] = []
         trace.body, place = made, 0
         while place < len(self.items):
             item, plan = self.items[place], self.plans.get(place)
             if plan is None:
-                made.append(_reading(item, self.homes))
+                made.append(bodies.substituted(item, self.replacements))
             else:
                 self._repeat(plan, item)
             place = place + 1 if plan is None else plan.end
         trace.body = before
-        body[:] = renumbered(made, self.added)
+        body[:] = bodies.renumbered(made, self.added)
 
     def _repeat(self, plan: _Plan, at: Instruction) -> None:
-        """A product for each bank of columns, copied if several instructions read it."""
+        """Record a product for each bank of columns, and copies unless a reader takes PSUM."""
         row, tile = plan.row, plan.tile
-        held = self._held(row, tile, at)
+        ones = self._ones(row, tile, at)
         for start in range(0, row.shape[1], BANK):
             size = min(BANK, row.shape[1] - start)
             shape = (tile.shape[0], size)
             result = self.trace.declare(shape, FLOAT32, Buffer.PSUM, tile.name, at.at)
             moving = Tile(part_of(row, (0, start), (1, size)))
-            self._add(at, "nc_matmul", Tile(whole(result)), stationary=held, moving=moving)
+            self._add(at, "nc_matmul", Tile(whole(result)), stationary=ones, moving=moving)
             if plan.reader >= 0:
-                self.homes[tile] = result
+                self.replacements[tile] = result
             else:
                 goal = Tile(part_of(whole(tile), (0, start), shape))
                 self._add(at, "tensor_copy", goal, src=Tile(whole(result)))
 
-    def _held(self, row: View, tile: Tensor, at: Instruction) -> Tile:
-        """Ones in the row's partition, as many as the tile has partitions."""
+    def _ones(self, row: View, tile: Tensor, at: Instruction) -> Tile:
+        """Return ones in the row's partition, one per partition of the tile."""
         ones = self.ones.get(row.dtype)
         if ones is None:
             shape = (PARTITIONS, PARTITIONS)
@@ -220,8 +191,4 @@ class _Rewriting:
 
     def _add(self, at: Instruction, row: str, dst: Tile, **named: object) -> None:
         emit(row, dst, **named)
-        body = self.trace.body
-        last = body[-1]
-        assert isinstance(last, Instruction)
-        body[-1] = last._replace(at=at.at, name=at.name, pinned=at.pinned, iterations=at.iterations)
-        self.added.add(len(body) - 1)
+        self.added.add(bodies.attribute_last(self.trace, at))

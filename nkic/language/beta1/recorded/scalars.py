@@ -1,7 +1,7 @@
-"""Numbers on the device: `nki.typing.scalar`, and loops that run as often as one says.
+"""Run-time numbers: `nki.typing.scalar`, and loops with a run-time trip count.
 
-No page of Beta 1 names them; kernels of nki-samples loop over `range(scalar(tile))`. The loop is
-what nl.dynamic_range of later versions is, and its body is recorded once (assumed).
+No page of Beta 1 documents them; kernels of nki-samples loop over `range(scalar(tile))`. The loop
+is equivalent to nl.dynamic_range of later versions, and its body is recorded once (assumed).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nkic.machine.facts import Register
 
 
 class Scalar(DeviceBound):
-    """A number that is read from a tile when the program runs."""
+    """A number that is read from a tile at run time."""
 
     def __init__(self, register: Register) -> None:
         self._register = register
@@ -43,7 +43,7 @@ class Scalar(DeviceBound):
 
 
 def scalar(value: Any) -> Scalar:
-    """`nki.typing.scalar`: the only element of a tile, as a bound of a loop."""
+    """`nki.typing.scalar`: the single element of a tile, as a loop bound."""
     source = tile(value, "value")
     if source.size != 1:
         text = f"a scalar is loaded from a tile of one element; shape is {source.shape}"
@@ -64,30 +64,32 @@ def _bound(value: object) -> int | Register:
 
 
 class Counted(DynamicRange):
-    """A loop on the device. What waits to be recorded is recorded before it, and before its end:
-    an instruction in its body runs in every turn, or in none.
+    """A device loop.
+
+    Pending instructions are recorded before it and before its end, because an instruction in its
+    body would run in every iteration, or in none.
     """
 
     def open(self) -> Register:
-        _settle()
+        _flush()
         self._predicates = dict(state().predicates)
         return super().open()
 
     def leave(self) -> None:
-        _settle()
+        _flush()
         state().predicates = self._predicates
         super().leave()
 
 
-def _settle() -> None:
-    """Zeros that nothing has touched are written, and values that were assigned are kept."""
+def _flush() -> None:
+    """Fill pending zeros, and copy tiles that alias a tensor."""
     known = state()
     fills = list(known.zeros.values())
     known.zeros.clear()
     for fill in fills:
         fill()
-    known.begun.clear()
-    for aliases in list(known.moved.values()):
-        there = [one for ref in aliases if (one := ref()) is not None]
-        if there:
-            save_aliases(whole(there[0]._access.tensor))
+    known.accumulated.clear()
+    for aliases in list(known.aliases.values()):
+        alive = [one for ref in aliases if (one := ref()) is not None]
+        if alive:
+            save_aliases(whole(alive[0]._access.tensor))

@@ -1,158 +1,136 @@
-"""Tiles that wait in HBM where a kernel of Beta 1 uses more of SBUF than there is.
+"""Spills of tiles to HBM if a kernel of Beta 1 exceeds the capacity of SBUF.
 
-Beta 1's compiler does so: "when the cumulative size of live data overflows the capacity of any
+Beta 1's compiler inserts them: "when the cumulative size of live data overflows the capacity of any
 on-chip memory, the Neuron compiler inserts the necessary spills or refills" (programming model,
-memory hierarchy). Later versions leave it to the kernel. Which tiles go is not documented; here
-it is the one that is used again last.
+memory hierarchy). Later versions leave this to the kernel. The choice of tiles is not documented;
+here it is the one whose next use is farthest.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from nkic.base.source import Span
-from nkic.ir.program import Instruction, Item, Operand
+from nkic.ir.program import Instruction, Item
 from nkic.ir.tensors import Tensor, View
 from nkic.language.beta1.emit import emit
+from nkic.language.beta1.recorded import bodies
 from nkic.language.beta1.tiles import Tile
 from nkic.language.tensors.views import whole
 from nkic.language.trace import Trace
 from nkic.machine.memory import Buffer
 
-# How much of SBUF is filled, so that all of it can be laid out: tiles of other sizes leave gaps.
-ROOM, GAPS = 0.85, 2
+# The fraction of SBUF to fill, and the number of largest tiles to leave free besides: tiles of
+# different sizes leave gaps.
+FILL_FRACTION, FREE_TILES = 0.85, 2
+_MEMORIES = (Buffer.SBUF,)
 
 
 def fit(trace: Trace, at: Span) -> None:
-    """Adds what brings the bodies of a trace into SBUF, where they are too large for it."""
+    """Insert spills and reloads into the bodies of a trace that exceed SBUF."""
     size = trace.target.sbuf_usable
     for body in trace.bodies:
         plain = [item for item in body if isinstance(item, Instruction)]
-        if len(plain) < len(body) or _fixed(plain) or _peak(plain) <= size:
+        if len(plain) < len(body) or bodies.has_fixed(plain, _MEMORIES) or _peak(plain) <= size:
             continue
-        largest = max(t.bytes for item in plain for t in _tiles(item.operands))
-        spilling = _Spilling(trace, plain, int(ROOM * size) - GAPS * largest)
-        body[:] = renumbered(spilling.body(), spilling.added)
-        if spilling.stored:
+        largest = max(t.bytes for t in bodies.uses(plain, _MEMORIES))
+        spiller = _Spiller(trace, plain, int(FILL_FRACTION * size) - FREE_TILES * largest)
+        body[:] = bodies.renumbered(spiller.body(), spiller.added)
+        if spiller.stored:
             trace.report.warning(
                 "sbuf-overflow",
                 f"SBUF has no room for all tiles that are in use at once: tiles are "
-                f"stored to HBM {spilling.stored} times and loaded again {spilling.loaded} times",
+                f"stored to HBM {spiller.stored} times and loaded again {spiller.loaded} times",
                 at,
                 help="use smaller blocks, or order the loops so that fewer tiles are in use at "
                 "once",
             )
 
 
-def _tiles(operands: Sequence[Operand]) -> Iterator[Tensor]:
-    """The tensors in SBUF that an instruction uses."""
-    for operand in operands:
-        if not isinstance(operand, View):
-            continue
-        if operand.tensor.buffer is Buffer.SBUF:
-            yield operand.tensor
-        if operand.dynamic is not None and isinstance(operand.dynamic.source, View):
-            yield from _tiles([operand.dynamic.source])
-
-
-def _fixed(body: Sequence[Instruction]) -> bool:
-    """The kernel has chosen places itself."""
-    return any(t.fixed is not None for item in body for t in _tiles(item.operands))
-
-
 def _peak(body: Sequence[Instruction]) -> int:
-    """The most bytes of a partition in use at once, in the order of the program."""
-    first: dict[Tensor, int] = {}
-    last: dict[Tensor, int] = {}
-    for place, item in enumerate(body):
-        for tensor in _tiles(item.operands):
-            first.setdefault(tensor, place)
-            last[tensor] = place
+    """Return the peak usage in bytes per partition, in program order."""
     change = [0] * (len(body) + 1)
-    for tensor, place in first.items():
-        change[place] += tensor.bytes
-        change[last[tensor] + 1] -= tensor.bytes
-    peak = now = 0
-    for one in change:
-        now += one
-        peak = max(peak, now)
-    return peak
+    for tensor, indices in bodies.uses(body, _MEMORIES).items():
+        change[indices[0]] += tensor.bytes
+        change[indices[-1] + 1] -= tensor.bytes
+    return max(accumulate(change))
 
 
 @dataclass
-class _Home:
-    """Where a tile is: in SBUF as `now`, in HBM as `kept`, or both."""
+class _Location:
+    """The locations of a tile: `on_chip` in SBUF, `spilled` in HBM, or both."""
 
-    now: Tensor | None = None
-    kept: Tensor | None = None
+    on_chip: Tensor | None = None
+    spilled: Tensor | None = None
     changed: bool = False
 
 
-class _Spilling:
-    """The walk through a body that puts tiles away and back."""
+class _Spiller:
+    """A rewriter of a body that inserts spills and reloads."""
 
-    def __init__(self, trace: Trace, body: Sequence[Instruction], room: int) -> None:
+    def __init__(self, trace: Trace, body: Sequence[Instruction], capacity: int) -> None:
         self.trace = trace
         self.items = body
-        self.room = room
+        self.capacity = capacity
         self.stored = self.loaded = 0
         self.added: set[int] = set()
-        self.uses: dict[Tensor, list[int]] = {}
-        for place, item in enumerate(body):
-            for tensor in dict.fromkeys(_tiles(item.operands)):
-                self.uses.setdefault(tensor, []).append(place)
-        self.homes: dict[Tensor, _Home] = {}
-        self.inside: dict[Tensor, int] = {}  # in SBUF, with the place of their next use
+        self.uses = bodies.uses(body, _MEMORIES)
+        self.locations: dict[Tensor, _Location] = {}
+        self.next_uses: dict[Tensor, int] = {}  # in SBUF, with the index of the next use
         self.used = 0
 
     def body(self) -> list[Item]:
-        """The body with transfers in between."""
+        """Return the body with the transfers inserted."""
         trace, before = self.trace, self.trace.body
         made: list[Item] = []
         trace.body = made
         for place, item in enumerate(self.items):
-            needed = list(dict.fromkeys(_tiles(item.operands)))
+            needed = list(dict.fromkeys(bodies.tensors(item.operands, _MEMORIES)))
             self._make_room(needed, item)
             for tensor in needed:
-                self._bring(tensor, item)
-            made.append(item._replace(operands=tuple(map(self._moved, item.operands))))
-            self._after(place, item, needed)
+                self._reload(tensor, item)
+            locations = {
+                t: on_chip for t in needed if (on_chip := self.locations[t].on_chip) is not None
+            }
+            made.append(bodies.substituted(item, locations))
+            self._update(place, item, needed)
         trace.body = before
         return made
 
     def _make_room(self, needed: Sequence[Tensor], item: Instruction) -> None:
-        missing = sum(t.bytes for t in needed if t not in self.inside)
-        while self.used + missing > self.room:
-            others = [t for t in self.inside if t not in needed]
+        missing = sum(t.bytes for t in needed if t not in self.next_uses)
+        while self.used + missing > self.capacity:
+            others = [t for t in self.next_uses if t not in needed]
             if not others:
                 return
-            self._put_away(max(others, key=self.inside.__getitem__), item)
+            self._evict(max(others, key=self.next_uses.__getitem__), item)
 
-    def _put_away(self, tensor: Tensor, item: Instruction) -> None:
-        home = self.homes[tensor]
-        assert home.now is not None
-        if home.changed:
-            if home.kept is None:
-                home.kept = self._declared(tensor, Buffer.HBM, item)
-            self._transfer(home.kept, home.now, item)
+    def _evict(self, tensor: Tensor, item: Instruction) -> None:
+        location = self.locations[tensor]
+        assert location.on_chip is not None
+        if location.changed:
+            if location.spilled is None:
+                location.spilled = self._declared(tensor, Buffer.HBM, item)
+            self._transfer(location.spilled, location.on_chip, item)
             self.stored += 1
-        home.now, home.changed = None, False
+        location.on_chip, location.changed = None, False
         self.used -= tensor.bytes
-        del self.inside[tensor]
+        del self.next_uses[tensor]
 
-    def _bring(self, tensor: Tensor, item: Instruction) -> None:
-        if tensor in self.inside:
+    def _reload(self, tensor: Tensor, item: Instruction) -> None:
+        if tensor in self.next_uses:
             return
-        home = self.homes.setdefault(tensor, _Home())
+        location = self.locations.setdefault(tensor, _Location())
         self.used += tensor.bytes
-        self.inside[tensor] = 0
-        if home.kept is None:
-            home.now = tensor
+        self.next_uses[tensor] = 0
+        if location.spilled is None:
+            location.on_chip = tensor
             return
-        home.now = self._declared(tensor, Buffer.SBUF, item)
-        self._transfer(home.now, home.kept, item)
+        location.on_chip = self._declared(tensor, Buffer.SBUF, item)
+        self._transfer(location.on_chip, location.spilled, item)
         self.loaded += 1
 
     def _declared(self, like: Tensor, buffer: Buffer, item: Instruction) -> Tensor:
@@ -160,47 +138,21 @@ class _Spilling:
 
     def _transfer(self, dst: Tensor, src: Tensor, item: Instruction) -> None:
         emit("dma_copy", Tile(whole(dst)), src=Tile(whole(src)))
-        last = self.trace.body[-1]
-        assert isinstance(last, Instruction)
-        self.trace.body[-1] = last._replace(at=item.at)
-        self.added.add(len(self.trace.body) - 1)
+        self.added.add(bodies.attribute_last(self.trace, item))
 
-    def _moved(self, operand: Operand) -> Operand:
-        if not isinstance(operand, View):
-            return operand
-        home = self.homes.get(operand.tensor)
-        if home is not None and home.now is not None:
-            operand = operand._replace(tensor=home.now)
-        dynamic = operand.dynamic
-        if dynamic is not None and isinstance(dynamic.source, View):
-            source = self._moved(dynamic.source)
-            assert isinstance(source, View)
-            operand = operand._replace(dynamic=dynamic._replace(source=source))
-        return operand
-
-    def _after(self, place: int, item: Instruction, needed: Sequence[Tensor]) -> None:
+    def _update(self, place: int, item: Instruction, needed: Sequence[Tensor]) -> None:
         for operand, spec in zip(item.operands, item.row.operands, strict=True):
-            if isinstance(operand, View) and spec.access.writes and operand.tensor in self.homes:
-                self.homes[operand.tensor].changed = True
+            if (
+                isinstance(operand, View)
+                and spec.access.writes
+                and operand.tensor in self.locations
+            ):
+                self.locations[operand.tensor].changed = True
         for tensor in needed:
             uses = self.uses[tensor]
             at = bisect_right(uses, place)
             if at < len(uses):
-                self.inside[tensor] = uses[at]
+                self.next_uses[tensor] = uses[at]
             else:
                 self.used -= tensor.bytes
-                del self.inside[tensor]
-
-
-def renumbered(body: list[Item], added: set[int]) -> list[Item]:
-    """Numbers in the order of the body; what was ordered stays ordered."""
-    new: dict[int, int] = {}
-    for place, item in enumerate(body):
-        if isinstance(item, Instruction) and place not in added:
-            new[item.number] = place
-    found: list[Item] = []
-    for place, item in enumerate(body):
-        assert isinstance(item, Instruction)
-        after = tuple(new[number] for number in item.after)
-        found.append(item._replace(number=place, after=after))
-    return found
+                del self.next_uses[tensor]

@@ -5,17 +5,15 @@ from typing import Any
 from nki.language import NkiTensor
 
 class NkiInstruction:
-    """What a call of an instruction returns: it can be ordered after others, and no more.
-    
-    `_place` is its place in `_body`, or negative where an error kept it from being recorded."""
+    """The result of an instruction call: a handle for ordering it after others."""
     def __init__(self, *args: Any, **more: Any) -> None: ...
     def depends_on(self, *producers: Any) -> Any:
-        """Orders this instruction after `producers`."""
+        """Order this instruction after `producers`."""
 class NkiScalar:
-    """What `nisa.scalar_load` gives and `nl.fori_loop` counts with: never written.
+    """The read-only result of `nisa.scalar_load` and counter of `nl.fori_loop`.
     
-    `+`, `-` and `*` record the operation and give a new scalar of as many bits, which wraps around.
-    Comparisons give scalars that nothing can use (nki.isa.NkiScalar)."""
+    `+`, `-` and `*` record the operation and return a new scalar of the same width, which wraps
+    around. The results of comparisons cannot be used (nki.isa.NkiScalar)."""
     def __init__(self, *args: Any, **more: Any) -> None: ...
     @property
     def dtype(self) -> Any:
@@ -241,7 +239,7 @@ def exponential(dst: NkiTensor, src: NkiTensor, max_value: NkiTensor | float = .
     
     Source: nki.isa.exponential."""
 def get_nc_sub_version() -> Any:
-    """The revision of the silicon: the first one, of every target."""
+    """Return the silicon revision: 0, the first one, for every target."""
 def get_nc_version() -> Any:
     """The generation of the target that calls are compiled for."""
 gpsimd_engine: engine

@@ -1,7 +1,7 @@
-"""Which part of an expression or a statement Python is at, where it gives the place of the whole.
+"""The part of an expression or statement that Python evaluates, if it reports only the whole.
 
-The names of instructions are those of CPython 3.11; later versions give closer places by
-themselves, which stay as they are.
+The names of bytecode instructions are those of CPython 3.11. Later versions report more precise
+positions by themselves, which are kept.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _DISPLAYS = nodes.List | nodes.Tuple | nodes.Set
 
 
 class Instructions:
-    """Those of a code object, by offset in bytes."""
+    """The bytecode of a code object, by offset in bytes."""
 
     def __init__(self, code: CodeType) -> None:
         self._code = code
 
     @property
     def of_comprehension(self) -> bool:
-        """Python makes a function of a comprehension, which is given its first iterator."""
+        """Whether this is the function of a comprehension, whose first iterator is its argument."""
         return self._code.co_name in _FUNCTIONS
 
     @cached_property
     def positions(self) -> list[Any]:
-        """Of every instruction: line, last line, column, last column."""
+        """Line, last line, column, and last column of every instruction."""
         return list(self._code.co_positions())
 
     @cached_property
@@ -45,11 +45,11 @@ class Instructions:
         return self._code.co_code
 
     def name(self, offset: int) -> str:
-        """The name of the instruction at an offset."""
+        """Return the name of the instruction at an offset."""
         return opname[self._bytes[offset]]
 
     def iteration(self, offset: int) -> int:
-        """How many instructions of that name before it have the same place."""
+        """Return the number of earlier instructions with the same name and position."""
         operation, position = self._bytes[offset], self.positions[offset // 2]
         before = (at for at in range(0, offset, 2) if self._bytes[at] == operation)
         return sum(self.positions[at // 2] == position for at in before)
@@ -58,8 +58,9 @@ class Instructions:
 def span(
     code: Instructions, offset: int, module: SourceModule, whole: Span, otherwise: Span
 ) -> Span:
-    """The place of what the instruction at `offset` asks of a value. `whole` is Python's, and
-    `otherwise` that of what is called, if something is.
+    """Return the span of the value that the instruction at `offset` tests, iterates or enters.
+
+    `whole` is the position that Python reports, `otherwise` the span of the call, if there is one.
     """
     name = code.name(offset)
     find = next((find for words, find in _FINDERS if name.startswith(words)), None)
@@ -72,13 +73,13 @@ def span(
     return otherwise
 
 
-def _decided(node: nodes.Node, code: Instructions, offset: int) -> Span | None:
+def _tested(node: nodes.Node, code: Instructions, offset: int) -> Span | None:
     if isinstance(node, _TESTING):
         return node.test.span
     return node.operand.span if isinstance(node, nodes.UnaryOp) else None
 
 
-def _looped(node: nodes.Node, code: Instructions, offset: int) -> Span | None:
+def _iterated(node: nodes.Node, code: Instructions, offset: int) -> Span | None:
     if isinstance(node, nodes.For):
         return node.iter.span
     if not isinstance(node, _COMPREHENSIONS):
@@ -95,8 +96,8 @@ def _unpacked(node: nodes.Node, code: Instructions, offset: int) -> Span | None:
     return _at(starred, code.iteration(offset))
 
 
-def _managed(node: nodes.Node, code: Instructions, offset: int) -> Span | None:
-    """Managers are entered in order, and left in reverse on every way out."""
+def _entered(node: nodes.Node, code: Instructions, offset: int) -> Span | None:
+    """Return the context manager's span: entered in order, and left in reverse on every path."""
     if not isinstance(node, nodes.With):
         return None
     iteration = code.iteration(offset) % len(node.items)
@@ -113,8 +114,8 @@ def _at(parts: Sequence[Any], place: int, field: str = "") -> Span | None:
 
 
 _FINDERS: tuple[tuple[tuple[str, ...], Callable[..., Span | None]], ...] = (
-    (("POP_JUMP", "JUMP_IF", "TO_BOOL", "UNARY_NOT"), _decided),
-    (("GET_ITER", "FOR_ITER"), _looped),
+    (("POP_JUMP", "JUMP_IF", "TO_BOOL", "UNARY_NOT"), _tested),
+    (("GET_ITER", "FOR_ITER"), _iterated),
     (("LIST_EXTEND", "SET_UPDATE"), _unpacked),
-    ((_ENTERING, "WITH_EXCEPT_START", "CALL"), _managed),
+    ((_ENTERING, "WITH_EXCEPT_START", "CALL"), _entered),
 )
