@@ -1,4 +1,4 @@
-"""What the watcher says of a worker that did not come to say it itself."""
+"""The watcher's report on a worker that ended without its own."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ TIME_OPTIONS = {"nkic": "--time-limit", "nki-run": "--timeout"}
 
 
 def say(ended: Ended, tool: str, argv: list[str]) -> int:
-    """Reports in the form that the command line asks for; gives the exit code."""
+    """Report in the format that the command line requests, and return the exit code."""
     streams.settle()
     session = Session.before_parsing(tool, argv)
     if ended.why is Why.SIGNAL:
         return ended.code
-    with suppress(NkicError, OSError):  # what cannot be written does not change the verdict
+    with suppress(NkicError, OSError):  # a failed write does not change the verdict
         session.report([_diagnostic(ended, tool)])
         session.close()
         session.end()

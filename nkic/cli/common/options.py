@@ -1,4 +1,4 @@
-"""The options that both tools have."""
+"""The options that both tools share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nkic.cli.common.streams import COLOUR_CHOICES
 
 
 def _kept(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    """Stores the option's value in the session, under the option's name."""
+    """Store the option's value in the session, under the option's name."""
     setattr(ctx.ensure_object(Session), str(param.name), value)
 
 
@@ -29,7 +29,7 @@ def _louder(ctx: click.Context, param: click.Parameter, value: int) -> None:
 
 
 def _wishes(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> None:
-    """-W, -A and -D; `-Werror` and `-Werror=CODE` are values of -W."""
+    """Handle -W, -A and -D; `-Werror` and `-Werror=CODE` are values of -W."""
     session, wish = ctx.ensure_object(Session), Wish(param.opts[0])
     for word in words:
         name, equals, code = word.partition("=")
@@ -51,7 +51,7 @@ def _limits(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) 
 
 
 def _print_and_leave(ctx: click.Context, text: str) -> None:
-    click.echo(text, color=True)  # whether there is colour has been decided
+    click.echo(text, color=True)  # colour has already been decided
     ctx.exit()
 
 
@@ -175,5 +175,5 @@ _OPTIONS = (
     ),
 )
 
-# Adds them. Their values go to the `Session`, not to the decorated function.
+# A decorator that adds them. Their values go to the `Session`, not to the decorated function.
 shared_options = adding(_OPTIONS)

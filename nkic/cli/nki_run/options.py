@@ -1,4 +1,4 @@
-"""The options of `nki-run`, and what was given to them."""
+"""The options of `nki-run`, and their values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nkic.machine.targets import DEFAULT, TARGETS
 
 @dataclass(frozen=True)
 class CommandLine:
-    """The words of the command line, under the names of their options."""
+    """The values of the command line, by option name."""
 
     artifact: str | None
     inputs: str | None
@@ -87,7 +87,7 @@ _BYTES = re.compile(r"(\d{1,15})\s*(?:([KMGT])i?)?B?", re.IGNORECASE)
 
 
 def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """`4GiB`, `500M` or `1000000` in bytes; units are powers of 1024."""
+    """Return `4GiB`, `500M` or `1000000` in bytes; units are powers of 1024."""
     if value is None:
         return None
     found = _BYTES.fullmatch(value.strip())
@@ -104,7 +104,7 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) ->
 
 
 def _lines(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
-    """`10:20` as first and last line, `10` as one."""
+    """Return `10:20` as first and last line, `10` as one line."""
     if value is None:
         return None
     found = re.fullmatch(r"(\d{1,9})(?::(\d{1,9}))?", value.strip())
@@ -114,7 +114,7 @@ def _lines(ctx: click.Context, param: click.Parameter, value: str | None) -> Any
 
 
 def _window(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
-    """`10:20` or `10.5:` as microseconds."""
+    """Return `10:20` or `10.5:20` as microseconds."""
     if value is None:
         return None
     number = r"(\d{1,12}(?:\.\d{1,6})?)"

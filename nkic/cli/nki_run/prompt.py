@@ -1,5 +1,7 @@
-"""--break: a prompt in the middle of a run. Python's `cmd` reads the commands: from a terminal with
-its line editing, from anything else a line at a time.
+"""--break: a prompt in the middle of a run.
+
+Python's `cmd` reads the commands: from a terminal with its line editing, from anything else a line
+at a time.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ class Prompt(cmd.Cmd):
         self.debugger: Debugger | None = None
 
     def talk(self, debugger: Debugger) -> None:
-        """A stop: reads commands until one goes on."""
+        """Read commands at a stop until one continues the run."""
         self.debugger = debugger
         self._show(state.header(self._stop))
         self.cmdloop()
@@ -57,7 +59,7 @@ class Prompt(cmd.Cmd):
         self.stdout.flush()
 
     def onecmd(self, line: str) -> bool:
-        """One command; what is wrong with it is said, and the next one is read."""
+        """Execute one command; an error is reported, and the next command is read."""
         word, _, rest = line.strip().partition(" ")
         name = SHORT.get(word, word)
         if rest and name in ALONE:
@@ -71,11 +73,11 @@ class Prompt(cmd.Cmd):
             return False
 
     def emptyline(self) -> bool:
-        """Nothing, instead of the last command again."""
+        """Do nothing, instead of repeating the last command."""
         return False
 
     def default(self, line: str) -> None:
-        """What is not a command."""
+        """Handle the end of the input, and words that are not commands."""
         if line == "EOF":
             self._known.points.clear()
             self._known.go(Going.ON)
@@ -83,7 +85,9 @@ class Prompt(cmd.Cmd):
         self._show([f"error: there is no command `{clean(line)}`; `help` lists them"])
 
     def postcmd(self, stop: bool, line: str) -> bool:
-        """The end of the input: the run goes on, and stops no more."""
+        """Return whether to leave the prompt; at the end of the input the run continues without
+        stops.
+        """
         return stop or line == "EOF"
 
     def _number(self, text: str) -> int | None:

@@ -1,5 +1,6 @@
-"""The command `nkic`: options and exit codes. What compiles is imported when it is needed, so
-that `--version`, `--help` and `--explain` answer at once.
+"""The command `nkic`: options and exit codes.
+
+The compiler is imported on first use, so that `--version`, `--help` and `--explain` are fast.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def command(session: Session, /, **words: Any) -> int:
     place = kept.place(line, session)
     if place is not None and place.replay():
         return 0
-    with without_collector():  # what modules are made of is kept
+    with without_collector():  # the modules' objects stay alive
         put_off(RARELY)
         from nkic.cli.nkic.carry_out import carry_out
 
@@ -55,9 +56,9 @@ def command(session: Session, /, **words: Any) -> int:
 
 
 def main() -> int:
-    """Runs the command line of the process; gives the exit code.
+    """Run the command line of the process, and return the exit code.
 
-    NumPy is here for tables, not for sums: its BLAS need not start threads.
+    NumPy is used for tables, not for arithmetic, so its BLAS need not start threads.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     return run(command, "nkic", own_process=True)

@@ -1,4 +1,4 @@
-"""The options of `nkic`, and what was given to them."""
+"""The options of `nkic`, and their values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LATEST = profiles.LABELS[max(profiles.LABELS)]
 
 @dataclass(frozen=True)
 class CommandLine:
-    """The words of the command line, under the names of their options."""
+    """The values of the command line, by option name."""
 
     source: str | None
     output: str | None
@@ -57,10 +57,10 @@ class CommandLine:
 
 
 def _kernel_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Completes -k with the kernels of the file on the command line."""
+    """Complete -k with the kernels of the file on the command line."""
     from nkic.cli.nkic.prints import kernel_names  # the shell waits: only when it asks
 
-    # Click has no file for us: a line that ends in `-k` is wrong so far.
+    # Click cannot parse the file: a line that ends in `-k` is incomplete.
     words = os.environ.get("COMP_WORDS", "").split()
     files = [word for word in words if word.endswith(".py")]
     return [name for path in files for name in kernel_names(path) if name.startswith(incomplete)]
