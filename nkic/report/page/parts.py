@@ -22,14 +22,14 @@ COLUMNS = ("path", "cycles", "on", "runs", "waited for", "bytes")
 
 
 def told(text: object) -> str:
-    """Text from anywhere, harmless in HTML."""
+    """Escape any text for HTML."""
     return escape(clean(str(text), keep="\t"))
 
 
 def table(
     head: Sequence[str], rows: Iterable[Sequence[object]], numbers: Iterable[int] = ()
 ) -> str:
-    """Rows of text; columns that are numbers stand to the right."""
+    """Return a table of texts; columns of numbers are right-aligned."""
     right = set(numbers)
     mark = [' class="number"' if i in right else "" for i in range(len(head))]
     top = "".join(f'<th scope="col"{mark[i]}>{told(cell)}</th>' for i, cell in enumerate(head))
@@ -41,7 +41,7 @@ def table(
 
 
 def answers(found: Insight) -> str:
-    """What would have been, most first."""
+    """Return the hypothetical changes, greatest gain first."""
     rows = [
         (
             f"{100 * answer.gain:.1f}%",
@@ -55,7 +55,7 @@ def answers(found: Insight) -> str:
 
 
 def critical(found: Insight) -> str:
-    """The lines, in which turns of their loops, that hold most of the critical path."""
+    """Return the lines and loop iterations that take most of the critical path."""
     ranked = by_iteration(found)
     end, clock = found.trace.end or 1, found.accounts.target.base_clock_mhz
     rows = [
@@ -69,8 +69,8 @@ def critical(found: Insight) -> str:
 
 
 def by_iteration(found: Insight) -> list[tuple[tuple[str, str, str], int]]:
-    """Time of the critical path in picoseconds by line, turns of loops and what it was spent on,
-    most first.
+    """Return the critical path's time in picoseconds by line, loop iterations and use, greatest
+    first.
     """
     times: Counter[tuple[str, str, str]] = Counter()
     for part in found.path:
@@ -82,7 +82,7 @@ def by_iteration(found: Insight) -> list[tuple[tuple[str, str, str], int]]:
 
 
 def resources(run: Mapping[str, Any]) -> str:
-    """What the kernel takes of the machine."""
+    """Return the kernel's use of the machine."""
     found = run["resources"]
     rows = [
         ("SBUF", f"{size(found['sbuf_bytes'])} of {size(found['sbuf_limit'])}"),
@@ -96,7 +96,7 @@ def resources(run: Mapping[str, Any]) -> str:
 
 
 def compared(found: Changes) -> str:
-    """What changed against another run."""
+    """Return the changes against another run."""
     tables = [
         table((title, "before", "after", "change"), (row.cells() for row in rows), (1, 2, 3))
         for title, rows in found.tables()
@@ -106,7 +106,7 @@ def compared(found: Changes) -> str:
 
 
 def owners(found: Insight) -> str:
-    """Whose the bytes are when most are in use."""
+    """Return the owners of the bytes at each memory's peak."""
     rows = []
     for buffer in sorted({life.buffer for life in found.lives}, key=lambda one: one.value):
         most = peak([life for life in found.lives if life.buffer is buffer])
@@ -116,7 +116,9 @@ def owners(found: Insight) -> str:
 
 
 def roofline(found: Insight) -> str:
-    """Operations a second over operations for each byte, with what the machine can do."""
+    """Return the roofline: operations per second over operations per byte, with the machine's
+    peak.
+    """
     target, end = found.accounts.target, found.trace.end
     flops = sum(cost.operations for cost in found.accounts.by_line.values())
     moved = sum(cost.hbm for cost in found.accounts.by_line.values())
@@ -155,7 +157,7 @@ def roofline(found: Insight) -> str:
 
 
 def annotated(found: Insight, sources: Mapping[str, SourceFile]) -> str:
-    """Every file with its costs."""
+    """Return every file with its costs."""
     paths = sorted({line.path for line in found.accounts.by_line if line.number})
     return "".join(_file(found, path, sources.get(path)) for path in paths)
 
