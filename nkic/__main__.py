@@ -18,8 +18,8 @@ USAGE = """usage: python -m nkic [--force] [--nki VERSION] script.py [arguments]
        python -m nkic [--force] [--nki VERSION] -m module [arguments]
 
 Runs a Python program that imports nki: its kernels are compiled by nkic and simulated.
-  --force        also where another package called nki is installed
-  --nki VERSION  version of NKI of the program's kernels, such as 0.6
+  --force        even if another package called nki is installed
+  --nki VERSION  NKI version of the program's kernels, such as 0.6
 To compile a file to an artifact, use the command nkic.
 """
 WRONG_USE, REJECTED = 2, 1

@@ -37,8 +37,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--nkic", action="store_true", help="`import nki` gives nkic's modules; also NKIC_INSTALL=1"
     )
-    group.addoption("--nkic-target", metavar="NAME", help="target of kernels: trn1, trn2, trn3")
-    group.addoption("--nkic-nki", metavar="VERSION", help="version of NKI of kernels, such as 0.6")
+    group.addoption("--nkic-target", metavar="NAME", help="target of the kernels: trn1, trn2, trn3")
+    group.addoption("--nkic-nki", metavar="VERSION", help="NKI version of the kernels, such as 0.6")
     group.addoption(
         "--nkic-sanitize",
         metavar="LIST",

@@ -83,7 +83,10 @@ def offer(array: Array) -> Offer:
 
 def _refuse_mask(array: Array) -> None:
     if isinstance(array, np.ma.MaskedArray):
-        refuse("a masked array has no value where its mask hides one", "pass array.filled(value)")
+        refuse(
+            "masked arrays are not supported: masked elements have no value",
+            "pass array.filled(value)",
+        )
 
 
 def _plain(array: Array) -> Offer:

@@ -68,7 +68,7 @@ class Artifact:
 
     @property
     def text(self) -> str:
-        """The program as text, as `nki-run --dump` prints it."""
+        """The program as text, as `nkic --emit asm` writes it."""
         return dump(self.executable)
 
     def _repr_html_(self) -> str:

@@ -293,7 +293,7 @@ def of_function(
         source = loader.module(functions.module_of(function))
         if source is None:
             refuse(
-                f"there is no source for `{function.__qualname__}`, which nkic reads",
+                f"nkic cannot find the source of `{function.__qualname__}`",
                 "write the kernel to a file, or compile its text with nkic.SourceFile",
             )
         given = _by_its_file(given, source)

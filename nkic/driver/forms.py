@@ -50,7 +50,7 @@ def _graphs(compiled: Compiled) -> str:
 
 
 FORMS = {
-    "tokens": EmitForm("parse", ".tokens", "the words of the source", _tokens),
+    "tokens": EmitForm("parse", ".tokens", "the tokens of the source", _tokens),
     "ast": EmitForm("parse", ".ast", "the syntax tree", lambda c: tree_text(c.results["parse"])),
     "resolved": EmitForm("resolve", ".resolved", "what the kernel reaches", _resolved),
     "ir": EmitForm(
@@ -59,7 +59,7 @@ FORMS = {
     "lowered": EmitForm(
         "lower", ".lowered.ir", "with access patterns", lambda c: program_text(c.results["lower"])
     ),
-    "graph": EmitForm("search", ".graph", "what waits for what", _graphs),
+    "graph": EmitForm("search", ".graph", "the dependences between instructions", _graphs),
     "allocated": EmitForm(
         "search", ".allocated.ir", "with addresses", lambda c: program_text(c.results["allocate"])
     ),

@@ -63,17 +63,17 @@ STAGES = {
     "specialise": "the kernel evaluated for its arguments: instructions and device loops",
     "check": "every instruction against the instruction table",
     "lower": "views to access patterns, engines chosen, accumulation decided",
-    "depend": "which instruction must wait for which",
+    "depend": "the dependences between instructions",
     "allocate": "addresses in SBUF and PSUM",
     "schedule": "a stream of instructions per engine and queue, ordered by semaphores",
-    "search": "other addresses and orders, if engines wait longer than they must",
-    "allocate-audit": "proof: no two tensors in use share a byte, all are inside their memories",
-    "schedule-audit": "proof: conflicting accesses of a core are in program order, and no stream "
-    "is stuck",
+    "search": "other addresses and orders, if engines wait longer than necessary",
+    "allocate-audit": "proof: no two live tensors share a byte, all are inside their memories",
+    "schedule-audit": "proof: conflicting accesses of a core are in program order, and there is "
+    "no deadlock",
     "emit": "streams to records",
-    "verify": "proof: the records keep the rules that the runner enforces",
+    "verify": "proof: the records satisfy the rules that the runner enforces",
     "write": "records to the bytes of the file",
-    "file-audit": "proof: the bytes, read again, hold what was proven",
+    "file-audit": "proof: the bytes, read back, contain what was proven",
 }
 ABOUT_ARGUMENTS = {"unknown-argument", "argument-type-missing"}  # errors of the command line
 SCHEDULE = ".sched"  # the suffix of a printed schedule

@@ -30,8 +30,8 @@ SHOWN = 5  # places that a report names
 OVERFLOW = code("sbuf-overflow")
 IN_PSUM = code("psum-overflow")
 OF_SBUF = (
-    "--spill lets tiles of SBUF wait, not those of PSUM, which transfers do not reach: copy sums "
-    "to SBUF with nisa.tensor_copy before more of them are begun"
+    "--spill moves tiles of SBUF, not of PSUM, which DMA does not access: copy sums to SBUF with "
+    "nisa.tensor_copy before starting more of them"
 )
 
 
@@ -97,22 +97,21 @@ def _advised(
     if first.stuck is not None:
         return replace(one, help=f"{one.help}; {_stuck(first.stuck)}") if tried else one
     if tried:
-        return replace(one, help=f"{one.help}; even with --spill the free bytes are in pieces")
+        return replace(one, help=f"{one.help}; even with --spill the free memory is fragmented")
     stored, loaded, _ = first.traffic
     moved = f"which moves {decimal(stored + loaded)} to and from HBM"
-    return replace(one, help=f"{one.help}; or let tiles wait in HBM with --spill, {moved}")
+    return replace(one, help=f"{one.help}; or spill tiles to HBM with --spill, {moved}")
 
 
 def _stuck(step: Step) -> str:
     """Explain why spilling other tiles does not make room at `step`."""
     if not isinstance(step.item, Loop):
-        return "--spill cannot help: a single instruction needs more than there is"
+        return "--spill cannot help: a single instruction needs more memory than there is"
     place, inside = step.item.at.primary, f"{step.inner:,} bytes per partition"
     return (
-        "--spill works around device loops, not inside them: an iteration of the one at "
-        f"{place.path}:"
-        f"{place.line} holds {inside}, so use fewer or smaller tiles in it, or write it with "
-        "`range`, which is unrolled"
+        "--spill works around device loops, not inside them: an iteration of the loop at "
+        f"{place.path}:{place.line} needs {inside}, so use fewer or smaller tiles in it, or write "
+        "it with `range`, which is unrolled"
     )
 
 
@@ -127,12 +126,12 @@ def _warning(found: Fitted) -> Diagnostic:
     reporter = Reporter()
     reporter.warning(
         OVERFLOW.slug,
-        f"SBUF has no room for all tensors that are in use at once: {plural(len(away), 'tensor')} "
-        f"{'wait' if len(away) > 1 else 'waits'} in HBM meanwhile, {_traffic(away)}",
+        f"SBUF has no room for all tensors that are live at once: {plural(len(away), 'tensor')} "
+        f"{'are' if len(away) > 1 else 'is'} spilled to HBM, {_traffic(away)}",
         groups[0][0],
         labels=[Label(place, _label(group)) for place, group in groups[:SHOWN]],
         notes=_more(groups[SHOWN:]),
-        help="use smaller blocks, or order the loops so that fewer tiles are in use at once",
+        help="use smaller blocks, or order the loops so that fewer tiles are live at once",
     )
     return reporter.all[0]
 
@@ -163,4 +162,4 @@ def _more(groups: list[_Group]) -> Iterator[str]:
 def _traffic(away: list[Away]) -> str:
     stored, loaded, remade = Traffic.of(away)
     text = f"{decimal(stored)} stored, {decimal(loaded)} loaded"
-    return f"{text}, {plural(remade, 'time')} made again" if remade else text
+    return f"{text}, recomputed {plural(remade, 'time')}" if remade else text

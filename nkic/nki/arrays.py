@@ -120,7 +120,7 @@ def _write(name: str, target: Array, array: Array, returned: bool) -> None:
 def refuse_written(name: str) -> NoReturn:
     """Reject a write to a JAX array, which is immutable."""
     refuse(
-        f"the kernel writes its argument `{name}`, and arrays of JAX cannot be written",
+        f"the kernel writes its argument `{name}`, but JAX arrays are immutable",
         f"return `{name}` from the kernel: the result is a new array; or leave the argument out "
         "and call the kernel by nki_call with its out_shape",
     )

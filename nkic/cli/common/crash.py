@@ -44,7 +44,7 @@ def _out_of_memory(error: MemoryError) -> Diagnostic:
     text = "this machine has too little memory for the kernel"
     advice = "try smaller shapes, or a device loop instead of an unrolled one"
     if limit != resource.RLIM_INFINITY:
-        text = f"the kernel takes more memory than this process may: {size(limit)}"
+        text = f"the kernel needs more memory than this process may use: {size(limit)}"
         advice += "; --limit memory=SIZE sets another limit"
     notes = [words for words in (str(error),) if words] + _backtrace(error)
     return make("out-of-memory", text, notes=notes, help=advice)

@@ -40,7 +40,7 @@ def _diagnostic(ended: Ended, tool: str) -> Diagnostic:
         advice = "--limit cpu=SECONDS sets another limit"
         return _timely(f"{tool} has used up its processor time", span, advice)
     if ended.why is Why.KILLED:
-        text = f"{tool} was killed from outside, as the system does when its memory is used up"
+        text = f"{tool} was killed from outside, as the system does when it runs out of memory"
         return make("out-of-memory", text, span, help="try smaller shapes")
     name = signal.Signals(ended.code - 128).name
     return make("internal-error", f"internal error in {tool}: the interpreter ended with {name}")

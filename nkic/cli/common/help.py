@@ -10,15 +10,15 @@ import click
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 EXIT_CODES = (
-    ("0", "done"),
+    ("0", "success"),
     ("1", "the answer is no: kernel rejected, outputs differ, budget exceeded"),
     ("2", "the command line is wrong, or a file cannot be read or written"),
-    ("3", "the artifact is refused"),
-    ("4", "the input data is refused"),
-    ("5", "the simulated program did something wrong"),
+    ("3", "the artifact is rejected"),
+    ("4", "the input data is rejected"),
+    ("5", "the simulated program failed"),
     ("6", "a limit of time, cycles or memory was reached"),
     ("70", "internal error"),
-    ("130, 141, 143", "interrupted, reader of the output gone, terminated"),
+    ("130, 141, 143", "interrupted, broken pipe, terminated"),
 )
 
 

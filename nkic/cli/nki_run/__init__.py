@@ -40,7 +40,7 @@ HELP = """Run a compiled NKI kernel on a simulated Trainium, and report values a
 Neither the file nor the data is trusted: both are checked before they are used, and neither can
 make this tool execute code, write anywhere, or take more memory than the kernel's own arrays.
 Reading uninitialised bytes is an error. The same file and inputs give the same outputs and cycles
-on every machine. Nothing is sent anywhere.
+on every machine. Nothing is sent over the network.
 """
 
 

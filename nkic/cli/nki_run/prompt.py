@@ -63,7 +63,7 @@ class Prompt(cmd.Cmd):
         word, _, rest = line.strip().partition(" ")
         name = SHORT.get(word, word)
         if rest and name in ALONE:
-            self._show([f"error: `{name}` stands alone, without `{rest.strip()}`"])
+            self._show([f"error: `{name}` takes no argument, but was given `{rest.strip()}`"])
             return False
         try:
             return bool(super().onecmd(f"{name} {rest}".strip()))
@@ -103,15 +103,15 @@ class Prompt(cmd.Cmd):
         return count is not None
 
     def do_step(self, text: str) -> bool:
-        """step [N]: execute this instruction, or N of them, and stop before the next one."""
+        """step [N]: execute one instruction, or N, and stop before the next one."""
         return self._go(Going.STEP, text)
 
     def do_next(self, text: str) -> bool:
-        """next [N]: go on until an instruction of another line is about to start."""
+        """next [N]: continue until an instruction of another line is about to start."""
         return self._go(Going.NEXT, text)
 
     def do_continue(self, text: str) -> bool:
-        """continue: go on to the next breakpoint."""
+        """continue: run to the next breakpoint."""
         return self._go(Going.ON, "")
 
     def do_quit(self, text: str) -> bool:
@@ -119,27 +119,27 @@ class Prompt(cmd.Cmd):
         raise Quit
 
     def do_print(self, text: str) -> None:
-        """print NAME[slice]: what a tensor holds now: acc, acc[0:4, 2]; acc#2 is the second acc."""
+        """print NAME[slice]: a tensor's contents: acc, acc[0:4, 2]; acc#2 is the second acc."""
         self._show(state.contents(self._known, self._stop, text))
 
     def do_where(self, text: str) -> None:
-        """where: the instruction which is about to start, its operands, and what it waited for."""
+        """where: the instruction that is about to start, its operands, and what it waited for."""
         self._show(state.where(self._stop))
 
     def do_engines(self, text: str) -> None:
-        """engines: what every engine and queue does at this moment, and what comes next."""
+        """engines: what every engine and queue does now, and what comes next."""
         self._show(state.engines(self._stop))
 
     def do_queues(self, text: str) -> None:
-        """queues: the DMA queues, with the transfers under way."""
+        """queues: the DMA queues, with the transfers in flight."""
         self._show(state.queues(self._known, self._stop))
 
     def do_tensors(self, text: str) -> None:
-        """tensors: all tensors with their addresses, and who wrote them last."""
+        """tensors: all tensors with their addresses, and the last write to each."""
         self._show(state.tensors(self._known, self._stop))
 
     def do_memory(self, text: str) -> None:
-        """memory: what is in SBUF and PSUM, by address."""
+        """memory: the contents of SBUF and PSUM, by address."""
         self._show(state.memory(self._stop))
 
     def do_time(self, text: str) -> None:
@@ -147,7 +147,7 @@ class Prompt(cmd.Cmd):
         self._show([state.microseconds(self._stop.start)])
 
     def do_break(self, text: str) -> None:
-        """break [[FILE:]LINE[:TIME]]: stop there too; alone, show the breakpoints."""
+        """break [[FILE:]LINE[:TIME]]: add a breakpoint; alone, show all of them."""
         if text:
             point = breakpoint_of(text)
             self._known.check("break", point)
@@ -156,7 +156,7 @@ class Prompt(cmd.Cmd):
         self._show([f"breakpoints: {points or 'none'}"])
 
     def do_clear(self, text: str) -> None:
-        """clear [[FILE:]LINE[:TIME]]: forget a breakpoint; alone, all of them."""
+        """clear [[FILE:]LINE[:TIME]]: remove a breakpoint; alone, all of them."""
         points = self._known.points
         if not text:
             points.clear()

@@ -305,7 +305,10 @@ def _unwelcome(text: str | None) -> list[str]:
 
 def _refuse_unwelcome(run: RunReport, unwelcome: list[str]) -> None:
     found = [
-        make("not-finite", f"output `{clean(row.name)}` holds {plural(count, 'element')} of {word}")
+        make(
+            "not-finite",
+            f"output `{clean(row.name)}` has {plural(count, f'{word} element')}",
+        )
         for row in run.outputs
         for word, count in (("nan", row.nan), ("inf", row.inf))
         if count and word in unwelcome

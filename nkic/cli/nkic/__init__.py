@@ -21,7 +21,7 @@ EXAMPLES = (
         "nkic kernel.py -k add --arg a=bf16[128,512] --const n=3",
         "choose the kernel and its arguments",
     ),
-    ("nkic kernel.py --check", "report every mistake, write nothing"),
+    ("nkic kernel.py --check", "report all errors, write nothing"),
     ("nkic kernel.py --emit ir=-", "show the program that the kernel evaluates to"),
 )
 RARELY = (
@@ -30,10 +30,10 @@ RARELY = (
 )
 HELP = """Compile an NKI kernel for Trainium to a file that nki-run runs.
 
-The kernel's file is read as text: host code in it is neither imported nor executed. What the
-kernel is compiled for comes from the options, from the arrays of --like, and from the file's own
-block of comments, in this order. Nothing is sent anywhere. docs/security.md says which limits
-this process keeps to.
+The kernel's file is read as text: host code in it is neither imported nor executed. The
+kernel's arguments and target come from the options, the arrays of --like, and the inline block of
+comments in the file, in this order of precedence. Nothing is sent over the network.
+docs/security.md describes the limits of this process.
 """
 
 

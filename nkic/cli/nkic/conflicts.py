@@ -81,7 +81,7 @@ def _refuse_in_migration(line: CommandLine, given: Given) -> None:
     if line.in_place:
         refuse(given, "--in-place", ["output"], "both say where to write the new source")
         if line.source == STANDARD:
-            say("--in-place", STANDARD, "standard input has no place")
+            say("--in-place", STANDARD, "standard input cannot be replaced")
 
 
 def _refuse_made(source: str) -> None:

@@ -135,7 +135,7 @@ class Migration:
         before, after = one.cycles
         verdict = VERDICTS[one.verdict].format(one.differs)
         cycles = f"; {before:,} cycles before, {after:,} after" if before else ""
-        cycles += "; tiles wait in HBM, for which the new source needs --spill" * one.spills
+        cycles += "; tiles are spilled to HBM, for which the new source needs --spill" * one.spills
         self.session.tell(
             "verified",
             f"verified {one.arguments}: {verdict}{cycles}",

@@ -190,7 +190,7 @@ class _Asker:
         for line, found in events.items():
             text = (
                 f"move in one transfer what {line.short} moves in {counts[line]:,}: they are "
-                "neighbours, and each has its trigger and its latency"
+                "adjacent, and each pays for its own trigger and latency"
             )
             yield self.timed(f"fewer-transfers:{line}", text, found, line)
 

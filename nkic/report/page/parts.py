@@ -123,7 +123,7 @@ def roofline(found: Insight) -> str:
     flops = sum(cost.operations for cost in found.accounts.by_line.values())
     moved = sum(cost.hbm for cost in found.accounts.by_line.values())
     if not flops or not moved or not end:
-        return "<p>No matrix products: the roofline says nothing of this kernel.</p>"
+        return "<p>No matrix products: the roofline does not apply to this kernel.</p>"
     cores = max(1, found.trace.executable.cores)
     roof, rate = target.peak_operations * cores, target.peak_rate * cores  # per ns
     intensity, reached = flops / moved, flops * 1000 / end
@@ -139,8 +139,8 @@ def roofline(found: Insight) -> str:
 
     can = min(roof, rate * intensity)
     label = (
-        f"{intensity:.1f} operations for each byte, {reached / 1000:.2f} of {can / 1000:.2f} "
-        f"TFLOP/s that are possible there ({100 * reached / can:.0f}%)"
+        f"{intensity:.1f} operations per byte, {reached / 1000:.2f} of {can / 1000:.2f} "
+        f"attainable TFLOP/s ({100 * reached / can:.0f}%)"
     )
     line = f"{x(low_x):.1f},{y(rate * low_x):.1f} {x(bend):.1f},{y(roof):.1f}"
     return (
@@ -149,8 +149,8 @@ def roofline(found: Insight) -> str:
         f'<line class="axis" x1="70" y1="20" x2="70" y2="250"/>'
         f'<polyline class="roof" points="{line} {x(high_x):.1f},{y(roof):.1f}"/>'
         f'<circle class="point" cx="{x(intensity):.1f}" cy="{y(reached):.1f}" r="5"/>'
-        f'<text x="320" y="280" text-anchor="middle">operations for each byte of HBM '
-        f"(the roof bends at {bend:.0f})</text>"
+        f'<text x="320" y="280" text-anchor="middle">operations per byte of HBM '
+        f"(ridge point {bend:.0f})</text>"
         f'<text x="66" y="{y(roof):.1f}" text-anchor="end">{roof / 1000:.0f} T</text></svg>'
         f"<p>{told(label)}</p>"
     )

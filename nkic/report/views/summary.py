@@ -169,10 +169,10 @@ METRICS: dict[str, Metric] = {
         lambda f: _share(f.read + f.written, _bandwidth(f) * f.time),
     ),
     "mm_arithmetic_intensity": Metric(
-        "flop/byte", "operations of products for each byte from or to HBM", _intensity
+        "flop/byte", "operations of products per byte from or to HBM", _intensity
     ),
     "peak_flops_bandwidth_ratio": Metric(
-        "flop/byte", "where the roofline bends", lambda f: _rate(f) / _bandwidth(f)
+        "flop/byte", "the ridge point of the roofline", lambda f: _rate(f) / _bandwidth(f)
     ),
 }
 
