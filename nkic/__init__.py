@@ -1,13 +1,14 @@
 """nkic: compile and simulate AWS Trainium NKI kernels without a Trainium.
 
-`nkic.compile`, `nkic.run` and `nkic.call` are those of `nkic.api`, `nkic.install` is that of
-`nkic.nki`; they are imported when they are used.
+The functions of `nkic.api` and `nkic.install` of `nkic.nki` are re-exported here. They are imported
+on first use.
 """
 
 from __future__ import annotations
 
-# The name that type checkers know. Both commands begin by importing this module, and an interrupt
-# before they have set their handlers would show a traceback: nothing slow is imported here.
+# The name that type checkers recognise. Both commands start by importing this module, and an
+# interrupt before they have set their signal handlers would show a traceback, so nothing slow is
+# imported here.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any

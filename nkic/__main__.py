@@ -1,7 +1,7 @@
-"""`python -m nkic script.py args`: runs a script that imports nki, with nkic's modules.
+"""`python -m nkic script.py args`: run a script that imports nki, with nkic's modules.
 
-`python -m nkic -m package.module args` runs a module. `--force` puts an installed package called
-nki aside, `--nki VERSION` says which version of NKI the program's kernels are written for.
+`python -m nkic -m package.module args` runs a module. `--force` hides another installed package
+called nki; `--nki VERSION` names the NKI version that the program's kernels are written for.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ USAGE = """usage: python -m nkic [--force] [--nki VERSION] script.py [arguments]
        python -m nkic [--force] [--nki VERSION] -m module [arguments]
 
 Runs a Python program that imports nki: its kernels are compiled by nkic and simulated.
-  --force        also where another package called nki is installed
-  --nki VERSION  version of NKI of the program's kernels, such as 0.6
+  --force        even if another package called nki is installed
+  --nki VERSION  NKI version of the program's kernels, such as 0.6
 To compile a file to an artifact, use the command nkic.
 """
 WRONG_USE, REJECTED = 2, 1
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs the program; its own exceptions and exits pass through."""
+    """Run the program; its own exceptions and exits pass through."""
     force, nki, rest = _options(list(argv))
     if rest[:1] in (["-h"], ["--help"]):
         sys.stdout.write(USAGE)
@@ -50,7 +50,9 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _options(words: list[str]) -> tuple[bool, str | None, list[str]]:
-    """Whether to force, the version, and what is left: the program's words."""
+    """Return whether to force, the NKI version, and the remaining words (the program and its
+    arguments).
+    """
     force, nki = False, None
     while words:
         option, equals, value = words[0].partition("=")

@@ -1,12 +1,12 @@
-"""nkic for pytest: kernels compiled, run and compared in tests, and guarded against getting slower.
+"""pytest plug-in: compile, run and compare kernels in tests, and guard their cycle counts.
 
     def test_add(nki_check):
         nki_check(add, a, b, expected=a + b)
 
-Options: `--nkic` makes `import nki` give nkic's modules (so does NKIC_INSTALL=1), `--nkic-target`
-chooses the target, `--nkic-nki` the version of NKI, `--nkic-sanitize` what is checked besides,
-`--nkic-bless` accepts cycles.
-Results become properties of the test in JUnit's XML. Tests may run under pytest-xdist.
+Options: `--nkic` makes `import nki` give nkic's modules (as does NKIC_INSTALL=1), `--nkic-target`
+chooses the target, `--nkic-nki` the NKI version, `--nkic-sanitize` the additional checks, and
+`--nkic-bless` accepts the measured cycles. Results are recorded as properties of the test in
+JUnit's XML. Tests may run under pytest-xdist.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _UNSAFE = re.compile(r"[^\w.-]+")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds the options."""
+    """Add the plug-in's options."""
     group = parser.getgroup("nkic", "kernels for AWS Trainium")
     group.addoption(
         "--nkic", action="store_true", help="`import nki` gives nkic's modules; also NKIC_INSTALL=1"
     )
-    group.addoption("--nkic-target", metavar="NAME", help="target of kernels: trn1, trn2, trn3")
-    group.addoption("--nkic-nki", metavar="VERSION", help="version of NKI of kernels, such as 0.6")
+    group.addoption("--nkic-target", metavar="NAME", help="target of the kernels: trn1, trn2, trn3")
+    group.addoption("--nkic-nki", metavar="VERSION", help="NKI version of the kernels, such as 0.6")
     group.addoption(
         "--nkic-sanitize",
         metavar="LIST",
@@ -52,7 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Installs the modules where that was asked for, before tests are imported."""
+    """Install nkic's modules if requested, before tests are imported."""
     _sanitizers(config)
     _check_options(config.getoption("--nkic-target"), config.getoption("--nkic-nki"))
     if config.getoption("--nkic") or os.environ.get(INSTALL) == "1":
@@ -66,7 +66,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _check_options(target: str | None, nki: str | None) -> None:
-    """Refuses what there is not, and makes `nki` the version of the process's kernels."""
+    """Reject unknown targets and versions, and make `nki` the NKI version of the process's
+    kernels.
+    """
     if target is None and nki is None:
         return
     from nkic.api.process import CALLS
@@ -93,7 +95,7 @@ def _sanitizers(config: pytest.Config) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Checked:
-    """What a checked kernel gave: its results, and the run with cycles and report."""
+    """The values that a checked kernel returned, and its run with cycles and report."""
 
     values: Any
     called: Called = field(repr=False)
@@ -127,13 +129,13 @@ class Checker:
         guard: bool = False,
         **kwargs: Any,
     ) -> Checked:
-        """Compiles and runs a kernel, and compares its results with `expected`: an array, a tuple
-        of them, or a function of the same arguments that gives them.
+        """Compile and run a kernel, and compare its results with `expected`: an array, a tuple of
+        arrays, or a function of the same arguments that returns them.
 
-        Tolerances are those of `nki-run --compare`, by default after the dtype. `grid` is what
-        would stand in brackets. With `guard` the cycles must not exceed those that were accepted
-        by `--nkic-bless`, those of the first guarded call of a test and of each that follows.
-        Raises `CompileError`, `RunError` and `AssertionError`.
+        Tolerances are those of `nki-run --compare`; they default to those of the dtype. `grid` is
+        what a launch would write in brackets. With `guard`, the cycles must not exceed those
+        accepted by `--nkic-bless`; the n-th guarded call of a test is compared with the n-th
+        accepted number. Raises `CompileError`, `RunError` and `AssertionError`.
         """
         __tracebackhide__ = True
         from nkic.api.tracebacks import boundary, without_nkic
@@ -204,7 +206,9 @@ class Checker:
             raise AssertionError(found)
 
     def _guard(self, called: Called) -> None:
-        """The cycles of the test's guarded calls, in their order, for every target."""
+        """Compare the cycles of the test's guarded calls, in order, with those accepted for the
+        target.
+        """
         path, run = self.folder / f"{self.node}.json", called.result.run
         accepted = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         known = accepted.get(run.target, [])
@@ -226,7 +230,7 @@ class Checker:
 
 
 def _file_name(nodeid: str) -> str:
-    """The name of a test inside its file, as that of a file: no two tests have the same."""
+    """Return a file name for a test inside its file; no two tests share one."""
     name = nodeid.partition("::")[2]
     made = _UNSAFE.sub("-", name.replace("::", ".")).strip("-")
     plain = name.replace("::", ".").replace("[", "-").removesuffix("]")
@@ -237,7 +241,7 @@ def _file_name(nodeid: str) -> str:
 def nki_check(
     request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
 ) -> Checker:
-    """nki_check(kernel, *args, expected=..., guard=True): compiles, runs and compares a kernel."""
+    """nki_check(kernel, *args, expected=..., guard=True): compile, run and compare a kernel."""
     path, config = request.path, request.config
     node = _file_name(request.node.nodeid)
     return Checker(

@@ -1,8 +1,8 @@
-"""nkic from Python: compile a kernel, run it, or call it with the values at hand.
+"""nkic from Python: compile a kernel, run it, or call it with arrays.
 
-`compile` makes an `Artifact`, `run` simulates one, `call` does both for a Python function and
-the arguments of a call. What goes wrong raises `CompileError` or `RunError`, with the same
-diagnostics as the commands. `run_ranks` and `call_ranks` do the same for several ranks together.
+`compile` makes an `Artifact`, `run` simulates one, and `call` does both for a Python function and
+the arguments of a call. `run_ranks` and `call_ranks` do the same for several ranks together.
+Failures raise `CompileError` or `RunError`, with the same diagnostics as the commands.
 """
 
 from nkic.api.arrays import Adapter, adapters

@@ -1,7 +1,8 @@
-"""Arrays of the caller's and element types of NKI.
+"""The caller's arrays, and their NKI element types.
 
-NumPy arrays are known, those of ml_dtypes' element types included. Other libraries join with an
-adapter: a function that gives the NumPy array of a value that it knows, and None for others.
+NumPy arrays are supported, including those of ml_dtypes' element types. Other libraries join with
+an adapter: a function that returns the NumPy array of a value it recognises, and None for any other
+value.
 """
 
 from __future__ import annotations
@@ -30,24 +31,26 @@ def _numpy(value: Any) -> Array | None:
 
 
 adapters: list[Adapter] = [_numpy]
-"""How values become arrays, in the order of asking. Append to it."""
+"""The adapters, tried in order. Append to this list to support another library."""
 
 _CASTS = {"float64": "float32", "int64": "int32", "uint64": "uint32"}
 
 
 def array_of(value: Any) -> Array | None:
-    """The array that a value is or wraps; None for what is not an array."""
+    """Return the array that a value is or wraps; None if it is not an array."""
     found = (adapter(value) for adapter in adapters)
     return next((array for array in found if array is not None), None)
 
 
 def dtype_of(element: np.dtype[Any]) -> DType | None:
-    """NKI's element type for one of NumPy's or ml_dtypes'; None if there is none."""
+    """Return the NKI element type of a NumPy or ml_dtypes type; None if there is none."""
     return dtypes.DTYPES.get(element.name)
 
 
 def type_of(array: Array, name: str) -> TensorType:
-    """The type of a tensor argument. Refuses element types that no engine has."""
+    """Return the type of a tensor argument. Raises `UsageFailed` for element types that no engine
+    supports.
+    """
     dtype = dtype_of(array.dtype)
     if dtype is None:
         near = _CASTS.get(array.dtype.name)
@@ -67,12 +70,12 @@ def type_of(array: Array, name: str) -> TensorType:
 
 
 def offer(array: Array) -> Offer:
-    """An array as what an input may be made of."""
+    """Return an array as an offer for an input."""
     dtype = dtype_of(array.dtype)
-    if dtype is None:  # refused with the signature, in the words of the run
+    if dtype is None:  # reported when the signature is bound, in the words of the run
         return _plain(array)
     _refuse_mask(array)
-    # In the order of bytes of this machine, which is little-endian, as NKI's is.
+    # In the byte order of this machine, which is little-endian, like NKI's.
     native = np.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(array.shape)
     stored = native if dtype is BOOL else native.view(storage(dtype))
     return Offer("the call", natural(dtype), array.shape, dtype, lambda: stored)
@@ -80,7 +83,10 @@ def offer(array: Array) -> Offer:
 
 def _refuse_mask(array: Array) -> None:
     if isinstance(array, np.ma.MaskedArray):
-        refuse("a masked array has no value where its mask hides one", "pass array.filled(value)")
+        refuse(
+            "masked arrays are not supported: masked elements have no value",
+            "pass array.filled(value)",
+        )
 
 
 def _plain(array: Array) -> Offer:
@@ -91,15 +97,15 @@ def _plain(array: Array) -> Offer:
 
 
 def presented(output: Array, dtype: DType) -> Array:
-    """An output in its own element type: NumPy's, ml_dtypes' where that is there, or the bytes
-    as unsigned integers.
+    """Return an output in its own element type: NumPy's, ml_dtypes' if it is installed, or else the
+    stored bytes as unsigned integers.
     """
     array = np.ascontiguousarray(output).reshape(output.shape)
     return array.view(numpy_type(dtype))
 
 
 def numpy_type(dtype: DType) -> np.dtype[Any]:
-    """The element type that callers get for `dtype`."""
+    """Return the NumPy type in which callers receive `dtype`."""
     if dtype is BOOL:
         return np.dtype(np.bool_)
     if not dtype.is_float or storage(dtype).kind == "f":
@@ -112,7 +118,7 @@ def numpy_type(dtype: DType) -> np.dtype[Any]:
 
 
 def _registered(dtype: DType) -> np.dtype[Any]:
-    """A packed type under its name, where some library has made it known to NumPy."""
+    """Return a packed type by its name if some library has registered it with NumPy."""
     try:
         found = np.dtype(dtype.name)
     except TypeError:

@@ -22,11 +22,11 @@ from nkic.simulate.io.signature import Signature, signature_of
 
 @dataclass(frozen=True)
 class Artifact:
-    """The bytes of a compiled kernel, with what compiling it said.
+    """The bytes of a compiled kernel, with the messages of its compilation.
 
-    `messages` are what the kernel printed. `returned` is the form of what it returns: the number
-    of an output, several in a tuple, or None; a file does not hold it. `reads` are hashes of the
-    files of data that became constants, by path.
+    `messages` is what the kernel printed. `returned` is the form of the kernel's result: the number
+    of an output, a tuple of forms, or None; a file does not store it. `reads` maps the paths of
+    data files that became constants to their hashes.
     """
 
     data: bytes = field(repr=False)
@@ -37,7 +37,7 @@ class Artifact:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Artifact:
-        """Reads and verifies a file. Raises `RunError`."""
+        """Read and verify a file. Raises `RunError`."""
         with raising(RunError):
             made = cls(open_file(os.fspath(path)))
             found = made.executable
@@ -46,33 +46,33 @@ class Artifact:
         return cls(made.data, returned=form if count else None)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the file, whole or not at all."""
+        """Write the file atomically."""
         with raising(RunError):
             files.write(os.fspath(path), self.data)
         return Path(path)
 
     @cached_property
     def executable(self) -> Executable:
-        """The records of the file, verified."""
+        """The verified records of the file."""
         return load(self.data)
 
     @property
     def id(self) -> str:
-        """What identifies the program, whatever folder it was compiled in."""
+        """The program's identity, independent of the folder it was compiled in."""
         return info(self.data).artifact_id
 
     @cached_property
     def signature(self) -> Signature:
-        """The arrays that go in and come out, in order."""
+        """The input and output arrays, in order."""
         return signature_of(self.executable)
 
     @property
     def text(self) -> str:
-        """The program as text, as `nki-run --dump` prints it."""
+        """The program as text, as `nkic --emit asm` writes it."""
         return dump(self.executable)
 
     def _repr_html_(self) -> str:
-        """For notebooks: the signature."""
+        """The signature, for notebooks."""
         from nkic.api.html import signature
 
         return signature(self.signature)

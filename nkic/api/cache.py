@@ -1,7 +1,7 @@
-"""Artifacts that were made before, in this process and, in a folder (`nkic.cache`), in others.
+"""Cached artifacts: in this process and, in a folder (`nkic.cache`), across processes.
 
-An artifact is found by what was asked for (kernel, types, constants, target, options) and used
-if every file that was read for it still has the content it had.
+An artifact is looked up by the request (kernel, types, constants, target, options) and used if
+every file that was read for it still has the same content.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from nkic.cache.messages import from_json, to_json
 from nkic.cache.stamp import here, stamp
 from nkic.cache.store import Store
 
-MAX_ENTRIES = 256  # artifacts kept in the process, the least recently used is dropped first
+MAX_ENTRIES = 256  # artifacts kept in the process; the least recently used is dropped first
 _LOCK = threading.Lock()
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """`files` are hashes of texts by the name that the loader finds them by."""
+    """An artifact, and the hashes of the source files it was made from, by module name."""
 
     files: dict[str, str]
     artifact: Artifact
 
     def is_current(self, loader: LiveLoader) -> bool:
-        """Every file has the content that it had."""
+        """Whether every file still has the same content."""
         data = self.artifact.reads.items()
         return _is_current(self.files, loader) and all(_data(p) == digest for p, digest in data)
 
@@ -48,7 +48,10 @@ Folder = str | os.PathLike[str] | None  # as the call names it
 
 
 def compiled(job: SourceCompilation, named: Folder) -> Artifact:
-    """The artifact of a job. Raises `CompileError`, for a folder that others may write in too."""
+    """Return the artifact of a job, cached or new.
+
+    Raises `CompileError`; also for a cache folder that other users may write to.
+    """
     key = _key(job)
     loader = job.loader
     assert isinstance(loader, LiveLoader)
@@ -66,15 +69,19 @@ def compiled(job: SourceCompilation, named: Folder) -> Artifact:
 
 
 def _store(named: Folder) -> Store | None:
-    """Where artifacts are kept for other processes, if they are. Raises `CompileError`."""
+    """Return the store shared with other processes; None if there is none. Raises
+    `CompileError`.
+    """
     with raising(CompileError):
         place = folder(os.environ, named)
     return Store(place) if place is not None else None
 
 
 def traced(job: TracedCompilation, named: Folder) -> Artifact:
-    """The artifact of a kernel that Python evaluates. It is called each time, since nobody knows
-    what it depends on; an artifact is found by the program that it gives.
+    """Return the artifact of a kernel that Python evaluates.
+
+    Its dependencies are unknown, so the kernel is called each time; the artifact is looked up by
+    the resulting program.
     """
     tracing = job.trace()
     key, store = job.key(tracing), _store(named)
@@ -91,7 +98,7 @@ def traced(job: TracedCompilation, named: Folder) -> Artifact:
 
 
 def _key(job: SourceCompilation) -> str:
-    """What was asked for, as a hash: equal in every process."""
+    """Return a hash of the request that is equal in every process."""
     request = job.request
     consts = {name: repr(getattr(v, "value", v)) for name, v in sorted(request.consts.items())}
     args = {name: str(kind) for name, kind in sorted(request.args.items())}
@@ -105,13 +112,13 @@ def _key(job: SourceCompilation) -> str:
 
 
 def _hashes(loader: LiveLoader) -> dict[str, str]:
-    """Of every file that was read, by its module's name."""
+    """Return the hash of every source file that was read, by module name."""
     texts = ((loader.name_of(path), file.text) for path, file in loader.sources.items())
     return {name: _hash(text) for name, text in texts}
 
 
 def _data(path: str) -> str:
-    """The hash of a file of data, as `Artifact.reads` has it; nothing if there is none."""
+    """Return the hash of a data file, as in `Artifact.reads`; empty if it cannot be read."""
     try:
         with confine.opened(path) as stream:
             return sha256(stream.read()).hexdigest()
@@ -149,7 +156,7 @@ def _keep(key: str, entry: _Entry) -> None:
 
 
 def clear() -> None:
-    """Forgets what this process has compiled."""
+    """Drop all artifacts cached in this process."""
     with _LOCK:
         _kept.clear()
 
@@ -167,7 +174,7 @@ def _to_disk(store: Store, key: str, entry: _Entry) -> None:
 
 
 def _from_disk(store: Store, key: str) -> _Entry | None:
-    """What is kept about `key`; None for what is not an entry of ours."""
+    """Return the stored entry for `key`; None if it is missing or malformed."""
     found = store.read(key)
     try:
         return _entry(found.facts, found.data) if found is not None else None
@@ -176,7 +183,10 @@ def _from_disk(store: Store, key: str) -> _Entry | None:
 
 
 def _entry(facts: dict[str, Any], data: bytes) -> _Entry:
-    """Raises `ValueError`, `LookupError` or `TypeError` for what is not an entry."""
+    """Return the entry that `facts` describe.
+
+    Raises `ValueError`, `LookupError` or `TypeError` if they are malformed.
+    """
     messages, form = tuple(map(str, facts["messages"])), _form(facts["returned"])
     warnings = from_json(facts["warnings"])
     made = Artifact(data, warnings, messages, form, _texts(facts["reads"]))
@@ -184,14 +194,14 @@ def _entry(facts: dict[str, Any], data: bytes) -> _Entry:
 
 
 def _texts(value: Any) -> dict[str, str]:
-    """A mapping of texts to texts. Raises `ValueError`."""
+    """Check that `value` maps strings to strings, and return it. Raises `ValueError`."""
     if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
         raise ValueError("not a mapping of strings")
     return value
 
 
 def _form(value: Any) -> Any:
-    """The form of what a kernel returns. Raises `ValueError`."""
+    """Return the form of a kernel's result from JSON. Raises `ValueError`."""
     if isinstance(value, list):
         return tuple(map(_form, value))
     if value is not None and type(value) is not int:

@@ -1,4 +1,4 @@
-"""Calls a kernel with values of the running program."""
+"""Call a kernel with the values of a running program."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ from nkic.api.tracebacks import boundary
 
 @dataclass(frozen=True)
 class Called:
-    """What a call gave. `values` is what the kernel returns: an array, a tuple of arrays, None.
+    """The result of a call. `values` is what the kernel returns: an array, a tuple of arrays, or
+    None.
 
-    `updated` are the inputs that the kernel wrote, by name; the caller's own arrays are left as
-    they were. `inputs` are the caller's values of tensor arguments by name.
+    `updated` maps the names of the inputs that the kernel wrote to their new contents; the caller's
+    own arrays are left unchanged. `inputs` maps the names of tensor arguments to the caller's
+    arrays.
     """
 
     values: Any
@@ -34,7 +36,7 @@ class Called:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A call whose kernel is compiled: its arrays by the names of the inputs."""
+    """A call whose kernel is compiled: the artifact, and the arrays by input name."""
 
     artifact: Artifact
     inputs: Mapping[str, Array]
@@ -47,14 +49,14 @@ def prepare(
     kwargs: Mapping[str, Any] | None = None,
     **how: Unpack[Preparing],
 ) -> Prepared:
-    """Compiles `function` for the arguments of a call, or takes it from the cache.
+    """Compile `function` for the arguments of a call, or take it from the cache.
 
-    Arrays become tensors, wherever they sit in an argument; all else becomes compile-time
-    values. What `function` says itself under `nki.jit` (brackets, schedule, target, Beta 1) holds
-    where no option says otherwise. Options: `target`, `nki`, `grid`, `lnc`, `spread`, `serial`,
-    `spill`, `optimise`, `schedule`, `levels`, `evaluate`, `cache_dir`. Raises `TypeError` where the
-    arguments do not fit the signature, `CompileError`, and what a kernel raises that Python itself
-    evaluates.
+    Arrays become tensors, wherever they occur in an argument; all other values are compile-time
+    constants. The settings of `function` under `nki.jit` (grid in brackets, schedule, target, Beta
+    1) apply unless an option overrides them. Options: `target`, `nki`, `grid`, `lnc`, `spread`,
+    `serial`, `spill`, `optimise`, `schedule`, `levels`, `evaluate`, `cache_dir`. Raises `TypeError`
+    if the arguments do not fit the signature, `CompileError`, and whatever a kernel that Python
+    evaluates raises.
     """
     options.check("prepare", how, Preparing)
     with raising(CompileError):
@@ -81,7 +83,7 @@ def call(
     kwargs: Mapping[str, Any] | None = None,
     **how: Unpack[Calling],
 ) -> Called:
-    """Calls a kernel in the simulator: `prepare`, then `run`, with the options of both."""
+    """Call a kernel in the simulator: `prepare`, then `run`, with the options of both."""
     options.check("call", how, Calling)
     prepared = prepare(function, args, kwargs, **options.part(how, Preparing))
     return called(prepared, run(prepared.artifact, prepared.inputs, **options.part(how, Running)))
@@ -91,11 +93,11 @@ def call(
 def call_ranks(
     function: Any, inputs: Sequence[Sequence[Any] | Mapping[str, Any]], **how: Unpack[Calling]
 ) -> list[Called]:
-    """Calls a kernel as ranks 0, 1, … together: `inputs` are the arguments of each, by name or in
-    their order.
+    """Call a kernel as ranks 0, 1, … together; `inputs` are each rank's arguments, by name or
+    position.
 
-    One compiled kernel runs on all ranks, so that arguments other than arrays must be the same.
-    Options are as in `call`. Raises `CompileError` and `RunError`.
+    All ranks run the same compiled kernel, so arguments other than arrays must be equal. Options
+    are those of `call`. Raises `CompileError` and `RunError`.
     """
     options.check("call_ranks", how, Calling)
     own = [((), one) if isinstance(one, Mapping) else (tuple(one), {}) for one in inputs]
@@ -113,7 +115,7 @@ def call_ranks(
 
 
 def called(prepared: Prepared, result: Result) -> Called:
-    """The values of a call from the outputs of its run."""
+    """Return the values of a call from the outputs of its run."""
     names = {p.name for p in prepared.artifact.signature.inputs}
     updated = {name: array for name, array in result.outputs.items() if name in names}
     values = _values(prepared.artifact.returned, result.outputs)

@@ -1,4 +1,4 @@
-"""Results of a call against what was expected, as `nki-run --expected` compares them."""
+"""Comparison of a call's results with expected ones, as in `nki-run --expected`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from nkic.simulate.io.signature import ArrayParameter
 def compared(
     called: Called, expected: Any, rtol: float | None = None, atol: float | None = None
 ) -> list[Comparison]:
-    """The verdict on every expected output.
+    """Compare every expected output with the result.
 
-    `expected` is an array for the one that the kernel returns, a tuple of them in its form, or a
-    dictionary by the outputs' names, which reaches inputs that the kernel writes, too. Raises
-    `ValueError` where these are not the kernel's outputs or have another shape.
+    `expected` is an array if the kernel returns one, a tuple in the form of its result, or a
+    dictionary by output name, which may also include inputs that the kernel writes. Raises
+    `ValueError` if the kernel has no such outputs or their shapes differ.
     """
     asked = {"rtol": rtol, "atol": atol}
     settings = ToleranceSettings(
@@ -48,7 +48,7 @@ def compared(
 def differences(
     called: Called, expected: Any, rtol: float | None = None, atol: float | None = None
 ) -> str:
-    """What `nki-run` would print of the outputs that are not as expected; empty if all are."""
+    """Return what `nki-run` would print for the outputs that differ; empty if none does."""
     found = compared(called, expected, rtol, atol)
     wrong = [compare_report.diagnostic(one) for one in found if not one.passed]
     return render(wrong, "human", no_sources) if wrong else ""

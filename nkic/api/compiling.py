@@ -1,4 +1,4 @@
-"""Compiles kernels: files, source texts and live functions."""
+"""Compile kernels: files, source texts and live functions."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from nkic.specialise.native import LiveKernel
 from nkic.specialise.request import Request, RequestOptions, TensorType
 from nkic.specialise.runtime_values import LiveEntry
 
-# The specialiser sets limits of the interpreter and keeps tables that are a process's, and
-# Python code runs in one thread at a time: one compilation after the other loses nothing.
+# The specialiser changes the interpreter's limits and keeps process-wide tables. Python code runs
+# in one thread at a time, so compiling serially loses nothing.
 _COMPILING = threading.RLock()
 
 Source = str | os.PathLike[str] | SourceFile
 
 
 def compile_options(how: Compiling) -> CompileOptions:
-    """How to compile, as the options of a call say. Raises `UsageFailed`."""
+    """Return the compile options of a call. Raises `UsageFailed`."""
     level = how.get("optimise", DEFAULT.level)
     if level not in LEVELS:
         refuse(f"`optimise` is {level!r}; it must be 0, 1 or 2", "leave it out for 1")
@@ -52,25 +52,25 @@ def compile_options(how: Compiling) -> CompileOptions:
 
 @dataclass(frozen=True)
 class Compilation:
-    """One compilation that is ready to go."""
+    """A compilation that is ready to run."""
 
     request: Request
     loader: Loader | LiveLoader
     options: CompileOptions
 
     def warn(self, artifact: Artifact) -> None:
-        """Tells Python of the warnings about the kernel."""
+        """Report the kernel's warnings as Python warnings."""
         warned.warn(artifact.warnings, _paths(self.loader))
 
 
 @dataclass(frozen=True)
 class SourceCompilation(Compilation):
-    """That of a file."""
+    """The compilation of a file."""
 
     source: SourceFile
 
     def compile(self) -> Artifact:
-        """Does it. Raises `CompileError`."""
+        """Compile the file. Raises `CompileError`."""
         with raising(CompileError, self.loader.source, self.loader.relocated), _COMPILING:
             compiled = pipeline.compile_source(self.source, self.request, self.loader, self.options)
             return _artifact(compiled, self.loader, self.options)
@@ -78,27 +78,27 @@ class SourceCompilation(Compilation):
 
 @dataclass(frozen=True)
 class TracedCompilation(Compilation):
-    """That of one call of a live kernel that Python evaluates."""
+    """The compilation of one call of a live kernel that Python evaluates."""
 
     kernel: LiveKernel
 
     def trace(self) -> pipeline.Tracing:
-        """Calls the kernel. Raises `CompileError`, and what the kernel itself raises."""
+        """Call the kernel. Raises `CompileError`, and whatever the kernel itself raises."""
         with self._raising():
             return pipeline.trace_live(self.kernel, self.request, self.options)
 
     def finish(self, tracing: pipeline.Tracing) -> Artifact:
-        """Compiles what was traced. Raises `CompileError`."""
+        """Compile what was traced. Raises `CompileError`."""
         with self._raising():
             compiled = pipeline.compile_traced(tracing, self.options)
             return _artifact(compiled, self.loader, self.options)
 
     def compile(self) -> Artifact:
-        """Both. Raises `CompileError`, and what the kernel itself raises."""
+        """Trace and compile. Raises `CompileError`, and whatever the kernel itself raises."""
         return self.finish(self.trace())
 
     def key(self, tracing: pipeline.Tracing) -> str:
-        """What the artifact of a trace depends on, as a hash."""
+        """Return a hash of everything that the artifact of a trace depends on."""
         return native.key_of(tracing, self.options)
 
     @contextmanager
@@ -113,7 +113,7 @@ class TracedCompilation(Compilation):
 
 
 def _artifact(compiled: Compiled, loader: Loader | LiveLoader, how: CompileOptions) -> Artifact:
-    """What was compiled, with warnings at the levels that were asked for."""
+    """Return the artifact, with warnings at the requested levels."""
     program = compiled.program
     assert program is not None
     warnings = tuple(loader.relocated(compiled.remarks(how.levels, loader.sources)))
@@ -123,7 +123,7 @@ def _artifact(compiled: Compiled, loader: Loader | LiveLoader, how: CompileOptio
 
 
 def _paths(loader: Loader | LiveLoader) -> Callable[[str], str]:
-    """The file on this machine for a path that is printed."""
+    """Return a function from a printed path to the file on this machine."""
     paths = getattr(loader, "paths", {})
     known = {loader.shown(path): found for path, found in paths.items()}
     return lambda shown: known.get(shown) or shown
@@ -142,14 +142,15 @@ def compile(
     max_errors: int = 20,
     **how: Unpack[Compiling],
 ) -> Artifact:
-    """Compiles a kernel: the path of its file, its text as a `SourceFile`, or the function.
+    """Compile a kernel: the path of its file, its text as a `SourceFile`, or the function.
 
     `name` chooses among the kernels of a file. `inputs` gives tensor arguments as arrays or as
-    types ("bf16[128,512]"), `consts` all other arguments; those of a function may hold arrays
-    inside. `include` and `modules` say where a file's imports are; a function's are where Python
-    finds them. These and `embed_source`, `max_errors`, `target`, `nki`, `grid`, `lnc`, `serial`,
-    `spill`, `optimise`, `machine` and `levels` are the options of the command; `schedule` is what
-    `with_schedule` takes, `spread` how a grid lies on several cores. Raises `CompileError`.
+    types ("bf16[128,512]"), `consts` all other arguments; those of a function may contain arrays.
+    `include` and `modules` tell where to find a file's imports; a function's imports are found as
+    Python finds them. These and `embed_source`, `max_errors`, `target`, `nki`, `grid`, `lnc`,
+    `serial`, `spill`, `optimise`, `machine` and `levels` are the command's options; `schedule` is
+    what `with_schedule` takes, `spread` is how a grid is distributed over several cores. Raises
+    `CompileError`.
     """
     options.check("compile", how, Compiling)
     job: SourceCompilation | TracedCompilation
@@ -170,7 +171,7 @@ def compile(
 
 
 def given_for(how: Compiling) -> RequestOptions:
-    """What a call says besides its arguments. Raises `UsageFailed`."""
+    """Return the options of a call other than its arguments. Raises `UsageFailed`."""
     target, grid = how.get("target"), how.get("grid")
     nki = how.get("nki") or process.CALLS.nki
     sizes = (grid,) if isinstance(grid, int) else grid
@@ -228,7 +229,7 @@ def of_live(
     evaluate: str | None,
     how: CompileOptions,
 ) -> tuple[SourceCompilation | TracedCompilation, Mapping[str, Any]]:
-    """The compilation of a live function, and the arrays inside its arguments."""
+    """Return the compilation of a live function, and the arrays inside its arguments."""
     function = functions.kernel(kernel)
     if not evaluation.is_native(evaluate, function):
         describer = Describer()
@@ -245,7 +246,7 @@ def of_live(
 
 
 def _source(function: Any, loader: LiveLoader) -> SourceFile | None:
-    """The file of a function, if it can be read."""
+    """Return the file of a function; None if it cannot be read."""
     try:
         return loader.module(functions.module_of(function))
     except NkicError:
@@ -253,13 +254,14 @@ def _source(function: Any, loader: LiveLoader) -> SourceFile | None:
 
 
 def _request(function: Any, given: RequestOptions, source: SourceFile | None) -> Request:
-    """The request of a call, whose function speaks the version that its file does."""
+    """Return the request of a call, in the NKI version of the function's file."""
     return request_for(None, replace(given, kernel=function.__name__), os.environ, source)
 
 
 def _by_its_file(given: RequestOptions, source: SourceFile | None) -> RequestOptions:
-    """With the version of NKI that the block of the kernel's file names, where the call names
-    none; the other things that it says are for the command. Raises `UsageFailed`.
+    """Add the NKI version from the inline block of the kernel's file, if the call names none.
+
+    The block's other settings apply to the command only. Raises `UsageFailed`.
     """
     if given.profile is not None or source is None:
         return given
@@ -267,7 +269,9 @@ def _by_its_file(given: RequestOptions, source: SourceFile | None) -> RequestOpt
 
 
 def _all_values(given: RequestOptions, function: Any, consts: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments that are not tensors as a whole, those left to their defaults included."""
+    """Return the arguments that are not themselves tensors, including omitted ones with their
+    defaults.
+    """
     said = {*given.args, *consts}
     left = {name: value for name, value in functions.defaults(function) if name not in said}
     return {**consts, **left}
@@ -280,14 +284,16 @@ def of_function(
     describer: Describer,
     how: CompileOptions,
 ) -> SourceCompilation:
-    """The compilation of a live function; `describer` gets the tensors inside `consts`."""
+    """Return the compilation of a live function; `describer` collects the tensors inside
+    `consts`.
+    """
     function = functions.kernel(kernel)
     loader = LiveLoader()
     with raising(CompileError, loader.source, loader.relocated):
         source = loader.module(functions.module_of(function))
         if source is None:
             refuse(
-                f"there is no source for `{function.__qualname__}`, which nkic reads",
+                f"nkic cannot find the source of `{function.__qualname__}`",
                 "write the kernel to a file, or compile its text with nkic.SourceFile",
             )
         given = _by_its_file(given, source)
@@ -302,13 +308,13 @@ def of_function(
 def _with_defaults(
     given: RequestOptions, function: Any, consts: Mapping[str, Any], describer: Describer
 ) -> RequestOptions:
-    """With the values of arguments, those left to their defaults included."""
+    """Add the values of the arguments, including omitted ones with their defaults."""
     values = _all_values(given, function, consts)
     return replace(given, consts={name: describer.argument(v, name) for name, v in values.items()})
 
 
 def _bare(function: Any) -> Any:
-    """The function without its defaults, which are arguments by now."""
+    """Return the function without its defaults, which have become arguments."""
     made = type(function)(function.__code__, {}, function.__name__, None, function.__closure__)
     made.__module__, made.__qualname__ = function.__module__, function.__qualname__
     return made

@@ -1,4 +1,4 @@
-"""Looking into a run: tensors after lines of source, and changes of them."""
+"""Inspect a run: tensors after given source lines, and changes to them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ EVERYTHING = "all"
 
 
 class Dumped(NamedTuple):
-    """A tensor after a write: all of it. `time` counts the writes of this line to tensors of this
-    name, from 0, in the order of the program; `iteration` are the turns of the device loops around
-    it, `unrolled` those of Python's, as "i=3 j=0", where the artifact keeps them. `region` is what
-    was written (None: at run-time offsets); `unwritten` elements have not been written by anybody.
+    """A whole tensor after a write.
+
+    `time` counts the writes of this line to tensors of this name, from 0, in program order;
+    `iteration` is the iteration of each enclosing device loop, `unrolled` that of each enclosing
+    Python loop, as "i=3 j=0", if the artifact stores them. `region` is the region written (None: at
+    run-time offsets); `unwritten` counts the elements that are still uninitialised.
     """
 
     tensor: str
@@ -42,7 +44,7 @@ class Dumped(NamedTuple):
 
 
 class Looking:
-    """What the options of a run ask to look at. Raises `UsageFailed`."""
+    """The dumps, expectations and watches that a run's options request. Raises `UsageFailed`."""
 
     def __init__(self, how: Running, ranks: int) -> None:
         self.dumps: Dumps | None = None
@@ -64,11 +66,11 @@ class Looking:
         self.make: MachineMaker = partial(Observed, observers=observers) if observers else plain
 
     def dumped(self, rank: int) -> tuple[Dumped, ...]:
-        """What was dumped, in the order in which it was written."""
+        """Return a rank's dumps, in the order of the writes."""
         return tuple(_dumped(one) for one in self.dumps.found[rank]) if self.dumps else ()
 
     def judge(self, ranks: int) -> None:
-        """Raises the error for the first line where a rank parts from what was expected."""
+        """Raise the error for the first line at which a rank diverges from what was expected."""
         if self.expectations is not None:
             found = [self.expectations.parted(rank) for rank in range(ranks)]
             if any(found):

@@ -1,8 +1,8 @@
-"""Live values as descriptions that the compiler can use without running their code.
+"""Descriptions of live values that the compiler can use without running their code.
 
-Arrays become tensors of the kernel, wherever they sit: `weights.0`, `params.gamma`. What source
-defines is described by its name, what only the program knows by its content. What cannot be
-described is refused with the place of the value in the call.
+Arrays become tensors of the kernel, wherever they occur: `weights.0`, `params.gamma`. Objects that
+source defines are described by name, objects that exist only in the program by content. A value
+that cannot be described is rejected with its place in the call.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ _MAX_DEPTH = 100
 
 @dataclass
 class Describer:
-    """Describes the values of one call. `parts` and `arrays` are the tensors found inside."""
+    """Describes the values of one call. `parts` and `arrays` are the tensors found inside them."""
 
     parts: dict[str, TensorType] = field(default_factory=dict)
     arrays: dict[str, Array] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=count)
-    _known: dict[int, tuple[Any, int]] = field(default_factory=dict)  # by id, and kept alive
-    _named: dict[int, str] = field(default_factory=dict)  # tensors by the id of their value
+    _known: dict[int, tuple[Any, int]] = field(default_factory=dict)  # by id; value kept alive
+    _named: dict[int, str] = field(default_factory=dict)  # tensor names by the id of their value
     _depth: int = 0
 
     def argument(self, value: Any, where: str) -> runtime_values.RuntimeValue:
-        """The description of an argument; `where` is its name."""
+        """Return the description of an argument; `where` is its name."""
         return runtime_values.RuntimeValue(self.value(value, where), shown(value))
 
     def value(self, value: Any, where: str) -> Any:
-        """The description of a value. Raises `UsageFailed`."""
+        """Return the description of a value. Raises `UsageFailed`."""
         if type(value) in _PLAIN:
             return value
         if self._depth > _MAX_DEPTH:
@@ -95,7 +95,7 @@ class Describer:
         if name == where:
             self.parts[name] = type_of(array, where)
             self.arrays[name] = array
-            self._known[id(value)] = (value, -1)  # kept alive: its id must not be given again
+            self._known[id(value)] = (value, -1)  # kept alive so that its id is not reused
         return runtime_values.Part(name)
 
     def _tuple(self, value: tuple[Any, ...], where: str) -> Any:
@@ -111,7 +111,7 @@ class Describer:
         elements = list(value)
         if not isinstance(value, list):
             kind = "frozenset" if isinstance(value, frozenset) else "set"
-            elements.sort(key=repr)  # Python's order depends on the process
+            elements.sort(key=repr)  # Python's order varies between processes
         values = tuple(self.value(one, f"{where}.{n}") for n, one in enumerate(elements))
         return runtime_values.Many(number, kind, values)
 
@@ -129,7 +129,7 @@ class Describer:
             return value
         return self._refused(value, where, "its bounds are not integers")
 
-    # ---- what source defines -------------------------------------------------------------------
+    # ---- objects that source defines ------------------------------------------------------------
 
     def _member(self, value: enum.Enum, where: str) -> runtime_values.Member:
         owner = self._class(type(value), where)
@@ -179,7 +179,7 @@ class Describer:
         return self.function(value, where)
 
     def function(self, value: types.FunctionType, where: str) -> runtime_values.Function:
-        """A function by its place, with its closure and its defaults."""
+        """Describe a function by its place, with its closure and its defaults."""
         number = self._number(value)
         cells = tuple(
             (name, self.value(one, f"{name} (around `{value.__name__}`)"))
@@ -212,7 +212,7 @@ class Describer:
 
 
 def shown(value: Any) -> str:
-    """A value in few words: the same in every process, so without addresses."""
+    """Return a short form of a value, equal in every process and therefore without addresses."""
     if type(value) in _PLAIN or names.dtype(value) is not None:
         return _short(repr(value))
     if isinstance(value, enum.Enum):

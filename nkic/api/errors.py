@@ -1,4 +1,4 @@
-"""Exceptions with the diagnostics of the commands."""
+"""Exceptions that carry the diagnostics of the commands."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from nkic.base.render import Sources, render
 
 
 def no_sources(path: str) -> None:
-    """For messages without excerpts."""
+    """Return no source, for messages without excerpts."""
 
 
 class ApiError(Exception):
-    """Something is wrong with a kernel, its arguments or its run.
+    """An error in a kernel, its arguments or its run.
 
-    `diagnostics` is all that was found; the text is what the commands would print, uncoloured.
+    `diagnostics` holds every error and remark found; the text is what the commands would print,
+    uncoloured.
     """
 
     def __init__(self, diagnostics: Iterable[Diagnostic], sources: Sources = no_sources) -> None:
         self.diagnostics = tuple(diagnostics)
-        self.frames: TracebackType | None = None  # the kernel's own, where Python evaluated it
+        self.frames: TracebackType | None = None  # the kernel's own frames if Python evaluated it
         super().__init__(render(self.diagnostics, "human", sources).rstrip("\n"))
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
-        # Exceptions cross processes (pytest-xdist, multiprocessing) with their text.
+        # Exceptions cross process boundaries (pytest-xdist, multiprocessing) with their text.
         return _again, (type(self), self.diagnostics, str(self))
 
 
@@ -36,7 +37,7 @@ class CompileError(ApiError):
 
 
 class RunError(ApiError):
-    """The artifact or its inputs are refused, or the simulated program did something wrong."""
+    """The artifact or its inputs are rejected, or the simulated program failed."""
 
 
 def _again(kind: type[ApiError], diagnostics: tuple[Diagnostic, ...], text: str) -> ApiError:
@@ -51,7 +52,7 @@ def raising(
     sources: Sources = no_sources,
     relocated: Callable[[Iterable[Diagnostic]], Iterable[Diagnostic]] = lambda found: found,
 ) -> Iterator[None]:
-    """Turns the errors of the stages into `kind`."""
+    """Turn the errors of the stages into `kind`."""
     try:
         yield
     except NkicError as error:
@@ -61,5 +62,5 @@ def raising(
 
 
 def refuse(message: str, help: str = "") -> NoReturn:
-    """Refuses an argument of a call."""
+    """Reject an argument of a call."""
     raise bad_argument(message, help)

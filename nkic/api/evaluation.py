@@ -1,8 +1,9 @@
-"""Which way a live kernel is evaluated: traced natively, or in the closed world.
+"""The choice of how to evaluate a live kernel: traced natively, or in the closed world.
 
-`evaluate=` of a call says it, else NKIC_EVALUATE, else `evaluate` under `[tool.nkic]` in the
-pyproject.toml of the working directory or of a folder above. Where nobody says it, kernels are
-traced, unless the `nki` that they use is not nkic's: then there is only their source.
+The choice is made by `evaluate=` of the call, else NKIC_EVALUATE, else `evaluate` under
+`[tool.nkic]` in the pyproject.toml of the working directory or of a parent folder. By default
+kernels are traced, unless the `nki` that they use is not nkic's: then only their source can be
+evaluated.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from nkic.base import project
 
 VARIABLE = "NKIC_EVALUATE"
 NATIVE, CLOSED = "native", "closed"
-OURS = "__nkic__"  # in modules that nkic itself provides as `nki`
+OURS = "__nkic__"  # set in modules that nkic itself provides as `nki`
 
 
 def is_native(said: str | None, kernel: types.FunctionType) -> bool:
@@ -43,7 +44,7 @@ def is_native(said: str | None, kernel: types.FunctionType) -> bool:
 
 
 def chosen(said: str | None) -> str | None:
-    """What was said, by whoever comes first; None if nobody did. Raises `UsageFailed`."""
+    """Return the choice of highest precedence; None if there is none. Raises `UsageFailed`."""
     for word, where in (
         (said, "evaluate="),
         (os.environ.get(VARIABLE) or None, f"{VARIABLE} in the environment"),
@@ -58,8 +59,8 @@ def chosen(said: str | None) -> str | None:
 
 
 def _kinds(kernel: types.FunctionType) -> Iterator[str]:
-    """ "ours" or "foreign" for every name of NKI that the kernel and its functions use, "missing"
-    for a name that has no value.
+    """Yield "ours" or "foreign" for every NKI name that the kernel and its callees use, and
+    "missing" for a customary name without a value.
     """
     waiting, seen = [kernel], {kernel}
     while waiting:
@@ -81,7 +82,7 @@ def _kinds(kernel: types.FunctionType) -> Iterator[str]:
 
 
 _NOTHING = object()
-_CUSTOMARY = ("nl", "nisa", "nki", "ncc")  # what kernels call the modules of NKI
+_CUSTOMARY = ("nl", "nisa", "nki", "ncc")  # the customary names of NKI's modules in kernels
 
 
 def _is_nki(value: Any) -> bool:

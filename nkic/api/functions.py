@@ -1,4 +1,4 @@
-"""Live functions: where their source is, and what only the running program knows of them."""
+"""Live functions: where their source is, and the values that only the running program has."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _SCALARS = (bool, int, float, str, type(None))
 
 
 def unwrapped(value: Any) -> Any:
-    """The Python function below `nki.jit` and other wrappers; a partial stays one."""
+    """Return the Python function beneath `nki.jit` and other wrappers; a partial is kept."""
     *_, found = _layers(value)
     return found
 
 
 def _layers(value: Any) -> Iterator[Any]:
-    """The value, what it wraps, and so on."""
+    """Yield the value, the value it wraps, and so on."""
     seen: set[int] = set()
     while True:
         yield value
@@ -36,27 +36,31 @@ def _layers(value: Any) -> Iterator[Any]:
 
 
 def own_options(kernel: Any) -> dict[str, Any]:
-    """What a kernel under `nki.jit` says itself: what stood in its brackets, its schedule, its
-    target, the version of NKI that it is written in. Raises `CompileError`.
+    """Return the options of a kernel under `nki.jit`: its grid in brackets, schedule, target, and
+    NKI version.
+
+    Raises `CompileError`.
     """
     told = (getattr(one, "nkic_options", None) for one in _layers(kernel))
     return next((options() for options in told if options is not None), {})
 
 
 def module_of(function: types.FunctionType) -> str:
-    """The name that the function's source is found by: its module's, or its file's where the
-    module is not made of that file alone, as in notebooks.
+    """Return the name under which to find the function's source.
+
+    This is its module's name, or its file's if the module is not made of that file alone, as in
+    notebooks.
     """
     return module_of_code(function.__module__, function.__code__)
 
 
 def module_of_code(name: str, code: types.CodeType) -> str:
-    """The same of code whose module has this name."""
+    """Return the same for code whose module is called `name`."""
     return name if _is_file(sys.modules.get(name), code.co_filename) else code.co_filename
 
 
 def module_of_class(value: type) -> str:
-    """The same of a class."""
+    """Return the same for a class."""
     module = sys.modules.get(value.__module__)
     if getattr(module, "__file__", None) is not None:
         return value.__module__
@@ -79,8 +83,8 @@ def _plain(path: str) -> str:
 
 
 def own(function: types.FunctionType) -> types.FunctionType:
-    """The function of the user's below wrappers whose code is Python's, such as what
-    `contextlib.contextmanager` makes.
+    """Return the user's function beneath wrappers from Python's library, such as
+    `contextlib.contextmanager`.
     """
     while names.is_host(function.__globals__.get("__name__") or ""):
         inner = getattr(function, "__wrapped__", None)
@@ -91,7 +95,9 @@ def own(function: types.FunctionType) -> types.FunctionType:
 
 
 def is_found_by_name(function: types.FunctionType) -> bool:
-    """Its module calls it by its name, so that its source is found by that."""
+    """Whether looking up the function's name in its module gives it, so that its source can be
+    found.
+    """
     if "<" in function.__qualname__ or module_of(own(function)) != function.__module__:
         return False
     found: Any = sys.modules.get(function.__module__)
@@ -102,7 +108,7 @@ def is_found_by_name(function: types.FunctionType) -> bool:
 
 
 def cells(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """The variables of the functions around it that it uses; those without a value are left out."""
+    """Yield the function's free variables with their values; unassigned ones are left out."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield name, cell.cell_contents
@@ -111,7 +117,7 @@ def cells(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def defaults(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """Its parameters' defaults by name."""
+    """Yield the parameters that have defaults, with the defaults."""
     code, values = function.__code__, function.__defaults__ or ()
     plain = code.co_varnames[: code.co_argcount]
     yield from zip(plain[len(plain) - len(values) :], values, strict=True)
@@ -119,7 +125,7 @@ def defaults(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def kernel(value: Any) -> types.FunctionType:
-    """The Python function of a kernel. Raises `UsageFailed` for what is none."""
+    """Return the Python function of a kernel. Raises `UsageFailed` if there is none."""
     found = unwrapped(value)
     if not isinstance(found, types.FunctionType):
         refuse(
@@ -132,17 +138,17 @@ def kernel(value: Any) -> types.FunctionType:
 
 
 def variables(function: types.FunctionType) -> Iterator[tuple[str, str, Any]]:
-    """Global variables that a function and those which it calls use: module, name, value.
+    """Yield the global variables that a function and its callees use: module, name, value.
 
-    Of modules that are a file, plain numbers, text and tuples, which the program may have
-    changed; of cells of a notebook everything, since their source is elsewhere.
+    For modules that are a file: numbers, strings and tuples of them, which the program may have
+    changed. For notebook cells: everything, because the source of other cells is elsewhere.
     """
     waiting, seen = [function], {function}
     while waiting:
         at = waiting.pop()
         module = module_of(at)
         apart = module != at.__module__
-        if apart:  # what decorators and annotations need is not among the names of the code
+        if apart:  # `co_names` omits the names in decorators and annotations
             yield from ((module, name, value) for name, value in _imported(at.__globals__))
         for name in names_of(at.__code__):
             if name not in at.__globals__:
@@ -157,7 +163,7 @@ def variables(function: types.FunctionType) -> Iterator[tuple[str, str, Any]]:
 
 
 def _imported(space: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Modules that kernels use, and names of NKI, among global variables."""
+    """Yield the global variables that are modules usable in kernels, or names of NKI."""
     for name, value in space.items():
         if isinstance(value, types.ModuleType):
             module = value.__name__
@@ -168,7 +174,7 @@ def _imported(space: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def names_of(code: types.CodeType) -> Iterator[str]:
-    """The global variables and attributes that code names, functions inside included."""
+    """Yield the global variables and attributes that code names, including nested functions."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):

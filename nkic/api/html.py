@@ -1,4 +1,4 @@
-"""Artifacts and results in notebooks."""
+"""HTML of artifacts and results for notebooks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nkic.simulate.io.signature import Signature
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Rows of cells; text is escaped."""
+    """Return an HTML table; text is escaped."""
     return (
         "<table><thead>"
         + _row("th", head)
@@ -20,7 +20,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def signature(found: Signature) -> str:
-    """What a kernel takes and gives."""
+    """Return the inputs and outputs of a kernel as a table."""
     rows = [("in", p.name, f"{p}") for p in found.inputs]
     rows += [("out", p.name, f"{p}") for p in found.outputs]
     return f"<b>{escape(found.kernel)}</b>{table(('', 'array', 'type'), rows)}"

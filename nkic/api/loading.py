@@ -1,9 +1,9 @@
-"""Finds the source of modules as the running Python program found them.
+"""Find the source of modules as the running Python program found it.
 
-Nothing is imported: a module that the program has loaded is read from its `__file__`, any other
-is looked for on `sys.path`. Inside nkic a file is known by its module's name, so that the same
-source compiles to the same bytes wherever it is installed. Modules for the host (Python's own,
-frameworks) are not read.
+Nothing is imported: a loaded module is read from its `__file__`, any other is looked up on
+`sys.path`. Inside nkic, a file is identified by its module's name, so that the same source compiles
+to the same bytes wherever it is installed. Modules for the host (Python's own, frameworks) are not
+read.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ class LiveLoader:
     _found: dict[str, SourceFile | None] = field(default_factory=dict)
 
     def __call__(self, request: str, importer: SourceFile) -> SourceFile | None:
-        """The file of the module that `importer` calls `request`, or None."""
+        """Return the file of the module that `importer` calls `request`, or None."""
         name = self._absolute(request, importer)
         return self.module(name) if name else None
 
     def module(self, name: str) -> SourceFile | None:
-        """The file of a module, or the text of a notebook's cell by its file name."""
+        """Return the file of a module, or the text of a notebook cell by its file name."""
         if name not in self._found:
             self._found[name] = self._read(name)
         return self._found[name]
 
     def name_of(self, path: str) -> str:
-        """The name by which `module` finds a file that was read."""
+        """Return the name by which `module` finds a file that was read."""
         return self._modules[path]
 
     def shown(self, path: str) -> str:
-        """What to print for a path from inside nkic."""
+        """Return the printed form of a path inside nkic."""
         found = self.paths.get(path)
         if found is None or found.startswith("<"):
             return found or path
@@ -58,11 +58,11 @@ class LiveLoader:
         return str(Path(found).relative_to(here)) if Path(found).is_relative_to(here) else found
 
     def source(self, shown: str) -> SourceFile | None:
-        """The file that is printed as `shown`."""
+        """Return the file whose printed path is `shown`."""
         return next((s for path, s in self.sources.items() if self.shown(path) == shown), None)
 
     def relocated(self, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-        """Diagnostics whose places are those to print."""
+        """Return the diagnostics with printed paths."""
         return [d.relocated(self.shown) for d in diagnostics]
 
     def _absolute(self, request: str, importer: SourceFile) -> str:
@@ -84,7 +84,7 @@ class LiveLoader:
         path = file_of(name)
         if path is None:
             return None
-        if path == "":  # a package without a file of its own
+        if path == "":  # a namespace package
             return self._add(f"{name.replace('.', '/')}/{PACKAGE}", name, "", b"")
         package = Path(path).name == PACKAGE
         stem = name.replace(".", "/") if name != "__main__" else Path(path).stem
@@ -110,7 +110,9 @@ class LiveLoader:
 
 
 def _content(name: str, path: str) -> bytes:
-    """The text that Python runs: the file's, or what a loader that edits source makes of it."""
+    """Return the text that Python runs: the file's, or the output of a loader that rewrites
+    source.
+    """
     data = files.read_bytes(path, MAX_BYTES)
     loader = getattr(sys.modules.get(name), "__loader__", None)
     kind = type(loader)
@@ -121,7 +123,7 @@ def _content(name: str, path: str) -> bytes:
         probe.source_to_code(data, path)
     except _Caught as caught:
         return caught.text
-    except (TypeError, SyntaxError):  # a loader of another make
+    except (TypeError, SyntaxError):  # a loader with another interface
         pass
     return data
 
@@ -133,7 +135,7 @@ class _Caught(Exception):
 
 
 class _Catch(SourceFileLoader):
-    """The loader that an editing loader hands its text to; it compiles nothing."""
+    """The base loader to which a rewriting loader hands its text; it compiles nothing."""
 
     def source_to_code(  # type: ignore[override]
         self, data: Any, path: Any, *, _optimize: int = -1
@@ -142,7 +144,9 @@ class _Catch(SourceFileLoader):
 
 
 def file_of(name: str) -> str | None:
-    """The source file of a module; empty for a package without one, None for what has none."""
+    """Return the source file of a module; empty for a namespace package, None if there is no
+    source.
+    """
     module = sys.modules.get(name)
     path = getattr(module, "__file__", None)
     if module is not None and (path is not None or name == "__main__"):
@@ -157,7 +161,7 @@ def file_of(name: str) -> str | None:
 
 
 def _folders(package: str) -> list[str]:
-    """Where the modules of a package are."""
+    """Return the folders that hold the modules of a package."""
     loaded = getattr(sys.modules.get(package), "__path__", None)
     if loaded is not None:
         return list(loaded)

@@ -1,4 +1,6 @@
-"""Values that have a name in kernels: element types, and what packages called nki define."""
+"""Values that kernels refer to by name: element types, and the definitions of packages called
+nki.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +13,16 @@ from nkic.evaluate import builtins
 from nkic.machine import dtypes
 from nkic.specialise.runtime_values import Named
 
-DTYPES = "dtypes"  # in place of a module: NKI's own element types
+DTYPES = "dtypes"  # stands for a module: NKI's own element types
 _NKI = "nki"
 _FRAMEWORKS = ("torch", "jax", "jaxlib", "numpy", "ml_dtypes", "scipy", "pandas", "pytest")
 _HOSTS = frozenset({*_FRAMEWORKS, "_pytest", "tensorflow", "IPython", "ipykernel", "nkic"})
-# Modules of Python that kernels may use by name; `specialise` says what of them.
+# Python modules that kernels may use by name; `specialise` decides which of their members.
 _KNOWN = frozenset({"math", "functools", "dataclasses", "enum", "typing", "abc", "operator"})
 
 
 def dtype(value: Any) -> Named | None:
-    """An element type of NumPy's, ml_dtypes', PyTorch's or nkic's own."""
+    """Return the name of an element type of NumPy, ml_dtypes, PyTorch, JAX or nkic."""
     if isinstance(value, dtypes.DType):
         return Named(DTYPES, value.name)
     kind = type(value)
@@ -41,7 +43,9 @@ def _element(name: str) -> Named | None:
 
 
 def nki(value: Any) -> Named | None:
-    """A name under a module called nki, of whatever package: `nl.add`, a class of `nki.isa`."""
+    """Return the name of a value from a module called nki, of any package: `nl.add`, a class of
+    `nki.isa`.
+    """
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str) or hasattr(value, "__wrapped__"):
         return None
@@ -49,8 +53,9 @@ def nki(value: Any) -> Named | None:
 
 
 def module_of_nki(module: str) -> str:
-    """`nki.language` for `vendor.nki.language` where `import nki` gives `vendor.nki`; nothing for
-    modules that are not NKI's.
+    """Return NKI's name of a module; empty if the module is not NKI's.
+
+    For example `nki.language` for `vendor.nki.language` if `import nki` gives `vendor.nki`.
     """
     posing = getattr(sys.modules.get(_NKI), "__name__", _NKI)
     for root in (_NKI, f"neuronxcc.{_NKI}", posing):
@@ -60,18 +65,18 @@ def module_of_nki(module: str) -> str:
 
 
 def is_host(module: str) -> bool:
-    """A module whose code is for the host: Python's own, frameworks, tools."""
+    """Whether a module's code is for the host: Python's own, frameworks, tools."""
     root = module.partition(".")[0]
     return root in _HOSTS or (root in sys.stdlib_module_names and root != "__main__")
 
 
 def is_known_module(module: str) -> bool:
-    """A module of Python's or NumPy that kernels may use."""
+    """Whether kernels may use this module of Python or NumPy."""
     return module in _KNOWN or module == "numpy"
 
 
 def is_known(value: Any) -> bool:
-    """A function or class of Python's that kernels may use."""
+    """Whether kernels may use this function or class of Python."""
     module = getattr(value, "__module__", None)
     if module == "builtins":
         return value.__name__ in builtins.table()

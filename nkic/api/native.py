@@ -34,7 +34,7 @@ _TENSOR = object()
 
 @dataclass
 class Parts:
-    """The arrays inside the arguments of one call, by the names of the inputs that they are."""
+    """The arrays inside the arguments of one call, by input name."""
 
     types: dict[str, TensorType] = field(default_factory=dict)
     arrays: dict[str, Array] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Parts:
     _alive: list[Any] = field(default_factory=list)
 
     def find(self, arguments: Mapping[str, Any]) -> dict[str, RuntimeValue]:
-        """Looks into every argument; gives the arguments as a request holds them."""
+        """Search every argument for arrays, and return the arguments in the form of a request."""
         copier = Copier(self._found, enters)
         for name, value in arguments.items():
             copier.value(value, name)
@@ -59,7 +59,9 @@ class Parts:
         return _TENSOR
 
     def replace(self, value: Any, tensors: Mapping[str, Any]) -> Any:
-        """What a kernel gets for a value: a tensor, a dtype, a number, or the value itself."""
+        """Return what the kernel receives for a value: a tensor, a dtype, a number, or the value
+        itself.
+        """
         name = self._named.get(id(value))
         if name is not None:
             return tensors[name]
@@ -70,12 +72,12 @@ class Parts:
             return dtypes.find(dtype.name) or KEEP
         found = plain(value)
         if type(found) is Operator:
-            return value  # as kernels of Python's read it: one object
+            return value  # the same object that the kernel's Python code reads
         return found if found is not value else _of_nki(value)
 
 
 def _of_nki(value: Any) -> Any:
-    """What the language has under the name that a value has in some package called nki."""
+    """Return nkic's object for a value of any package called nki, looked up by name."""
     member = isinstance(value, enum.Enum)
     known = names.nki(type(value) if member else value)
     space = active().spaces.get(known.module) if known is not None else None
@@ -86,7 +88,7 @@ def _of_nki(value: Any) -> Any:
 
 
 def enters(kind: type) -> bool:
-    """Objects of the class are looked into: it is the user's own."""
+    """Whether to search objects of this class: only those of the user's own."""
     module = kind.__module__
     return not (names.is_host(module) or module == "builtins" or names.module_of_nki(module))
 
@@ -94,7 +96,7 @@ def enters(kind: type) -> bool:
 def live_kernel(
     function: types.FunctionType, arguments: Mapping[str, Any], parts: Parts, loader: LiveLoader
 ) -> LiveKernel:
-    """The kernel as the tracer takes it."""
+    """Return the kernel in the form that the tracer takes."""
 
     def source_of(code: types.CodeType, space: Mapping[str, Any]) -> SourceFile | None:
         module = str(space.get("__name__", ""))
@@ -102,14 +104,16 @@ def live_kernel(
             return None
         try:
             return loader.module(functions.module_of_code(module, code))
-        except NkicError:  # a file that nobody can read has no places
+        except NkicError:  # an unreadable file has no places
             return None
 
     return LiveKernel(function, arguments, parts.replace, enters, source_of)
 
 
 def key_of(tracing: pipeline.Tracing, options: CompileOptions) -> str:
-    """What an artifact depends on: the program with its places, the files, the options."""
+    """Return a hash of what an artifact depends on: the program with its places, the files, the
+    options.
+    """
     from hashlib import sha256
 
     traced, report = tracing

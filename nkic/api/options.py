@@ -1,4 +1,4 @@
-"""Options of calls, each told once: what a kernel is compiled for, and how it is run."""
+"""The options of calls: what a kernel is compiled for, and how it is run."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from nkic.base.suggest import did_you_mean
 from nkic.machine.clock.machine_file import MAX_BYTES, MachineFile, figures_of, read_machine
 from nkic.specialise.request import Spread
 
-PLACES = ("grid", "lnc", "spread")  # on which instances and cores a kernel runs
+PLACES = ("grid", "lnc", "spread")  # options that choose the instances and cores a kernel runs on
 Grid = int | Sequence[int]
 Machine = str | os.PathLike[str] | Mapping[str, Any] | None
 
 
 class Compiling(TypedDict, total=False):
-    """How a kernel is compiled.
+    """How to compile a kernel.
 
     `target` is "trn1", "trn2" or "trn3", by default that of NEURON_PLATFORM_TARGET_OVERRIDE, or
-    trn2; `nki` the version of NKI; `grid` the launch grid of instances on one core, `lnc` the
-    number of cores, `spread` how a grid lies on several; `serial` compiles without overlap;
-    `spill` lets tiles wait in HBM where SBUF has no room for all that are in use at once;
-    `optimise` is the level of `nkic -O`, from 0 to 2, by default 1;
-    `machine` is a machine file, by which is scheduled: its path, or figures as a mapping;
-    `schedule` is what `with_schedule` takes; `levels` are levels of warnings; `evaluate` is
-    "native" where Python itself calls a live kernel, or "closed" where it is evaluated from source.
+    trn2; `nki` is the NKI version; `grid` is the launch grid of instances on one core, `lnc` the
+    number of cores, `spread` how a grid is distributed over several; `serial` compiles without
+    overlap; `spill` lets tiles wait in HBM if SBUF has no room for all that are live at once;
+    `optimise` is the level of `nkic -O`, from 0 to 2, by default 1; `machine` is the machine file
+    to schedule for: its path, or figures as a mapping; `schedule` is what `with_schedule` takes;
+    `levels` are levels of warnings; `evaluate` is "native" if Python itself calls a live kernel, or
+    "closed" if it is evaluated from source.
     """
 
     target: str | None
@@ -47,29 +47,30 @@ class Compiling(TypedDict, total=False):
 
 
 class Preparing(Compiling, total=False):
-    """How a live kernel is compiled: `cache_dir` keeps artifacts for other processes, by default
-    NKIC_CACHE_DIR, or the user's own folder for caches.
+    """How to compile a live kernel.
+
+    `cache_dir` keeps artifacts for other processes; by default NKIC_CACHE_DIR, or the user's own
+    cache folder.
     """
 
     cache_dir: str | os.PathLike[str] | None
 
 
 class Running(TypedDict, total=False):
-    """How an artifact is run.
+    """How to run an artifact.
 
-    `init_check` makes reads of uninitialised bytes an error, as they are by default;
-    `precise_fp` rounds after every instruction, by default as NKI_PRECISE_FP says, else yes;
-    `accumulate` is "exact", "float32" or "pairwise", by default as a device was measured to add
-    up, else exact; `report_error_bound` finds how far results may be from exact arithmetic;
-    `machine` gives figures of time other than the target's own: the path of a machine file, or a
-    mapping ({"dma.done_ns": 300, "contention": "all"});
-    `max_cycles` of the simulated clock, `max_memory` in bytes and `timeout` in seconds are limits;
-    `levels` are levels of warnings.
+    `init_check` makes reads of uninitialised bytes an error, which is the default; `precise_fp`
+    rounds after every instruction, by default as NKI_PRECISE_FP says, else yes; `accumulate` is
+    "exact", "float32" or "pairwise", by default the order measured on a device, else exact;
+    `report_error_bound` computes how far results may be from exact arithmetic; `machine` gives
+    timing figures other than the target's own: the path of a machine file, or a mapping
+    ({"dma.done_ns": 300, "contention": "all"}); `max_cycles` of the simulated clock, `max_memory`
+    in bytes and `timeout` in seconds are limits; `levels` are levels of warnings.
 
-    `dump` keeps tensors in the result's `dumps`: "acc@12" as it is each time after line 12 has
-    written it, "all" after every write. `watch` prints each change of tensors, or parts of them:
-    "acc[0:4]". `expect_at` has by line arrays by tensor's name: `RunError` at the first line where
-    they part, by more than `rtol` and `atol`, which are by default those of the element type.
+    `dump` keeps tensors in the result's `dumps`: "acc@12" after each write by line 12, "all" after
+    every write. `watch` prints each change to a tensor or a part of one: "acc[0:4]". `expect_at`
+    maps lines to arrays by tensor name; the run raises `RunError` at the first line where a tensor
+    differs by more than `rtol` and `atol`, which default to those of the element type.
     """
 
     init_check: bool
@@ -93,7 +94,7 @@ class Calling(Preparing, Running, total=False):
 
 
 def machine_of(given: Machine) -> MachineFile | None:
-    """What `machine` says. Raises `UsageFailed`."""
+    """Return the machine file that `machine` names or describes. Raises `UsageFailed`."""
     if given is None:
         return None
     if isinstance(given, Mapping):
@@ -106,7 +107,7 @@ def machine_of(given: Machine) -> MachineFile | None:
 
 
 def check(function: str, given: Mapping[str, Any], kind: type) -> None:
-    """Raises `TypeError` for an option that `kind` does not have, as Python does."""
+    """Raise `TypeError` for an option that `kind` does not have, as Python does."""
     known = tuple(kind.__annotations__)
     for name in given:
         if name not in known:
@@ -115,8 +116,9 @@ def check(function: str, given: Mapping[str, Any], kind: type) -> None:
 
 
 def joined(own: Mapping[str, Any], said: Compiling) -> Any:
-    """The options of a call with those that its kernel brings along, which come second. Raises
-    `UsageFailed` where both say on which instances and cores the kernel runs.
+    """Merge the options of a call with those of its kernel; the call's take precedence.
+
+    Raises `UsageFailed` if both choose the instances and cores that the kernel runs on.
     """
     first = {name: value for name, value in said.items() if value is not None}
     second = {name: value for name, value in own.items() if value is not None}
@@ -130,5 +132,5 @@ def joined(own: Mapping[str, Any], said: Compiling) -> Any:
 
 
 def part(given: Mapping[str, Any], kind: type) -> Any:
-    """Those options that are of `kind`."""
+    """Return the options that belong to `kind`."""
     return {name: value for name, value in given.items() if name in kind.__annotations__}

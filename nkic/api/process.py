@@ -1,4 +1,4 @@
-"""What the start of a program says of all of its calls."""
+"""Process-wide settings of calls."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 @dataclass
 class Calls:
-    """`nki` is the version of NKI for calls that name none: that of `nkic.install(nki=…)`,
-    `python -m nkic --nki …` and `pytest --nkic-nki …`.
+    """Settings of every call of the process.
+
+    `nki` is the NKI version of calls that name none: that of `nkic.install(nki=…)`, `python -m nkic
+    --nki …` and `pytest --nkic-nki …`.
     """
 
     nki: str | None = None

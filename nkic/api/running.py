@@ -1,4 +1,4 @@
-"""Runs an artifact."""
+"""Run an artifact."""
 
 from __future__ import annotations
 
@@ -55,13 +55,14 @@ MAX_TIMELINE = 100_000  # instructions whose times a result keeps
 
 @dataclass(frozen=True)
 class Result:
-    """A finished run. `outputs` by name, in their own element types (ml_dtypes' where it is
-    installed): what the kernel returned as `output_0` …, then inputs that it updated in place.
+    """A finished run.
 
-    `cycles` are of the target's base clock, `time_ns` is simulated time. `remarks` say what was
-    done to inputs, and what of the program a device would do otherwise. `error_bounds`, where
-    `report_error_bound` asked for them, say by output how far each element may be from exact
-    arithmetic (docs/fidelity.md). `dumps` are the tensors that `dump` asked for, write by write.
+    `outputs` maps names to arrays in their own element types (ml_dtypes' if it is installed): what
+    the kernel returned as `output_0` …, then the inputs that it updated in place. `cycles` count
+    the target's base clock; `time_ns` is simulated time. `remarks` report conversions of inputs,
+    and where a device would behave differently. `error_bounds`, if requested by
+    `report_error_bound`, gives for each output how far each element may be from exact arithmetic
+    (docs/fidelity.md). `dumps` are the tensors that `dump` requested, write by write.
     """
 
     outputs: Mapping[str, Array]
@@ -77,8 +78,9 @@ class Result:
     dumps: tuple[Dumped, ...] = field(default=(), repr=False)
 
     def dumped(self, tensor: str, line: int | None = None) -> list[Array]:
-        """The tensor of that name after each write, or each of that line, that `dump` asked for: by
-        line, then in the order of the program.
+        """Return the dumped contents of a tensor after each write, or each write of one line.
+
+        They are ordered by line, then in program order.
         """
         found = [one for one in self.dumps if one.tensor == tensor and line in (None, one.line)]
         return [one.array for one in sorted(found, key=lambda one: (one.line, one.time))]
@@ -94,7 +96,7 @@ class Result:
 
     @property
     def prints(self) -> tuple[str, ...]:
-        """What the program printed by `nl.device_print`, in order."""
+        """The lines that the program printed with `nl.device_print`, in order."""
         cores = len({name.partition(".")[0] for name in self.engines})
         rest = run_report.left_out_line(self.run)
         return (*(row.lines(cores) for row in self.run.prints), *filter(None, [rest]))
@@ -106,7 +108,7 @@ class Result:
 
     @cached_property
     def insight(self) -> Insight | None:
-        """Where the time went and what would help; None where a run was too long to be kept."""
+        """The analysis of the run's time; None if the run was too long to be recorded."""
         kept = self.recorded
         if kept is None or not kept.trace.complete:
             return None
@@ -119,7 +121,7 @@ class Result:
 
     @property
     def page(self) -> str:
-        """The report of `nki-run --report html=FILE`: one page that needs no network."""
+        """The report of `nki-run --report html=FILE`: one self-contained page."""
         if self.insight is None or self.executable is None:
             raise ValueError("the run was too long to be recorded, so there is no report of it")
         facts = run_report.record(self.run)
@@ -127,7 +129,9 @@ class Result:
 
     @cached_property
     def timeline(self) -> tuple[Stretch, ...]:
-        """When each engine and queue was busy, and with what; of the first 100,000 instructions."""
+        """When each engine and queue was busy, and with what, for the first 100,000
+        instructions.
+        """
         known = self.executable
         return tuple(_stretch(known, one) for one in self.busy) if known is not None else ()
 
@@ -140,11 +144,11 @@ class Result:
         return timeline.svg(self.timeline, self.time_ns, title)
 
     def _repr_svg_(self) -> str:
-        """For notebooks and whoever shows pictures."""
+        """The timeline, for notebooks and other viewers."""
         return self.svg
 
     def _repr_html_(self) -> str:
-        """For notebooks: outputs, engines, and the picture."""
+        """Outputs, engines and the timeline, for notebooks."""
         outputs = table(("output",), [(row.line,) for row in self.run.outputs])
         rows = [(n, f"{e.busy_ns:,.0f}", e.instructions) for n, e in self.engines.items()]
         line = run_report.cycles_line(self.run, TARGETS[self.run.target])
@@ -164,12 +168,12 @@ def run(
     cast: bool = False,
     **how: Unpack[Running],
 ) -> Result:
-    """Runs a compiled kernel on `inputs`: arrays by name, or the path of an npz file.
+    """Run a compiled kernel on `inputs`: arrays by name, or the path of an npz file.
 
-    `fill` makes what is missing ("zeros", "randn(0)", …), `cast` converts other element types.
-    Other options: `init_check`, `precise_fp`, `accumulate`, `report_error_bound`, `machine`,
-    `max_cycles`, `max_memory` (bytes), `timeout` (seconds), `levels` of warnings, `dump`, `watch`
-    and `expect_at` to look into it, as those of `nki-run`. Raises `RunError`; warnings come as
+    `fill` generates missing inputs ("zeros", "randn(0)", …), `cast` converts other element types.
+    Other options, as in `nki-run`: `init_check`, `precise_fp`, `accumulate`, `report_error_bound`,
+    `machine`, `max_cycles`, `max_memory` (bytes), `timeout` (seconds), `levels` of warnings, and
+    `dump`, `watch` and `expect_at` to inspect the run. Raises `RunError`; warnings are issued as
     `NkicWarning`.
     """
     options.check("run", how, Running)
@@ -184,10 +188,10 @@ def run_ranks(
     cast: bool = False,
     **how: Unpack[Running],
 ) -> list[Result]:
-    """Runs a compiled kernel as ranks 0, 1, … together, each on its own inputs.
+    """Run a compiled kernel as ranks 0, 1, … together, each on its own inputs.
 
-    Ranks exchange data by `nki.collectives`. The times of each result are those of all ranks.
-    Options are as in `run`. Raises `RunError`.
+    Ranks exchange data through `nki.collectives`. The times of each result cover all ranks. Options
+    are those of `run`. Raises `RunError`.
     """
     options.check("run_ranks", how, Running)
     return _run(artifact, inputs, fill, cast, how)
@@ -206,9 +210,11 @@ def fuzz_order(
     cast: bool = False,
     **how: Unpack[Running],
 ) -> None:
-    """Runs a compiled kernel in so many other orders that its semaphores allow, as `nki-run
-    --fuzz-order` does. Raises `RunError` with the two lines that race where one of them gives
-    other outputs. The same `seed` tries the same orders.
+    """Run a compiled kernel in `orders` other orders that its semaphores allow, like `nki-run
+    --fuzz-order`.
+
+    Raises `RunError` with the two racing lines if one of them gives different outputs. The same
+    `seed` tries the same orders.
     """
     options.check("fuzz_order", how, Running)
     if ignored := [name for name in _OF_ONE_RUN if how.get(name) is not None]:
@@ -224,7 +230,7 @@ def fuzz_order(
 def _run(
     artifact: Artifact, inputs: Sequence[Inputs], fill: str | None, cast: bool, how: Running
 ) -> list[Result]:
-    """Of every rank."""
+    """Run the artifact on all ranks, and return the result of each."""
     with raising(RunError):
         executable = artifact.executable
     with raising(RunError, executable.sources.get):
@@ -247,14 +253,14 @@ def _run(
 def _heard(
     executable: Executable, found: Sequence[Diagnostic], wishes: Settings, failure: type[NkicError]
 ) -> tuple[Diagnostic, ...]:
-    """Remarks at the levels asked for: errors are raised as `failure`, warnings passed on."""
+    """Return the remarks at the requested levels: raise errors as `failure`, and issue warnings."""
     remarks = levels.judged(found, wishes, executable.sources, failure)
     warned.warn(remarks, lambda path: path)
     return remarks
 
 
 def run_options(how: Running) -> RunOptions:
-    """What the simulator is asked for."""
+    """Return the simulator's options."""
     precise = how.get("precise_fp")
     return RunOptions(
         how.get("init_check", True),
@@ -282,7 +288,7 @@ def _order(name: str | None) -> SummationOrder | None:
 
 
 def wanted(inputs: Inputs, fill: str | None, cast: bool) -> Wanted:
-    """The inputs of a call, as those of a command line."""
+    """Return the inputs of a call in the form of those of a command line."""
     generator = parse_fill(fill)
     if inputs is None or not isinstance(inputs, Mapping):
         return Wanted(None if inputs is None else os.fspath(inputs), {}, generator, cast)

@@ -1,4 +1,4 @@
-"""Tracebacks that show the user's own code: no frames of nkic, and those of the kernel."""
+"""Tracebacks that show the user's code: without nkic's frames, and with the kernel's."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _CALLED = "called from here"
 
 
 def boundary(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Exceptions leave the function without nkic's frames: a bare `raise` adds none."""
+    """Make exceptions leave the function without nkic's frames: a bare `raise` adds none."""
 
     @functools.wraps(function)
     def call(*args: _P.args, **named: _P.kwargs) -> _R:
-        __tracebackhide__ = True  # of pytest and IPython
+        __tracebackhide__ = True  # for pytest and IPython
         try:
             return function(*args, **named)
         except ApiError as error:
@@ -38,7 +38,10 @@ def boundary(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def without_nkic(traceback: TracebackType | None) -> TracebackType | None:
-    """The traceback of an exception of the user's; whole if it is of nkic's own making."""
+    """Return the traceback of a user's exception without nkic's frames.
+
+    If nkic itself raised the exception, the traceback is returned unchanged.
+    """
     kept: list[TracebackType] = []
     at = traceback
     while at is not None:
@@ -62,8 +65,9 @@ def _is_nkic(traceback: TracebackType) -> bool:
 def of_places(
     diagnostics: Sequence[Diagnostic], path_of: Callable[[str], str]
 ) -> TracebackType | None:
-    """A traceback through the places of the first error, for errors that are found when the
-    kernel's frames are gone.
+    """Return a traceback through the places of the first error.
+
+    It serves errors that are found after the kernel's frames are gone.
     """
     first = next((one for one in diagnostics if one.level is Level.ERROR), None)
     if first is None or first.primary is None:
@@ -78,7 +82,7 @@ def of_places(
 
 
 def _frame(span: Span, path: str) -> TracebackType:
-    """The traceback of an exception that is raised at a place."""
+    """Return the traceback of an exception raised at a place."""
     raised = ast.Raise(exc=ast.Name("stop", ast.Load()), cause=None)
     for node in ast.walk(raised):
         at: Any = node
@@ -94,7 +98,7 @@ def _frame(span: Span, path: str) -> TracebackType:
 
 
 def _function(path: str, line: int) -> str:
-    """The innermost function around a line, as its name stands in tracebacks."""
+    """Return the name of the innermost function around a line, as tracebacks show it."""
     try:
         tree = ast.parse("".join(linecache.getlines(path)))
     except SyntaxError:

@@ -1,4 +1,4 @@
-"""Warnings of the compiler as warnings of Python's, at the user's file and line."""
+"""Compiler warnings issued as Python warnings, at the user's file and line."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from nkic.base.diagnostics import Diagnostic, Level
 
 
 class NkicWarning(UserWarning):
-    """Something that nkic noticed about a kernel. `code` is its number, with which the text
-    begins, so that filters find it: `warnings.filterwarnings("ignore", "NKI0252")`.
+    """A warning about a kernel.
+
+    `code` is its number, with which the text begins so that filters find it:
+    `warnings.filterwarnings("ignore", "NKI0252")`.
     """
 
     def __init__(self, text: str, code: str = "") -> None:
@@ -23,7 +25,7 @@ class NkicWarning(UserWarning):
 
 
 def warn(found: Iterable[Diagnostic], path_of: Callable[[str], str]) -> None:
-    """Passes warnings on. `path_of` gives the file on this machine for a place's path."""
+    """Issue the warnings. `path_of` gives the file on this machine for a place's path."""
     for one in found:
         if one.level is Level.WARNING:
             _warn(one, path_of)
@@ -39,7 +41,7 @@ def _warn(found: Diagnostic, path_of: Callable[[str], str]) -> None:
     span = found.primary.span
     path = path_of(span.path)
     module = next(_modules(path), None)
-    # Python drops warnings without the name of a module, as if it were shutting down.
+    # Python drops warnings that have no module name, as if it were shutting down.
     name = module.__name__ if module is not None else PurePath(path).stem
     registry: dict[Any, Any] | None = None
     if module is not None:

@@ -1,5 +1,5 @@
-"""Files of arrays: npz, npy and raw bytes, read without trust, and npz written.
+"""Files of arrays: npz, npy and raw bytes read as untrusted input, and npz written.
 
-Both tools read them: nki-run as inputs, nkic for the types of arguments. What a file says of its
-arrays is compared with the bytes that are there before any data is read.
+Both tools read them: nki-run for inputs, nkic for the types of arguments. A file's claims about its
+arrays are checked against its actual bytes before any data is read.
 """

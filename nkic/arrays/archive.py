@@ -1,9 +1,9 @@
-"""Zip archives from strangers: the directory, checked by hand, and the bytes of a member.
+"""Untrusted zip archives: the directory, checked by hand, and the bytes of a member.
 
-Only what NumPy and its like write is accepted: one disk, stored or deflated members, nothing
-before, between or after that the directory does not account for. Sizes in the directory are
-claims; a reader never takes more bytes than it was told to expect. Layout: PKWARE's APPNOTE,
-sections 4.3 (records) and 4.5.3 (zip64).
+Only what NumPy and similar tools write is accepted: one disk, stored or deflated members, and no
+bytes that the directory does not account for. Sizes in the directory are claims; a reader never
+takes more bytes than it was told to expect. Layout: PKWARE's APPNOTE, sections 4.3 (records) and
+4.5.3 (zip64).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nkic.arrays.failures import Damaged
 from nkic.base.text import clean
 
 MAX_MEMBERS = 4096
-MAX_DIRECTORY = 4 << 20  # bytes; a member takes 46 and its name
+MAX_DIRECTORY = 4 << 20  # bytes; a member takes 46 plus its name
 CHUNK = 1 << 20
 
 _END = struct.Struct("<4s4H2LH")
@@ -32,7 +32,9 @@ _IN_ZIP64 = 0xFFFFFFFF
 
 
 class Member(NamedTuple):
-    """A file in the archive, as the directory has it. `offset` is that of its local header."""
+    """A file in the archive, as the directory describes it. `offset` is that of its local
+    header.
+    """
 
     name: str
     method: int
@@ -47,11 +49,11 @@ class _Directory(NamedTuple):
     members: int
     size: int
     offset: int
-    end: int  # where the records that follow it begin
+    end: int  # where the records after it begin
 
 
 def members(stream: BinaryIO, size: int) -> tuple[Member, ...]:
-    """Every member of the archive of `size` bytes; raises `Damaged`."""
+    """Return every member of the archive of `size` bytes. Raises `Damaged`."""
     place = _directory(stream, size)
     if place.members > MAX_MEMBERS or place.size > MAX_DIRECTORY:
         text = f"it lists {place.members:,} members, the limit is {MAX_MEMBERS:,}"
@@ -79,7 +81,7 @@ def _directory(stream: BinaryIO, size: int) -> _Directory:
 
 
 def _find_end(tail: bytes) -> int:
-    """Where the end record starts: the last one whose comment ends with the file."""
+    """Return the offset of the end record: the last one whose comment ends with the file."""
     at = tail.rfind(b"PK\5\6")
     while at >= 0:
         fits = len(tail) >= at + _END.size
@@ -136,7 +138,7 @@ def _name(raw: bytes, flags: int) -> str:
 
 
 def _widened(numbers: tuple[int, ...], extra: bytes) -> tuple[int, ...]:
-    """The numbers, those that did not fit 32 bits taken from the zip64 field of `extra`."""
+    """Return the numbers, replacing those that exceed 32 bits with the zip64 field of `extra`."""
     wide = _zip64_field(extra)
     found = []
     for number in numbers:
@@ -170,7 +172,7 @@ def _check_names(found: tuple[Member, ...]) -> None:
 
 
 def _check_places(found: tuple[Member, ...], directory: int) -> None:
-    """No two members share bytes, and none reaches into the directory."""
+    """Check that no two members share bytes, and that none reaches into the directory."""
     ordered = sorted(found, key=lambda member: member.offset)
     starts = [member.offset for member in ordered[1:]] + [directory]
     for member, following in zip(ordered, starts, strict=False):  # an empty archive has one start
@@ -201,13 +203,13 @@ class Content:
         self.inflate = zlib.decompressobj(-15) if member.method == _DEFLATED else None
 
     def read(self, count: int) -> bytes:
-        """Exactly `count` bytes."""
+        """Return exactly `count` bytes."""
         data = bytearray(count)
         self.fill(memoryview(data))
         return bytes(data)
 
     def fill(self, target: memoryview) -> None:
-        """Overwrites all of `target`, which is made of bytes."""
+        """Fill all of `target`, a view of bytes."""
         while target:
             part = self._some(min(len(target), CHUNK))
             if not part:
@@ -217,14 +219,14 @@ class Content:
             target = target[len(part) :]
 
     def finish(self) -> None:
-        """Checks that nothing is left, and the checksum of all that was read."""
+        """Check that nothing is left, and the checksum of all bytes read."""
         if self._some(1) or self.left or (self.inflate and self.inflate.unused_data):
             raise Damaged("it holds more data than it declares")
         if self.crc != self.wanted_crc:
             raise Damaged("its checksum is wrong: the file is damaged", help="write it again")
 
     def _some(self, count: int) -> bytes:
-        """At most `count` bytes; none at the end."""
+        """Return at most `count` bytes; none at the end."""
         if self.inflate is None:
             return self._packed(count)
         while not self.inflate.eof:
@@ -260,7 +262,7 @@ def _check_method(member: Member) -> None:
 
 
 def _content_start(stream: BinaryIO, member: Member) -> int:
-    """Where the data begins, if the local header tells the same as the directory."""
+    """Return the offset of the data, if the local header agrees with the directory."""
     fields = _LOCAL.unpack(_at(stream, member.offset, _LOCAL.size))
     sign, _, flags, method, _, _, crc, packed, size = fields[:9]
     names: int = fields[9]

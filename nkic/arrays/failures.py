@@ -1,4 +1,4 @@
-"""How input data is refused: always `InputFailed`, with the file and the array."""
+"""Rejection of input data: always `InputFailed`, with the file and the array."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from nkic.base.text import clean
 
 
 class Damaged(Exception):
-    """A part of a file breaks its format. Whoever knows the file turns it into a refusal.
+    """A part of a file violates its format; a caller that knows the file turns this into
+    `InputFailed`.
 
     `slug` names the diagnostic's code.
     """
@@ -22,11 +23,11 @@ class Damaged(Exception):
 
 
 def refuse(path: str, error: Damaged, array: str = "") -> NoReturn:
-    """Raises `InputFailed` for what was found in the file `path`."""
+    """Raise `InputFailed` for an error in the file `path`."""
     part = f", array `{clean(array)}`" if array else ""
     raise InputFailed([make(error.slug, f"{called(path)}{part}: {error}", help=error.help)])
 
 
 def called(path: str) -> str:
-    """What messages call the file."""
+    """Return the name of the file in messages."""
     return "standard input" if path == STANDARD else f"`{clean(path)}`"

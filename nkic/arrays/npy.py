@@ -1,4 +1,4 @@
-"""npy files: what their header says, and the array behind it.
+"""npy files: the header, and the array behind it.
 
 The header is a Python dict as text; it is matched, not evaluated. Layout: the documentation of
 `numpy.lib.format`.
@@ -17,9 +17,9 @@ from nkic.arrays.failures import Damaged
 from nkic.base.text import clean
 
 MAGIC = b"\x93NUMPY"
-MAX_HEADER = 10_000  # bytes; NumPy reads no longer ones either
+MAX_HEADER = 10_000  # bytes; NumPy's own limit
 MAX_RANK = 32
-# Nothing here can match the same text in two ways: a header of any kind is judged in linear time.
+# No pattern can match the same text in two ways, so any header is matched in linear time.
 _KEY = r"""\s*['"](?:descr|fortran_order|shape)['"]\s*:\s*"""
 _ITEM = _KEY + r"""(?:['"][^'"]*['"]|True|False|\([\dL,\s]*\))\s*"""
 _HEADER = re.compile(rf"\{{{_ITEM},{_ITEM},{_ITEM}(?:,\s*)?\}}\s*")
@@ -28,12 +28,12 @@ _VALUE = r"""['"]{key}['"]\s*:\s*(['"][^'"]*['"]|True|False|\([^)]*\))"""
 _DESCR = re.compile(r"([<>|=]?)([a-zA-Z?])(\d{0,4})")
 _WORDS = {"f": "float", "i": "int", "u": "uint", "c": "complex"}
 _OTHERS = {"b": "bool", "S": "bytes", "U": "text", "M": "dates", "m": "time spans"}
-# What can be read: kind and bytes per element.
+# The elements that can be read: kind and bytes per element.
 _SIZES = {"f": (2, 4, 8), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "b": (1,), "V": (1, 2, 4)}
 
 
 class Source(Protocol):
-    """Bytes in order, exactly as many as asked for. Raises `Damaged`."""
+    """Bytes in order, exactly as many as requested. Raises `Damaged`."""
 
     def read(self, count: int) -> bytes: ...
 
@@ -55,12 +55,12 @@ class Element(NamedTuple):
 
     @property
     def readable(self) -> bool:
-        """Numbers, truth values, or raw bytes of a size that some NKI type has."""
+        """Whether it is a number, a truth value, or raw bytes of the size of some NKI type."""
         return self.size in _SIZES.get(self.kind, ())
 
 
 class NpyHeader(NamedTuple):
-    """What an npy file says of its array. `start` is how many bytes the header took."""
+    """The header of an npy file. `start` is the size of the header in bytes."""
 
     element: Element
     big_endian: bool
@@ -70,12 +70,12 @@ class NpyHeader(NamedTuple):
 
     @property
     def data_bytes(self) -> int:
-        """How many bytes follow the header."""
+        """The number of bytes after the header."""
         return prod(self.shape) * self.element.size
 
 
 def read_header(source: Source) -> NpyHeader:
-    """The header of an npy file; raises `Damaged`."""
+    """Return the header of an npy file. Raises `Damaged`."""
     start = source.read(8)
     if start[:6] != MAGIC:
         raise Damaged("it is not an npy array", help="write arrays with numpy.savez or numpy.save")
@@ -107,7 +107,7 @@ def _value(text: str, key: str) -> str:
 
 
 def _shape(text: str) -> tuple[int, ...]:
-    """`(2, 3)`, `(2,)`, `()`."""
+    """Parse `(2, 3)`, `(2,)` or `()`."""
     words = text.strip("()").removesuffix(",").split(",") if text != "()" else []
     sizes = [_SIZE.fullmatch(word) for word in words]
     if len(sizes) > MAX_RANK or None in sizes:
@@ -130,8 +130,9 @@ def _element(descr: str) -> tuple[bool, Element]:
 
 
 def read_data(source: Source, header: NpyHeader) -> NDArray[Any]:
-    """The array, in this machine's byte order and C order. The header has been judged by the
-    caller: memory is taken for as much as it says.
+    """Return the array, in this machine's byte order and C order.
+
+    The caller must have checked the header: as much memory is allocated as it says.
     """
     raw = np.empty(header.data_bytes, np.uint8)
     source.fill(raw.data)

@@ -1,8 +1,8 @@
-"""npz files: several arrays by name, read as untrusted input, written byte for byte alike.
+"""npz files: arrays by name, read as untrusted input, written deterministically.
 
-NumPy forgets the types that it does not have: bfloat16 comes back as raw two-byte elements,
-`V2`. So files written here carry a member `__nki_dtypes__`: a JSON object from array name to
-NKI type, as an array of bytes. Members whose names begin with `__` are not arrays of a kernel.
+NumPy forgets the types that it does not have: bfloat16 comes back as raw two-byte elements, `V2`.
+Files written here therefore carry a member `__nki_dtypes__`: a JSON object from array name to NKI
+type, as an array of bytes. Members whose names begin with `__` are not arrays of a kernel.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ DTYPES_MEMBER = "__nki_dtypes__"
 MAX_DTYPES_BYTES = 1 << 20
 _SUFFIX = ".npy"
 _HIDDEN = "__"
-_MAX_DEFLATE = 1100  # deflate makes data at most 1032 times smaller
+_MAX_DEFLATE = 1100  # deflate shrinks data by a factor of at most 1032
 
 
 def read_npz(file: Opened, path: str) -> dict[str, Offer]:
-    """Every array of the file by name. Only headers are read yet; raises `InputFailed`.
+    """Return every array of the file by name; only headers are read. Raises `InputFailed`.
 
     The offers read from `file`, which must stay open until they have been loaded.
     """
@@ -68,7 +68,7 @@ def _offer(stream: BinaryIO, member: Member, dtype: DType | None, path: str) -> 
 
 
 def _header(stream: BinaryIO, member: Member) -> NpyHeader:
-    """The header, if the sizes in it and in the directory are the same."""
+    """Return the header, if its sizes agree with those of the directory."""
     header = npy.read_header(Content(stream, member))
     wanted = header.start + header.data_bytes
     if wanted != member.size:
@@ -86,7 +86,7 @@ def _read(stream: BinaryIO, member: Member, header: NpyHeader) -> NDArray[Any]:
 
 
 def _types(stream: BinaryIO, found: tuple[Member, ...]) -> dict[str, DType]:
-    """The types that a file of ours notes; what is not a known type is left out."""
+    """Return the types recorded in a file written by nkic; unknown types are left out."""
     member = next((m for m in found if m.name == DTYPES_MEMBER + _SUFFIX), None)
     if member is None:
         return {}
@@ -106,7 +106,9 @@ def _types(stream: BinaryIO, found: tuple[Member, ...]) -> dict[str, DType]:
 def write_npz(
     stream: BinaryIO, arrays: Mapping[str, NDArray[Any]], types: Mapping[str, str]
 ) -> None:
-    """Arrays in their order, then `types` (NKI types by name). No clock enters the bytes."""
+    """Write the arrays in order, then `types` (NKI types by name). The bytes do not depend on the
+    time.
+    """
     noted = json.dumps(dict(types), ensure_ascii=True).encode()
     everything = {**arrays, DTYPES_MEMBER: np.frombuffer(noted, np.uint8)}
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:

@@ -1,4 +1,4 @@
-"""An offer: an array that might become an input, known by what its file says of it."""
+"""Offers: arrays that might become inputs, described by their files."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from nkic.machine.dtypes import BFLOAT16, BOOL, DTYPES, TFLOAT32, DType
 
 @dataclass(frozen=True)
 class Offer:
-    """`dtype` is the NKI type where the source names it; NumPy's `element` is what is stored.
+    """An array that might become an input.
 
-    `read` gives the data, of `element` and `shape`, or raises `Damaged`.
+    `dtype` is the NKI type if the source names it; `element` is NumPy's stored type. `read` returns
+    the data, of `element` and `shape`, or raises `Damaged`.
     """
 
     path: str
@@ -39,18 +40,18 @@ class Offer:
 
     @property
     def origin(self) -> str:
-        """Where it comes from, for messages."""
+        """Its source, for messages."""
         return called(self.path)
 
     @property
     def known(self) -> DType | None:
-        """The NKI type, if the source names one that the stored elements can be."""
+        """The NKI type, if the source names one that the stored elements can represent."""
         if self.dtype is not None and self.element in (raw(self.dtype), natural(self.dtype)):
             return self.dtype
         return None
 
     def is_of(self, dtype: DType) -> bool:
-        """Its bytes are those of `dtype`: by name, or as far as NumPy's types can tell."""
+        """Whether its bytes are of `dtype`: by name, or as far as NumPy's types can tell."""
         if self.known is not None:
             return self.known is dtype
         if _numpy_has(dtype):
@@ -58,14 +59,14 @@ class Offer:
         return self.element == raw(dtype) or (dtype.lanes > 1 and self.element == natural(dtype))
 
     def load(self) -> NDArray[Any]:
-        """The data as it is stored. Raises `InputFailed` for what is found wrong on the way."""
+        """Return the data as stored. Raises `InputFailed`."""
         try:
             return self.read()
         except Damaged as error:
             refuse(self.path, error, self.member.removesuffix(".npy"))
 
     def load_as(self, dtype: DType) -> NDArray[Any]:
-        """The data in the storage type of `dtype`, which `is_of` has accepted."""
+        """Return the data in the storage type of `dtype`, which `is_of` has accepted."""
         array = self.load()
         if dtype is BOOL:
             return np.not_equal(array.view(np.uint8), 0).view(np.uint8)
@@ -73,13 +74,15 @@ class Offer:
 
 
 def raw(dtype: DType) -> Element:
-    """How NumPy stores a type that it does not know."""
+    """Return the element as which NumPy stores a type that it does not have."""
     return Element("V", dtype.size)
 
 
 def natural(dtype: DType) -> Element:
-    """NumPy's own type for `dtype`. For packed elements, whose bytes are not numbers, it is an
-    unsigned integer; for other types that NumPy lacks, raw bytes.
+    """Return NumPy's own type for `dtype`.
+
+    For packed elements, whose bytes are not numbers, it is an unsigned integer; for other types
+    that NumPy lacks, raw bytes.
     """
     if dtype is BOOL:
         return Element("b", 1)
@@ -89,19 +92,21 @@ def natural(dtype: DType) -> Element:
 
 
 def of_numpy(element: Element) -> DType | None:
-    """What elements are where no note says it; None for what no NKI type is."""
-    if element == ("V", 2):  # what NumPy makes of a bfloat16 array in a file
+    """Return the NKI type of elements without a recorded type; None if there is none."""
+    if element == ("V", 2):  # what a bfloat16 array becomes in NumPy's files
         return BFLOAT16
     return DTYPES.get(str(element))
 
 
 def _numpy_has(dtype: DType) -> bool:
-    """A NumPy array of its natural type can be nothing else."""
+    """Whether NumPy's natural type for `dtype` represents no other NKI type."""
     return dtype is not TFLOAT32 and dtype.lanes == 1 and natural(dtype) != raw(dtype)
 
 
 def offer_npy(file: Opened, path: str) -> Offer:
-    """The array of an npy file. Raises `InputFailed`; `file` stays open until it is loaded."""
+    """Return the array of an npy file. Raises `InputFailed`. `file` must stay open until it is
+    loaded.
+    """
     try:
         header = npy.read_header(Plain(file))
         if header.start + header.data_bytes != file.size:
@@ -119,7 +124,7 @@ def offer_npy(file: Opened, path: str) -> Offer:
 
 
 def offer_raw(file: Opened, path: str, dtype: DType, shape: tuple[int, ...]) -> Offer:
-    """A file of elements alone: little-endian, in C order. Raises `InputFailed`."""
+    """Return a file of bare elements: little-endian, in C order. Raises `InputFailed`."""
     wanted = prod(shape) * dtype.size
     if file.size != wanted:
         sizes = ", ".join(map(str, shape))

@@ -1,4 +1,4 @@
-"""Files of arrays as streams that can be sought in; what cannot be is read whole, with a cap."""
+"""Files of arrays as seekable streams; a file that cannot seek is read whole, up to a limit."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from nkic.base.diagnostics import InputFailed, UsageFailed, make
 from nkic.base.files import STANDARD, cannot_read
 from nkic.base.text import grouped
 
-SLACK = 1 << 20  # bytes that a file may have beyond its arrays: headers, directory
+SLACK = 1 << 20  # bytes allowed beyond the arrays: headers, directory
 
 
 class Opened(NamedTuple):
-    """A file, and how many bytes it has."""
+    """A file, and its size in bytes."""
 
     stream: BinaryIO
     size: int
@@ -29,11 +29,11 @@ class Opened(NamedTuple):
 
 @contextmanager
 def opened(path: str, expected: int) -> Iterator[Opened]:
-    """The file `path`, or standard input for `-`.
+    """Open the file `path`, or standard input for `-`.
 
-    A pipe or a device is read into memory, and refused beyond the `expected` bytes of data and
-    some slack: nobody knows how much it would give. Raises `UsageFailed` where the system
-    cannot read, also while the caller reads.
+    A pipe or a device is read into memory, up to the `expected` bytes of data and some slack,
+    because its size is unknown. Raises `UsageFailed` if the system cannot read, also while the
+    caller reads.
     """
     try:
         with _stream(path) as stream:
@@ -44,7 +44,10 @@ def opened(path: str, expected: int) -> Iterator[Opened]:
 
 @contextmanager
 def opened_file(path: str) -> Iterator[Opened]:
-    """The same for a regular file alone, of which only headers are wanted: `-` is a name here."""
+    """Open a regular file of which only headers are read; `-` is a file name here.
+
+    Raises `UsageFailed` as `opened` does.
+    """
     try:
         with confine.opened(path) as stream:
             yield Opened(stream, os.fstat(stream.fileno()).st_size)
@@ -86,19 +89,19 @@ class Plain:
         self.stream.seek(0)
 
     def read(self, count: int) -> bytes:
-        """Exactly `count` bytes."""
+        """Return exactly `count` bytes."""
         data = self.stream.read(min(count, self.left))
         self._took(len(data), count)
         return data
 
     def fill(self, target: memoryview) -> None:
-        """Overwrites all of `target`."""
+        """Fill all of `target`."""
         count = min(len(target), self.left)
         taken = self.stream.readinto(target[:count])  # type: ignore[attr-defined]
         self._took(taken, len(target))
 
     def finish(self) -> None:
-        """Checks that nothing is left."""
+        """Check that nothing is left."""
         if self.left:
             raise Damaged(f"{grouped(self.left)} bytes follow the array")
 

@@ -1,7 +1,7 @@
-"""The room calibrate: microkernels that show figures of time, and figures out of their profiles.
+"""Calibration: microkernels that expose timing figures, and figures fitted to their profiles.
 
-`source()` is a Python file that runs them on a device; `read_profiles` takes what the profiler says
-of them; `fitted` finds the figures that come nearest, for a machine file.
+`source()` returns a Python file that runs them on a device; `read_profiles` reads what the profiler
+reports; `fitted` returns the best-fitting figures, for a machine file.
 """
 
 from nkic.calibrate.fit import Fit, fitted

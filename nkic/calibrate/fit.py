@@ -1,4 +1,6 @@
-"""Figures by least squares: those with which the clock comes nearest to what was observed."""
+"""Timing figures by least squares: those with which the simulated time is closest to the
+observed.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,16 @@ from nkic.machine.clock import TABLE
 from nkic.machine.targets import Target
 
 STEPS = 30
-NUDGE = 1e-3  # share by which a figure is changed for its effect
-PULL = 1e-6  # weight of a figure's default: decides only what nothing else does
+NUDGE = 1e-3  # share by which a figure is changed to find its effect
+PULL = 1e-6  # weight of a figure's default: matters only where the observations determine nothing
 Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Fit:
-    """`figures` by name, and how far the clock is off with them and was before, as the median of
-    shares.
+    """The fitted figures by name, and the error of the simulated time with and without them.
+
+    `error` and `before` are medians of relative errors.
     """
 
     figures: Mapping[str, float]
@@ -31,7 +34,7 @@ class Fit:
 
 
 def fitted(observations: Sequence[Observation], target: Target) -> Fit:
-    """Gauss-Newton from the target's own figures, for those that the observations are about."""
+    """Fit the figures that the observations concern, by Gauss-Newton from the target's own."""
     names = sorted({name for one in observations for name in one.probe.figures})
     first = np.array([target.figures[name] for name in names])
     scale = np.maximum(np.abs(first), 1.0)
@@ -58,14 +61,14 @@ def _bounded(name: str, share: float) -> float:
 def _wrong(
     observations: Sequence[Observation], target: Target, names: list[str], values: Vector
 ) -> Vector:
-    """How far the clock is off with these values, as shares of what was observed."""
+    """Return the relative errors of the simulated times with these values."""
     figures = {**target.figures, **dict(zip(names, map(float, values), strict=True))}
     machine = replace(target, figures=MappingProxyType(figures))
     return np.array([one.probe.predicted(machine) / one.ns - 1 for one in observations])
 
 
 def _nudge(name: str, scale: float) -> float:
-    """By how much a figure is changed: cycles are whole, so at least by two of them."""
+    """Return the change of a figure for its slope: cycles are integers, so at least two of them."""
     return NUDGE if TABLE[name].unit == "share" else max(NUDGE, 2 / scale)
 
 

@@ -1,9 +1,9 @@
-"""What the vendor's profiler says of the microkernels.
+"""The vendor profiler's measurements of the microkernels.
 
 A profile is the JSON that `neuron-explorer view --output-format json` writes: an object with a list
-`instruction`, each with `timestamp` and `duration` in ns, `opcode`, and a `label` that holds the
-name that the kernel gave to the instruction (Neuron Explorer, device profiles). Files are trusted
-for nothing: what is missing or of another type is an error with its place.
+`instruction`, each with `timestamp` and `duration` in ns, `opcode`, and a `label` that contains the
+name that the kernel gave to the instruction (Neuron Explorer, device profiles). Files are
+untrusted: a missing field or one of another type is an error with its place.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WEIGHTS = "LDWEIGHTS"  # a part of a product that its MATMUL hides
 
 
 class Observation(NamedTuple):
-    """A microkernel with what was measured of it, in ns."""
+    """A microkernel with its measured time in ns."""
 
     probe: Probe
     ns: float
@@ -37,8 +37,9 @@ class _Seen(NamedTuple):
 
 
 def read_profiles(folder: str) -> list[Observation]:
-    """Every profile of a folder, named after its microkernel: `vector_reduce.json`. Raises
-    `UsageFailed`.
+    """Read every profile of a folder, named after its microkernel: `vector_reduce.json`.
+
+    Raises `UsageFailed`.
     """
     found: list[Observation] = []
     for probe in PROBES:
@@ -53,7 +54,7 @@ def read_profiles(folder: str) -> list[Observation]:
 
 
 def observed(probe: Probe, profile: Any, path: str) -> Observation:
-    """What a profile says of a microkernel."""
+    """Return the measurement in a microkernel's profile. Raises `UsageFailed`."""
     rows = profile.get("instruction") if isinstance(profile, dict) else None
     if not isinstance(rows, list):
         raise bad_value(
@@ -69,7 +70,7 @@ def observed(probe: Probe, profile: Any, path: str) -> Observation:
     parts = len(seen) // REPEATS  # a product in float32 is two instructions
     if probe.quantity == INTERVAL:
         starts = [one.start for one in seen[::parts]]
-        # Single ones may wait: for an activation table, or among triggers for the store.
+        # Some may wait: for an activation table, or among triggers for the store.
         return Observation(probe, median(b - a for a, b in pairwise(starts)))
     ends = [last.start + last.duration - first.start for first, last in _pairs(seen, parts)]
     return Observation(probe, median(ends[1:]))

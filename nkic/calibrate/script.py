@@ -1,5 +1,7 @@
-"""The microkernels as a Python file for a device: NKI kernels, written from the table, and what
-runs and profiles them with the vendor's tools.
+"""The microkernels as a Python file for a device.
+
+It holds NKI kernels written from the instruction table, and code that runs and profiles them with
+the vendor's tools.
 """
 
 from __future__ import annotations
@@ -77,14 +79,14 @@ if __name__ == "__main__":
 
 
 def source() -> str:
-    """The file."""
+    """Return the text of the file."""
     kernels = {probe.name: probe for probe in PROBES}
     text = "\n\n".join(kernel_of(probe) for probe in kernels.values())
     return f"{HEAD}{text}\n\n{TAIL % ', '.join(kernels)}"
 
 
 def kernel_of(probe: Probe) -> str:
-    """One kernel."""
+    """Return the source of one kernel."""
     body = "".join(f"    {line}\n" for line in _lines(probe))
     return f"@nki.jit\ndef {probe.name}(x):\n{body}"
 
@@ -108,8 +110,8 @@ def _lines(probe: Probe) -> Iterator[str]:
 
 
 def _measured(probe: Probe, dst: Tile) -> Generator[str, None, int]:
-    """The instructions that count; the number of the last result."""
-    if probe.quantity == SPAN:  # on one sum, which keeps their order
+    """Yield the instructions that are measured, and return the number of the last result."""
+    if probe.quantity == SPAN:  # on one sum, which keeps them in order
         yield f"dst0 = {_tensor(dst, dst.buffer.value)}"
         yield _call(probe, "dst0", f"{PROBE}_0")
         for _ in range(WARMING):
@@ -124,7 +126,9 @@ def _measured(probe: Probe, dst: Tile) -> Generator[str, None, int]:
 
 
 def _source(name: str, tile: Tile) -> Iterator[str]:
-    """What is read: a tile of ones, or what holds them in HBM where that is not the argument."""
+    """Yield the definition of an operand: a tile of ones, or HBM filled with them unless it is the
+    argument.
+    """
     if tile.on_chip:
         yield f"{name} = {_tensor(tile, tile.buffer.value)}"
         yield f"nisa.memset(dst={name}, value=1.0)"
@@ -138,7 +142,7 @@ def _source(name: str, tile: Tile) -> Iterator[str]:
 
 
 def _is_argument(tile: Tile) -> bool:
-    """Columns of the kernel's argument."""
+    """Whether the tile consists of columns of the kernel's argument."""
     return not tile.on_chip and tile.dtype.name == "float32"
 
 
@@ -148,7 +152,7 @@ def _tensor(tile: Tile, buffer: str) -> str:
 
 
 def _call(probe: Probe, dst: str, label: str = "", is_other: bool = False) -> str:
-    """The instruction, with the operands of the table."""
+    """Return the instruction, with the operands of the table."""
     words = [f"dst={dst}"]
     words += [f"{n}={_read(n, tile)}" for n, tile in probe.operands.items() if n != "dst"]
     words += [f"{name}={value!r}" for name, value in probe.numbers.items()]

@@ -1,8 +1,8 @@
 """The two commands, `nkic` and `nki-run`, and what they share: options, messages, exit codes.
 
-The scripts begin here, where nothing is imported yet: an interrupt while the rest is loaded ends
-the process with the exit code of an interrupt and not in a traceback, and a second process is
-made that sees to the limits of time (`nkic.limits.watcher`).
+The entry points are here, where nothing is imported yet: an interrupt while the rest is loading
+ends the process with the exit code of an interrupt and without a traceback, and a second process is
+forked that enforces the time limits (`nkic.limits.watcher`).
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ INTERRUPTED = 128 + signal.SIGINT
 
 
 def start_nkic() -> int:
-    """The script `nkic`; gives the exit code."""
+    """Run the script `nkic`, and return the exit code."""
     return _start("nkic", "nkic.cli.nkic")
 
 
 def start_nki_run() -> int:
-    """The script `nki-run`; gives the exit code."""
+    """Run the script `nki-run`, and return the exit code."""
     return _start("nki-run", "nkic.cli.nki_run")
 
 
 def _start(tool: str, module: str) -> int:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not under nohup
         signal.signal(signal.SIGINT, _leave)
-    # After the handler is set: even this takes time.
+    # After the handler is set: even this import takes time.
     from nkic.limits import watcher
 
     ended = watcher.fork()
     if ended is not None and ended.why is watcher.Why.ITSELF:
-        os._exit(ended.code)  # nothing is open here, and the interpreter takes long to end
+        os._exit(ended.code)  # nothing is open here, and shutting down the interpreter is slow
     if ended is not None:
         from nkic.cli.common import ended as ending  # rarely needed
 

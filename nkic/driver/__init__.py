@@ -1,5 +1,5 @@
-"""From what a user asks for to a result: the order in which the stages run, and what goes in.
+"""From a user's request to a result: the order of the stages, and their inputs.
 
-Both commands and `nkic.api` drive the stages through this room. Nothing is imported here, so
-that each user loads what it needs: compiling and running have no module in common.
+Both commands and `nkic.api` run the stages through this package. Nothing is imported here, so that
+each caller loads only what it needs: compiling and running share no module.
 """

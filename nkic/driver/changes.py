@@ -1,4 +1,4 @@
-"""What each stage changed in the text of the program: for --print-changed."""
+"""The changes that each stage made to the program's text, for --print-changed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from nkic.ir.text import program_text, schedule_text
 
 
 class StageText(NamedTuple):
-    """A program as it was after a stage."""
+    """The text of a program after a stage."""
 
     stage: str
     text: str
 
 
 def changes(compiled: Compiled) -> Iterator[str]:
-    """A unified difference for each stage that changed the program, in order."""
+    """Yield a unified diff for each stage that changed the program, in order."""
     texts = [*_texts(compiled)]
     for before, after in pairwise(texts):
         lines = unified_diff(
@@ -35,7 +35,7 @@ def changes(compiled: Compiled) -> Iterator[str]:
 
 
 def _texts(compiled: Compiled) -> Iterator[StageText]:
-    """The program as the stages pass it on; of those that ran."""
+    """Yield the program after each stage that ran."""
     results = compiled.results
     for stage in ("specialise", "lower"):
         if stage in results:

@@ -1,4 +1,4 @@
-"""What goes into a compilation besides source and request, and what comes out."""
+"""The options of a compilation, and its results."""
 
 from __future__ import annotations
 
@@ -25,33 +25,34 @@ class CompileOptions:
     embed_source: bool = False
     last: str = "file-audit"
     max_errors: int = 20
-    seconds: float = 900.0  # after which to give up
-    see: Callable[[Span], None] = lambda place: None  # is told, now and then, where the work is
+    seconds: float = 900.0  # time limit
+    see: Callable[[Span], None] = lambda place: None  # called now and then with the current place
     machine: MachineFile | None = None  # figures of time other than the target's own
-    limits: Limits | None = None  # of the kernel's evaluation; None for the usual ones
+    limits: Limits | None = None  # of the kernel's evaluation; None for the defaults
     levels: Settings = field(default_factory=Settings)  # of warnings
-    level: int = 1  # 0: engines keep program order; 1: other orders where it pays; 2: more of them
-    spill: bool = False  # tiles may wait in HBM where SBUF has no room for all that are in use
-    # Stages whose results will be read; None for all. Others are freed when no stage needs them.
+    level: int = 1  # 0: engines keep program order; 1: reorder where it pays; 2: try more orders
+    spill: bool = False  # tiles may wait in HBM if SBUF has no room for all that are live
+    # Stages whose results the caller reads; None for all. Others are freed when no stage needs
+    # them.
     keep: frozenset[str] | None = None
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What an artifact and its messages depend on: equal in every process."""
+        """Everything that an artifact and its messages depend on; equal in every process."""
         machine = self.machine.hash if self.machine is not None else ""
         asked = (self.serial, self.spill, self.level, self.embed_source, self.max_errors)
         return (*asked, repr(self.levels), machine)
 
 
 DEFAULT = CompileOptions()
-# Results that no later stage reads, by the stage after which that is so: a program with views takes
-# twice the memory of its patterns, and graphs as much as both.
+# Results that no later stage reads, by the stage after which they can be freed: a program with
+# views takes twice the memory of its access patterns, and the graphs as much as both.
 DONE_WITH = {"lower": ("specialise",), "search": ("lower", "depend", "search")}
 LEVELS = (0, 1, 2)
 
 
 class StageTiming(NamedTuple):
-    """A stage's time, and the most memory that the process had used when it ended."""
+    """A stage's time, and the process's peak memory when it ended."""
 
     stage: str
     ns: int
@@ -60,17 +61,17 @@ class StageTiming(NamedTuple):
 
 @dataclass
 class Compiled:
-    """What the stages have made so far, each under its name in `STAGES`."""
+    """The results of the stages so far, by stage name in `STAGES`."""
 
     source: SourceFile
     results: dict[str, Any] = field(default_factory=dict)
-    first_plan: Schedule | None = None  # what search began with
+    first_plan: Schedule | None = None  # the schedule from which search started
     timings: list[StageTiming] = field(default_factory=list)
     warnings: tuple[Diagnostic, ...] = ()
 
     def give_up(self, stage: str, keep: frozenset[str] | None) -> None:
-        """Frees what nothing reads after `stage`, but for the stages that the caller wants to
-        `keep`; None for all.
+        """Free the results that nothing reads after `stage`, except those of the stages in `keep`
+        (None for all).
         """
         if keep is None:
             return
@@ -83,7 +84,7 @@ class Compiled:
     def remarks(
         self, wanted: Settings, sources: Mapping[str, SourceFile]
     ) -> tuple[Diagnostic, ...]:
-        """The warnings at the levels that are wanted. Raises `CompileFailed` for denied ones."""
+        """Return the warnings at the requested levels. Raises `CompileFailed` for denied ones."""
         found = tuple(levels.apply(self.warnings, wanted, sources, self.lines))
         if any(one.level is Level.ERROR for one in found):
             raise CompileFailed(found)
@@ -91,26 +92,29 @@ class Compiled:
 
     @property
     def executable(self) -> Executable:
-        """The records, once emit has made them."""
+        """The records that emit made."""
         executable: Executable = self.results["emit"]
         return executable
 
     @property
     def program(self) -> Program | None:
-        """The first form of the program that is still there; None before specialise. Notes of the
-        kernel's evaluation, tensors and places are the same in all.
+        """The earliest form of the program that is still kept; None before specialise.
+
+        The notes of the kernel's evaluation, the tensors and the places are the same in all forms.
         """
         forms = (self.results.get(stage) for stage in ("specialise", "lower", "allocate"))
         return next((program for program in forms if program is not None), None)
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """What the kernel printed while it was evaluated."""
+        """The lines that the kernel printed during its evaluation."""
         program = self.program
         return program.messages if program is not None else ()
 
     def lines(self) -> set[tuple[str, int]]:
-        """The source lines (path, number) that the program was made of; none before specialise."""
+        """Return the source lines (path, number) that the program was made of; none before
+        specialise.
+        """
         program = self.program
         return lines(program) if program is not None else set()
 

@@ -1,4 +1,4 @@
-"""The figures of a finished run, for the command and for Python."""
+"""The figures of a finished run, for the command and for the Python API."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ MAX_THREADS = 1024
 
 
 def is_precise(environ: Mapping[str, str]) -> bool:
-    """Whether results are rounded after every instruction, as NKI_PRECISE_FP says. Raises
-    `UsageFailed`.
+    """Whether NKI_PRECISE_FP asks for results rounded after every instruction (the default).
+
+    Raises `UsageFailed`.
     """
     word = environ.get(PRECISE_VARIABLE, "")
     if word not in ("", "0", "1"):
@@ -39,7 +40,9 @@ def is_precise(environ: Mapping[str, str]) -> bool:
 
 
 def blas_threads(environ: Mapping[str, str]) -> int:
-    """How many threads a run may use for matrix products, as NKIC_BLAS_THREADS says, else one.
+    """Return the number of threads that a run may use for matrix products: NKIC_BLAS_THREADS, or
+    one.
+
     Raises `UsageFailed`.
     """
     word = environ.get(THREADS_VARIABLE, "") or "1"
@@ -58,7 +61,9 @@ def figures(
     compare: Sequence[Mapping[str, Any]] = (),
     seconds: float | None = None,
 ) -> RunReport:
-    """What is reported of a run: `compare` are comparisons as JSON, `seconds` the host's time."""
+    """Return the report of a run. `compare` are comparisons as JSON, `seconds` is the host's
+    time.
+    """
     signature = signature_of(executable)
     uses = result.engines.items()
     target = options.target_of(executable)
@@ -104,8 +109,9 @@ def figures(
 
 
 def _shares(result: Result) -> dict[Engine, float]:
-    """How much of the time each engine was busy, on the core where it was most; the DMA engines
-    of a core run together.
+    """Return the share of the time that each engine was busy, on the core where it was busiest.
+
+    The DMA engines of a core count together.
     """
     found: dict[Engine, float] = {}
     for name, use in result.engines.items():

@@ -1,4 +1,4 @@
-"""What `--emit` can write: for every stage the form in which its result can be read."""
+"""The output kinds of `--emit`: a readable form of each stage's result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nkic.syntax.text import tree_text
 
 
 class EmitForm(NamedTuple):
-    """A kind of output: the stage after which it can be made, its file's suffix, its maker."""
+    """A kind of output: the stage after which it can be made, its file suffix, and its maker."""
 
     stage: str
     suffix: str
@@ -35,7 +35,7 @@ def _tokens(compiled: Compiled) -> str:
 
 
 def _resolved(compiled: Compiled) -> str:
-    """What the kernel reaches, and the files that were read for it."""
+    """Return the definitions that the kernel reaches, and the files that were read for it."""
     found: Resolved = compiled.results["resolve"]
     lines = [f"kernel {found.kernel.signature}"]
     lines += [f"module {m.name} {path}" for path, m in found.library.modules.items()]
@@ -44,13 +44,13 @@ def _resolved(compiled: Compiled) -> str:
 
 
 def _graphs(compiled: Compiled) -> str:
-    """The graph of each core, with the edges that reuse of memory adds."""
+    """Return the graph of each core, including the edges that reuse of memory adds."""
     graphs = compiled.results["search"].graphs
     return "".join(f"core {n}\n{graph_text(graph)}" for n, graph in enumerate(graphs))
 
 
 FORMS = {
-    "tokens": EmitForm("parse", ".tokens", "the words of the source", _tokens),
+    "tokens": EmitForm("parse", ".tokens", "the tokens of the source", _tokens),
     "ast": EmitForm("parse", ".ast", "the syntax tree", lambda c: tree_text(c.results["parse"])),
     "resolved": EmitForm("resolve", ".resolved", "what the kernel reaches", _resolved),
     "ir": EmitForm(
@@ -59,7 +59,7 @@ FORMS = {
     "lowered": EmitForm(
         "lower", ".lowered.ir", "with access patterns", lambda c: program_text(c.results["lower"])
     ),
-    "graph": EmitForm("search", ".graph", "what waits for what", _graphs),
+    "graph": EmitForm("search", ".graph", "the dependences between instructions", _graphs),
     "allocated": EmitForm(
         "search", ".allocated.ir", "with addresses", lambda c: program_text(c.results["allocate"])
     ),

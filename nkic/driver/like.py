@@ -1,6 +1,6 @@
 """`--like`: types of tensor arguments from the arrays of an npz file, whose data is not read.
 
-The reader is that of `nki-run`, so that what is refused there is refused here.
+The reader is that of `nki-run`, so both reject the same files.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from nkic.specialise.request import TensorType
 
 
 def read_like(path: str) -> dict[str, TensorType]:
-    """Name to type of every array. Raises `UsageFailed` and `InputFailed`."""
+    """Return the type of every array by name. Raises `UsageFailed` and `InputFailed`."""
     with opened_file(path) as file:
         return {
             name: _type(offer, f"--like {path}") for name, offer in read_npz(file, path).items()

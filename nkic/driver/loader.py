@@ -1,16 +1,17 @@
-"""Finds kernel source on disk: the file to compile, and the modules that it imports.
+"""Find kernel source on disk: the file to compile, and the modules that it imports.
 
-Inside nkic a file is known by its path from the folder of the kernel's file, so that the same
-source compiles to the same bytes wherever the folder lies. `shown` gives the path to print.
+Inside nkic, a file is identified by its path from the folder of the kernel's file, so that the same
+source compiles to the same bytes wherever the folder is. `shown` gives the path to print.
 
-Nothing is imported or executed: files are read as text. Where Python would look depends on its
-environment; here it depends on the source and the command line only. An absolute import is
-looked for, in this order, in the modules given by name, at the root of the importing file's
-package, beside the kernel's file, and in the folders to include.
+Nothing is imported or executed: files are read as text. Python's search depends on its environment;
+this one depends only on the source and the command line. An absolute import is searched, in this
+order, among the modules given by name, at the root of the importing file's package, beside the
+kernel's file, and in the include folders.
 
-Only regular files count that lie, links followed, in a folder that the command line names: that
-of the kernel's file, or the package that it is part of, those to include, and those of modules
-given by name. What an import says cannot lead anywhere else: it is as if nothing were there.
+A file counts only if it is a regular file that, with links resolved, is inside a folder that the
+command line names: that of the kernel's file (or of the package around it), an include folder, or
+that of a module given by name. An import cannot reach any other place: files there are treated as
+missing.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ from nkic.base.source import SourceFile
 from nkic.cache.files import Probes
 from nkic.parse import decode
 
-MAX_BYTES = 16 << 20  # a file of kernel source; the largest published kernels have 200 KiB
+MAX_BYTES = 16 << 20  # of a kernel source file; the largest published ones have 200 KiB
 PACKAGE = "__init__.py"
 
 
 class Root(NamedTuple):
-    """A folder where modules are looked for: `label` is what paths inside nkic begin with."""
+    """A folder in which to search for modules; `label` is the prefix of paths inside nkic."""
 
     folder: str  # as the user wrote it
     label: str = ""
 
 
 class SourcePath(NamedTuple):
-    """A file, or a folder, by its path from a root; it may lead out of it with `..`."""
+    """A file or folder by its path from a root; the path may leave the root with `..`."""
 
     root: Root
     path: str
@@ -54,12 +55,12 @@ class SourcePath(NamedTuple):
 
     @property
     def disk(self) -> Path:
-        """Where it is, as the user would write it."""
+        """The path on disk, as the user would write it."""
         return Path(os.path.normpath(Path(self.root.folder, self.path)))
 
     @property
     def label(self) -> str:
-        """What it is called inside nkic: the shortest path from the root."""
+        """The name inside nkic: the shortest path from the root."""
         path = os.path.relpath(self.disk, self.root.folder or ".").replace(os.sep, "/")
         return f"{self.root.label}/{path}" if self.root.label else path
 
@@ -70,17 +71,16 @@ def _normal(path: str) -> str:
 
 @dataclass
 class Loader:
-    """The files of one compilation. `modules` are paths of files or packages by module name."""
+    """The files of one compilation. `modules` maps module names to paths of files or packages."""
 
     kernel: Root
     includes: Sequence[Root] = ()
     modules: Mapping[str, str] = field(default_factory=dict)
     _places: dict[str, SourcePath] = field(default_factory=dict)
     _labels: dict[Path, str] = field(default_factory=dict)
-    _files: dict[SourcePath, SourcePath | None] = field(
-        default_factory=dict
-    )  # of modules looked for
-    _packages: dict[SourcePath, SourcePath | None] = field(default_factory=dict)  # around folders
+    # The files of modules searched so far, and the outermost packages around folders.
+    _files: dict[SourcePath, SourcePath | None] = field(default_factory=dict)
+    _packages: dict[SourcePath, SourcePath | None] = field(default_factory=dict)
     sources: dict[str, SourceFile] = field(default_factory=dict)  # read, by path inside nkic
     probes: Probes = field(default_factory=Probes)
 
@@ -88,7 +88,9 @@ class Loader:
     def beside(
         cls, path: str, includes: Sequence[str] = (), modules: Mapping[str, str] | None = None
     ) -> Loader:
-        """A loader for the kernel file `path`. Raises `UsageFailed` for what does not exist."""
+        """Return a loader for the kernel file `path`. Raises `UsageFailed` for missing files or
+        folders.
+        """
         probes = Probes()
         for name, file in (modules or {}).items():
             if not probes.is_file(Path(file)) and not probes.is_folder(Path(file)):
@@ -99,13 +101,13 @@ class Loader:
     # ---- files -----------------------------------------------------------------------------
 
     def main(self, path: str, data: bytes | None = None) -> SourceFile:
-        """The kernel's file; `data` is its content where that does not come from the disk."""
+        """Return the kernel's file; `data` is its content if it does not come from the disk."""
         return self._add(SourcePath(self.kernel, PurePosixPath(Path(path)).name), path, data)
 
     def __call__(self, request: str, importer: SourceFile) -> SourceFile | None:
-        """The file of the module that `importer` calls `request`, or None."""
+        """Return the file of the module that `importer` calls `request`, or None."""
         place = self._places.get(importer.path)
-        if place is None:  # our own standard library: it has no neighbours
+        if place is None:  # nkic's own standard library has no neighbours
             return None
         candidates = self._candidates(request, place)
         found = next((file for one in candidates if (file := self._file(one))), None)
@@ -116,21 +118,23 @@ class Loader:
         return self._add(folder / PACKAGE, data=b"") if folder is not None else None
 
     def shown(self, path: str) -> str:
-        """What to print for a path from inside nkic: the way to the file from here."""
+        """Return the printed form of a path inside nkic: the path from the working directory."""
         place = self._places.get(path)
         return str(place.disk) if place is not None else path
 
     def source(self, shown: str) -> SourceFile | None:
-        """The file that is printed as `shown`."""
+        """Return the file whose printed path is `shown`."""
         return next((s for path, s in self.sources.items() if self.shown(path) == shown), None)
 
     def relocated(self, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-        """Diagnostics whose places are those to print."""
+        """Return the diagnostics with printed paths."""
         return [d.relocated(self.shown) for d in diagnostics]
 
     @cached_property
     def folders(self) -> list[Path]:
-        """Where files may be: the homes of what the command line names, and folders to include."""
+        """The folders that may hold source: those of what the command line names, and the include
+        folders.
+        """
         given = map(Path, self.modules.values())
         named = [path if self.probes.is_folder(path) else path.parent for path in given]
         homes = [_home(folder, self.probes) for folder in (Path(self.kernel.folder), *named)]
@@ -141,16 +145,18 @@ class Loader:
 
     @property
     def files(self) -> list[str]:
-        """Every file read so far, as printed."""
+        """The printed path of every file read so far."""
         return [str(place.disk) for place in self._places.values() if place.disk.is_file()]
 
     @property
     def on_disk(self) -> dict[str, str]:
-        """Where each file is, by what messages call it."""
+        """The path on disk of each file, by its name in messages."""
         return {str(place.disk): str(place.disk) for place in self._places.values()}
 
     def neighbour(self, path: str) -> SourceFile | None:
-        """The file with this path inside nkic, if it lies where the kernel's file does."""
+        """Return the file with this path inside nkic if it is in the folder of the kernel's
+        file.
+        """
         place = SourcePath(self.kernel, path)
         beside = path.endswith(".py") and not path.startswith("/")
         return self._add(place) if beside and self._is_there(place) else None
@@ -159,14 +165,14 @@ class Loader:
         shown = path or str(place.disk)
         label = self._labels.get(files.real(place.disk)) or self._new_label(place)
         if label not in self.sources:
-            read = files.read_bytes if path else confine.read_regular  # named, or found
+            read = files.read_bytes if path else confine.read_regular  # named by the user, or found
             content = read(shown, MAX_BYTES) if data is None else data
             self.probes.note(place.disk, content)
             self.sources[label] = decode(content, label)
         return self.sources[label]
 
     def _new_label(self, place: SourcePath) -> str:
-        """A label for a file met for the first time; where another has it, with a mark."""
+        """Return a label for a new file; a prefix distinguishes it from an equal one."""
         label = place.label
         while label in self._places:
             label = "+" + label
@@ -177,7 +183,7 @@ class Loader:
     # ---- imports ---------------------------------------------------------------------------
 
     def _candidates(self, request: str, importer: SourcePath) -> list[SourcePath]:
-        """Where the module may be, without suffix, the first choice first."""
+        """Return the paths without suffix at which the module may be, in order of preference."""
         name = request.lstrip(".")
         dots = len(request) - len(name)
         parts = [part for part in name.split(".") if part]
@@ -189,27 +195,33 @@ class Loader:
         return [*self._given(name), *(_joined(base, parts) for base in bases)]
 
     def _file(self, place: SourcePath) -> SourcePath | None:
-        """The file of the module at `place`: a package's, or the one with the suffix."""
+        """Return the file of the module at `place`: a package's `__init__.py`, or the `.py`
+        file.
+        """
         if place not in self._files:
             both = (place / PACKAGE, SourcePath(place.root, place.path + ".py"))
             self._files[place] = next((one for one in both if self._is_there(one)), None)
         return self._files[place]
 
     def _holds_source(self, folder: Path) -> bool:
-        """Whether a folder without a file of its own is a package all the same, as in Python."""
+        """Whether a folder without `__init__.py` is a namespace package, as in Python."""
         if not self.probes.is_folder(folder) or not confine.is_inside(folder, self.folders):
             return False
         self.probes.is_searched = True
         return any(any(folder.glob(form)) for form in ("*.py", "*/*.py"))
 
     def _package_root(self, folder: SourcePath) -> SourcePath | None:
-        """The folder that holds the outermost package around `folder`, if that is a package."""
+        """Return the folder that contains the outermost package around `folder`; None outside
+        packages.
+        """
         if folder not in self._packages:
             self._packages[folder] = _package_root(folder, self.probes)
         return self._packages[folder]
 
     def _given(self, name: str) -> Iterator[SourcePath]:
-        """Where a module is that was given by name, or one inside a package given so."""
+        """Yield the path of a module that was given by name, or that is inside a package given by
+        name.
+        """
         for module, path in self.modules.items():
             if name == module or name.startswith(module + "."):
                 root = Root(str(Path(path).parent), f"{module}:")
@@ -218,7 +230,7 @@ class Loader:
 
 
 def _labelled(folders: Sequence[str], probes: Probes) -> Iterator[tuple[str, str]]:
-    """Each folder with a label of its own that does not depend on where it lies."""
+    """Yield each folder with a unique label that does not depend on its location."""
     taken: set[str] = set()
     for folder in folders:
         if not probes.is_folder(Path(folder)):
@@ -235,7 +247,7 @@ def _missing(option: str, path: str) -> UsageFailed:
 
 
 def _up(importer: SourcePath, dots: int) -> SourcePath:
-    """The package that so many leading dots mean: one is the importer's own."""
+    """Return the package that this number of leading dots denotes; one is the importer's own."""
     place = importer.parent
     for _ in range(dots - 1):
         place = place.parent
@@ -257,7 +269,7 @@ def _package_root(folder: SourcePath, probes: Probes) -> SourcePath | None:
 
 
 def _home(folder: Path, probes: Probes) -> Path:
-    """The outermost package that `folder` is part of; itself, if it is not in a package."""
+    """Return the outermost package around `folder`; `folder` itself outside packages."""
     probes.is_folder(folder)
     home = files.real(folder)
     while probes.is_file(home / PACKAGE) and probes.is_file(home.parent / PACKAGE):

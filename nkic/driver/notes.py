@@ -1,4 +1,4 @@
-"""What a file tells people of its build."""
+"""The build notes that a file carries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from nkic.neff.records import Executable
 
 
 def build_notes(ordered: Schedule) -> dict[str, str]:
-    """Who made it, how, and what it takes; no part of what the program means."""
+    """Return the producer, options and resource use of a build; the program does not depend on
+    them.
+    """
     program = ordered.program
     return {
         "producer": f"nkic {__version__}",
@@ -25,8 +27,9 @@ def build_notes(ordered: Schedule) -> dict[str, str]:
 
 
 def timed(executable: Executable, ordered: Schedule) -> Executable:
-    """With the time that a run takes in place of the scheduler's estimate, where it can be told:
-    the scheduler's own, or else that of the records.
+    """Replace the scheduler's estimate with the simulated time of a run, if it can be determined.
+
+    It is the scheduler's own simulated time, or else that of the records.
     """
     target = ordered.program.target
     found: int | None = round(ordered.estimate_ns * 1000)

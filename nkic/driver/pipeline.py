@@ -1,11 +1,12 @@
-"""The order of the stages, and the only place that knows it.
+"""The order of the stages, and the only module that knows it.
 
     kernel.py → parse → resolve → specialise → check → lower → depend → allocate → schedule
               → search → emit
 
-`compile_source` goes the whole way, `compile_text` from a printed program on. What allocate and
-schedule made is proved by their audits, and what emit made is verified, every time: a finding
-is a bug of nkic's and never the kernel's fault, so it is an `AuditFailed`, not a diagnostic.
+`compile_source` runs all stages, `compile_text` those after a printed program. The results of
+allocate and schedule are proven by their audits, and the result of emit is verified, in every
+compilation. A finding of theirs is a bug of nkic and never the kernel's fault, so it is an
+`AuditFailed`, not a diagnostic.
 """
 
 from __future__ import annotations
@@ -62,27 +63,27 @@ STAGES = {
     "specialise": "the kernel evaluated for its arguments: instructions and device loops",
     "check": "every instruction against the instruction table",
     "lower": "views to access patterns, engines chosen, accumulation decided",
-    "depend": "which instruction must wait for which",
+    "depend": "the dependences between instructions",
     "allocate": "addresses in SBUF and PSUM",
     "schedule": "a stream of instructions per engine and queue, ordered by semaphores",
-    "search": "other addresses and orders, if engines wait longer than they must",
-    "allocate-audit": "proof: no two tensors in use share a byte, all are inside their memories",
-    "schedule-audit": "proof: conflicting accesses of a core are in program order, and no stream "
-    "is stuck",
+    "search": "other addresses and orders, if engines wait longer than necessary",
+    "allocate-audit": "proof: no two live tensors share a byte, all are inside their memories",
+    "schedule-audit": "proof: conflicting accesses of a core are in program order, and there is "
+    "no deadlock",
     "emit": "streams to records",
-    "verify": "proof: the records keep the rules that the runner enforces",
+    "verify": "proof: the records satisfy the rules that the runner enforces",
     "write": "records to the bytes of the file",
-    "file-audit": "proof: the bytes, read again, hold what was proven",
+    "file-audit": "proof: the bytes, read back, contain what was proven",
 }
-ABOUT_ARGUMENTS = {"unknown-argument", "argument-type-missing"}  # said on the command line
+ABOUT_ARGUMENTS = {"unknown-argument", "argument-type-missing"}  # errors of the command line
 SCHEDULE = ".sched"  # the suffix of a printed schedule
 ASSEMBLY = ".asm"  # the suffix of printed records
-LAST_CHECK = "schedule-audit"  # after it nothing is found wrong with a kernel
-MANY = 200_000  # instructions: effects, 450 bytes each, are then rather read twice than kept
+LAST_CHECK = "schedule-audit"  # no later stage finds errors in a kernel
+MANY = 200_000  # instructions; above it effects, 450 bytes each, are recomputed, not kept
 
 
 class AuditFailed(Exception):
-    """A stage made something wrong: a bug of nkic's."""
+    """A stage produced a wrong program: a bug of nkic."""
 
     def __init__(self, stage: str, findings: Sequence[object]) -> None:
         self.stage = stage
@@ -90,7 +91,7 @@ class AuditFailed(Exception):
         super().__init__(f"{stage} produced a wrong program: {findings[0]}{more}")
 
 
-Step = tuple[str, Any]  # a stage's name, and what it made
+Step = tuple[str, Any]  # a stage's name, and its result
 
 
 def compile_source(
@@ -100,11 +101,11 @@ def compile_source(
     options: CompileOptions = DEFAULT,
     compiled: Compiled | None = None,
 ) -> Compiled:
-    """Compiles a kernel's file. `load` gives the files of imported modules.
+    """Compile a kernel's file. `load` returns the files of imported modules.
 
-    Raises `CompileFailed` with every error found, or `UsageFailed` for arguments that the
-    kernel does not have. `compiled`, if given, is filled on the way: after a failure it holds
-    what was made until then.
+    Raises `CompileFailed` with every error found, or `UsageFailed` for arguments that the kernel
+    does not have. `compiled`, if given, is filled stage by stage: after a failure it holds the
+    results until then.
     """
     report = Reporter(options.max_errors)
     steps = _from_source(source, request, load, report, options)
@@ -117,11 +118,11 @@ def compile_text(
     options: CompileOptions = DEFAULT,
     compiled: Compiled | None = None,
 ) -> Compiled:
-    """Compiles a program in the text form, as `--emit ir`, `lowered` and `allocated` print it, or
-    what `--emit sched` or `asm` prints, where the file is called so. A schedule is proven as it
-    stands; records are verified, as the runner verifies a file that it does not trust.
+    """Compile a printed program: the text of `--emit ir`, `lowered`, `allocated`, `sched` or `asm`.
 
-    `find` gives the kernel's files, as far as they are at hand. Raises as `compile_source`.
+    Schedules and listings are recognised by their suffix. A schedule is proven unchanged; records
+    are verified, as the runner verifies an untrusted file. `find` returns the kernel's files if
+    they are available. Raises as `compile_source` does.
     """
     report = Reporter(options.max_errors)
     begin = {SCHEDULE: _from_schedule, ASSEMBLY: _from_assembly}.get(
@@ -132,7 +133,7 @@ def compile_text(
 
 
 class Tracing(NamedTuple):
-    """A live kernel that was traced, on its way to an artifact."""
+    """A live kernel that was traced and is yet to be compiled."""
 
     traced: native.Traced
     report: Reporter
@@ -141,9 +142,9 @@ class Tracing(NamedTuple):
 def trace_live(
     kernel: native.LiveKernel, request: Request, options: CompileOptions = DEFAULT
 ) -> Tracing:
-    """Calls a live function for its program, in place of parse, resolve and specialise.
+    """Call a live function to trace its program; this replaces parse, resolve and specialise.
 
-    Raises `CompileFailed`, and what the function itself raises.
+    Raises `CompileFailed`, and whatever the function itself raises.
     """
     report = Reporter(options.max_errors)
     try:
@@ -160,7 +161,7 @@ def trace_live(
 
 
 def compile_traced(tracing: Tracing, options: CompileOptions = DEFAULT) -> Compiled:
-    """Compiles what `trace_live` gave. Raises `CompileFailed`."""
+    """Compile the result of `trace_live`. Raises `CompileFailed`."""
     traced, report = tracing
     steps = _from_trace(traced, report, options)
     return _run(steps, report, options, Compiled(traced.resolved.kernel.module.source))
@@ -172,7 +173,7 @@ def _from_trace(traced: native.Traced, report: Reporter, options: CompileOptions
 
 
 def list_kernels(source: SourceFile) -> tuple[Kernel, ...]:
-    """The kernels of a file in source order."""
+    """Return the kernels of a file in source order."""
     return kernels_of(source, parse)
 
 
@@ -207,7 +208,7 @@ def _from_source(
 
 
 def _entry(request: Request) -> dict[str, Any]:
-    """Which function of a running program the kernel is."""
+    """Return the arguments of `resolve` for a kernel that is a function of a running program."""
     entry = request.entry
     if entry is None:
         return {}
@@ -238,7 +239,7 @@ def _from_schedule(
     report: Reporter,
     options: CompileOptions,
 ) -> Iterator[Step]:
-    """A printed schedule goes on at the proofs. What they find is wrong with the text."""
+    """Continue a printed schedule with the proofs. Their findings are errors in the text."""
     with _read(text, report):
         ordered = read_text.read_schedule(text.text)
     program = ordered.program
@@ -260,7 +261,7 @@ def _from_assembly(
     report: Reporter,
     options: CompileOptions,
 ) -> Iterator[Step]:
-    """Printed records become a file if they verify: what they were made of is not known."""
+    """Turn printed records into a file if they verify; without a program nothing can be proven."""
     try:
         executable = assemble.assemble(text.text)
         yield "emit", executable
@@ -274,7 +275,7 @@ def _from_assembly(
 
 @contextmanager
 def _read(text: SourceFile, report: Reporter) -> Iterator[None]:
-    """What is not a program text is an error in the file."""
+    """Report an unreadable program text as an error in the file."""
     try:
         yield
     except (ValueError, LookupError, TypeError, SyntaxError) as error:
@@ -294,7 +295,7 @@ def _from_program(
     report: Reporter,
     options: CompileOptions,
 ) -> Iterator[Step]:
-    """The stages from the program on. What one stage alone reads is freed after it."""
+    """Run the stages from the program on. A result that only one stage reads is freed after it."""
     yield "specialise", program
     if report.full:
         raise CompileFailed(report.all)
@@ -326,7 +327,7 @@ def _from_program(
     yield "allocate", placed
 
     if len(placed.cores) == 1 and len(placed.cores[0]) > MANY:
-        effects.forget()  # which the schedule needs only if it can be shorter
+        effects.forget()  # the schedule needs them only if it can be shortened
     ordered = schedule.schedule(placed, reusing, options.serial, options.level == 0)
     yield "schedule", ordered
 
@@ -340,7 +341,7 @@ def _from_program(
     report.stop_if_errors()
     notes = build_notes(ordered)
     if len(ordered.cores) == 1:
-        effects.forget()  # only races of several cores are still to be found by them
+        effects.forget()  # from here on, only races between several cores need them
     yield from _proven(meant, lowered, ordered, sources, report, options, notes)
 
 
@@ -353,8 +354,8 @@ def _proven(
     options: CompileOptions,
     notes: Mapping[str, str] | None = None,
 ) -> Iterator[Step]:
-    """The proofs, and the file with them. `meant` is what the program wrote before lower; `notes`
-    are made here where nobody could make them before the proofs.
+    """Run the proofs, and make the file with them. `meant` is what the program wrote before lower;
+    `notes` are made here if they could not be made before the proofs.
     """
     readings = prove.read(lowered)
     _prove("lower", prove.prove_returned(meant, lowered))
@@ -379,14 +380,14 @@ def _proven(
 
 
 def _sections(data: bytes) -> prove.Sections:
-    """What the file holds, as the proof takes it."""
+    """Return the file's sections in the form that the proof takes."""
     return {name: section.data for name, section in unpack(data).sections.items()}
 
 
 def _run(
     steps: Iterator[Step], report: Reporter, options: CompileOptions, compiled: Compiled
 ) -> Compiled:
-    """Takes the steps up to `options.last`. What is said comes out in the order of the source."""
+    """Take the steps up to `options.last`, and return diagnostics in source order."""
     try:
         with without_collector(), watched(options.seconds, lambda: here().span, options.see):
             _take(steps, options, compiled)
@@ -397,7 +398,7 @@ def _run(
 
 
 def _take(steps: Iterator[Step], options: CompileOptions, compiled: Compiled) -> None:
-    """Notes what each step made and how long it took; gives up what nobody will read."""
+    """Record the result and the time of each step, and free what nothing will read."""
     before = perf_counter_ns()
     for stage, result in steps:
         now = perf_counter_ns()
@@ -421,8 +422,8 @@ def _place(diagnostic: Diagnostic) -> Span:
 def _specialised(
     resolved: Resolved, request: Request, report: Reporter, limits: Limits | None
 ) -> Program:
-    """The program, unless the arguments or too many errors stand in the way, or it was about to
-    grow without end. With other errors it goes on to check, which may find more.
+    """Return the program, unless the arguments are wrong, there are too many errors, or its size
+    ran away. With other errors it continues to check, which may find more.
     """
     try:
         program = specialise(resolved, request, report, limits)
@@ -438,17 +439,15 @@ def _specialised(
 
 
 def _refuse_arguments(report: Reporter) -> None:
-    """What is wrong on the command line is no fault of the kernel's."""
+    """Turn errors of the command line into `UsageFailed`: they are not the kernel's fault."""
     if any(d.code.slug in ABOUT_ARGUMENTS for d in report.errors):
         raise UsageFailed(report.all)
 
 
 def _look_further(sound: Program, report: Reporter) -> NoReturn:
-    """Adds what lower and allocate find wrong with the instructions that check accepted, so that
-    one run reports as much as it can; then gives up.
-    """
+    """Add the errors of lower and allocate in the instructions that check accepted, then fail."""
     later = Reporter(report.max_errors)
-    with suppress(Exception):  # a program with holes must not hide the errors that made them
+    with suppress(Exception):  # the missing instructions must not cause new errors
         lowered = lower(sound, later)
         allocate.allocate(lowered, depend(lowered), later)
     for diagnostic in later.all:
@@ -457,7 +456,7 @@ def _look_further(sound: Program, report: Reporter) -> NoReturn:
 
 
 def _locate(resolved: Resolved) -> Locate:
-    """Where an instruction's argument stands in the user's source."""
+    """Return a function that finds an instruction's argument in the user's source."""
 
     def locate(instruction: Instruction, parameter: str, within: Collection[str] = ()) -> Span:
         at, parameters = instruction.at, instruction.row.parameters
@@ -470,13 +469,13 @@ def _locate(resolved: Resolved) -> Locate:
 
 
 def _prove(stage: str, findings: Sequence[object]) -> None:
-    """Raises `AuditFailed` if there are findings."""
+    """Raise `AuditFailed` if there are findings."""
     if findings:
         raise AuditFailed(stage, findings)
 
 
 def _verify(executable: Executable) -> None:
-    """Asks what the runner will ask of the file."""
+    """Check what the runner will check of the file."""
     try:
         verify(executable)
     except ArtifactFailed as failure:
@@ -487,7 +486,7 @@ def _verify(executable: Executable) -> None:
 
 @contextmanager
 def _format_limits() -> Iterator[None]:
-    """A program too large for the file format is the kernel's fault, not the file's."""
+    """Report a program too large for the file format as the kernel's fault, not the file's."""
     try:
         yield
     except ArtifactFailed as failure:

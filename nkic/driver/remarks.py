@@ -18,8 +18,10 @@ STAGES = (searched.STAGE, lowered.STAGE, allocated.STAGE, scheduled.STAGE)
 
 
 def remarks(compiled: Compiled, level: int) -> list[Remark]:
-    """By line of the kernel, then by stage. `level` is that of `CompileOptions`. A stage that did
-    not run, since the compilation began with what it printed, says nothing.
+    """Return the remarks by line of the kernel, then by stage.
+
+    `level` is that of `CompileOptions`. Stages that did not run, because the compilation started
+    from a printed program, have no remarks.
     """
     return in_order(_all(compiled, level), STAGES)
 

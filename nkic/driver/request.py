@@ -1,5 +1,4 @@
-"""From what users say in words to a request: options, inline block, environment, project,
-example data.
+"""From the user's settings to a request: options, inline block, environment, project, example data.
 
 Sources: the announcement of the changes to NKI's specialization (Neuron 2.33), for
 NKI_COMPILER_FRONTEND; "Using Logical NeuronCores (LNC) with NKI" and the page of NCC_EVRF066.
@@ -25,9 +24,9 @@ from nkic.specialise.request import Request, RequestOptions, TensorType, combine
 TARGET_VARIABLE = "NEURON_PLATFORM_TARGET_OVERRIDE"
 NKI_VARIABLE = "NKIC_NKI"
 FRONTEND_VARIABLE = "NKI_COMPILER_FRONTEND"
-FORMER_FRONTEND = ("custom", Profile.NKI_0_6)  # the way of 0.6, which 0.7 still offers
+FORMER_FRONTEND = ("custom", Profile.NKI_0_6)  # the front end of 0.6, which 0.7 still offers
 LNC_VARIABLE = "NEURON_LOGICAL_NC_CONFIG"
-COMPILER_FLAGS = "NEURON_CC_FLAGS"  # of the compiler of whole models
+COMPILER_FLAGS = "NEURON_CC_FLAGS"  # options of the compiler of whole models
 
 
 def request_for(
@@ -36,10 +35,12 @@ def request_for(
     environ: Mapping[str, str],
     file: SourceFile | None = None,
 ) -> Request:
-    """The request. What was given wins over its `like`, that over the file's inline block, that
-    over the environment, and that over `[tool.nkic]` of the project. Without `source` there is no
-    inline block. `file` has the imports that tell the version, where that is not `source`. Raises
-    `UsageFailed`, for a block that cannot be used too.
+    """Return the request.
+
+    Precedence, highest first: the values in `given`, its `like`, the file's inline block (absent
+    without `source`), the environment, `[tool.nkic]` of the project. `file` has the imports from
+    which to infer the NKI version, if that is not `source`. Raises `UsageFailed`, also for an
+    unusable block.
     """
     block = block_of(source)
     spoken = profile_of(file or source, given.kernel or block.kernel)
@@ -53,7 +54,9 @@ def request_for(
 
 
 def _check_lnc(request: Request, environ: Mapping[str, str]) -> None:
-    """The kernel runs on as many cores as the model around it (since 0.7; NCC_EVRF066)."""
+    """Check that the kernel runs on as many cores as the model around it (since 0.7;
+    NCC_EVRF066).
+    """
     flag = compiler_flag("--lnc", environ)
     cores, origin = (_cores(flag, COMPILER_FLAGS), COMPILER_FLAGS) if flag else _lnc(environ)
     if cores in (None, request.lnc) or request.profile < Profile.NKI_0_7:
@@ -64,7 +67,7 @@ def _check_lnc(request: Request, environ: Mapping[str, str]) -> None:
 
 
 def _lnc(environ: Mapping[str, str]) -> tuple[int | None, str]:
-    """The cores that the environment names for all kernels, and who says it."""
+    """Return the number of cores that the environment sets for all kernels, and its origin."""
     wanted = environ.get(LNC_VARIABLE)
     return (_cores(wanted, LNC_VARIABLE) if wanted else None), LNC_VARIABLE
 
@@ -76,7 +79,7 @@ def _cores(text: str, origin: str) -> int:
 
 
 def compiler_flag(name: str, environ: Mapping[str, str]) -> str | None:
-    """The value of an option in NEURON_CC_FLAGS."""
+    """Return the value of an option in NEURON_CC_FLAGS."""
     words = environ.get(COMPILER_FLAGS, "").replace("=", " ").split()
     return words[words.index(name) + 1] if name in words[:-1] else None
 
@@ -84,7 +87,7 @@ def compiler_flag(name: str, environ: Mapping[str, str]) -> str | None:
 def _around(
     block: RequestOptions, given: RequestOptions, environ: Mapping[str, str]
 ) -> RequestOptions:
-    """The block, with what the environment and the project say where nobody says it."""
+    """Add the environment's and the project's settings to those that the block leaves open."""
     wanted = environ.get(TARGET_VARIABLE)
     if block.target is None and wanted:
         block = replace(block, target=find_target(wanted, TARGET_VARIABLE))
@@ -96,7 +99,10 @@ def _around(
 
 
 def _version(environ: Mapping[str, str]) -> tuple[Profile | None, str]:
-    """The version that environment or project name, and which of them. Raises `UsageFailed`."""
+    """Return the NKI version that the environment or the project sets, and its origin.
+
+    Raises `UsageFailed`.
+    """
     if wanted := environ.get(NKI_VARIABLE):
         return find_profile(wanted, NKI_VARIABLE), NKI_VARIABLE
     word, profile = FORMER_FRONTEND
@@ -109,7 +115,7 @@ def _version(environ: Mapping[str, str]) -> tuple[Profile | None, str]:
 
 
 def block_of(source: SourceFile | None) -> RequestOptions:
-    """What the file's block says. What is wrong with it is wrong with the call, not the kernel."""
+    """Return the settings of the file's inline block. Raises `UsageFailed` for errors in it."""
     try:
         return read_block(source) if source is not None else RequestOptions()
     except CompileFailed as failed:
@@ -127,8 +133,9 @@ def parse_options(
     consts: Sequence[str] = (),
     like: str | None = None,
 ) -> RequestOptions:
-    """What the words of a command line say; None or empty where it says nothing. `like` is the
-    path of a file. Raises `UsageFailed`.
+    """Return the settings of a command line; None or empty if absent. `like` is the path of a file.
+
+    Raises `UsageFailed`.
     """
     types, values = _pairs(args, parse_arg, "--arg"), _pairs(consts, parse_const, "--const")
     if twice := sorted(types.keys() & values.keys()):
@@ -152,17 +159,17 @@ def _read(path: str) -> Mapping[str, TensorType]:
 
 
 def find_target(name: str, origin: str) -> Target:
-    """The target called `name`; `origin` is who says so."""
+    """Return the target called `name`; `origin` is who names it. Raises `UsageFailed`."""
     found = targets.find(name)
     if found is None:
-        # Not the nearest: every name is near to a target that is yet to come.
+        # No nearest name is suggested: a future target's name is close to every known one.
         known = ", ".join((*targets.TARGETS, *targets.ALIASES))
         raise bad_argument(f"{origin}: there is no target `{name}`", f"known are: {known}")
     return found
 
 
 def find_profile(label: str, origin: str) -> Profile:
-    """The version of NKI called `label`."""
+    """Return the NKI version called `label`. Raises `UsageFailed`."""
     found = profiles.find(label)
     if found is None:
         raise bad_argument(f"{origin}: there is no version `{label}` of NKI", profiles.KNOWN)
@@ -184,18 +191,19 @@ def _pairs(
     return found
 
 
-# ---- what is known, and from where ---------------------------------------------------------------
+# ---- settings and their origins
+# --------------------------------------------------------------------
 
 COMMAND_LINE, DEFAULT = "command line", "default"
 Setting = tuple[str, str, str]
-"""Name, value, and who says so."""
+"""A setting's name, value and origin."""
 
 
 def settings(
     source: SourceFile | None, command: RequestOptions, environ: Mapping[str, str]
 ) -> Iterator[Setting]:
-    """What a kernel is compiled for, as `request_for` finds it. Without `source` there is no
-    inline block.
+    """Yield the settings that `request_for` finds for a kernel. Without `source` there is no inline
+    block.
     """
     request = request_for(source, command, environ)
     block = block_of(source)

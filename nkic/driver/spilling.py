@@ -1,5 +1,6 @@
-"""Programs that SBUF has no room for: tiles wait in HBM where the user asks for it, and are
-reported; else the error says what that would move.
+"""Programs that exceed SBUF: spill tiles to HBM if the user asks for it, and report them.
+
+Otherwise the error says how many bytes spilling would move.
 """
 
 from __future__ import annotations
@@ -21,21 +22,23 @@ from nkic.search import fit
 from nkic.spill import Away, Spilled, Step, Traffic, spill
 
 Graphs = tuple[DependenceGraph, ...]
-# Of SBUF, in use at once: less where what is in use cannot be laid out without gaps.
+# Shares of SBUF that may be live at once; smaller ones if the live tensors cannot be packed without
+# gaps.
 SHARES = (1.0, 0.97, 0.94, 0.9, 0.85, 0.8, 0.7)
-CHEAP = 50_000  # instructions of a program for which an error says what spilling would move
+CHEAP = 50_000  # instructions up to which an error states the traffic of spilling
 SHOWN = 5  # places that a report names
 OVERFLOW = code("sbuf-overflow")
 IN_PSUM = code("psum-overflow")
 OF_SBUF = (
-    "--spill lets tiles of SBUF wait, not those of PSUM, which transfers do not reach: copy sums "
-    "to SBUF with nisa.tensor_copy before more of them are begun"
+    "--spill moves tiles of SBUF, not of PSUM, which DMA does not access: copy sums to SBUF with "
+    "nisa.tensor_copy before starting more of them"
 )
 
 
 class Fitted(NamedTuple):
-    """A program with its graphs, and the same with addresses and edges of reuse; `spilled` where
-    tiles wait in HBM.
+    """A program with its graphs, and both again with addresses and reuse edges.
+
+    `spilled` is set if tiles wait in HBM.
     """
 
     lowered: Program
@@ -46,8 +49,9 @@ class Fitted(NamedTuple):
 
 
 def fit_or_spill(lowered: Program, graphs: Graphs, report: Reporter, may_spill: bool) -> Fitted:
-    """Addresses for `lowered`, or, where it `may_spill`, for a program in which less is in use at
-    once. Reports what does not fit, and what was spilled. Raises `CompileFailed`.
+    """Allocate addresses for `lowered`, or, if `may_spill`, for a program with less live at once.
+
+    Reports what does not fit, and what was spilled. Raises `CompileFailed`.
     """
     tried = Reporter(report.max_errors)
     with suppress(CompileFailed):
@@ -67,7 +71,9 @@ def _is_cheap(program: Program) -> bool:
 
 
 def _spilled(lowered: Program, first: Spilled) -> Fitted | None:
-    """The first share of SBUF for which all that is in use finds room."""
+    """Spill to the largest share of SBUF in which everything can be allocated; None if there is
+    none.
+    """
     for share in SHARES if first.enough else ():
         made = first if share == 1.0 else spill(lowered, share)
         graphs = depend(made.program)
@@ -77,13 +83,13 @@ def _spilled(lowered: Program, first: Spilled) -> Fitted | None:
     return None
 
 
-# ---- what is said --------------------------------------------------------------------------------
+# ---- messages ------------------------------------------------------------------------------------
 
 
 def _advised(
     one: Diagnostic, all: tuple[Diagnostic, ...], first: Spilled | None, tried: bool
 ) -> Diagnostic:
-    """The error, with what spilling would do or did not."""
+    """Return the error, with what spilling would do or did not achieve."""
     if tried and one.code is IN_PSUM:
         return replace(one, help=f"{one.help}; {OF_SBUF}")
     if first is None or any(other.code is not OVERFLOW for other in all):
@@ -91,27 +97,28 @@ def _advised(
     if first.stuck is not None:
         return replace(one, help=f"{one.help}; {_stuck(first.stuck)}") if tried else one
     if tried:
-        return replace(one, help=f"{one.help}; even with --spill the free bytes are fragmented")
+        return replace(one, help=f"{one.help}; even with --spill the free memory is fragmented")
     stored, loaded, _ = first.traffic
     moved = f"which moves {decimal(stored + loaded)} to and from HBM"
-    return replace(one, help=f"{one.help}; or let tiles wait in HBM with --spill, {moved}")
+    return replace(one, help=f"{one.help}; or spill tiles to HBM with --spill, {moved}")
 
 
 def _stuck(step: Step) -> str:
-    """Why no tile that waits elsewhere makes room for that."""
+    """Explain why spilling other tiles does not make room at `step`."""
     if not isinstance(step.item, Loop):
-        return "--spill cannot help: a single instruction needs more than there is"
+        return "--spill cannot help: a single instruction needs more memory than there is"
     place, inside = step.item.at.primary, f"{step.inner:,} bytes per partition"
     return (
-        "--spill works around device loops, not inside them: an iteration of the one at "
-        f"{place.path}:"
-        f"{place.line} holds {inside}, so use fewer or smaller tiles in it, or write it with "
-        "`range`, which is unrolled"
+        "--spill works around device loops, not inside them: an iteration of the loop at "
+        f"{place.path}:{place.line} needs {inside}, so use fewer or smaller tiles in it, or write "
+        "it with `range`, which is unrolled"
     )
 
 
 def _warning(found: Fitted) -> Diagnostic:
-    """What waits in HBM, where it was declared, and the traffic that it costs."""
+    """Return a warning that names the spilled tensors, where they were declared, and their
+    traffic.
+    """
     spilled = found.spilled
     assert spilled is not None
     groups = _by_place(spilled)
@@ -119,12 +126,12 @@ def _warning(found: Fitted) -> Diagnostic:
     reporter = Reporter()
     reporter.warning(
         OVERFLOW.slug,
-        f"SBUF has no room for all tensors that are in use at once: {plural(len(away), 'tensor')} "
-        f"{'wait' if len(away) > 1 else 'waits'} in HBM meanwhile, {_traffic(away)}",
+        f"SBUF has no room for all tensors that are live at once: {plural(len(away), 'tensor')} "
+        f"{'are' if len(away) > 1 else 'is'} spilled to HBM, {_traffic(away)}",
         groups[0][0],
         labels=[Label(place, _label(group)) for place, group in groups[:SHOWN]],
         notes=_more(groups[SHOWN:]),
-        help="use smaller blocks, or order the loops so that fewer tiles are in use at once",
+        help="use smaller blocks, or order the loops so that fewer tiles are live at once",
     )
     return reporter.all[0]
 
@@ -133,7 +140,7 @@ _Group = tuple[Span, list[Away]]
 
 
 def _by_place(spilled: Spilled) -> list[_Group]:
-    """The tensors by where they were declared, those that move most first."""
+    """Return the tensors by place of declaration, those with most traffic first."""
     found: dict[Span, list[Away]] = defaultdict(list)
     for one in (one for core in spilled.away for one in core):
         found[one.tensor.at.primary].append(one)
@@ -155,4 +162,4 @@ def _more(groups: list[_Group]) -> Iterator[str]:
 def _traffic(away: list[Away]) -> str:
     stored, loaded, remade = Traffic.of(away)
     text = f"{decimal(stored)} stored, {decimal(loaded)} loaded"
-    return f"{text}, {plural(remade, 'time')} made again" if remade else text
+    return f"{text}, recomputed {plural(remade, 'time')}" if remade else text

@@ -1,4 +1,4 @@
-"""The version of NKI that a file speaks, where nobody says it."""
+"""The NKI version of a file, inferred from its imports."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ _DECORATED = re.compile(r"(?m)^((?:@.*\n(?:[ \t)].*\n)*)+)def[ \t]+(\w+)")
 
 
 def profile_of(source: SourceFile | None, kernel: str | None = None) -> Profile:
-    """Beta 1 where a file imports `neuronxcc`, and not `nki` beside it. Where it imports both, as
-    files do that are for either, the decorator of the kernel says it, if that is of one alone.
+    """Return Beta 1 for a file that imports `neuronxcc` and not `nki`, else the default version.
+
+    If it imports both, as files for either version do, the decorators of the kernel decide,
+    provided they come from one package only.
     """
     text = source.text if source is not None else ""
     if _OLD not in text or not _OLD_IMPORT.search(text):
@@ -35,7 +37,7 @@ def profile_of(source: SourceFile | None, kernel: str | None = None) -> Profile:
 
 
 def _bound(text: str) -> Iterator[tuple[str, str]]:
-    """The names that imports bind, each after the package that it comes from."""
+    """Yield the names that imports bind, each with its root package."""
     for whole, renamed, package, members in _IMPORTS.findall(text):
         root = (whole or package).partition(".")[0]
         for member in members.strip(" ()\\").split(",") if package else ():
@@ -45,7 +47,9 @@ def _bound(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _decorators(text: str, kernel: str | None) -> Iterator[str]:
-    """What the decorators of a kernel begin with, or those of all functions that have some."""
+    """Yield the first name of each decorator of the kernel, or of all decorated functions if there
+    is no such kernel.
+    """
     found = _DECORATED.findall(text)
     wanted = [lines for lines, name in found if name == kernel]
     for lines in wanted or [lines for lines, _ in found]:

@@ -1,6 +1,7 @@
-"""`nkic --migrate`: a kernel's source from one version of NKI to a later one.
+"""`nkic --migrate`: rewrite a kernel's source from one version of NKI to a later one.
 
-The file is text here as everywhere: libcst (an extra, `nkic[migrate]`) reads it, so that comments
-and layout stay, and what a rule must know of shapes comes from evaluating the kernel in the closed
-world. Where no rule is sure, the source stays as it was, and a diagnostic says why.
+As everywhere, the file is read as text: libcst (an extra, `nkic[migrate]`) parses it, so that
+comments and layout are kept; what a rule must know of shapes comes from evaluating the kernel in
+the closed world. Where no rule is certain, the source is left unchanged, and a diagnostic explains
+why.
 """

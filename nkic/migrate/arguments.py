@@ -1,4 +1,4 @@
-"""Arguments of calls, found, put, renamed and taken out."""
+"""Find, add, rename and remove arguments of calls."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ _MODULES = ("nki.isa", "nki.collectives")
 
 
 def row_of(name: str) -> Row | None:
-    """The instruction that a qualified name calls."""
+    """Return the instruction that a qualified name calls; None for other names."""
     module, _, short = name.rpartition(".")
     row = ROWS.get(short)
     return row if row is not None and module in _MODULES else None
 
 
 def word(argument: cst.Arg) -> str:
-    """The name that an argument is passed by; "" for one passed by its place."""
+    """Return the keyword of an argument; "" for a positional one."""
     return argument.keyword.value if argument.keyword is not None else ""
 
 
 def is_plain(call: cst.Call) -> bool:
-    """No argument is spread by `*` or `**`: their number and names are known."""
+    """Whether no argument is unpacked with `*` or `**`, so that number and names are known."""
     return not any(argument.star for argument in call.args)
 
 
 def find(call: cst.Call, names: Sequence[str], name: str) -> cst.Arg | None:
-    """The argument for the parameter `name` of a function whose parameters are `names`."""
+    """Return the argument for the parameter `name` of a function whose parameters are `names`."""
     for place, argument in enumerate(call.args):
         said = word(argument) or (names[place] if place < len(names) else "")
         if said == name:
@@ -42,18 +42,18 @@ def find(call: cst.Call, names: Sequence[str], name: str) -> cst.Arg | None:
 
 
 def mask_argument(call: cst.Call) -> cst.BaseExpression | None:
-    """What a call of Beta 1 has for its mask; None where that is nothing or `None`."""
+    """Return the mask of a Beta 1 call; None if it is absent or `None`."""
     found = next((one.value for one in call.args if word(one) == "mask"), None)
     return None if isinstance(found, cst.Name) and found.value == "None" else found
 
 
 def named(name: str, value: cst.BaseExpression) -> cst.Arg:
-    """`name=value`."""
+    """Return the argument `name=value`."""
     return cst.Arg(value, keyword=cst.Name(name), equal=_BY_NAME)
 
 
 def with_args(call: cst.Call, args: Sequence[cst.Arg]) -> cst.Call:
-    """The call with other arguments; the last has no comma unless the old one had."""
+    """Return the call with other arguments; the last has a comma only if the old one had."""
     commas = [argument.comma for argument in call.args]
     last = commas[-1] if commas else cst.MaybeSentinel.DEFAULT
     between = next((c for c in commas[:-1] if isinstance(c, cst.Comma)), _comma())
@@ -63,12 +63,12 @@ def with_args(call: cst.Call, args: Sequence[cst.Arg]) -> cst.Call:
 
 
 def without(call: cst.Call, gone: cst.Arg) -> cst.Call:
-    """The call without one of its arguments."""
+    """Return the call without one of its arguments."""
     return with_args(call, [argument for argument in call.args if argument is not gone])
 
 
 def replaced(call: cst.Call, old: cst.Arg, new: cst.Arg) -> cst.Call:
-    """The call with one argument changed."""
+    """Return the call with one argument replaced."""
     return call.with_changes(args=[new if one is old else one for one in call.args])
 
 
@@ -81,7 +81,7 @@ def _kept(comma: cst.Comma | cst.MaybeSentinel, between: cst.Comma) -> cst.Comma
 
 
 def _closed(call: cst.Call, args: list[cst.Arg]) -> list[cst.Arg]:
-    """The last argument keeps what stood after the old last one, up to the parenthesis."""
+    """Give the last argument the whitespace between the old last one and the parenthesis."""
     if args and call.args:
         after = call.args[-1].whitespace_after_arg
         args[-1] = args[-1].with_changes(whitespace_after_arg=after)
@@ -89,7 +89,7 @@ def _closed(call: cst.Call, args: list[cst.Arg]) -> list[cst.Arg]:
 
 
 def whole_numbers(value: cst.BaseExpression) -> list[int]:
-    """The numbers of a literal list; none for anything else."""
+    """Return the integers of a literal list; none for anything else."""
     if not isinstance(value, cst.List | cst.Tuple):
         return []
     found = [one.value for one in value.elements]

@@ -1,7 +1,7 @@
-"""What evaluating the kernel tells of the places of its file: for shapes, types and registers.
+"""Facts that evaluating the kernel gives about places of its file: shapes, types and registers.
 
-Facts are read off the program that specialise records: every instruction and tensor knows the call
-that made it. A place that the evaluation did not reach has none.
+They are read from the program that specialise records: every instruction and tensor has the call
+that made it. A place that the evaluation did not reach has no facts.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ Spot = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Facts:
-    """By place: instructions recorded there, tensors made there, in the order of the evaluation.
+    """By place: the instructions recorded and the tensors made there, in evaluation order.
 
     `conditions` are the tests of `while` loops over a register, `outputs` the calls that make what
-    the kernel returns, `kept` the results that are tiles on the chip, by the kernel's name and from
-    0, without the copies that bring them to HBM. `known` says that the kernel was evaluated at all,
-    `errors` how many errors that found. `others` are the same for other shapes, which tell what is
-    a size of the kernel's own and what comes from its arguments. `runs` is the number of
-    evaluations that this is of. `spills` are the kernels whose tiles Beta 1 keeps in HBM in part.
+    the kernel returns, `kept` the results that are tiles on chip, as kernel name and number from 0,
+    without the copies that bring them to HBM. `known` tells that the kernel was evaluated at all,
+    `errors` how many errors that found. `others` are the facts for other shapes, which distinguish
+    sizes of the kernel's own from those of its arguments. `runs` is the number of evaluations that
+    these facts combine. `spills` are the kernels whose tiles Beta 1 keeps in HBM in part.
     """
 
     known: bool = False
@@ -54,19 +54,19 @@ class Facts:
 
 
 def dst_of(instruction: Instruction) -> View | None:
-    """What an instruction writes as `dst`; None for one that has no such view, as a print."""
+    """Return what an instruction writes as `dst`; None if it has no such view, like a print."""
     has_one = "dst" in instruction.row.operand_index
     found = instruction.operand("dst") if has_one else None
     return found if isinstance(found, View) else None
 
 
 def spot(span: Span) -> Spot:
-    """The place without its file."""
+    """Return the place without its file."""
     return span[1:]
 
 
 def facts_of(source: SourceFile, request: Request, load: Load) -> Facts:
-    """Evaluates the kernel for `request`; what cannot be evaluated has no facts."""
+    """Evaluate the kernel for `request`; what cannot be evaluated has no facts."""
     compiled = Compiled(source)
     errors = 0
     try:
@@ -82,7 +82,7 @@ def facts_of(source: SourceFile, request: Request, load: Load) -> Facts:
 
 
 def with_others(facts: Facts, source: SourceFile, request: Request, load: Load) -> Facts:
-    """The facts with those for other shapes that the kernel takes, if it is not too large."""
+    """Add the facts for other shapes that the kernel accepts, if it is not too large."""
     size = sum(map(len, facts.instructions.values()))
     if not facts.known or facts.errors or size > LARGE:
         return facts
@@ -97,7 +97,7 @@ def with_others(facts: Facts, source: SourceFile, request: Request, load: Load) 
 
 
 def merged(one: Facts, other: Facts) -> Facts:
-    """What two evaluations of a file tell, of two kernels or for other arguments."""
+    """Merge the facts of two evaluations of a file: of two kernels or for other arguments."""
     return Facts(
         one.known or other.known,
         one.errors,
@@ -118,8 +118,8 @@ def _joined(
     return {at: (*one.get(at, ()), *other.get(at, ())) for at in {**one, **other}}
 
 
-OTHERS, TRIED = 2, 12  # how many are wanted, and tried for
-LARGE = 5_000  # instructions from which on the given shapes must do
+OTHERS, TRIED = 2, 12  # how many are wanted, and how many are tried
+LARGE = 5_000  # instructions above which only the given shapes are evaluated
 
 
 def _facts(program: Program, path: str, errors: int) -> Facts:
@@ -149,7 +149,7 @@ def _facts(program: Program, path: str, errors: int) -> Facts:
 
 
 def _placed(program: Program, path: str) -> Iterator[tuple[Spot, Item]]:
-    """Every instruction and loop that was recorded in the file at `path`."""
+    """Yield every instruction and loop that was recorded in the file at `path`."""
     for body in program.cores:
         for item in _items(body):
             if (at := _own(item.at, path)) is not None:
@@ -164,6 +164,6 @@ def _items(body: Body) -> Iterator[Item]:
 
 
 def _own(at: CallChain, path: str) -> Spot | None:
-    """The place, if it is in the file."""
+    """Return the place, if it is in the file."""
     span = at.primary
     return spot(span) if span.path == path else None

@@ -1,4 +1,4 @@
-"""Which assignment a name has its value from, where it is read."""
+"""Reaching definitions: the assignment from which a name has its value at a use."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ class Flow:
     def reaching(
         self, name: str, candidates: Sequence[cst.CSTNode], use: cst.CSTNode
     ) -> cst.CSTNode | None:
-        """The one of the nodes, which set the name, whose value `use` reads; None where it may
-        be another.
-        """
+        """Return the candidate assignment whose value `use` reads; None if it may be another."""
         if len(candidates) == 1 and self._is_left_behind(candidates[0], use):
             return candidates[0] if self.is_same(name, candidates[0], use) else None
         before = [one for one in candidates if self.dominates(one, use)]
@@ -35,7 +33,7 @@ class Flow:
         return found if found is not None and self.is_same(name, found, use) else None
 
     def is_same(self, name: str, set_at: cst.CSTNode, use: cst.CSTNode) -> bool:
-        """The name has the value at `use` that it has right after `set_at`, or at it."""
+        """Whether the name has the same value at `use` as right after `set_at`, or at it."""
         inside = {id(one) for one in self._loops(use)} - {id(one) for one in self._loops(set_at)}
         for setter in self._all_setters(set_at).get(name, ()):
             if setter is set_at or self._is_around(setter, set_at, use):
@@ -51,19 +49,19 @@ class Flow:
         return True
 
     def _is_around(self, setter: cst.CSTNode, set_at: cst.CSTNode, use: cst.CSTNode) -> bool:
-        """Both nodes are in the loop that sets the name."""
+        """Whether both nodes are in the loop that sets the name."""
         both = all(any(setter is p for p in self.sheet.parents(one)) for one in (set_at, use))
         return both and isinstance(setter, _LOOPS)
 
     def dominates(self, node: cst.CSTNode, use: cst.CSTNode) -> bool:
-        """The node is run before `use`, whatever else is."""
+        """Whether the node always runs before `use`."""
         if self._end(node) > self._start(use):
             return False
         block = next(p for p in self.sheet.parents(node) if isinstance(p, _BLOCKS))
         return any(one is block for one in self.sheet.parents(use))
 
     def _is_left_behind(self, node: cst.CSTNode, use: cst.CSTNode) -> bool:
-        """The node stands right in loops that have ended before `use`."""
+        """Whether the node is directly in loops that have ended before `use`."""
         while True:
             block = next(p for p in self.sheet.parents(node) if isinstance(p, _BLOCKS))
             if isinstance(block, cst.Module) or any(one is block for one in self._around(use)):
@@ -76,7 +74,7 @@ class Flow:
         return self.sheet.parents(node)
 
     def _exclude(self, a: cst.CSTNode, b: cst.CSTNode) -> bool:
-        """The nodes are in different branches of one `if`."""
+        """Whether the nodes are in different branches of one `if`."""
         around = [one for one in self.sheet.parents(a) if isinstance(one, cst.If)]
         return any(
             one is other and self._branch(one, a) is not self._branch(one, b)
@@ -89,7 +87,9 @@ class Flow:
         return next((one for one in chain if one is node.body or one is node.orelse), None)
 
     def _loops(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-        """The loops around a node, up to its function; a loop is not around what it counts."""
+        """Yield the loops around a node, up to its function; a loop is not around its own
+        header.
+        """
         for one in self.sheet.parents(node):
             if isinstance(one, cst.FunctionDef):
                 return
@@ -120,7 +120,7 @@ _BLOCKS = cst.IndentedBlock | cst.SimpleStatementSuite | cst.Module
 
 
 def set_by(node: cst.CSTNode) -> Sequence[str]:
-    """The names that this very node sets."""
+    """Return the names that the node itself sets."""
     targets: list[cst.BaseExpression] = []
     if isinstance(node, cst.Assign):
         targets = [one.target for one in node.targets]
@@ -130,7 +130,7 @@ def set_by(node: cst.CSTNode) -> Sequence[str]:
 
 
 def plain_names(target: cst.BaseExpression) -> Iterator[cst.Name]:
-    """The names that setting a target sets."""
+    """Yield the names in an assignment target."""
     if isinstance(target, cst.Name):
         yield target
     elif isinstance(target, cst.Tuple | cst.List):

@@ -1,4 +1,4 @@
-"""What names mean by way of imports: `nl.add` is `nki.language.add`."""
+"""The meaning of names through imports: `nl.add` is `nki.language.add`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Scope = cst.FunctionDef | cst.Module
 
 
 class Imports:
-    """The imports of a file, by the function that they stand in.
+    """The imports of a file, by the function that contains them.
 
-    A name that a function sets by other means is that function's own.
+    A name that a function sets by other means is local to it.
     """
 
     def __init__(self, tree: cst.Module, around: Callable[[cst.CSTNode], Iterator[cst.CSTNode]]):
@@ -25,7 +25,7 @@ class Imports:
         self._set: dict[int, frozenset[str]] = {}
 
     def meaning(self, node: cst.CSTNode) -> str:
-        """The full name of what an expression names; "" for what is not imported."""
+        """Return the qualified name of an expression; "" if it is not imported."""
         if isinstance(node, cst.Attribute):
             owner = self.meaning(node.value)
             return f"{owner}.{node.attr.value}" if owner else ""
@@ -39,7 +39,7 @@ class Imports:
         return ""
 
     def is_builtin(self, node: cst.CSTNode, name: str) -> bool:
-        """The expression is Python's own `name`."""
+        """Whether the expression is Python's built-in `name`."""
         return (
             isinstance(node, cst.Name)
             and node.value == name
@@ -73,7 +73,7 @@ class Imports:
 
 
 def _own(body: object) -> Iterator[cst.CSTNode]:
-    """The nodes of a body, of functions and classes inside their heads alone."""
+    """Yield the nodes of a body; of nested functions and classes only their headers."""
     nodes = body if isinstance(body, tuple | list) else (body,)
     for node in nodes:
         yield node

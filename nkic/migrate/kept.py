@@ -1,8 +1,8 @@
 """Tiles that a kernel of Beta 1 returns from the chip.
 
-Beta 1's simulator gives them to the caller; `nkic.specialise.outputs` copies them to HBM for that
-after the kernel has ended. These copies stand at the place where the tile was made, and belong to
-no call of the source.
+Beta 1's simulator gives them to the caller, so `nkic.specialise.outputs` copies them to HBM after
+the kernel has ended. These copies have the place where the tile was made, and belong to no call of
+the source.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from nkic.ir.tensors import Tensor, View
 
 
 class Kept(NamedTuple):
-    """Which results of a program are such tiles, from 0, and the copies that bring them out."""
+    """The results of a program that are such tiles, from 0, and the copies that move them to
+    HBM.
+    """
 
     places: frozenset[int] = frozenset()
     copies: frozenset[int] = frozenset()  # instructions, by `id`
 
 
 def kept_tiles(program: Program) -> Kept:
-    """What is brought out of the chip at the end of a program."""
+    """Return the results that are copied to HBM at the end of a program."""
     named = {f"output_{n}": n for n in range(len(program.outputs))}
     made = {t.at for t in program.tensors if t.buffer.on_chip}
     outputs = {
@@ -36,7 +38,7 @@ def kept_tiles(program: Program) -> Kept:
 
 
 def _copies(program: Program, outputs: Mapping[int, int]) -> Iterator[Instruction]:
-    """The copies to these tensors that stand where a tile was made, and those from PSUM to SBUF
+    """Yield the copies to these tensors that have the place of a tile, and copies from PSUM to SBUF
     before them.
     """
     for body in program.cores:
@@ -48,7 +50,7 @@ def _copies(program: Program, outputs: Mapping[int, int]) -> Iterator[Instructio
             if dst.number in sources:
                 yield one
             elif dst.number in outputs and one.at == dst.at and source.number < dst.number:
-                yield one  # what `nl.zeros` fills a tensor in HBM with is made after that tensor
+                yield one  # a fill by `nl.zeros` of a tensor in HBM comes after that tensor
                 sources |= {source.number} if source.at != dst.at else set()
 
 

@@ -1,4 +1,4 @@
-"""What a migration needs beside nkic itself."""
+"""The dependency of a migration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ INSTALL = "python -m pip install 'nkic[migrate]'"
 
 
 def need_library() -> None:
-    """Raises `UsageFailed`, with the line that installs it, where libcst is not there."""
+    """Raise `UsageFailed`, with the command that installs it, if libcst is missing."""
     if find_spec(LIBRARY) is None:
         text = f"--migrate needs {LIBRARY}, which is not installed"
         raise UsageFailed([make("bad-usage", text, help=INSTALL)])

@@ -1,6 +1,6 @@
-"""Operators that are arguments of a kernel: Beta 1 takes NumPy's, later versions those of nl.
+"""Operators as arguments of a kernel: Beta 1 takes NumPy's, later versions those of nl.
 
-Source: migration guide, 0.1.0 to 0.2.0; the pages of the instructions, which list `nl.add` and its
+Source: migration guide, 0.1.0 to 0.2.0; the pages of the instructions, which list `nl.add` and the
 like.
 """
 
@@ -26,7 +26,7 @@ _KINDS = (AttributeKind.ALU, AttributeKind.ACTIVATION)
 
 
 def with_operators(request: Request) -> Request:
-    """The request with operators of nl in the place of NumPy's, as a caller passes them today."""
+    """Return the request with operators of nl for NumPy's, as a caller passes them today."""
     consts = {name: _today(value) for name, value in request.consts.items()}
     return replace(request, consts=consts)
 
@@ -40,7 +40,7 @@ def _today(value: Any) -> Any:
 
 
 def passed(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
-    """`kernel(a, np.less)` → `kernel(a, nl.less)`, where the kernel uses it as an operator."""
+    """Rewrite `kernel(a, np.less)` to `kernel(a, nl.less)` if the kernel uses it as an operator."""
     function = _function(sheet, old)
     wanted = set(operator_parameters(sheet, function)) if function is not None else set()
     if function is None or not wanted:
@@ -57,7 +57,7 @@ def passed(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
 
 
 def _function(sheet: Sheet, call: cst.Call) -> cst.FunctionDef | None:
-    """The function of the file that is called, by its name or `kernel[grid]`."""
+    """Return the function of the file that is called, by its name or as `kernel[grid]`."""
     called = call.func.value if isinstance(call.func, cst.Subscript) else call.func
     if not isinstance(called, cst.Name) or any(one.star for one in call.args):
         return None
@@ -66,7 +66,7 @@ def _function(sheet: Sheet, call: cst.Call) -> cst.FunctionDef | None:
 
 
 def operator_parameters(sheet: Sheet, function: cst.FunctionDef) -> Iterator[str]:
-    """The parameters of a function that it passes to instructions as operators."""
+    """Yield the parameters of a function that it passes to instructions as operators."""
     own = {one.name.value for one in walk(function.params) if isinstance(one, cst.Param)}
     for call in walk(function.body):
         row = row_of(sheet.name_of(call.func)) if isinstance(call, cst.Call) else None
@@ -80,8 +80,9 @@ def operator_parameters(sheet: Sheet, function: cst.FunctionDef) -> Iterator[str
 
 
 def declared(sheet: Sheet, old: cst.FunctionDef, new: cst.FunctionDef) -> cst.FunctionDef | None:
-    """`def f(t, op=np.add)` → `def f(t, op=nl.add)`, of parameters that are operators; of those of
-    a kernel it is said, since what calls it may pass NumPy's.
+    """Rewrite `def f(t, op=np.add)` to `def f(t, op=nl.add)` for parameters that are operators.
+
+    Such parameters of a kernel are reported, because its callers may pass NumPy's.
     """
     if not sheet.is_before(Profile.BETA2):
         return None
@@ -102,7 +103,7 @@ def declared(sheet: Sheet, old: cst.FunctionDef, new: cst.FunctionDef) -> cst.Fu
 
 
 def _written(sheet: Sheet, value: cst.BaseExpression) -> cst.BaseExpression | None:
-    """`nl.less` for `np.less`; None for everything else."""
+    """Return `nl.less` for `np.less`; None for everything else."""
     module, _, name = sheet.name_of(value).rpartition(".")
     today = rewritten.OPERATORS.get(name, name)
     if module != "numpy" or today not in OPERATORS:

@@ -1,4 +1,4 @@
-"""Places in a text that was already changed, told as those of the text as it was read."""
+"""Map places in a rewritten text back to the original text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nkic.base.diagnostics import Diagnostic, Label
 
 
 def moved_back(found: Sequence[Diagnostic], old: str, new: str) -> Iterator[Diagnostic]:
-    """The diagnostics about `new` at the lines of `old` that became theirs."""
+    """Yield the diagnostics about `new` with the corresponding lines of `old`."""
     if not found or old == new:
         yield from found
         return
@@ -26,7 +26,7 @@ def moved_back(found: Sequence[Diagnostic], old: str, new: str) -> Iterator[Diag
 
 
 def _lines(old: list[str], new: list[str]) -> dict[int, int]:
-    """For each line of `new`, from 1, the one of `old` that it was, or that stood in its place."""
+    """Return, for each line of `new` from 1, the line of `old` that it was, or that it replaced."""
     found: dict[int, int] = {}
     for _, start, end, first, last in SequenceMatcher(None, old, new, False).get_opcodes():
         for place in range(first, last):

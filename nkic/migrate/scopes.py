@@ -1,4 +1,4 @@
-"""Which names a piece of a function sets and reads."""
+"""The names that a part of a function sets and reads."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _FUNCTION = cst.FunctionDef | cst.Lambda
 
 
 def scope_of(sheet: Sheet, node: cst.CSTNode) -> cst.FunctionDef | None:
-    """The function around a node; None at the top of the file and in a class."""
+    """Return the function around a node; None at the top of the file and in a class."""
     around = (p for p in sheet.parents(node) if isinstance(p, cst.FunctionDef | cst.ClassDef))
     found = next(around, None)
     return found if isinstance(found, cst.FunctionDef) else None
 
 
 def bound(node: cst.CSTNode, outside: Collection[int] = ()) -> set[str]:
-    """The names that statements in `node` set, without those in `outside` (by `id`)."""
+    """Return the names that statements in `node` set, without those in `outside` (by `id`)."""
     found: set[str] = set()
     if isinstance(node, cst.FunctionDef):
         found |= {p.name.value for p in walk(node.params) if isinstance(p, cst.Param)}
@@ -31,7 +31,7 @@ def bound(node: cst.CSTNode, outside: Collection[int] = ()) -> set[str]:
 
 
 def read_in(node: cst.CSTNode, outside: Collection[int] = ()) -> set[str]:
-    """The names that are read in `node`, functions inside included, without `outside`."""
+    """Return the names that are read in `node`, nested functions included, without `outside`."""
     own = node.body if isinstance(node, cst.FunctionDef) else node
     return set(_read(own, outside))
 
@@ -46,7 +46,7 @@ def _read(node: cst.CSTNode, outside: Collection[int]) -> Iterator[str]:
 
 
 def _parts(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """The children that hold what is read: no targets of assignments, names of attributes, …"""
+    """Yield the children that are read: no assignment targets, attribute names, …"""
     if isinstance(node, cst.Attribute):
         yield node.value
     elif isinstance(node, cst.Arg | cst.Param | cst.FunctionDef | cst.ClassDef):
@@ -65,7 +65,7 @@ def _value(node: cst.CSTNode) -> cst.CSTNode | None:
 
 
 def _read_by_setting(target: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """The parts of a target that are read: those that are not plain names."""
+    """Yield the parts of a target that are read: those that are not plain names."""
     if isinstance(target, cst.Tuple | cst.List):
         for element in target.elements:
             yield from _read_by_setting(element.value)
@@ -74,7 +74,7 @@ def _read_by_setting(target: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 
 def _visible(node: cst.CSTNode, outside: Collection[int]) -> Iterator[cst.CSTNode]:
-    """The nodes of this scope: of a function inside, its name alone."""
+    """Yield the nodes of this scope; of a nested function only its name."""
     if id(node) in outside:
         return
     yield node
@@ -84,7 +84,7 @@ def _visible(node: cst.CSTNode, outside: Collection[int]) -> Iterator[cst.CSTNod
 
 
 def _targets(node: cst.CSTNode) -> Iterator[str]:
-    """The names that one node sets."""
+    """Yield the names that one node sets."""
     yield from names_set(node)
     if isinstance(node, cst.ImportAlias) and node.asname is None:
         yield code(node.name).partition(".")[0]

@@ -1,4 +1,4 @@
-"""For which shapes a migration is verified: the given ones, and sizes around them."""
+"""The shapes for which a migration is verified: the given ones, and sizes around them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from dataclasses import replace
 from nkic.specialise.request import Request, TensorType
 
 Types = Mapping[str, TensorType]
-MOST_SIZES = 3  # that are varied, the largest ones
+MOST_SIZES = 3  # the largest ones, which are varied
 _CHANGES: tuple[Callable[[int], int], ...] = (
     lambda size: size // 2,
-    lambda size: size - 1,  # where tiles end in the middle
+    lambda size: size - 1,  # a partial last tile
     lambda size: size + size // 2,
     lambda size: 2 * size,
 )
 
 
 def variants(request: Request) -> Iterator[Request]:
-    """The request itself, then with one size changed wherever it occurs: a kernel that does not
-    take such shapes refuses them.
+    """Yield the request, then variants with one size changed wherever it occurs.
+
+    A kernel that does not accept such shapes rejects them.
     """
     yield request
     types = {**request.like, **request.args}

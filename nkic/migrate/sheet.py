@@ -1,4 +1,4 @@
-"""A file under migration: its tree, what its names mean, what was left as it was."""
+"""A file under migration: its tree, the meaning of its names, and the places left unchanged."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from nkic.migrate.imported import Imports
 from nkic.migrate.tree import code, parents, walk
 from nkic.resolve.former import ROOT
 
-ALIASES = {"nki": "nki", "nki.language": "nl", "nki.isa": "nisa"}  # as everyone writes them
+ALIASES = {"nki": "nki", "nki.language": "nl", "nki.isa": "nisa"}  # the customary aliases
 
 
 class Sheet:
-    """One file, read once. `start` is None where nobody says which version it speaks."""
+    """One file, parsed once. `start` is None if its NKI version is unknown."""
 
     def __init__(
         self, source: SourceFile, facts: Facts, start: Profile | None, goal: Profile
@@ -44,31 +44,33 @@ class Sheet:
     # ---- places and names ------------------------------------------------------------------
 
     def span(self, node: cst.CSTNode) -> Span:
-        """Where a node of the file as it was read stands."""
+        """Return the span of a node in the file as it was read."""
         found = self._positions[node]
         start, end = found.start, found.end
         return Span(self.source.path, start.line, start.column + 1, end.line, end.column + 1)
 
     def spot(self, node: cst.CSTNode) -> Spot:
-        """The same as a key of `facts`."""
+        """Return the span as a key of `facts`."""
         return spot(self.span(node))
 
     def name_of(self, node: cst.CSTNode) -> str:
-        """What an expression names by way of imports, as `nki.language.add`; "" for the rest."""
+        """Return the qualified name of an expression, as `nki.language.add`; "" if it is not
+        imported.
+        """
         return self._imports.meaning(node).removeprefix(f"{ROOT}.")
 
     def is_builtin(self, node: cst.CSTNode, name: str) -> bool:
-        """The expression is Python's own `name`."""
+        """Whether the expression is Python's built-in `name`."""
         return self._imports.is_builtin(node, name)
 
     def parents(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-        """The nodes around one, the innermost first."""
+        """Yield the nodes around one, the innermost first."""
         while not isinstance(node, cst.Module):
             node = self._parents[id(node)]
             yield node
 
     def fresh(self, wish: str) -> str:
-        """A name that the file does not have."""
+        """Return a name that the file does not use."""
         name, count = wish, 1
         while name in self._names:
             count += 1
@@ -77,7 +79,9 @@ class Sheet:
         return name
 
     def of_module(self, module: str, name: str) -> cst.BaseExpression:
-        """`module.name`, by the file's own import of the module, or by one that is added."""
+        """Return `module.name`, through the file's own import of the module, or one that is
+        added.
+        """
         alias = self._modules.get(module)
         if alias is None:
             alias = self.fresh(ALIASES[module])
@@ -85,24 +89,26 @@ class Sheet:
             self.wanted[alias] = module
         return cst.parse_expression(f"{alias}.{name}")
 
-    # ---- what is done and what is not ------------------------------------------------------
+    # ---- rules and what they left ----------------------------------------------------------
 
     def due(self, since: Profile) -> bool:
-        """The version that is wanted has what came with `since`, or lacks what went with it."""
+        """Whether a change of version `since` applies to the target version."""
         return since <= self.goal
 
     def is_before(self, version: Profile) -> bool:
-        """The file is known to be written for an earlier version than this."""
+        """Whether the file is known to be written for a version earlier than this."""
         return self.start is not None and self.start < version
 
     def leave(self, node: cst.CSTNode, why: str, help: str, *, sure: bool = True) -> None:
-        """Notes that a place stays as it was: an error, or a warning where it may do so."""
+        """Report a place as left unchanged: an error, or a warning if it may be correct as it
+        is.
+        """
         level = Level.ERROR if sure else Level.WARNING
         self.left.append(make("not-migrated", why, self.span(node), help=help, level=level))
 
 
 def _parsed(source: SourceFile) -> cst.Module:
-    """The tree. Raises `CompileFailed` for Python that libcst does not know yet."""
+    """Return the tree. Raises `CompileFailed` for Python that libcst cannot parse."""
     try:
         return cst.parse_module(source.text)
     except cst.ParserSyntaxError as error:
@@ -114,7 +120,7 @@ def _parsed(source: SourceFile) -> cst.Module:
 
 
 def _modules(tree: cst.Module) -> Iterator[tuple[str, str]]:
-    """The modules that the file imports at its top, each with the name it has there."""
+    """Yield the modules that the file imports at its top, each with its local name."""
     for statement in tree.body:
         for part in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
             if isinstance(part, cst.Import):

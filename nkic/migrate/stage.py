@@ -1,4 +1,4 @@
-"""Migrates one file: reads it, evaluates the kernel for facts, applies the rules of the table."""
+"""Migrate one file: parse it, and apply the rules of the table with the facts of its evaluation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BY_NODE = {kind: [r for r in RULES if r.node is kind] for kind in {r.node for r
 
 
 class Migrated(NamedTuple):
-    """The new text, how often each rule was applied, and what stayed as it was."""
+    """The new text, how often each rule was applied, and what was left unchanged."""
 
     text: str
     done: Mapping[str, int]
@@ -31,10 +31,10 @@ class Migrated(NamedTuple):
 
 
 def migrate(source: SourceFile, facts: Facts, start: Profile | None, goal: Profile) -> Migrated:
-    """`source`, which parses, written for `goal`.
+    """Rewrite `source`, which must parse, for `goal`.
 
-    `start` is the version it speaks, None where that is not known: then every rule applies whose
-    former form is none of a later version.
+    `start` is its version, None if unknown: then every rule applies whose old form is valid in no
+    later version.
     """
     former: tuple[Diagnostic, ...] = ()
     skipped: tuple[Span, ...] = ()
@@ -57,14 +57,14 @@ def migrate(source: SourceFile, facts: Facts, start: Profile | None, goal: Profi
 
 
 def _spilled(kernel: Span) -> Diagnostic:
-    """What Beta 1's compiler did by itself."""
+    """Return a warning about tiles that Beta 1's compiler spills by itself."""
     text = "SBUF has no room for all tiles of this kernel: Beta 1 keeps some in HBM by itself"
     help = "compile the new source with --spill, or use smaller blocks"
     return make("not-migrated", text, kernel, help=help, level=Level.WARNING)
 
 
 def _is_in(place: Span, functions: Sequence[Span]) -> bool:
-    """The place is in a function of which all is said."""
+    """Whether the place is in a function that has already been reported as a whole."""
     return any(one.line <= place.line <= one.end_line for one in functions)
 
 
@@ -73,14 +73,14 @@ def _place(one: Diagnostic) -> Span:
 
 
 class _Writer(cst.CSTTransformer):
-    """Applies the rules to every node on the way out of it."""
+    """Applies the rules to every node on leaving it."""
 
     def __init__(self, sheet: Sheet) -> None:
         super().__init__()
         self.sheet = sheet
 
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        """The node that stands in the place of an old one."""
+        """Return the node that replaces an old one."""
         made = super().on_leave(original_node, updated_node)
         for rule in _BY_NODE.get(type(original_node), ()):
             if type(made) is not type(original_node) or not self.sheet.due(rule.since):
@@ -93,7 +93,7 @@ class _Writer(cst.CSTTransformer):
 
 
 def _with_imports(tree: cst.Module, sheet: Sheet) -> cst.Module:
-    """The file with the imports that rules asked for, after its own."""
+    """Return the file with the imports that rules requested, after its own."""
     wanted = sheet.wanted
     if not wanted:
         return tree

@@ -1,8 +1,8 @@
-"""The rules of a migration, by the version whose sources are written the new way.
+"""The rules of a migration, by the version in which the new form was introduced.
 
 A rule is tried on every node of its kinds, innermost first. The pages are sections of NKI's
-migration guide (SDK documentation, nki/migration). What a rule must know of single names it takes
-from the tables of versions (nkic/language/versions) and of instructions.
+migration guide (SDK documentation, nki/migration). What a rule must know of single names comes from
+the tables of versions (nkic/language/versions) and of instructions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ BETA2, NKI_0_3, NKI_0_6 = Profile.BETA2, Profile.NKI_0_3, Profile.NKI_0_6
 
 
 class Rule(NamedTuple):
-    """One rule: what it does, since when it is due, where that is documented, on which nodes."""
+    """One rule: its title, the version since which it applies, its documentation, its nodes, its
+    function.
+    """
 
     title: str
     since: Profile

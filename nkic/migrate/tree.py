@@ -1,7 +1,7 @@
-"""The syntax tree: what is inside a node, and around it.
+"""The syntax tree: the nodes inside and around a node.
 
-libcst's own `children` and parents go through a visitor that rebuilds every node; a migration asks
-for them all the time.
+libcst's own `children` and parents use a visitor that rebuilds every node, which is too slow for a
+migration.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cache
 
 import libcst as cst
 
-# Layout: no field that matters for what a source means begins so.
+# Layout: the prefixes of fields that do not affect the meaning of a source.
 _LAYOUT = ("whitespace", "lpar", "rpar", "leading", "trailing", "lines_after", "comma", "semicolon")
 _MORE = {"header", "footer", "equal", "indent", "dot", "lbracket", "rbracket", "lbrace", "rbrace"}
 
@@ -24,7 +24,7 @@ def _parts(kind: type[cst.CSTNode]) -> tuple[str, ...]:
 
 
 def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """The nodes right inside one, without layout."""
+    """Yield the direct children of a node, without layout."""
     for name in _parts(type(node)):
         value = getattr(node, name)
         if isinstance(value, cst.CSTNode):
@@ -34,19 +34,19 @@ def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """The node and all inside it."""
+    """Yield the node and all its descendants."""
     yield node
     for child in children(node):
         yield from walk(child)
 
 
 def parents(tree: cst.Module) -> dict[int, cst.CSTNode]:
-    """What is right around each node, by the node's `id`."""
+    """Return the parent of each node, by the node's `id`."""
     return {id(child): node for node in walk(tree) for child in children(node)}
 
 
 def names_set(node: cst.CSTNode) -> Iterator[str]:
-    """The names that a node itself sets, by other means than an import."""
+    """Yield the names that a node itself sets, other than by an import."""
     if isinstance(node, cst.FunctionDef | cst.ClassDef):
         yield node.name.value
     elif isinstance(
@@ -68,5 +68,5 @@ def _names_in(target: cst.CSTNode) -> Iterator[str]:
 
 
 def code(node: cst.CSTNode) -> str:
-    """The source text of a node."""
+    """Return the source text of a node."""
     return cst.Module([]).code_for_node(node)

@@ -1,4 +1,4 @@
-"""Which version of NKI a file speaks, and what evaluating it as that tells."""
+"""The NKI version of a file, and the facts of evaluating it as that version."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from nkic.specialise.request import Request
 
 
 class Spoken(NamedTuple):
-    """`start` is None where nobody said the version; the kernel was evaluated as `profile`."""
+    """The version of a file. `start` is None if nothing states it; the kernel was evaluated as
+    `profile`.
+    """
 
     start: Profile | None
     profile: Profile
@@ -25,8 +27,8 @@ class Spoken(NamedTuple):
 def spoken(
     source: SourceFile, request: Request, load: Load, said: Profile | None, goal: Profile
 ) -> Spoken:
-    """The version that was said; without one that of the imports, or the latest as which the
-    kernel evaluates without error.
+    """Return the stated version, else that of the imports, else the latest that evaluates without
+    error.
     """
     if said is None and PREFIX in source.text:
         said = Profile.BETA1
@@ -46,9 +48,7 @@ def spoken(
 
 
 def with_siblings(facts: Facts, source: SourceFile, request: Request, load: Load) -> Facts:
-    """The facts with those of the other kernels that take the same arguments, and of Beta 1 with
-    those for other shapes.
-    """
+    """Add the facts of other kernels with the same arguments and, for Beta 1, of other shapes."""
     is_old = request.profile is Profile.BETA1
     if is_old:
         facts = with_others(facts, source, request, load)

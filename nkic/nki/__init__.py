@@ -1,7 +1,7 @@
-"""The modules that kernels and their host code import as `nki`, made of nkic's own tables.
+"""The modules that kernels and their host code import as `nki`, built from nkic's own tables.
 
-They are importable as `nki` only after an explicit act: `nkic.install()`, `python -m nkic
-script.py`, the option `--nkic` of pytest, or NKIC_INSTALL=1 for pytest without options.
+They become importable as `nki` only by an explicit act: `nkic.install()`, `python -m nkic
+script.py`, pytest's option `--nkic`, or NKIC_INSTALL=1 for pytest without options.
 """
 
 from nkic.nki.finder import install, installed, uninstall

@@ -1,6 +1,6 @@
-"""Arrays of PyTorch and JAX: in, and back in the caller's kind.
+"""Conversion of PyTorch's and JAX's arrays to NumPy's, and of results back to the caller's kind.
 
-Neither framework is imported here; a value of one shows that it is there.
+Neither framework is imported here; only a value of one causes its converter to be loaded.
 """
 
 from __future__ import annotations
@@ -23,37 +23,42 @@ _lock = threading.Lock()
 
 
 class Converter(Protocol):
-    """A module that knows the arrays of one framework."""
+    """A module that converts the arrays of one framework."""
 
     def array_of(self, value: Any) -> Array | None:
-        """The NumPy array of a value; shares its memory where that is possible."""
+        """Return the NumPy array of a value, sharing its memory if possible."""
 
     def back(self, array: Array, like: Any) -> Any:
-        """An array in the framework's kind, where `like` is."""
+        """Return an array of the framework, on the device of `like`."""
 
     @property
     def cast(self) -> str:
-        """How an array is converted to the type whose name is put in for {}."""
+        """The expression that converts an array to the type whose name replaces {}."""
 
     def guarded(self, values: Any, given: Sequence[Any], kernel: str) -> Any:
-        """Results of `kernel` that give an error where a gradient through them is asked for, if
-        what was given wants gradients.
+        """Return results of `kernel` that raise an error if a gradient through them is requested.
+
+        This applies only if one of the arguments `given` requires gradients.
         """
 
     @property
     def update(self) -> Callable[[Any, Array], None] | None:
-        """Writes to a value, or raises `UsageFailed`; None where arrays never change."""
+        """A function that writes to a value, or raises `UsageFailed`; None if arrays are
+        immutable.
+        """
 
 
 class Borrowed(np.ndarray[Any, Any]):
-    """An array that is a framework's: `owner` is the value, `cast` how it is converted there."""
+    """An array that belongs to a framework: `owner` is its value, `cast` the conversion
+    expression.
+    """
 
     owner: Any = None
     cast = ""
 
 
 def converter(value: Any) -> Converter | None:
-    """Who knows the arrays of this type."""
+    """Return the converter for a value's type; None if it is of no framework."""
     for kind in type(value).__mro__:
         name = _CONVERTERS.get(kind.__module__.partition(".")[0])
         if name is not None:
@@ -63,7 +68,7 @@ def converter(value: Any) -> Converter | None:
 
 
 def borrow(value: Any) -> Array | None:
-    """The adapter for both frameworks."""
+    """Return a framework's value as an array; the adapter for both frameworks."""
     known = converter(value)
     array = known.array_of(value) if known is not None else None
     if known is None or array is None:
@@ -75,7 +80,7 @@ def borrow(value: Any) -> Array | None:
 
 @contextmanager
 def adapting() -> Iterator[None]:
-    """With the adapter in place, which stays."""
+    """Install the adapter, permanently."""
     with _lock:
         if borrow not in adapters:
             adapters.append(borrow)
@@ -83,8 +88,9 @@ def adapting() -> Iterator[None]:
 
 
 def settle(called: api.Called) -> Any:
-    """Writes back what the kernel updated, and gives its values in the caller's kind. Arrays that
-    cannot be written may stay as they are where the kernel also returns what it wrote.
+    """Write back what the kernel updated, and return its values in the caller's kind.
+
+    Immutable arrays may stay unchanged if the kernel also returns what it wrote.
     """
     with raising(RunError):
         for name, returned in called.artifact.signature.updates.items():
@@ -112,16 +118,16 @@ def _write(name: str, target: Array, array: Array, returned: bool) -> None:
 
 
 def refuse_written(name: str) -> NoReturn:
-    """Of an array of JAX, which never changes."""
+    """Reject a write to a JAX array, which is immutable."""
     refuse(
-        f"the kernel writes its argument `{name}`, and arrays of JAX cannot be written",
+        f"the kernel writes its argument `{name}`, but JAX arrays are immutable",
         f"return `{name}` from the kernel: the result is a new array; or leave the argument out "
         "and call the kernel by nki_call with its out_shape",
     )
 
 
 def values_like(values: Any, like: Any) -> Any:
-    """Results in the kind of array that `like` is; NumPy's for None."""
+    """Return results in the kind of array that `like` is; NumPy's for None."""
     known = converter(like) if like is not None else None
     if known is None or values is None:
         return values
@@ -142,7 +148,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def is_traced(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """Some argument is a tracer of JAX: the call is inside `jax.jit`, `grad` or `vmap`."""
+    """Whether an argument is a JAX tracer: the call is inside `jax.jit`, `grad` or `vmap`."""
     kinds = (type(one).__mro__ for one in _leaves([*args, *kwargs.values()]))
     return any(kind.__name__ == "Tracer" and _is_jax(kind) for mro in kinds for kind in mro)
 
@@ -152,7 +158,7 @@ def _is_jax(kind: type) -> bool:
 
 
 def in_jax(kernel: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """The call as a part of the function that JAX traces."""
+    """Make the call a part of the function that JAX traces."""
     from nkic.nki.jax_calls import traced
 
     with raising(CompileError):

@@ -1,6 +1,6 @@
-"""The modules of Beta 1 for host code: `neuronxcc.nki` and what is in it.
+"""The modules of Beta 1 for host code: `neuronxcc.nki` and its contents.
 
-Values that mean something outside of kernels are what they are there; all others wait for one.
+Values with a meaning outside kernels keep it; all others take effect only inside a kernel.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CALLED = (allocators.allocation_scope, allocators.multi_buffer)
 
 
 class Waiting:
-    """A value of kernels under a name that host code imports, which is indexed: `nl.mgrid`."""
+    """A subscriptable name of host code, such as `nl.mgrid`, that stands for a kernel's value."""
 
     def __init__(self, module: str, name: str) -> None:
         self.__module__ = module
@@ -42,7 +42,9 @@ class Waiting:
         return self.__nki__()[key]
 
     def __nki__(self) -> Any:
-        """What it is in the kernel that Python evaluates."""
+        """Return its value in the kernel that Python evaluates. Raises `OutsideKernel`
+        elsewhere.
+        """
         found = host.inside(self.__module__, self.__name__)
         return host.refuse(f"{self.__module__}.{self.__name__}") if found is None else found
 
@@ -53,7 +55,7 @@ def _spaces() -> dict[str, Namespace]:
 
 
 def contents(module: str, kernels: dict[str, Any]) -> dict[str, Any]:
-    """The public names of a module with their values; `kernels` are the decorators."""
+    """Return the public names of a module with their values; `kernels` are the decorators."""
     space = _spaces()[module]
     found = {name: _value(module, name, getattr(space, name)) for name in names_of(space)}
     if module == f"{ROOT}.nki":
@@ -65,7 +67,7 @@ def contents(module: str, kernels: dict[str, Any]) -> dict[str, Any]:
 
 def _value(module: str, name: str, value: Any) -> Any:
     if isinstance(value, Decorator):
-        return getattr(allocators, name, None)  # those of nki.compiler; `kernels` has the others
+        return getattr(allocators, name, None)  # those of nki.compiler; the others are in `kernels`
     if isinstance(value, type) and issubclass(value, Enum):
         return host.enumeration("nki.isa", value)
     if isinstance(value, _AS_IT_IS) or value in _CALLED:
@@ -104,8 +106,9 @@ def _annotation(module: str, name: str) -> type:
 
 
 def static_cast(input_data: Any, dtype: Any) -> Any:
-    """A copy of another dtype: of a tile in a kernel, of an array outside, where tests make
-    their inputs with it.
+    """Return a copy in another dtype.
+
+    In a kernel it takes a tile; outside, an array, with which tests make their inputs.
     """
     found = host.inside(f"{ROOT}.nki.language", "static_cast")
     if found is not None:
@@ -119,7 +122,7 @@ static_cast.__module__ = f"{ROOT}.nki.language"
 
 
 def np_dtype(dtype: Any) -> Any:
-    """An element type as NumPy's."""
+    """Return the NumPy type of an element type."""
     with suppress(ImportError):
         import_module("ml_dtypes")
     return np.dtype(dtype)

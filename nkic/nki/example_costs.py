@@ -1,4 +1,4 @@
-"""What an instruction costs on plain tiles, for its documentation."""
+"""The cost of an instruction on plain tiles, for its documentation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ _CHOSEN = {AttributeKind.ALU: "add", AttributeKind.ACTIVATION: "exp", AttributeK
 
 
 def told(row: Row) -> str:
-    """The cost on tiles of [128, 512] float32; nothing of instructions that take no such tiles."""
+    """Return the cost on tiles of [128, 512] float32 as a sentence; empty if it takes no such
+    tiles.
+    """
     operands = {operand.name: _value(operand) for operand in row.operands}
     attributes = {attribute.name: _choice(attribute) for attribute in row.attributes}
     facts = Facts(DEFAULT, operands, attributes, row.engines[0])
@@ -33,7 +35,7 @@ def told(row: Row) -> str:
 
 
 def _value(operand: Operand) -> Any:
-    """A tile in SBUF, or the simplest of what else it may be."""
+    """Return a tile in SBUF, or the simplest other value that the operand allows."""
     if operand.default is not ...:
         return operand.default
     if operand.optional:

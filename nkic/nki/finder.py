@@ -1,8 +1,8 @@
-"""Makes the modules importable, by an explicit act only.
+"""Make the modules importable, by an explicit act only.
 
-A finder at the end of `sys.meta_path` answers for `nki` and for what host code imports beside it,
-where no package of that name is installed: `neuronxcc.nki`, `torch_neuronx`, `jax_neuronx`,
-`torch_xla`. With `force` it stands in front.
+A finder at the end of `sys.meta_path` provides `nki` and the modules that host code imports with
+it, unless a package of that name is installed: `neuronxcc.nki`, `torch_neuronx`, `jax_neuronx`,
+`torch_xla`. With `force` it is placed first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BESIDE = ("neuronxcc", "torch_neuronx", "jax_neuronx", "torch_xla")
 
 
 class _Loader(Loader):
-    """Gives the module that was built for a name."""
+    """Returns the module that was built for a name."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         from nkic.nki.packages import module
@@ -31,11 +31,11 @@ class _Loader(Loader):
         return module(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """It is filled already."""
+        """Do nothing: the module is already filled."""
 
 
 class Finder(MetaPathFinder):
-    """Finds the modules. `roots` are the packages that it answers for."""
+    """Finds the modules. `roots` are the packages that it provides."""
 
     def __init__(self, roots: Sequence[str], force: bool) -> None:
         self.roots = roots
@@ -46,7 +46,7 @@ class Finder(MetaPathFinder):
     ) -> ModuleSpec | None:
         if fullname.partition(".")[0] not in self.roots:
             return None
-        from nkic.nki.packages import is_package, names  # the compiler: only if it is asked for
+        from nkic.nki.packages import is_package, names  # imports the compiler, so only on demand
 
         if fullname not in names():
             return None
@@ -59,13 +59,13 @@ def installed() -> bool:
 
 
 def install(force: bool = False, nki: str | None = None) -> None:
-    """Makes `import nki` and what real code imports beside it give nkic's modules.
+    """Make `import nki`, and the modules that host code imports with it, give nkic's modules.
 
-    `nki` is the version of NKI that the kernels of this process are written for, where a call
-    names none; without it each kernel's file, the environment or the project says it.
-    Where another package called nki is installed, it is refused unless `force` replaces it for
-    this process; packages beside it (`neuronxcc`, `torch_neuronx`, `jax_neuronx`, `torch_xla`)
-    stay as they are where they are installed. Raises `CompileError`.
+    `nki` is the NKI version of this process's kernels for calls that name none; without it, each
+    kernel's file, the environment or the project decides. If another package called nki is
+    installed, this fails unless `force` replaces it for this process; other installed packages
+    (`neuronxcc`, `torch_neuronx`, `jax_neuronx`, `torch_xla`) are left as they are. Raises
+    `CompileError`.
     """
     version = _version(nki)
     known = _present()
@@ -91,7 +91,7 @@ def install(force: bool = False, nki: str | None = None) -> None:
 
 
 def _version(label: str | None) -> str | None:
-    """The version, if there is one of this name. Raises `CompileError`."""
+    """Return the label of the version, checked. Raises `CompileError`."""
     if label is None:
         return None
     with raising(CompileError):
@@ -102,7 +102,7 @@ def _version(label: str | None) -> str | None:
 
 
 def uninstall() -> None:
-    """Takes the modules away again; those which are imported stay with who imported them."""
+    """Remove the modules again; code that has imported them keeps them."""
     CALLS.nki = None
     known = _present()
     if known is not None:
@@ -115,7 +115,7 @@ def _present() -> Finder | None:
 
 
 def _other() -> str | None:
-    """Where a package called nki that is not ours is."""
+    """Return the location of another package called nki; None if there is none."""
     loaded = sys.modules.get(NKI)
     if loaded is not None:
         return str(getattr(loaded, "__file__", None) or "it is already imported")

@@ -1,7 +1,7 @@
-"""Launch grids: what may stand in the brackets of `kernel[…]`.
+"""Launch grids: the contents of the brackets of `kernel[…]`.
 
-NKI 0.6 takes the number of cores that run the kernel together: `kernel[2]`. The betas take a
-grid of instances, and `nl.nc(2)` for an axis that lies across cores. Source: `nki.jit`; the
+NKI 0.6 takes the number of cores that run the kernel together: `kernel[2]`. The betas take a grid
+of instances, and `nl.nc(2)` for an axis that is distributed over cores. Source: `nki.jit`; the
 guide to SPMD execution and the examples of the betas.
 """
 
@@ -18,7 +18,7 @@ MAX_LNC = 2  # cores that can run one kernel, on any target
 
 
 class NeuronCores:
-    """`nl.nc(2)`: an axis of the grid that lies across cores; `nl.nc(2) * 4` has 8 instances."""
+    """`nl.nc(2)`: a grid axis distributed over cores; `nl.nc(2) * 4` has 8 instances."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -34,9 +34,10 @@ class NeuronCores:
 
 
 class SpmdDim:
-    """`nl.spmd_dim(nl.nc(2), 4)`: an axis with instances on several cores. What stands first
-    varies slowest: here the first core has instances 0 to 3, in `spmd_dim(4, nl.nc(2))` the even
-    ones.
+    """`nl.spmd_dim(nl.nc(2), 4)`: an axis with instances on several cores.
+
+    The first part varies slowest: here the first core has instances 0 to 3; in `spmd_dim(4,
+    nl.nc(2))` it has the even ones.
     """
 
     def __init__(self, *parts: int | NeuronCores) -> None:
@@ -47,8 +48,8 @@ class SpmdDim:
 
 
 class Launch(NamedTuple):
-    """How a kernel is started: a grid of instances on one core, one instance per core, or a grid
-    that is spread over cores.
+    """How a kernel is launched: a grid of instances on one core, one instance per core, or a grid
+    distributed over cores.
     """
 
     grid: tuple[int, ...] | None = None
@@ -57,9 +58,9 @@ class Launch(NamedTuple):
 
 
 def launch(written: Any, spmd: bool) -> Launch:
-    """What the brackets mean; `spmd` where a number is that of instances on one core.
+    """Return the launch that the brackets denote.
 
-    Raises `UsageFailed`.
+    `spmd` makes a single number the count of instances on one core. Raises `UsageFailed`.
     """
     if written is None:
         return Launch()
@@ -74,7 +75,7 @@ def launch(written: Any, spmd: bool) -> Launch:
 
 
 def _across(axes: Sequence[Any], across: Sequence[int], written: Any) -> Launch:
-    """One axis lies across cores, with or without several instances on each."""
+    """Return a launch with one axis distributed over cores, with one or more instances on each."""
     place = across[0]
     parts = axes[place].parts if isinstance(axes[place], SpmdDim) else axes[place : place + 1]
     cores = [n for n, part in enumerate(parts) if isinstance(part, NeuronCores)]

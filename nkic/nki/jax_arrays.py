@@ -1,4 +1,4 @@
-"""Arrays of JAX as NumPy arrays, and back."""
+"""Conversion between JAX arrays and NumPy arrays."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 from nkic.api.arrays import Array
 
 cast = "`.astype(jnp.{})`"
-update = None  # arrays of JAX do not change
+update = None  # arrays of JAX are immutable
 
 
 def array_of(value: Any) -> Array | None:
-    """The array of a JAX array; it cannot be written."""
+    """Return the read-only array of a JAX array; None for other values."""
     if not isinstance(value, jax.Array):
         return None
     if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
@@ -25,10 +25,10 @@ def array_of(value: Any) -> Array | None:
 
 
 def guarded(values: Any, given: Sequence[Any], kernel: str) -> Any:
-    """The results: JAX asks for gradients of what it traces, and of nothing else."""
+    """Return the results unchanged: JAX differentiates only what it traces."""
     return values
 
 
 def back(array: Array, like: Any) -> Any:
-    """An array on the device of `like`."""
+    """Return a JAX array on the device of `like`."""
     return jnp.asarray(array)

@@ -1,8 +1,8 @@
 """Kernels inside functions that JAX traces: `kernel(a, b)` and `jax_neuronx.nki_call`.
 
-The kernel is compiled when JAX traces the call, so that errors and the shapes of results are
-known then; in the program it is a callback, which shows as a custom call in the lowered HLO.
-`jax.vmap` runs the kernel once for every element of the batch.
+The kernel is compiled when JAX traces the call, so errors and the shapes of results are known then;
+in the program it is a callback, which appears as a custom call in the lowered HLO. `jax.vmap` runs
+the kernel once for every element of the batch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Rebuild = Callable[[Sequence[Any]], tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def traced(kernel: Kernel, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """The results of a kernel as values of the traced program."""
+    """Return the results of a kernel as values of the traced program."""
     operands, rebuild = _operands(args, dict(kwargs))
     args_like, kwargs_like = rebuild([_like(one) for one in operands])
     artifact = kernel.prepare(*args_like, **kwargs_like).artifact
@@ -40,10 +40,10 @@ def traced(kernel: Kernel, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
 
 
 def nki_call(func: Any, *args: Any, out_shape: Any, grid: Any = None, **kwargs: Any) -> Any:
-    """Calls a kernel in a JAX program. `out_shape` is a `jax.ShapeDtypeStruct` or a sequence of
-    them; the kernel returns its results, or writes them to its last parameters.
+    """Call a kernel in a JAX program.
 
-    Raises `CompileError` if the kernel gives other results.
+    `out_shape` is a `jax.ShapeDtypeStruct` or a sequence of them; the kernel returns its results,
+    or writes them to its last parameters. Raises `CompileError` if the kernel gives other results.
     """
     kernel = kernel_of(func, LaunchOptions(spmd=True))
     kernel = kernel[grid] if grid not in (None, ()) else kernel
@@ -85,7 +85,9 @@ def _called(
 def _written_names(
     kernel: Kernel, args: tuple[Any, ...], kwargs: Mapping[str, Any], count: int
 ) -> tuple[str, ...]:
-    """The last parameters, if the kernel takes its outputs so; nothing if it returns them."""
+    """Return the last parameters if the kernel takes its outputs as such; nothing if it returns
+    them.
+    """
     parameters = inspect.signature(kernel.func).parameters.values()
     required = [p.name for p in parameters if p.default is p.empty and p.name not in kwargs]
     missing = required[len(args) :]
@@ -130,7 +132,7 @@ def _callback(
 
 
 def _operands(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Rebuild]:
-    """The arrays of a call, and how to put others in their places."""
+    """Return the arrays of a call, and a function that puts others in their places."""
     leaves, form = jax.tree_util.tree_flatten((args, kwargs))
     places = [n for n, leaf in enumerate(leaves) if isinstance(leaf, jax.Array | np.ndarray)]
 
@@ -145,7 +147,7 @@ def _operands(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any],
 
 
 def _like(operand: Any) -> Array:
-    """An array of the operand's type, of which no more than one element exists."""
+    """Return an array of the operand's type that stores only one element."""
     return np.broadcast_to(np.zeros((), operand.dtype), operand.shape)
 
 
@@ -167,7 +169,7 @@ def _arrays(values: Any) -> Iterator[Array]:
 
 
 def _formed(form: Any, found: Sequence[Any]) -> Any:
-    """Results in the form of what the kernel returns."""
+    """Return the results in the form of the kernel's return value."""
     if form is None:
         return None
     return found[form] if isinstance(form, int) else tuple(_formed(one, found) for one in form)

@@ -1,8 +1,8 @@
 """`nki.jit` and `nki.simulate`: kernels that are called with arrays.
 
-A call compiles the kernel for its arguments, or finds it compiled, and runs it in the simulator.
-Results come in the kind of array that the arguments have; arrays that the kernel writes are
-updated in place (source: `nki.simulate`, "How It Works").
+A call compiles the kernel for its arguments, or takes it from the cache, and runs it in the
+simulator. Results have the caller's kind of array; arrays that the kernel writes are updated in
+place (source: `nki.simulate`, "How It Works").
 """
 
 from __future__ import annotations
@@ -29,23 +29,26 @@ from nkic.nki import arrays, grid
 from nkic.nki.names import framework_target
 
 FORMER = "neuronxcc.nki"
-FORMER_NKI = "beta1"  # the version that `neuronxcc.nki` is
-# Of v2.22 to v2.24: True says that the kernel returns its outputs, which the kernel shows itself.
+FORMER_NKI = "beta1"  # the version of `neuronxcc.nki`
+# Of v2.22 to v2.24: True means that the kernel returns its outputs, which its code shows anyway.
 _FORMER_OPTIONS = ("kernel_return",)
-SIMULATOR = "NKI_SIMULATOR"  # 1 says what nkic does anyway
+SIMULATOR = "NKI_SIMULATOR"  # 1 asks for the simulator, which nkic always uses
 _MODES = ("auto", "simulation", "baremetal", "torchxla", "jax", "trace")  # ignored since NKI 0.3
-# Flags of that compiler in published kernels: the compiler here warns of them (jit-option).
+# Options of the vendor's compiler in published kernels; nkic warns of them (jit-option).
 _COMPILER = ("additional_compile_opt", "experimental_flags")
 
 
-# What a mask hides is not written, in outputs too ("uninitialized", nki.language.load, SDK 2.26).
+# A masked-out element is not written, in outputs too ("uninitialized", nki.language.load, SDK
+# 2.26).
 _LEVELS = levels.Settings().adding(levels.Wish.WARN, "output-partly-written")
 
 
 @dataclass(frozen=True)
 class LaunchOptions:
-    """What a kernel is compiled for. `former`: it is written with `neuronxcc.nki`. `spmd`: a
-    number in the brackets is that of instances on one core, as in the betas.
+    """What a kernel is compiled for.
+
+    `former`: it is written for `neuronxcc.nki`. `spmd`: a single number in the brackets counts
+    instances on one core, as in the betas.
     """
 
     target: str | None = None
@@ -55,7 +58,7 @@ class LaunchOptions:
     schedule: tuple[Any, ...] = ()
 
     def options(self) -> dict[str, Any]:
-        """The same as options of `nkic.call`. Raises `UsageFailed`."""
+        """Return the options in the form of `nkic.call`. Raises `UsageFailed`."""
         said = {
             "target": self.target or framework_target(),
             **grid.launch(self.axes, self.spmd)._asdict(),
@@ -70,15 +73,16 @@ class LaunchOptions:
 
 @dataclass(frozen=True)
 class Call:
-    """What a call gave, and what is known of its run. `values` are in the caller's kind."""
+    """The result of a call with its run. `values` are in the caller's kind."""
 
     values: Any
     called: api.Called = field(repr=False)
 
 
 class Kernel:
-    """A function under `nki.jit`. `kernel[2](a, b)` runs it on two cores, `kernel[4, 2](a, b)` as
-    a grid of instances.
+    """A function under `nki.jit`.
+
+    `kernel[2](a, b)` runs it on two cores, `kernel[4, 2](a, b)` as a grid of instances.
     """
 
     def __init__(self, func: Callable[..., Any], how: LaunchOptions | None = None) -> None:
@@ -88,23 +92,24 @@ class Kernel:
 
     @property
     def grid(self) -> Any:
-        """What stood in the brackets, or None."""
+        """The contents of the brackets, or None."""
         return self.how.axes
 
     def __getitem__(self, axes: Any) -> Kernel:
         return Kernel(self.func, replace(self.how, axes=axes))
 
-    __iter__ = None  # or Python would go through the grids 0, 1, 2 … for ever
+    __iter__ = None  # otherwise Python would iterate over the grids 0, 1, 2 … forever
 
     def with_schedule(self, edges: Any) -> Kernel:
-        """The kernel with further order: ("b", "a") or ("b", ["a", "c"]) makes the instruction
-        called b wait for the others.
+        """Return the kernel with additional ordering.
+
+        ("b", "a") or ("b", ["a", "c"]) makes the instruction named b wait for the others.
         """
         return Kernel(self.func, replace(self.how, schedule=(*self.how.schedule, *edges)))
 
     @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs the kernel. Raises `CompileError` and `RunError`, and what the kernel raises.
+        """Run the kernel. Raises `CompileError` and `RunError`, and whatever the kernel raises.
 
         In a kernel that Python evaluates, the body becomes part of that kernel.
         """
@@ -123,13 +128,13 @@ class Kernel:
 
     @boundary
     def call(self, *args: Any, **kwargs: Any) -> Call:
-        """The same, with cycles and report in `called.result`."""
+        """Run the kernel, and return its results with cycles and report in `called.result`."""
         called = self.run(args, kwargs)
         return Call(arrays.settle(called), called)
 
     def run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], **options: Any) -> api.Called:
-        """Compiles and runs with further options of `nkic.call`; the caller's arrays stay as
-        they were.
+        """Compile and run with further options of `nkic.call`; the caller's arrays are not
+        changed.
         """
         with arrays.adapting():
             called = api.call(self.func, args, kwargs, **{**self.nkic_options(), **options})
@@ -138,8 +143,10 @@ class Kernel:
 
     @boundary
     def ranks(self, calls: Sequence[Sequence[Any] | Mapping[str, Any]]) -> list[Any]:
-        """Runs the kernel on several devices together, as ranks 0, 1, …: the arguments of each in
-        their order, or by name. Gives the results of each.
+        """Run the kernel on several devices together, as ranks 0, 1, …, and return each rank's
+        results.
+
+        `calls` are the arguments of each rank, by position or by name.
         """
         with arrays.adapting():
             found = api.call_ranks(self.func, calls, **self.nkic_options())
@@ -149,12 +156,12 @@ class Kernel:
 
     @boundary
     def prepare(self, *args: Any, **kwargs: Any) -> api.Prepared:
-        """Compiles for these arguments without running."""
+        """Compile for these arguments without running."""
         with arrays.adapting():
             return api.prepare(self.func, args, kwargs, **self.nkic_options())
 
     def nkic_options(self) -> dict[str, Any]:
-        """What the kernel says itself, as options of `nkic.call`. Raises `CompileError`."""
+        """Return the kernel's own settings as options of `nkic.call`. Raises `CompileError`."""
         former = self.how.former or _is_former(self.func)
         with raising(CompileError):
             check_environment()
@@ -170,30 +177,34 @@ class Kernel:
 
 
 def _tell(called: api.Called) -> None:
-    """What the kernel printed, while it was compiled and by `nl.device_print`: on standard output
-    (source: `nl.device_print`, the guide to the simulator).
+    """Write the kernel's prints to standard output: those of its compilation, and of
+    `nl.device_print`.
+
+    Source: `nl.device_print`, the guide to the simulator.
     """
     sys.stdout.write("".join(called.artifact.messages))
     sys.stdout.write("".join(f"{one}\n" for one in called.result.prints))
 
 
 def jit(fn: Any = None, **options: Any) -> Any:
-    """Makes a kernel of a function. Calls compile it and run it in the simulator.
+    """Make a kernel of a function. Calls compile it and run it in the simulator.
 
     `platform_target` is the target, by default that of NEURON_PLATFORM_TARGET_OVERRIDE, or of
-    `--target` in NEURON_CC_FLAGS, or trn2; `mode` may be any that NKI had, and changes nothing.
+    `--target` in NEURON_CC_FLAGS, or trn2; `mode` may be any that NKI has had, and has no effect.
     Raises `CompileError` for other options.
     """
     return _decorator(fn, options, former=False)
 
 
 def former_jit(fn: Any = None, **options: Any) -> Any:
-    """`neuronxcc.nki.jit`: the same for kernels of the betas."""
+    """Make a kernel of a function for the betas: `neuronxcc.nki.jit`."""
     return _decorator(fn, options, former=True)
 
 
 def nki_jit(fn: Any = None, **options: Any) -> Any:
-    """`torch_neuronx.nki_jit`: brackets hold a grid of instances on one core."""
+    """Make a kernel whose brackets hold a grid of instances on one core:
+    `torch_neuronx.nki_jit`.
+    """
     if fn is None:
         return lambda f: nki_jit(f, **options)
     return kernel_of(jit(fn, **options), LaunchOptions(spmd=True))
@@ -206,8 +217,8 @@ def _decorator(fn: Any, options: Mapping[str, Any], former: bool) -> Any:
 
 
 def kernel_of(fn: Any, how: LaunchOptions | None = None) -> Kernel:
-    """The kernel of a function; that of a kernel with what `how` says besides."""
-    inside = getattr(fn, "kernel", None)  # of what measures or simulates one
+    """Return the kernel of a function, or a kernel with the additional settings in `how`."""
+    inside = getattr(fn, "kernel", None)  # of a measured or simulated kernel
     if isinstance(inside, Kernel):
         fn = inside
     if not isinstance(fn, Kernel):
@@ -235,7 +246,7 @@ def _how(options: Mapping[str, Any], former: bool) -> LaunchOptions:
 
 
 def _check_config(name: str, value: Any) -> None:
-    """A configuration of the compiler behind NKI, whose settings change nothing here."""
+    """Check a configuration of the compiler behind NKI; its settings have no effect here."""
     if text := configs.wrong(name, value):
         refuse(f"nki.jit: {text}, not {value!r}")
     code = diagnostics.codes()["jit-option"].number
@@ -245,13 +256,13 @@ def _check_config(name: str, value: Any) -> None:
 
 
 def _is_former(func: Any) -> bool:
-    """The function's module imports `neuronxcc.nki`, whose kernels are of the betas."""
+    """Whether the function's module imports `neuronxcc.nki`, whose kernels are of the betas."""
     found = getattr(functions.unwrapped(func), "__globals__", {}).values()
     return any(isinstance(one, ModuleType) and one.__name__.startswith(FORMER) for one in found)
 
 
 class Simulation:
-    """What `nki.simulate` gives: a call runs the kernel in the simulator."""
+    """The result of `nki.simulate`: a call runs the kernel in the simulator."""
 
     def __init__(self, kernel: Kernel) -> None:
         functools.update_wrapper(self, kernel)
@@ -266,22 +277,24 @@ class Simulation:
         return self.kernel(*args, **kwargs)
 
     def ranks(self, calls: Sequence[Sequence[Any] | Mapping[str, Any]]) -> list[Any]:
-        """Runs the kernel on several devices together, as `Kernel.ranks` does."""
+        """Run the kernel on several devices together, as `Kernel.ranks` does."""
         return self.kernel.ranks(calls)
 
 
 def simulate(kernel: Any) -> Simulation:
-    """A callable that runs the kernel in the simulator. A plain function is a kernel, too."""
+    """Return a callable that runs the kernel in the simulator. Plain functions are accepted,
+    too.
+    """
     return Simulation(kernel_of(kernel))
 
 
 def simulate_kernel(kernel: Any, *args: Any, **kwargs: Any) -> Any:
-    """`neuronxcc.nki.simulate_kernel(kernel, a, b)`: one call in the simulator."""
+    """Call a kernel once in the simulator: `neuronxcc.nki.simulate_kernel(kernel, a, b)`."""
     return kernel_of(kernel)(*args, **kwargs)
 
 
 def check_environment() -> None:
-    """Refuses a setting that asks for a device. Raises `UsageFailed`."""
+    """Reject a setting that asks for a device. Raises `UsageFailed`."""
     if os.environ.get(SIMULATOR, "1") not in ("1", ""):
         value = os.environ[SIMULATOR]
         refuse(f"{SIMULATOR}={value} selects a device, but nkic has none", f"unset {SIMULATOR}")
@@ -289,4 +302,4 @@ def check_environment() -> None:
 
 former_jit.__name__ = former_jit.__qualname__ = "jit"
 for _public in (jit, former_jit, nki_jit, simulate, simulate_kernel):
-    _public.__module__ = "nki"  # where users find it, and how it is described to the compiler
+    _public.__module__ = "nki"  # where users find it, and its name for the compiler

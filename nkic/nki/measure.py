@@ -1,9 +1,9 @@
 """`nki.baremetal`, `nki.benchmark` and `nki.profile`: simulated time instead of measurements.
 
-A kernel takes the same cycles in every run of the simulator, so that every percentile is the
-same number. `save_neff_name` is honoured with nkic's own artifact; a trace of the vendor's
-profiler cannot be written and is refused, as is everything that only a device could mean; under
-`neuronxcc.nki` with a warning.
+A kernel takes the same cycles in every run of the simulator, so every percentile is the same
+number. `save_neff_name` writes nkic's own artifact. A trace of the vendor's profiler cannot be
+written and is rejected, like every option that has a meaning on a device only; under
+`neuronxcc.nki` this is a warning.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from nkic.nki.jit import Kernel, LaunchOptions, kernel_of
 _NS_PER_US = 1000.0
 _REPORT = "report.json"
 _COMMON = frozenset({"save_neff_name", "platform_target", "debug_kernel", "show_compiler_tb"})
-_COUNTS = frozenset({"warmup", "iters"})  # runs of a device; here one run says it all
+_COUNTS = frozenset({"warmup", "iters"})  # runs on a device; here one run is enough
 _WITHOUT = {
     "save_trace_name": "nkic does not write traces of the vendor's profiler",
     "additional_compile_opt": "these are options of the vendor's compiler",
@@ -43,7 +43,7 @@ class Latency:
     microseconds: float
 
     def get_latency_percentile(self, percentile: float) -> float:
-        """The latency that `percentile` per cent of the runs do not exceed."""
+        """Return the latency that `percentile` per cent of the runs do not exceed."""
         if not 0 <= percentile <= 100:
             raise ValueError(f"a percentile is between 0 and 100, not {percentile}")
         return self.microseconds
@@ -51,14 +51,14 @@ class Latency:
 
 @dataclass(frozen=True)
 class BenchmarkResult:
-    """What a benchmark found: `nc_latency`, and the whole run."""
+    """The result of a benchmark: `nc_latency`, and the whole run."""
 
     nc_latency: Latency
     result: api.Result
 
 
 class Measured:
-    """A kernel whose calls are also measured and written to files."""
+    """A kernel whose calls are measured and written to files."""
 
     def __init__(self, kernel: Kernel, files: Files) -> None:
         self.kernel = kernel
@@ -75,7 +75,7 @@ class Measured:
 
     @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs the kernel, gives its results, and keeps what it found."""
+        """Run the kernel, record the measurement, and return the kernel's results."""
         called = self.kernel.run(args, kwargs)
         self.files.write(called)
         latency = Latency(called.result.time_ns / _NS_PER_US)
@@ -85,14 +85,14 @@ class Measured:
 
 @dataclass(frozen=True)
 class Files:
-    """Where the artifact goes, and the report beside it."""
+    """The paths of the artifact and of the report."""
 
     folder: Path = Path()
     neff: str | None = None
     report: str | None = None
 
     def write(self, called: api.Called) -> None:
-        """Writes what was asked for. Raises `RunError`."""
+        """Write the requested files. Raises `RunError`."""
         if self.neff is not None or self.report is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
         if self.neff is not None:
@@ -103,29 +103,32 @@ class Files:
 
 
 def baremetal(kernel: Any = None, **options: Any) -> Any:
-    """Runs a kernel on NumPy arrays: here, in the simulator.
+    """Run a kernel on NumPy arrays: here, in the simulator.
 
-    `save_neff_name` writes the artifact, `artifacts_dir` says where.
+    `save_neff_name` writes the artifact, `artifacts_dir` chooses the folder.
     """
     return _decorator("baremetal", kernel, options, frozenset({"artifacts_dir"}))
 
 
 def benchmark(kernel: Any = None, **options: Any) -> Any:
-    """Runs a kernel and keeps its simulated time: `benchmark_result.nc_latency
-    .get_latency_percentile(99)` in microseconds. `warmup` and `iters` change nothing: every run
-    takes the same time.
+    """Run a kernel and record its simulated time.
+
+    `benchmark_result.nc_latency.get_latency_percentile(99)` is in microseconds. `warmup` and
+    `iters` have no effect: every run takes the same time.
     """
     return _decorator("benchmark", kernel, options, _COUNTS)
 
 
 def profile(kernel: Any = None, **options: Any) -> Any:
-    """Runs a kernel and writes its artifact and its report to `working_directory`."""
+    """Run a kernel and write its artifact and its report to `working_directory`."""
     return _decorator("profile", kernel, options, frozenset({"working_directory"}))
 
 
 def former(function: Callable[..., Any]) -> Callable[..., Any]:
-    """One of these of Beta 1, whose published kernels carry options of the vendor's tools: what
-    cannot be honoured is left out with a warning, so that their files can be imported.
+    """Return the Beta 1 form of one of these functions, which ignores the vendor's options with a
+    warning.
+
+    Published kernels carry such options, and their files must be importable.
     """
 
     @functools.wraps(function)

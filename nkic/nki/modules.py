@@ -1,8 +1,8 @@
 """The modules of NKI for host code, from the namespaces that kernels see.
 
-There is one list of names: `nkic.language.provide`. Here each of its values becomes what host
-code can hold: dtypes are their names, as NKI documents (`DType = str`), enumerations are classes
-of the module, functions have signatures and wait for a kernel.
+There is one list of names: `nkic.language.provide`. Here each of its values gets a host form:
+dtypes are their names, as NKI documents (`DType = str`), enumerations are classes of the module,
+and functions have signatures and work inside kernels.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ def _spaces() -> dict[str, Namespace]:
 
 
 def known() -> tuple[str, ...]:
-    """The modules of `nki`, packages first."""
+    """Return the modules of `nki`, packages first."""
     return tuple(_DOCS)
 
 
 def contents(module: str) -> dict[str, Any]:
-    """Public names of a module of `nki` with their values."""
+    """Return the public names of a module of `nki` with their values."""
     if module == "nki":
         return dict(_HOST)
     if module == configs.MODULE:
@@ -111,7 +111,7 @@ def _of_space(module: str, space: Namespace) -> Iterator[tuple[str, Any]]:
 
 
 def _unwatched(getter: Any) -> Any:
-    """The value under a deprecated name, without the warning, which is for kernels."""
+    """Return the value of a deprecated name without the warning, which is meant for kernels."""
     assert isinstance(getter, partial)
     return getter.args[-1]
 
@@ -147,7 +147,7 @@ def _function(module: str, name: str, value: Any) -> names.Function:
 
 
 def get_nc_version() -> Any:
-    """The generation of the target that calls are compiled for."""
+    """Return the generation of the target that calls are compiled for."""
     versions = built("nki.isa").__dict__["nc_version"]
     return versions(names.target().generation)
 
@@ -183,7 +183,7 @@ def _annotation(name: str) -> type:
 
 
 class NkiValidationError(Exception):
-    """NKI's name for a kernel that is refused; nkic raises `nkic.CompileError`."""
+    """NKI's exception for a rejected kernel; nkic raises `nkic.CompileError`."""
 
 
 NkiValidationError.__module__ = "nki.isa"
@@ -195,7 +195,7 @@ _EXTRA: dict[str, dict[str, Any]] = {
 
 
 class Module(ModuleType):
-    """A module of NKI. While Python evaluates a kernel, its names are what kernels see."""
+    """A module of NKI. While Python evaluates a kernel, its names are those that kernels see."""
 
     def __getattribute__(self, name: str) -> Any:
         own = ModuleType.__getattribute__(self, "__dict__")
@@ -209,12 +209,12 @@ class Module(ModuleType):
             return _one_object(getattr(space, name), own.get(name))
         except Missing:
             if name in own and (name in _HOST or name in _EXTRA.get(own["__name__"], {})):
-                return own[name]  # what host code has besides
+                return own[name]  # names that only host code has
             raise
 
 
 def _one_object(inside: Any, outside: Any) -> Any:
-    """An operator is one object, so that `op is nl.add` holds wherever `op` was read."""
+    """Return one object for an operator, so that `op is nl.add` holds wherever `op` was read."""
     is_one = type(inside) is Operator and type(outside) is names.Function
     return outside if is_one else inside
 
@@ -223,7 +223,9 @@ _built: dict[str, ModuleType] = {}
 
 
 def built(name: str) -> ModuleType:
-    """The module called `name`, always the same object; `neuronxcc.nki…` holds the same values."""
+    """Return the module called `name`, always the same object; `neuronxcc.nki…` shares its
+    values.
+    """
     found = _built.get(name)
     if found is None:
         found = _built[name] = _make(name)
@@ -251,7 +253,7 @@ def _make(name: str) -> ModuleType:
 
 
 def _submodule(package: str, name: str) -> ModuleType:
-    """`nki.dtype` after `import nki`: what a package has not imported yet."""
+    """Import a submodule on access: `nki.dtype` after `import nki`."""
     full = f"{package}.{name}"
     if full not in BETA1 and full.removeprefix(f"{OLD}.") not in _DOCS:
         raise AttributeError(
@@ -261,20 +263,21 @@ def _submodule(package: str, name: str) -> ModuleType:
 
 
 def _instead(package: str, name: str) -> str:
-    """What to say besides of a name that NKI took away."""
+    """Return a hint about a name that NKI has removed; empty for other names."""
     current = package.removeprefix(f"{OLD}.")
     gone = _REMOVED.get(current, {}).get(name)
     return f": it was removed in NKI {gone.since.label}; {gone.instead}" if gone else ""
 
 
 def _register_dtypes() -> None:
-    """NumPy knows bfloat16 and float8 by name once ml_dtypes is imported: host code writes
-    `np.zeros(shape, nl.bfloat16)`.
+    """Make NumPy know bfloat16 and float8 by name, by importing ml_dtypes.
+
+    Host code writes `np.zeros(shape, nl.bfloat16)`.
     """
     with suppress(ImportError):
         import_module("ml_dtypes")
 
 
 def vars_of(module: ModuleType) -> dict[str, Any]:
-    """The public names of a module that was built here."""
+    """Return the public names of a module built here."""
     return {name: module.__dict__[name] for name in module.__all__}

@@ -1,7 +1,7 @@
-"""What host code gets for the names of NKI: values to pass on, to compare and to annotate with.
+"""The host forms of NKI's names: values to pass on, to compare and to annotate with.
 
 They are described to the compiler by module and name. Functions of tensors and instructions have
-signatures and documentation, and say so where they are called outside a kernel.
+signatures and documentation, and raise an error if they are called outside a kernel.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from nkic.machine.targets import DEFAULT, Target
 
 
 def target() -> Target:
-    """The target that calls without one are for; in a kernel, its own. Raises `UsageFailed`."""
+    """Return the target of calls that name none; inside a kernel, the kernel's own. Raises
+    `UsageFailed`.
+    """
     trace = current()
     if trace is not None:
         return trace.target
@@ -34,23 +36,23 @@ def target() -> Target:
 
 
 def framework_target() -> str | None:
-    """`--target` of NEURON_CC_FLAGS, unless NEURON_PLATFORM_TARGET_OVERRIDE says another."""
+    """Return `--target` of NEURON_CC_FLAGS, unless NEURON_PLATFORM_TARGET_OVERRIDE overrides it."""
     return None if os.environ.get(TARGET_VARIABLE) else compiler_flag("--target", os.environ)
 
 
 class OutsideKernel(RuntimeError):
-    """A name of NKI was used as only kernels can use it."""
+    """A name of NKI was used in a way that is possible only in kernels."""
 
 
 def inside(module: str, name: str) -> Any:
-    """What kernels see under a name, while Python evaluates one; None outside."""
+    """Return a name's value in the kernel that Python evaluates; None outside kernels."""
     trace = current()
     space = trace.spaces.get(module) if trace is not None else None
     return getattr(space, name) if space is not None else None
 
 
 def refuse(name: str) -> NoReturn:
-    """Refuses a use outside a kernel."""
+    """Raise `OutsideKernel`."""
     raise OutsideKernel(
         f"{name} works on tensors of a kernel, but was called outside a kernel\n"
         "  = help: call it in a function under @nki.jit, and call that function with arrays"
@@ -58,7 +60,7 @@ def refuse(name: str) -> NoReturn:
 
 
 class _Annotation:
-    """What may stand in annotations: `x: nl.load | None`."""
+    """Support for use in annotations: `x: nl.load | None`."""
 
     def __or__(self, other: Any) -> Any:
         return Any
@@ -67,7 +69,7 @@ class _Annotation:
 
 
 class Function(_Annotation):
-    """A function of tensors, an instruction or an operator, by its name."""
+    """A function of tensors, an instruction or an operator, by name."""
 
     def __init__(
         self, module: str, name: str, signature: inspect.Signature | None, doc: str
@@ -85,7 +87,7 @@ class Function(_Annotation):
         return found(*args, **more)
 
     def __nki__(self) -> Any:
-        """What it is in the kernel that Python evaluates; itself outside."""
+        """Return its value in the kernel that Python evaluates; itself outside."""
         found = inside(self.__module__, self.__name__)
         return self if found is None else found
 
@@ -109,7 +111,7 @@ class Function(_Annotation):
 
 
 class KernelType(type):
-    """A class whose objects exist in kernels alone."""
+    """A class whose objects exist only in kernels."""
 
     def __call__(cls, *args: Any, **more: Any) -> Any:
         found = inside(cls.__module__, cls.__name__)
@@ -119,7 +121,7 @@ class KernelType(type):
 
     def __getitem__(cls, shape: Any) -> Any:
         found = inside(cls.__module__, cls.__name__)
-        return cls if found is None else found[shape]  # the shape is for the kernel
+        return cls if found is None else found[shape]  # the shape concerns only the kernel
 
     def __instancecheck__(cls, value: Any) -> bool:
         kind = cls.__dict__["inside"]
@@ -127,18 +129,20 @@ class KernelType(type):
 
 
 def kernel_type(module: str, name: str, doc: str, inside: type | None = None) -> type:
-    """A class of kernels, for annotations and isinstance. `inside` is what kernels see of it."""
+    """Return a class of kernels, for annotations and isinstance. `inside` is its form in
+    kernels.
+    """
     return KernelType(name, (), {"__module__": module, "__doc__": doc, "inside": inside})
 
 
 def enumeration(module: str, found: type[Enum]) -> type[Enum]:
-    """The enumeration as a class of `module`, by which it is found when it is unpickled."""
-    found.__module__ = module  # kernels and host code have one class
+    """Make the enumeration a class of `module`, where unpickling finds it."""
+    found.__module__ = module  # kernels and host code share one class
     return found
 
 
 class MemoryRegion(Enum):
-    """Where a tensor is: `nl.sbuf`, `nl.psum`, `nl.private_hbm`, `nl.shared_hbm`."""
+    """The memory of a tensor: `nl.sbuf`, `nl.psum`, `nl.private_hbm`, `nl.shared_hbm`."""
 
     sbuf = "sbuf"
     psum = "psum"
@@ -155,7 +159,7 @@ class MemoryRegion(Enum):
         return hash(self.__nki__())
 
     def __nki__(self) -> Buffer:
-        """The same in a kernel."""
+        """Return the region's form in a kernel."""
         return BUFFERS[self.value]
 
 
@@ -164,12 +168,12 @@ _SAME = {Buffer.SBUF: "sbuf", Buffer.PSUM: "psum", Buffer.HBM: "private_hbm"}
 
 
 def region(buffer: Buffer) -> MemoryRegion:
-    """A buffer as host code names it."""
+    """Return the host's name of a buffer."""
     return MemoryRegion(_SAME.get(buffer, "shared_hbm"))
 
 
 def asks_region(name: str, doc: str) -> Callable[[Any], bool]:
-    """`nl.is_hbm` and its like, which are about the regions alone."""
+    """Return `nl.is_hbm` or a similar predicate on regions."""
     wanted = name.removeprefix("is_")
     regions = {"on_chip": ("sbuf", "psum"), "hbm": ("private_hbm", "shared_hbm")}
     meant = regions.get(wanted, (wanted,))
@@ -188,19 +192,20 @@ class HostTileSize(TileSize):
 
     @property
     def _target(self) -> Target:
-        """That of NEURON_PLATFORM_TARGET_OVERRIDE, or the default."""
+        """The target of NEURON_PLATFORM_TARGET_OVERRIDE, or the default."""
         return target()
 
-    # Which version has which name is for kernels, too.
+    # The check of which version has which name is meant for kernels.
     __getattribute__ = object.__getattribute__
 
     def _warn(self, name: str) -> None:
-        """Nothing: kernels are told of former names, with a place."""
+        """Do nothing: former names are reported in kernels, with a place."""
 
 
 class NKIObject(objects.NKIObject):
-    """Base of the classes whose objects kernels use. A class without `__init__`, and that is no
-    dataclass, takes its fields, `name: type`.
+    """Base of the classes whose objects kernels use.
+
+    A class without `__init__` that is not a dataclass gets one from its fields, `name: type`.
     """
 
 

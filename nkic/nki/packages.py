@@ -17,7 +17,7 @@ Contents = dict[str, Any]
 
 
 def module(name: str) -> ModuleType:
-    """The module called `name`, built when it is first asked for; always the same object."""
+    """Return the module called `name`, built on first use; always the same object."""
     if name.startswith(modules.OLD) or name in modules.known():
         return modules.built(name)
     return _beside(name)
@@ -25,12 +25,12 @@ def module(name: str) -> ModuleType:
 
 @cache
 def names() -> frozenset[str]:
-    """All of them."""
+    """Return the names of all modules."""
     return frozenset({*modules.known(), *_former(), *_BESIDE})
 
 
 def is_package(name: str) -> bool:
-    """Whether it holds further modules."""
+    """Whether the module has submodules."""
     return any(one.startswith(f"{name}.") for one in names())
 
 
@@ -58,8 +58,9 @@ def _torch_neuronx() -> Contents:
 
 
 def _nki_op(name: str, *, mutates_args: Any) -> Callable[[Callable[..., Any]], Any]:
-    """`@nki_op("library::operator", mutates_args={})` registers a function that calls kernels as
-    an operator of PyTorch (source: About NKI).
+    """Register a function that calls kernels as an operator of PyTorch.
+
+    `@nki_op("library::operator", mutates_args={})` (source: About NKI).
     """
     custom_op: Any = import_module("torch").library.custom_op
     made: Callable[[Callable[..., Any]], Any] = custom_op(name, mutates_args=mutates_args)
@@ -67,7 +68,9 @@ def _nki_op(name: str, *, mutates_args: Any) -> Callable[[Callable[..., Any]], A
 
 
 def _torch_xla() -> Contents:
-    """Devices are the CPU, where the simulator runs; steps are done when they are called."""
+    """Return a torch_xla in which devices are the CPU, where the simulator runs, and steps run at
+    once.
+    """
     return {"device": _device, "devices": lambda: [_device()], "sync": _nothing}
 
 
@@ -84,7 +87,7 @@ def _device(*_: Any, **more: Any) -> Any:
 
 
 def _nothing(*_: Any, **more: Any) -> None:
-    """Waits for a device: there is none to wait for."""
+    """Wait for a device: there is none to wait for."""
 
 
 _BESIDE: dict[str, Callable[[], Contents]] = {

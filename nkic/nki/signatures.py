@@ -19,7 +19,7 @@ _BOTH = Parameter.POSITIONAL_OR_KEYWORD
 
 
 class Written:
-    """A default as it stands in a signature: `engine.unknown`."""
+    """A default value as it is written in a signature: `engine.unknown`."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -29,7 +29,7 @@ class Written:
 
 
 def of_row(row: Row) -> Documented:
-    """The call of an instruction."""
+    """Return the signature and documentation of an instruction."""
     found = Signature([_parameter(row, name) for name in row.parameters])
     lines = [
         f"{row.name}{_bare(found)}",
@@ -47,7 +47,7 @@ def of_row(row: Row) -> Documented:
 
 
 def _bare(found: Signature) -> Signature:
-    """Without annotations, for reading."""
+    """Return the signature without annotations, for reading."""
     bare = [p.replace(annotation=Parameter.empty) for p in found.parameters.values()]
     return found.replace(parameters=bare)
 
@@ -95,7 +95,7 @@ def _annotation(row: Row, name: str) -> Any:
 
 @cache
 def library_functions() -> dict[str, Documented]:
-    """Functions of `nki.language` that nkic has as kernel source."""
+    """Return the functions of `nki.language` that nkic implements as kernel source."""
     found: dict[str, Documented] = {}
     for file in dict.fromkeys(library.sources().values()):
         for node in ast.parse(file.text).body:
@@ -128,7 +128,7 @@ def _written(value: ast.expr | None) -> Any:
 
 
 def of_function(function: Any) -> Documented:
-    """A function of the specialiser's own, as its Python says."""
+    """Return the signature and documentation of a function of the specialiser."""
     try:
         found = inspect.signature(function)
     except (TypeError, ValueError):

@@ -1,7 +1,7 @@
-"""Type stubs of the modules that pose as `nki`, for type checkers and editors.
+"""Type stubs of the modules that nkic provides as `nki`, for type checkers and editors.
 
 `python -m nkic.nki.stubs FOLDER` writes the package FOLDER/nki: set `mypy_path` or Pyright's
-`stubPath` to FOLDER. They are written on demand, so that they always fit the table.
+`stubPath` to FOLDER. The stubs are generated on demand, so they always match the instruction table.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SPECIAL = ("__getitem__", "__enter__", "__exit__")
 
 
 def stub(module: str) -> str:
-    """The text of one module's stub."""
+    """Return the text of one module's stub."""
     lines = [_HEAD + _IMPORTS + _needed(module)]
     found = modules.vars_of(modules.built(module))
     shown = [line for name, value in _in_order(found) for line in _definition(module, name, value)]
@@ -39,14 +39,14 @@ def stub(module: str) -> str:
 
 
 def _needed(module: str) -> str:
-    """What annotations of other modules name."""
+    """Return the imports that a module's annotations need."""
     if module in ("nki.isa", "nki.collectives", "nki.typing"):
         return "from nki.language import NkiTensor\n"
     return ""
 
 
 def _in_order(found: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Classes first, since values are annotated with them."""
+    """Sort classes first, because values are annotated with them."""
     return sorted(found.items(), key=lambda pair: (not isinstance(pair[1], type), pair[0]))
 
 
@@ -56,7 +56,7 @@ def _definition(module: str, name: str, value: Any) -> Iterator[str]:
     elif isinstance(value, names.Function) or inspect.isfunction(value):
         yield from _function(name, value)
     elif isinstance(value, names.KernelType) and value.__dict__["inside"] is None:
-        return  # an annotation such as tensor[128, 512], which type checkers know as Any
+        return  # an annotation such as tensor[128, 512], which is Any to type checkers
     elif isinstance(value, names.KernelType) and value.__module__ != module:
         yield f"from {value.__module__} import {value.__name__} as {name}"
     elif isinstance(value, type):
@@ -81,7 +81,7 @@ def _class(name: str, value: type) -> Iterator[str]:
     if value is str:
         yield f"{name} = str"
         return
-    if name == "ndarray":  # makes tensors, and is asked for with isinstance
+    if name == "ndarray":  # a constructor of tensors that isinstance accepts
         yield f"{name} = NkiTensor"
         return
     yield f"class {name}:"
@@ -92,7 +92,7 @@ def _class(name: str, value: type) -> Iterator[str]:
 
 
 def _members(inside: type) -> Iterator[str]:
-    """What kernels use of an object."""
+    """Yield the members of an object that kernels use."""
     for name, member in vars(inside).items():
         if name.startswith("_") and name not in _SPECIAL:
             continue
@@ -123,7 +123,7 @@ def _function(name: str, value: Any) -> Iterator[str]:
 
 
 def _parameters(signature: inspect.Signature) -> Iterator[str]:
-    named = False  # from a bare `*` on
+    named = False  # after a bare `*`
     for parameter in signature.parameters.values():
         if parameter.kind is parameter.KEYWORD_ONLY and not named:
             yield "*"
@@ -134,7 +134,7 @@ def _parameters(signature: inspect.Signature) -> Iterator[str]:
 
 
 def _annotation(annotation: Any) -> str:
-    """As it stands, if it consists of what every stub knows."""
+    """Return the annotation if it consists of names known to every stub; else Any."""
     if not isinstance(annotation, str) or not annotation:
         return "Any"
     if not {*_WORD.findall(annotation)} <= _KNOWN:
@@ -147,7 +147,7 @@ def _text(doc: str | None) -> str:
 
 
 def write(folder: Path) -> None:
-    """Writes the stubs of every module into `folder`/nki."""
+    """Write the stubs of every module into `folder`/nki."""
     for module, text in texts().items():
         path = folder / module
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -155,7 +155,7 @@ def write(folder: Path) -> None:
 
 
 def texts() -> dict[str, str]:
-    """The files of the package by path."""
+    """Return the files of the package by path."""
     found = {}
     for module in modules.known():
         parts = module.split(".")[1:]

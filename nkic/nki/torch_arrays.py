@@ -1,4 +1,4 @@
-"""Tensors of PyTorch as NumPy arrays, and back."""
+"""Conversion between PyTorch tensors and NumPy arrays."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import torch
 from nkic.api.arrays import Array
 from nkic.api.errors import RunError, raising, refuse
 
-# Types that NumPy lacks cross as the integers of their bits.
+# Types that NumPy lacks are passed as integers with the same bits.
 cast = "`.to(torch.{})`"
 _BITS = {1: torch.uint8, 2: torch.int16}
 _FOREIGN = ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu")
 
 
 def _foreign(name: str) -> np.dtype[Any]:
-    """NumPy's element type for one that ml_dtypes brings."""
+    """Return the NumPy type that ml_dtypes provides."""
     try:
         import ml_dtypes
     except ImportError:
@@ -28,13 +28,13 @@ def _foreign(name: str) -> np.dtype[Any]:
 
 
 def numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:
-    """NumPy's element type for one of PyTorch's."""
+    """Return the NumPy type of a PyTorch type."""
     name = str(dtype).removeprefix("torch.")
     return _foreign(name) if name in _FOREIGN else np.dtype(name)
 
 
 def array_of(value: Any) -> Array | None:
-    """The array of a tensor; it shares the memory of one on the CPU."""
+    """Return the array of a tensor, sharing memory if it is on the CPU; None for other values."""
     if not isinstance(value, torch.Tensor):
         return None
     tensor = value.detach().cpu()
@@ -47,14 +47,14 @@ def array_of(value: Any) -> Array | None:
 
 
 def back(array: Array, like: Any) -> Any:
-    """A tensor on the device of `like`."""
+    """Return a tensor on the device of `like`."""
     return tensor_of(array).to(like.device)
 
 
 def tensor_of(array: Array) -> torch.Tensor:
-    """A new tensor with the values of an array."""
+    """Return a new tensor with the values of an array."""
     name = array.dtype.name
-    plain = np.array(array)  # a copy: what came out of a run may be kept elsewhere
+    plain = np.array(array)  # a copy: a run's output may be referenced elsewhere
     if name not in _FOREIGN:
         return torch.from_numpy(plain)
     bits = torch.from_numpy(plain.view(f"u{array.dtype.itemsize}"))
@@ -62,7 +62,7 @@ def tensor_of(array: Array) -> torch.Tensor:
 
 
 class _WithoutGradient(torch.autograd.Function):  # type: ignore[misc]
-    """The identity, and an error where autograd comes to it: it does not see into kernels."""
+    """The identity, and an error if autograd reaches it: autograd cannot see into kernels."""
 
     @staticmethod
     def forward(ctx: Any, kernel: str, value: torch.Tensor, *given: Any) -> torch.Tensor:
@@ -80,7 +80,7 @@ class _WithoutGradient(torch.autograd.Function):  # type: ignore[misc]
 
 
 def guarded(values: Any, given: Sequence[Any], kernel: str) -> Any:
-    """Results whose gradient is an error, where one could be asked for."""
+    """Return results whose gradient is an error, if one could be requested."""
     wanted = [one for one in given if isinstance(one, torch.Tensor) and one.requires_grad]
     if not wanted or not torch.is_grad_enabled():
         return values
@@ -92,7 +92,7 @@ def guarded(values: Any, given: Sequence[Any], kernel: str) -> Any:
 
 
 def update(value: Any, array: Array) -> None:
-    """Writes to a tensor, as an operation of PyTorch's does."""
+    """Write to a tensor, as an operation of PyTorch does."""
     if value.requires_grad:
         refuse(
             "the kernel writes a tensor that requires a gradient, which PyTorch would not see",

@@ -1,7 +1,7 @@
 """Kernels as operators of PyTorch, so that `torch.compile` traces through them.
 
-`custom_op` registers a kernel with `torch.library`: the results of tensors without data (fake
-tensors) have the shapes that the kernel compiles to, and `backward` makes it differentiable.
+`custom_op` registers a kernel with `torch.library`: for tensors without data (fake tensors), the
+results have the shapes that the kernel compiles to; `backward` makes it differentiable.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def custom_op(
     setup_context: Callable[..., None] | None = None,
     backward: Callable[..., Any] | None = None,
 ) -> Any:
-    """Registers a kernel as the operator `name` ("library::operator") and gives it as a function.
+    """Register a kernel as the operator `name` ("library::operator"), and return it as a function.
 
-    Parameters are tensors, or numbers and text where they have such a default; `scalars` names
-    others that are numbers. `outputs` is how many tensors the kernel returns, `mutates` names the
-    parameters that it writes. `backward` and `setup_context` are those of
+    Parameters are tensors, or numbers and strings if they have such a default; `scalars` names
+    further parameters that are numbers. `outputs` is the number of tensors that the kernel returns,
+    `mutates` names the parameters that it writes. `backward` and `setup_context` are those of
     `torch.library.register_autograd`. Raises `CompileError`.
     """
     made = kernel_of(kernel)
@@ -43,7 +43,7 @@ def custom_op(
         schema = _schema(made, outputs, mutates, scalars)
 
     def run(*args: Any) -> Any:
-        with torch.no_grad():  # its gradient is the operator's
+        with torch.no_grad():  # the operator has its own gradient
             return made(*args)
 
     operator = torch.library.custom_op(name, run, mutates_args=tuple(mutates), schema=schema)
@@ -82,10 +82,12 @@ def _parameter(parameter: inspect.Parameter, mutates: Sequence[str], scalars: Se
 
 
 def _fake(kernel: Kernel, args: Sequence[Any], outputs: int) -> Any:
-    """Tensors without data, of the shapes that the kernel gives for tensors like `args`."""
+    """Return tensors without data, of the shapes that the kernel returns for tensors like
+    `args`.
+    """
     device = next((one.device for one in args if isinstance(one, torch.Tensor)), None)
     given = [_without_data(one) for one in args]
-    # Compiling handles plain arrays: what it does is not an operation of the traced program.
+    # Compiling uses plain arrays, so it adds no operations to the traced program.
     artifact = kernel.prepare(*given).artifact
     inputs = {p.name for p in artifact.signature.inputs}
     found = [p for p in artifact.signature.outputs if p.name not in inputs]

@@ -1,7 +1,8 @@
-"""The tensors of a compiled kernel as a picture: where each lies in a partition, and from when to
-when it is in use; bytes in use over time above it. One SVG, light or dark as the viewer is.
+"""A picture of a compiled kernel's tensors: the address and the live range of each, and the bytes
+in use over time above them.
 
-Time is counted in steps, as in `allocations`.
+It is one SVG that follows the viewer's light or dark mode. Time is counted in steps, as in
+`allocations`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from nkic.report.allocations import Allocation, allocations
 WIDTH, LEFT, RIGHT = 960, 84, 16
 CURVE, MAP, GAP, HEAD = 60, 240, 14, 46
 COLOURS = 8
-LETTERS = 6.6  # pixels of a letter, about
+LETTERS = 6.6  # approximate width of a letter in pixels
 STYLE = """
 svg { background: #fff; } text { font: 12px system-ui, sans-serif; fill: #1c2024; }
 .soft { fill: #60646c; } .grid { stroke: #d9dce1; } .frame { fill: #f4f5f7; }
@@ -35,7 +36,7 @@ svg { background: #fff; } text { font: 12px system-ui, sans-serif; fill: #1c2024
 
 
 def svg(executable: Executable) -> str:
-    """The picture: a part for each memory of each core that has tensors."""
+    """Return the picture: a part for each memory of each core that holds tensors."""
     found, steps = allocations(executable)
     target = TARGETS[executable.target]
     groups: dict[tuple[int, str], list[Allocation]] = {}
@@ -60,7 +61,9 @@ def svg(executable: Executable) -> str:
 
 
 def _colours(found: Sequence[Allocation]) -> Mapping[str, int]:
-    """The largest by bytes and steps have a colour each, the others share the last."""
+    """Return a colour number per place: the largest by bytes and steps get their own, the others
+    share the last.
+    """
     areas: Counter[str] = Counter()
     for one in found:
         areas[one.place] += one.total * (one.last - one.first + 1)
@@ -76,7 +79,7 @@ def _memory(
     name: str,
     colours: Mapping[str, int],
 ) -> Iterator[str]:
-    """Of one memory: a curve of the bytes in use in a partition, and the map of addresses."""
+    """Draw one memory: a curve of the bytes in use per partition, and the map of addresses."""
     is_psum = own[0].memory == Buffer.PSUM.value
     limit = target.psum_bytes if is_psum else target.sbuf_usable
     levels = [0] * (steps + 1)
@@ -95,7 +98,7 @@ def _memory(
 
 
 def _legend(own: Sequence[Allocation], top: int, colours: Mapping[str, int]) -> Iterator[str]:
-    """The places with a colour of their own, as long as there is room in the line."""
+    """Draw a legend of the places that have their own colour, as many as fit in a line."""
     left = float(LEFT)
     places = {one.place: one.name for one in own}
     for place in sorted(places, key=lambda place: (colours[place], place)):

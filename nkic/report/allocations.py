@@ -1,7 +1,7 @@
-"""Where the tensors of a compiled kernel lie on chip, and from when to when they are in use.
+"""The addresses and live ranges of a compiled kernel's tensors on chip.
 
-Time is counted in steps: the streams run in turn, each as far as its semaphores let it, one
-instruction a step, and a loop's body once. Simulated time comes from a run.
+Time is counted in steps: the streams take turns, each advancing as far as its semaphores allow, one
+instruction per step, with a loop's body executed once. Simulated time comes from a run.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ from nkic.neff.listing.text import source
 from nkic.neff.records import Executable, InstructionRecord, PatternRecord, StreamRecord
 from nkic.report.resources import resources
 
-CELLS = 48  # of a chart
+CELLS = 48  # width of a chart
 BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """A tensor on chip: `bytes` in each of `partitions` from `address` on; in use from step `first`
-    to step `last`. `place` is where it was declared, as "kernel.py:12".
+    """A tensor on chip: `bytes` in each of `partitions`, starting at `address`; live from step
+    `first` to step `last`.
+
+    `place` is its declaration, as "kernel.py:12".
     """
 
     name: str
@@ -44,12 +46,12 @@ class Allocation:
 
     @property
     def total(self) -> int:
-        """Bytes of all its partitions."""
+        """The bytes of all its partitions."""
         return self.bytes * self.partitions
 
     @property
     def banks(self) -> list[int]:
-        """The banks of PSUM that it touches."""
+        """The PSUM banks that it occupies."""
         first, last = self.address, self.address + max(1, self.bytes) - 1
         if self.memory != Buffer.PSUM.value:
             return []
@@ -57,7 +59,7 @@ class Allocation:
 
 
 def order(executable: Executable) -> Iterator[InstructionRecord]:
-    """The instructions as semaphores let them run. What never can is left out."""
+    """Yield the instructions in an order that the semaphores allow; blocked ones are left out."""
     streams = [[i for i in s.items if isinstance(i, InstructionRecord)] for s in executable.streams]
     at = [0] * len(streams)
     tokens: dict[tuple[int, int], int] = defaultdict(int)
@@ -75,7 +77,7 @@ def order(executable: Executable) -> Iterator[InstructionRecord]:
 def _take(
     item: InstructionRecord, stream: StreamRecord, tokens: dict[tuple[int, int], int]
 ) -> bool:
-    """Takes and gives the item's semaphores, if they are there."""
+    """Acquire and release the item's semaphores, and return True, unless it has to wait."""
     if any(tokens[stream.core, semaphore] < count for semaphore, count in item.waits):
         return False
     for semaphore, count in item.waits:
@@ -86,7 +88,7 @@ def _take(
 
 
 def allocations(executable: Executable) -> tuple[list[Allocation], int]:
-    """Every tensor on chip that is used, by first use; and the number of steps."""
+    """Return every tensor on chip that is used, by first use, and the number of steps."""
     spans: dict[int, tuple[int, int]] = {}
     step = 0
     for item in order(executable):
@@ -123,7 +125,7 @@ def _allocation(executable: Executable, number: int, first: int, last: int) -> A
 
 
 def as_json(executable: Executable) -> dict[str, Any]:
-    """For programs: the figures, and every tensor."""
+    """Return the figures and every tensor, for programs."""
     found, steps = allocations(executable)
     tensors = [{**asdict(one), "banks": one.banks} for one in found]
     figures = resources(executable).as_json()
@@ -131,7 +133,7 @@ def as_json(executable: Executable) -> dict[str, Any]:
 
 
 def text(executable: Executable) -> str:
-    """For people: a line for each place that declares tensors, with a chart of its bytes in use."""
+    """Return a line for each place that declares tensors, with a chart of its bytes in use."""
     found, steps = allocations(executable)
     parts = [resources(executable).line + "\n"]
     for memory, limit in _limits(executable).items():
@@ -176,7 +178,7 @@ def _figures(own: Sequence[Allocation]) -> tuple[str, str, str]:
 
 
 def in_use(found: Sequence[Allocation], steps: int) -> list[int]:
-    """Bytes in use at each step."""
+    """Return the bytes in use at each step."""
     changes = [0] * (steps + 1)
     for one in found:
         changes[one.first] += one.total
@@ -189,7 +191,7 @@ def in_use(found: Sequence[Allocation], steps: int) -> list[int]:
 
 
 def _chart(levels: Sequence[int], most: int) -> str:
-    """The greatest level of each stretch of steps."""
+    """Return a bar chart with the maximum level in each interval of steps."""
     cells = min(CELLS, len(levels))
     cuts = [len(levels) * i // cells for i in range(cells + 1)]
     tops = [max(levels[a:b]) for a, b in pairwise(cuts)]

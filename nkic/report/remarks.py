@@ -1,4 +1,4 @@
-"""Remarks as text, by line of source, and as JSON."""
+"""Remarks as text, by source line, and as JSON."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from nkic.base.text import clean
 
 SCHEMA = 1
 MARKS = {Kind.PASSED: "+", Kind.MISSED: "-", Kind.ANALYSIS: " "}
-Shown = Callable[[str], str]  # a path as the user wrote it
+Shown = Callable[[str], str]  # maps a path to the user's spelling
 
 
 def text(found: Sequence[Remark], shown: Shown) -> str:
-    """A line for each; `+` is what was done for the kernel, `-` what was not."""
+    """Return a line per remark; `+` marks what was done for the kernel, `-` what was not."""
     lines = []
     for one in found:
         at = clean(place(one, shown)) or "kernel"
@@ -26,13 +26,13 @@ def text(found: Sequence[Remark], shown: Shown) -> str:
 
 
 def place(one: Remark, shown: Shown) -> str:
-    """`kernel.py:12:5`; nothing for the kernel as a whole."""
+    """Return `kernel.py:12:5`; empty for the kernel as a whole."""
     span = one.span
     return str(span._replace(path=shown(span.path))) if span is not NOWHERE else ""
 
 
 def as_json(found: Sequence[Remark], shown: Shown) -> str:
-    """For programs: every remark with its figures, in the order of the text."""
+    """Return every remark with its figures, for programs, in the order of the text."""
     made = {"schema": SCHEMA, "remarks": [_record(one, shown) for one in found]}
     return json.dumps(made, indent=1, allow_nan=False) + "\n"
 

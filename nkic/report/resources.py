@@ -1,4 +1,4 @@
-"""What a compiled kernel takes of the machine: one line, always the same, for either tool."""
+"""A compiled kernel's use of the machine: one line, in the same form for both tools."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ ENGINES = (Engine.TENSOR, Engine.SCALAR, Engine.GPSIMD, Engine.VECTOR, Engine.SY
 
 @dataclass(frozen=True)
 class Resources:
-    """The figures. Memory is the most in use at one time, over all 128 partitions of the core
-    that uses most; `cycles` are of the target's base clock, as the scheduler predicts them.
+    """The figures of a kernel.
 
-    `instructions` counts what is in the streams, a loop's body once; `dma_bytes` counts loops
-    with their trips, and a loop whose trips are decided at run time once. `spilled_bytes` of them
-    are of tiles that wait in HBM because SBUF has no room for them (`nkic --spill`).
+    Memory is the maximum in use at one time, over all 128 partitions, of the core that uses most;
+    `cycles` are of the target's base clock, as the scheduler predicts them. `instructions` counts
+    the streams' instructions, a loop's body once; `dma_bytes` multiplies by the trip counts of
+    loops, with 1 for a trip count known only at run time. `spilled_bytes` of them belong to tiles
+    that wait in HBM because SBUF has no room for them (`nkic --spill`).
     """
 
     kernel: str
@@ -44,7 +45,7 @@ class Resources:
 
     @property
     def used(self) -> str:
-        """The same without the scheduler's prediction, for where a run has told the time."""
+        """The line without the scheduler's prediction, for use when a run has measured the time."""
         spilled = f" ({decimal(self.spilled_bytes)} spilled)" if self.spilled_bytes else ""
         engines = " ".join(f"{name} {grouped(n)}" for name, n in self.instructions.items())
         return ", ".join(
@@ -57,7 +58,7 @@ class Resources:
         )
 
     def as_json(self) -> dict[str, object]:
-        """The same for programs; without what there is none of."""
+        """Return the figures for programs; empty ones are left out."""
         found = asdict(self)
         if not self.spilled_bytes:
             del found["spilled_bytes"]
@@ -65,7 +66,7 @@ class Resources:
 
 
 def resources(executable: Executable) -> Resources:
-    """The figures of a kernel that nkic compiled; what its notes do not say counts as 0."""
+    """Return the figures of a kernel that nkic compiled; missing notes count as 0."""
     target = TARGETS[executable.target]
     code = list(_instructions(executable))
     counts = Counter(engine for engine, _, _ in code)
@@ -88,12 +89,14 @@ def resources(executable: Executable) -> Resources:
 
 
 def cycles(ns: float, target: Target) -> int:
-    """A time in cycles of the target's base clock."""
+    """Return a time in cycles of the target's base clock."""
     return round(ns * target.base_clock_mhz / 1000)
 
 
 def executions(executable: Executable) -> int | None:
-    """How many instructions a run executes; None where the trips of a loop are decided then."""
+    """Return how many instructions a run executes; None if a trip count is known only at run
+    time.
+    """
     loops = (i for s in executable.streams for i in s.items if isinstance(i, LoopRecord))
     if any(loop.trips is None for loop in loops):
         return None
@@ -101,13 +104,15 @@ def executions(executable: Executable) -> int | None:
 
 
 def _note(executable: Executable, name: str) -> int:
-    """A number among the build's notes. They are for people: a strange one counts as none."""
+    """Return a number from the build notes. They are meant for people, so a malformed one counts as
+    0.
+    """
     text = executable.meta.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
 
 
 def _instructions(executable: Executable) -> Iterator[tuple[Engine, InstructionRecord, int]]:
-    """Every instruction with its engine, and how often it runs."""
+    """Yield every instruction with its engine and its execution count."""
     for stream in executable.streams:
         for item, repeat in _repeated(stream):
             if isinstance(item, InstructionRecord) and item.row is not None:
@@ -115,7 +120,7 @@ def _instructions(executable: Executable) -> Iterator[tuple[Engine, InstructionR
 
 
 def _repeated(stream: StreamRecord) -> Iterator[tuple[InstructionRecord | LoopRecord, int]]:
-    """The items of a stream with the trips of the loops around them."""
+    """Yield the items of a stream with the product of the enclosing loops' trip counts."""
     repeat, ends = 1, [(len(stream.items), 1)]
     for index, item in enumerate(stream.items):
         while index >= ends[-1][0] and len(ends) > 1:
@@ -127,6 +132,6 @@ def _repeated(stream: StreamRecord) -> Iterator[tuple[InstructionRecord | LoopRe
 
 
 def _moved(item: InstructionRecord) -> int:
-    """The bytes that a transfer writes."""
+    """Return the bytes that a transfer writes."""
     dst = item.operands[0]
     return dst.elements * dst.dtype.size if isinstance(dst, PatternRecord) else 0

@@ -1,4 +1,4 @@
-"""A finished run, for people and for programs: the same figures in both."""
+"""The report of a finished run for people and for programs, with the same figures in both."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nkic.machine.targets import Target
 from nkic.report.trust import MIXED, Trust
 
 SCHEMA = 1
-_HASH_SHOWN = 12  # hex digits that tell two arrays apart for a reader
+_HASH_SHOWN = 12  # hex digits shown: enough for a reader to tell two arrays apart
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,11 @@ class InputRow:
 
 @dataclass(frozen=True)
 class BoundRow:
-    """How far elements of an output may be from exact arithmetic: the greatest bound that is
-    finite (None if there is none), the same as a share of the greatest magnitude, where it is
-    (an index), and how many elements have none.
+    """How far the elements of an output may be from exact arithmetic.
+
+    `maximum` is the greatest finite bound (None if there is none), `relative` the same as a share
+    of the greatest magnitude, `at` its index, and `unbounded` the number of elements without a
+    bound.
     """
 
     maximum: float | None
@@ -40,7 +42,7 @@ class BoundRow:
 
     @property
     def text(self) -> str:
-        """For people."""
+        """The bounds for people."""
         words = []
         if self.maximum is not None:
             share = f", {self.relative:.2g} of the greatest" if self.relative is not None else ""
@@ -52,8 +54,9 @@ class BoundRow:
 
 @dataclass(frozen=True)
 class OutputRow:
-    """An output: least, mean and greatest of its finite elements, None if there are none;
-    `error_bound` where it was asked for.
+    """An output: minimum, mean and maximum of its finite elements, None if there are none.
+
+    `error_bound` is set if it was requested.
     """
 
     name: str
@@ -79,13 +82,13 @@ class OutputRow:
 
     @property
     def bound_line(self) -> str:
-        """How far it may be off, in one line; nothing if that was not asked for."""
+        """Its error bound in one line; empty if it was not requested."""
         return f"{clean(self.name)}  {self.error_bound.text}" if self.error_bound else ""
 
 
 @dataclass(frozen=True)
 class PrintRow:
-    """What the program printed: a string, and a tensor with its values as text."""
+    """A print of the program: a string, and a tensor with its values as text."""
 
     core: int
     prefix: str
@@ -94,14 +97,14 @@ class PrintRow:
     text: str
 
     def lines(self, cores: int) -> str:
-        """The print for people; the core is told where there are several."""
+        """Return the print for people, with the core if there are several."""
         where = f" (core {self.core})" if cores > 1 else ""
         return f"{self.prefix}{where} {self.dtype}{list(self.shape)}\n{self.text}"
 
 
 @dataclass(frozen=True)
 class EngineRow:
-    """What an engine did: nanoseconds busy, instructions executed."""
+    """The use of an engine: nanoseconds busy, instructions executed."""
 
     busy_ns: float
     instructions: int
@@ -109,15 +112,16 @@ class EngineRow:
 
 @dataclass(frozen=True)
 class RunReport:
-    """A finished run. `engines` by core and engine, as "core0.vector"; `compare` are the
-    comparisons with what was expected, as JSON; `accumulate` is "exact", "float32" or "pairwise"
-    where that was asked for, else "measured"; `prints` what the program printed, in order, and
-    `prints_left_out` how many more came after the limit; `seconds_host` only where it was asked
-    for, since it is never the same twice; `unbounded` are the instructions that error bounds do not
-    cover, with their places. `launch_ns` is what a runtime takes before and after the kernel, and
-    no part of `time_ns`; `machine` the hash of the machine file whose figures hold, else
-    "default"; `trust` how far the time is likely to be off.
-    `verdict` says what bounds the run, where that was looked at.
+    """A finished run.
+
+    `engines` has keys of core and engine, as "core0.vector"; `compare` has the comparisons with
+    expected outputs, as JSON; `accumulate` is "exact", "float32" or "pairwise" if requested, else
+    "measured"; `prints` has the program's prints, in order, and `prints_left_out` the number of
+    those beyond the limit; `seconds_host` is set only on request, because it varies from run to
+    run; `unbounded` names the instructions that error bounds do not cover, with their places.
+    `launch_ns` is the runtime's time before and after the kernel, which is not part of `time_ns`;
+    `machine` is the hash of the machine file in use, else "default"; `trust` is the likely error of
+    the time. `verdict` tells what bounds the run, if that was analysed.
     """
 
     kernel: str
@@ -145,17 +149,17 @@ class RunReport:
 
 
 def as_json(run: RunReport) -> str:
-    """The run as one JSON object, strict JSON: no NaN in it, no infinity."""
+    """Return the run as one JSON object, strict JSON: no NaN, no infinity."""
     return _printed({"schema": SCHEMA, **record(run)})
 
 
 def ranks_as_json(runs: Sequence[RunReport]) -> str:
-    """Runs of several ranks as one JSON object: under "ranks", in their order."""
+    """Return the runs of several ranks as one JSON object: under "ranks", in order."""
     return _printed({"schema": SCHEMA, "ranks": [record(run) for run in runs]})
 
 
 def record(run: RunReport) -> dict[str, Any]:
-    """The run as it is printed: what was not asked for is left out."""
+    """Return the run as it is printed, without what was not requested."""
     record = asdict(run)
     for name in ("seconds_host", "verdict"):
         if record[name] is None:
@@ -172,7 +176,7 @@ def _printed(record: dict[str, object]) -> str:
 
 
 def left_out_line(run: RunReport) -> str:
-    """That there were more prints than are kept; nothing if there were not."""
+    """Return how many prints were not kept; empty if none."""
     left = run.prints_left_out
     return f"{grouped(left)} more prints are not shown" if left else ""
 
@@ -209,8 +213,9 @@ def _rough(ns: float) -> str:
 
 
 def _shares(run: RunReport, core: str) -> str:
-    """How much of the time each engine of a core was busy. Queues run side by side, so that a
-    sum over them says nothing: transfers are told by their rate.
+    """Return the busy share of each engine of a core.
+
+    Queues run in parallel, so a sum over them would be meaningless; transfers are reported by rate.
     """
     words = []
     for engine, short in SHORT_NAMES.items():

@@ -1,8 +1,7 @@
-"""A run as a picture: a lane for each engine and queue, time from left to right.
+"""The timeline of a run as a picture: a lane for each engine and queue, time from left to right.
 
-The picture is one SVG without scripts or references. Neighbours closer than half a pixel are one
-bar, so that its size does not grow with the run; what a bar holds is told when the pointer rests
-on it.
+It is one SVG without scripts or references. Bars less than half a pixel apart are merged, so that
+its size does not grow with the run; a tooltip names the contents of a bar.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from typing import NamedTuple
 
 from nkic.base.text import clean
 
-WIDTH, LEFT, RIGHT = 960.0, 96.0, 16.0  # of the picture, before the lanes, after them
+WIDTH, LEFT, RIGHT = 960.0, 96.0, 16.0  # of the picture, left of the lanes, right of them
 TOP, LANE, GAP, BOTTOM = 28.0, 14.0, 4.0, 24.0
-_NEAR = 0.5  # pixels between bars that are shown as one
-_LEAST = 0.75  # of a bar
-_TICKS = 8  # at most so many marks of time
+_NEAR = 0.5  # pixels between bars that are merged
+_LEAST = 0.75  # minimum width of a bar
+_TICKS = 8  # maximum number of time marks
 _ORDER = ("tensor", "scalar", "vector", "gpsimd", "sync", "dma")
 _COLOURS = {
     "tensor": "#4269d0",
@@ -32,8 +31,9 @@ _STYLE = "font-family='sans-serif' font-size='11' fill='#444'"
 
 
 class Stretch(NamedTuple):
-    """When an instruction held its engine, or a transfer was under way. `lane` as "core0.vector"
-    or "core0.dma3", `place` as "kernel.py:12".
+    """The time that an instruction held its engine, or that a transfer was in flight.
+
+    `lane` is "core0.vector" or "core0.dma3", `place` is "kernel.py:12".
     """
 
     lane: str
@@ -44,7 +44,7 @@ class Stretch(NamedTuple):
 
 
 class _Bar(NamedTuple):
-    """Spans that lie together: how many, the first of them, and how long they are in sum."""
+    """Merged spans: their number, and the first of them."""
 
     start_ns: float
     end_ns: float
@@ -53,7 +53,7 @@ class _Bar(NamedTuple):
 
 
 def svg(spans: Sequence[Stretch], total_ns: float, title: str) -> str:
-    """The picture of a run of `total_ns`."""
+    """Return the picture of a run of `total_ns`."""
     lanes: dict[str, list[Stretch]] = {}
     for span in spans:
         lanes.setdefault(span.lane, []).append(span)
@@ -103,7 +103,7 @@ def _lane(
 
 
 def _bars(spans: Sequence[Stretch], near_ns: float) -> Iterator[_Bar]:
-    """Spans in the order of their starts, those that nearly touch as one."""
+    """Yield the spans in order of their starts, merging those that nearly touch."""
     bar: _Bar | None = None
     for span in spans:
         if bar is not None and span.start_ns - bar.end_ns <= near_ns:
@@ -124,7 +124,7 @@ def _told(bar: _Bar) -> str:
 
 
 def _axis(total_ns: float, scale: float, height: float) -> Iterator[str]:
-    """Marks of time below the lanes."""
+    """Draw time marks below the lanes."""
     step = _step(total_ns / 1000)
     foot = height - BOTTOM
     for number in range(int(total_ns / 1000 / step) + 1):
@@ -137,7 +137,7 @@ def _axis(total_ns: float, scale: float, height: float) -> Iterator[str]:
 
 
 def _step(total_us: float) -> float:
-    """A round number of microseconds, of which few fit."""
+    """Return a round number of microseconds between marks."""
     if total_us <= 0:
         return 1.0
     power = 10.0 ** floor(log10(total_us / _TICKS))

@@ -1,5 +1,5 @@
-"""How far a simulated time can be trusted: what kernels of its kind were off by where published
-times could be compared (docs/timing.md).
+"""The likely error of a simulated time: that of kernels of the same kind, where published times
+could be compared (docs/timing.md).
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from nkic.machine.engines import SHORT_NAMES, Engine
 
-BUSY = 0.75  # share of the time from which on an engine is what binds a kernel
+BUSY = 0.75  # busy share from which an engine counts as the bound of a kernel
 
 
 @dataclass(frozen=True)
 class Trust:
-    """`kind` of kernel, and by how many percent the time of one is likely to be off; `checked`
-    says against what.
+    """The kind of a kernel, and the likely error of its time in percent; `checked` names the
+    comparison.
     """
 
     kind: str
@@ -43,7 +43,7 @@ _KINDS = {Engine.TENSOR: TENSOR, Engine.DMA: TRANSFERS}
 
 
 def trust_of(shares: Mapping[Engine, float]) -> Trust:
-    """By the share of the time that each engine was busy."""
+    """Return the trust for these busy shares of the engines."""
     busiest = max(shares, key=lambda engine: shares[engine], default=None)
     if busiest is None or shares[busiest] < BUSY:
         return MIXED

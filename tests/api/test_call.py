@@ -242,7 +242,7 @@ def test_cells_of_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_source() -> None:
     space: dict[str, Any] = {"__name__": "nowhere"}
     exec("def kernel(x):\n    return x\n", space)
-    with pytest.raises(api.CompileError, match=r"there is no source for `kernel`"):
+    with pytest.raises(api.CompileError, match=r"nkic cannot find the source of `kernel`"):
         values(space["kernel"], X)
 
 

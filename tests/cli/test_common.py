@@ -186,7 +186,7 @@ def test_exit_codes(tool: Demo, action: str, exit_code: int) -> None:
 def test_no_memory_left(tool: Demo) -> None:
     done = tool.shell("ulimit -v 200000; DEMO hoard")
     assert done.returncode == 6
-    text = "error[NKI9002]: the kernel takes more memory than this process may: 195.3 MiB"
+    text = "error[NKI9002]: the kernel needs more memory than this process may use: 195.3 MiB"
     assert done.stderr.startswith(text)
     assert "--limit memory=SIZE" in done.stderr
 

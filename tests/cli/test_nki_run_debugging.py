@@ -266,7 +266,7 @@ def test_a_prompt_goes_step_by_step(folder: Path) -> None:
     halves = [stop for stop in stops if f"py:{HALVE}:" in stop]
     assert len(halves) >= 2
     assert "error: there is no command `foo`" in out and "`x` is not a number of repetitions" in out
-    assert "error: `continue` stands alone, without `3`" in out
+    assert "error: `continue` takes no argument, but was given `3`" in out
     assert f"breakpoints: {HALVE}" in out and "breakpoints: none" in out
     assert "dst = written: acc#2[0:128, 0:8] float32 at sbuf partitions 0:128" in out
 

@@ -159,7 +159,7 @@ def test_without_the_library_the_line_that_installs_it(
         (["--migrate", "old.py"], "`nkic old.py --migrate`"),
         (["old.py", "--migrate", "0.3"], "the source is written for NKI 0.5"),
         (["old.py", "--migrate", "0.9"], "no version `0.9`"),
-        (["-", "--migrate", "--in-place"], "standard input has no place"),
+        (["-", "--migrate", "--in-place"], "standard input cannot be replaced"),
     ],
 )
 def test_what_makes_no_sense_is_refused(nkic: Run, old: Path, words: list[str], said: str) -> None:

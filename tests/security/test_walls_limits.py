@@ -204,7 +204,7 @@ def test_an_interrupt_is_heeded_once(folder: Path) -> None:
 def test_memory(folder: Path) -> None:
     code, said = ended(started(folder, "bytearray(3 << 30)", "--limit", "memory=1GiB"))
     assert code == 6
-    text = "error[NKI9002]: the kernel takes more memory than this process may: 1.0 GiB\n"
+    text = "error[NKI9002]: the kernel needs more memory than this process may use: 1.0 GiB\n"
     assert said.startswith(text)
     assert "--limit memory=SIZE" in said
 

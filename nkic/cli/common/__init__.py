@@ -1,8 +1,8 @@
-"""What `nkic` and `nki-run` share: a main function, options, manners at the terminal.
+"""The parts shared by `nkic` and `nki-run`: main function, options, terminal output.
 
-A tool is a `click` command made with `cls=Tool`, decorated with `shared_options`, whose function
-takes the `Session` (`@click.pass_obj`) and returns nothing or an exit code; its `main` is
-`return run(command, "nkic")`.
+A tool is a `click` command made with `cls=Tool` and decorated with `shared_options`; its function
+takes the `Session` (`@click.pass_obj`) and returns None or an exit code; its `main` is `return
+run(command, "nkic")`.
 """
 
 from nkic.cli.common.help import Option, Tool

@@ -1,4 +1,4 @@
-"""Options that make no sense together: an error, because one of them would be ignored."""
+"""Conflicting options: an error, because one of them would be ignored."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from click.core import ParameterSource
 
 from nkic.base.diagnostics import UsageFailed, make
 
-Given = Mapping[str, str]  # what stands on the command line: its word, by the option's own name
+Given = Mapping[str, str]  # the spelling on the command line, by the option's own name
 
 
 def given() -> Given:
-    """The options of the command that is being run, and its arguments, in the order of --help.
+    """Return the options and arguments given to the running command, in the order of --help.
 
-    An option is there under any value, also that which it has by default; a variable of the
-    environment is not.
+    An option counts even if its value equals the default; an environment variable does not count.
     """
     context = click.get_current_context()
     return {
@@ -37,31 +36,33 @@ def _word(one: click.Parameter, value: Any) -> str:
 
 
 def refuse(line: Given, option: str, others: Iterable[str], why: str) -> None:
-    """Raises `UsageFailed` for the first of `others` that stands beside `option`."""
+    """Raise `UsageFailed` for the first of `others` that is given together with `option`."""
     for name in others:
         if name in line:
             say(option, line[name], why)
 
 
 def refuse_all_but(line: Given, option: str, taken: Iterable[str], why: str) -> None:
-    """Raises `UsageFailed` for the first that `option` does not take."""
+    """Raise `UsageFailed` for the first option that `option` does not accept beside it."""
     kept = {*taken}
     refuse(line, option, [name for name in line if name not in kept], why)
 
 
 def needs(line: Given, names: Iterable[str], needed: str) -> None:
-    """Raises `UsageFailed` for the first of these: all of them need another option."""
+    """Raise `UsageFailed` for the first of `names` that is given: all of them need another
+    option.
+    """
     for name in names:
         if name in line:
             fail(f"`{line[name]}` needs `{needed}`", f"add `{needed}`, or leave out `{line[name]}`")
 
 
 def say(option: str, other: str, why: str, help: str = "") -> NoReturn:
-    """Raises `UsageFailed` for two that exclude each other."""
+    """Raise `UsageFailed` for two options that exclude each other."""
     text = f"`{option}` and `{other}` cannot be used together: {why}"
     fail(text, help or f"leave out `{other}`")
 
 
 def fail(text: str, help: str) -> NoReturn:
-    """Raises `UsageFailed`."""
+    """Raise `UsageFailed`."""
     raise UsageFailed([make("conflicting-options", text, help=help)])

@@ -1,4 +1,4 @@
-"""Failures that no stage foresaw. For ours: one line for the user, a report for who mends it."""
+"""Failures that no stage foresaw: one line for the user, and a report for the maintainers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOT_WRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF)
 
 
 def verdict(error: Exception, session: Session) -> tuple[int, Sequence[Diagnostic]]:
-    """The exit code and what to say about an exception that carries no diagnostics."""
+    """Return the exit code and the diagnostics of an exception that carries none."""
     if isinstance(error, MemoryError):
         return LIMIT, [_out_of_memory(error)]
     if isinstance(error, RecursionError):
@@ -44,7 +44,7 @@ def _out_of_memory(error: MemoryError) -> Diagnostic:
     text = "this machine has too little memory for the kernel"
     advice = "try smaller shapes, or a device loop instead of an unrolled one"
     if limit != resource.RLIM_INFINITY:
-        text = f"the kernel takes more memory than this process may: {size(limit)}"
+        text = f"the kernel needs more memory than this process may use: {size(limit)}"
         advice += "; --limit memory=SIZE sets another limit"
     notes = [words for words in (str(error),) if words] + _backtrace(error)
     return make("out-of-memory", text, notes=notes, help=advice)
@@ -61,13 +61,13 @@ def _too_deep(error: RecursionError) -> Diagnostic:
 
 
 def _internal_error(error: Exception, session: Session) -> Diagnostic:
-    """The line to show; the report is written on the way, if the folder allows it."""
+    """Return the line to show, and write the report if the folder allows it."""
     what = f"internal error in {session.tool}: {type(error).__name__}: {error} ({_where(error)})"
     return make("internal-error", f"{what}; {_saved(error, session)}", notes=_backtrace(error))
 
 
 def _backtrace(error: BaseException) -> list[str]:
-    """The place of failure as a note, for those who set NKIC_BACKTRACE=1."""
+    """Return the traceback as a note if NKIC_BACKTRACE=1 is set."""
     wanted = os.environ.get("NKIC_BACKTRACE", "0") not in ("", "0")
     return [_trace(error)] if wanted else []
 
@@ -77,7 +77,7 @@ def _trace(error: BaseException) -> str:
 
 
 def _where(error: Exception) -> str:
-    """The innermost line of this package that took part: `depend/edges.py:40`."""
+    """Return the innermost line of this package in the traceback: `depend/edges.py:40`."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if Path(frame.filename).is_relative_to(PACKAGE)]
     return f"{Path(ours[-1].filename).relative_to(PACKAGE)}:{ours[-1].lineno}" if ours else "?"
@@ -91,15 +91,17 @@ def _saved(error: Exception, session: Session) -> str:
 
 
 def _write_report(error: Exception, session: Session) -> Path:
-    """Under a name that nobody can foresee, in a file that nobody else can read: the folder may
-    be everyone's.
+    """Write the report, and return its path.
+
+    Its name is unpredictable and only the user can read it, because the folder may be
+    world-writable.
     """
     contents = {"traceback.txt": _trace(error) + "\n", "run.json": _run(session)}
     contents |= {f"attached/{name}": text for name, text in session.attachments.items()}
     hash = sha256(repr(sorted(contents.items())).encode()).hexdigest()[:12]
     folder = session.crash_dir or os.environ.get("NKIC_CRASH_DIR") or tempfile.gettempdir()
     Path(folder).mkdir(parents=True, exist_ok=True)
-    # Never through a link, nor over a file: mkstemp creates what it opens.
+    # Never through a link or over a file: mkstemp creates the file it opens.
     number, path = tempfile.mkstemp(".zip", f"nkic-crash-{hash}-", folder)
     with os.fdopen(number, "wb") as stream:
         stream.write(_zipped(contents))
@@ -107,7 +109,9 @@ def _write_report(error: Exception, session: Session) -> Path:
 
 
 def _zipped(contents: dict[str, str]) -> bytes:
-    """An archive whose members are dated 1980: the same crash gives the same bytes."""
+    """Return an archive whose members are dated 1980, so that the same crash gives the same
+    bytes.
+    """
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, text in contents.items():

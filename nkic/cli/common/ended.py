@@ -1,4 +1,4 @@
-"""What the watcher says of a worker that did not come to say it itself."""
+"""The watcher's report on a worker that ended without its own."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ TIME_OPTIONS = {"nkic": "--time-limit", "nki-run": "--timeout"}
 
 
 def say(ended: Ended, tool: str, argv: list[str]) -> int:
-    """Reports in the form that the command line asks for; gives the exit code."""
+    """Report in the format that the command line requests, and return the exit code."""
     streams.settle()
     session = Session.before_parsing(tool, argv)
     if ended.why is Why.SIGNAL:
         return ended.code
-    with suppress(NkicError, OSError):  # what cannot be written does not change the verdict
+    with suppress(NkicError, OSError):  # a failed write does not change the verdict
         session.report([_diagnostic(ended, tool)])
         session.close()
         session.end()
@@ -40,7 +40,7 @@ def _diagnostic(ended: Ended, tool: str) -> Diagnostic:
         advice = "--limit cpu=SECONDS sets another limit"
         return _timely(f"{tool} has used up its processor time", span, advice)
     if ended.why is Why.KILLED:
-        text = f"{tool} was killed from outside, as the system does when its memory is used up"
+        text = f"{tool} was killed from outside, as the system does when it runs out of memory"
         return make("out-of-memory", text, span, help="try smaller shapes")
     name = signal.Signals(ended.code - 128).name
     return make("internal-error", f"internal error in {tool}: the interpreter ended with {name}")

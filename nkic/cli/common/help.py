@@ -1,4 +1,4 @@
-"""Help in two sizes: -h fits on a screen, --help says everything."""
+"""Help in two sizes: -h fits on a screen, --help is complete."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import click
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 EXIT_CODES = (
-    ("0", "done"),
+    ("0", "success"),
     ("1", "the answer is no: kernel rejected, outputs differ, budget exceeded"),
     ("2", "the command line is wrong, or a file cannot be read or written"),
-    ("3", "the artifact is refused"),
-    ("4", "the input data is refused"),
-    ("5", "the simulated program did something wrong"),
+    ("3", "the artifact is rejected"),
+    ("4", "the input data is rejected"),
+    ("5", "the simulated program failed"),
     ("6", "a limit of time, cycles or memory was reached"),
     ("70", "internal error"),
-    ("130, 141, 143", "interrupted, reader of the output gone, terminated"),
+    ("130, 141, 143", "interrupted, broken pipe, terminated"),
 )
 
 
 class Option(click.Option):
-    """An option that belongs to a named group of --help; `common` ones are on -h too."""
+    """An option that belongs to a named group of --help; `common` ones are also in -h."""
 
     def __init__(
         self, *names: Any, group: str = "General", common: bool = False, **more: Any
@@ -34,12 +34,12 @@ class Option(click.Option):
 
 
 def option(group: str, *names: str, **more: Any) -> Callable[[Function], Function]:
-    """An option of this group of --help."""
+    """Return a decorator that adds an option to this group of --help."""
     return click.option(*names, cls=Option, group=group, **more)
 
 
 def adding(options: Sequence[Callable[[Any], Any]]) -> Callable[[Function], Function]:
-    """A decorator that adds these options to a command, in their order."""
+    """Return a decorator that adds these options to a command, in order."""
 
     def decorated(function: Function) -> Function:
         for decorate in reversed(options):
@@ -50,14 +50,14 @@ def adding(options: Sequence[Callable[[Any], Any]]) -> Callable[[Function], Func
 
 
 class Tool(click.Command):
-    """A command with examples: pairs of a command line and what it does."""
+    """A command with examples: pairs of a command line and its description."""
 
     def __init__(self, *names: Any, examples: Sequence[tuple[str, str]] = (), **more: Any) -> None:
         super().__init__(*names, **more)
         self.examples = examples
 
     def brief_help(self, ctx: click.Context) -> str:
-        """What -h prints."""
+        """Return the text of -h."""
         formatter = ctx.make_formatter()
         self.format_usage(ctx, formatter)
         self._write_examples(formatter)
@@ -66,7 +66,7 @@ class Tool(click.Command):
         return formatter.getvalue()
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """What --help prints: usage, examples, meaning, options by group, exit codes."""
+        """Write the text of --help: usage, examples, description, options by group, exit codes."""
         self.format_usage(ctx, formatter)
         self._write_examples(formatter)
         self.format_help_text(ctx, formatter)

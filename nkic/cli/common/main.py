@@ -1,7 +1,7 @@
-"""The main function of both tools: whatever happens becomes an exit code and no traceback.
+"""The main function of both tools: every outcome becomes an exit code without a traceback.
 
-Click's own main gives 1 for an interrupt, a closed pipe and an uncaught exception alike, which
-would read as "kernel rejected"; so it is not used.
+Click's own main returns 1 for an interrupt, a closed pipe and an uncaught exception alike, which
+would mean "kernel rejected", so it is not used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nkic.cli.common import streams, usage
 from nkic.cli.common.session import Session
 
 USAGE, LIMIT, INTERNAL = 2, 6, 70
-INTERRUPTED, BROKEN_PIPE, TERMINATED = 130, 141, 143  # 128 and the signal's number
+INTERRUPTED, BROKEN_PIPE, TERMINATED = 130, 141, 143  # 128 + the signal's number
 
 
 def run(
@@ -33,9 +33,9 @@ def run(
     *,
     own_process: bool = False,
 ) -> int:
-    """Runs a command line (that of the process by default) and gives the exit code.
+    """Run a command line (that of the process by default), and return the exit code.
 
-    `own_process`: the process is there for this alone, and may be limited for good.
+    `own_process`: the process serves this command alone, so permanent limits may be set.
     """
     argv = sys.argv[1:] if argv is None else argv
     streams.settle()
@@ -60,7 +60,7 @@ def run(
 
 
 def _last_words(error: Exception, tool: str) -> tuple[int, str]:
-    """The exit code, and a line that needs nothing more of the machine."""
+    """Return the exit code and a message, using as little memory and as few files as possible."""
     if isinstance(error, MemoryError):
         return LIMIT, "error[NKI9002]: out of memory; --limit memory=SIZE sets another limit"
     if isinstance(error, OSError) and error.errno == errno.EMFILE:
@@ -95,19 +95,19 @@ def _invoke(command: click.Command, session: Session) -> int:
 
 
 def _complete(command: click.Command, tool: str) -> int | None:
-    """Answers the shell's question for completions, if this is one."""
+    """Answer a shell's completion request, if this is one."""
     variable = f"_{tool.replace('-', '_').upper()}_COMPLETE"
     question = os.environ.get(variable)
     if not question:
         return None
-    # Here, because only completion needs it.
+    # Imported here because only completion needs it.
     from click.shell_completion import shell_complete
 
     return shell_complete(command, {}, tool, variable, question)
 
 
 def _failed(error: Exception, session: Session) -> int:
-    """Says what went wrong and gives the exit code for it."""
+    """Report the failure, and return its exit code."""
     code, diagnostics = _verdict(error, session)
     session.report(diagnostics)
     return code
@@ -120,14 +120,15 @@ def _verdict(error: Exception, session: Session) -> tuple[int, Sequence[Diagnost
         return USAGE, [usage.diagnostic(error, session.tool)]
     if isinstance(error, MemoryError):
         _let_go(error)
-    # Here, because only such a failure needs it, and it would cost a tenth of the start-up time.
+    # Imported here because only such a failure needs it, and it would cost a tenth of the start-up
+    # time.
     from nkic.cli.common import crash
 
     return crash.verdict(error, session)
 
 
 def _let_go(error: MemoryError) -> None:
-    """Frees the variables of the functions that failed, so that there is memory to say so."""
+    """Free the variables of the failed functions, to have memory for the message."""
     at = error.__traceback__
     while at is not None:
         with suppress(RuntimeError):  # still running: this function's callers
@@ -136,7 +137,7 @@ def _let_go(error: MemoryError) -> None:
 
 
 def _finish(session: Session, code: int) -> int:
-    """Writes out what is pending; a failure is said, and is the verdict if nothing else failed."""
+    """Flush what is pending; report a failure, which is the verdict if nothing else failed."""
     try:
         session.close()
         sys.stdout.flush()
@@ -150,8 +151,10 @@ def _finish(session: Session, code: int) -> int:
 
 @contextmanager
 def _signals_raise() -> Iterator[None]:
-    """Turns SIGINT and SIGTERM into exceptions while inside, so that half-written files are
-    removed. Only the first one counts: another must not disturb that.
+    """Turn SIGINT and SIGTERM into exceptions inside the block, so that half-written files are
+    removed.
+
+    Only the first signal counts: another must not disturb the clean-up.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

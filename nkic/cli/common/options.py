@@ -1,4 +1,4 @@
-"""The options that both tools have."""
+"""The options that both tools share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nkic.cli.common.streams import COLOUR_CHOICES
 
 
 def _kept(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    """Stores the option's value in the session, under the option's name."""
+    """Store the option's value in the session, under the option's name."""
     setattr(ctx.ensure_object(Session), str(param.name), value)
 
 
@@ -29,7 +29,7 @@ def _louder(ctx: click.Context, param: click.Parameter, value: int) -> None:
 
 
 def _wishes(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> None:
-    """-W, -A and -D; `-Werror` and `-Werror=CODE` are values of -W."""
+    """Handle -W, -A and -D; `-Werror` and `-Werror=CODE` are values of -W."""
     session, wish = ctx.ensure_object(Session), Wish(param.opts[0])
     for word in words:
         name, equals, code = word.partition("=")
@@ -51,7 +51,7 @@ def _limits(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) 
 
 
 def _print_and_leave(ctx: click.Context, text: str) -> None:
-    click.echo(text, color=True)  # whether there is colour has been decided
+    click.echo(text, color=True)  # colour has already been decided
     ctx.exit()
 
 
@@ -84,11 +84,11 @@ _WISHES = (
     (
         "-W",
         "warn",
-        "Warn about CODE, even if it is off by default. -Werror: every warning is an "
-        "error; -Werror=CODE: this one. CODE is a number, a name or a family (05).",
+        "Warn about CODE, even if it is off by default. -Werror: treat every warning as an "
+        "error; -Werror=CODE: only this one. CODE is a number, a name or a family (05).",
     ),
     ("-A", "allow", "Suppress the warning CODE."),
-    ("-D", "deny", "Make the warning CODE an error."),
+    ("-D", "deny", "Treat the warning CODE as an error."),
 )
 _OPTIONS = (
     _option(
@@ -107,7 +107,7 @@ _OPTIONS = (
         metavar="PATH",
         callback=_kept,
         group="Messages",
-        help="Write the messages to PATH too: SARIF if it ends in .sarif, else JSON lines.",
+        help="Also write the messages to PATH: SARIF if it ends in .sarif, else JSON lines.",
     ),
     *(
         _option(
@@ -128,7 +128,7 @@ _OPTIONS = (
         show_default=True,
         callback=_kept,
         group="Messages",
-        help="Colour; auto heeds NO_COLOR, FORCE_COLOR and whether the output is a terminal.",
+        help="Colour; auto respects NO_COLOR, FORCE_COLOR and whether the output is a terminal.",
     ),
     _option("-q", "--quiet", count=True, callback=_louder, group="Messages", help="Print less."),
     _option("-v", "--verbose", count=True, callback=_louder, group="Messages", help="Print more."),
@@ -138,7 +138,7 @@ _OPTIONS = (
         envvar="NKIC_CRASH_DIR",
         callback=_kept,
         group="Messages",
-        help="Where to put the report of an internal error. [env: NKIC_CRASH_DIR]",
+        help="Folder for the report of an internal error. [env: NKIC_CRASH_DIR]",
     ),
     _option(
         "--limit",
@@ -146,9 +146,9 @@ _OPTIONS = (
         multiple=True,
         callback=_limits,
         group="Limits",
-        help="Limit what the command may take of the machine (memory, cpu, core, files, file-size, "
-        "processes; `none` for no limit), and of nkic what a kernel may compute (steps, length, "
-        "bits, width, depth). docs/security.md has the defaults.",
+        help="Limit the command's use of the machine (memory, cpu, core, files, file-size, "
+        "processes; `none` for no limit), and in nkic the evaluation of a kernel (steps, length, "
+        "bits, width, depth). docs/security.md lists the defaults.",
     ),
     _option(
         "--explain",
@@ -168,12 +168,22 @@ _OPTIONS = (
         help="Print name and version.",
     ),
     _option(
-        "-h", is_flag=True, is_eager=True, callback=_brief_help, group="Help", help="Short help."
+        "-h",
+        is_flag=True,
+        is_eager=True,
+        callback=_brief_help,
+        group="Help",
+        help="Show the short help.",
     ),
     _option(
-        "--help", is_flag=True, is_eager=True, callback=_long_help, group="Help", help="This text."
+        "--help",
+        is_flag=True,
+        is_eager=True,
+        callback=_long_help,
+        group="Help",
+        help="Show this help.",
     ),
 )
 
-# Adds them. Their values go to the `Session`, not to the decorated function.
+# A decorator that adds them. Their values go to the `Session`, not to the decorated function.
 shared_options = adding(_OPTIONS)

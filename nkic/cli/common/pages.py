@@ -1,7 +1,7 @@
-"""Tables and Markdown on standard output: plain text, and on a terminal what Rich makes of it.
+"""Tables and Markdown on standard output: plain text, or formatted by Rich on a terminal.
 
-Rich is imported for a terminal alone: what goes to a file or a pipe is the same everywhere, and
-costs no import.
+Rich is imported for a terminal only: output to a file or a pipe is the same everywhere, and costs
+no import.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Rows = Sequence[Sequence[str]]
 
 
 def table(rows: Rows, colour: str) -> str:
-    """Rows of cells, the first of them the head, for `--color` as it was given."""
+    """Return rows of cells, of which the first is the head, formatted according to `--color`."""
     if not wants_colour(sys.stdout, colour, os.environ):
         return aligned(rows)
     from rich import box
@@ -30,14 +30,14 @@ def table(rows: Rows, colour: str) -> str:
 
     made = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
     for head in rows[0]:
-        made.add_column(head, overflow="fold")  # nothing is left out
+        made.add_column(head, overflow="fold")  # no text is cut off
     for row in rows[1:]:
         made.add_row(*row)
     return _shown(made)
 
 
 def markdown(text: str, colour: str) -> str:
-    """A page of Markdown."""
+    """Return a page of Markdown."""
     if not wants_colour(sys.stdout, colour, os.environ):
         return text
     from rich.markdown import Markdown
@@ -46,14 +46,14 @@ def markdown(text: str, colour: str) -> str:
 
 
 def difference(text: str, colour: str) -> str:
-    """A unified difference."""
+    """Return a unified diff."""
     heads = {"---": "bold", "+++": "bold", "@@ ": "cyan"}
     signs = {"+": "green", "-": "red"}
     return styled(text, colour, lambda line: heads.get(line[:3], signs.get(line[:1], "")))
 
 
 def styled(text: str, colour: str, style_of: Callable[[str], str]) -> str:
-    """Lines, each in the style that `style_of` gives it, as long as they are."""
+    """Return the lines, each in the style that `style_of` gives it, without folding."""
     if not wants_colour(sys.stdout, colour, os.environ):
         return text
     from rich.text import Text
@@ -63,7 +63,7 @@ def styled(text: str, colour: str, style_of: Callable[[str], str]) -> str:
 
 
 def aligned(rows: Rows) -> str:
-    """Columns under each other, the last as long as it is."""
+    """Return the rows with aligned columns; the last column is not padded."""
     widths = [max(width(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
     lines = []
     for row in rows:
@@ -73,7 +73,7 @@ def aligned(rows: Rows) -> str:
 
 
 def _shown(what: RenderableType, *, folds: bool = True) -> str:
-    """As text with the terminal's sixteen colours, as wide as the terminal if it `folds`."""
+    """Return text in the terminal's sixteen colours, wrapped at its width if `folds`."""
     from rich.console import Console
 
     console = Console(file=StringIO(), force_terminal=True, color_system="standard", emoji=False)

@@ -1,8 +1,8 @@
-"""Modules that most runs of a command do without: bound now, loaded when something of them is used.
+"""Lazily loaded modules: bound at start-up, loaded on first use.
 
-An import inside of a function would do the same in every place where one of them is used; here one
-list says which they are. Only what imports them as modules waits (`from nkic.cli.nki_run import
-fuzzing`, and `fuzzing.fuzz` where it is needed): to import a name out of one loads it.
+An import inside each function that uses one would do the same; here a single list names them. Only
+imports of the module itself are lazy (`from nkic.cli.nki_run import fuzzing`, then `fuzzing.fuzz`):
+importing a name from it loads it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from importlib.util import LazyLoader, find_spec, module_from_spec
 
 
 def put_off(names: Iterable[str]) -> None:
-    """Binds modules, by their whole names, in their packages; those that are loaded stay it.
+    """Bind modules, given by full name, lazily in their packages; loaded ones are left as they are.
 
-    The packages are loaded, so they should be small ones.
+    Their packages are loaded, so they should be small.
     """
     for name in names:
         parent, _, child = name.rpartition(".")

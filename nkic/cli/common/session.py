@@ -1,4 +1,4 @@
-"""One run of a tool: what the user asked to be told, and everything that was said."""
+"""One run of a tool: the requested messages, and everything that was reported."""
 
 from __future__ import annotations
 
@@ -18,13 +18,17 @@ from nkic.cli.common.streams import COLOUR_CHOICES, paint_for
 
 
 def _no_source(path: str) -> SourceFile | None:
-    """The default: a path that a diagnostic names is never opened. It may come from an artifact."""
+    """Return no source, the default: a path in a diagnostic may come from an artifact, so it is not
+    opened.
+    """
     return None
 
 
 @dataclass
 class Session:
-    """Made by `run`, filled by the shared options, handed to the tool's function."""
+    """The state of a run; created by `run`, filled by the shared options, passed to the tool's
+    function.
+    """
 
     tool: str
     argv: tuple[str, ...] = ()
@@ -34,26 +38,26 @@ class Session:
     verbosity: int = 0
     crash_dir: str | None = None
     limit: tuple[str, ...] = ()
-    """The words of --limit; `limits` are what they say."""
+    """The words of --limit; `limits` holds their values."""
     limits: dict[str, int | None] = field(default_factory=dict)
     own_process: bool = False
-    """The process is the command's own, which may set limits that cannot be taken back."""
+    """Whether the process serves this command alone, so that irrevocable limits may be set."""
     max_errors: int = 0
-    """Errors after which the tool stops looking for more; 0 where it does not."""
+    """The number of errors after which the tool stops searching for more; 0 for no limit."""
     levels: Settings = DEFAULT
-    """What to do with warnings: `levels.apply` does it, before `report`."""
+    """The levels of warnings, which `levels.apply` applies before `report`."""
     sources: Sources = _no_source
-    """Where excerpts come from: the tool sets it to the texts that it has read."""
+    """The source of excerpts: the tool sets it to the texts that it has read."""
     attachments: dict[str, str] = field(default_factory=dict)
     """Texts by name that go into a crash report: the kernel, the last good program."""
     hidden: int = 0
-    """Warnings that were found and are said only where they are asked for."""
+    """The number of warnings that were found but are shown only on request."""
     _said: list[Diagnostic] = field(default_factory=list)
     _lines: list[str] = field(default_factory=list)
 
     @classmethod
     def before_parsing(cls, tool: str, argv: Sequence[str]) -> Session:
-        """A session for complaints about the command line itself, in the form it asks for."""
+        """Return a session for errors in the command line itself, in the format it requests."""
         session = cls(tool, tuple(argv), message_file=_peek(argv, "--message-file"))
         format, color = _peek(argv, "--message-format"), _peek(argv, "--color")
         session.format = format if format in FORMATS else session.format
@@ -61,7 +65,7 @@ class Session:
         return session
 
     def report(self, diagnostics: Sequence[Diagnostic]) -> None:
-        """Says them on standard error, and keeps their machine form for --message-file."""
+        """Write diagnostics to standard error, and keep their machine form for --message-file."""
         if self.message_file is not None:
             self._lines += [json_lines.line(d, self.sources) for d in diagnostics]
         if self.format != SARIF:
@@ -70,23 +74,23 @@ class Session:
         self._said += diagnostics
 
     def artifact(self, kind: str, path: str, **more: object) -> None:
-        """Tells programs that a file was written; people are told with `status`."""
+        """Report to programs that a file was written; `status` tells people."""
         line = json_lines.artifact(kind, path, **more)
         self._lines.append(line)
         if self.format == "json":
             _say(line)
 
     def status(self, text: str, level: int = 0) -> None:
-        """A line for people about what was done, on standard error, unless -q.
+        """Write a line about progress to standard error, for people, unless -q is given.
 
-        In a pipe, and for `level` 1 and more, only with as many -v.
+        In a pipe, and for `level` 1 and above, at least that many -v are needed.
         """
         needed = max(level, 0 if sys.stderr.isatty() else 1)
         if self.format not in ("json", SARIF) and self.verbosity >= needed:
             _say(self._for_people(text))
 
     def tell(self, type: str, text: str, /, **fields: object) -> None:
-        """Something that was asked for: `text` to people, an event of this type to programs."""
+        """Report requested information: `text` to people, an event of this type to programs."""
         line = json_lines.event(type, **fields)
         self._lines.append(line)
         if self.format == "json":
@@ -95,8 +99,10 @@ class Session:
             _say(self._for_people(clean(text, keep="\n\t")))
 
     def close(self) -> None:
-        """The summary line for people, and the file for machines: SARIF if its name says so."""
-        placed = any(d.primary for d in self._said)  # a complaint about the call needs no sum
+        """Write the summary line for people, and the file for machines: SARIF if its name says
+        so.
+        """
+        placed = any(d.primary for d in self._said)  # usage errors need no summary
         if placed and self.format == "human" and self.verbosity >= 0:
             found = "; ".join(filter(None, (summary(self._said, self.max_errors), self._more())))
             _say(f"{self._gap()}{found}\n")
@@ -107,13 +113,13 @@ class Session:
             files.write(self.message_file, self._log() if is_log else "".join(self._lines))
 
     def _more(self) -> str:
-        """What was not said, and how to have it said."""
+        """Return how many remarks were not shown, and how to show them."""
         if not self.hidden:
             return ""
         return f"{plural(self.hidden, 'remark')} about speed not shown: -W {SPEED} shows them"
 
     def end(self) -> None:
-        """What can only be said when everything is known; nothing is reported after it."""
+        """Write the SARIF log if requested; nothing may be reported after it."""
         if self.format == SARIF:
             _say(self._log())
 
@@ -123,17 +129,19 @@ class Session:
         return sarif.log(self._said, sarif.SarifRun(self.sources, self.tool, from_root))
 
     def _for_people(self, text: str) -> str:
-        """A kernel's own words must not give orders to the service that reads them."""
+        """Escape a kernel's text so that it cannot give commands to the service that reads it."""
         return (harmless(text) if self.format == "github" else text) + "\n"
 
     def _gap(self) -> str:
-        """The blank line that people see between two diagnostics, and before the summary."""
+        """The blank line between two diagnostics, and before the summary, in the human format."""
         return "\n" if self._said and self.format == "human" else ""
 
 
 def _say(text: str) -> None:
-    """Writes to standard error. Where it takes no more, as on a full disk, the verdict is still
-    the exit code; a reader who is gone ends the run.
+    """Write to standard error.
+
+    If it cannot be written, as on a full disk, the exit code still tells the verdict; a closed pipe
+    ends the run.
     """
     try:
         sys.stderr.write(text)
@@ -145,7 +153,7 @@ def _say(text: str) -> None:
 
 
 def _peek(argv: Sequence[str], option: str) -> str | None:
-    """The last value given to an option, found without parsing the rest."""
+    """Return the last value given to an option, found without parsing the rest."""
     found = None
     for at, word in enumerate(argv):
         if word == "--":

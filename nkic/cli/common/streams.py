@@ -1,4 +1,4 @@
-"""The standard streams: what they can take, and how to leave them."""
+"""The standard streams: make them safe to write to, and release them at exit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLOUR_CHOICES = ("auto", "always", "never")
 
 
 def settle() -> None:
-    """Makes standard output and error safe to write any text to, also when they were closed."""
+    """Make standard output and error accept any text, even if they were closed."""
     sys.stdout = sys.stdout or _Closed()
     sys.stderr = sys.stderr or _nowhere()
     for name in ("stdout", "stderr"):
@@ -30,8 +30,10 @@ def settle() -> None:
 
 
 def _buffered(stream: io.TextIOWrapper) -> TextIO:
-    """The same with a buffer. Without one (PYTHONUNBUFFERED), Python drops what the system did
-    not take at once, as of a text that is larger than a pipe, and says nothing.
+    """Return the same stream with a buffer.
+
+    Without one (PYTHONUNBUFFERED), Python silently drops what the system does not accept at once,
+    such as the rest of a text larger than a pipe's buffer.
     """
     return open(
         stream.fileno(),
@@ -43,15 +45,16 @@ def _buffered(stream: io.TextIOWrapper) -> TextIO:
 
 
 class _Closed(io.TextIOBase):
-    """Standard output that was closed from the start: what was asked for cannot be written, and
-    to leave with 0 would say that it was.
+    """Standard output that was closed from the start.
+
+    The requested output cannot be written, and exit code 0 would claim that it was.
     """
 
     encoding, errors = "utf-8", FALLBACK
 
     @property
     def buffer(self) -> _Closed:
-        """For bytes, which are refused as well."""
+        """The stream for bytes, which are rejected as well."""
         return self
 
     def write(self, data: object) -> NoReturn:
@@ -63,8 +66,10 @@ def _nowhere() -> TextIO:
 
 
 def release() -> None:
-    """Before leaving: writes out both streams. What cannot be written must not change the exit
-    code, as it would when the interpreter tries again: it goes nowhere.
+    """Flush both streams before exit.
+
+    Output that cannot be written is discarded: a second attempt by the interpreter would change the
+    exit code.
     """
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -79,13 +84,14 @@ def _silence(stream: TextIO) -> None:
 
 
 def paint_for(stream: TextIO, choice: str) -> Paint:
-    """How to write to `stream`, with the value of --color; reads the environment when called."""
+    """Return how to write to `stream` for a value of --color; reads the environment when called."""
     encoding = (stream.encoding or "ascii").lower().replace("-", "")
     return Paint(wants_colour(stream, choice, os.environ), not encoding.startswith("utf"))
 
 
 def wants_colour(stream: TextIO, choice: str, environ: Mapping[str, str]) -> bool:
-    """--color, then NO_COLOR, then FORCE_COLOR or CLICOLOR_FORCE, then whether it is a terminal.
+    """Whether to use colour: --color, then NO_COLOR, then FORCE_COLOR or CLICOLOR_FORCE, then
+    isatty.
 
     An empty NO_COLOR does not count (no-color.org), nor does 0 as a value of the other two.
     """

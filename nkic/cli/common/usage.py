@@ -1,4 +1,4 @@
-"""Click's complaints about a command line, as diagnostics of ours."""
+"""Click's errors about a command line, as nkic's diagnostics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nkic.base.suggest import did_you_mean
 
 
 def diagnostic(error: click.ClickException, tool: str) -> Diagnostic:
-    """What click found, with the nearest option where one was misspelt."""
+    """Return Click's error as a diagnostic, with the nearest option if one was misspelt."""
     advice = f"`{tool} -h` shows the usage"
     if isinstance(error, click.NoSuchOption):
         near = did_you_mean(error.option_name, _option_names(error.ctx))
@@ -27,11 +27,11 @@ def _option_names(ctx: click.Context | None) -> list[str]:
 
 
 def _name(error: click.BadParameter) -> str:
-    """`--color`, or the argument's name as the usage line has it."""
+    """Return `--color`, or the argument's name as in the usage line."""
     hint = error.param_hint or (error.param.get_error_hint(error.ctx) if error.param else "value")
     return (hint if isinstance(hint, str) else " / ".join(hint)).replace("'", "`")
 
 
 def _sentence(text: str) -> str:
-    """Click's sentence in the manner of our messages: no capital, no full stop."""
+    """Return Click's sentence in the style of nkic's messages: no capital, no full stop."""
     return text[:1].lower() + text[1:].rstrip().removesuffix(".")

@@ -1,5 +1,5 @@
-"""What a command may take of the machine, set once its command line is understood, and what
-it is told by the environment.
+"""The command's resource limits, set once its command line is parsed, and its environment
+variables.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from nkic.limits.page import NEVER
 
 
 def warn_of_variables(session: Session) -> None:
-    """Says which variables look like settings of nkic's and are none."""
+    """Report variables that look like settings of nkic but are not."""
     said = levels.apply(environment.unknown(os.environ), session.levels)
     if any(one.level is Level.ERROR for one in said):
         raise UsageFailed(said)
@@ -24,8 +24,9 @@ def warn_of_variables(session: Session) -> None:
 
 
 def raise_around(session: Session, seconds: float | None) -> None:
-    """Sets every limit of this process; `seconds` is the option for time. Does nothing where the
-    process is not the command's own, as in tests.
+    """Set every limit of this process; `seconds` is the option for time.
+
+    Does nothing if the process does not belong to the command, as in tests.
     """
     if not session.own_process:
         return
@@ -37,7 +38,11 @@ def raise_around(session: Session, seconds: float | None) -> None:
 
 
 def lift_time() -> None:
-    """The work is done: who reads the output may take their time. Processor time goes on."""
+    """Lift the limit of elapsed time when the work is done, because a reader of the output may be
+    slow.
+
+    The limit of processor time stays.
+    """
     page = watcher.page()
     if page is not None:
         page.limit(NEVER, NEVER)

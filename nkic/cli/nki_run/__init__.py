@@ -1,5 +1,7 @@
-"""The command `nki-run`: options and exit codes. What simulates is imported when it is needed,
-so that `--version`, `--help` and `--explain` answer at once. Nothing of the compiler is used.
+"""The command `nki-run`: options and exit codes.
+
+The simulator is imported on first use, so that `--version`, `--help` and `--explain` are fast.
+Nothing of the compiler is used.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ HELP = """Run a compiled NKI kernel on a simulated Trainium, and report values a
 Neither the file nor the data is trusted: both are checked before they are used, and neither can
 make this tool execute code, write anywhere, or take more memory than the kernel's own arrays.
 Reading uninitialised bytes is an error. The same file and inputs give the same outputs and cycles
-on every machine. Nothing is sent anywhere.
+on every machine. Nothing is sent over the network.
 """
 
 
@@ -48,16 +50,16 @@ on every machine. Nothing is sent anywhere.
 @click.pass_obj
 def command(session: Session, /, **words: Any) -> int:
     put_off(RARELY)
-    with without_collector():  # what modules are made of is kept
+    with without_collector():  # the modules' objects stay alive
         from nkic.cli.nki_run.carry_out import carry_out  # see above
 
     return carry_out(CommandLine(**words), session)
 
 
 def main() -> int:
-    """Runs the command line of the process; gives the exit code.
+    """Run the command line of the process, and return the exit code.
 
-    A run limits BLAS to one thread (`simulate/threads.py`): others need not be started at all.
+    A run limits BLAS to one thread (`simulate/threads.py`), so no others need to be started.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", os.environ.get("NKIC_BLAS_THREADS") or "1")
     return run(command, "nki-run", own_process=True)

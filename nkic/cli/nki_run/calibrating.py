@@ -1,4 +1,4 @@
-"""Figures of time for another machine: --print microkernels, --calibrate."""
+"""Timing figures for another machine: --print microkernels, --calibrate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nkic.machine.targets import DEFAULT, TARGETS
 
 
 def calibrate(line: CommandLine, session: Session) -> None:
-    """Prints the microkernels, or a machine file out of their profiles."""
+    """Print the microkernels, or a machine file fitted to their profiles."""
     if line.calibrate is None:
         files.write(STANDARD, source())
         return

@@ -1,4 +1,4 @@
-"""What a command line asks for, done."""
+"""Carry out a command line."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from nkic.cli.nki_run.options import CommandLine
 
 
 def carry_out(line: CommandLine, session: Session) -> int:
-    """Does it; gives the exit code. Raises `NkicError` with what is wrong."""
+    """Carry out the command line, and return the exit code. Raises `NkicError`."""
     refuse_conflicts(line, given())
     walls.warn_of_variables(session)
     walls.raise_around(session, line.timeout)
     try:
         return _do(line, session)
-    except ArtifactFailed as refused:  # the reader knows bytes, not where they came from
+    except ArtifactFailed as refused:  # the reader sees bytes, not their path
         path = clean(line.artifact or "")
         named = [replace(d, message=f"`{path}`: {d.message}") for d in refused.diagnostics]
         raise ArtifactFailed(named) from refused
@@ -43,7 +43,7 @@ def _do(line: CommandLine, session: Session) -> int:
     elif line.verify:
         inspecting.verify(line)
     else:
-        # Here, because looking at a file needs neither NumPy nor the simulator.
+        # Imported here because inspecting a file needs neither NumPy nor the simulator.
         with without_collector():
             from nkic.cli.nki_run.running import run_kernel
 

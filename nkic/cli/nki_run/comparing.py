@@ -1,4 +1,4 @@
-"""--diff: two runs, or two compiled kernels, side by side; and --baseline: this run and another."""
+"""--diff: two runs or two compiled kernels compared; --baseline: this run compared with another."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from nkic.report.compare import budget
 from nkic.report.compare.changes import Changes, changes
 from nkic.report.compare.profiles import LIMIT, Profile, profile_of, read_profile
 
-NO = 1  # the exit code of a budget that is exceeded
+NO = 1  # the exit code of an exceeded budget
 
 
 def compare_files(line: CommandLine, session: Session) -> int:
-    """--diff: what changed from the first file to the second; gives the exit code."""
+    """Report what changed from the first file of --diff to the second, and return the exit code."""
     first, second = line.diff or ("", "")
     both = [files.read_bytes(path, max(LIMIT, LIMITS.file_bytes)) for path in (first, second)]
     compiled = [data.startswith(PREFIX) for data in both]
@@ -67,7 +67,7 @@ def _markdown(line: CommandLine, session: Session, found: Changes) -> None:
 
 
 def baseline_of(line: CommandLine) -> Profile | None:
-    """The run of --baseline, read before anything runs. Raises `UsageFailed`."""
+    """Return the profile of --baseline, which is read before the run. Raises `UsageFailed`."""
     budget.rules(line.fail_if) if line.fail_if is not None else None
     if line.baseline is None:
         return None
@@ -75,7 +75,7 @@ def baseline_of(line: CommandLine) -> Profile | None:
 
 
 def tell_changes(session: Session, before: Profile, made: Mapping[str, Any]) -> Changes:
-    """What this run changes, in a few lines."""
+    """Report what this run changes, in a few lines."""
     found = changes(before, profile_of(made))
     rows = [row for row in found.figures if row.change]
     words = [f"{r.name} {r.before:,.0f} to {r.after:,.0f} ({r.share})" for r in rows]
@@ -85,7 +85,7 @@ def tell_changes(session: Session, before: Profile, made: Mapping[str, Any]) -> 
 
 
 def judge(line: CommandLine, session: Session, before: Profile | None, after: Profile) -> int:
-    """Whether --fail-if allows it; gives the exit code."""
+    """Check the limits of --fail-if, and return the exit code."""
     if line.fail_if is None:
         return 0
     figures = before.figures if before is not None else None

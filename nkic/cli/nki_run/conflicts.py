@@ -1,4 +1,4 @@
-"""What cannot be on one command line of nki-run."""
+"""Combinations of options that nki-run rejects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nkic.cli.common.conflicts import Given, fail, needs, refuse, refuse_all_but
 from nkic.cli.nki_run.options import CommandLine
 
 _RULES = ("compare", "rtol", "atol", "max_ulp", "min_cosine", "min_pass_rate", "equal_nan")
-# What does something else than running a file, and the options that it takes.
+# The modes that do something other than run a file, with the options that each accepts.
 _MODES = {
     "diff": (("fail_if", "report", "json"), "it compares and does not run"),
     "print": ((), "it prints and exits"),
@@ -22,11 +22,11 @@ _MODES = {
     ),
     "verify": (("artifact", "json"), "it inspects the file and does not run it"),
 }
-_OF_MACHINE = ("json", "machine")  # what --print machine takes
+_OF_MACHINE = ("json", "machine")  # options that --print machine accepts
 
 
 def refuse_conflicts(line: CommandLine, given: Given) -> None:
-    """Raises `UsageFailed` for the first conflict."""
+    """Raise `UsageFailed` for the first conflict."""
     if "calibrate" not in given:
         needs(given, ["target"], "--calibrate")
     mode = next((mode for mode in _MODES if mode in given), None)
@@ -44,7 +44,7 @@ def refuse_conflicts(line: CommandLine, given: Given) -> None:
 
 
 def _refuse_in_run(line: CommandLine, given: Given) -> None:
-    """What a run lacks, or has twice."""
+    """Reject options of a run that lack another option, or exclude each other."""
     needs(given, ["engine"], "--disasm")
     needs(given, ["lines"] if line.dump_all is None else [], "--disasm")
     if line.fuzz_order is None:
@@ -65,7 +65,7 @@ def _refuse_in_run(line: CommandLine, given: Given) -> None:
 
 
 def _refuse_sharing(line: CommandLine, given: Given) -> None:
-    """Standard input is read once; an output goes where nothing else is."""
+    """Check that standard input is read once, and that each output has a place of its own."""
     reads, writes = [*_reads(line)], [*_writes(line)]
     standard = [option for option, path in reads if path == STANDARD]
     standard += ["--break"] if line.stop_at else []
@@ -119,4 +119,4 @@ def _writes(line: CommandLine) -> Iterator[tuple[str, str]]:
         if path.startswith("@"):
             yield f"-O {name}", path[1:]
     if any(text.endswith("=-") for text in line.output):
-        yield "-O", STANDARD  # several print one after the other
+        yield "-O", STANDARD  # several are printed one after another

@@ -1,4 +1,4 @@
-"""What a command line asks to look into while the kernel runs."""
+"""The debugging options of a run: dumps, expectations, watches, breakpoints."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class Debugging:
 
     @property
     def make(self) -> MachineMaker:
-        """The event loop."""
+        """The constructor of the event loop."""
         return partial(Observed, observers=self.observers) if self.observers else plain
 
     def finish(self, rank: int, line: CommandLine) -> list[Diagnostic]:
-        """Writes what was dumped; gives the error where the rank parts from its reference."""
+        """Write the dumps, and return the error if the rank diverges from its reference."""
         if self.dumps is not None:
             dumping.write(line, self.session, self.dumps, rank)
         if self.expectations is None:

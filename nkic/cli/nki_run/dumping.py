@@ -1,4 +1,4 @@
-"""--dump-tensor, --dump-all and --watch: tensors of a kernel as they are after lines of it."""
+"""--dump-tensor, --dump-all and --watch: a kernel's tensors after given lines."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _WORDS = re.compile(r"([^@=]+)@(\d{1,9})=(.+)")
 
 
 def taps(line: CommandLine) -> list[Tap]:
-    """What is to be caught. Raises `UsageFailed`."""
+    """Return the writes to capture. Raises `UsageFailed`."""
     return [tap for tap, _ in _wanted(line)]
 
 
 def write(line: CommandLine, session: Session, dumps: Dumps, rank: int) -> None:
-    """Every file of the rank."""
+    """Write all dump files of a rank."""
     for tap, path in _wanted(line):
         _npz(session, path, _stacked(tap.name, dumps.of(rank, tap)))
     if line.dump_all is not None:
@@ -42,8 +42,9 @@ def write(line: CommandLine, session: Session, dumps: Dumps, rank: int) -> None:
 
 
 def _stacked(name: str, found: Sequence[Dump]) -> dict[str, Dump | list[Dump]]:
-    """Under the tensor's name all writes, one after the other; tensors of this name that differ in
-    shape or type have arrays of their own: `name_1` and so on.
+    """Return all writes under the tensor's name, stacked.
+
+    Tensors of this name that differ in shape or type get arrays of their own: `name_1` and so on.
     """
     groups: dict[tuple[object, ...], list[Dump]] = {}
     for one in found:
@@ -67,7 +68,7 @@ def _npz(session: Session, path: str, groups: dict[str, Dump | list[Dump]]) -> N
 
 
 def _folder(session: Session, folder: str, found: Sequence[Dump]) -> None:
-    """A file for each name, with an array for each write; the index is written last."""
+    """Write a file per tensor name with an array per write; the index is written last."""
     made = Path(folder)
     try:
         made.mkdir(exist_ok=True)
@@ -93,7 +94,7 @@ def _array(number: int) -> str:
 
 
 def _file_names(found: Sequence[Dump]) -> dict[str, str]:
-    """By tensor's name, without what a file's name should not have."""
+    """Return a file name per tensor name, without unsafe characters."""
     taken: dict[str, str] = {}
     for one in found:
         stem = re.sub(r"[^A-Za-z0-9_]", "_", one.write.name) or "_"
@@ -142,7 +143,7 @@ def _figures(stats: Stats) -> dict[str, Any]:
 
 
 def change_fields(changed: Changed) -> dict[str, Any]:
-    """The same for programs."""
+    """Return the fields of a change, for programs."""
     facts = {"watched": changed.part.text, "rank": changed.write.rank, **_facts(changed.write)}
     return {**facts, "changed": changed.changes, **_figures(changed.stats)}
 

@@ -1,4 +1,4 @@
-"""--fuzz-order: whether the outputs depend on anything but the file's semaphores."""
+"""--fuzz-order: check that the outputs depend only on the file's semaphores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def fuzz(
     inputs: Sequence[Arrays],
     options: RunOptions,
 ) -> list[Diagnostic]:
-    """Tries the orders that are wanted; the error for the first that gives other outputs."""
+    """Run the requested orders, and return the error for the first one with other outputs."""
     if line.fuzz_order is None:
         return []
     count, seed = line.fuzz_order, line.seed or 0

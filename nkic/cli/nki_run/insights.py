@@ -1,4 +1,4 @@
-"""Looking into a run: its trace, and the verdict on it."""
+"""Analysis of a run: its trace, and the verdict on it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from nkic.cli.nki_run.options import CommandLine
 from nkic.report.insight.verdict import EVENTS_ASKED, Insight, insight
 from nkic.simulate import Result
 
-MAX_EVENTS = 100_000  # of a rank; longer runs have no verdict
-MAX_REPORTED = 1_000_000  # the same where a report was asked for
-MAX_ASKED = 2_000_000  # events that are run again then, over all questions
+MAX_EVENTS = 100_000  # per rank; longer runs have no verdict
+MAX_REPORTED = 1_000_000  # the same if a report was requested
+MAX_ASKED = 2_000_000  # events that are then run again, over all questions
 _REPORTS = (
     *("annotate", "timeline", "summary_json", "report", "trace"),
     *("baseline", "save_baseline", "fail_if", "counters"),
@@ -18,12 +18,12 @@ _REPORTS = (
 
 
 def wants_reports(line: CommandLine) -> bool:
-    """Something was asked for that only a trace can tell."""
+    """Whether an option needs the trace of the run."""
     return any(getattr(line, name) for name in _REPORTS)
 
 
 def events_wanted(line: CommandLine, session: Session) -> int:
-    """How many events a run has to keep for what is to be told of it."""
+    """Return how many events a run has to keep for the requested reports."""
     told = line.verdict and (session.verbosity >= 0 or line.json)
     if wants_reports(line):
         return MAX_REPORTED
@@ -31,7 +31,7 @@ def events_wanted(line: CommandLine, session: Session) -> int:
 
 
 def insight_of(result: Result, line: CommandLine, session: Session) -> Insight | None:
-    """What the trace of a run says; nothing of a run that was too long to be kept."""
+    """Return the analysis of a run; None for a run that was too long to be recorded."""
     recorded = result.recorded
     if recorded is None or not (recorded.trace.events or wants_reports(line)):
         return None
@@ -52,5 +52,5 @@ def _too_many() -> Diagnostic:
 
 
 def tell_verdict(found: Insight, session: Session) -> None:
-    """The verdict, in at most six lines."""
+    """Report the verdict, in at most six lines."""
     session.tell("verdict", "\n".join(found.verdict.lines), verdict=found.verdict.as_json())

@@ -1,4 +1,4 @@
-"""Looking at a file without running it: --info, --disasm, --verify."""
+"""Inspect a file without running it: --info, --disasm, --verify."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCHEMA = 1
 
 
 def describe(line: CommandLine) -> None:
-    """--info: what the file is, on every minor version of the format."""
+    """Carry out --info: describe the file, of any minor version of the format."""
     found = info(open_file(line.artifact or ""))
     if line.json:
         _print_json(found.as_json())
@@ -33,7 +33,7 @@ def describe(line: CommandLine) -> None:
 
 
 def list_program(line: CommandLine) -> None:
-    """--disasm: the program, as far as --engine and --lines want it."""
+    """Carry out --disasm: list the program, restricted by --engine and --lines."""
     engine = find_engine(line.engine) if line.engine is not None else None
     executable = load(open_file(line.artifact or ""))
     if line.json:
@@ -45,7 +45,7 @@ def list_program(line: CommandLine) -> None:
 
 
 def verify(line: CommandLine) -> None:
-    """--verify: the layers of checks, each named when the file has passed it."""
+    """Carry out --verify: name each layer of checks when the file has passed it."""
     passed: list[str] = []
 
     def note(layer: str) -> None:
@@ -59,7 +59,9 @@ def verify(line: CommandLine) -> None:
 
 
 def print_machine(line: CommandLine) -> None:
-    """--print machine: every figure of time, as a machine file leaves it."""
+    """Carry out --print machine: print every timing figure, with those of a machine file
+    applied.
+    """
     machine = machine_file(line.machine)
     if line.json:
         found = describe_machine.records(machine)
@@ -69,7 +71,7 @@ def print_machine(line: CommandLine) -> None:
 
 
 def machine_file(path: str | None) -> MachineFile | None:
-    """What --machine names. Raises `UsageFailed`."""
+    """Read the file of --machine. Raises `UsageFailed`."""
     if path is None:
         return None
     data = files.read_bytes(path, MAX_BYTES)
@@ -77,7 +79,7 @@ def machine_file(path: str | None) -> MachineFile | None:
 
 
 def find_engine(name: str) -> Engine:
-    """The engine called `name`: as NKI has it, or in short (PE). Raises `UsageFailed`."""
+    """Return the engine called `name`: NKI's name, or the short one (PE). Raises `UsageFailed`."""
     known = {engine.value: engine for engine in Engine}
     known |= {short.lower(): engine for engine, short in SHORT_NAMES.items()}
     found = known.get(name.lower())

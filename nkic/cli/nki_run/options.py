@@ -1,4 +1,4 @@
-"""The options of `nki-run`, and what was given to them."""
+"""The options of `nki-run`, and their values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nkic.machine.targets import DEFAULT, TARGETS
 
 @dataclass(frozen=True)
 class CommandLine:
-    """The words of the command line, under the names of their options."""
+    """The values of the command line, by option name."""
 
     artifact: str | None
     inputs: str | None
@@ -87,7 +87,7 @@ _BYTES = re.compile(r"(\d{1,15})\s*(?:([KMGT])i?)?B?", re.IGNORECASE)
 
 
 def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """`4GiB`, `500M` or `1000000` in bytes; units are powers of 1024."""
+    """Return `4GiB`, `500M` or `1000000` in bytes; units are powers of 1024."""
     if value is None:
         return None
     found = _BYTES.fullmatch(value.strip())
@@ -104,7 +104,7 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) ->
 
 
 def _lines(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
-    """`10:20` as first and last line, `10` as one."""
+    """Return `10:20` as first and last line, `10` as one line."""
     if value is None:
         return None
     found = re.fullmatch(r"(\d{1,9})(?::(\d{1,9}))?", value.strip())
@@ -114,7 +114,7 @@ def _lines(ctx: click.Context, param: click.Parameter, value: str | None) -> Any
 
 
 def _window(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
-    """`10:20` or `10.5:` as microseconds."""
+    """Return `10:20` or `10.5:20` as microseconds."""
     if value is None:
         return None
     number = r"(\d{1,12}(?:\.\d{1,6})?)"
@@ -143,7 +143,7 @@ _OPTIONS = (
         "--inputs",
         metavar="FILE.npz",
         common=True,
-        help="Arrays, under the names of the kernel's parameters; - is standard input.",
+        help="Input arrays, named after the kernel's parameters; - is standard input.",
     ),
     _many(
         _IN,
@@ -151,7 +151,7 @@ _OPTIONS = (
         "--input",
         metavar="NAME=WHAT",
         common=True,
-        help="One input, instead of the file's: @FILE.npy, f32[128,512]=@FILE.bin, 3.14, zeros, "
+        help="One input, overriding the file's: @FILE.npy, f32[128,512]=@FILE.bin, 3.14, zeros, "
         "ones, iota, randn(seed), uniform(lo,hi,seed), const(value), poison.",
     ),
     _option(
@@ -159,15 +159,15 @@ _OPTIONS = (
         "--fill",
         metavar="HOW",
         common=True,
-        help="Fill in the inputs that are missing: zeros, randn(0), or another of the above.",
+        help="Generate the missing inputs: zeros, randn(0), or another of the above.",
     ),
-    _flag(_IN, "--cast", help="Convert inputs of another type, and report what the rounding cost."),
+    _flag(_IN, "--cast", help="Convert inputs of another type, and report the rounding error."),
     _option(
         _OUT,
         "--outputs",
         metavar="FILE.npz",
         common=True,
-        help="Write all outputs, in their order; - is standard output.",
+        help="Write all outputs, in order; - is standard output.",
     ),
     _many(
         _OUT,
@@ -196,7 +196,7 @@ _OPTIONS = (
         common=True,
         help="Print the report of the run as JSON; also for --info, --disasm, --verify.",
     ),
-    _flag(_OUT, "--force", help="Write binary data to a terminal too."),
+    _flag(_OUT, "--force", help="Write binary data even to a terminal."),
     _option(
         _COMPARE,
         "--expected",
@@ -212,17 +212,20 @@ _OPTIONS = (
     ),
     _many(_COMPARE, "--rtol", metavar="[NAME=]X", help="Relative tolerance.  [default: by dtype]"),
     _many(_COMPARE, "--atol", metavar="[NAME=]X", help="Absolute tolerance.  [default: by dtype]"),
-    _many(_COMPARE, "--max-ulp", metavar="[NAME=]N", help="For ulp: steps of the dtype's grid."),
-    _many(_COMPARE, "--min-cosine", metavar="[NAME=]X", help="For cosine: the least cosine."),
+    _many(_COMPARE, "--max-ulp", metavar="[NAME=]N", help="For ulp: the maximum distance in ULPs."),
+    _many(_COMPARE, "--min-cosine", metavar="[NAME=]X", help="For cosine: the minimum cosine."),
     _many(
         _COMPARE,
         "--min-pass-rate",
         metavar="[NAME=]X",
-        help="Share of the elements that must be right.  [default: 1]",
+        help="Share of the elements that must match.  [default: 1]",
     ),
-    _flag(_COMPARE, "--equal-nan", help="NaN matches NaN."),
+    _flag(_COMPARE, "--equal-nan", help="Treat NaN as equal to NaN."),
     _option(
-        _COMPARE, "--fail-on", metavar="nan,inf", help="Exit with code 5 if an output holds these."
+        _COMPARE,
+        "--fail-on",
+        metavar="nan,inf",
+        help="Exit with code 5 if an output contains these.",
     ),
     _option(
         _RUN,
@@ -245,7 +248,7 @@ _OPTIONS = (
         "--max-iterations",
         type=click.IntRange(1),
         metavar="N",
-        help="Stop a loop whose end is decided at run time after this many iterations.  "
+        help="Stop a loop with a run-time trip count after this many iterations.  "
         "[default: 1000000]",
     ),
     _option(
@@ -254,14 +257,14 @@ _OPTIONS = (
         type=float,
         callback=_seconds,
         metavar="SECONDS",
-        help="Stop after this much time on this machine.",
+        help="Stop after this much wall-clock time.",
     ),
     _option(
         _RUN,
         "--max-memory",
         callback=_size,
         metavar="SIZE",
-        help="Do not start a run that needs more, as 4GiB.  [default: all that there is]",
+        help="Do not start a run that needs more memory, such as 4GiB.  [default: all there is]",
     ),
     _option(
         _RUN,
@@ -273,37 +276,35 @@ _OPTIONS = (
         _RUN,
         "--race-check",
         is_flag=True,
-        help="Make accesses that nothing orders an error: those of one core to any memory, and "
-        "those "
-        "of two cores to shared HBM, at run-time offsets too.",
+        help="Treat races as errors: unordered accesses of one core to any memory, and of two "
+        "cores to shared HBM, including those at run-time offsets.",
     ),
     _option(
         _RUN,
         "--precise-fp/--no-precise-fp",
         default=None,
-        help="Off: keep float32 between instructions, to tell wrong logic from rounding. "
+        help="Off: keep float32 between instructions, to distinguish wrong logic from rounding. "
         "[env: NKI_PRECISE_FP; default: precise-fp]",
     ),
     _option(
         _RUN,
         "--accumulate",
         type=click.Choice(ORDERS),
-        help="How instructions add up: in float64, rounded once; in float32, one after the other; "
-        "or in float32, in pairs. Results that differ between these depend on an order that is "
-        "not published.  [default: as a device was measured to, else exact]",
+        help="How sums are accumulated: in float64, rounded once; sequentially in float32; or "
+        "pairwise in float32. Results that differ between these depend on an order that is "
+        "not published.  [default: as measured on a device, else exact]",
     ),
     _flag(
         _RUN,
         "--report-error-bound",
-        help="Report how far each output may be from exact arithmetic, whatever the order of sums "
-        "in "
-        "float32. Takes several times as long.",
+        help="Report how far each output may be from exact arithmetic, for any order of float32 "
+        "sums. Takes several times as long.",
     ),
     _option(
         _RUN,
         "--machine",
         metavar="FILE.toml",
-        help="Timing figures other than the target's own; --print machine lists them all.",
+        help="Use timing figures other than the target's own; --print machine lists them all.",
     ),
     _flag(_RUN, "--time", help="Report how long the simulation took on this machine."),
     _option(
@@ -311,13 +312,13 @@ _OPTIONS = (
         "--verdict/--no-verdict",
         default=True,
         help="Report what bounds the run, which lines it spends its time in, and what would help "
-        "most, found by timing the run again with that change.  [default: verdict]",
+        "most, found by simulating the run again with that change.  [default: verdict]",
     ),
     _flag(
         _REPORT,
         "--annotate",
         common=True,
-        help="Print the kernel's source with what each line cost.",
+        help="Print the kernel's source with the cost of each line.",
     ),
     _flag(
         _REPORT,
@@ -343,8 +344,8 @@ _OPTIONS = (
         _REPORT,
         "--summary-json",
         metavar="FILE",
-        help="Write figures of the run under the names that Neuron's profiler uses, where they "
-        "mean the same; - is standard output.",
+        help="Write the figures of the run under the names of Neuron's profiler, where the "
+        "meaning is the same; - is standard output.",
     ),
     _many(
         _REPORT,
@@ -358,20 +359,20 @@ _OPTIONS = (
         _REPORT,
         "--counters",
         metavar="FILE.parquet",
-        help="Write a row for every instruction; needs the package pyarrow.",
+        help="Write a table with a row for every instruction; needs the package pyarrow.",
     ),
     _many(
         _REPORT,
         "--report",
         metavar="KIND=FILE",
-        help="Write a report: html for people, one file that needs no network; json for programs, "
-        "for --diff and --baseline; md for pull requests.",
+        help="Write a report: html, one self-contained page; json, for programs, --diff and "
+        "--baseline; md, for pull requests.",
     ),
     _option(
         _REPORT,
         "--save-baseline",
         metavar="FILE.json",
-        help="Write the profile of this run, to compare later ones with.",
+        help="Write the profile of this run, for comparison with later ones.",
     ),
     _option(
         _REPORT,
@@ -383,41 +384,41 @@ _OPTIONS = (
         _REPORT,
         "--fail-if",
         metavar="RULES",
-        help="Exit code 1 where a figure is above a limit: cycles>+2%,sbuf_peak>24MiB; with + it "
-        "is above that of --baseline by more.",
+        help="Exit with code 1 if a figure exceeds a limit: cycles>+2%,sbuf_peak>24MiB; a limit "
+        "with + is relative to --baseline.",
     ),
     _many(
         _DEBUG,
         "--dump-tensor",
         metavar="NAME@LINE=FILE.npz",
-        help="Write a tensor as it is each time after this line of the kernel has written it.",
+        help="Write the contents of a tensor after each write by this line of the kernel.",
     ),
     _option(
         _DEBUG,
         "--dump-all",
         metavar="DIR",
-        help="Write every tensor as it is after each write of it, with an index.json that says by "
-        "which line, iteration and engine, and when; --lines for those of a few lines.",
+        help="Write the contents of every tensor after each write to it, with an index.json of the "
+        "line, iteration, engine and time of each; --lines restricts it to some lines.",
     ),
     _many(
         _DEBUG,
         "--watch",
         metavar="NAME[SLICE]",
-        help="Report each change of a tensor, or the part acc[0:4, 2] of it.",
+        help="Report each change to a tensor, or to a part such as acc[0:4, 2].",
     ),
     _many(
         _DEBUG,
         "--expect-at",
         metavar="LINE=FILE.npz",
-        help="Compare the tensors that FILE names with its arrays, as they are after this line; "
-        "exit code 1 at the first line where they differ. Tolerances are those of --expected.",
+        help="Compare tensors, after this line, with the arrays of the same names in FILE; exit "
+        "with code 1 at the first line where they differ. Tolerances are those of --expected.",
     ),
     _many(
         _DEBUG,
         "--break",
         "stop_at",
         metavar="[FILE:]LINE[:N]",
-        help="Stop before an instruction of this line (N: its N-th to be executed), and read "
+        help="Stop before an instruction of this line (N: the N-th one executed), and read "
         "commands from standard input: print NAME, where, engines, queues, memory, step, next, "
         "continue, quit; `help` explains them.",
     ),
@@ -426,8 +427,8 @@ _OPTIONS = (
         "--fuzz-order",
         type=click.IntRange(1, 1_000_000),
         metavar="N",
-        help="Run N times more, in other orders that the file's semaphores allow; exit code 5 with "
-        "the two lines that race if one of them gives other outputs.",
+        help="Run N more times, in other orders that the file's semaphores allow; exit with code 5 "
+        "and the two racing lines if one of them gives other outputs.",
     ),
     _option(
         _DEBUG,
@@ -447,28 +448,28 @@ _OPTIONS = (
     _flag(_LOOK, "--info", common=True, help="Describe the file."),
     _flag(_LOOK, "--disasm", common=True, help="List the program in the file."),
     _flag(_LOOK, "--verify", help="Check the file, and name each layer that passes."),
-    _option(_LOOK, "--engine", metavar="NAME", help="For --disasm: only this engine, as vector."),
+    _option(_LOOK, "--engine", metavar="NAME", help="For --disasm: only this engine (vector)."),
     _option(
         _LOOK,
         "--lines",
         callback=_lines,
         metavar="FIRST:LAST",
-        help="For --disasm: only what these source lines became; for --dump-all: only what they "
-        "write.",
+        help="For --disasm: only the instructions of these source lines; for --dump-all: only "
+        "their writes.",
     ),
     _option(
         _LOOK,
         "--print",
         type=click.Choice(("machine", "microkernels")),
-        help="Print and exit. machine: the timing figures of every target, how each is known and "
-        "from where; microkernels: a Python file that runs and profiles kernels on a device, for "
+        help="Print and exit. machine: the timing figures of every target, with their evidence and "
+        "source; microkernels: a Python file that runs and profiles kernels on a device, for "
         "--calibrate.",
     ),
     _option(
         _LOOK,
         "--calibrate",
         metavar="FOLDER",
-        help="Print a machine file with the figures that best fit the profiles there.",
+        help="Print a machine file with the figures that best fit the profiles in FOLDER.",
     ),
     _option(
         _LOOK,

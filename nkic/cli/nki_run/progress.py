@@ -1,4 +1,4 @@
-"""How far a run is, on a terminal, for runs of more than a second."""
+"""A progress bar on a terminal for runs of more than a second."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from nkic.cli.common import Session
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-AFTER = 1.0  # seconds, from which on there is something to see
+AFTER = 1.0  # seconds until the bar appears
 
 
 class Bar:
-    """A bar that shows itself when it has been called for long enough. `total` is how many
-    instructions there are, None where that is decided at run time.
+    """A progress bar that appears once the run has lasted long enough.
+
+    `total` is the number of instructions, None if it is determined at run time.
     """
 
     def __init__(self, stream: TextIO, total: int | None, after: float = AFTER) -> None:
@@ -28,7 +29,7 @@ class Bar:
         self.progress: Progress | None = None
 
     def __call__(self, done: int) -> None:
-        """So many instructions are executed."""
+        """Report that `done` instructions have been executed."""
         if time.monotonic() < self.begin:
             return
         if self.progress is None:
@@ -37,7 +38,7 @@ class Bar:
         self.progress.update(self.progress.task_ids[0], completed=done)
 
     def _made(self) -> Progress:
-        # Here, because most runs are over before there is anything to show.
+        # Imported here because most runs are over before there is anything to show.
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
         from rich.progress import TimeRemainingColumn as Remaining
@@ -50,14 +51,14 @@ class Bar:
         return made
 
     def close(self) -> None:
-        """Takes the bar away."""
+        """Remove the bar."""
         if self.progress is not None:
             self.progress.stop()
 
 
 @contextmanager
 def shown(session: Session, total: int | None) -> Iterator[Bar | None]:
-    """A bar on standard error, if that is a terminal and a person reads it."""
+    """Show a bar on standard error if that is a terminal that a person reads."""
     people = session.verbosity >= 0 and session.format == "human"
     bar = Bar(sys.stderr, total) if people and sys.stderr.isatty() else None
     try:

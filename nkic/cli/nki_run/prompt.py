@@ -1,5 +1,7 @@
-"""--break: a prompt in the middle of a run. Python's `cmd` reads the commands: from a terminal with
-its line editing, from anything else a line at a time.
+"""--break: a prompt in the middle of a run.
+
+Python's `cmd` reads the commands: from a terminal with its line editing, from anything else a line
+at a time.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ class Prompt(cmd.Cmd):
         self.debugger: Debugger | None = None
 
     def talk(self, debugger: Debugger) -> None:
-        """A stop: reads commands until one goes on."""
+        """Read commands at a stop until one continues the run."""
         self.debugger = debugger
         self._show(state.header(self._stop))
         self.cmdloop()
@@ -57,11 +59,11 @@ class Prompt(cmd.Cmd):
         self.stdout.flush()
 
     def onecmd(self, line: str) -> bool:
-        """One command; what is wrong with it is said, and the next one is read."""
+        """Execute one command; an error is reported, and the next command is read."""
         word, _, rest = line.strip().partition(" ")
         name = SHORT.get(word, word)
         if rest and name in ALONE:
-            self._show([f"error: `{name}` stands alone, without `{rest.strip()}`"])
+            self._show([f"error: `{name}` takes no argument, but was given `{rest.strip()}`"])
             return False
         try:
             return bool(super().onecmd(f"{name} {rest}".strip()))
@@ -71,11 +73,11 @@ class Prompt(cmd.Cmd):
             return False
 
     def emptyline(self) -> bool:
-        """Nothing, instead of the last command again."""
+        """Do nothing, instead of repeating the last command."""
         return False
 
     def default(self, line: str) -> None:
-        """What is not a command."""
+        """Handle the end of the input, and words that are not commands."""
         if line == "EOF":
             self._known.points.clear()
             self._known.go(Going.ON)
@@ -83,7 +85,9 @@ class Prompt(cmd.Cmd):
         self._show([f"error: there is no command `{clean(line)}`; `help` lists them"])
 
     def postcmd(self, stop: bool, line: str) -> bool:
-        """The end of the input: the run goes on, and stops no more."""
+        """Return whether to leave the prompt; at the end of the input the run continues without
+        stops.
+        """
         return stop or line == "EOF"
 
     def _number(self, text: str) -> int | None:
@@ -99,15 +103,15 @@ class Prompt(cmd.Cmd):
         return count is not None
 
     def do_step(self, text: str) -> bool:
-        """step [N]: execute this instruction, or N of them, and stop before the next one."""
+        """step [N]: execute one instruction, or N, and stop before the next one."""
         return self._go(Going.STEP, text)
 
     def do_next(self, text: str) -> bool:
-        """next [N]: go on until an instruction of another line is about to start."""
+        """next [N]: continue until an instruction of another line is about to start."""
         return self._go(Going.NEXT, text)
 
     def do_continue(self, text: str) -> bool:
-        """continue: go on to the next breakpoint."""
+        """continue: run to the next breakpoint."""
         return self._go(Going.ON, "")
 
     def do_quit(self, text: str) -> bool:
@@ -115,27 +119,27 @@ class Prompt(cmd.Cmd):
         raise Quit
 
     def do_print(self, text: str) -> None:
-        """print NAME[slice]: what a tensor holds now: acc, acc[0:4, 2]; acc#2 is the second acc."""
+        """print NAME[slice]: a tensor's contents: acc, acc[0:4, 2]; acc#2 is the second acc."""
         self._show(state.contents(self._known, self._stop, text))
 
     def do_where(self, text: str) -> None:
-        """where: the instruction which is about to start, its operands, and what it waited for."""
+        """where: the instruction that is about to start, its operands, and what it waited for."""
         self._show(state.where(self._stop))
 
     def do_engines(self, text: str) -> None:
-        """engines: what every engine and queue does at this moment, and what comes next."""
+        """engines: what every engine and queue does now, and what comes next."""
         self._show(state.engines(self._stop))
 
     def do_queues(self, text: str) -> None:
-        """queues: the DMA queues, with the transfers under way."""
+        """queues: the DMA queues, with the transfers in flight."""
         self._show(state.queues(self._known, self._stop))
 
     def do_tensors(self, text: str) -> None:
-        """tensors: all tensors with their addresses, and who wrote them last."""
+        """tensors: all tensors with their addresses, and the last write to each."""
         self._show(state.tensors(self._known, self._stop))
 
     def do_memory(self, text: str) -> None:
-        """memory: what is in SBUF and PSUM, by address."""
+        """memory: the contents of SBUF and PSUM, by address."""
         self._show(state.memory(self._stop))
 
     def do_time(self, text: str) -> None:
@@ -143,7 +147,7 @@ class Prompt(cmd.Cmd):
         self._show([state.microseconds(self._stop.start)])
 
     def do_break(self, text: str) -> None:
-        """break [[FILE:]LINE[:TIME]]: stop there too; alone, show the breakpoints."""
+        """break [[FILE:]LINE[:TIME]]: add a breakpoint; alone, show all of them."""
         if text:
             point = breakpoint_of(text)
             self._known.check("break", point)
@@ -152,7 +156,7 @@ class Prompt(cmd.Cmd):
         self._show([f"breakpoints: {points or 'none'}"])
 
     def do_clear(self, text: str) -> None:
-        """clear [[FILE:]LINE[:TIME]]: forget a breakpoint; alone, all of them."""
+        """clear [[FILE:]LINE[:TIME]]: remove a breakpoint; alone, all of them."""
         points = self._known.points
         if not text:
             points.clear()

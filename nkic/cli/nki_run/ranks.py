@@ -31,8 +31,9 @@ _MANY = (
 
 
 def lines_of(line: CommandLine) -> list[CommandLine]:
-    """The command line of every rank. Raises `UsageFailed` where ranks would share a file that
-    is written, or standard input.
+    """Return the command line of every rank.
+
+    Raises `UsageFailed` if ranks would share a file that is written, or standard input.
     """
     if line.ranks == 1:
         _refuse_marks(line)

@@ -1,4 +1,4 @@
-"""Reports on a run, printed and written as the command line asks."""
+"""The printed and written reports of a run."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from nkic.report.views import (
 )
 
 SOURCE_LIMIT = 1 << 26  # bytes of a source file
-WIDTH = 120  # of a timeline where nobody knows how wide the terminal is
+WIDTH = 120  # of a timeline if the terminal's width is unknown
 
 
 class Facts(NamedTuple):
-    """What a report is made of; `run` is the JSON of the run, `compared` what changed."""
+    """The contents of a report; `run` is the JSON of the run, `compared` what changed."""
 
     found: Insight
     run: Mapping[str, Any]
@@ -59,7 +59,7 @@ KINDS: dict[str, Made] = {
 
 
 def kinds(line: CommandLine) -> Iterator[tuple[str, str]]:
-    """The words of --report as kind and path. Raises `UsageFailed`."""
+    """Yield the words of --report as kind and path. Raises `UsageFailed`."""
     for word in line.report:
         kind, equals, path = word.partition("=")
         if kind not in KINDS:
@@ -80,7 +80,7 @@ TRACES: dict[str, Callable[[Insight], bytes]] = {
 
 
 def _trace_of(path: str) -> Callable[[Insight], bytes]:
-    """What writes the trace that a path's name ends in. Raises `UsageFailed`."""
+    """Return the writer for the trace format of a path's suffix. Raises `UsageFailed`."""
     ending = next((ending for ending in TRACES if path.endswith(ending)), None)
     if ending is None:
         raise bad_value(
@@ -97,7 +97,7 @@ _ENDINGS = f"{', '.join([*TRACES][:-1])} or {[*TRACES][-1]}"
 
 
 def check(line: CommandLine, executable: Executable) -> None:
-    """Raises `UsageFailed` for what can be known before the run."""
+    """Raise `UsageFailed` for errors that are known before the run."""
     comparing.baseline_of(line)
     list(kinds(line))
     for path in line.trace:
@@ -108,7 +108,7 @@ def check(line: CommandLine, executable: Executable) -> None:
 
 
 def write(line: CommandLine, session: Session, found: Insight, run: RunReport) -> int:
-    """Everything that was asked for; gives the exit code that --fail-if wants."""
+    """Write all requested reports, and return the exit code of --fail-if."""
     texts = sources(line, found.trace.executable)
     if line.annotate:
         files.write(STANDARD, annotate.annotated(found, texts))
@@ -134,7 +134,9 @@ def write(line: CommandLine, session: Session, found: Insight, run: RunReport) -
 
 
 def _lanes(line: CommandLine, found: Insight) -> str:
-    """As wide as the terminal; in ASCII where the stream has no more."""
+    """Return the timeline, as wide as the terminal, in ASCII if the stream supports nothing
+    else.
+    """
     width = shutil.get_terminal_size((WIDTH, 0)).columns if sys.stdout.isatty() else WIDTH
     encoding = (sys.stdout.encoding or "").lower()
     blocks = lanes.BLOCKS if encoding.startswith("utf") else lanes.ASCII
@@ -153,8 +155,10 @@ def _file(session: Session, kind: str, path: str, content: str | bytes) -> None:
 
 
 def sources(line: CommandLine, executable: Executable) -> dict[str, SourceFile]:
-    """The texts that the artifact holds, and those of --source, each of which must be one that was
-    compiled. Raises `UsageFailed`.
+    """Return the source texts in the artifact, and those of --source, which must match the
+    artifact's hashes.
+
+    Raises `UsageFailed`.
     """
     found = dict(executable.sources)
     by_hash = {file.sha256: file.path for file in executable.files}

@@ -54,7 +54,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 def run_kernel(line: CommandLine, session: Session) -> int:
-    """Runs the kernel of the command line; gives the exit code. Raises `NkicError`."""
+    """Run the kernel of the command line, and return the exit code. Raises `NkicError`."""
     lines = lines_of(line)
     wanted = [Wanted(o.inputs, parse_inputs(o.input), parse_fill(o.fill), o.cast) for o in lines]
     options, unwelcome = _options(line, session), _unwelcome(line.fail_on)
@@ -96,7 +96,7 @@ def run_kernel(line: CommandLine, session: Session) -> int:
 
 
 def _looking(lines: Sequence[CommandLine], job: _RunCommand) -> debugging.Debugging | None:
-    """Who looks into the run, if anybody was asked to."""
+    """Return the debugging observers of the run; None if no option asks for any."""
     line = lines[0]
     asked = (line.dump_tensor, line.dump_all is not None, line.expect_at, line.watch, line.stop_at)
     return debugging.Debugging(lines, job.session, job.settings) if any(asked) else None
@@ -108,7 +108,7 @@ def _simulated(
     options: RunOptions,
     looking: debugging.Debugging | None,
 ) -> list[Result]:
-    """The run of all ranks."""
+    """Run all ranks, with a progress bar."""
     total = executions(job.executable)
     with progress.shown(job.session, total and total * len(arrays)) as bar:
         watched = replace(options, watch=bar) if bar is not None else options
@@ -119,15 +119,16 @@ def _simulated(
 def _raced(
     line: CommandLine, job: _RunCommand, arrays: Sequence[Arrays], options: RunOptions
 ) -> list[Diagnostic]:
-    """What other orders of the run show, if any were asked for."""
+    """Return the races that other orders of the run reveal, if --fuzz-order is given."""
     if line.fuzz_order is None:
         return []
     return fuzzing.fuzz(line, job.session, job.executable, arrays, options)
 
 
 def _report(done: list[Done], line: CommandLine) -> int:
-    """Figures and verdicts of every rank: as JSON on standard output, or in words. Gives the exit
-    code that budgets want.
+    """Report the figures and verdicts of every rank: as JSON on standard output, or in words.
+
+    Returns the exit code of the budgets.
     """
     if line.json:
         runs = [run for _, run, _ in done]
@@ -142,7 +143,7 @@ def _report(done: list[Done], line: CommandLine) -> int:
 
 
 class _RunCommand:
-    """One artifact, read and found sound, with what is wanted of its run."""
+    """A loaded and verified artifact, with the options of its run."""
 
     def __init__(self, line: CommandLine, session: Session) -> None:
         self.line = line
@@ -152,7 +153,7 @@ class _RunCommand:
         self.executable = load(self.data)
         session.sources = self.executable.sources.get
         self.signature = signature_of(self.executable)
-        if not line.expect_at:  # whose tolerances may be those of any tensor
+        if not line.expect_at:  # with it, tolerances may be those of any tensor
             tolerances.refuse_ignored(self.settings, self.signature)
         self.writer = Writer(line, session, self.signature)
         if line.source or insights.wants_reports(line):
@@ -161,38 +162,40 @@ class _RunCommand:
         self.insight: Insight | None = None
 
     def of(self, line: CommandLine) -> _RunCommand:
-        """The job of another rank: the same artifact, other files."""
+        """Return the job of another rank: the same artifact, other files."""
         other = copy.copy(self)
         other.line = line
         other.writer = Writer(line, self.session, self.signature)
         return other
 
     def bind(self, wanted: Wanted) -> BoundInputs:
-        """The inputs, with remarks on what was done to them."""
+        """Return the inputs, and report how they were converted."""
         check_memory(self.executable, self.line.max_memory, self.line.ranks)
         bound = bind(self.signature, wanted)
         self.remark(bound.remarks, NkicError)
         return bound
 
     def remark(self, found: Sequence[Diagnostic], failure: type[NkicError]) -> None:
-        """Says what there is to say; raises `failure` with it where some of it is an error."""
+        """Report remarks; raise `failure` with them if one is an error."""
         remarks = levels.judged(found, self.session.levels, self.executable.sources, failure)
         if remarks and self.session.verbosity >= 0:
             self.session.report(remarks)
 
     def expected(self) -> dict[str, Numbers]:
-        """What the outputs are compared with; read early, for its mistakes to show early."""
+        """Return the reference outputs; they are read before the run, to report their errors
+        early.
+        """
         if self.line.expected is None:
             return {}
         skipped = [name for name, rule in self.rules.items() if rule.mode == "skip"]
         return load_expected(self.signature, self.line.expected, skipped)
 
     def program_id(self) -> str:
-        """The id of the program in the file."""
+        """Return the id of the program in the file."""
         return info(self.data).artifact_id
 
     def compare(self, outputs: Arrays, expected: Mapping[str, Numbers]) -> list[Comparison]:
-        """Every output that something is expected of."""
+        """Compare every output for which there is a reference."""
         return [
             compare(p.name, outputs[p.name], p.dtype, expected[p.name], self.rules[p.name])
             for p in self.signature.outputs
@@ -207,7 +210,7 @@ class _RunCommand:
         options: RunOptions,
         seconds: float | None,
     ) -> RunReport:
-        """The figures of the run."""
+        """Return the figures of the run."""
         found = [compare_report.as_json(one) for one in compared]
         run = figures(self.executable, self.program_id(), bound, result, options, found, seconds)
         self.insight = insights.insight_of(result, self.line, self.session)
@@ -216,8 +219,9 @@ class _RunCommand:
         return replace(run, verdict=self.insight.verdict.as_json())
 
     def report(self, run: RunReport, compared: list[Comparison]) -> int:
-        """Figures and verdicts in words, unless JSON is wanted; what is wrong in any case. Gives
-        the exit code that --fail-if wants.
+        """Report figures and verdicts in words, unless JSON is requested, and errors in any case.
+
+        Returns the exit code of --fail-if.
         """
         if not self.line.json:
             self._tell(run, compared)
@@ -290,7 +294,7 @@ def _options(line: CommandLine, session: Session) -> RunOptions:
 
 
 def _unwelcome(text: str | None) -> list[str]:
-    """The words of --fail-on."""
+    """Return the words of --fail-on."""
     words = [word.strip() for word in text.split(",")] if text is not None else []
     for word in words:
         if word not in ("nan", "inf"):
@@ -301,7 +305,10 @@ def _unwelcome(text: str | None) -> list[str]:
 
 def _refuse_unwelcome(run: RunReport, unwelcome: list[str]) -> None:
     found = [
-        make("not-finite", f"output `{clean(row.name)}` holds {plural(count, 'element')} of {word}")
+        make(
+            "not-finite",
+            f"output `{clean(row.name)}` has {plural(count, f'{word} element')}",
+        )
         for row in run.outputs
         for word, count in (("nan", row.nan), ("inf", row.inf))
         if count and word in unwelcome

@@ -1,4 +1,4 @@
-"""The words of --compare, --rtol and their like: settings for the outputs of a kernel."""
+"""The comparison options (--compare, --rtol, …): settings for a kernel's outputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nkic.cli.nki_run.options import CommandLine
 from nkic.simulate.comparison.tolerance import EVERY, MODES, ToleranceSettings
 from nkic.simulate.io.signature import Signature
 
-# Field of a rule to its option, and the range of its values.
+# The fields of a rule that have an option, with the range of their values.
 _NUMBERS = {
     "rtol": (0.0, 1e300),
     "atol": (0.0, 1e300),
@@ -23,7 +23,7 @@ _NUMBERS = {
 
 
 def settings(line: CommandLine) -> ToleranceSettings:
-    """What the command line says. Raises `UsageFailed`."""
+    """Return the settings of the command line. Raises `UsageFailed`."""
     found: dict[str, dict[str, Any]] = {"mode": _words("--compare", line.compare, _mode)}
     for key in _NUMBERS:
         option = _option(key)
@@ -36,7 +36,7 @@ def _option(key: str) -> str:
 
 
 def _words(option: str, words: Sequence[str], read: Callable[[str, str], Any]) -> dict[str, Any]:
-    """`[NAME=]VALUE`, each name at most once."""
+    """Parse `[NAME=]VALUE`, each name at most once."""
     found: dict[str, Any] = {}
     for word in words:
         name, equals, value = word.rpartition("=")
@@ -69,7 +69,7 @@ def _number(key: str, option: str, word: str) -> float:
 
 
 def refuse_ignored(settings: ToleranceSettings, signature: Signature) -> None:
-    """Raises `UsageFailed` for a setting that no output heeds."""
+    """Raise `UsageFailed` for a setting that applies to no output."""
     modes = {p.name: settings.rule(p.name, p.dtype).mode for p in signature.outputs}
     for key, values in settings.by_name.items():
         for name in values:

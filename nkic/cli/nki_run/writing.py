@@ -1,4 +1,4 @@
-"""Outputs on their way to files and to standard output."""
+"""Writing outputs to files and to standard output."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from nkic.simulate.comparison.tolerance import ToleranceSettings
 from nkic.simulate.io.signature import ArrayParameter, Signature
 
 Arrays = Mapping[str, NDArray[Any]]
-SIDECAR = ".json"  # after the whole name of a blessed file
+SIDECAR = ".json"  # appended to the whole name of a blessed file
 
 
 def parse_outputs(words: Sequence[str], signature: Signature) -> dict[str, list[str]]:
-    """Every -O: the paths by output's name. Raises `UsageFailed`."""
+    """Return the paths of every -O by output name. Raises `UsageFailed`."""
     names = [p.name for p in signature.outputs]
     found: dict[str, list[str]] = {}
     for word in words:
@@ -44,7 +44,7 @@ def parse_outputs(words: Sequence[str], signature: Signature) -> dict[str, list[
 
 
 class Writer:
-    """Writes the outputs of one run, in storage type, where the command line wants them."""
+    """Writes the outputs of one run, in storage type, where the command line requests them."""
 
     def __init__(self, line: CommandLine, session: Session, signature: Signature) -> None:
         self.line = line
@@ -56,7 +56,9 @@ class Writer:
     def write(
         self, outputs: Arrays, program: Callable[[], str], settings: ToleranceSettings
     ) -> None:
-        """Everything that is wanted. `program` gives the id of what made the outputs."""
+        """Write all requested files. `program` returns the id of the program that made the
+        outputs.
+        """
         if self.line.outputs is not None:
             self._npz(self.line.outputs, outputs, self.readable)
         for parameter in self.signature.outputs:
@@ -95,7 +97,7 @@ class Writer:
         self.session.status(f"wrote {path}", 1)
 
     def _origin(self, program: str, settings: ToleranceSettings) -> dict[str, Any]:
-        """What made blessed outputs: nothing in it depends on where or when."""
+        """Return the record of what made blessed outputs, independent of place and time."""
         rules = {p.name: vars(settings.rule(p.name, p.dtype)) for p in self.signature.outputs}
         return {
             "schema": 1,
@@ -107,7 +109,7 @@ class Writer:
 
 
 def presented(output: NDArray[Any], dtype: DType, readable: bool) -> NDArray[Any]:
-    """An output as a NumPy array: with its bytes, or as numbers that NumPy can show."""
+    """Return an output as a NumPy array: with its bytes, or as numbers that NumPy can show."""
     if readable and dtype.lanes > 1:
         return codecs.unpack(output, dtype)
     if readable and _changes(dtype):
@@ -117,5 +119,5 @@ def presented(output: NDArray[Any], dtype: DType, readable: bool) -> NDArray[Any
 
 
 def _changes(dtype: DType) -> bool:
-    """--outputs-as f32 changes it: a float, or packed floats, that NumPy lacks."""
+    """Whether --outputs-as f32 converts the dtype: a float, or packed floats, that NumPy lacks."""
     return natural(dtype).kind == "V" or dtype.lanes > 1

@@ -1,5 +1,6 @@
-"""The command `nkic`: options and exit codes. What compiles is imported when it is needed, so
-that `--version`, `--help` and `--explain` answer at once.
+"""The command `nkic`: options and exit codes.
+
+The compiler is imported on first use, so that `--version`, `--help` and `--explain` are fast.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ EXAMPLES = (
         "nkic kernel.py -k add --arg a=bf16[128,512] --const n=3",
         "choose the kernel and its arguments",
     ),
-    ("nkic kernel.py --check", "report every mistake, write nothing"),
+    ("nkic kernel.py --check", "report all errors, write nothing"),
     ("nkic kernel.py --emit ir=-", "show the program that the kernel evaluates to"),
 )
 RARELY = (
@@ -29,10 +30,10 @@ RARELY = (
 )
 HELP = """Compile an NKI kernel for Trainium to a file that nki-run runs.
 
-The kernel's file is read as text: host code in it is neither imported nor executed. What the
-kernel is compiled for comes from the options, from the arrays of --like, and from the file's own
-block of comments, in this order. Nothing is sent anywhere. docs/security.md says which limits
-this process keeps to.
+The kernel's file is read as text: host code in it is neither imported nor executed. The
+kernel's arguments and target come from the options, the arrays of --like, and the inline block of
+comments in the file, in this order of precedence. Nothing is sent over the network.
+docs/security.md describes the limits of this process.
 """
 
 
@@ -47,7 +48,7 @@ def command(session: Session, /, **words: Any) -> int:
     place = kept.place(line, session)
     if place is not None and place.replay():
         return 0
-    with without_collector():  # what modules are made of is kept
+    with without_collector():  # the modules' objects stay alive
         put_off(RARELY)
         from nkic.cli.nkic.carry_out import carry_out
 
@@ -55,9 +56,9 @@ def command(session: Session, /, **words: Any) -> int:
 
 
 def main() -> int:
-    """Runs the command line of the process; gives the exit code.
+    """Run the command line of the process, and return the exit code.
 
-    NumPy is here for tables, not for sums: its BLAS need not start threads.
+    NumPy is used for tables, not for arithmetic, so its BLAS need not start threads.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     return run(command, "nkic", own_process=True)

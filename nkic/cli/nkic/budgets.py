@@ -1,4 +1,4 @@
-"""--max: how much of the machine a kernel may take; and --report: what it takes."""
+"""--max: limits on a kernel's use of memory; --report: its actual use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RESOURCES = "resources"
 
 
 class Budget(NamedTuple):
-    """At most `limit` of a memory: bytes of SBUF, banks of PSUM; a share of it if `percent`."""
+    """A limit on a memory: bytes of SBUF, banks of PSUM, or a share of it if `percent`."""
 
     memory: str
     limit: float
@@ -30,7 +30,7 @@ class Budget(NamedTuple):
 
 
 def budgets(words: Sequence[str]) -> list[Budget]:
-    """The words of --max. Raises `UsageFailed`."""
+    """Parse the words of --max. Raises `UsageFailed`."""
     return [_budget(part.strip()) for word in words for part in word.split(",")]
 
 
@@ -53,7 +53,7 @@ def _bad(word: str, why: str, help: str) -> NoReturn:
 
 
 def exceeded(wanted: Sequence[Budget], found: Resources) -> list[Diagnostic]:
-    """An error for each budget that the kernel does not keep."""
+    """Return an error for each budget that the kernel exceeds."""
     have = {
         "sbuf": (found.sbuf_bytes, found.sbuf_limit, "bytes of SBUF"),
         "psum": (found.psum_banks, found.psum_limit, "banks of PSUM"),
@@ -70,7 +70,7 @@ def exceeded(wanted: Sequence[Budget], found: Resources) -> list[Diagnostic]:
 
 
 def report_path(word: str) -> str:
-    """Where `resources[=FILE]` goes; standard output if it does not say. Raises `UsageFailed`."""
+    """Return the path in `resources[=FILE]`, by default standard output. Raises `UsageFailed`."""
     kind, equals, path = word.partition("=")
     if kind != RESOURCES or (equals and not path):
         text = f"--report {clean(word)}: there is no such report"
@@ -80,7 +80,7 @@ def report_path(word: str) -> str:
 
 
 def report(compiled: Compiled, path: str) -> str:
-    """What the kernel takes, as JSON or as a picture if the file's name says so."""
+    """Return the kernel's use of memory, as JSON or as a picture if the file's name says so."""
     if path.endswith(".svg"):
         return allocation_picture.svg(compiled.executable)
     if path.endswith(".json"):

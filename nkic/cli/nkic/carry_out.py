@@ -1,4 +1,4 @@
-"""What a command line asks for, done: read, compile, write, say."""
+"""Carry out a command line: read, compile, write, report."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ STDIN_NAME = "<stdin>"
 
 
 def carry_out(line: CommandLine, session: Session, place: Kept | None = None) -> int:
-    """Does it, and keeps the artifact at `place`; gives the exit code. Raises `NkicError` with all
-    that is wrong.
+    """Carry out the command line, cache the artifact at `place`, and return the exit code.
+
+    Raises `NkicError` with all errors found.
     """
     refuse_conflicts(line, given())
     walls.warn_of_variables(session)
@@ -61,7 +62,7 @@ def carry_out(line: CommandLine, session: Session, place: Kept | None = None) ->
 
 
 def _config(line: CommandLine, session: Session) -> str:
-    """The table of --print config; the file, if there is one, is read for its inline block."""
+    """Return the table of --print config; the file, if given, is read for its inline block."""
     job = _CompileCommand(line, session)
     with job.failures_shown():
         source = job.source() if line.source is not None else None
@@ -72,7 +73,7 @@ def _config(line: CommandLine, session: Session) -> str:
 
 
 class _CompileCommand:
-    """One kernel file on its way."""
+    """The compilation of one kernel file."""
 
     def __init__(self, line: CommandLine, session: Session) -> None:
         self.line = line
@@ -84,7 +85,7 @@ class _CompileCommand:
 
     @contextmanager
     def failures_shown(self) -> Iterator[None]:
-        """Lets errors name files as the user does, not by their place in the artifact."""
+        """Make errors name files as the user does, not by their path in the artifact."""
         try:
             yield
         except NkicError as error:
@@ -94,12 +95,12 @@ class _CompileCommand:
     # ---- reading ---------------------------------------------------------------------------
 
     def source(self) -> SourceFile:
-        """The kernel's file."""
+        """Read the kernel's file."""
         data = files.read_bytes(STANDARD, MAX_BYTES) if self.line.source == STANDARD else None
         return self.loader.main(self.path, data)
 
     def list_kernels(self) -> None:
-        """Prints the signatures, which are the same in every version of NKI."""
+        """Print the signatures, which are the same in every version of NKI."""
         if self.line.nki is not None:
             find_profile(self.line.nki, "--nki")
         kernels = pipeline.list_kernels(self.source())
@@ -109,7 +110,7 @@ class _CompileCommand:
         files.write(STANDARD, text)
 
     def migrate(self, version: str) -> int:
-        """Rewrites the source for another version; gives the exit code."""
+        """Rewrite the source for another version, and return the exit code."""
         need_library()
         from nkic.cli.nkic.migrating import Migration  # libcst
 
@@ -121,7 +122,7 @@ class _CompileCommand:
     # ---- compiling -------------------------------------------------------------------------
 
     def build(self, place: Kept | None = None) -> None:
-        """Compiles, writes what is wanted, says so, and keeps it at `place`."""
+        """Compile, write the requested outputs, report them, and cache the artifact at `place`."""
         line = self.line
         wanted: Sequence[Output] = ()
         if not line.check:
@@ -162,7 +163,9 @@ class _CompileCommand:
             self.keep(place, wanted[0].path, compiled, said)
 
     def options(self, last: str, wanted: Sequence[Output]) -> CompileOptions:
-        """How to compile, up to the stage `last`, for these outputs. Raises `UsageFailed`."""
+        """Return the compile options, up to the stage `last`, for these outputs. Raises
+        `UsageFailed`.
+        """
         line = self.line
         read = frozenset(FORMS[one.kind].stage for one in wanted if one.kind != outputs.DEPS)
         return CompileOptions(
@@ -180,7 +183,9 @@ class _CompileCommand:
         )
 
     def keep(self, place: Kept, path: str, compiled: Compiled, said: Sequence[Diagnostic]) -> None:
-        """Keeps what was written to `path` and said, with what the file system was asked."""
+        """Cache the file written to `path` and its messages, with the file-system lookups it
+        depends on.
+        """
         probes, used = self.loader.probes, resources(compiled.executable)
         if compiled.program is not None:
             probes.contents.update(compiled.program.reads)
@@ -197,7 +202,7 @@ class _CompileCommand:
         )
 
     def compile(self, source: SourceFile, options: CompileOptions, compiled: Compiled) -> None:
-        """Through the stages; `compiled` is filled on the way."""
+        """Run the stages, filling `compiled`."""
         if self.path.endswith(PRINTED):
             pipeline.compile_text(source, self.loader.neighbour, options, compiled)
             return
@@ -205,15 +210,15 @@ class _CompileCommand:
         pipeline.compile_source(source, request, self.loader, options, compiled)
 
     def see(self, place: Span) -> None:
-        """Notes where the compilation is, for the case that it must be ended from outside."""
+        """Record the current place, in case the compilation must be ended from outside."""
         places.note(place._replace(path=self.loader.shown(place.path)))
 
     def attach(self, compiled: Compiled) -> None:
-        """Adds the source and the last program to the report of an internal error."""
+        """Add the source and the last program to the report of an internal error."""
         for path, source in self.loader.sources.items():
             self.session.attachments[path] = source.text
         for kind in ("allocated", "lowered", "ir"):
-            with suppress(Exception):  # what was not made, or cannot be printed
+            with suppress(Exception):  # the program does not exist, or cannot be printed
                 text = str(FORMS[kind].make(compiled))
                 self.session.attachments[f"program{FORMS[kind].suffix}"] = text
                 return
@@ -221,8 +226,9 @@ class _CompileCommand:
     # ---- writing ---------------------------------------------------------------------------
 
     def report(self, compiled: Compiled) -> list[Diagnostic]:
-        """Warnings, which it gives, what the kernel printed, times. Raises `CompileFailed` for
-        denied warnings.
+        """Report the warnings, the kernel's prints and the stage times, and return the warnings.
+
+        Raises `CompileFailed` for denied warnings.
         """
         self.session.hidden = levels.hidden(compiled.warnings, self.session.levels)
         found = compiled.remarks(self.session.levels, self.loader.sources)
@@ -236,7 +242,7 @@ class _CompileCommand:
         return said
 
     def write(self, output: Output, compiled: Compiled, wanted: Sequence[Output]) -> None:
-        """One output, and its line for people or programs."""
+        """Write one output, and report it to people or programs."""
         if output.kind == outputs.DEPS:
             content: str | bytes = outputs.dependencies(_target(wanted), self.inputs())
         else:
@@ -252,13 +258,13 @@ class _CompileCommand:
         self.session.status(f"wrote {output.path} ({size(len(data))})", 1)
 
     def inputs(self) -> list[str]:
-        """Every file read, as the user would name it."""
+        """Return every file read, as the user would name it."""
         named = [path for path in (self.line.like, self.line.machine) if path is not None]
         return [*self.loader.files, *named]
 
 
 def _target(wanted: Sequence[Output]) -> str:
-    """What the dependencies are the dependencies of."""
+    """Return the target of the dependency rule."""
     return next((one.path for one in wanted if one.kind != outputs.DEPS), "all")
 
 
@@ -269,7 +275,7 @@ def _path(line: CommandLine) -> str:
 
 
 def _given(line: CommandLine) -> RequestOptions:
-    """What the kernel is to be compiled for. Raises `UsageFailed`."""
+    """Return the requested arguments and target of the kernel. Raises `UsageFailed`."""
     return parse_options(
         line.kernel,
         target=line.target,
@@ -283,7 +289,7 @@ def _given(line: CommandLine) -> RequestOptions:
 
 
 def _machine(path: str | None) -> MachineFile | None:
-    """What --machine names. Raises `UsageFailed`."""
+    """Read the file of --machine. Raises `UsageFailed`."""
     if path is None:
         return None
     data = files.read_bytes(path, machine_file.MAX_BYTES)

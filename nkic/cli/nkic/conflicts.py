@@ -1,4 +1,4 @@
-"""What cannot be on one command line of nkic."""
+"""Combinations of options that nkic rejects."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from nkic.driver.pipeline import ASSEMBLY, SCHEDULE
 
 IR = ".ir"
 PRINTED = (IR, SCHEDULE, ASSEMBLY)  # the suffixes of programs in the text form
-CONFIG = "config"  # the table of --print which is about the rest of the command line
+CONFIG = "config"  # the table of --print that describes the rest of the command line
 _FOR_RUNNER = ("neff",)
 _ABOUT_KERNELS = ("kernel", "arg", "const", "like", "nki", "target", "grid", "lnc")
 _ABOUT_SOURCE = ("include", "module")
 _ABOUT_SCHEDULES = ("optimise", "serial", "spill", "machine")
-_ALWAYS = ("max_errors", "time_limit", "no_cache")  # they hold for whatever is done
+_ALWAYS = ("max_errors", "time_limit", "no_cache")  # accepted in every mode
 _OF_FILES = ("source", "stdin_name", *_ABOUT_KERNELS, *_ABOUT_SOURCE, *_ALWAYS)
-# What does something else than compiling to an artifact, and the options that it takes.
+# The modes that do something other than compile to an artifact, with the options that each accepts.
 _MODES = {
     "print": (("json", *_ALWAYS), "it prints a table and exits"),
     "list_kernels": (
@@ -34,7 +34,7 @@ _MODES = {
 
 
 def refuse_conflicts(line: CommandLine, given: Given) -> None:
-    """Raises `UsageFailed` for the first conflict."""
+    """Raise `UsageFailed` for the first conflict."""
     if line.json and line.print is None and not line.list_kernels:
         advice = "messages are JSON with `--message-format json`"
         fail("`--json` is for `--print` and `--list-kernels`", advice)
@@ -51,7 +51,7 @@ def refuse_conflicts(line: CommandLine, given: Given) -> None:
 
 
 def _source(line: CommandLine) -> str:
-    """The kernel's file. Raises `UsageFailed` where none is named."""
+    """Return the path of the kernel's file. Raises `UsageFailed` if none is given."""
     if line.source is not None:
         return line.source
     advice = "for example `nkic kernel.py`, or `nkic -` for standard input"
@@ -62,7 +62,7 @@ def _source(line: CommandLine) -> str:
 
 
 def _refuse_for(source: str, given: Given) -> None:
-    """What a source of this name does not take."""
+    """Reject options that do not apply to a source of this name."""
     if source != STANDARD:
         why = "it names what comes from standard input"
         refuse(given, source, ["stdin_name"], why)
@@ -75,17 +75,17 @@ def _refuse_for(source: str, given: Given) -> None:
 
 
 def _refuse_in_migration(line: CommandLine, given: Given) -> None:
-    """Raises `UsageFailed` for options that only a migration has, and for two of its own."""
+    """Raise `UsageFailed` for options that need a migration, and for conflicts among them."""
     if line.migrate is None:
         needs(given, ["in_place", "verify"], "--migrate")
     if line.in_place:
         refuse(given, "--in-place", ["output"], "both say where to write the new source")
         if line.source == STANDARD:
-            say("--in-place", STANDARD, "standard input has no place")
+            say("--in-place", STANDARD, "standard input cannot be replaced")
 
 
 def _refuse_made(source: str) -> None:
-    """Raises `UsageFailed` for a file that nkic made and does not take."""
+    """Raise `UsageFailed` for a file that nkic wrote but cannot read."""
     made = [(kind, form) for kind, form in FORMS.items() if source.endswith(form.suffix)]
     if source.endswith(PRINTED) or not made:
         return

@@ -19,12 +19,12 @@ OTHER_FORMS = (".yaml", ".yml", ".html", ".svg")
 
 
 def wanted(line: CommandLine) -> bool:
-    """Something was asked for that all stages must have run for."""
+    """Whether an option needs all stages to have run."""
     return line.remarks is not None or line.print_changed
 
 
 def check(line: CommandLine) -> None:
-    """Raises `UsageFailed` for a form that remarks do not have."""
+    """Raise `UsageFailed` for a format that remarks do not have."""
     path = line.remarks or ""
     if path.endswith(OTHER_FORMS):
         text = f"--remarks={clean(path)}: remarks are written as text or as JSON"
@@ -38,7 +38,7 @@ def write(
     level: int,
     shown: Callable[[str], str],
 ) -> None:
-    """What was asked for. `shown` is a path as the user wrote it."""
+    """Write the requested reports. `shown` maps a path to the user's spelling of it."""
     if line.print_changed:
         text = clean("".join(changes(compiled)), keep="\n")
         files.write(STANDARD, pages.difference(text, colour))

@@ -1,10 +1,10 @@
-"""Artifacts that the command made before: what it wrote and said then, written and said again.
+"""The command's artifact cache: the file and messages of an earlier compilation are replayed.
 
-An entry is found by everything that a compilation can depend on before it reads a file: the words
-of the command line, the folder that it is called in, the variables of the environment, nkic itself.
-It is used if the file system gives each answer that it gave then (`nkic.cache.files`), so that what
-is written is what a compilation would write. Only plain calls are kept: one file in, one
-artifact out. This module comes before the stages are imported; that is what saves the time.
+An entry is looked up by everything that a compilation can depend on before it reads a file: the
+words of the command line, the working directory, the environment variables, and nkic itself. It is
+used if every file-system lookup gives the same answer as before (`nkic.cache.files`), so that the
+output is what a compilation would write. Only plain calls are cached: one file in, one artifact
+out. This module runs before the stages are imported, which is what saves time.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from nkic.cache.store import MAX_ENTRY, Entry, Store
 from nkic.cli.common import Session, walls
 from nkic.cli.nkic.options import CommandLine
 
-# What else is asked for than a file: it is made anew each time.
+# Options that request more than the file; calls with one of them are not cached.
 _MORE = (
     *("emit", "check", "list_kernels", "migrate", "print", "json", "time_passes", "report", "max"),
     *("stdin_name", "no_cache"),
 )
-_FORMAT = 1  # of the facts
+_FORMAT = 1  # version of the stored facts
 
 
 class Kept:
-    """The place of one command line's artifact."""
+    """The cache entry of one command line's artifact."""
 
     def __init__(self, line: CommandLine, session: Session, store: Store) -> None:
         self.line = line
@@ -47,7 +47,9 @@ class Kept:
         self.key = _key(line, session)
 
     def replay(self) -> bool:
-        """Writes and says what is kept; whether anything is. Raises `NkicError`."""
+        """Write the cached file and its messages, and return whether there was an entry. Raises
+        `NkicError`.
+        """
         entry = self.store.read(self.key)
         if entry is None:
             return False
@@ -82,7 +84,7 @@ class Kept:
         self.session.status(f"wrote {path} ({size(count)})", 1)
 
     def note(self, probes: Probes) -> None:
-        """Notes the files that are read besides source, before they are."""
+        """Record the contents of the files other than source before they are read."""
         for path in project.places():
             if probes.is_file(path):
                 probes.note(path, files.read_bytes(str(path)))
@@ -91,7 +93,7 @@ class Kept:
             probes.note(Path(named), files.read_bytes(named))
 
     def keep(self, probes: Probes, data: bytes, **facts: Any) -> None:
-        """Keeps what was written and said. `probes` are the loader's."""
+        """Cache the written file and its messages. `probes` are the loader's."""
         if probes.is_searched:
             return
         facts["warnings"] = to_json(facts["warnings"])
@@ -100,8 +102,9 @@ class Kept:
 
 
 def place(line: CommandLine, session: Session) -> Kept | None:
-    """Where the artifact of this command line is kept; None for what is not. Raises `UsageFailed`,
-    for a folder that the environment names and others may write in.
+    """Return the cache entry of this command line; None if it is not cached.
+
+    Raises `UsageFailed` for a folder set by the environment that other users may write to.
     """
     plain = line.source not in (None, STANDARD) and str(line.source).endswith(".py")
     plain = plain and (line.like is None or _is_small(line.like))
@@ -120,7 +123,7 @@ def _key(line: CommandLine, session: Session) -> str:
 
 
 def _is_small(path: str) -> bool:
-    """Reading it twice costs little."""
+    """Whether reading the file twice is cheap."""
     try:
         return Path(path).stat().st_size <= MAX_ENTRY
     except OSError:
@@ -128,7 +131,7 @@ def _is_small(path: str) -> bool:
 
 
 def _overwrites(path: str, read: dict[str, bytes]) -> bool:
-    """The output would take the place of a file that was read."""
+    """Whether the output would replace a file that was read."""
     return led_to(path) in {led_to(name) for name in read} - {""}
 
 

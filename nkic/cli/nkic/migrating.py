@@ -1,4 +1,4 @@
-"""`--migrate`: the new source as a difference or a file, what stayed as it was, the proof."""
+"""`--migrate`: the new source as a diff or a file, the places left unchanged, and the proof."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VERDICTS = {
 
 
 class Migration:
-    """One file, from the version that it speaks to another."""
+    """The migration of one file from its NKI version to another."""
 
     def __init__(
         self, line: CommandLine, session: Session, source: SourceFile, request: Request
@@ -43,8 +43,8 @@ class Migration:
         self.request = request
 
     def carry_out(self, goal: Profile, loader: Loader) -> int:
-        """Migrates, writes and says so; gives the exit code."""
-        parse(self.source)  # what is not Python is reported as always
+        """Migrate, write and report; return the exit code."""
+        parse(self.source)  # syntax errors are reported as in a compilation
         said = self.said()
         if said is not None and said > goal:
             text = (
@@ -63,7 +63,7 @@ class Migration:
         return YES if right else NO
 
     def said(self) -> Profile | None:
-        """The version that the command line or the file's block says the source speaks."""
+        """Return the NKI version that the command line or the file's block sets for the source."""
         if self.line.nki is not None:
             return find_profile(self.line.nki, "--nki")
         return read_block(self.source).profile
@@ -71,7 +71,7 @@ class Migration:
     # ---- writing ---------------------------------------------------------------------------
 
     def write(self, text: str) -> None:
-        """The new source where it was asked for, or the difference on standard output."""
+        """Write the new source to the requested file, or the diff to standard output."""
         line = self.line
         path = line.source if line.in_place else line.output
         if path is None:
@@ -84,12 +84,12 @@ class Migration:
             self.session.artifact("source", path)
 
     def is_input(self, path: str) -> bool:
-        """The file to write is the one that was read."""
+        """Whether the file to write is the one that was read."""
         both = (path, str(self.line.source))
         return STANDARD not in both and len({files.real(one) for one in both}) == 1
 
     def encoded(self, text: str) -> bytes:
-        """The text as the file was encoded: UTF-8, with a byte-order mark if it had one."""
+        """Return the text in the file's encoding: UTF-8, with a byte-order mark if it had one."""
         if self.line.source == STANDARD:
             return text.encode()
         data = files.read_bytes(str(self.line.source), MAX_BYTES)
@@ -100,13 +100,13 @@ class Migration:
         return mark + text.encode()
 
     def difference(self, text: str) -> str:
-        """As `patch` takes it; empty where nothing changed."""
+        """Return a diff that `patch` accepts; empty if nothing changed."""
         name = str(self.line.source)
         pair = (self.source.text.splitlines(keepends=True), text.splitlines(keepends=True))
         return "".join(unified_diff(*pair, name, name))
 
     def summarise(self, made: Migrated, goal: Profile) -> None:
-        """How often each rule was applied, and how much is left."""
+        """Report how often each rule was applied, and how many places are left."""
         done = ", ".join(f"{count} × {title}" for title, count in sorted(made.done.items()))
         left = plural(len(made.left), "place")
         text = f"NKI {goal.label}: {done or 'nothing to rewrite'}; {left} left unchanged"
@@ -117,7 +117,7 @@ class Migration:
     # ---- the proof -------------------------------------------------------------------------
 
     def verify(self, text: str, speech: Spoken, goal: Profile, loader: Loader) -> bool:
-        """Compares old and new, and says what was found."""
+        """Compare the old and the new source, and report the findings."""
         again = Loader.beside(str(self.line.source), self.line.include)
         new = again.main(str(self.line.source), text.encode())
         old = Text(self.source, loader, speech.profile)
@@ -131,11 +131,11 @@ class Migration:
         return proof.holds
 
     def say(self, one: Finding) -> None:
-        """One comparison."""
+        """Report one comparison."""
         before, after = one.cycles
         verdict = VERDICTS[one.verdict].format(one.differs)
         cycles = f"; {before:,} cycles before, {after:,} after" if before else ""
-        cycles += "; tiles wait in HBM, for which the new source needs --spill" * one.spills
+        cycles += "; tiles are spilled to HBM, for which the new source needs --spill" * one.spills
         self.session.tell(
             "verified",
             f"verified {one.arguments}: {verdict}{cycles}",
@@ -149,7 +149,7 @@ class Migration:
 
 
 def _unproven(why: Diagnostic) -> Diagnostic:
-    """Why nothing was compared."""
+    """Return a diagnostic that explains why nothing was compared."""
     text = f"not verified, because the old source does not compile or run: {why.message}"
     span = why.primary.span if why.primary is not None else None
     return make("not-verified", text, span, help=why.help)

@@ -1,4 +1,4 @@
-"""The options of `nkic`, and what was given to them."""
+"""The options of `nkic`, and their values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LATEST = profiles.LABELS[max(profiles.LABELS)]
 
 @dataclass(frozen=True)
 class CommandLine:
-    """The words of the command line, under the names of their options."""
+    """The values of the command line, by option name."""
 
     source: str | None
     output: str | None
@@ -57,10 +57,10 @@ class CommandLine:
 
 
 def _kernel_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Completes -k with the kernels of the file on the command line."""
+    """Complete -k with the kernels of the file on the command line."""
     from nkic.cli.nkic.prints import kernel_names  # the shell waits: only when it asks
 
-    # Click has no file for us: a line that ends in `-k` is wrong so far.
+    # Click cannot parse the file: a line that ends in `-k` is incomplete.
     words = os.environ.get("COMP_WORDS", "").split()
     files = [word for word in words if word.endswith(".py")]
     return [name for path in files for name in kernel_names(path) if name.startswith(incomplete)]
@@ -85,7 +85,7 @@ _OPTIONS = (
         metavar="NAME=DTYPE[SIZES]",
         multiple=True,
         common=True,
-        help="Type of a tensor argument, as a=bf16[128,512] or a=128x512xbf16.",
+        help="Type of a tensor argument, such as a=bf16[128,512] or a=128x512xbf16.",
     ),
     _option(
         _KERNEL,
@@ -93,7 +93,7 @@ _OPTIONS = (
         metavar="NAME=VALUE",
         multiple=True,
         common=True,
-        help="Value of any other argument, as n=3.",
+        help="Value of any other argument, such as n=3.",
     ),
     _option(
         _KERNEL,
@@ -106,17 +106,17 @@ _OPTIONS = (
         _KERNEL,
         "--nki",
         metavar="VERSION",
-        help="Version of NKI that the source speaks: beta1, beta2, 0.3 … 0.7.  "
-        "[default: 0.7; beta1 where it imports neuronxcc]",
+        help="NKI version of the source: beta1, beta2, 0.3 … 0.7.  "
+        "[default: 0.7; beta1 if it imports neuronxcc]",
     ),
     _option(
         _KERNEL,
         "--target",
         metavar="NAME",
         common=True,
-        help="Hardware: trn1, trn2, trn3. [env: NEURON_PLATFORM_TARGET_OVERRIDE; default: trn2]",
+        help="Target: trn1, trn2, trn3. [env: NEURON_PLATFORM_TARGET_OVERRIDE; default: trn2]",
     ),
-    _option(_KERNEL, "--grid", metavar="SIZES", help="Launch grid, as 4 or 4x2."),
+    _option(_KERNEL, "--grid", metavar="SIZES", help="Launch grid, such as 4 or 4x2."),
     _option(
         _KERNEL,
         "--lnc",
@@ -129,7 +129,8 @@ _OPTIONS = (
         "--output",
         metavar="PATH",
         common=True,
-        help="The file to write; - is standard output.  [default: KERNEL.neff in this folder]",
+        help="The file to write; - is standard output.  "
+        "[default: KERNEL.neff in the working directory]",
     ),
     _option(
         _OUTPUT,
@@ -145,7 +146,7 @@ _OPTIONS = (
         "--check",
         is_flag=True,
         common=True,
-        help="Report what is wrong with the kernel; write nothing.",
+        help="Report the errors in the kernel; write nothing.",
     ),
     _option(
         _OUTPUT,
@@ -153,8 +154,8 @@ _OPTIONS = (
         "optimise",
         type=click.IntRange(0, 2),
         metavar="LEVEL",
-        help="0: keep program order on each engine; 1: reorder instructions, and choose addresses "
-        "again where that makes the kernel faster; 2: try many orders and addresses.  [default: 1]",
+        help="0: keep program order on each engine; 1: reorder instructions and reallocate "
+        "addresses where that makes it faster; 2: try many orders and addresses.  [default: 1]",
     ),
     _option(
         _OUTPUT,
@@ -166,9 +167,8 @@ _OPTIONS = (
         _OUTPUT,
         "--spill",
         is_flag=True,
-        help="Spill tiles to HBM if SBUF has no room for all that are in use; report which, and "
-        "how "
-        "many bytes that moves.",
+        help="Spill tiles to HBM if SBUF has no room for all that are live; report which ones, "
+        "and how many bytes that moves.",
     ),
     _option(
         _OUTPUT,
@@ -182,10 +182,10 @@ _OPTIONS = (
         _OUTPUT,
         "--no-cache",
         is_flag=True,
-        help="Compile even if nothing has changed since the last time, and cache nothing. "
+        help="Compile even if nothing has changed since the last compilation, and cache nothing. "
         "[env: NKIC_CACHE=0]",
     ),
-    _option(_OUTPUT, "--force", is_flag=True, help="Write binary data to a terminal too."),
+    _option(_OUTPUT, "--force", is_flag=True, help="Write binary data even to a terminal."),
     _option(
         _MIGRATE,
         "--migrate",
@@ -193,10 +193,10 @@ _OPTIONS = (
         is_flag=False,
         flag_value=LATEST,
         common=True,
-        help="Rewrite the source for a later version of NKI, 0.7 unless one is named, and print "
-        "the difference; -o FILE writes the new source. Needs nkic[migrate].",
+        help="Rewrite the source for a later version of NKI, by default 0.7, and print a diff; "
+        "-o FILE writes the new source. Needs nkic[migrate].",
     ),
-    _option(_MIGRATE, "--in-place", is_flag=True, help="Replace the file by the new source."),
+    _option(_MIGRATE, "--in-place", is_flag=True, help="Replace the file with the new source."),
     _option(
         _MIGRATE,
         "--verify",
@@ -208,7 +208,7 @@ _OPTIONS = (
         "--include",
         metavar="PATH",
         multiple=True,
-        help="A folder in which to look for imported modules.",
+        help="Search this folder for imported modules.",
     ),
     _option(
         _SOURCE,
@@ -221,7 +221,7 @@ _OPTIONS = (
         _SOURCE,
         "--stdin-name",
         metavar="PATH",
-        help="The name of the kernel's file when it comes from standard input.",
+        help="The name that messages give to a kernel read from standard input.",
     ),
     _option(_SHOW, "--list-kernels", is_flag=True, help="Print the kernels of the file and exit."),
     _option(
@@ -229,8 +229,8 @@ _OPTIONS = (
         "--print",
         metavar="WHAT",
         help="Print a table and exit: targets, ops, dtypes, passes, profiles, codes, env, "
-        "schema, completion=SHELL; config: every setting of this command line and where it "
-        "comes from.",
+        "schema, completion=SHELL; config: every setting of this command line and its "
+        "origin.",
     ),
     _option(
         _SHOW,
@@ -243,15 +243,15 @@ _OPTIONS = (
         "--report",
         metavar="resources[=FILE]",
         multiple=True,
-        help="Report where every tensor lies on chip and when it is in use, as text, as FILE.json, "
-        "or as the picture FILE.svg.",
+        help="Report the address and the live range of every tensor on chip, as text, as "
+        "FILE.json, or as the picture FILE.svg.",
     ),
     _option(
         _SHOW,
         "--max",
         metavar="MEMORY=LIMIT",
         multiple=True,
-        help="Exit with code 1 if the kernel takes more: sbuf=90%, sbuf=20MiB, psum=6 (banks).",
+        help="Exit with code 1 if the kernel uses more: sbuf=90%, sbuf=20MiB, psum=6 (banks).",
     ),
     _option(
         _SHOW,
@@ -266,7 +266,7 @@ _OPTIONS = (
         _SHOW,
         "--print-changed",
         is_flag=True,
-        help="Print what each stage changed in the program, as a difference of its text.",
+        help="Print what each stage changed in the program, as a diff of its text.",
     ),
     _option(_SHOW, "--time-passes", is_flag=True, help="Print each stage's time and memory."),
     _option(

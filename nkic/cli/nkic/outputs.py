@@ -1,4 +1,4 @@
-"""Which files to write: --emit and -o, read before anything is compiled."""
+"""The files to write: --emit and -o, parsed before anything is compiled."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from nkic.base.suggest import did_you_mean
 from nkic.driver.forms import FORMS
 from nkic.driver.pipeline import ASSEMBLY, SCHEDULE
 
-DEPS = "deps"  # is about the run, not the kernel, so it is not among the forms
+DEPS = "deps"  # describes the run, not the kernel, so it is not among the forms
 KINDS = (*FORMS, DEPS)
 _SUFFIXES = {kind: form.suffix for kind, form in FORMS.items()} | {DEPS: ".d"}
-_NEXT = re.compile(rf",(?=(?:{'|'.join(KINDS)})(?:=|,|$))")  # a path may hold commas
+_NEXT = re.compile(rf",(?=(?:{'|'.join(KINDS)})(?:=|,|$))")  # a path may contain commas
 
 
 class Output(NamedTuple):
@@ -26,9 +26,9 @@ class Output(NamedTuple):
 
 
 def outputs(emit: Sequence[str], output: str | None, stem: str) -> tuple[Output, ...]:
-    """What to write where. `stem` names files that have no path, in the present folder.
+    """Return what to write where. `stem` names the files without a path, in the working directory.
 
-    Raises `UsageFailed` for kinds that do not exist and paths that are wanted twice.
+    Raises `UsageFailed` for unknown kinds and for paths used twice.
     """
     wanted = [_kind(word) for words in emit for word in _NEXT.split(words)] or [("neff", None)]
     found = tuple(Output(*one) for one in _with_paths(wanted, output, stem))
@@ -40,14 +40,14 @@ def outputs(emit: Sequence[str], output: str | None, stem: str) -> tuple[Output,
 
 
 def last_stage(wanted: Sequence[Output]) -> str:
-    """The stage after which everything can be written."""
-    # Evaluating a kernel may find its way to further files: only then are they all known.
+    """Return the stage after which everything can be written."""
+    # Evaluating a kernel may load more files: only after it are they all known.
     kinds = ["ir" if one.kind == DEPS else one.kind for one in wanted]
     return FORMS[max(kinds, key=list(FORMS).index)].stage
 
 
 def refuse_overwriting(wanted: Sequence[Output], inputs: Sequence[str]) -> None:
-    """Raises `UsageFailed` where an output would replace a file that was read."""
+    """Raise `UsageFailed` if an output would replace a file that was read."""
     read = {real(path) for path in inputs}
     for one in wanted:
         if one.path != STANDARD and real(one.path) in read:
@@ -55,7 +55,7 @@ def refuse_overwriting(wanted: Sequence[Output], inputs: Sequence[str]) -> None:
 
 
 def refuse_earlier_stages(wanted: Sequence[Output], path: str) -> None:
-    """Raises `UsageFailed` for what a compilation that starts with a printed program lacks."""
+    """Raise `UsageFailed` for an output of a stage that precedes the printed program."""
     what, lacking = "program", ["tokens", "ast", "resolved"]
     if path.endswith((SCHEDULE, ASSEMBLY)):
         what, lacking = "schedule", [*lacking, "lowered", "graph"]
@@ -67,7 +67,7 @@ def refuse_earlier_stages(wanted: Sequence[Output], path: str) -> None:
 
 
 def dependencies(target: str, sources: Sequence[str]) -> str:
-    """What the outputs depend on, as a rule for make and ninja."""
+    """Return the dependencies of the outputs as a rule for make and ninja."""
     return f"{_escaped(target)}: {' '.join(map(_escaped, sources))}\n"
 
 
@@ -96,7 +96,7 @@ def _with_paths(
 
 
 def _named_by_output(free: Sequence[str], output: str | None) -> str:
-    """The kind that -o is about: the artifact, or the only one without a path."""
+    """Return the kind that -o names: the artifact, or the only one without a path."""
     if output is None:
         return ""
     if "neff" in free or len(free) == 1:

@@ -23,8 +23,9 @@ COMPLETION = "completion"
 
 
 def table(wanted: str, colour: str, *, as_json: bool = False) -> str:
-    """The table that --print asks for, for a --color. Raises `UsageFailed` if there is none of this
-    name.
+    """Return the table that --print names, formatted according to `--color`.
+
+    Raises `UsageFailed` if there is no such table.
     """
     name, _, shell = wanted.partition("=")
     if name == COMPLETION:
@@ -45,10 +46,10 @@ def table(wanted: str, colour: str, *, as_json: bool = False) -> str:
 
 
 def completion(shell: str) -> str:
-    """What to put into the shell's start file."""
+    """Return the script for the shell's start-up file."""
     if shell not in SHELLS:
         raise bad_value(f"--print {COMPLETION}: no shell is named", f"one of {', '.join(SHELLS)}")
-    # Click's own module for it is slow to import, and this is rarely asked for.
+    # Click's module for it is slow to import and rarely needed.
     from click.shell_completion import get_completion_class
 
     from nkic.cli.nkic import command
@@ -60,7 +61,7 @@ def completion(shell: str) -> str:
 
 
 def times(timings: Sequence[StageTiming]) -> str:
-    """The table of --time-passes."""
+    """Return the table of --time-passes."""
     total = sum(t.ns for t in timings)
     rows = [("stage", "ms", "share", "peak memory")]
     rows += [_time(t.stage, t.ns, total, size(t.peak_bytes)) for t in timings]
@@ -73,7 +74,7 @@ def _time(name: str, ns: int, total: int, memory: str) -> tuple[str, str, str, s
 
 
 def kernel_names(path: str) -> list[str]:
-    """The kernels of a file, for the shell: nothing where that cannot be said."""
+    """Return the kernels of a file for shell completion; empty if they cannot be determined."""
     try:
         source = Loader.beside(path).main(path)
         return [kernel.name for kernel in pipeline.list_kernels(source)]
@@ -105,7 +106,7 @@ def _plain(record: Record) -> Sequence[str]:
     return tuple(record.values())
 
 
-# The heads of the tables for people, and what a row says of a record.
+# The heads of the tables for people, and the functions that turn a record into a row.
 TABLES: dict[str, tuple[str, Callable[[Record], Sequence[str]]]] = {
     "targets": ("target,cores,SBUF,usable,PSUM banks,DMA engines,also called", _target),
     "dtypes": ("dtype,bytes,lowest,highest,also called", _dtype),

@@ -1,4 +1,4 @@
-"""The tables of --print for programs: what `--json` prints."""
+"""The tables of --print for programs: the output of `--json`."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ Record = dict[str, Any]
 
 
 def document(what: str, content: Any) -> str:
-    """The JSON text: a schema's number, what it is, and the content under that name."""
+    """Return the JSON text: the schema's number, what it is, and the content under that name."""
     made = {"schema": SCHEMA, "print": what, what: content}
     return json.dumps(made, indent=2, allow_nan=False) + "\n"
 
 
 def settings(rows: Iterable[Setting]) -> list[Record]:
-    """Those of --print config, without the head of the table."""
+    """Return the records of --print config, without the head of the table."""
     return [{"setting": name, "value": value, "from": origin} for name, value, origin in rows]
 
 
 def kernels(found: Iterable[Kernel]) -> list[Record]:
-    """Those of --list-kernels."""
+    """Return the records of --list-kernels."""
     return [{"name": kernel.name, "signature": kernel.signature} for kernel in found]
 
 

@@ -1,4 +1,4 @@
-"""The table of `--print config`: every setting, its value, and who says so."""
+"""The table of `--print config`: every setting, its value and its origin."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from nkic.cli.nkic.options import CommandLine
 from nkic.driver.request import COMMAND_LINE, DEFAULT, Setting, settings
 from nkic.specialise.request import RequestOptions
 
-# What the request knows better than the option, and options that are not settings.
+# Options that are read from the request instead, and options that are not settings.
 _REQUEST = frozenset({"kernel", "arg", "const", "nki", "target", "grid", "lnc"})
 _ACTIONS = frozenset({"print", "list_kernels", "explain", "version", "h", "help"})
-_JOINED = frozenset({"warn", "allow", "deny", "quiet", "verbose"})  # rows of their own
+_JOINED = frozenset({"warn", "allow", "deny", "quiet", "verbose"})  # have rows of their own
 
 
 def rows(
     line: CommandLine, given: RequestOptions, source: SourceFile | None, session: Session
 ) -> Iterator[Setting]:
-    """The header, what the kernel is compiled for, then every option."""
+    """Yield the header, the kernel's settings, then every option."""
     yield "setting", "value", "from"
     yield from settings(source, given, os.environ)
     context = click.get_current_context()
@@ -53,7 +53,7 @@ def _shown(value: Any) -> str:
 
 
 def _origin(context: click.Context, option: click.Option) -> str:
-    """Who gave an option its value."""
+    """Return the origin of an option's value."""
     found = context.get_parameter_source(str(option.name))
     if found is ParameterSource.COMMANDLINE:
         return COMMAND_LINE

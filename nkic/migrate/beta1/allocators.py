@@ -1,6 +1,6 @@
 """Allocators of Beta 1: `buffer=ncc.sbuf.mod_alloc(base_addr=0)` → `address=(0, 0)`.
 
-What an allocator says of blocks that share their places becomes arithmetic on the block's number.
+An allocator's rule for blocks that share addresses becomes arithmetic on the block's number.
 Source: NKI's documentation up to SDK 2.26, direct allocation.
 """
 
@@ -25,17 +25,19 @@ _OF_NKI = "nki."
 
 
 def is_allocated(sheet: Sheet, call: cst.Call) -> bool:
-    """The call says where its tensor is."""
+    """Whether the call chooses the addresses of its tensors."""
     return _allocator(sheet, call) is not None
 
 
 def plain(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
-    """A call that makes one tile, with its address. Raises `NotSlices`."""
+    """Return a call that makes one tile, with its address. Raises `NotSlices`."""
     return of_block(sheet, old, new, ())
 
 
 def of_block(sheet: Sheet, old: cst.Call, new: cst.Call, block: Sequence[str]) -> cst.Call:
-    """A call that makes the tile of a block, whose numbers are names. Raises `NotSlices`."""
+    """Return a call that makes the tile of a block, whose indices are the names `block`. Raises
+    `NotSlices`.
+    """
     found = _allocator(sheet, old)
     if found is None:
         return new
@@ -74,7 +76,9 @@ def _placed(sheet: Sheet, call: cst.Call, buffer: cst.Arg, where: Buffer, addres
 def _elsewhere(
     sheet: Sheet, old: cst.Call, new: cst.Call, buffer: cst.Arg, block: Sequence[str]
 ) -> cst.Call:
-    """`buffer=` is an expression of the kernel's own, which gives an address now."""
+    """Return the call for a `buffer=` expression of the kernel's own, which now yields an
+    address.
+    """
     if block:
         raise NotSlices("the addresses of its blocks come from an expression of the kernel's own")
     where = next(one.buffer for one in sheet.facts.tensors[sheet.spot(old)])
@@ -82,7 +86,7 @@ def _elsewhere(
 
 
 def _allocator(sheet: Sheet, call: cst.Call) -> cst.BaseExpression | None:
-    """What stands after `buffer=`, if it is an allocator."""
+    """Return the value of `buffer=` if it is an allocator."""
     value = next((one.value for one in call.args if word(one) == _BUFFER), None)
     if value is None:
         return None
@@ -94,8 +98,9 @@ def _allocator(sheet: Sheet, call: cst.Call) -> cst.BaseExpression | None:
 
 
 def called(sheet: Sheet, value: cst.BaseExpression) -> tuple[Buffer, str] | None:
-    """The memory and the function that an expression calls: `ncc.sbuf.alloc(…)`, or "" for
-    `ncc.sbuf` as it is.
+    """Return the memory and the function that an expression calls; None for other expressions.
+
+    `ncc.sbuf.alloc(…)` gives "alloc", a bare `ncc.sbuf` gives "".
     """
     function = value.func if isinstance(value, cst.Call) else value
     name = sheet.name_of(function) or aliases(sheet).get(code(function), "")
@@ -106,7 +111,7 @@ def called(sheet: Sheet, value: cst.BaseExpression) -> tuple[Buffer, str] | None
 
 
 def aliases(sheet: Sheet) -> Mapping[str, str]:
-    """The names at the top of the file that stand for such a function."""
+    """Return the module-level aliases of allocator functions."""
     found = {}
     for statement in sheet.tree.body:
         for part in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
@@ -116,14 +121,16 @@ def aliases(sheet: Sheet) -> Mapping[str, str]:
 
 
 def is_alias(sheet: Sheet, part: cst.Assign) -> bool:
-    """`sb_mod = nki.compiler.sbuf.mod_alloc`."""
+    """Whether an assignment is such an alias: `sb_mod = nki.compiler.sbuf.mod_alloc`."""
     name = sheet.name_of(part.value)
     at_top = not any(isinstance(p, cst.FunctionDef) for p in sheet.parents(part))
     return at_top and name.rpartition(".")[0] in _MODULES and len(part.targets) == 1
 
 
 def address_of(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.BaseExpression | None:
-    """`return sb_mod(base_addr=a, …)` of an allocator of the kernel's own → `return (0, a)`."""
+    """Rewrite `return sb_mod(base_addr=a, …)` in an allocator of the kernel's own to `return (0,
+    a)`.
+    """
     found = called(sheet, old)
     if found is None or found[1] != _MODULO or not is_plain(old):
         return None
@@ -141,7 +148,9 @@ def _modulo(
     block: Sequence[str],
     tile: Callable[[], str],
 ) -> str:
-    """The address that mod_alloc gives a block of so many bytes in each partition."""
+    """Return the address that mod_alloc gives a block; `tile` returns the block's bytes per
+    partition.
+    """
     byte = code(said["base_addr"]) if "base_addr" in said else "0"
     bank = code(said["base_bank"]) if "base_bank" in said else "0"
     first = code(said["base_partition"]) if "base_partition" in said else "0"
@@ -155,7 +164,7 @@ def _modulo(
 
 
 def _number(counts: cst.BaseExpression | None, block: Sequence[str]) -> str:
-    """The place of a block among so many, counting round."""
+    """Return the place of a block among `counts`, modulo each count."""
     if counts is None or not block:
         return "0"
     if not isinstance(counts, cst.Tuple | cst.List):
@@ -174,8 +183,9 @@ def _number(counts: cst.BaseExpression | None, block: Sequence[str]) -> str:
 
 
 def _tile(sheet: Sheet, old: cst.Call, new: cst.Call) -> str:
-    """The bytes of one block in each partition: a number where all evaluations found the same,
-    else what its shape says.
+    """Return the bytes per partition of one block.
+
+    It is a number if all evaluations found the same one, else an expression from its shape.
     """
     at = sheet.spot(old)
     found = [facts.tensors.get(at, ()) for facts in (sheet.facts, *sheet.facts.others)]
@@ -193,7 +203,7 @@ def _tile(sheet: Sheet, old: cst.Call, new: cst.Call) -> str:
 
 
 def _numbers(sheet: Sheet, call: cst.Call, block: Sequence[str]) -> str:
-    """The address that the evaluation found, if one, or one for each block, is all there is."""
+    """Return the evaluated address, if there is a single one, or one for each block; else ""."""
     made = sheet.facts.tensors.get(sheet.spot(call), ())
     places = [(one.fixed.partition, one.fixed.byte) for one in made if one.fixed is not None]
     per_turn = list(dict.fromkeys(places))
@@ -212,7 +222,7 @@ def _by_call(
     found: cst.Call,
     block: Sequence[str],
 ) -> str:
-    """What the kernel's own function gives a block. Raises `NotSlices`."""
+    """Return the address that the kernel's own function gives a block. Raises `NotSlices`."""
     shape = find(new, ("shape",), "shape")
     if len(found.args) != 1 or shape is None or not isinstance(shape.value, cst.Tuple):
         raise NotSlices("its address is computed by a function")

@@ -1,4 +1,4 @@
-"""Attributes that are something else now: `nl.fp32.min`, `t.shape` of a list, `nki.tensor`."""
+"""Attributes with another form today: `nl.fp32.min`, `t.shape` of a list, `nki.tensor`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ NOTES = "a note of a tensor"
 
 
 def written(blocks: Blocks, old: cst.Attribute) -> cst.BaseExpression | None:
-    """What stands in the place of an attribute; None where it stays.
+    """Return the replacement of an attribute; None if it stays.
 
-    `nl.fp32.min` becomes the number, `nl.finfo(dtype).min` that of the type of the tensor which is
-    filled with it, `t.shape` of a list of tiles that of its first, with how many there are.
+    `nl.fp32.min` becomes the number, `nl.finfo(dtype).min` that of the type of the tensor filled
+    with it, and `t.shape` of a list of tiles the shape of its first tile, preceded by the number of
+    tiles.
     """
     sheet = blocks.sheet
     name = sheet.name_of(old)
@@ -32,7 +33,7 @@ def written(blocks: Blocks, old: cst.Attribute) -> cst.BaseExpression | None:
 
 
 def _filling(blocks: Blocks, old: cst.Attribute) -> cst.BaseExpression | None:
-    """`nl.finfo(dtype).min`, in a call that makes tensors of one type."""
+    """Rewrite `nl.finfo(dtype).min` in a call that makes tensors of a single type."""
     sheet, value = blocks.sheet, old.value
     if not isinstance(value, cst.Call) or sheet.name_of(value.func) != "nki.language.finfo":
         return None

@@ -1,9 +1,9 @@
-"""Block dimensions, before that of the partitions, become lists of tiles or free dimensions.
+"""Block dimensions, which precede that of the partitions, become lists of tiles or free dimensions.
 
-`t = nl.zeros((n, nl.par_dim(128), 512))` with `t[i, 0:128, 0:512]` is `nl.zeros((128, n, 512))`
-with `t[0:128, i, 0:512]`: the same bytes of each partition, in one tensor. Where the blocks need
-not all be there at once (in PSUM), have addresses, or are passed to functions, it is a list of
-tiles with `t[i][0:128, 0:512]`. Source: NKI's guide to removing block dimensions.
+`t = nl.zeros((n, nl.par_dim(128), 512))` with `t[i, 0:128, 0:512]` becomes `nl.zeros((128, n,
+512))` with `t[0:128, i, 0:512]`: the same bytes of each partition, in one tensor. If the blocks
+need not all be live at once (in PSUM), have addresses, or are passed to functions, they become a
+list of tiles with `t[i][0:128, 0:512]`. Source: NKI's guide to removing block dimensions.
 """
 
 from __future__ import annotations
@@ -28,18 +28,20 @@ from nkic.migrate.tree import walk
 BLOCKS = "a block dimension"
 PARTITIONS = "nki.language.par_dim"
 MAKERS = tuple(f"nki.language.{name}" for name in ("ndarray", "zeros", "ones", "full", "empty"))
-MOST_BYTES = 96 * KIB  # of all in a partition, from which on blocks are lists: half of trn1's
+MOST_BYTES = 96 * KIB  # per partition; above it blocks become lists: half of trn1's SBUF
 DTYPE, SHAPE, VIEW = "dtype", "shape", "view"
 _HBM = ("hbm", "shared_hbm", "private_hbm")
 
 Key = tuple[int, str]
-"""A function (by `id`) and a name of its own."""
+"""A function (by `id`) and a local name of it."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """How many block dimensions a tensor has, whether those that stay become a list, and which
-    go, because the tile is made inside of the loops that count them.
+    """The number of a tensor's block dimensions, and their new form.
+
+    `is_list`: the remaining ones become a list. `gone` are those that vanish because the tile is
+    made inside the loops that count them.
     """
 
     count: int
@@ -47,7 +49,7 @@ class Kind:
     gone: frozenset[int] = frozenset()
 
     def kept(self, blocks: Sequence[str]) -> list[str]:
-        """What is said of the block dimensions that stay."""
+        """Return the items of the block dimensions that remain."""
         return [one for place, one in enumerate(blocks) if place not in self.gone]
 
 
@@ -61,14 +63,14 @@ class Maker:
 
 
 class Blocks:
-    """The tensors of a file with block dimensions."""
+    """The tensors of a file that have block dimensions."""
 
     def __init__(self, indices: Indices) -> None:
         self.indices = indices
         self.sheet = sheet = indices.sheet
         self._kinds: dict[Key, Kind] = {}
         self._calls: dict[int, Maker] = {}
-        self.places: dict[int, cst.CSTNode] = {}  # of statements that move: what they stand before
+        self.places: dict[int, cst.CSTNode] = {}  # the destinations of moved statements
         self._names = {id(node): node for node in walk(sheet.tree) if isinstance(node, cst.Name)}
         self._functions = {
             one.name.value: one for one in walk(sheet.tree) if isinstance(one, cst.FunctionDef)
@@ -86,7 +88,7 @@ class Blocks:
         self._shorten([one for one in found if one is not None])
 
     def _look_at(self, node: cst.Assign, call: cst.Call) -> tuple[Maker, Sequence[Key]] | None:
-        """A tensor that a call makes, and the names that it has; None for all others."""
+        """Register the tensor that a call makes with its names; return None for other calls."""
         shape = self._shape(call)
         target = node.targets[0].target
         if shape is None or len(node.targets) != 1 or not isinstance(target, cst.Name):
@@ -111,7 +113,9 @@ class Blocks:
     def _place(
         self, node: cst.Assign, call: cst.Call, keys: Sequence[Key], count: int
     ) -> Place | None:
-        """Where the tile is made instead, if all that uses it is in loops that count its blocks."""
+        """Return the place inside the loops that count its blocks, if all uses of the tile are
+        there.
+        """
         uses = [use for use in self._by_key.get(keys[0], ()) if not self._is_set(use)]
         around = [next(self.sheet.parents(use)) for use in uses]
         indexed = [one for one in around if isinstance(one, cst.Subscript)]
@@ -125,8 +129,9 @@ class Blocks:
         return found
 
     def _shorten(self, makers: Sequence[tuple[Maker, Sequence[Key]]]) -> None:
-        """Makes lists of those in SBUF where all of them do not fit as tiles: a list's tiles need
-        not all be there at once.
+        """Turn the tensors in SBUF into lists if they do not all fit as tensors.
+
+        The tiles of a list need not all be live at once.
         """
         sizes = [self._bytes(maker) for maker, _ in makers]
         if sum(sizes) <= MOST_BYTES:
@@ -138,7 +143,9 @@ class Blocks:
                 self._kinds.update(dict.fromkeys(keys, kind))
 
     def _bytes(self, maker: Maker) -> int:
-        """The bytes in each partition of a tensor that stays one, as the evaluation found them."""
+        """Return the evaluated bytes per partition of a tensor that stays a tensor; 0 for
+        others.
+        """
         made = self.sheet.facts.tensors.get(self.sheet.spot(maker.call), ())
         kind = maker.kind
         if kind.is_list or len(kind.gone) == kind.count:
@@ -148,13 +155,13 @@ class Blocks:
         return total // self.sheet.facts.runs // prod(int(n) for n in turns if n.isdecimal())
 
     def _is_list(self, call: cst.Call) -> bool:
-        """It is in PSUM, or has addresses: a tile for each block."""
+        """Whether it is in PSUM or has addresses, and thus becomes a tile for each block."""
         made = self.sheet.facts.tensors.get(self.sheet.spot(call), ())
         in_psum = any(one.buffer is Buffer.PSUM or one.fixed is not None for one in made)
         return in_psum or allocators.is_allocated(self.sheet, call)
 
     def _is_viewed(self, key: Key) -> bool:
-        """An index of it is none that slices say."""
+        """Whether an index of it cannot be expressed by slices."""
         for use in self._by_key.get(key, ()):
             parent = next(self.sheet.parents(use))
             if isinstance(parent, cst.Subscript) and is_indexed(self.indices, parent):
@@ -167,7 +174,7 @@ class Blocks:
         return False
 
     def _is_measured(self, key: Key) -> bool:
-        """Its shape is asked for, blocks first."""
+        """Whether its shape is used, blocks first."""
         return any(attribute_of(self.sheet, use) == SHAPE for use in self._by_key.get(key, ()))
 
     def _shape(self, call: cst.Call) -> list[cst.BaseExpression] | None:
@@ -180,11 +187,12 @@ class Blocks:
         said = next((one.value for one in call.args if word(one) == "buffer"), None)
         return said is not None and self.sheet.name_of(said).rpartition(".")[2] in _HBM
 
-    # ---- where they go ---------------------------------------------------------------------
+    # ---- uses ------------------------------------------------------------------------------
 
     def _reached(self, start: Key, count: int) -> list[Key] | None:
-        """The names that the tensor has, arguments of functions included; None where something
-        else is made of it as a whole.
+        """Return the names of the tensor, including parameters of called functions.
+
+        Returns None if the tensor is used as a whole in any other way.
         """
         keys = [start]
         for key in keys:
@@ -206,7 +214,7 @@ class Blocks:
         return isinstance(parent, cst.AssignTarget | cst.Param)
 
     def _argument(self, use: cst.Name) -> Key | None:
-        """The parameter of a function of the file that the name is passed for."""
+        """Return the parameter of a function of the file for which the name is passed."""
         argument, call, *_ = self.sheet.parents(use)
         if not isinstance(argument, cst.Arg) or not isinstance(call, cst.Call):
             return None
@@ -219,7 +227,7 @@ class Blocks:
         return (id(function), name) if name in params else None
 
     def _key(self, name: cst.Name) -> Key:
-        """The function whose name it is: the one inside which it is set."""
+        """Return the function that binds the name, with the name."""
         scope = scope_of(self.sheet, name)
         if isinstance(parent := next(self.sheet.parents(name)), cst.Param) and scope is None:
             scope = next(p for p in self.sheet.parents(parent) if isinstance(p, cst.FunctionDef))
@@ -232,7 +240,7 @@ class Blocks:
         return (0, name.value)
 
     def _is_one(self, use: cst.CSTNode, count: int) -> bool:
-        """The use takes one block: a number stands in each block dimension."""
+        """Whether the use takes one block: a number in each block dimension."""
         parent = next(self.sheet.parents(use))
         if isinstance(parent, cst.Arg) and parent.keyword is use:
             return True
@@ -245,16 +253,18 @@ class Blocks:
         return len(numbers) == count
 
     def _is_view_of_one(self, use: cst.CSTNode, count: int) -> bool:
-        """`t.view(dtype)[k, 0:128, 0:n]`: the last dimension stays, which a type changes."""
+        """Whether the use is `t.view(dtype)[k, 0:128, 0:n]` with all of the last dimension, which a
+        type changes.
+        """
         _, call, index, *_ = self.sheet.parents(use)
         if not isinstance(index, cst.Subscript) or _viewed(call) is not use:
             return False
         return len(index.slice) > count + 1 and self._is_one(call, count)
 
-    # ---- what becomes of them --------------------------------------------------------------
+    # ---- new forms -------------------------------------------------------------------------
 
     def count(self, node: cst.Subscript) -> int:
-        """How many block dimensions the tensor that is indexed has."""
+        """Return the number of block dimensions of the indexed tensor."""
         kind = self._kind(node)
         return kind.count if kind is not None else 0
 
@@ -263,14 +273,14 @@ class Blocks:
         return self._kinds.get(self._key(name)) if name is not None else None
 
     def is_tensor(self, name: cst.Name) -> bool:
-        """The name is one tensor, and no list of tiles."""
+        """Whether the name is one tensor rather than a list of tiles."""
         kind = self._kinds.get(self._key(name))
         return kind is None or not kind.is_list or len(kind.gone) == kind.count
 
     def indexed(
         self, old: cst.Subscript, value: cst.BaseExpression, texts: Sequence[str]
     ) -> cst.BaseExpression:
-        """`value[texts]`, the blocks where they are now."""
+        """Return `value[texts]`, with the blocks in their new positions."""
         kind = self._kind(old)
         if kind is None:
             return subscript(value, texts)
@@ -283,9 +293,7 @@ class Blocks:
         return subscript(made, rest) if rest else made
 
     def attribute(self, old: cst.Attribute) -> str:
-        """`t.dtype` and `t.shape` of a list: those of its first tile, and how many there are; ""
-        for everything else.
-        """
+        """Rewrite `t.dtype` and `t.shape` of a list of tiles; "" for everything else."""
         kind = self._kinds.get(self._key(old.value)) if isinstance(old.value, cst.Name) else None
         name = old.attr.value
         if kind is None or not kind.is_list or name not in (DTYPE, SHAPE):
@@ -298,7 +306,7 @@ class Blocks:
         return f"({lengths}, *{tiles[-1]}.{SHAPE})"
 
     def element(self, old: cst.Subscript) -> tuple[str, int]:
-        """The tile of a list that is indexed, as text, and how many dimensions say which."""
+        """Return the indexed tile of a list, as text, and how many dimensions select it."""
         kind = self._kind(old)
         if kind is None:
             return code(old.value), 0
@@ -310,7 +318,7 @@ class Blocks:
         return f"{code(old.value)}{''.join(f'[{one}]' for one in texts)}", kind.count
 
     def target(self, call: cst.Call) -> str:
-        """The part of a tensor that a call is assigned to, if slices say it, which stay."""
+        """Return the part of a tensor that a call is assigned to, if plain slices express it."""
         statement = next(self.sheet.parents(call))
         target = statement.targets[0].target if isinstance(statement, cst.Assign) else None
         if not isinstance(target, cst.Subscript) or self._kind(target) is not None:
@@ -319,7 +327,7 @@ class Blocks:
         return code(target) if plain and not is_indexed(self.indices, target) else ""
 
     def tile(self, old: cst.BaseExpression) -> str:
-        """A tile of a list that is taken as a whole, as text; "" for everything else."""
+        """Return a list's tile that is used as a whole, as text; "" for everything else."""
         kind = self._kind(old) if isinstance(old, cst.Subscript) else None
         if kind is None or not isinstance(old, cst.Subscript):
             return ""
@@ -327,7 +335,7 @@ class Blocks:
         return self.element(old)[0] if is_whole else ""
 
     def made(self, old: cst.Call, new: cst.Call) -> cst.BaseExpression:
-        """The expression that makes such a tensor."""
+        """Return the expression that makes such a tensor."""
         maker = self._calls.get(id(old))
         if maker is None:
             return new
@@ -348,14 +356,14 @@ _WRITTEN = cst.AssignTarget | cst.AugAssign
 
 
 def _viewed(value: cst.CSTNode) -> cst.Name | None:
-    """The name of the tensor in `t` and `t.view(dtype)`."""
+    """Return the name of the tensor in `t` and `t.view(dtype)`."""
     if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute):
         value = value.func.value if value.func.attr.value == VIEW else value
     return value if isinstance(value, cst.Name) else None
 
 
 def _of_list(value: cst.BaseExpression, blocks: Sequence[str]) -> cst.BaseExpression:
-    """`t[block]`, `t[block].view(dtype)`."""
+    """Return `t[block]` or `t[block].view(dtype)`."""
     if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute):
         inner = _of_list(value.func.value, blocks)
         return value.with_changes(func=value.func.with_changes(value=inner))
@@ -365,7 +373,7 @@ def _of_list(value: cst.BaseExpression, blocks: Sequence[str]) -> cst.BaseExpres
 
 
 def attribute_of(sheet: Sheet, name: cst.Name) -> str:
-    """What is asked of a name: "shape" of `t.shape`; "" where nothing is."""
+    """Return the attribute read from a name: "shape" for `t.shape`; "" if none."""
     parent = next(sheet.parents(name))
     is_owner = isinstance(parent, cst.Attribute) and parent.value is name
     return parent.attr.value if is_owner and isinstance(parent, cst.Attribute) else ""
@@ -384,7 +392,7 @@ def _shaped(call: cst.Call, texts: Sequence[str]) -> cst.Call:
 
 
 def _elements(value: cst.BaseExpression) -> list[cst.BaseExpression] | None:
-    """The dimensions of a shape that is written out: `(2, n)`, `[2] + [n, m]`."""
+    """Return the dimensions of a literal shape: `(2, n)`, `[2] + [n, m]`."""
     if isinstance(value, cst.Tuple | cst.List):
         return [one.value for one in value.elements]
     if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
@@ -394,13 +402,13 @@ def _elements(value: cst.BaseExpression) -> list[cst.BaseExpression] | None:
 
 
 def _marked(sheet: Sheet, shape: Sequence[cst.BaseExpression]) -> int:
-    """Dimensions before the one that is marked as that of the partitions."""
+    """Return the number of dimensions before the one marked as that of the partitions."""
     marks = [_is_mark(sheet, one) for one in shape]
     return marks.index(True) if marks.count(True) == 1 else 0
 
 
 def unmarked(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
-    """A tensor in HBM, where there are no partitions, without marks in its shape."""
+    """Remove the partition marks from the shape of a tensor in HBM, which has no partitions."""
     said = next((one.value for one in old.args if word(one) == "buffer"), None)
     found = find(old, (SHAPE,), SHAPE)
     shape = _elements(found.value) if found is not None else None
@@ -416,9 +424,9 @@ def _is_mark(sheet: Sheet, one: cst.BaseExpression) -> bool:
 
 
 def front(texts: Sequence[str], count: int) -> list[str]:
-    """The partition dimension before the `count` block dimensions; all of it, where not named."""
+    """Move the partition dimension before the `count` block dimensions; all of it if not named."""
     blocks, rest = texts[:count], texts[count:]
-    if not rest or rest[0] == "...":  # which may stand for no dimension, too
+    if not rest or rest[0] == "...":  # an ellipsis may also stand for no dimension
         return [":", *blocks, *rest]
     return [rest[0], *blocks, *rest[1:]]
 

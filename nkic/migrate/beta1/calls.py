@@ -1,6 +1,4 @@
-"""Calls in another form: methods, numbers, masks that say nothing, and what adds to a tensor in
-HBM.
-"""
+"""Calls in another form: methods, numbers, masks without effect, and updates of tensors in HBM."""
 
 from __future__ import annotations
 
@@ -22,12 +20,12 @@ ZEROS, PREDICATE = "nki.language.zeros", "predicate"
 
 
 def is_nki(sheet: Sheet, call: cst.Call) -> bool:
-    """The call is of a function of NKI."""
+    """Whether the call is of a function of NKI."""
     return sheet.name_of(call.func).startswith("nki.")
 
 
 def method(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
-    """`t.broadcast_to(shape)` → `nl.broadcast_to(t, shape)`."""
+    """Rewrite `t.broadcast_to(shape)` to `nl.broadcast_to(t, shape)`."""
     if not isinstance(old.func, cst.Attribute) or sheet.name_of(old.func):
         return new
     name = old.func.attr.value
@@ -41,13 +39,15 @@ def method(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
 
 
 def instruction(sheet: Sheet, call: cst.Call) -> Row | None:
-    """The instruction that a call is today."""
+    """Return the instruction that the call corresponds to today."""
     module, _, name = sheet.name_of(call.func).rpartition(".")
     return row_of(f"{module}.{rewritten.DYNAMIC.get(name, name)}")
 
 
 def copied(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
-    """`nisa.tensor_copy_dynamic_src(…)` → `nisa.tensor_copy(…)`: the tile's index says the rest."""
+    """Rewrite `nisa.tensor_copy_dynamic_src(…)` to `nisa.tensor_copy(…)`; the tile's index carries
+    the rest.
+    """
     module, _, name = sheet.name_of(old.func).rpartition(".")
     if module != "nki.isa" or name not in rewritten.DYNAMIC:
         return new
@@ -56,8 +56,9 @@ def copied(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
 
 
 def scalar(sheet: Sheet, old: cst.Call) -> cst.BaseExpression | None:
-    """`np.dtype(np.float32).type(2.0)` → `2.0`, where a function of NKI takes it, which has
-    types of its own for numbers.
+    """Rewrite `np.dtype(np.float32).type(2.0)` to `2.0` as an argument of an NKI function.
+
+    Such functions choose the types of numbers themselves.
     """
     function = old.func
     made = function.value if isinstance(function, cst.Attribute) else None
@@ -72,7 +73,7 @@ def scalar(sheet: Sheet, old: cst.Call) -> cst.BaseExpression | None:
 
 
 def unmasked(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
-    """Without `mask=None`."""
+    """Remove `mask=None`."""
     said = next((one for one in new.args if word(one) == "mask"), None)
     if said is None or mask_argument(old) is not None or not is_nki(sheet, old):
         return new
@@ -81,7 +82,7 @@ def unmasked(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
 
 
 def unfilled(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
-    """`nl.zeros` in PSUM, where a product is the first to write: nothing fills it."""
+    """Rewrite `nl.zeros` in PSUM to `nl.ndarray` if a product is the first to write it."""
     at = sheet.spot(old)
     made = sheet.facts.tensors.get(at, ())
     if sheet.name_of(old.func) != ZEROS or at in sheet.facts.instructions:
@@ -93,7 +94,9 @@ def unfilled(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
 
 
 def combined(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
-    """`nl.atomic_rmw(t, value=v, op=np.add)` → `nisa.dma_compute(t, [v, t], reduce_op=…)`."""
+    """Rewrite `nl.atomic_rmw(t, value=v, op=np.add)` to `nisa.dma_compute(t, [v, t],
+    reduce_op=…)`.
+    """
     called, names, today = rewritten.COMBINED
     if sheet.name_of(old.func) != f"nki.language.{called}":
         return new
@@ -114,7 +117,7 @@ def combined(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
 
 
 def as_bits(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
-    """A predicate of bool, which instructions take as numbers of a byte now."""
+    """View a bool predicate as uint8, the type that instructions now take."""
     made = sheet.facts.instructions.get(sheet.spot(old), ())
     views = [one.operand(PREDICATE) for one in made if PREDICATE in one.row.operand_index]
     as_bool = [isinstance(one, View) and one.tensor.dtype is BOOL for one in views]

@@ -1,7 +1,7 @@
-"""Statements that the evaluation did not reach, where declarations say enough.
+"""Statements that the evaluation did not reach, but that declarations determine.
 
-In `t[...] = nisa.affine_select(…, dtype=kind)` with `t = nl.ndarray(…, dtype=kind)`, the result
-has the type of `t`, whatever that is: `t[...]` is what the instruction writes.
+In `t[...] = nisa.affine_select(…, dtype=kind)` with `t = nl.ndarray(…, dtype=kind)`, the result has
+the type of `t`, whatever that is: the instruction writes `t[...]` directly.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from nkic.migrate.tree import walk
 
 
 def declared_result(sheet: Sheet, indices: Indices, call: cst.Call, row: Row) -> Result | None:
-    """What a call returns that was not evaluated: the part of a tile that it is assigned to; None
-    where that may have another type, or where the call reads that tile.
+    """Return the result of a call that was not evaluated: the part of a tile that it is assigned
+    to.
+
+    Returns None if the types may differ, or if the call reads that tile.
     """
     statement = next(sheet.parents(call))
     if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
@@ -42,7 +44,7 @@ def declared_result(sheet: Sheet, indices: Indices, call: cst.Call, row: Row) ->
 
 
 def is_in_psum(sheet: Sheet, indices: Indices, tile: cst.BaseExpression) -> bool:
-    """The tile, or that of which this is a part, was made in PSUM."""
+    """Whether the tile, or the tile of which this is a part, was made in PSUM."""
     name = tile.value if isinstance(tile, cst.Subscript) else tile
     if not isinstance(name, cst.Name):
         return False
@@ -51,7 +53,7 @@ def is_in_psum(sheet: Sheet, indices: Indices, tile: cst.BaseExpression) -> bool
 
 
 def is_never_called(sheet: Sheet, function: cst.FunctionDef) -> bool:
-    """Nothing in the function around this one names it."""
+    """Whether nothing in the enclosing function refers to this function."""
     around = next((p for p in sheet.parents(function) if isinstance(p, cst.FunctionDef)), None)
     if around is None:
         return False
@@ -61,7 +63,7 @@ def is_never_called(sheet: Sheet, function: cst.FunctionDef) -> bool:
 
 
 def _makers(sheet: Sheet, indices: Indices, name: cst.Name) -> list[cst.Call]:
-    """The calls that make the tile of a name; none where something else sets it."""
+    """Return the calls that make the tile of a name; none if something else assigns it."""
     values = [value for _, value in indices.definitions(name)]
     calls = [one for one in values if isinstance(one, cst.Call)]
     makers = [one for one in calls if sheet.name_of(one.func) in MAKERS]
@@ -77,7 +79,7 @@ def _written(row: Row) -> tuple[Buffer, ...]:
 
 
 def _reads(call: cst.Call, name: str) -> bool:
-    """The call names the tile, but for its type."""
+    """Whether the call refers to the tile other than for its type."""
     values = [one.value for one in call.args if word(one) != "dtype"]
     nodes = (one for value in values for one in walk(value))
     return any(isinstance(one, cst.Name) and one.value == name for one in nodes)

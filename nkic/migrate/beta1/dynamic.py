@@ -1,6 +1,6 @@
-"""Elements of tiles in an index, known when the program runs: `t[i_p, start[0, k] + i_f]`.
+"""Index expressions with elements of tiles, known at run time: `t[i_p, start[0, k] + i_f]`.
 
-Later versions say them as the `scalar_offset` of an access pattern.
+Later versions express them as the `scalar_offset` of an access pattern.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from nkic.migrate.tree import walk
 
 
 class Dynamic(NamedTuple):
-    """The dimension of an index that a tile's element says, the element as a tile of its own, and
-    what is added to it.
+    """A dimension whose index contains a tile's element: the dimension, the element as a tile, and
+    the rest of the sum.
     """
 
     dim: int
@@ -24,9 +24,7 @@ class Dynamic(NamedTuple):
 
 
 def dynamic(indices: Indices, node: cst.Subscript) -> Dynamic | None:
-    """What a tile says in an index; None where there is no such thing, or it cannot be told from
-    what is added to it.
-    """
+    """Return the run-time part of an index; None if there is none, or if it cannot be separated."""
     found = [
         (dim, tile, one.slice.value)
         for dim, one in enumerate(node.slice)
@@ -46,7 +44,7 @@ def dynamic(indices: Indices, node: cst.Subscript) -> Dynamic | None:
 
 
 def _is_element(indices: Indices, node: cst.Subscript) -> bool:
-    """One number for each dimension of a tile."""
+    """Whether the expression is a single element of a tile."""
     name = node.value
     if not isinstance(name, cst.Name) or not indices.is_whole(name) or not indices.is_tile(name):
         return False
@@ -60,7 +58,7 @@ def _is_element(indices: Indices, node: cst.Subscript) -> bool:
 
 
 def _without(indices: Indices, node: cst.BaseExpression, tile: cst.Subscript) -> Index | None:
-    """What is added to an element of a tile."""
+    """Return what is added to the element of a tile; None if it is not a plain sum."""
     if node is tile:
         return Index("0")
     if not any(one is tile for one in walk(node)):

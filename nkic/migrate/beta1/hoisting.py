@@ -1,7 +1,7 @@
-"""Instructions inside of expressions, put on lines of their own before the statement.
+"""Move instructions inside expressions to lines of their own before the statement.
 
-While a source is gone through, each such call is a name that stands for it; the statement around it
-writes the tile, the instruction with its dst, and the tile's name in the name's place.
+During the traversal, each such call is replaced by a placeholder name; the enclosing statement then
+writes the tile, the instruction with its dst, and the tile's name for the placeholder.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from nkic.migrate.tree import names_set, walk
 
 RESULTS = "an instruction that returned a tile"
 RETURNING = "make dst with nl.ndarray, and pass it"
-TARGET = "__target"  # in what makes a tile: that to which the statement assigns it
+TARGET = "__target"  # in a tile's expression: what the statement assigns the tile to
 
 
 class Pending(NamedTuple):
-    """A call that returns a tile: as it was, as it is, what it returned, how the tile is made."""
+    """A call that returns a tile: its old and new form, its result, and the expression that makes
+    the tile.
+    """
 
     old: cst.Call
     new: cst.Call
@@ -32,25 +34,25 @@ class Pending(NamedTuple):
 
 
 class PendingCalls:
-    """The calls that no statement has written yet, by the names that stand for them."""
+    """The calls that no statement has written yet, by placeholder."""
 
     def __init__(self) -> None:
         self._calls: dict[str, Pending] = {}
         self._count = 0
 
     def add(self, call: Pending) -> cst.Name:
-        """The name that stands for a call."""
+        """Register a call, and return its placeholder."""
         self._count += 1
         name = f"__pending_{self._count}"
         self._calls[name] = call
         return cst.Name(name)
 
     def get(self, node: cst.CSTNode | None) -> Pending | None:
-        """The call that a node stands for."""
+        """Return the call that a placeholder stands for; None for other nodes."""
         return self._calls.get(node.value) if isinstance(node, cst.Name) else None
 
     def inside(self, node: cst.CSTNode) -> Iterator[cst.Name]:
-        """The names in a node, those inside of calls before the calls' own."""
+        """Yield the placeholders in a node, those nested in calls first."""
         for one in walk(node):
             call = self.get(one)
             if call is not None:
@@ -59,7 +61,7 @@ class PendingCalls:
                 yield one
 
     def restored(self, tree: cst.Module, sheet: Sheet) -> cst.Module:
-        """The tree with the calls as they were where no statement wrote them."""
+        """Return the tree with the original calls for placeholders that no statement wrote."""
         left = [one for one in walk(tree) if self.get(one) is not None]
         while left:
             calls: dict[str, cst.BaseExpression] = {}
@@ -85,7 +87,10 @@ class Hoisting:
         self.names: dict[str, cst.BaseExpression] = {}
 
     def hoisted(self, statement: cst.SimpleStatementLine, condition: str = "") -> Any:
-        """The statement, or all the lines in its place; under a condition, but for the tiles."""
+        """Return the statement, or all the lines that replace it.
+
+        Under a condition, the tiles are made outside it.
+        """
         found = [*self.pending.inside(statement)]
         if not found:
             return _under(condition, [], [statement]) if condition else statement
@@ -104,7 +109,7 @@ class Hoisting:
         return cst.FlattenSentinel(self.lines)
 
     def _written(self, name: cst.Name, part: cst.BaseSmallStatement) -> bool:
-        """Writes one call; whether the statement is still needed."""
+        """Write one call, and return whether the statement is still needed."""
         call = self.pending.get(name)
         assert call is not None
         new = replaced_names(call.new, self.names)
@@ -130,7 +135,7 @@ class Hoisting:
     def _onto_target(
         self, name: str, call: Pending, new: cst.Call, part: cst.BaseSmallStatement | None
     ) -> bool:
-        """`t[...] = instruction(...)`, and `+=` in PSUM: t is dst."""
+        """Write `t[...] = instruction(...)`, or `+=` in PSUM, with t as dst."""
         target = only_target(part) if part is not None else None
         if target is None:
             why = "what this writes is not known: it is part of an expression"
@@ -143,7 +148,7 @@ class Hoisting:
 
 
 def is_allocation(line: cst.SimpleStatementLine) -> bool:
-    """The line makes a tile: `t = nl.ndarray(…)`."""
+    """Whether the line makes a tile: `t = nl.ndarray(…)`."""
     part = line.body[0]
     value = part.value if isinstance(part, cst.Assign | cst.AnnAssign) else None
     name = value.func if isinstance(value, cst.Call) else None
@@ -155,7 +160,7 @@ def _under(
     before: Sequence[cst.SimpleStatementLine],
     lines: Sequence[cst.SimpleStatementLine],
 ) -> Any:
-    """`if condition:` with the lines inside."""
+    """Return `if condition:` with the lines inside."""
     if not lines:
         return cst.FlattenSentinel(before)
     first, *rest = lines
@@ -167,14 +172,14 @@ def _under(
 
 
 def only_target(part: cst.BaseSmallStatement | None) -> cst.BaseExpression | None:
-    """What an assignment of any kind sets, if that is one thing."""
+    """Return the target of an assignment of any kind, if there is only one."""
     if isinstance(part, cst.Assign) and len(part.targets) == 1:
         return part.targets[0].target
     return part.target if isinstance(part, cst.AugAssign | cst.AnnAssign) else None
 
 
 def replaced_names(node: Any, names: Mapping[str, cst.BaseExpression]) -> Any:
-    """The node with expressions in the place of names."""
+    """Return the node with expressions substituted for names."""
     return node.visit(_Names(names)) if names else node
 
 
@@ -186,12 +191,12 @@ class _Names(cst.CSTTransformer):
     def leave_Name(  # noqa: N802
         self, original_node: cst.Name, updated_node: cst.Name
     ) -> cst.BaseExpression:
-        """What stands in the name's place."""
+        """Return the expression for the name."""
         return self.names.get(original_node.value, updated_node)
 
 
 def _wish(part: cst.BaseSmallStatement, call: Pending) -> str:
-    """A name for a tile that has none: by what the statement sets, and the memory it is in."""
+    """Return a name for an unnamed tile, from the statement's target and the tile's memory."""
     target = only_target(part)
     if isinstance(target, cst.Name) and _mentions(call.new, target.value):
         return f"new_{target.value}"
@@ -206,7 +211,7 @@ def _wish(part: cst.BaseSmallStatement, call: Pending) -> str:
 def _allocated(
     part: cst.BaseSmallStatement | None, tile: str, made: str
 ) -> cst.SimpleStatementLine:
-    """`tile = nl.ndarray(...)`, with the statement's annotation."""
+    """Return `tile = nl.ndarray(...)`, with the statement's annotation."""
     value = cst.parse_expression(made)
     if isinstance(part, cst.AnnAssign):
         return cst.SimpleStatementLine([part.with_changes(value=value)])
@@ -230,7 +235,7 @@ def _line(value: cst.BaseExpression) -> cst.SimpleStatementLine:
 
 
 def joined(statements: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
-    """The statements, neighbours under the same condition joined where nothing is said between."""
+    """Merge neighbouring statements under the same condition."""
     made: list[cst.BaseStatement] = []
     for one in statements:
         last = made[-1] if made else None
@@ -248,7 +253,9 @@ def joined(statements: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
 
 
 def _is_like(last: cst.If, one: cst.If) -> bool:
-    """The second may stand in the first: same condition, which nothing in the first changes."""
+    """Whether the second statement can be merged into the first: its condition is equal and
+    unchanged there.
+    """
     blocks = isinstance(last.body, cst.IndentedBlock) and isinstance(one.body, cst.IndentedBlock)
     if last.orelse is not None or one.orelse is not None or not blocks:
         return False

@@ -1,7 +1,7 @@
-"""Index expressions: what `nl.arange` and `nl.mgrid` make, and sums and products with them.
+"""Index expressions: the results of `nl.arange` and `nl.mgrid`, and sums and products of them.
 
-An index is a number plus, for each axis of the result, a factor times 0 … count - 1. All are kept
-as source text.
+An index is a number plus, for each axis of the result, a factor times 0 … count - 1. All of these
+are kept as source text.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from nkic.migrate.tree import children, walk
 _CREATE = ("ndarray", "zeros", "ones", "full", "empty", "load")
 MAKERS = tuple(f"nki.language.{name}" for name in _CREATE)
 ARANGE, MGRID = "nki.language.arange", "nki.language.mgrid"
-_FIELDS = "pxyzw"  # the attributes of what mgrid gives, for its dimensions in their order
+_FIELDS = "pxyzw"  # the attributes of mgrid's result, in the order of its dimensions
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis of a result: `place` of `rank`, its count, and where it begins. `grid` are the
-    counts of all axes of a grid that it is one of: its result has all of them.
+    """One axis of a result: its `place` among `rank` axes, its start and count.
+
+    `grid` has the counts of all axes of the grid to which it belongs, whose result has all of them.
     """
 
     rank: int
@@ -47,19 +48,19 @@ class Index:
 
     @property
     def repeated(self) -> dict[int, str]:
-        """The axes along which it is the same all over, with their counts: those of its grids."""
+        """The axes along which the index is constant, with their counts: those of its grids."""
         grids = [axis.grid for _, axis in self.parts]
         own = {axis.place for _, axis in self.parts}
         return {n: one for grid in grids for n, one in enumerate(grid) if n not in own}
 
     @property
     def rank(self) -> int:
-        """Dimensions of the array that it is; 0 for a number."""
+        """The number of dimensions of the array; 0 for a number."""
         return max((axis.rank for _, axis in self.parts), default=0)
 
 
 class Indices:
-    """What the names of a file's functions are, as far as they are indices."""
+    """The names of a file's functions that are indices."""
 
     def __init__(self, sheet: Sheet) -> None:
         self.sheet = sheet
@@ -68,11 +69,13 @@ class Indices:
             self._assigned[id(scope_of(sheet, one[0])), one[0].value].append(one)
         self._known: dict[tuple[int, str], bool] = {}
         self.flow = Flow(sheet)
-        # Axes that are loops around the statement being written: variable and count, by place.
+        # The axes that are loops around the current statement: variable and count, by place.
         self.loops: dict[int, tuple[str, str]] = {}
 
     def of(self, node: cst.BaseExpression) -> Index | None:
-        """The index that an expression is, None for what is none or cannot be followed."""
+        """Return the index that an expression is; None if it is not one, or cannot be
+        determined.
+        """
         if isinstance(node, cst.Name):
             return self._of_name(node)
         if isinstance(node, cst.Subscript):
@@ -92,7 +95,9 @@ class Indices:
         return None if self.has_index(node) else Index(code(node))
 
     def has_index(self, node: cst.CSTNode) -> bool:
-        """Some name in the expression is an index, or may be one; calls have none, but arange."""
+        """Whether a name in the expression is or may be an index; calls other than arange have
+        none.
+        """
         if isinstance(node, cst.Call):
             return self.sheet.name_of(node.func) == ARANGE
         if isinstance(node, cst.Name):
@@ -104,29 +109,29 @@ class Indices:
         return any(self.has_index(child) for child in children(node))
 
     def is_index(self, name: cst.Name) -> bool:
-        """The name is set from an index expression somewhere in its function."""
+        """Whether the name is set from an index expression anywhere in its function."""
         key = (id(scope_of(self.sheet, name)), name.value)
         if key not in self._known:
-            self._known[key] = False  # while it is asked: a name that is made of itself
+            self._known[key] = False  # during the query: the name may be defined by itself
             self._known[key] = any(self.has_index(value) for _, value in self.definitions(name))
         return self._known[key]
 
     # ---- names -----------------------------------------------------------------------------
 
     def definitions(self, name: cst.Name) -> list[tuple[int, cst.BaseExpression]]:
-        """The values that a name is set to in its function, each with its place in a tuple."""
+        """Return the values assigned to a name in its function, each with its place in a tuple."""
         found = self._assigned.get((id(scope_of(self.sheet, name)), name.value), [])
         return [(place, value) for target, place, value in found if target is not name]
 
     def definition(self, name: cst.Name) -> tuple[int, cst.BaseExpression] | None:
-        """The value that a name has where it stands; None where that may be one of several."""
+        """Return the value of a name at its use; None if there may be several."""
         found = {id(self._statement(one[1])): one for one in self.definitions(name)}
         statements = [self._statement(value) for _, value in found.values()]
         reaching = self.flow.reaching(name.value, statements, name)
         return found[id(reaching)] if reaching is not None else None
 
     def is_tile(self, node: cst.BaseExpression) -> bool:
-        """A tile on the chip, or a part of one: no number."""
+        """Whether the expression is a tile on chip, or a part of one, rather than a number."""
         if isinstance(node, cst.Subscript):
             return self.is_tile(node.value)
         if not isinstance(node, cst.Name):
@@ -134,17 +139,19 @@ class Indices:
         return any(self._is_made(value) for _, value in self.definitions(node))
 
     def _is_made(self, value: cst.BaseExpression) -> bool:
-        """The expression is a call or a sum and the like, which makes a tile on the chip."""
+        """Whether the expression is a call or an operation that makes a tile on chip."""
         is_maker = isinstance(value, cst.Call | cst.BinaryOperation)
         return is_maker and any(one.on_chip for one in self.tensors(value))
 
     def tensors(self, value: cst.BaseExpression) -> Sequence[Tensor]:
-        """The tensors that were made where an expression stands."""
+        """Return the tensors that an expression made."""
         return self.sheet.facts.tensors.get(self.sheet.spot(value), ())
 
     def is_whole(self, name: cst.Name, known: tuple[int, ...] = ()) -> bool:
-        """The name is a tensor that a call made or the kernel was given, or such a one in another
-        shape; no part of one. `known` are values that are being asked about.
+        """Whether the name is a whole tensor that was made or passed to the kernel, possibly
+        reshaped.
+
+        `known` are values that are being examined.
         """
         values = [value for _, value in self.definitions(name) if id(value) not in known]
         scope = scope_of(self.sheet, name)
@@ -178,7 +185,7 @@ class Indices:
         return made
 
     def _stays(self, index: Index, value: cst.CSTNode, use: cst.CSTNode) -> bool:
-        """What the index is made of is the same at its use as where it was set."""
+        """Whether the components of the index are the same at its use as at its assignment."""
         texts = [
             index.base,
             *(text for factor, axis in index.parts for text in (factor, axis.start, axis.count)),
@@ -186,7 +193,7 @@ class Indices:
         return self._are_same((cst.parse_expression(text) for text in texts), value, use)
 
     def is_same(self, value: cst.BaseExpression, use: cst.CSTNode) -> bool:
-        """The names in a value are the same at its use as where it was set."""
+        """Whether the names in a value are the same at its use as at its assignment."""
         return self._are_same([value], value, use)
 
     def _are_same(self, nodes: Iterable[cst.CSTNode], value: cst.CSTNode, use: cst.CSTNode) -> bool:
@@ -197,7 +204,7 @@ class Indices:
     # ---- expressions -----------------------------------------------------------------------
 
     def _of_arange(self, node: cst.Subscript) -> Index | None:
-        """`nl.arange(n)[:, None]`."""
+        """Return the index of `nl.arange(n)[:, None]`."""
         call = node.value
         if not isinstance(call, cst.Call) or self.sheet.name_of(call.func) != ARANGE:
             return None if self.has_index(node) else Index(code(node))
@@ -207,7 +214,7 @@ class Indices:
         return _arange(call, len(node.slice), whole[0])
 
     def _of_grid(self, value: cst.BaseExpression, place: int) -> Index | None:
-        """`i, j = nl.mgrid[0:128, 0:512]`."""
+        """Return the index of an element of `i, j = nl.mgrid[0:128, 0:512]`."""
         if not isinstance(value, cst.Subscript) or self.sheet.name_of(value.value) != MGRID:
             return None
         axes = [_grid_axis(one, n, len(value.slice)) for n, one in enumerate(value.slice)]
@@ -218,7 +225,7 @@ class Indices:
         return Index("0", (("1", replace(axis, grid=counts)),))
 
     def _of_field(self, node: cst.Attribute) -> Index | None:
-        """`i.p`, where `i = nl.mgrid[…]`."""
+        """Return the index of `i.p` with `i = nl.mgrid[…]`."""
         if isinstance(node.value, cst.Name):
             found = self.definition(node.value)
             if found is not None and found[0] < 0 and self._is_grid(found[1]):
@@ -231,8 +238,8 @@ class Indices:
         return None if self.has_index(node) else Index(code(node))
 
     def grid(self, value: cst.BaseExpression) -> list[Index]:
-        """All axes of `nl.mgrid[0:128, 0:512]`, which may stand as an index by itself; [] for
-        other expressions.
+        """Return all axes of `nl.mgrid[0:128, 0:512]`, which may be an index by itself; [] for
+        others.
         """
         if isinstance(value, cst.Name) and (found := self.definition(value)) is not None:
             return self.grid(found[1]) if found[0] < 0 else []
@@ -245,7 +252,7 @@ class Indices:
         return isinstance(value, cst.Subscript) and self.sheet.name_of(value.value) == MGRID
 
     def _of_choice(self, node: cst.IfExp) -> Index | None:
-        """`i if flag else 2 * i`: the same axes, with other factors."""
+        """Return the index of `i if flag else 2 * i`: the same axes, with other factors."""
         yes, no = self.of(node.body), self.of(node.orelse)
         if yes is None or no is None or [a for _, a in yes.parts] != [a for _, a in no.parts]:
             return None
@@ -274,7 +281,7 @@ class Indices:
 
 
 def added(a: str, b: str) -> str:
-    """`a + b`."""
+    """Return `a + b`."""
     if "0" in (a, b):
         return b if a == "0" else a
     if a.isdecimal() and b.isdecimal():
@@ -283,7 +290,7 @@ def added(a: str, b: str) -> str:
 
 
 def less(a: str, b: str) -> str:
-    """`a - b`."""
+    """Return `a - b`."""
     if b == "0":
         return a
     if a.isdecimal() and b.isdecimal():
@@ -298,7 +305,7 @@ def less(a: str, b: str) -> str:
 
 
 def times(a: str, b: str) -> str:
-    """`a * b`."""
+    """Return `a * b`."""
     if "0" in (a, b):
         return "0"
     if "1" in (a, b):
@@ -309,8 +316,9 @@ def times(a: str, b: str) -> str:
 
 
 def summed(text: str) -> str:
-    """A sum with its numbers added up, behind what is not negative: `10944 - 128 * i` for
-    `-128 * i + 10943 + 1`.
+    """Return a sum with its numbers combined, and a positive term first.
+
+    For example `10944 - 128 * i` for `-128 * i + 10943 + 1`.
     """
     terms = [*_terms(cst.parse_expression(text), 1)]
     number = sum(sign * int(one) for sign, one in terms if one.isdecimal())
@@ -325,7 +333,7 @@ def summed(text: str) -> str:
 
 
 def _terms(node: cst.BaseExpression, sign: int) -> Iterator[tuple[int, str]]:
-    """What is added in an expression, each with its sign."""
+    """Yield the terms of a sum, each with its sign."""
     operator = node.operator if isinstance(node, cst.BinaryOperation) else None
     if isinstance(node, cst.BinaryOperation) and isinstance(operator, cst.Add | cst.Subtract):
         yield from _terms(node.left, sign)
@@ -343,14 +351,14 @@ def _terms(node: cst.BaseExpression, sign: int) -> Iterator[tuple[int, str]]:
 
 
 def factor(text: str) -> str:
-    """The text as a factor: in parentheses, if it is a sum or the like."""
+    """Return the text as a factor: in parentheses if it is a sum or the like."""
     node = cst.parse_expression(text)
     simple = cst.Name | cst.Integer | cst.Call | cst.Attribute | cst.Subscript
     return text if isinstance(node, simple) or node.lpar else f"({text})"
 
 
 def code(node: cst.CSTNode) -> str:
-    """The source text of an expression, on one line."""
+    """Return the source text of an expression, on one line."""
     text = tree.code(node)
     return " ".join(text.split()) if "\n" in text else text
 
@@ -366,7 +374,7 @@ def _difference(left: Index, right: Index) -> Index | None:
 
 
 def negative(index: Index) -> Index:
-    """The index times -1."""
+    """Return the index times -1."""
     return _multiple("-1", index)
 
 
@@ -395,7 +403,7 @@ def _grid_axis(element: cst.SubscriptElement, place: int, rank: int) -> Axis | N
 
 
 def is_whole(element: cst.SubscriptElement) -> bool:
-    """A slice of everything: `:`."""
+    """Whether the element is a full slice, `:`."""
     part = element.slice
     return isinstance(part, cst.Slice) and part.lower is part.upper is part.step is None
 
@@ -404,7 +412,9 @@ Assigned = tuple[cst.Name, int, cst.BaseExpression]
 
 
 def _assignments(tree: cst.Module) -> Iterator[Assigned]:
-    """Every name that a plain assignment sets: the name, its place in a tuple or -1, the value."""
+    """Yield every name that a plain assignment sets: the name, its place in a tuple or -1, the
+    value.
+    """
     for node in walk(tree):
         if isinstance(node, cst.Assign):
             for target in node.targets:

@@ -1,4 +1,4 @@
-"""Calls with `mask=`: their operands cut to the elements that the mask leaves."""
+"""Calls with `mask=`: their operands reduced to the elements that the mask selects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Shapes = Mapping[str, frozenset[tuple[int, ...]]]
 
 
 def _operands(made: Sequence[Instruction]) -> Shapes:
-    """The shapes of the operands of a call's instructions, by the names of their tensors."""
+    """Return the operand shapes of a call's instructions, by tensor name."""
     found: dict[str, set[tuple[int, ...]]] = {}
     for one in made:
         views = (view for view in one.operands if isinstance(view, View))
@@ -29,7 +29,7 @@ def _operands(made: Sequence[Instruction]) -> Shapes:
 
 
 def shapes_by_name(sheet: Sheet) -> Shapes:
-    """The shapes of the tiles that the evaluation made under each name."""
+    """Return the evaluated shapes of the tiles, by name."""
     found: dict[str, set[tuple[int, ...]]] = {}
     for tensors in sheet.facts.tensors.values():
         for tensor in tensors:
@@ -38,7 +38,7 @@ def shapes_by_name(sheet: Sheet) -> Shapes:
 
 
 class Cutter:
-    """Cuts the operands of one masked call."""
+    """Reduces the operands of one masked call."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Cutter:
         self.condition = mask.condition
 
     def call(self, old: cst.Call, new: cst.Call) -> cst.Call:
-        """The call without its mask, on what the mask leaves. Raises `NotSlices`."""
+        """Return the call without its mask, on the selected elements. Raises `NotSlices`."""
         pairs = zip(old.args, new.args, strict=True)
         args = [
             now.with_changes(value=self.operand(was.value, now.value))
@@ -69,7 +69,7 @@ class Cutter:
         return new.with_changes(args=args)
 
     def operand(self, old: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpression:
-        """One operand, cut; numbers and the like as they are."""
+        """Return one operand, reduced; numbers and the like are unchanged."""
         if isinstance(old, cst.Subscript) and is_indexed(self.indices, old):
             return self.indexed(old)
         if not self.limits:
@@ -86,7 +86,7 @@ class Cutter:
         return new
 
     def indexed(self, old: cst.Subscript) -> cst.BaseExpression:
-        """`t[i_p, i_f]`."""
+        """Reduce `t[i_p, i_f]`."""
         value = old.value
         if self.blocks.count(old):
             return self.blocks.indexed(old, value, sliced(self.indices, old, self.limits))
@@ -96,8 +96,10 @@ class Cutter:
         return subscript(value, texts)
 
     def gathered(self, name: cst.Name) -> cst.Subscript | None:
-        """What a name stands for, if that is rows that a tile says: a part of them is rows that a
-        part of the tile says. Raises `NotSlices` where it may be something else by now.
+        """Return the value of a name if it is rows gathered by a tile: a part of it is gathered by
+        a part of the tile.
+
+        Raises `NotSlices` if the value may have changed.
         """
         found = self.indices.definition(name)
         value = found[1] if found is not None and found[0] < 0 else None
@@ -111,7 +113,7 @@ class Cutter:
         return value
 
     def expression(self, old: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpression:
-        """What is computed on the whole, and used in part."""
+        """Compute the whole expression, and use a part of it."""
         made = self.indices.sheet.facts.tensors.get(self.indices.sheet.spot(old), ())
         if not made:
             return new  # a number
@@ -123,7 +125,7 @@ class Cutter:
         return cst.parse_expression(f"{whole}[{part}]")
 
     def sliced(self, old: cst.Subscript) -> cst.BaseExpression:
-        """`t[k, :, 0:512]`: its slices are the axes of the mask."""
+        """Reduce `t[k, :, 0:512]`, whose slices are the axes of the mask."""
         ranks = {axis.rank for axis in self.limits}
         parts = [one.slice for one in old.slice]
         axes = [n for n, one in enumerate(parts) if isinstance(one, cst.Slice)]
@@ -152,7 +154,7 @@ class Cutter:
     def target(
         self, old: cst.BaseAssignTargetExpression, new: cst.BaseAssignTargetExpression
     ) -> cst.BaseAssignTargetExpression:
-        """What the call is assigned to, cut; a name gets what there is. Raises `NotSlices`."""
+        """Return the assignment target, reduced; a plain name is unchanged. Raises `NotSlices`."""
         if not isinstance(old, cst.Subscript) or not isinstance(new, cst.Subscript):
             return new
         if is_indexed(self.indices, old):
@@ -175,17 +177,19 @@ class Cutter:
         return subscript(new.value, [part]) if part else new
 
     def is_tile(self, name: cst.Name) -> bool:
-        """The evaluation made a tile of this name, or a call or an operator set it."""
+        """Whether the evaluation made a tile of this name, or a call or an operator assigned it."""
         made = cst.Call | cst.Subscript | cst.BinaryOperation
         values = [value for _, value in self.indices.definitions(name)]
         return name.value in self.shapes or any(isinstance(one, made) for one in values)
 
     def full(self) -> frozenset[tuple[int, ...]]:
-        """The shape of a tile that has every element of the mask's axes."""
+        """Return the shape of a tile that has every element of the mask's axes."""
         return frozenset({(2,) * max(axis.rank for axis in self.limits)})
 
     def part(self, shapes: frozenset[tuple[int, ...]]) -> str:
-        """The slices of a tile that the mask leaves: "" for all of it. Raises `NotSlices`."""
+        """Return the slices of a tile that the mask selects: "" for all of it. Raises
+        `NotSlices`.
+        """
         if not self.limits:
             return ""
         ranks = {axis.rank for axis in self.limits}
@@ -209,5 +213,5 @@ class Cutter:
 
 
 def _is_other(part: cst.BaseSlice) -> bool:
-    """No slice, and no number."""
+    """Whether the part of an index is neither a slice nor a number."""
     return isinstance(part, cst.Index) and isinstance(part.value, cst.Ellipsis)

@@ -1,6 +1,6 @@
 """Masks as bounds: `mask=(i_p < rows) & (i_f + k * 512 < columns)` → extents of the axes.
 
-What a mask says of numbers alone, as `mask=k * 512 < columns`, is a condition of the whole call.
+A mask on numbers alone, as `mask=k * 512 < columns`, is a condition of the whole call.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ _MIRRORED: dict[type[cst.BaseCompOp], type[cst.BaseCompOp]] = {
 
 
 class Mask(NamedTuple):
-    """What a mask leaves: of axes, the elements from `low` up to before `high`, and all of them
-    only where the conditions hold.
+    """The elements that a mask selects.
+
+    `limits` gives, by axis, the first element and the one after the last; `conditions` must hold
+    for any element to be selected.
     """
 
     limits: Mapping[Axis, tuple[str, str]]
@@ -31,14 +33,14 @@ class Mask(NamedTuple):
 
     @property
     def condition(self) -> str:
-        """One expression for all conditions; "" for none."""
+        """The conjunction of all conditions; "" for none."""
         if len(self.conditions) < 2:
             return "".join(self.conditions)
         return " and ".join(f"({one})" for one in self.conditions)
 
 
 def mask_of(indices: Indices, node: cst.BaseExpression) -> Mask:
-    """What a mask leaves. Raises `NotSlices` where it is not a bound."""
+    """Return the bounds of a mask. Raises `NotSlices` if it is not a bound."""
     if isinstance(node, cst.Name) and indices.is_index(node):
         return mask_of(indices, _definition(indices, node))
     if not indices.has_index(node):
@@ -51,7 +53,7 @@ def mask_of(indices: Indices, node: cst.BaseExpression) -> Mask:
 
 
 def _conditions(indices: Indices, node: cst.BaseExpression) -> tuple[str, ...]:
-    """The condition that a mask of numbers is."""
+    """Return the condition of a mask on numbers."""
     if isinstance(node, cst.Name) and node.value in ("None", "True"):
         return ()
     if isinstance(node, cst.Name) and _may_be_none(indices, node):
@@ -62,13 +64,13 @@ def _conditions(indices: Indices, node: cst.BaseExpression) -> tuple[str, ...]:
 
 
 def _may_be_none(indices: Indices, name: cst.Name) -> bool:
-    """The name is an argument, or set from what may be None."""
+    """Whether the name is an argument, or assigned from a value that may be None."""
     values = [value for _, value in indices.definitions(name)]
     return not values or any("None" in code(value) for value in values)
 
 
 def _inner(node: cst.BaseExpression) -> str:
-    """The text without parentheses around all of it."""
+    """Return the text without parentheses around all of it."""
     return code(node.with_changes(lpar=(), rpar=())) if node.lpar else code(node)
 
 
@@ -122,6 +124,6 @@ def _compared(indices: Indices, node: cst.Comparison) -> Mask:
 
 
 def _turned(index: Index, bound: Index) -> tuple[Index, Index]:
-    """`-i + a >= b` is `i <= a - b`."""
+    """Rewrite `-i + a >= b` as `i <= a - b`."""
     axis = index.parts[0][1]
     return Index("0", (("1", axis),)), Index(summed(less(index.base, bound.base)))

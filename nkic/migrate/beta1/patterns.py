@@ -1,4 +1,4 @@
-"""Instructions that took index expressions or shapes, and take patterns and a dst now.
+"""Instructions that took index expressions or shapes, and now take patterns and a dst.
 
 `nisa.iota(expr, dtype)`, `nisa.affine_select(pred=…)`, `nisa.memset(shape, …)`. Source: migration
 guide, 0.1.0 to 0.2.0; the pages of the three instructions.
@@ -35,7 +35,7 @@ _COMPARED: dict[type[Any], str] = {
 def rewritten(
     indices: Indices, row: Row, old: cst.Call, new: cst.Call, made: Sequence[Instruction]
 ) -> cst.Call:
-    """The call in the form of today, without its dst. Raises `NotSlices`."""
+    """Return the call in today's form, without its dst. Raises `NotSlices`."""
     name = row.name
     if name in BY_INDEX and find(old, BY_INDEX[name], BY_INDEX[name][0]) is not None:
         return _iota(indices, old, new, BY_INDEX[name])
@@ -47,13 +47,13 @@ def rewritten(
 
 
 def said_shape(row: Row, old: cst.Call) -> str:
-    """The shape that a call says its result has; "" where it says none."""
+    """Return the shape of the result that a call states; "" if it states none."""
     said = find(old, BY_SHAPE[row.name], BY_SHAPE[row.name][0]) if row.name in BY_SHAPE else None
     return code(said.value) if said is not None else ""
 
 
 def _filled(new: cst.Call, names: Names) -> cst.Call:
-    """`memset(shape, value, dtype)` → `memset(value)`."""
+    """Rewrite `memset(shape, value, dtype)` to `memset(value)`."""
     gone = [find(new, names, name) for name in (names[0], names[2])]
     value = find(new, names, names[1])
     kept = [
@@ -75,7 +75,7 @@ def _iota(indices: Indices, old: cst.Call, new: cst.Call, names: Names) -> cst.C
 
 
 def _pattern(index: Index, counts: Sequence[str], rank: int) -> list[cst.Arg]:
-    """An index as arguments: a pattern, where it begins, its step over partitions."""
+    """Return an index as arguments: pattern, offset, and step over partitions."""
     steps = ["0"] * rank
     sizes = [*counts]
     offset = index.base
@@ -121,7 +121,7 @@ def _selected(
 
 
 def _difference(indices: Indices, node: cst.BaseExpression) -> tuple[Index, str]:
-    """What is compared with 0, and how."""
+    """Return the index that is compared with 0, and the comparison."""
     if isinstance(node, cst.Name):
         found = indices.definition(node)
         if found is None or found[0] >= 0:
@@ -142,7 +142,7 @@ def _negative(text: str) -> str:
 
 
 def _counts(tile: cst.BaseExpression, made: Sequence[Instruction]) -> list[str]:
-    """The sizes of the tile that is selected from, as texts."""
+    """Return the sizes of the tile that is selected from, as texts."""
     views = [one.operand(AS_CHOICE[0]) for one in made if one.row.name in BY_CONDITION]
     shapes = {view.shape for view in views if isinstance(view, View)}
     if len(shapes) == 1:
@@ -155,7 +155,7 @@ def _counts(tile: cst.BaseExpression, made: Sequence[Instruction]) -> list[str]:
 
 
 def _copied(made: Sequence[Instruction]) -> bool:
-    """The tile is in PSUM, which the engine does not read: it is copied before."""
+    """Whether the tile is in PSUM, which the engine cannot read, so that it is copied first."""
     copies = [one for one in made if one.row.name not in BY_CONDITION]
     sources = [one.operand("src") for one in copies if "src" in one.row.operand_index]
     return any(isinstance(s, View) and s.tensor.buffer is Buffer.PSUM for s in sources)

@@ -1,7 +1,8 @@
-"""Where a tensor with block dimensions can be made as a tile: inside of the loops that count them.
+"""The place where a tensor with block dimensions can be made as a tile: inside the loops that count
+them.
 
-`t = nl.zeros((n, nl.par_dim(128), m))` before `for i in range(n):`, all of whose uses are `t[i, …]`
-in that loop, is a tile of (128, m) that each turn makes for itself.
+`t = nl.zeros((n, nl.par_dim(128), m))` before `for i in range(n):`, with all uses `t[i, …]` in that
+loop, becomes a tile of (128, m) that each iteration makes for itself.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from nkic.migrate.tree import names_set, walk
 
 
 class Place(NamedTuple):
-    """The statement before which the tile is made, and the block dimensions that go."""
+    """The statement before which the tile is made, and the block dimensions that vanish."""
 
     before: cst.CSTNode
     gone: frozenset[int]
@@ -25,7 +26,7 @@ class Place(NamedTuple):
 def place_of(
     sheet: Sheet, made: cst.CSTNode, uses: Sequence[cst.Subscript], count: int
 ) -> Place | None:
-    """The innermost place that all uses allow; None where the tensor stays where it is made."""
+    """Return the innermost place that all uses allow; None if the tensor stays where it is made."""
     chains = [_loops(sheet, use, made) for use in uses]
     inner: cst.For | None = None
     gone: set[int] = set()
@@ -44,7 +45,7 @@ def place_of(
 
 
 def _loops(sheet: Sheet, use: cst.CSTNode, made: cst.CSTNode) -> list[cst.For]:
-    """The loops around a use that are not around what makes the tensor, the outermost first."""
+    """Return the loops around a use but not around the definition, the outermost first."""
     outside = {id(one) for one in sheet.parents(made)}
     inside = [one for one in sheet.parents(use) if id(one) not in outside]
     if any(isinstance(one, cst.FunctionDef | cst.While | cst.Lambda) for one in inside):
@@ -53,7 +54,9 @@ def _loops(sheet: Sheet, use: cst.CSTNode, made: cst.CSTNode) -> list[cst.For]:
 
 
 def _dimension(loop: cst.For, uses: Sequence[cst.Subscript], count: int) -> int | None:
-    """The block dimension in which every use has the loop's counter, which nothing changes."""
+    """Return the block dimension in which every use has the loop's counter, if nothing changes
+    that.
+    """
     name = loop.target.value if isinstance(loop.target, cst.Name) else ""
     if any(name in names_set(node) for node in walk(loop.body)):
         return None

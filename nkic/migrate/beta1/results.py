@@ -1,7 +1,7 @@
-"""Instructions that return tiles: the tile made first, and passed as `dst`.
+"""Instructions that return tiles: the tile is made first, and passed as `dst`.
 
-Shape, element type and memory are those that the evaluation found, written by way of an operand
-that has the same each time, where there is one.
+Shape, element type and memory are the evaluated ones, expressed by an operand that has the same in
+every evaluation, if there is one.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from nkic.migrate.sheet import Sheet
 
 
 class NoResult(Exception):
-    """What an instruction returns cannot be said; the text says why."""
+    """The result of an instruction cannot be expressed; the text explains why."""
 
 
 class Result(NamedTuple):
-    """What a call returned, each time that it was evaluated.
+    """The evaluated results of a call.
 
-    `is_new`: a tile of its own; else the instruction wrote what the statement assigns to. `part`
-    are the slices of the tile that a mask left, "" for all of it.
+    `is_new`: each is a tile of its own; otherwise the instruction wrote what the statement assigns
+    to. `part` are the slices of the tile that a mask selects, "" for all of it.
     """
 
     row: Row
@@ -43,8 +43,10 @@ class Result(NamedTuple):
 def result_of(
     sheet: Sheet, call: cst.Call, row: Row | None, facts: Facts | None = None, only: str = ""
 ) -> Result:
-    """What the evaluation found of a call; `row` is None where any one instruction will do, `only`
-    names the one that counts. Raises `NoResult`.
+    """Return the evaluated results of a call.
+
+    `row` is None if any single instruction is acceptable; `only` names the instruction that counts.
+    Raises `NoResult`.
     """
     at = sheet.spot(call)
     facts = facts or sheet.facts
@@ -75,8 +77,9 @@ def result_of(
 
 
 def _without_copies(made: Sequence[Instruction], row: Row) -> tuple[Instruction, ...]:
-    """Without the copies of operands out of PSUM, which an instruction that does not read it had
-    made: they are written beside it.
+    """Leave out the copies from PSUM that precede an instruction that cannot read it.
+
+    The new source has such copies explicitly.
     """
     if row.name not in COPIED:
         return tuple(made)
@@ -91,10 +94,12 @@ def _without_copies(made: Sequence[Instruction], row: Row) -> tuple[Instruction,
 
 
 class Known(NamedTuple):
-    """What is known of expressions: whether a name is one tensor in the new source, and no list;
-    the sizes of a part of a tensor of a name, "" for a list's, none where its index does not say
-    them; a tile of a list that is taken as a whole, as text, "" for everything else;
-    the part of a tensor that the call is assigned to, "" where that is none of slices.
+    """Facts about expressions of the new source.
+
+    `is_tensor`: whether a name is one tensor and not a list. `sizes`: the sizes of a part of a
+    named tensor ("" for a list's), none if its index does not tell them. `tile`: a list's tile that
+    is used as a whole, as text, "" for everything else. `target`: the part of a tensor that the
+    call is assigned to, "" if it is not made of slices.
     """
 
     is_tensor: Callable[[cst.Name], bool]
@@ -104,8 +109,9 @@ class Known(NamedTuple):
 
 
 def allocation(sheet: Sheet, result: Result, call: cst.Call, known: Known, counts: str = "") -> str:
-    """The expression that makes the tile. One that is right for all shapes that were evaluated,
-    or else for the given ones. Raises `NoResult`.
+    """Return the expression that makes the tile.
+
+    It is valid for all evaluated shapes, or else for the given ones. Raises `NoResult`.
     """
     for one in (_of_all(sheet, result, call), result):
         try:
@@ -128,8 +134,9 @@ def _of_all(sheet: Sheet, result: Result, call: cst.Call) -> Result:
 
 
 def _allocation(sheet: Sheet, result: Result, call: cst.Call, known: Known, counts: str) -> str:
-    """`nl.ndarray(data.shape, dtype=data.dtype, buffer=nl.sbuf)`; `counts` is the shape of what
-    is loaded, if index expressions say it.
+    """Return `nl.ndarray(data.shape, dtype=data.dtype, buffer=nl.sbuf)`.
+
+    `counts` is the shape of what is loaded, if index expressions tell it.
     """
     operands = _operands(result, call, known)
     try:
@@ -148,7 +155,7 @@ def _allocation(sheet: Sheet, result: Result, call: cst.Call, known: Known, coun
 
 
 def _is_like_target(sheet: Sheet, result: Result, call: cst.Call) -> bool:
-    """Each time, the result was copied to a part of its own shape."""
+    """Whether every result was copied to a part of its own shape."""
     statement = next(sheet.parents(call))
     target = statement.targets[0].target if isinstance(statement, cst.Assign) else None
     made = sheet.facts.instructions.get(sheet.spot(target), ()) if target is not None else ()
@@ -162,8 +169,10 @@ def _name(buffer: Buffer) -> str:
 
 
 class Operand(NamedTuple):
-    """What is passed for an operand: a tensor by its name, or a part of one, whose sizes the index
-    says; and what that was each time. The name is "" for a part of a list of tiles.
+    """An operand's expression and its evaluated views.
+
+    The expression is a tensor's name, or a part of one whose sizes the index tells. The name is ""
+    for a part of a list of tiles.
     """
 
     name: str
@@ -172,22 +181,22 @@ class Operand(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """A tensor by its name."""
+        """Whether it is a tensor by name."""
         return not self.sizes
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
-        """Its shape, each time."""
+        """Its evaluated shapes."""
         return [view.tensor.shape if self.is_whole else view.shape for view in self.views]
 
     def size(self, place: int) -> str:
-        """The text for one of its sizes."""
+        """Return the text for one of its sizes."""
         place %= len(self.shapes[0])
         return f"{self.name}.shape[{place}]" if self.is_whole else self.sizes[place]
 
 
 def _operands(result: Result, call: cst.Call, known: Known) -> dict[str, Operand]:
-    """By name: the operands that are passed as names, and as parts with sizes."""
+    """Return, by name, the operands that are names, or parts with known sizes."""
     found: dict[str, Operand] = {}
     for operand in result.row.operands:
         argument = find(call, result.row.parameters[1:], operand.name)
@@ -228,7 +237,7 @@ def _shape(result: Result, operands: Mapping[str, Operand], counts: str) -> str:
 
 
 def _size(result: Result, operands: Mapping[str, Operand], dim: int) -> str:
-    """One dimension, by that of an operand that is the same each time, or as a number."""
+    """Return the text for one dimension: that of an operand with the same sizes, or a number."""
     sizes = [tensor.shape[dim] for tensor in result.tensors]
     rank = len(result.tensors[0].shape)
     wanted, place = SIZES.get(result.row.name, {}).get(dim, ("", dim))

@@ -1,9 +1,9 @@
 """Results that Beta 1 rounded once.
 
-`t[...] = nl.divide(x, y)` was one instruction that wrote `t` in the type of `t`. Since then the
-result has the type of the operands, and is converted when it is assigned: float8 by way of
-bfloat16 is rounded twice. `dtype=` says the type of the result. A number with a fraction made a
-float32 of integers, which stay integers since.
+`t[...] = nl.divide(x, y)` was one instruction that wrote `t` in the type of `t`. Since then, the
+result has the type of the operands and is converted by the assignment: float8 by way of bfloat16 is
+rounded twice. `dtype=` sets the type of the result. A number with a fraction made a float32 of
+integers, which now stay integers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OPERATORS: dict[type[cst.BaseBinaryOp], str] = {
 
 
 def typed(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
-    """A call of `nki.language` with the `dtype` that Beta 1 wrote."""
+    """Add the `dtype` that Beta 1 wrote to a call of `nki.language`."""
     name = sheet.name_of(old.func)
     if not name.startswith("nki.language.") or any(word(one) == "dtype" for one in old.args):
         return new
@@ -43,7 +43,7 @@ def typed(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
 def operator(
     sheet: Sheet, old: cst.BinaryOperation, new: cst.BinaryOperation
 ) -> cst.BaseExpression:
-    """`x * y` → `nl.multiply(x, y, dtype=…)`, where it needs one."""
+    """Rewrite `x * y` to `nl.multiply(x, y, dtype=…)` if it needs a dtype."""
     dtype = _direct(sheet, old, is_binary=True)
     if dtype is None:
         return new
@@ -62,7 +62,7 @@ def operator(
 
 
 def leave_added(sheet: Sheet, old: cst.AugAssign) -> None:
-    """`t[...] += x` with a wider `x`: says that it stays."""
+    """Report a `t[...] += x` with a wider `x` as left unchanged."""
     for one in sheet.facts.instructions.get(sheet.spot(old), ()):
         dst = dst_of(one)
         if dst is not None and _twice(_inputs([one], ()), dst.dtype):
@@ -76,8 +76,8 @@ def _leave(sheet: Sheet, node: cst.CSTNode, dtype: DType) -> None:
 
 
 def _direct(sheet: Sheet, node: cst.CSTNode, *, is_binary: bool) -> DType | None:
-    """The type of what an expression wrote, if its result has another one today, of which the
-    bits differ; None for everything else.
+    """Return the type that an expression wrote, if today's result has another one and other bits;
+    else None.
     """
     at = sheet.spot(node)
     own = {id(one) for one in sheet.facts.tensors.get(at, ())}
@@ -97,12 +97,14 @@ def _direct(sheet: Sheet, node: cst.CSTNode, *, is_binary: bool) -> DType | None
 
 
 def _is_moved(view: View, own: set[int]) -> bool:
-    """A tile of another expression was written, not a product of matrices, which stays float32."""
+    """Whether a tile of another expression was written, and not a matrix product, which stays
+    float32.
+    """
     return id(view.tensor) not in own and view.tensor.buffer is not Buffer.PSUM
 
 
 def _inputs(made: list[Instruction], own: set[int] | tuple[()]) -> set[DType]:
-    """The types of what the instructions read, but for tiles of their own."""
+    """Return the types of what the instructions read, other than tiles of their own."""
     views = (
         view
         for one in made
@@ -113,7 +115,7 @@ def _inputs(made: list[Instruction], own: set[int] | tuple[()]) -> set[DType]:
 
 
 def _twice(inputs: set[DType], dtype: DType) -> bool:
-    """Operands of these types have a result that is rounded before it becomes `dtype`."""
+    """Whether the result of operands of these types is rounded before it becomes `dtype`."""
     is_rounded = bool(inputs) and FLOAT32 not in inputs and all(one.is_float for one in inputs)
     is_other = any(one is not dtype and one.size >= dtype.size for one in inputs)
     return dtype.is_float and is_rounded and is_other

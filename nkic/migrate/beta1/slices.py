@@ -1,4 +1,4 @@
-"""Indexing by index expressions, as slices: `t[i_p, k * 512 + i_f]` → `t[0:128, k * 512:…]`."""
+"""Index expressions as slices: `t[i_p, k * 512 + i_f]` → `t[0:128, k * 512:…]`."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from nkic.migrate.beta1.dynamic import dynamic
 from nkic.migrate.beta1.indices import Axis, Index, Indices, added, code, is_whole, less, times
 
 Limits = Mapping[Axis, tuple[str, str]]
-"""For axes of a mask: the first element that is there, and the one behind the last."""
+"""For axes of a mask: the first selected element, and the one after the last."""
 
 
 class NotSlices(Exception):
-    """An index that slices cannot say; the text says why."""
+    """An index that slices cannot express; the text explains why."""
 
 
 class SeveralAxes(NotSlices):
-    """An index that slices cannot say, and a view may."""
+    """An index that slices cannot express, but a view may."""
 
 
 def is_indexed(indices: Indices, node: cst.BaseExpression) -> bool:
-    """The expression is a tensor indexed by index expressions."""
+    """Whether the expression is a tensor indexed by index expressions."""
     if not isinstance(node, cst.Subscript) or indices.has_index(node.value):
         return False
     return any(
@@ -33,7 +33,7 @@ def is_indexed(indices: Indices, node: cst.BaseExpression) -> bool:
 
 
 def sliced(indices: Indices, node: cst.Subscript, limits: Limits) -> list[str]:
-    """What stands between the brackets, one text for each dimension. Raises `NotSlices`."""
+    """Return the contents of the brackets, one text per dimension. Raises `NotSlices`."""
     dims = sums(indices, node)
     rank = max(one.rank for one in dims)
     if any(
@@ -63,8 +63,9 @@ def sliced_or_ap(
     limits: Limits,
     order: Callable[[cst.Subscript], Sequence[int]],
 ) -> list[str] | str:
-    """What stands between the brackets, or `.ap(…)` where no slices say it, its axes in another
-    order if there is one for it. Raises `NotSlices`.
+    """Return the contents of the brackets, or `.ap(…)` if slices cannot express them.
+
+    The pattern's axes are in another order if `order` returns one. Raises `NotSlices`.
     """
     try:
         return sliced(indices, node, limits)
@@ -73,7 +74,7 @@ def sliced_or_ap(
 
 
 def _repeated(dims: Sequence[Index]) -> dict[int, str]:
-    """The axes of grids that are in no dimension, with their counts."""
+    """Return the axes of grids that are in no dimension, with their counts."""
     own = {axis.place for one in dims for _, axis in one.parts}
     found = {place: count for one in dims for place, count in one.repeated.items()}
     return {place: count for place, count in found.items() if place not in own and count != "1"}
@@ -90,7 +91,7 @@ def _index(indices: Indices, element: cst.SubscriptElement) -> Index | None:
 
 
 def _single(places: Sequence[Sequence[int]], rank: int) -> set[int]:
-    """The dimensions with a number that stand for an axis of one element in the result."""
+    """Return the dimensions with a number that stand for an axis of one element in the result."""
     found: set[int] = set()
     free: list[int] = []
     wanted = 0
@@ -127,14 +128,14 @@ def _slice(indices: Indices, index: Index, limits: Limits) -> str:
 
 
 def span(indices: Indices, low: str, high: str, count: str = "") -> str:
-    """`low:high`, or `nl.ds(low, count)` where low is an expression and the count is known."""
+    """Return `low:high`, or `nl.ds(low, count)` if low is an expression and the count is known."""
     if not count or isinstance(cst.parse_expression(low), cst.Integer | cst.Name):
         return f"{low}:{high}"
     return f"{code(indices.sheet.of_module('nki.language', 'ds'))}({low}, {count})"
 
 
 def limited(axis: Axis, limits: Limits) -> Axis:
-    """The axis with what a mask leaves of it."""
+    """Return the axis restricted to the elements that a mask selects."""
     if axis not in limits:
         return axis
     low, high = limits[axis]
@@ -142,16 +143,17 @@ def limited(axis: Axis, limits: Limits) -> Axis:
 
 
 def subscript(value: cst.BaseExpression, texts: Sequence[str]) -> cst.Subscript:
-    """`value[texts]`."""
+    """Return `value[texts]`."""
     made = cst.parse_expression(f"x[{', '.join(texts)}]")
     assert isinstance(made, cst.Subscript)
     return made.with_changes(value=value)
 
 
 def viewed(indices: Indices, node: cst.Subscript, skip: int = 0) -> str:
-    """What follows the tensor's name where a dimension is made of several axes: slices, a shape in
-    which each axis has a dimension, and their order; without the first dimensions, if some are
-    those of a list. Raises `NotSlices`.
+    """Return the suffix of a tensor in which a dimension is made of several axes.
+
+    It consists of slices, a shape in which each axis has a dimension, and their order. `skip`
+    leading dimensions are those of a list. Raises `NotSlices`.
     """
     if dynamic(indices, node) is not None or _gathered(indices, node, {}):
         raise NotSlices("its rows are those that a tile says")
@@ -174,7 +176,7 @@ def viewed(indices: Indices, node: cst.Subscript, skip: int = 0) -> str:
 
 
 def _nested(index: Index) -> list[Axis]:
-    """The axes of a dimension that they cover without a gap: `n * i + j`, j below n."""
+    """Return the axes that cover a dimension without gaps: `n * i + j` with j below n."""
     if not index.parts:
         raise NotSlices("a number stands in a dimension beside several axes")
     axes: list[Axis] = []
@@ -195,14 +197,15 @@ def _product(counts: Sequence[str]) -> str:
 
 
 def counts(indices: Indices, node: cst.BaseExpression) -> str:
-    """The shape of a tensor indexed by index expressions, "" where they do not say it."""
+    """Return the shape of a tensor indexed by index expressions, "" if they do not tell it."""
     texts = sizes(indices, node) if is_indexed(indices, node) else []
     return f"({', '.join(texts)}{',' * (len(texts) == 1)})" if texts else ""
 
 
 def sizes(indices: Indices, node: cst.BaseExpression, name: str = "") -> list[str]:
-    """The size of each dimension of a tensor that is indexed; none where the index does not say
-    them. `name` is that of the tensor, if it has one.
+    """Return the size of each dimension of an indexed tensor; none if the index does not tell them.
+
+    `name` is that of the tensor, if it has one.
     """
     if not isinstance(node, cst.Subscript):
         return []
@@ -220,7 +223,7 @@ def sizes(indices: Indices, node: cst.BaseExpression, name: str = "") -> list[st
 
 
 def _extent(indices: Indices, element: cst.SubscriptElement) -> str:
-    """How many elements `a:b` and `nl.ds(a, n)` take; "" for everything else."""
+    """Return the number of elements that `a:b` and `nl.ds(a, n)` take; "" for everything else."""
     part = element.slice
     if isinstance(part, cst.Slice) and part.upper is not None and part.step is None:
         start = code(part.lower) if part.lower is not None else "0"
@@ -243,8 +246,9 @@ PARTS = ("nki.language.ds", "nki.language.dslice")
 def pattern(
     indices: Indices, node: cst.Subscript, limits: Limits, order: Sequence[int] = ()
 ) -> str:
-    """`.ap([[step, count], …], offset=…)` of a tensor as a whole, its axes in another order if
-    one is given. Raises `NotSlices`.
+    """Return `.ap([[step, count], …], offset=…)` of a whole tensor, its axes in `order` if given.
+
+    Raises `NotSlices`.
     """
     name = node.value
     if not isinstance(name, cst.Name) or not indices.is_whole(name):
@@ -278,8 +282,9 @@ def pattern(
 
 
 def _gathered(indices: Indices, node: cst.Subscript, limits: Limits) -> str:
-    """`t[rows, i_f]` and `t[k, rows, i_f]` with a tile of rows; "" for everything else. Raises
-    `NotSlices`.
+    """Rewrite `t[rows, i_f]` and `t[k, rows, i_f]` with a tile of rows; "" for everything else.
+
+    Raises `NotSlices`.
     """
     parts = [one.slice.value for one in node.slice if isinstance(one.slice, cst.Index)]
     tiles = [n for n, one in enumerate(parts) if indices.is_tile(one)]
@@ -312,7 +317,10 @@ def _gathered(indices: Indices, node: cst.Subscript, limits: Limits) -> str:
 
 
 def sums(indices: Indices, node: cst.Subscript) -> list[Index]:
-    """The index of each dimension, axes that are loops as their variables. Raises `NotSlices`."""
+    """Return the index of each dimension, with loop variables for axes that are loops.
+
+    Raises `NotSlices`.
+    """
     only = node.slice[0].slice
     if len(node.slice) == 1 and isinstance(only, cst.Index) and (grid := indices.grid(only.value)):
         return [_looped(indices, one) for one in grid]
@@ -324,7 +332,7 @@ def sums(indices: Indices, node: cst.Subscript) -> list[Index]:
 
 
 def _looped(indices: Indices, index: Index) -> Index:
-    """The index without axes that the statement has loops for."""
+    """Return the index without the axes for which the statement has loops."""
     if not indices.loops:
         return index
     base, parts = index.base, []
@@ -343,7 +351,7 @@ def _looped(indices: Indices, index: Index) -> Index:
 def _in_order(
     pairs: Mapping[int, tuple[str, str]], rank: int, dims: Sequence[Index]
 ) -> list[tuple[str, str]]:
-    """The pairs of all axes: those of a grid that are in no dimension are repeated."""
+    """Return the pairs of all axes; those of a grid that are in no dimension are repeated."""
     repeated = _repeated(dims)
     return [
         pairs.get(place, ("0", repeated[place]) if place in repeated else ("1", "1"))

@@ -1,8 +1,8 @@
-"""Masks over a flattened index: `mask=512 * i_p + i_f < n` leaves whole rows, and a part of one.
+"""Masks over a flattened index: `mask=512 * i_p + i_f < n` selects whole rows and a part of one.
 
-A load or a store under such a mask becomes two: of the rows that are whole, and of what is left in
-the row behind them. What is computed in between is computed of whole tiles, of which that much is
-read again. Source: NKI's documentation up to SDK 2.26, masking.
+A load or a store under such a mask becomes two: of the whole rows, and of the elements in the row
+after them. Computations in between use whole tiles, of which later statements read only the
+selected part. Source: NKI's documentation up to SDK 2.26, masking.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _COMPARED = cst.LessThan | cst.LessThanEqual
 
 
 class Stair(NamedTuple):
-    """A mask that leaves the first elements of a tile, counted along its rows: so many."""
+    """A mask that selects the first `present` elements of a tile, counted along its rows."""
 
     rows: Axis
     columns: Axis
@@ -37,7 +37,9 @@ class Stair(NamedTuple):
 
 
 class Names(NamedTuple):
-    """Of the rows that are whole, and of the elements in the row behind them; set at `line`."""
+    """The variables with the number of whole rows, and of elements in the row after them; set at
+    `line`.
+    """
 
     whole: str
     rest: str
@@ -45,7 +47,7 @@ class Names(NamedTuple):
 
 
 class Stairs:
-    """Writes the statements of such masks."""
+    """Writes the statements with such masks."""
 
     def __init__(self, blocks: Blocks, shapes: Shapes) -> None:
         self.blocks = blocks
@@ -55,7 +57,7 @@ class Stairs:
         self._names: dict[tuple[int, str], Names] = {}  # by the block of statements and the count
 
     def is_one(self, call: cst.Call) -> bool:
-        """The call, with the statement around it, is written by `written`."""
+        """Whether `written` handles the call and its statement."""
         statement = next(self.sheet.parents(call))
         name = self.sheet.name_of(call.func)
         if self._stair(call) is None:
@@ -68,7 +70,7 @@ class Stairs:
         return self._is_indexed(call) if name == _LOAD else name in BINARY
 
     def written(self, old: cst.SimpleStatementLine, new: cst.SimpleStatementLine) -> Any:
-        """The statements in the place of one under such a mask; None for all others."""
+        """Return the statements that replace one under such a mask; None for all others."""
         part, now = old.body[0], new.body[0]
         call, made = getattr(part, "value", None), getattr(now, "value", None)
         if not isinstance(call, cst.Call) or not isinstance(made, cst.Call):
@@ -93,7 +95,7 @@ class Stairs:
     def _loaded(
         self, now: Any, call: cst.Call, made: cst.Call, stair: Stair, names: Names
     ) -> list[str]:
-        """A tile, and the transfers to its parts."""
+        """Return the definition of a tile, and the transfers to its parts."""
         tile = code(now.targets[0].target)
         make, place = (code(self.sheet.of_module("nki.language", n)) for n in ("ndarray", "sbuf"))
         copy = code(self.sheet.of_module("nki.isa", BY_DMA))
@@ -117,7 +119,7 @@ class Stairs:
     def _both(
         self, call: cst.Call, made: cst.Call, stair: Stair, names: Names, text: Any
     ) -> list[str]:
-        """The statement for the whole rows, and for the elements behind them."""
+        """Return the statement for the whole rows, and for the elements after them."""
         lines = []
         for name, (rows, columns) in zip(names[:2], _limits(stair, names), strict=True):
             mask = Mask({stair.rows: rows, stair.columns: columns})
@@ -126,7 +128,7 @@ class Stairs:
         return lines
 
     def _counted(self, line: cst.SimpleStatementLine, stair: Stair) -> tuple[Names, list[str]]:
-        """The names of the counts, and the line that sets them, if it is not there already."""
+        """Return the names of the counts, and the line that sets them unless it exists already."""
         key = (id(next(self.sheet.parents(line))), repr(stair))
         found = self._names.get(key)
         read = [
@@ -143,10 +145,12 @@ class Stairs:
         text = f"divmod(min(max({stair.present}, 0), {most}), {row})"
         return names, [f"{names.whole}, {names.rest} = {text}\n"]
 
-    # ---- what is one -----------------------------------------------------------------------
+    # ---- recognition -----------------------------------------------------------------------
 
     def _is_read_alike(self, tile: cst.Name, call: cst.Call) -> bool:
-        """Whatever reads the tile has the same mask: what that hides is not looked at."""
+        """Whether every reader of the tile has the same mask, so that unselected elements are never
+        used.
+        """
         scope = scope_of(self.sheet, tile)
         nodes = walk(scope.body) if scope is not None else ()
         named = (one for one in nodes if isinstance(one, cst.Name) and one.value == tile.value)
@@ -162,7 +166,7 @@ class Stairs:
         return True
 
     def _is_indexed(self, call: cst.Call) -> bool:
-        """The tensor is indexed to just the tile that the mask is of."""
+        """Whether the tensor is indexed to exactly the tile that the mask covers."""
         value = call.args[0].value if call.args else None
         stair = self._stair(call)
         if stair is None or not isinstance(value, cst.Subscript):
@@ -172,7 +176,7 @@ class Stairs:
         return plain and is_indexed(self.indices, value) and sizes(self.indices, value) == own
 
     def _stair(self, call: cst.Call) -> Stair | None:
-        """What the mask of a call leaves, if it is one; None for others."""
+        """Return the elements that the mask of a call selects, if it is such a mask; else None."""
         mask = mask_argument(call)
         if isinstance(mask, cst.Name):
             found = self.indices.definition(mask)
@@ -194,7 +198,7 @@ class Stairs:
 
 
 def _limits(stair: Stair, names: Names) -> list[tuple[tuple[str, str], tuple[str, str]]]:
-    """Of rows and columns: the whole rows, and the first elements of the one behind them."""
+    """Return the limits of rows and columns: of the whole rows, then of the elements after them."""
     behind = (names.whole, added(names.whole, "1"))
     return [(("0", names.whole), ("0", stair.columns.count)), (behind, ("0", names.rest))]
 

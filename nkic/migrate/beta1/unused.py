@@ -1,4 +1,4 @@
-"""Takes out index expressions and masks that nothing uses any more."""
+"""Remove index expressions and masks that are no longer used."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PURE = (ARANGE, "nki.language.program_id", "nki.language.num_programs")
 
 
 def without_unused(source: SourceFile, like: Sheet) -> str:
-    """The text without them, and without those that only they used."""
+    """Return the text without them, and without those that only they used."""
     sheet = Sheet(source, Facts(), like.start, like.goal)
     indices = Indices(sheet)
     open_ = [
@@ -37,18 +37,18 @@ class _Remover(cst.CSTTransformer):
         super().__init__()
         self.gone = gone
         self.before: dict[int, list[cst.EmptyLine]] = {}
-        self.kept: list[cst.EmptyLine] = []  # comments above what is gone, for the next statement
+        self.kept: list[cst.EmptyLine] = []  # comments above removed statements, for the next one
 
     def leave_Assign(  # noqa: N802
         self, original_node: cst.Assign, updated_node: cst.Assign
     ) -> cst.Assign | cst.RemovalSentinel:
-        """An assignment that nothing reads."""
+        """Remove an assignment that nothing reads."""
         return cst.RemoveFromParent() if id(original_node) in self.gone else updated_node
 
     def leave_SimpleStatementLine(  # noqa: N802
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
     ) -> cst.SimpleStatementLine | cst.RemovalSentinel:
-        """Comments stay, but for those that speak of indices."""
+        """Keep comments, except those about indices."""
         if not updated_node.body:
             lines = original_node.leading_lines
             said = " ".join(one.comment.value for one in lines if one.comment)
@@ -58,18 +58,18 @@ class _Remover(cst.CSTTransformer):
         return self._with_kept(updated_node)
 
     def leave_For(self, original_node: cst.For, updated_node: cst.For) -> cst.For:  # noqa: N802
-        """Its own comments, and those before it."""
+        """Restore the loop's own comments, and those before it."""
         before = self.before.pop(id(original_node), [])
         return updated_node.with_changes(leading_lines=[*before, *updated_node.leading_lines])
 
     def visit_For(self, node: cst.For) -> None:  # noqa: N802
-        """What is kept stands before the loop, not in it."""
+        """Keep pending comments before the loop, not in it."""
         self.before[id(node)], self.kept = self.kept, []
 
     def leave_IndentedBlock(  # noqa: N802
         self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
     ) -> cst.IndentedBlock:
-        """Comments after the last statement of a block stand at its end."""
+        """Put comments after the last statement of a block at its end."""
         footer = [*self.kept, *updated_node.footer]
         self.kept = []
         return updated_node.with_changes(footer=footer)
@@ -84,14 +84,16 @@ _OF_INDICES = re.compile(r"(?i)\bind(?:ex|exing|ices)\b|\barange\b|\bmgrid\b|\bm
 
 
 def _is_read(sheet: Sheet, node: cst.Assign, gone: set[int]) -> bool:
-    """A name that the assignment sets is read somewhere in its function, but by what is gone."""
+    """Whether a name that the assignment sets is read in its function, other than by removed
+    statements.
+    """
     scope = scope_of(sheet, node)
     names = {one.value for target in node.targets for one in plain_names(target.target)}
     return scope is None or not names or bool(names & read_in(scope, gone))
 
 
 def _is_index(indices: Indices, node: cst.Assign) -> bool:
-    """The value is made of indices, and of nothing that has an effect."""
+    """Whether the value is made of indices without side effects."""
     calls = [one for one in walk(node.value) if isinstance(one, cst.Call)]
     pure = all(_is_pure(indices.sheet, one.func) for one in calls)
     return pure and indices.has_index(node.value)

@@ -1,6 +1,6 @@
-"""Operands of one partition, which Beta 1 repeated over those of the other operand.
+"""Operands with one partition, which Beta 1 broadcast over those of the other operand.
 
-`nl.add(a, b)` of (128, 512) and (1, 512) is `nl.add(a, nl.broadcast_to(b, (128, 512)))`.
+`nl.add(a, b)` of (128, 512) and (1, 512) becomes `nl.add(a, nl.broadcast_to(b, (128, 512)))`.
 Source: NKI's documentation up to SDK 2.26, nki.language.add.
 """
 
@@ -34,7 +34,7 @@ class Wider:
         self.shapes = shapes
 
     def written(self, old: cst.Call, new: cst.Call) -> cst.Call:
-        """The call with both operands of as many partitions."""
+        """Return the call with equally many partitions in both operands."""
         if self.sheet.name_of(old.func) not in BINARY or len(old.args) < 2:
             return new
         shapes = [self._shape(one.value) for one in old.args[:2]]
@@ -53,7 +53,9 @@ class Wider:
         return new.with_changes(args=args)
 
     def repeated(self, row: Row, old: cst.Call, new: cst.Call) -> cst.Call:
-        """An instruction whose operands were repeated along dimensions of one element."""
+        """Broadcast the operands of an instruction that Beta 1 broadcast along dimensions of one
+        element.
+        """
         made = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
         for operand in REPEATED.get(row.name, ()):
             views = [v for one in made if isinstance(v := one.operand(operand), View)]
@@ -70,7 +72,7 @@ class Wider:
         return new
 
     def _shape(self, value: cst.BaseExpression) -> tuple[int, ...] | None:
-        """The one shape that a tile of this name has."""
+        """Return the only shape of a tile of this name; None if there are several."""
         if not isinstance(value, cst.Name):
             return None
         tensors = self.sheet.facts.tensors
@@ -81,5 +83,5 @@ class Wider:
 
 
 def _is_repeated(view: View) -> bool:
-    """Some dimension has the same element all over."""
+    """Whether some dimension repeats the same element."""
     return any(not s and n > 1 for s, n in zip(view.strides, view.shape, strict=True))

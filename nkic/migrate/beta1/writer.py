@@ -1,4 +1,4 @@
-"""Goes through a source of Beta 1 once, and writes what later versions want in its place."""
+"""Traverse a source of Beta 1 once, and write its replacement for later versions."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ class Writer(cst.CSTTransformer):
         self.carried = Carried(sheet, self.indices)
         self.hidden = Hidden(self.blocks)
         self.stairs = Stairs(self.blocks, self.shapes)
-        self._axes: dict[int, list[int]] = {}  # of calls whose axes came to the end
-        self.cutters: dict[int, Cutter] = {}  # of masked calls, as they were
+        self._axes: dict[int, list[int]] = {}  # of calls whose axes were moved to the end
+        self.cutters: dict[int, Cutter] = {}  # of masked calls, by the original call
         self.skipped: dict[int, Span] = {}  # functions that were not evaluated
-        self.moved: dict[int, list[cst.BaseStatement]] = {}  # by the statement they stand before
+        self.moved: dict[int, list[cst.BaseStatement]] = {}  # by the statement after them
 
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        """The node that stands in the place of an old one, behind tiles that are made there now."""
+        """Return the node that replaces an old one, after the tiles that are now made before it."""
         made = super().on_leave(original_node, updated_node)
         before = self.moved.get(id(original_node))
         if not before:
@@ -96,7 +96,7 @@ class Writer(cst.CSTTransformer):
     def leave_Subscript(  # noqa: N802
         self, original_node: cst.Subscript, updated_node: cst.Subscript
     ) -> cst.BaseExpression:
-        """`t[i_p, i_f]`."""
+        """Rewrite `t[i_p, i_f]`."""
         old = original_node
         if self._is_grid(old) or self._is_in_masked(old):
             return updated_node
@@ -118,7 +118,7 @@ class Writer(cst.CSTTransformer):
     def _viewed(
         self, old: cst.Subscript, new: cst.Subscript, failure: NotSlices
     ) -> cst.BaseExpression:
-        """`t[i_p, n * i + j]`: a view with a dimension for each axis."""
+        """Rewrite `t[i_p, n * i + j]` to a view with a dimension for each axis."""
         try:
             text = self._view(old)
         except NotSlices:
@@ -130,7 +130,7 @@ class Writer(cst.CSTTransformer):
         return cst.parse_expression(text)
 
     def _view(self, old: cst.Subscript) -> str:
-        """A tensor of which no slices are taken. Raises `NotSlices`."""
+        """Return a view for an index that slices cannot express. Raises `NotSlices`."""
         element, skip = self.blocks.element(old)
         try:
             return element + viewed(self.indices, old, skip) + self._axes_last(old)
@@ -140,7 +140,9 @@ class Writer(cst.CSTTransformer):
             return element + pattern(self.indices, old, {}, self._new_order(old))
 
     def _axes_last(self, old: cst.Subscript) -> str:
-        """What brings the axes that the call around an index reduces to the end."""
+        """Return the permutation that moves the axes which the enclosing call reduces to the
+        end.
+        """
         argument, call, *_ = self.sheet.parents(old)
         if not isinstance(call, cst.Call):
             return ""
@@ -157,7 +159,7 @@ class Writer(cst.CSTTransformer):
         return f".permute({tuple(order)})"
 
     def _new_order(self, old: cst.Subscript) -> list[int]:
-        """The same as an order of the axes of a pattern; [] where they stay."""
+        """Return that permutation as an order of a pattern's axes; [] if they stay."""
         text = self._axes_last(old).removeprefix(".permute")
         return list(ast.literal_eval(text)) if text else []
 
@@ -166,7 +168,7 @@ class Writer(cst.CSTTransformer):
         return self.indices.of(part.value) if isinstance(part, cst.Index) else None
 
     def _reduced(self, old: cst.Call, new: cst.Call) -> cst.Call:
-        """The call that reduces axes which are at the end now."""
+        """Return a call that reduces axes that have been moved to the end."""
         last = self._axes.get(id(old))
         said = next((one for one in new.args if word(one) == AXIS), None)
         if last is None or said is None:
@@ -174,7 +176,7 @@ class Writer(cst.CSTTransformer):
         return replaced(new, said, said.with_changes(value=cst.parse_expression(str(last))))
 
     def _column(self, old: cst.Subscript, new: cst.Subscript) -> cst.Subscript:
-        """`nl.load(t[0:128, k])` is a tile of one column, which `k:k + 1` says now."""
+        """Rewrite `nl.load(t[0:128, k])`, a tile of one column, with `k:k + 1`."""
         call = next((one for one in self.sheet.parents(old) if isinstance(one, cst.Call)), None)
         if call is None or not any(one.value is old for one in call.args):
             return new
@@ -198,7 +200,7 @@ class Writer(cst.CSTTransformer):
         return self.sheet.name_of(function) in (ARANGE, MGRID)
 
     def _is_in_masked(self, node: cst.Subscript) -> bool:
-        """The mask of the call around it has a say: the call writes it."""
+        """Whether the enclosing call has a mask, and therefore rewrites this index itself."""
         argument, call, *_ = self.sheet.parents(node)
         return (
             isinstance(argument, cst.Arg)
@@ -209,7 +211,9 @@ class Writer(cst.CSTTransformer):
     def leave_Assign(  # noqa: N802
         self, original_node: cst.Assign, updated_node: cst.Assign
     ) -> cst.Assign:
-        """`t[...] = function(…, mask=…)`: what the mask leaves of t."""
+        """Rewrite the target of `t[...] = function(…, mask=…)` to the part that the mask
+        selects.
+        """
         cutter = self.cutters.get(id(original_node.value))
         if cutter is None or len(original_node.targets) != 1:
             return updated_node
@@ -224,7 +228,7 @@ class Writer(cst.CSTTransformer):
     def leave_AugAssign(  # noqa: N802
         self, original_node: cst.AugAssign, updated_node: cst.AugAssign
     ) -> cst.AugAssign:
-        """`t[...] += function(…, mask=…)`: the same."""
+        """Rewrite the target of `t[...] += function(…, mask=…)` likewise."""
         rounding.leave_added(self.sheet, original_node)
         cutter = self.cutters.get(id(original_node.value))
         if cutter is None:
@@ -239,7 +243,9 @@ class Writer(cst.CSTTransformer):
     def leave_Attribute(  # noqa: N802
         self, original_node: cst.Attribute, updated_node: cst.Attribute
     ) -> cst.BaseExpression:
-        """Numbers of element types, shapes of lists of tiles, `nki.tensor` in annotations."""
+        """Rewrite numbers of element types, shapes of lists of tiles, `nki.tensor` in
+        annotations.
+        """
         return attributes.written(self.blocks, original_node) or updated_node
 
     # ---- calls -----------------------------------------------------------------------------
@@ -247,7 +253,7 @@ class Writer(cst.CSTTransformer):
     def leave_Call(  # noqa: N802
         self, original_node: cst.Call, updated_node: cst.Call
     ) -> cst.BaseExpression:
-        """Masks, then results."""
+        """Rewrite a call: its mask first, then its result."""
         old, new = original_node, calls.method(self.sheet, original_node, updated_node)
         if (number := calls.scalar(self.sheet, old)) is not None:
             return number
@@ -298,11 +304,11 @@ class Writer(cst.CSTTransformer):
     def leave_BinaryOperation(  # noqa: N802
         self, original_node: cst.BinaryOperation, updated_node: cst.BinaryOperation
     ) -> cst.BaseExpression:
-        """`x * y` of tiles."""
+        """Rewrite `x * y` of tiles."""
         return rounding.operator(self.sheet, original_node, updated_node)
 
     def _tensor(self, old: cst.Call, new: cst.Call) -> cst.BaseExpression:
-        """`nl.ndarray(shape, …)`: blocks, addresses, and what is written at first."""
+        """Rewrite `nl.ndarray(shape, …)`: blocks, addresses, initial values."""
         new = unmarked(self.sheet, old, new)
         new = calls.unfilled(self.sheet, old, new)
         new = shared_outputs(self.sheet, old, new) or new
@@ -320,14 +326,14 @@ class Writer(cst.CSTTransformer):
         return made
 
     def _writes_target(self, call: cst.Call) -> bool:
-        """The call is one instruction, and what it writes is what the statement assigns to."""
+        """Whether the call is one instruction that writes what the statement assigns to."""
         at = self.sheet.spot(call)
         made = self.sheet.facts.instructions.get(at, ())
         return len({one.row.name for one in made}) == 1 and at not in self.sheet.facts.tensors
 
     def _product(self, old: cst.Call, new: cst.Call) -> cst.Call | cst.Name:
-        """`t += nl.matmul(x, y, transpose_x=True)` in PSUM: one instruction, which adds to t;
-        without the flag, x is transposed and copied before.
+        """Rewrite `t += nl.matmul(x, y, transpose_x=True)` in PSUM to an instruction that adds to
+        t. Without the flag, x is transposed and copied first.
         """
         module, _, name = self.sheet.name_of(old.func).rpartition(".")
         product = rewritten.PRODUCTS.get(name) if module == "nki.language" else None
@@ -351,7 +357,7 @@ class Writer(cst.CSTTransformer):
         return self.pending.add(Pending(old, new.with_changes(func=func, args=args), result, ""))
 
     def _is_one_product(self, old: cst.Call, product: rewritten.Product, flag: str) -> bool:
-        """The call was one instruction each time, and those that turn the first factor."""
+        """Whether every evaluation was one product, with what transposes its first factor."""
         made = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
         rows = Counter(one.row.name for one in made)
         before = {"True": (), "False": product.turn}.get(flag)
@@ -361,14 +367,14 @@ class Writer(cst.CSTTransformer):
         return rows == dict.fromkeys((*before, product.by), count)
 
     def _turned(self, factor: cst.BaseExpression) -> cst.Call:
-        """`nl.copy(nl.transpose(x))`."""
+        """Return `nl.copy(nl.transpose(x))`."""
         turn, copy = (self.sheet.of_module("nki.language", one) for one in ("transpose", "copy"))
         return cst.Call(copy, [cst.Arg(cst.Call(turn, [cst.Arg(factor)]))])
 
     def _with_result(
         self, old: cst.Call, new: cst.Call, row: Row | None, cutter: Cutter | None
     ) -> cst.Name | None:
-        """Notes what the call returns, for the statement around it to write."""
+        """Register the result of a call, for the enclosing statement to write."""
         target = self.blocks.target(old)
         known = Known(self.blocks.is_tensor, partial(sizes, self.indices), self.blocks.tile, target)
         try:
@@ -392,7 +398,7 @@ class Writer(cst.CSTTransformer):
     def _declared(
         self, old: cst.Call, new: cst.Call, row: Row | None, cutter: Cutter | None, known: Known
     ) -> tuple[Result, str] | None:
-        """What a call returns that was not evaluated, and how its tile is made."""
+        """Return the result of a call that was not evaluated, and how its tile is made."""
         if row is None or (cutter is not None and cutter.limits):
             return None
         found = declared_result(self.sheet, self.indices, old, row)
@@ -401,7 +407,7 @@ class Writer(cst.CSTTransformer):
         return unreached_result(self.sheet, self.indices, known, old, new, row)
 
     def _leave_result(self, old: cst.Call, failure: Exception) -> None:
-        """Says so; once for a function that was not evaluated at all."""
+        """Report an unknown result; once for a function that was not evaluated at all."""
         scope = scope_of(self.sheet, old)
         if scope is None or self._is_evaluated(scope):
             self.sheet.leave(old, f"what this returns is not known: {failure}", _RETURNING)
@@ -420,13 +426,13 @@ class Writer(cst.CSTTransformer):
     # ---- statements ------------------------------------------------------------------------
 
     def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:  # noqa: N802
-        """Axes that become loops are so in all of the statement."""
+        """Set the axes that become loops, which applies to all of the statement."""
         self.indices.loops = loops_of(self.sheet, self.indices, node)
 
     def leave_SimpleStatementLine(  # noqa: N802
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
     ) -> Any:
-        """Instructions stand on lines of their own, before what uses their results."""
+        """Put instructions on lines of their own, before the use of their results."""
         loops, self.indices.loops = self.indices.loops, {}
         if loops:
             return under(self.sheet, loops, updated_node)
@@ -457,7 +463,7 @@ class Writer(cst.CSTTransformer):
         return Hoisting(self.sheet, self.pending).hoisted(updated_node, condition)
 
     def _condition(self, part: cst.BaseSmallStatement) -> str | None:
-        """The condition under which a statement is run; None where its parts have several."""
+        """Return the condition under which a statement runs; None if its parts have several."""
         cutters = [(one, self.cutters[id(one)]) for one in walk(part) if id(one) in self.cutters]
         conditions = {cutter.condition for _, cutter in cutters} - {""}
         if not conditions:
@@ -468,8 +474,8 @@ class Writer(cst.CSTTransformer):
         return whole.condition
 
     def leave_For(self, original_node: cst.For, updated_node: cst.For) -> Any:  # noqa: N802
-        """A loop whose body was traced once ends the function behind it, and each of its
-        iterations begins with the same numbers.
+        """Rewrite a loop whose body was traced once: returns move after it, numbers are
+        restored.
         """
         if not is_traced(self.sheet, original_node):
             return updated_node
@@ -480,10 +486,10 @@ class Writer(cst.CSTTransformer):
     def leave_IndentedBlock(  # noqa: N802
         self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
     ) -> cst.IndentedBlock:
-        """Neighbours under the same condition stand under one."""
+        """Merge neighbouring statements under the same condition."""
         return updated_node.with_changes(body=joined(updated_node.body))
 
 
 def _returns(row: Row, call: cst.Call) -> bool:
-    """The instruction writes a dst that the call does not pass."""
+    """Whether the instruction writes a dst that the call does not pass."""
     return row.parameters[0] == "dst" and not any(word(one) == "dst" for one in call.args)

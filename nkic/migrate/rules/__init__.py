@@ -1,1 +1,1 @@
-"""The rules of a migration, each a function from a node to the node to write, or None."""
+"""The rules of a migration, each a function from a node to the node that replaces it, or None."""

@@ -1,4 +1,4 @@
-"""Arguments whose place, type or value changed.
+"""Arguments whose position, type or value changed.
 
 Source: migration guide, 0.2.0 to 0.3.0, API breaking changes.
 """
@@ -22,7 +22,7 @@ _MADE = ("nki.language.ndarray", "nki.language.zeros", "nki.language.ones", "nki
 
 
 def enumerations(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
-    """`dge_mode=2` → `dge_mode=nisa.dge_mode.hwdge`."""
+    """Rewrite `dge_mode=2` to `dge_mode=nisa.dge_mode.hwdge`."""
     row = row_of(sheet.name_of(old.func))
     if row is None or not is_plain(new):
         return None
@@ -37,7 +37,7 @@ def enumerations(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
 
 
 def _member(row: Row, name: str, value: cst.BaseExpression) -> str:
-    """The member of the enumeration whose value a literal is; "" for everything else."""
+    """Return the enumeration member whose value a literal is; "" for everything else."""
     kind = OF_ATTRIBUTE.get(name)
     is_choice = name == "engine" or any(
         one.name == name and one.kind is AttributeKind.CHOICE for one in row.attributes
@@ -49,7 +49,7 @@ def _member(row: Row, name: str, value: cst.BaseExpression) -> str:
 
 
 def buffer_names(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
-    """`buffer="sbuf"` → `buffer=nl.sbuf`."""
+    """Rewrite `buffer="sbuf"` to `buffer=nl.sbuf`."""
     if sheet.name_of(old.func) not in _MADE:
         return None
     argument = next((one for one in new.args if word(one) == "buffer"), None)
@@ -64,7 +64,7 @@ def buffer_names(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
 
 
 def shared_outputs(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
-    """`buffer=nl.hbm` → `buffer=nl.shared_hbm`, for what the kernel returns."""
+    """Rewrite `buffer=nl.hbm` to `buffer=nl.shared_hbm` for what the kernel returns."""
     if sheet.spot(old) not in sheet.facts.outputs:
         return None
     argument = next((one for one in new.args if word(one) == "buffer"), None)
@@ -77,7 +77,7 @@ def shared_outputs(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | Non
 
 
 def whole_fill(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
-    """`memset(dst, 2.0)` → `memset(dst, 2)`, where dst holds integers."""
+    """Rewrite `memset(dst, 2.0)` to `memset(dst, 2)` if dst holds integers."""
     row = row_of(sheet.name_of(old.func))
     if row is None or row.name not in rewritten.WHOLE:
         return None
@@ -94,7 +94,7 @@ def whole_fill(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
 
 
 def reduced_axis(sheet: Sheet, old: cst.Call, new: cst.Call) -> None:
-    """`axis=1` of `tensor_reduce` in 0.2 may mean the last of several dimensions: only said."""
+    """Warn that `axis=1` of `tensor_reduce` in 0.2 may mean the last of several dimensions."""
     row = row_of(sheet.name_of(old.func))
     if row is None or row.name not in rewritten.LAST_AXIS or not sheet.is_before(ORDER_SINCE):
         return
@@ -106,13 +106,15 @@ def reduced_axis(sheet: Sheet, old: cst.Call, new: cst.Call) -> None:
 
 
 def _views(sheet: Sheet, call: cst.Call, operand: str) -> list[View]:
-    """What the operand was, each time that the call was evaluated."""
+    """Return the evaluated views of the operand."""
     found = sheet.facts.instructions.get(sheet.spot(call), ())
     return [view for one in found if isinstance(view := one.operand(operand), View)]
 
 
 def former_order(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
-    """`affine_select(dst, pattern, offset, step, a, b)` → `affine_select(dst, pattern, step, a, b,
+    """Rewrite calls with the former order of parameters.
+
+    `affine_select(dst, pattern, offset, step, a, b)` → `affine_select(dst, pattern, step, a, b,
     offset=offset)`; `dma_compute(dst, srcs, scales, op)` → `dma_compute(dst, srcs, op, scales)`.
     """
     row = row_of(sheet.name_of(old.func))
@@ -131,7 +133,7 @@ def former_order(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
 
 
 def _is_former(sheet: Sheet, old: cst.Call, moved: Moved, placed: int) -> bool:
-    """The call is written in the order of the former version."""
+    """Whether the call is written in the order of the former version."""
     if placed <= moved.shown or moved.shown == moved.place:
         by_name = any(word(one) == moved.named for one in old.args)
         if by_name or placed <= moved.shown:
@@ -144,7 +146,7 @@ def _is_former(sheet: Sheet, old: cst.Call, moved: Moved, placed: int) -> bool:
 
 
 def _reordered(call: cst.Call, args: list[cst.Arg]) -> cst.Call:
-    """The arguments in another order: commas and layout stay where they are."""
+    """Return the arguments in another order; commas and layout keep their positions."""
     shapes = [(one.comma, one.whitespace_after_arg) for one in call.args]
     made = [
         one.with_changes(comma=comma, whitespace_after_arg=after)
@@ -154,7 +156,7 @@ def _reordered(call: cst.Call, args: list[cst.Arg]) -> cst.Call:
 
 
 def _literal(value: cst.BaseExpression) -> float | None:
-    """The number that a literal float is, signed or not."""
+    """Return the value of a numeric literal, signed or not."""
     if isinstance(value, cst.UnaryOperation) and isinstance(value.operator, cst.Minus):
         inner = _literal(value.expression)
         return None if inner is None else -inner
@@ -162,7 +164,7 @@ def _literal(value: cst.BaseExpression) -> float | None:
 
 
 def operators(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
-    """`op=nl.max`, `op=np.add` → `op=nl.maximum`, `op=nl.add`."""
+    """Rewrite `op=nl.max`, `op=np.add` to `op=nl.maximum`, `op=nl.add`."""
     row = row_of(sheet.name_of(old.func))
     if row is None:
         return None
@@ -179,7 +181,7 @@ def operators(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
 
 
 def converted(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
-    """`nl.shared_constant(array, dtype=d)` → `nl.shared_constant(array.astype(d))`."""
+    """Rewrite `nl.shared_constant(array, dtype=d)` to `nl.shared_constant(array.astype(d))`."""
     module, _, name = sheet.name_of(old.func).rpartition(".")
     said = rewritten.CONVERTED.get(name) if module == "nki.language" else None
     dtype = next((one for one in new.args if said is not None and word(one) == said), None)
@@ -193,7 +195,7 @@ def converted(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
 
 
 def words(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
-    """`perf_mode="double_row_gen3"` → `perf_mode="double_row"`."""
+    """Rewrite `perf_mode="double_row_gen3"` to `perf_mode="double_row"`."""
     row = row_of(sheet.name_of(old.func))
     for argument in new.args:
         known = rewritten.WORDS.get((row.name, word(argument)), {}) if row is not None else {}
@@ -206,7 +208,7 @@ def words(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
 
 
 def defaults(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
-    """`nl.rand(shape)` → `nl.rand(shape, dtype=nl.float32)`, which it was."""
+    """Rewrite `nl.rand(shape)` to `nl.rand(shape, dtype=nl.float32)`, the former default."""
     module, _, name = sheet.name_of(old.func).rpartition(".")
     found = rewritten.DEFAULTS.get(name) if module == "nki.language" else None
     if found is None or not sheet.is_before(Profile.BETA2) or len(new.args) != 1:

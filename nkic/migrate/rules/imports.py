@@ -17,7 +17,7 @@ Import = cst.Import | cst.ImportFrom
 
 
 def move_import(sheet: Sheet, old: cst.Import, new: cst.Import) -> cst.Import | None:
-    """`import neuronxcc.nki.isa as nisa` → `import nki.isa as nisa`."""
+    """Rewrite `import neuronxcc.nki.isa as nisa` to `import nki.isa as nisa`."""
     for alias in old.names:
         name = code(alias.name).removeprefix(f"{ROOT}.")
         if name != code(alias.name) and name not in MODULES:
@@ -32,7 +32,9 @@ def move_import(sheet: Sheet, old: cst.Import, new: cst.Import) -> cst.Import | 
 def move_import_from(
     sheet: Sheet, old: cst.ImportFrom, new: cst.ImportFrom
 ) -> Import | cst.RemovalSentinel | None:
-    """`from neuronxcc import nki` → `import nki`, `from neuronxcc.nki import x` → `from nki …`."""
+    """Rewrite `from neuronxcc import nki` to `import nki`, and `from neuronxcc.nki …` to `from nki
+    …`.
+    """
     module = code(new.module) if new.module is not None and not new.relative else ""
     if f"{module}.".startswith(f"{PREFIX}."):
         today = module.removeprefix(f"{ROOT}.")
@@ -54,7 +56,7 @@ def move_import_from(
 def _without_decorators(
     sheet: Sheet, new: cst.ImportFrom, module: str
 ) -> cst.ImportFrom | cst.RemovalSentinel:
-    """Without decorators that are gone, which another rule takes away where they stand."""
+    """Remove imports of removed decorators, whose uses another rule removes."""
     if module != "nki" or isinstance(new.names, cst.ImportStar):
         return new
     kept = [one for one in new.names if not _is_gone(sheet, one)]
@@ -67,7 +69,7 @@ def _without_decorators(
 
 
 def _is_gone(sheet: Sheet, alias: cst.ImportAlias) -> bool:
-    """`trace`, and nothing but decorators uses it."""
+    """Whether the import is of a removed decorator such as `trace` that is used only as one."""
     name = code(alias.name)
     bound = code(alias.asname.name) if alias.asname is not None else name
     uses = [n for n in walk(sheet.tree) if isinstance(n, cst.Name) and n.value == bound]
@@ -77,7 +79,7 @@ def _is_gone(sheet: Sheet, alias: cst.ImportAlias) -> bool:
 
 
 def move_name(sheet: Sheet, old: cst.Attribute, new: cst.Attribute) -> cst.Name | None:
-    """`neuronxcc.nki.isa.iota`, written out in full → `nki.isa.iota`."""
+    """Rewrite `neuronxcc.nki.isa.iota`, written in full, to `nki.isa.iota`."""
     if code(old) != PREFIX or any(isinstance(p, Import) for p in sheet.parents(old)):
         return None
     return cst.Name(PREFIX.removeprefix(f"{ROOT}."))
@@ -91,7 +93,7 @@ def _moved(alias: cst.ImportAlias) -> cst.ImportAlias:
 
 
 def _short(alias: cst.ImportAlias) -> cst.ImportAlias:
-    """`import nki`, and not `import nki as nki`."""
+    """Return `import nki` for `import nki as nki`."""
     same = alias.asname is not None and code(alias.asname.name) == code(alias.name)
     return alias.with_changes(asname=None) if same else alias
 
@@ -105,7 +107,7 @@ def _parsed(name: str) -> cst.Name | cst.Attribute:
 def decorator(
     sheet: Sheet, old: cst.Decorator, new: cst.Decorator
 ) -> cst.Decorator | cst.RemovalSentinel | None:
-    """`@nki.benchmark(warmup=5)` → `@nki.jit`; `@nki.trace` → nothing."""
+    """Rewrite `@nki.benchmark(warmup=5)` to `@nki.jit`, and remove `@nki.trace`."""
     function = old.decorator.func if isinstance(old.decorator, cst.Call) else old.decorator
     if sheet.name_of(function) in FRAMEWORKS:
         return new.with_changes(decorator=sheet.of_module("nki", "jit"))
@@ -119,7 +121,7 @@ def decorator(
 
 
 def decorator_by_name(sheet: Sheet, old: cst.Attribute, new: cst.Attribute) -> cst.Attribute | None:
-    """`kernel = nki.trace`, a name for a decorator → `kernel = nki.jit`."""
+    """Rewrite `kernel = nki.trace`, an alias of a decorator, to `kernel = nki.jit`."""
     parent = next(sheet.parents(old))
     name = sheet.name_of(old).removeprefix("nki.")
     if name not in DECORATORS or "." in name or not isinstance(parent, cst.Assign):

@@ -1,4 +1,4 @@
-"""Loops on the device: from statements to calls with the body as a function.
+"""Device loops: from statements to calls with the body as a function.
 
 Source: migration guide, 0.5.0 to 0.6.0, dynamic loops; 0.6.0 to 0.7.0.
 """
@@ -21,7 +21,9 @@ _LEAVING = cst.Return | cst.Yield | cst.Await | cst.Global | cst.Nonlocal
 
 
 def counted(sheet: Sheet, old: cst.For, new: cst.For) -> Made | None:
-    """`for i in nl.dynamic_range(a, b):` → `def body(i):` and `nl.fori_loop(a, b, body)`."""
+    """Rewrite `for i in nl.dynamic_range(a, b):` to `def body(i):` and `nl.fori_loop(a, b,
+    body)`.
+    """
     call = old.iter
     if not isinstance(call, cst.Call) or sheet.name_of(call.func) != _RANGE[0]:
         return None
@@ -42,7 +44,9 @@ def counted(sheet: Sheet, old: cst.For, new: cst.For) -> Made | None:
 
 
 def conditional(sheet: Sheet, old: cst.While, new: cst.While) -> Made | None:
-    """`while register:` → `def body(register): … return register` and `nl.while_loop(…)`."""
+    """Rewrite `while register:` to `def body(register): … return register` and
+    `nl.while_loop(…)`.
+    """
     if not _is_register(sheet, old):
         return None
     why = _refusal(sheet, old) or _of_register(sheet, old)
@@ -59,11 +63,11 @@ def conditional(sheet: Sheet, old: cst.While, new: cst.While) -> Made | None:
     return _pair(start, cst.Call(sheet.of_module("nki.language", "while_loop"), args))
 
 
-# ---- what stands in the way ----------------------------------------------------------------------
+# ---- obstacles -----------------------------------------------------------------------------------
 
 
 def _refusal(sheet: Sheet, loop: cst.For | cst.While) -> str:
-    """Why the body of a loop is not a function; "" if nothing stands in the way."""
+    """Return why the body of a loop cannot be a function; "" if it can."""
     if loop.orelse is not None:
         return "it has an `else`"
     if any(isinstance(node, _LEAVING) for node in _own(loop.body)):
@@ -89,7 +93,10 @@ def _of_counter(sheet: Sheet, loop: cst.For) -> str:
 
 
 def _of_register(sheet: Sheet, loop: cst.While) -> str:
-    """The loop on the device has a register of its own, and the old one keeps its value."""
+    """Return why a loop's register cannot be a parameter; "" if it can.
+
+    The loop on the device has a register of its own, and the old one keeps its value.
+    """
     scope = scope_of(sheet, loop)
     name = loop.test.value if isinstance(loop.test, cst.Name) else ""
     if scope is None or not name or _set_anew(sheet, loop, name):
@@ -99,7 +106,7 @@ def _of_register(sheet: Sheet, loop: cst.While) -> str:
 
 
 def _reads_after(sheet: Sheet, scope: cst.CSTNode, loop: cst.While, name: str) -> bool:
-    """The name is read after the loop, or anywhere in a loop around it."""
+    """Whether the name is read after the loop, or anywhere in a loop around it."""
     around = [one for one in sheet.parents(loop) if isinstance(one, cst.For | cst.While)]
     inside = set(map(id, walk(loop)))
     end = sheet.span(loop)[3:]
@@ -113,7 +120,7 @@ def _reads_after(sheet: Sheet, scope: cst.CSTNode, loop: cst.While, name: str) -
 
 
 def _set_anew(sheet: Sheet, loop: cst.For | cst.While, name: str) -> bool:
-    """Every other use of the name belongs to an assignment or a loop that sets it before."""
+    """Whether every other use of the name belongs to an assignment or a loop that sets it first."""
     scope = scope_of(sheet, loop)
     assert scope is not None
     inside = set(map(id, walk(loop)))
@@ -132,7 +139,7 @@ def _counts(head: cst.For, name: str) -> bool:
 
 
 def _is_register(sheet: Sheet, loop: cst.While) -> bool:
-    """By the evaluation, or because the name is only ever a register."""
+    """Whether the condition is a register: by the evaluation, or by all its assignments."""
     if sheet.spot(loop.test) in sheet.facts.conditions:
         return True
     scope = scope_of(sheet, loop)
@@ -156,7 +163,7 @@ def _assigns(node: cst.Assign, name: str) -> bool:
 
 
 def _own(body: cst.CSTNode, *, loops: bool = False) -> Iterator[cst.CSTNode]:
-    """The nodes that belong to this body, and not to a function, or with `loops` a loop, in it."""
+    """Yield the nodes of this body, without nested functions and, with `loops`, nested loops."""
     yield body
     for child in children(body):
         is_other = isinstance(child, cst.FunctionDef | cst.Lambda | cst.ClassDef)
@@ -164,11 +171,11 @@ def _own(body: cst.CSTNode, *, loops: bool = False) -> Iterator[cst.CSTNode]:
             yield from _own(child, loops=loops)
 
 
-# ---- what is written -----------------------------------------------------------------------------
+# ---- new code ------------------------------------------------------------------------------------
 
 
 def _carried(sheet: Sheet, loop: cst.For | cst.While, parameter: str) -> list[str]:
-    """Names of the function around that the body sets: they stay that function's."""
+    """Return the names of the enclosing function that the body sets; they become nonlocal."""
     scope = scope_of(sheet, loop)
     assert scope is not None
     both = bound(loop.body) & bound(scope, outside=(id(loop),)) & read_in(scope)
@@ -187,7 +194,7 @@ def _function(
 
 
 def _spaced(sheet: Sheet, loop: cst.For | cst.While, function: cst.FunctionDef) -> cst.FunctionDef:
-    """A blank line before the function, unless it begins a block or has one."""
+    """Add a blank line before the function, unless it begins a block or has one."""
     block = next(sheet.parents(loop))
     first = isinstance(block, cst.IndentedBlock) and block.body[0] is loop
     lines = function.leading_lines
@@ -207,7 +214,7 @@ def _with_last(body: cst.BaseSuite, line: cst.SimpleStatementLine) -> cst.BaseSu
 
 
 def _block(body: cst.BaseSuite) -> cst.IndentedBlock:
-    """The body on lines of its own."""
+    """Return the body on lines of its own."""
     if isinstance(body, cst.SimpleStatementSuite):
         line = cst.SimpleStatementLine(body.body, trailing_whitespace=body.trailing_whitespace)
         return cst.IndentedBlock([line])
@@ -232,6 +239,6 @@ def _step(call: cst.Call) -> list[cst.Arg]:
 
 
 def _pair(function: cst.FunctionDef, call: cst.Call) -> Made:
-    """The body as a function, and the loop as a call, a blank line between."""
+    """Return the body as a function and the loop as a call, with a blank line between."""
     line = cst.SimpleStatementLine([cst.Expr(call)], leading_lines=[cst.EmptyLine(indent=False)])
     return cst.FlattenSentinel([function, line])

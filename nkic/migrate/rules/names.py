@@ -1,4 +1,4 @@
-"""Names that NKI renamed, moved or took away: what the tables of versions say of them.
+"""Names that NKI renamed, moved or removed, according to the tables of versions.
 
 Sources: nkic/language/versions, which names the pages.
 """
@@ -27,17 +27,19 @@ _GONE = {"nki.language": removed.LANGUAGE, "nki.isa": removed.ISA, "nki": remove
 
 
 class Change(NamedTuple):
-    """What became of a name: since when, what to say, and the name to write, if that is all."""
+    """What became of a name: since when, the advice, and the new name if that is all."""
 
     since: Profile
     instead: str
     name: str
     python: str
-    must: bool  # the name is gone in the version that is wanted
+    must: bool  # the name is gone in the target version
 
 
 def change(sheet: Sheet, qualified: str) -> Change | None:
-    """What the tables say of a name of `nki`, as far as it concerns this migration."""
+    """Return the change of a name of `nki` that applies to this migration; None if there is
+    none.
+    """
     module, _, name = qualified.rpartition(".")
     old, gone = _OLD.get(module, {}).get(name), _GONE.get(module, {}).get(name)
     if gone is not None and sheet.due(gone.since):
@@ -57,17 +59,17 @@ def _of_old(old: Old, goal: Profile) -> Change:
 def rename_attribute(
     sheet: Sheet, old: cst.Attribute, new: cst.Attribute
 ) -> cst.BaseExpression | None:
-    """`nl.affine_range` → `range`, `nisa.vector_engine` → `nisa.engine.vector`."""
+    """Rewrite `nl.affine_range` to `range`, `nisa.vector_engine` to `nisa.engine.vector`."""
     return _renamed(sheet, old, new.value)
 
 
 def rename_name(sheet: Sheet, old: cst.Name, new: cst.Name) -> cst.BaseExpression | None:
-    """The same for a name that was imported by itself."""
+    """Rewrite a name that was imported by itself."""
     return _renamed(sheet, old, None)
 
 
 def drop_import(sheet: Sheet, old: cst.ImportFrom, new: cst.ImportFrom) -> object | None:
-    """`from nki.language import affine_range`: nobody uses it any more."""
+    """Remove `from nki.language import affine_range`, which is no longer used."""
     if isinstance(new.names, cst.ImportStar) or old.module is None or old.relative:
         return None
     module = code(old.module)
@@ -106,12 +108,12 @@ def _is_replaced(sheet: Sheet, qualified: str) -> bool:
 
 
 def _is_part(sheet: Sheet, node: cst.CSTNode) -> bool:
-    """The name stands in an import, is assigned to, or is the attribute's own name."""
+    """Whether the name is in an import, an assignment target, or an attribute's own name."""
     parent = next(sheet.parents(node))
     if isinstance(parent, cst.Attribute):
         return parent.attr is node
     if _is_decorator(sheet, node):
-        return True  # another rule is about it
+        return True  # handled by another rule
     return isinstance(parent, cst.ImportAlias | cst.AsName | cst.AssignTarget | cst.Param)
 
 
@@ -120,7 +122,7 @@ def _plain(alias: cst.ImportAlias) -> str:
 
 
 def _is_decorator(sheet: Sheet, node: cst.CSTNode) -> bool:
-    """The name is part of a decorator that another rule is about."""
+    """Whether the name is part of a decorator that another rule handles."""
     around = next((p for p in sheet.parents(node) if isinstance(p, cst.Decorator)), None)
     if around is None:
         return False
@@ -131,7 +133,7 @@ def _is_decorator(sheet: Sheet, node: cst.CSTNode) -> bool:
 
 
 def _is_called_plainly(sheet: Sheet, node: cst.CSTNode) -> bool:
-    """A call passes everything by its place, as Python's own functions want it, or hints."""
+    """Whether the call has only positional arguments, as Python's functions take them, or hints."""
     parent = next(sheet.parents(node))
     if not isinstance(parent, cst.Call) or parent.func is not node:
         return True

@@ -1,4 +1,4 @@
-"""Parameters that NKI took away or renamed.
+"""Parameters that NKI removed or renamed.
 
 Sources: nkic/language/versions; migration guide, 0.2.0 to 0.3.0, API breaking changes.
 """
@@ -19,13 +19,15 @@ _HINTED = (*deprecated.LANGUAGE, "zeros", "full")
 
 
 def former_parameters(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
-    """Every argument of a parameter that is gone: renamed, rewritten, left out, or left alone."""
+    """Rewrite every argument of a removed parameter: renamed, rewritten, left out, or left
+    unchanged.
+    """
     row = row_of(sheet.name_of(old.func))
     if row is None:
         return None
     made = new
     names = filter(None, map(word, new.args))
-    # What goes with another one is looked at while that is there.
+    # An argument that depends on another one is handled while that still exists.
     for name in sorted(names, key=lambda name: (row.name, name) in rewritten.MERGED):
         gone = removed.parameter(row.name, name)
         if gone is not None and name not in row.parameters and sheet.due(gone.since):
@@ -34,7 +36,7 @@ def former_parameters(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | 
 
 
 class _Former:
-    """One argument of a call whose parameter is gone."""
+    """One argument of a call whose parameter was removed."""
 
     def __init__(self, sheet: Sheet, row: Row, old: cst.Call, name: str, gone: Gone) -> None:
         self.sheet = sheet
@@ -44,10 +46,10 @@ class _Former:
         self.gone = gone
 
     def rewritten(self, call: cst.Call) -> cst.Call:
-        """The call without it; as it is where that is not sure."""
+        """Return the call without it; unchanged if that is not certain."""
         argument = next((one for one in call.args if word(one) == self.name), None)
         if argument is None:
-            return call  # another one took it along
+            return call  # removed together with another one
         key = (self.row.name, self.name)
         if key in rewritten.WRAPPED:
             return self.wrapped(call, argument, rewritten.WRAPPED[key])
@@ -60,7 +62,7 @@ class _Former:
         return self.plain(call, argument)
 
     def plain(self, call: cst.Call, argument: cst.Arg) -> cst.Call:
-        """By another name, or left out."""
+        """Rename the argument, or leave it out."""
         if self.gone.name:
             return replaced(call, argument, argument.with_changes(keyword=cst.Name(self.gone.name)))
         if self.gone.idle and _has_dst(call, self.row.parameters):
@@ -71,14 +73,14 @@ class _Former:
         return call
 
     def wrapped(self, call: cst.Call, argument: cst.Arg, made: Wrapped) -> cst.Call:
-        """`imm=42` → `src=nisa.register_alloc(42)`."""
+        """Rewrite `imm=42` to `src=nisa.register_alloc(42)`."""
         function = self.sheet.of_module(self.row.module, made.by)
         value = cst.Call(function, [cst.Arg(argument.value)])
         new = argument.with_changes(keyword=cst.Name(made.name), value=value)
         return replaced(call, argument, new)
 
     def chosen(self, call: cst.Call, argument: cst.Arg, made: Chosen) -> cst.Call:
-        """`use_gpsimd_dma=True` → `dma_engine=nisa.dma_engine.gpsimd_dma`."""
+        """Rewrite `use_gpsimd_dma=True` to `dma_engine=nisa.dma_engine.gpsimd_dma`."""
         yes, no = (
             self.sheet.of_module(self.row.module, f"{made.name}.{one}")
             for one in (made.yes, made.no)
@@ -90,7 +92,9 @@ class _Former:
         return replaced(call, argument, new)
 
     def merged(self, call: cst.Call, argument: cst.Arg, made: Merged) -> cst.Call:
-        """`dma_copy(dst, src, dst_rmw_op=op)` → `dma_compute(dst, [src, dst], reduce_op=op)`."""
+        """Rewrite `dma_copy(dst, src, dst_rmw_op=op)` to `dma_compute(dst, [src, dst],
+        reduce_op=op)`.
+        """
         if isinstance(argument.value, cst.Name) and argument.value.value == "None":
             idle = {name for (_, name), main in rewritten.WITH.items() if main == self.name}
             kept = [one for one in call.args if word(one) not in {self.name, *idle}]
@@ -110,12 +114,12 @@ class _Former:
 
 
 def _has_dst(call: cst.Call, parameters: tuple[str, ...]) -> bool:
-    """The call says where its result goes, which decides what the result is."""
+    """Whether the call names its destination, which determines the result."""
     return parameters[0] != "dst" or find(call, parameters, "dst") is not None
 
 
 def hints(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
-    """`nl.affine_range(n, directives=...)` → `nl.affine_range(n)`."""
+    """Rewrite `nl.affine_range(n, directives=...)` to `nl.affine_range(n)`."""
     module, _, function = sheet.name_of(old.func).rpartition(".")
     if module != "nki.language" or function not in _HINTED:
         return None
@@ -129,7 +133,7 @@ def _is_hint(sheet: Sheet, function: str, name: str) -> bool:
 
 
 def jit_options(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.BaseExpression | None:
-    """`@nki.jit(mode="jax", platform_target="trn2")` → `@nki.jit`."""
+    """Rewrite `@nki.jit(mode="jax", platform_target="trn2")` to `@nki.jit`."""
     if sheet.name_of(old.func) != JIT:
         return None
     kept = [one for one in new.args if not _is_idle_option(sheet, word(one))]

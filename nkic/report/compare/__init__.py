@@ -1,1 +1,1 @@
-"""Two runs side by side: their profiles, and what may not get worse."""
+"""Comparison of two runs: their profiles, and limits on regressions."""

@@ -1,4 +1,4 @@
-"""What may not get worse: `cycles>+2%, sbuf_peak>24MiB`."""
+"""Limits on the figures of a run: `cycles>+2%, sbuf_peak>24MiB`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _UNITS = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 class Rule(NamedTuple):
-    """`figure` may not be above `limit`, or not by more than that above the baseline: in
-    percent of it if `percent`.
+    """An upper limit on `figure`: absolute, or above the baseline; in percent of it if
+    `percent`.
     """
 
     figure: str
@@ -27,7 +27,7 @@ class Rule(NamedTuple):
     text: str
 
     def most(self, baseline: Mapping[str, float] | None) -> float:
-        """The greatest value that is allowed."""
+        """Return the greatest allowed value."""
         if not self.above or baseline is None:
             return self.limit
         before = baseline[self.figure]
@@ -35,7 +35,7 @@ class Rule(NamedTuple):
 
 
 def rules(text: str) -> list[Rule]:
-    """The rules of --fail-if, with commas between them. Raises `UsageFailed`."""
+    """Parse the comma-separated rules of --fail-if. Raises `UsageFailed`."""
     return [_rule(word.strip()) for word in text.split(",")]
 
 
@@ -65,7 +65,7 @@ def _bad(word: str, why: str, help: str) -> None:
 def broken(
     found: list[Rule], figures: Mapping[str, float], baseline: Mapping[str, float] | None
 ) -> list[Diagnostic]:
-    """An error for each rule that the run breaks."""
+    """Return an error for each rule that the run breaks."""
     return [
         _exceeded(rule, figures[rule.figure], rule.most(baseline))
         for rule in found

@@ -1,4 +1,4 @@
-"""What changed between two runs, as text and as Markdown."""
+"""The changes between two runs, as text and as Markdown."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from nkic.base.text import clean, width
 from nkic.report.compare.profiles import Cost, Key, Profile
 
-LINES = 20  # of source, and instructions, that are shown
+LINES = 20  # source lines and instructions that are shown
 
 
 class Row(NamedTuple):
-    """A figure before and after; None where there was none."""
+    """A figure before and after; None if it is missing."""
 
     name: str
     before: float | None
@@ -25,13 +25,13 @@ class Row(NamedTuple):
 
     @property
     def share(self) -> str:
-        """The change as a part of what was."""
+        """The change relative to the value before."""
         if not self.before:
             return "new" if self.after else ""
         return f"{100 * self.change / self.before:+.1f}%"
 
     def cells(self) -> tuple[str, str, str, str]:
-        """For a table."""
+        """Return the cells of a table row."""
         change = f"{self.change:+,.0f} {self.share}" if self.change else "="
         return clean(self.name), _shown(self.before), _shown(self.after), change
 
@@ -42,8 +42,9 @@ def _shown(value: float | None) -> str:
 
 @dataclass(frozen=True)
 class Changes:
-    """Rows that differ, greatest change first; `figures` has all, in their order. Times of lines
-    are nanoseconds on the critical path; `moved` are bytes from and to HBM.
+    """The rows that differ, greatest change first; `figures` has all, in order.
+
+    Times of lines are nanoseconds on the critical path; `moved` counts bytes from and to HBM.
     """
 
     before: Profile
@@ -55,7 +56,7 @@ class Changes:
 
     @property
     def headline(self) -> str:
-        """Both runs in a line."""
+        """Both runs in one line."""
         one, other = self.before, self.after
         same = "the same program" if one.id == other.id else "another program"
         return f"{clean(one.kernel)} on {clean(one.target)}, then {clean(other.kernel)} on " + (
@@ -63,7 +64,7 @@ class Changes:
         )
 
     def tables(self) -> Iterator[tuple[str, Sequence[Row]]]:
-        """With titles, as long as they are shown."""
+        """Yield the tables with their titles, cut to the rows that are shown."""
         yield "figure", self.figures
         yield "line, ns on the critical path", self.lines[:LINES]
         yield "line, bytes from and to HBM", self.moved[:LINES]
@@ -71,7 +72,7 @@ class Changes:
 
     @property
     def text(self) -> str:
-        """For a terminal."""
+        """The changes for a terminal."""
         parts = [self.headline + "\n"]
         for title, rows in self.tables():
             if rows:
@@ -80,7 +81,7 @@ class Changes:
 
     @property
     def markdown(self) -> str:
-        """For a pull request."""
+        """The changes for a pull request."""
         parts = [f"### {plain(self.headline)}\n"]
         for title, rows in self.tables():
             if rows:
@@ -90,7 +91,7 @@ class Changes:
         return "\n".join(parts)
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the changes for programs."""
         tables = ("figures", "lines", "moved", "instructions")
         found = {name: [row._asdict() for row in getattr(self, name)] for name in tables}
         about = ("kernel", "target", "id")
@@ -99,7 +100,7 @@ class Changes:
 
 
 def plain(text: str) -> str:
-    """Text that Markdown and HTML leave as it is."""
+    """Escape text for Markdown and HTML."""
     for mark in "\\`*_{}[]<>|&#":
         text = text.replace(mark, f"&#{ord(mark)};" if mark in "<>&|`" else f"\\{mark}")
     return text
@@ -121,7 +122,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def changes(before: Profile, after: Profile) -> Changes:
-    """Compares two runs; lines of source meet by their text."""
+    """Compare two runs; source lines are matched by their text."""
     figures = [Row(name, before.figures[name], value) for name, value in after.figures.items()]
     mix = _differing(before.instructions, after.instructions, str, lambda value: value)
     return Changes(

@@ -1,4 +1,4 @@
-"""Reading a profile back, without trust: the figures of it that runs are compared by."""
+"""Read a profile as untrusted input: the figures by which runs are compared."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ FIGURES = {
 
 
 class Key(NamedTuple):
-    """A line of source: by its text where that is known, since numbers shift with every edit and
-    files get other names; else by file and number.
+    """The identity of a source line: its text if known, because numbers shift with every edit and
+    files are renamed; else its file and number.
     """
 
     path: str
@@ -36,7 +36,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Cost:
-    """Of a line, in nanoseconds and bytes. `place` is its file and number."""
+    """The costs of a line, in nanoseconds and bytes. `place` is its file and number."""
 
     place: str
     critical_ns: float
@@ -47,7 +47,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Profile:
-    """`figures` by the names of FIGURES."""
+    """The comparable figures of a run; `figures` has the keys of FIGURES."""
 
     kernel: str
     target: str
@@ -58,7 +58,7 @@ class Profile:
 
 
 def read_profile(data: bytes, path: str) -> Profile:
-    """The profile in a file's bytes. Raises `UsageFailed` where it is none."""
+    """Return the profile in a file's bytes. Raises `UsageFailed` if they are not a profile."""
     try:
         found = json.loads(data, parse_constant=_no_number)
         return profile_of(found)
@@ -72,7 +72,7 @@ def read_profile(data: bytes, path: str) -> Profile:
 
 
 class _Wrong(ValueError):
-    """What is wrong, in words."""
+    """An error in a profile, described in words."""
 
 
 def _no_number(word: str) -> float:
@@ -80,7 +80,7 @@ def _no_number(word: str) -> float:
 
 
 def profile_of(found: Mapping[str, Any]) -> Profile:
-    """The profile that was read, or that was made just now."""
+    """Return the profile from its JSON, read from a file or just made."""
     if found.get("profile") != KIND:
         raise _Wrong("it does not say that it is one")
     version = str(found["profile_schema_version"])
@@ -104,7 +104,7 @@ def _lines(rows: Any) -> Iterator[tuple[Key, Cost]]:
         text, path, number = row.get("text"), str(row["path"]), int(row["line"])
         key = Key("", str(text)) if text else Key(path, f"line {number}")
         seen[key] = seen.get(key, 0) + 1
-        if seen[key] > 1:  # the same text twice
+        if seen[key] > 1:  # the same text occurs twice
             key = key._replace(line=f"{key.line} ({seen[key]})")
         busy = sum(_number(time) for time in row["busy_ns"].values())
         moved = _number(row["hbm_read_bytes"]) + _number(row["hbm_write_bytes"])

@@ -1,1 +1,1 @@
-"""What a trace says: where the time went, what waited for what, and what would help."""
+"""Analysis of a trace: where the time went, what waited for what, and what would help."""

@@ -1,4 +1,4 @@
-"""What each line of source cost: time of engines, waiting by cause, bytes, operations."""
+"""The costs of each source line: engine time, waiting by cause, bytes, operations."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ HBM = (Buffer.HBM, Buffer.SHARED_HBM)
 
 @dataclass
 class LineCost:
-    """Times in picoseconds. `busy` by engine: how long its instructions held them. `stalls` by
-    cause: how long engines and queues stood idle before its instructions. `triggers` by engine: how
-    long they were held by triggers of its transfers. `critical`: its
-    part of the critical path.
+    """The costs of a line; times are picoseconds.
+
+    `busy` maps an engine to the time that the line's instructions held it; `stalls` maps a cause to
+    the time that engines and queues were idle before its instructions; `triggers` maps an engine to
+    the time that triggers of its transfers held it; `critical` is its part of the critical path.
     """
 
     executions: int = 0
@@ -35,7 +36,7 @@ class LineCost:
 
     @property
     def time(self) -> int:
-        """How long all engines were held, in sum."""
+        """The time that the line held engines, summed over all engines."""
         return sum(self.busy.values())
 
     @property
@@ -45,13 +46,15 @@ class LineCost:
 
     @property
     def main(self) -> str:
-        """The engine that it kept busy longest; nothing if none."""
+        """The engine that the line kept busy longest; empty if none."""
         return max(self.busy, key=lambda name: self.busy[name], default="")
 
 
 class Accounts:
-    """The figures of a trace, each event counted once in `by_line`; `inside` are those that nkic's
-    own library made there, by its lines.
+    """The costs of a trace by line.
+
+    `by_line` counts each event once; `inside` gives the part that nkic's own library made there, by
+    the library's lines.
     """
 
     def __init__(self, trace: Trace, path: list[Part]) -> None:
@@ -70,7 +73,9 @@ class Accounts:
                 cost.critical += part.time
 
     def _costs(self, event: Event) -> list[LineCost]:
-        """Of the user's line, and of the line of nkic's library that it stands for."""
+        """Return the costs to add to: those of the user's line, and those of nkic's library line,
+        if any.
+        """
         place = event.record.place
         line, inner = self.lines.of(place), self.lines.inner(place)
         own = self.by_line[line]
@@ -92,12 +97,12 @@ class Accounts:
         cost.operations += self.operations(event)
 
     def uses_of(self, event: Event) -> tuple[Use, ...]:
-        """What it touches."""
+        """Return the event's memory accesses."""
         stream = self.trace.streams[event.stream]
         return self.uses.of(event.record, stream.engine, stream.core)
 
     def hbm_bytes(self, event: Event) -> tuple[int, int]:
-        """Bytes that it reads from HBM, and that it writes there."""
+        """Return the bytes that the event reads from HBM, and those that it writes there."""
         read = written = 0
         for use in self.uses_of(event):
             if self.trace.executable.tensors[use.tensor].buffer in HBM:
@@ -107,14 +112,14 @@ class Accounts:
         return read, written
 
     def operations(self, event: Event) -> int:
-        """Additions and multiplications of a matrix product."""
+        """Return the additions and multiplications of a matrix product; 0 for other events."""
         row = event.record.row
         if row is None or row.operations is None:
             return 0
         return self.uses.products(event.record, self.trace.streams[event.stream].engine)
 
     def stalls(self, event: Event) -> Iterator[tuple[str, int]]:
-        """How long its stream stood idle before it, by cause."""
+        """Yield the causes for which the event's stream was idle before it, each with its time."""
         waited = event.ready - event.idle
         if waited > 0:
             yield self.cause(event), waited
@@ -124,7 +129,7 @@ class Accounts:
             yield "table", event.table
 
     def cause(self, event: Event) -> str:
-        """Why it was not ready when its stream was free."""
+        """Return why the event was not ready when its stream was free."""
         if event.cause is Cause.RESULT:
             return str(Relation.DATA.value)
         if event.cause is not Cause.SEMAPHORE or event.before < 0:
@@ -132,7 +137,7 @@ class Accounts:
         return str(self.relation(event).value)
 
     def relation(self, event: Event) -> Relation:
-        """What it has to do with the event that it waited for last."""
+        """Return the relation of the event to the one that it waited for last."""
         own = self.uses_of(event)
         for number in (event.before, *event.tokens):
             before = self.trace.events[number]

@@ -1,4 +1,4 @@
-"""The critical path of a run: the chain of events that leaves no gap between start and end."""
+"""The critical path of a run: the chain of events without gaps from start to end."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from nkic.trace import Cause, Event, Trace
 
 
 class Spent(Enum):
-    """What a part of the path went into."""
+    """The use of a part of the path."""
 
-    BUSY = "busy"  # the engine or the DMA engines held by the event
-    LATENCY = "latency"  # until its result could be seen
+    BUSY = "busy"  # an engine or the DMA engines held by the event
+    LATENCY = "latency"  # until its result is visible
     TABLE = "table load"
     TRIGGER = "trigger"  # an engine held by the trigger of a transfer
-    SIGNAL = "semaphore"  # from a signal to the start of who waits for it
+    SIGNAL = "semaphore"  # from a signal to the start of the waiting event
     RENDEZVOUS = "rendezvous"
     START = "start"
 
@@ -26,7 +26,7 @@ class Spent(Enum):
 
 
 class Part(NamedTuple):
-    """A stretch of the path, in picoseconds. A signal's belongs to the event that waited."""
+    """A part of the path, in picoseconds. That of a signal belongs to the event that waited."""
 
     event: int
     spent: Spent
@@ -39,14 +39,14 @@ class Part(NamedTuple):
 
 
 def critical_path(trace: Trace) -> list[Part]:
-    """From the start to the end; the parts follow each other without gaps."""
+    """Return the path from start to end; its parts are contiguous."""
     return [*reversed([*_backwards(trace)])] if trace.events else []
 
 
 def _backwards(trace: Trace) -> Iterator[Part]:
     events, until = trace.events, trace.end
     at = next(i for i, event in enumerate(events) if event.done == trace.end)
-    triggered = False  # the path leaves the event by its trigger
+    triggered = False  # whether the path leaves the event through its trigger
     while at >= 0:
         event = events[at]
         if triggered:
@@ -69,7 +69,7 @@ _GAPS = {Cause.RENDEZVOUS: Spent.RENDEZVOUS, Cause.START: Spent.START}
 
 
 def _within(number: int, event: Event, until: int) -> Iterator[Part]:
-    """What the event itself did from its start `until` somebody else could go on."""
+    """Yield the parts of the event itself, from its start `until` another event could continue."""
     free = min(event.free, until)
     loaded = min(event.start + event.table, free)
     if until > free:
@@ -81,7 +81,7 @@ def _within(number: int, event: Event, until: int) -> Iterator[Part]:
 
 
 def spending(trace: Trace, path: list[Part]) -> dict[str, int]:
-    """The path by what it was spent on, most first: "PE", "DMA transfers", "DMA latency", …"""
+    """Return the path's time by use, greatest first: "PE", "DMA transfers", "DMA latency", …"""
     found: dict[str, int] = defaultdict(int)
     for part in path:
         found[_named(trace, part)] += part.time

@@ -1,4 +1,4 @@
-"""Which tensors were alive when: from the first access to the end of the last one."""
+"""Live ranges of tensors: from the first access to the end of the last one."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from nkic.report.insight.sources import Line
 
 
 class Life(NamedTuple):
-    """A tensor on chip, alive from `start` to `end` (picoseconds). `bytes` are those of all its
-    partitions.
+    """The live range of a tensor on chip, from `start` to `end` (picoseconds).
+
+    `bytes` counts all its partitions.
     """
 
     tensor: int
@@ -27,8 +28,9 @@ class Life(NamedTuple):
 
 
 class Peak(NamedTuple):
-    """The most bytes alive at one time, when that was first, and whose they were: bytes by
-    declaring line and name, most first.
+    """The maximum of bytes live at one time, the first time of it, and the owners.
+
+    `owners` gives the bytes by name and declaring line, greatest first.
     """
 
     bytes: int
@@ -37,7 +39,7 @@ class Peak(NamedTuple):
 
 
 def lives(accounts: Accounts) -> list[Life]:
-    """Of every tensor in SBUF and PSUM that was used, by start."""
+    """Return the live range of every tensor in SBUF and PSUM that was used, by start."""
     spans: dict[int, tuple[int, int]] = {}
     for event in accounts.trace.events:
         for use in accounts.uses_of(event):
@@ -56,7 +58,7 @@ def _life(accounts: Accounts, number: int, start: int, end: int) -> Life:
 
 
 def levels(found: Iterable[Life]) -> list[tuple[int, int]]:
-    """Bytes alive from each time on, until the next."""
+    """Return the times at which the number of live bytes changes, each with the new number."""
     changes: dict[int, int] = defaultdict(int)
     for life in found:
         changes[life.start] += life.bytes
@@ -69,7 +71,7 @@ def levels(found: Iterable[Life]) -> list[tuple[int, int]]:
 
 
 def peak(found: Sequence[Life]) -> Peak:
-    """The greatest level of these lives."""
+    """Return the peak of these live ranges."""
     time, most = max(levels(found), key=lambda pair: (pair[1], -pair[0]), default=(0, 0))
     owners: dict[tuple[str, Line], int] = defaultdict(int)
     for life in found:

@@ -1,4 +1,4 @@
-"""Transfers of one line that could be one: they move neighbouring columns of the same tensors."""
+"""Transfers of one line that could be coalesced: they move adjacent columns of the same tensors."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ _Key = tuple[object, ...]
 
 
 def chains(transfers: Iterable[tuple[Line, Numbered]]) -> Iterator[tuple[Line, Chain]]:
-    """Transfers of a line that together move a stretch of columns from one tensor to another; two
-    or more, in the order of the columns. Several queues may have run them in any order.
+    """Yield, by line, two or more transfers that together move contiguous columns from one tensor
+    to another.
+
+    They are in the order of the columns; several queues may have run them in any order.
     """
     alike: dict[_Key, list[dict[int, Numbered]]] = defaultdict(list)
     lines: dict[_Key, Line] = {}
@@ -41,7 +43,7 @@ def chains(transfers: Iterable[tuple[Line, Numbered]]) -> Iterator[tuple[Line, C
 
 
 def _runs(known: dict[int, Numbered]) -> Iterator[Chain]:
-    """Those that begin where others end."""
+    """Yield the transfers that move contiguous columns, as long as possible."""
     chain: Chain = []
     expected = 0
     for first in sorted(known):
@@ -56,7 +58,7 @@ def _runs(known: dict[int, Numbered]) -> Iterator[Chain]:
 
 
 class Users:
-    """Who touches each tensor, by number of event, in order."""
+    """The events that access each tensor, by number, in order."""
 
     def __init__(self, trace: Trace) -> None:
         self.tensors = trace.executable.tensors
@@ -67,8 +69,10 @@ class Users:
                 self.found[tensor].append(number)
 
     def none_between(self, chain: Chain) -> bool:
-        """Nobody else touches the tile on chip from the first of them to the last: then it makes
-        no difference which of them moves all of it.
+        """Whether no other event accesses the tile on chip from the first transfer of the chain to
+        the last.
+
+        Then it makes no difference which of them moves all of it.
         """
         numbers = {number for number, _ in chain}
         for pattern in _patterns(chain[0][1].record) or []:
@@ -81,7 +85,9 @@ class Users:
 
 
 def times(trace: Trace, chain: Sequence[Numbered]) -> dict[int, Timing]:
-    """The one that ran last does what all of them did, the others take no time."""
+    """Return timings in which the transfer that ran last does the work of all, and the others take
+    no time.
+    """
     number, event = max(chain, key=lambda one: one[0])
     own = _patterns(chain[0][1].record) or []
     wide = tuple(_widened(pattern, len(chain)) for pattern in own)
@@ -95,7 +101,7 @@ def times(trace: Trace, chain: Sequence[Numbered]) -> dict[int, Timing]:
 
 
 def _patterns(record: InstructionRecord) -> list[PatternRecord] | None:
-    """The operands of a transfer that moves columns next to each other; None of another."""
+    """Return the operands of a transfer of contiguous columns; None for other instructions."""
     found = [one for one in record.operands if isinstance(one, PatternRecord)]
     is_plain = all(one.dynamic is None and one.dims and one.dims[-1][0] == 1 for one in found)
     return found if is_plain and len(found) == len(record.operands) == 2 else None

@@ -1,7 +1,8 @@
-"""What could be otherwise, each as a change of the trace; a second run says what it is worth.
+"""Hypothetical changes to a run, each as a change of the trace; simulating them again tells their
+gain.
 
-An *advice* is something that the kernel's author can do. A *limit* says what a part of the machine
-costs: nobody can have it for nothing, but what does not gain then cannot be the reason.
+An *advice* is a change that the kernel's author can make. A *limit* is the cost of a part of the
+machine: it cannot be removed, but if removing it gains nothing, it is not the bottleneck.
 """
 
 from __future__ import annotations
@@ -29,15 +30,18 @@ from nkic.report.insight.sources import Line
 from nkic.trace import Cause, Change, Event
 
 FREE = Timing(0, 0)
-SMALL_ROW, TINY_ROW = 512, 64  # bytes; check warns of shorter ones, NKI0630 and NKI0632
-ROWS_WORTH = 1.15  # of the time at full rate, from which on short rows are told
+SMALL_ROW, TINY_ROW = 512, 64  # bytes; check warns of shorter rows: NKI0630 and NKI0632
+ROWS_WORTH = 1.15  # time relative to the full rate from which short rows are reported
 
 
 @dataclass(frozen=True)
 class Question:
-    """`name` is for programs, `text` for people: what to do, or what would be free. `weight` is the
-    part of the critical path that it is about, in picoseconds. The answer holds only if with
-    `given` the run takes as long as it did. `code` is the compiler's warning about the same.
+    """A hypothetical change. `name` is for programs, `text` for people: the advice, or what would
+    be free.
+
+    `weight` is the part of the critical path that it concerns, in picoseconds. The answer is valid
+    only if the run with `given` takes as long as the original. `code` is the related compiler
+    warning.
     """
 
     name: str
@@ -51,8 +55,9 @@ class Question:
 
 
 def questions(accounts: Accounts, path: list[Part], found: list[Life]) -> list[Question]:
-    """What may be asked of this run, weightiest first; nothing that the critical path does not
-    touch, since that would change nothing.
+    """Return the questions for this run, greatest weight first.
+
+    Events off the critical path are left out, because changing them would gain nothing.
     """
     asker = _Asker(accounts, path, found)
     asked = [
@@ -68,7 +73,7 @@ def questions(accounts: Accounts, path: list[Part], found: list[Life]) -> list[Q
 
 
 def _times(events: Mapping[int, Timing]) -> Change:
-    """These events take other times."""
+    """Return a change that gives these events other timings."""
     return Change(retimed=lambda number, event, known: events.get(number, known))
 
 
@@ -83,31 +88,31 @@ class _Asker:
             self.critical[part.event] += part.time
 
     def weight(self, events: Iterable[int]) -> int:
-        """What of the critical path these events are."""
+        """Return the part of the critical path that these events take."""
         return sum(self.critical.get(number, 0) for number in events)
 
     def timed(self, name: str, text: str, events: Mapping[int, Timing], line: Line) -> Question:
-        """Advice with which these events take other times."""
+        """Return advice under which these events take other times."""
         return Question(name, text, _times(events), True, self.weight(events), line)
 
     def transfers(self) -> Iterator[tuple[int, Event]]:
-        """The events that move data."""
+        """Yield the events that move data."""
         for number, event in enumerate(self.trace.events):
             if event.record.row is not None and self.engine(event) is Engine.DMA:
                 yield number, event
 
     def engine(self, event: Event) -> Engine:
-        """Who executed it."""
+        """Return the engine that executed the event."""
         return self.trace.streams[event.stream].engine
 
     def line(self, event: Event) -> Line:
-        """Where the user wrote it."""
+        """Return the user's line of the event."""
         return self.accounts.lines.of(event.record.place)
 
     # Advice
 
     def loaded_once(self) -> Iterator[Question]:
-        """Loads of bytes that were loaded before, for nothing; if there is room to keep them."""
+        """Ask about repeated loads of the same bytes, if there is room to keep them."""
         again: dict[int, dict[int, Timing]] = defaultdict(dict)
         once: dict[int, int] = defaultdict(int)
         known: set[PatternRecord] = set()
@@ -131,7 +136,7 @@ class _Asker:
             yield self._load_once(tensors, events, sum(once[tensor] for tensor in tensors))
 
     def _loaded(self, event: Event) -> PatternRecord | None:
-        """The part of an input that a transfer brings on chip."""
+        """Return the part of an input that a transfer loads on chip; None for other transfers."""
         tensors = self.trace.executable.tensors
         reads = [u for u in self.accounts.uses_of(event) if u.reads]
         if len(reads) != 1 or reads[0].pattern.dynamic is not None:
@@ -151,7 +156,7 @@ class _Asker:
         return self.timed(f"load-once:{','.join(names)}", text, events, line)
 
     def long_rows(self) -> Iterator[Question]:
-        """Transfers of short rows, at the rate of long ones."""
+        """Ask about transfers of short rows, at the rate of long ones."""
         rate = self.accounts.target.peak_rate
         full = self.accounts.target.figures["dma.descriptor_bytes"]
         by_line: dict[Line, dict[int, int]] = defaultdict(dict)
@@ -173,7 +178,7 @@ class _Asker:
             yield Question(f"long-rows:{line}", text, change, True, weight, line, code=told)
 
     def fewer_transfers(self) -> Iterator[Question]:
-        """Transfers of neighbouring columns, as one."""
+        """Ask about transfers of adjacent columns, coalesced into one."""
         events: dict[Line, dict[int, Timing]] = defaultdict(dict)
         counts: dict[Line, int] = defaultdict(int)
         users = Users(self.trace)
@@ -185,12 +190,12 @@ class _Asker:
         for line, found in events.items():
             text = (
                 f"move in one transfer what {line.short} moves in {counts[line]:,}: they are "
-                "neighbours, and each has its trigger and its latency"
+                "adjacent, and each pays for its own trigger and latency"
             )
             yield self.timed(f"fewer-transfers:{line}", text, found, line)
 
     def narrow_products(self) -> Iterator[Question]:
-        """Products of float32 tiles, as if they were of bfloat16."""
+        """Ask about products of float32 tiles, computed in bfloat16."""
         events: dict[int, Timing] = {}
         known: dict[int, Timing | None] = {}
         for number, event in enumerate(self.trace.events):
@@ -205,7 +210,7 @@ class _Asker:
             yield replace(asked, code=code("float32-matmul").number)
 
     def _narrowed(self, event: Event) -> Timing | None:
-        """How long a product of float32 would take in bfloat16."""
+        """Return the time of a float32 product in bfloat16; None for other events."""
         row, engine = event.record.row, self.engine(event)
         if row is None or row.operations is None:
             return None
@@ -222,7 +227,9 @@ class _Asker:
         return timing(row, other, engine)
 
     def room(self) -> Iterator[Question]:
-        """More room for the tensors of a line, so that nothing waits to overwrite them."""
+        """Ask about more memory for the tensors of a line, so that nothing waits to overwrite
+        them.
+        """
         waits = self._waits_for_room()
         if not waits:
             return
@@ -247,8 +254,8 @@ class _Asker:
         yield Question("free-room", text, _wired(data, kept), False, weight, None, given)
 
     def _waits_for_room(self) -> dict[Line, int]:
-        """What of the critical path comes before a wait for room, by the line that declares what
-        is overwritten.
+        """Return the part of the critical path before waits for memory, by the line that declares
+        the overwritten tensor.
         """
         found: dict[Line, int] = defaultdict(int)
         for before, part in itertools.pairwise(self.path):
@@ -268,7 +275,9 @@ class _Asker:
         return self.trace.executable.tensors[tensor].name
 
     def _by_slots(self) -> list[tuple[int, int]]:
-        """What empty slots order: the turns of loops, as in the program."""
+        """Return the edges that empty slots impose: the order of loop iterations, as in the
+        program.
+        """
         events = self.trace.events
         return [
             (token, number)
@@ -280,13 +289,13 @@ class _Asker:
     # Limits
 
     def tables(self) -> Iterator[Question]:
-        """Activation tables that are there at once."""
+        """Ask about activation tables that load in no time."""
         weight = sum(part.time for part in self.path if part.spent is Spent.TABLE)
         text = "if activation tables took no time to load"
         yield Question("free-tables", text, Change(tables=False), False, weight)
 
     def free(self) -> Iterator[Question]:
-        """Each engine that does something, infinitely fast; and queues that never hold."""
+        """Ask about each active engine taking no time, and about queues that never block."""
         by_engine: dict[Engine, list[int]] = defaultdict(list)
         for number, event in enumerate(self.trace.events):
             if event.record.row is not None:
@@ -310,14 +319,16 @@ class _Asker:
 
 
 def _warning(row: int) -> str:
-    """The code of the warning about rows of so many bytes."""
+    """Return the code of the warning about rows of this many bytes."""
     if row >= SMALL_ROW:
         return ""
     return code("tiny-dma-rows" if row < TINY_ROW else "small-dma-rows").number
 
 
 def _at_full_rate(best: Mapping[int, int]) -> Change:
-    """These transfers take so much of the DMA engines, and no longer."""
+    """Return a change under which these transfers use the DMA engines for no longer than the given
+    time.
+    """
 
     def retimed(number: int, event: Event, known: Timing) -> Timing:
         if number not in best:
@@ -328,12 +339,12 @@ def _at_full_rate(best: Mapping[int, int]) -> Change:
 
 
 def bytes_of(pattern: PatternRecord) -> int:
-    """Bytes of all its elements."""
+    """Return the bytes of all the pattern's elements."""
     return pattern.elements * pattern.dtype.size
 
 
 def row_bytes(event: Event) -> int:
-    """Bytes that follow each other in memory on both sides of a transfer."""
+    """Return the bytes that are contiguous in memory on both sides of a transfer."""
     patterns = [o for o in event.record.operands if isinstance(o, PatternRecord)]
     return min(run(p.dims) * p.dtype.size for p in patterns)
 
@@ -352,7 +363,9 @@ def _untriggered(number: int, event: Event, known: Timing) -> Timing:
 
 
 def _side_by_side(number: int, event: Event, known: Timing) -> Timing:
-    """A transfer that does not hold its queue, and is complete as late as before."""
+    """Return the timing of a transfer that does not block its queue, and completes as late as
+    before.
+    """
     if not known.pool:
         return known
     return known._replace(hold=0, latency=known.latency + known.hold)

@@ -1,8 +1,9 @@
-"""What events have to do with each other: who needs the data of whom, who waits for room.
+"""Dependences between events: which event needs another's data, and which waits for memory.
 
-Bytes are taken as boxes of partitions and bytes in each partition, from the first that a pattern
-touches to the last. On chip they are physical, so that a tensor that takes over the bytes of
-another waits for room. In HBM only tensors that the kernel itself writes and reads again matter.
+Accesses are approximated by boxes of partitions and of bytes in each partition, from the first byte
+that a pattern touches to the last. On chip these are physical addresses, so a tensor that reuses
+the bytes of another waits for memory. In HBM only tensors that the kernel both writes and reads
+matter.
 """
 
 from __future__ import annotations
@@ -22,15 +23,17 @@ from nkic.trace import Trace
 class Relation(Enum):
     """Why one event waits for another."""
 
-    DATA = "data"  # it reads what the other writes
-    ROOM = "room"  # it overwrites what the other still uses
+    DATA = "data"  # reads what the other writes
+    ROOM = "room"  # overwrites what the other still uses
     ORDER = "order"  # neither is known: a loop's barrier, a queue's order
 
     __hash__ = object.__hash__
 
 
 class Box(NamedTuple):
-    """Bytes: of a memory (core and buffer, or a tensor in HBM), partitions, bytes of each."""
+    """A box of bytes: memory (core and buffer, or a tensor in HBM), partitions, bytes of each
+    partition.
+    """
 
     memory: tuple[int, str]
     first: int
@@ -39,7 +42,7 @@ class Box(NamedTuple):
     high: int  # one past
 
     def meets(self, other: Box) -> bool:
-        """They share a byte."""
+        """Whether the boxes share a byte."""
         return (
             self.memory == other.memory
             and self.first < other.last
@@ -49,7 +52,7 @@ class Box(NamedTuple):
         )
 
     def covers(self, other: Box) -> bool:
-        """The other is inside."""
+        """Whether `other` is inside this box."""
         return (
             self.first <= other.first
             and other.last <= self.last
@@ -59,7 +62,7 @@ class Box(NamedTuple):
 
 
 class Use(NamedTuple):
-    """An operand of an instruction, as bytes."""
+    """An operand of an instruction, with its bytes."""
 
     box: Box
     tensor: int
@@ -69,7 +72,7 @@ class Use(NamedTuple):
 
 
 class Uses:
-    """What instructions touch, found out once for each record."""
+    """The memory accesses of instructions, memoised per record."""
 
     def __init__(self, executable: Executable, target: Target) -> None:
         self.executable = executable
@@ -78,7 +81,7 @@ class Uses:
         self._products: dict[int, int] = {}
 
     def products(self, record: InstructionRecord, engine: Engine) -> int:
-        """Additions and multiplications of a matrix product."""
+        """Return the additions and multiplications of a matrix product."""
         found = self._products.get(id(record))
         if found is None:
             row = record.row
@@ -88,7 +91,7 @@ class Uses:
         return found
 
     def of(self, record: InstructionRecord, engine: Engine, core: int) -> tuple[Use, ...]:
-        """Of an instruction of that stream; nothing of an empty slot."""
+        """Return the accesses of an instruction on that stream; none for an empty slot."""
         found = self._known.get(id(record))
         if found is None:
             found = self._known[id(record)] = tuple(self._uses(record, engine, core))
@@ -119,7 +122,7 @@ class Uses:
 
 
 def relation(before: tuple[Use, ...], after: tuple[Use, ...]) -> tuple[Relation, int]:
-    """Why `after` has to wait for `before`, and the tensor that it is about (-1: none)."""
+    """Return why `after` has to wait for `before`, and the tensor concerned (-1: none)."""
     found = (Relation.ORDER, -1)
     for one in before:
         for other in after:
@@ -133,7 +136,7 @@ def relation(before: tuple[Use, ...], after: tuple[Use, ...]) -> tuple[Relation,
 
 
 class Edge(NamedTuple):
-    """`after` waits for `before`; `tensor` is the one that is read, or that needs room."""
+    """A dependence of `after` on `before`; `tensor` is the one that is read or needs memory."""
 
     before: int
     after: int
@@ -143,15 +146,15 @@ class Edge(NamedTuple):
 
 @dataclass
 class _Held:
-    """Who used a box last."""
+    """The latest accesses to a box."""
 
     writer: int = -1
-    tensor: int = -1  # the writer's
-    readers: dict[int, int] = field(default_factory=dict)  # by stream
+    tensor: int = -1  # that of the latest write
+    readers: dict[int, int] = field(default_factory=dict)  # the latest read, by stream
 
 
 class _Finder:
-    """Walks over the events in the order in which they ran."""
+    """Walks over the events in execution order."""
 
     def __init__(self, trace: Trace, uses: Uses) -> None:
         self.trace = trace
@@ -165,7 +168,7 @@ class _Finder:
         self.matters = self._matters()
 
     def _matters(self) -> set[tuple[int, str]]:
-        """The memories of which some bytes are written and read."""
+        """Return the memories of which some bytes are both written and read."""
         read, written = set(), set()
         for use in {use for uses in self.all for use in uses}:
             read |= {use.box.memory} if use.reads else set()
@@ -193,7 +196,10 @@ class _Finder:
         why: Relation,
         tensor: int,
     ) -> None:
-        """Items of a stream complete in order, so that the latest stands for those before it."""
+        """Record the edge unless another implies it.
+
+        Items of a stream complete in order, so the latest one covers those before it.
+        """
         stream = self.trace.events[before].stream
         same = stream == self.trace.events[number].stream
         if same and self.trace.streams[stream].engine is not Engine.DMA:
@@ -202,7 +208,7 @@ class _Finder:
         latest[key] = max(before, latest.get(key, -1))
 
     def _neighbours(self, box: Box) -> list[Box]:
-        """The boxes known so far that share bytes with it, itself included."""
+        """Return the known boxes that share bytes with `box`, itself included."""
         if box not in self.held:
             self.held[box] = _Held()
             others = [other for other in self.by_memory[box.memory] if other.meets(box)]
@@ -235,7 +241,8 @@ class _Finder:
 
 
 def edges(trace: Trace, uses: Uses) -> list[Edge]:
-    """Every pair of events of which one has to wait for the other, and why. What several pairs
-    of streams imply is there once for each pair.
+    """Return every pair of dependent events, with the reason.
+
+    For each pair of streams, only the latest event is listed.
     """
     return [*_Finder(trace, uses).edges()]

@@ -1,4 +1,4 @@
-"""Events by the line that the user wrote."""
+"""Events by the user's source line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nkic.trace import Trace
 
 
 class Line(NamedTuple):
-    """A line of source; number 0 where the file does not tell."""
+    """A source line; number 0 if the file does not tell it."""
 
     path: str
     number: int
@@ -22,7 +22,7 @@ class Line(NamedTuple):
 
     @property
     def short(self) -> str:
-        """Without folders."""
+        """The line without folders."""
         return f"{clean(self.path).rpartition('/')[2]}:{self.number}" if self.number else str(self)
 
 
@@ -30,7 +30,7 @@ UNKNOWN = Line("", 0)
 
 
 class Lines:
-    """The lines of places: the user's own, and the line of nkic's library that it stands for."""
+    """The source lines of places: the user's line, and the line in nkic's library, if any."""
 
     def __init__(self, executable: Executable) -> None:
         self.executable = executable
@@ -38,14 +38,14 @@ class Lines:
         self._inner: dict[int, Line | None] = {}
 
     def of(self, place: int) -> Line:
-        """The innermost line that the user wrote."""
+        """Return the innermost line that the user wrote."""
         found = self._known.get(place)
         if found is None:
             found = self._known[place] = self._at(users(self.executable, place))
         return found
 
     def inner(self, place: int) -> Line | None:
-        """The line inside nkic's library, where that is what `place` is."""
+        """Return the line inside nkic's library if `place` is there; else None."""
         if place not in self._inner:
             is_inner = users(self.executable, place) != place
             self._inner[place] = self._at(place) if is_inner else None
@@ -60,7 +60,7 @@ class Lines:
 
 
 def name_of(trace: Trace, record: StreamRecord) -> str:
-    """`PE`, `DMA 3`; with the core where there are several."""
+    """Return `PE` or `DMA 3`, with the core if there are several."""
     name = SHORT_NAMES[record.engine]
     name += f" {record.queue}" if record.engine is Engine.DMA else ""
     return f"core {record.core} {name}" if trace.executable.cores > 1 else name

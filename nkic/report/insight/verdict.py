@@ -1,4 +1,6 @@
-"""The verdict on a run: bound by what, how near to it, where, and what would help most."""
+"""The verdict on a run: what bounds it, how close it is to the bound, where, and what would help
+most.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +19,19 @@ from nkic.report.insight.questions import Question, questions
 from nkic.report.resources import resources
 from nkic.trace import Change, Trace
 
-LINES = 3  # of source that are named
-EVENTS_ASKED = 60_000  # events that are run again, over all questions: less than a run takes
+LINES = 3  # source lines that are named
+EVENTS_ASKED = 60_000  # events simulated again over all questions: fewer than a run takes
 LEAST_ASKED = 2
-WORTH = 0.005  # gains below it are not told
+WORTH = 0.005  # smaller gains are not reported
 
 Again = Callable[[Change], int]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a change would do: `time_ps` is what the run would take, `gain` the share saved. `code`
-    is the warning of the compiler's (-W 06) which is about the same, if there is one.
+    """The effect of a change: `time_ps` is the time of the run with it, `gain` the share saved.
+
+    `code` is the related compiler warning (-W 06), if any.
     """
 
     name: str
@@ -55,7 +58,7 @@ class Hot:
 
 @dataclass(frozen=True)
 class Owner:
-    """Bytes of a memory at its peak, and whose."""
+    """Bytes of a memory at its peak, and the tensor that owns them."""
 
     name: str
     line: str
@@ -64,10 +67,12 @@ class Owner:
 
 @dataclass(frozen=True)
 class Verdict:
-    """`bound` is what the critical path goes into most, `path` its parts as shares of the time.
-    `busy` by engine is a share of the time of all cores. `mfu` compares multiplications and
-    additions of products with what the tensor engine can do of 16-bit floats, `mbu` bytes from and
-    to HBM with the rate of all DMA engines; `answers` are what other runs would take. `spilled` are
+    """The verdict on a run.
+
+    `bound` is the largest use of the critical path, `path` its parts as shares of the time. `busy`
+    maps an engine to a share of the time of all cores. `mfu` relates the multiplications and
+    additions of products to the tensor engine's peak for 16-bit floats, `mbu` the bytes from and to
+    HBM to the rate of all DMA engines. `answers` are the times of other runs. `spilled` counts the
     bytes of tiles that waited in HBM because SBUF had no room (`nkic --spill`).
     """
 
@@ -87,7 +92,7 @@ class Verdict:
 
     @property
     def lines(self) -> list[str]:
-        """In words: at most six lines."""
+        """The verdict in at most six lines of text."""
         return [line for line in (self._bound, self._hot, *self._help, self._memory) if line]
 
     @property
@@ -130,7 +135,7 @@ class Verdict:
         return f"memory: at most {used} of SBUF in use: {', '.join(whose)}{moved}"
 
     def as_json(self) -> dict[str, object]:
-        """The same for programs; without what there is none of."""
+        """Return the verdict for programs; empty parts are left out."""
         found = asdict(self)
         if not self.spilled:
             del found["spilled"]
@@ -138,13 +143,13 @@ class Verdict:
 
 
 def _percent(part: float) -> str:
-    """As far as it tells something."""
+    """Return a percentage with as many digits as are meaningful."""
     return f"{100 * part:.0f}%" if part >= 0.01 or part == 0 else f"{100 * part:.1g}%"
 
 
 @dataclass(frozen=True)
 class Insight:
-    """Everything that was found out about a run."""
+    """The complete analysis of a run."""
 
     trace: Trace
     accounts: Accounts
@@ -152,12 +157,14 @@ class Insight:
     lives: list[Life]
     verdict: Verdict
     kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    """What reports have worked out of it for each other, by name."""
+    """Results that reports have computed and share, by name."""
 
 
 def insight(trace: Trace, again: Again | None, most: int = EVENTS_ASKED) -> Insight:
-    """Looks at a complete trace. `again` tells the time of the run with a change; without it no
-    question is asked. `most` is how many events are run again, over all questions.
+    """Analyse a complete trace.
+
+    `again` returns the time of the run with a change; without it no question is asked. `most` is
+    the number of events to simulate again, over all questions.
     """
     with without_collector():
         path = critical_path(trace)
@@ -170,7 +177,9 @@ def insight(trace: Trace, again: Again | None, most: int = EVENTS_ASKED) -> Insi
 def _answers(
     accounts: Accounts, path: list[Part], found: list[Life], again: Again, most: int
 ) -> list[Answer]:
-    """To as many questions as do not take long, weightiest first, advice before limits."""
+    """Answer as many questions as the budget allows, greatest weight first, advice before
+    limits.
+    """
     trace = accounts.trace
     count = max(LEAST_ASKED, most // max(1, len(trace.events)))
     asked = sorted(questions(accounts, path, found), key=lambda one: not one.is_advice)[:count]
@@ -218,7 +227,10 @@ def _owners(found: Peak) -> list[Owner]:
 
 
 def _busy(accounts: Accounts, time: int) -> dict[str, float]:
-    """Compute engines; queues run side by side, so that a sum over them says nothing."""
+    """Return the busy share of each compute engine.
+
+    Queues run in parallel, so a sum over them would be meaningless.
+    """
     found = dict.fromkeys((n for e, n in SHORT_NAMES.items() if e is not Engine.DMA), 0)
     for cost in accounts.by_line.values():
         for name, busy in (*cost.busy.items(), *cost.triggers.items()):

@@ -1,1 +1,1 @@
-"""A run as one HTML page that needs nothing else: no network, no other file."""
+"""A run as one self-contained HTML page: no network, no other file."""

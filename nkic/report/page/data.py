@@ -1,4 +1,4 @@
-"""What the page draws, as compact columns: a run of 200,000 instructions is a few megabytes."""
+"""The data of the page as compact columns: a run of 200,000 instructions takes a few megabytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nkic.report.views import tracks
 
 
 class _Names:
-    """Texts by number."""
+    """Interned texts by number."""
 
     def __init__(self) -> None:
         self.known: dict[str, int] = {}
@@ -24,12 +24,12 @@ class _Names:
 
 
 def column(values: Iterable[float], kind: str) -> str:
-    """Numbers as base64 of their bytes, least significant first."""
+    """Return numbers as base64 of their bytes, in little-endian order."""
     return base64.b64encode(np.fromiter(values, f"<{kind}").tobytes()).decode("ascii")
 
 
 def columns(found: Insight) -> dict[str, Any]:
-    """Tracks, instructions, the critical path and memory."""
+    """Return tracks, instructions, the critical path and memory."""
     names, lines = _Names(), _Names()
     return {
         "end": found.trace.end,
@@ -60,7 +60,7 @@ def _causes(found: Insight) -> dict[str, int]:
 
 
 def _events(found: Insight, names: _Names, lines: _Names) -> dict[str, str]:
-    """One value for each event of the trace; empty slots have the name -1."""
+    """Return one value per event of the trace; empty slots have the name -1."""
     accounts, causes = found.accounts, _causes(found)
     events = found.trace.events
     waits = [max(accounts.stalls(e), key=lambda pair: pair[1], default=("", 0)) for e in events]
@@ -81,7 +81,7 @@ def _events(found: Insight, names: _Names, lines: _Names) -> dict[str, str]:
 
 
 def _triggers(found: Insight) -> dict[str, str]:
-    """What transfers take of the engines that trigger them."""
+    """Return the time that transfers take on the engines that trigger them."""
     held = [*tracks.triggers(found)]
     return {
         "event": column((one.event for one in held), "i4"),

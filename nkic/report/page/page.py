@@ -1,4 +1,4 @@
-"""The page, put together."""
+"""Assembly of the HTML page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nkic.report.page.parts import told
 
 
 class Section(NamedTuple):
-    """A part of the page, with HTML that is made already."""
+    """A part of the page, with its finished HTML."""
 
     id: str
     title: str
@@ -32,10 +32,10 @@ def page(
     sources: Mapping[str, SourceFile],
     compared: Changes | None = None,
 ) -> str:
-    """One file, the same for the same run; every text in it is escaped.
+    """Return the page, the same for the same run; every text in it is escaped.
 
-    `run` is the JSON of the run, `sources` the texts that are known, `compared` what
-    changed against a baseline.
+    `run` is the JSON of the run, `sources` the known texts, `compared` the changes against a
+    baseline.
     """
     sections = [
         Section("what-if", "What if", parts.answers(found)),
@@ -89,7 +89,7 @@ def _legend(drawn: Mapping[str, Any]) -> str:
 
 
 def _embedded(value: object) -> str:
-    """JSON that no text in it can end."""
+    """Return JSON in which no text can end the script element."""
     text = json.dumps(value, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -99,5 +99,5 @@ def _asset(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """What the page's policy allows: this text and no other."""
+    """Return the hash by which the page's policy allows this text and no other."""
     return f"sha256-{base64.b64encode(sha256(text.encode()).digest()).decode('ascii')}"

@@ -22,14 +22,14 @@ COLUMNS = ("path", "cycles", "on", "runs", "waited for", "bytes")
 
 
 def told(text: object) -> str:
-    """Text from anywhere, harmless in HTML."""
+    """Escape any text for HTML."""
     return escape(clean(str(text), keep="\t"))
 
 
 def table(
     head: Sequence[str], rows: Iterable[Sequence[object]], numbers: Iterable[int] = ()
 ) -> str:
-    """Rows of text; columns that are numbers stand to the right."""
+    """Return a table of texts; columns of numbers are right-aligned."""
     right = set(numbers)
     mark = [' class="number"' if i in right else "" for i in range(len(head))]
     top = "".join(f'<th scope="col"{mark[i]}>{told(cell)}</th>' for i, cell in enumerate(head))
@@ -41,7 +41,7 @@ def table(
 
 
 def answers(found: Insight) -> str:
-    """What would have been, most first."""
+    """Return the hypothetical changes, greatest gain first."""
     rows = [
         (
             f"{100 * answer.gain:.1f}%",
@@ -55,7 +55,7 @@ def answers(found: Insight) -> str:
 
 
 def critical(found: Insight) -> str:
-    """The lines, in which turns of their loops, that hold most of the critical path."""
+    """Return the lines and loop iterations that take most of the critical path."""
     ranked = by_iteration(found)
     end, clock = found.trace.end or 1, found.accounts.target.base_clock_mhz
     rows = [
@@ -69,8 +69,8 @@ def critical(found: Insight) -> str:
 
 
 def by_iteration(found: Insight) -> list[tuple[tuple[str, str, str], int]]:
-    """Time of the critical path in picoseconds by line, turns of loops and what it was spent on,
-    most first.
+    """Return the critical path's time in picoseconds by line, loop iterations and use, greatest
+    first.
     """
     times: Counter[tuple[str, str, str]] = Counter()
     for part in found.path:
@@ -82,7 +82,7 @@ def by_iteration(found: Insight) -> list[tuple[tuple[str, str, str], int]]:
 
 
 def resources(run: Mapping[str, Any]) -> str:
-    """What the kernel takes of the machine."""
+    """Return the kernel's use of the machine."""
     found = run["resources"]
     rows = [
         ("SBUF", f"{size(found['sbuf_bytes'])} of {size(found['sbuf_limit'])}"),
@@ -96,7 +96,7 @@ def resources(run: Mapping[str, Any]) -> str:
 
 
 def compared(found: Changes) -> str:
-    """What changed against another run."""
+    """Return the changes against another run."""
     tables = [
         table((title, "before", "after", "change"), (row.cells() for row in rows), (1, 2, 3))
         for title, rows in found.tables()
@@ -106,7 +106,7 @@ def compared(found: Changes) -> str:
 
 
 def owners(found: Insight) -> str:
-    """Whose the bytes are when most are in use."""
+    """Return the owners of the bytes at each memory's peak."""
     rows = []
     for buffer in sorted({life.buffer for life in found.lives}, key=lambda one: one.value):
         most = peak([life for life in found.lives if life.buffer is buffer])
@@ -116,12 +116,14 @@ def owners(found: Insight) -> str:
 
 
 def roofline(found: Insight) -> str:
-    """Operations a second over operations for each byte, with what the machine can do."""
+    """Return the roofline: operations per second over operations per byte, with the machine's
+    peak.
+    """
     target, end = found.accounts.target, found.trace.end
     flops = sum(cost.operations for cost in found.accounts.by_line.values())
     moved = sum(cost.hbm for cost in found.accounts.by_line.values())
     if not flops or not moved or not end:
-        return "<p>No matrix products: the roofline says nothing of this kernel.</p>"
+        return "<p>No matrix products: the roofline does not apply to this kernel.</p>"
     cores = max(1, found.trace.executable.cores)
     roof, rate = target.peak_operations * cores, target.peak_rate * cores  # per ns
     intensity, reached = flops / moved, flops * 1000 / end
@@ -137,8 +139,8 @@ def roofline(found: Insight) -> str:
 
     can = min(roof, rate * intensity)
     label = (
-        f"{intensity:.1f} operations for each byte, {reached / 1000:.2f} of {can / 1000:.2f} "
-        f"TFLOP/s that are possible there ({100 * reached / can:.0f}%)"
+        f"{intensity:.1f} operations per byte, {reached / 1000:.2f} of {can / 1000:.2f} "
+        f"attainable TFLOP/s ({100 * reached / can:.0f}%)"
     )
     line = f"{x(low_x):.1f},{y(rate * low_x):.1f} {x(bend):.1f},{y(roof):.1f}"
     return (
@@ -147,15 +149,15 @@ def roofline(found: Insight) -> str:
         f'<line class="axis" x1="70" y1="20" x2="70" y2="250"/>'
         f'<polyline class="roof" points="{line} {x(high_x):.1f},{y(roof):.1f}"/>'
         f'<circle class="point" cx="{x(intensity):.1f}" cy="{y(reached):.1f}" r="5"/>'
-        f'<text x="320" y="280" text-anchor="middle">operations for each byte of HBM '
-        f"(the roof bends at {bend:.0f})</text>"
+        f'<text x="320" y="280" text-anchor="middle">operations per byte of HBM '
+        f"(ridge point {bend:.0f})</text>"
         f'<text x="66" y="{y(roof):.1f}" text-anchor="end">{roof / 1000:.0f} T</text></svg>'
         f"<p>{told(label)}</p>"
     )
 
 
 def annotated(found: Insight, sources: Mapping[str, SourceFile]) -> str:
-    """Every file with its costs."""
+    """Return every file with its costs."""
     paths = sorted({line.path for line in found.accounts.by_line if line.number})
     return "".join(_file(found, path, sources.get(path)) for path in paths)
 

@@ -1,1 +1,1 @@
-"""A run as text, tables and traces, for people and for their tools."""
+"""Views of a run as text, tables and traces, for people and for their tools."""

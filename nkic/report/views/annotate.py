@@ -1,4 +1,4 @@
-"""The kernel's source with what each line cost in the margin."""
+"""The kernel's source with the costs of each line in the margin."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from nkic.report.insight.sources import Line
 from nkic.report.insight.verdict import Insight
 
 HEAD = ("path", "cycles", "on", "runs", "waited for", "bytes")
-CAUSES = 2  # of waiting, that are named
+CAUSES = 2  # causes of waiting that are named
 
 
 def annotated(found: Insight, sources: Mapping[str, SourceFile]) -> str:
-    """Every file with a line that cost something; of one whose text is not there, these lines.
+    """Return every file with a line that has a cost; only those lines if the file's text is
+    missing.
 
-    Columns: the line's part of the critical path, cycles of the base clock for which it held
-    engines, the engine it held longest, executions, what engines waited for before it (cycles),
-    bytes from and to HBM.
+    Columns: the line's part of the critical path, the cycles of the base clock for which it held
+    engines, the engine it held longest, its executions, what engines waited for before it (cycles),
+    and the bytes from and to HBM.
     """
     costs = found.accounts.by_line
     paths = sorted({line.path for line in costs if line.number})
@@ -46,12 +47,12 @@ def _file(found: Insight, path: str, source: SourceFile | None) -> Iterator[str]
 
 
 def _length(source: SourceFile) -> int:
-    """Lines, without the empty one after the last end of line."""
+    """Return the number of lines, without an empty one at the end."""
     return len(source.lines) - (not source.lines[-1])
 
 
 def _inside(found: Insight, path: str) -> dict[int, list[tuple[Line, tuple[str, ...]]]]:
-    """Lines of nkic's library, below those of the user that called it."""
+    """Return the lines of nkic's library, by the user's line that called them."""
     rows: dict[int, list[tuple[Line, tuple[str, ...]]]] = {}
     for (line, inner), cost in sorted(found.accounts.inside.items(), key=lambda pair: pair[0]):
         if line.path == path:

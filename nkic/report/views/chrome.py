@@ -1,6 +1,6 @@
-"""A trace as JSON in the form of Chrome's trace viewer, which ui.perfetto.dev reads, too.
+"""A trace in the JSON format of Chrome's trace viewer, which ui.perfetto.dev also reads.
 
-Times are microseconds with six decimals: picoseconds, exactly.
+Times are microseconds with six decimals: exact picoseconds.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from nkic.report.views import tracks
 PROCESS = 1
 _COUNTERS = 0  # the thread of the counters
 _ENCODER = json.JSONEncoder(allow_nan=False)
-_EFFORT = 6  # of gzip: more takes twice the time for a hundredth of the bytes
+_EFFORT = 6  # of gzip: more takes twice the time and saves one per cent
 
 
 def trace(found: Insight) -> bytes:
-    """The whole trace."""
+    """Return the whole trace."""
     lines = ",\n".join([*map(_ENCODER.encode, _events(found)), *_flows(found), *_levels(found)])
     head = json.dumps({"kernel": found.trace.executable.name, "end_ps": found.trace.end})
     return (
@@ -29,7 +29,9 @@ def trace(found: Insight) -> bytes:
 
 
 def compressed(found: Insight) -> bytes:
-    """The same with gzip: no time and no name in it, so that equal runs give equal bytes."""
+    """Return the trace compressed with gzip, without a time or name, so that equal runs give equal
+    bytes.
+    """
     return gzip.compress(trace(found), _EFFORT, mtime=0)
 
 
@@ -48,7 +50,9 @@ def _events(found: Insight) -> Iterator[dict[str, Any]]:
 
 
 def _flows(found: Insight) -> Iterator[str]:
-    """Lines of JSON: of numbers alone, which need no encoder. There are most of these."""
+    """Yield lines of JSON. They hold only numbers, which need no encoder, and are the most
+    frequent.
+    """
     events = found.trace.events
     for number, (before, after) in enumerate(tracks.flows(found)):
         source, target = events[before], events[after]
@@ -58,7 +62,7 @@ def _flows(found: Insight) -> Iterator[str]:
 
 
 def _levels(found: Insight) -> Iterator[str]:
-    """The same of counters."""
+    """Yield lines of JSON for the counters."""
     for counter in tracks.counters(found):
         name, unit = json.dumps(counter.name), json.dumps(counter.unit)
         both = f'{{"ph": "C", "name": {name}, "pid": {PROCESS}, "tid": {_COUNTERS}, "ts": '

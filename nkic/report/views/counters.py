@@ -1,7 +1,7 @@
-"""Every instruction of a run as a row of a Parquet file, for whoever asks with SQL or data frames.
+"""Every instruction of a run as a row of a Parquet file, for queries with SQL or data frames.
 
-The schema's version is in the file's metadata, as `profile_schema_version`: its first number rises
-when a column changes its meaning, its second when one is added.
+The file's metadata has the schema's version as `profile_schema_version`: the major number rises
+when a column changes its meaning, the minor number when one is added.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ COLUMNS = {
     "opcode": "string",
     "path": "string",
     "line": "int32",
-    "inside": "string",  # the line of nkic's library, if that is what it is
-    "run": "int64",  # how often the place had been executed, this time included
-    "iteration": "string",  # the turns of Python's loops: i=3 j=0
+    "inside": "string",  # the line of nkic's library, if any
+    "run": "int64",  # executions of the place so far, this one included
+    "iteration": "string",  # of Python's loops: i=3 j=0
     "start_ps": "int64",
-    "end_ps": "int64",  # the engine or queue takes the next one
+    "end_ps": "int64",  # when the engine or queue accepts the next one
     "complete_ps": "int64",
-    "stall": "string",  # what it mostly waited for
+    "stall": "string",  # the main cause of waiting
     "stall_ps": "int64",
     "critical_ps": "int64",  # its part of the critical path
     "bytes": "int64",
@@ -42,12 +42,12 @@ COLUMNS = {
 
 
 def is_there() -> bool:
-    """The package is installed."""
+    """Whether pyarrow is installed."""
     return find_spec("pyarrow") is not None
 
 
 def rows(found: Insight) -> Iterator[dict[str, Any]]:
-    """One for each instruction."""
+    """Yield a row per instruction."""
     accounts, trace = found.accounts, found.trace
     for one in tracks.slices(found):
         event = trace.events[one.event]
@@ -67,7 +67,7 @@ def rows(found: Insight) -> Iterator[dict[str, Any]]:
 
 
 def parquet(found: Insight) -> bytes:
-    """The file."""
+    """Return the bytes of the file."""
     import pyarrow
     import pyarrow.parquet
 

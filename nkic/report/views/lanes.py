@@ -1,7 +1,7 @@
 """The timeline as text: a lane for each engine and queue, time from left to right.
 
-How high a cell stands is how much of its time the lane was busy, so that one that is 33% busy looks
-so. Below it, a letter for each cell that was mostly idle says what it waited for.
+The height of a cell is the share of its time that the lane was busy. Below it, a letter under each
+mostly idle cell gives the cause of waiting.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ STYLES = {  # of lanes on a terminal, by the engine's short name
 
 
 class Window(NamedTuple):
-    """From `start` to `end` in picoseconds, in so many cells."""
+    """The time from `start` to `end` in picoseconds, divided into `cells` cells."""
 
     start: int
     end: int
     cells: int
 
     def shares(self, start: int, end: int) -> Iterable[tuple[int, float]]:
-        """The cells that a span touches, and how much of each."""
+        """Yield the cells that a span overlaps, each with the overlapped share."""
         start, end = max(start, self.start), min(end, self.end)
         width = (self.end - self.start) / self.cells
         if end <= start:
@@ -66,8 +66,8 @@ class Window(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """A stream: shares of each cell that it was busy, what it mostly waited for where it was not,
-    and the share of the whole window.
+    """A stream: per cell, the busy share and the main cause of waiting; and the busy share of the
+    window.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Lane(NamedTuple):
 
 
 def lanes(found: Insight, window: Window) -> list[Lane]:
-    """Every stream that did something."""
+    """Return every stream that executed or triggered something."""
     by_stream: dict[int, list[Event]] = defaultdict(list)
     for event in found.trace.events:
         if event.record.row is not None:
@@ -122,7 +122,7 @@ def _lane(
 
 
 def _waits(found: Insight, event: Event) -> Iterable[tuple[str, int, int]]:
-    """The stretches of idleness before an event."""
+    """Yield the idle intervals before an event, with their causes."""
     if event.ready > event.idle:
         yield found.accounts.cause(event), event.idle, event.ready
     if event.start > event.ready:
@@ -132,7 +132,7 @@ def _waits(found: Insight, event: Event) -> Iterable[tuple[str, int, int]]:
 
 
 def path_row(found: Insight, window: Window) -> str:
-    """The engine that the critical path is on, cell by cell."""
+    """Return the engine of the critical path, per cell."""
     times: list[dict[str, float]] = [defaultdict(float) for _ in range(window.cells)]
     for part in found.path:
         engine = found.trace.streams[found.trace.events[part.event].stream].engine
@@ -142,7 +142,7 @@ def path_row(found: Insight, window: Window) -> str:
 
 
 def text(found: Insight, width: int, blocks: str = BLOCKS, window: Window | None = None) -> str:
-    """The lanes, `width` characters wide, of the whole run or of a part of it."""
+    """Return the lanes, `width` characters wide, of the whole run or of a window."""
     names = [name_of(found.trace, stream) for stream in tracks.streams(found)]
     left = max([len("path"), *map(len, names)]) + 1
     cells = max(10, width - left - len("  100%"))
@@ -160,7 +160,7 @@ def text(found: Insight, width: int, blocks: str = BLOCKS, window: Window | None
 
 
 def style_of(line: str) -> str:
-    """The style of a row: its engine's colour; what lanes wait for is dim."""
+    """Return the style of a row: its engine's colour; rows of waiting causes are dim."""
     words = line.split()
     if line[:1] == " " or not words:
         return "dim"
@@ -175,7 +175,7 @@ LEGEND = (
 
 
 def _level(part: float, levels: int) -> int:
-    """Something is never shown as nothing, nor less than all as all."""
+    """Return the level of a share; only 0 maps to the lowest level, and only 1 to the highest."""
     if part <= 0:
         return 0
     return max(1, min(levels - 2, round(part * (levels - 1)))) if part < 0.9995 else levels - 1

@@ -10,7 +10,7 @@ from nkic.report.insight.verdict import Insight
 
 
 def markdown(found: Insight, run: Mapping[str, Any], compared: Changes | None = None) -> str:
-    """Time, verdict, and what changed against a baseline."""
+    """Return the time, the verdict, and the changes against a baseline."""
     verdict = found.verdict
     title = f"### {plain(run['kernel'])} on {plain(run['target'])}: {run['cycles']:,} cycles"
     points = [f"- {plain(line)}" for line in verdict.lines]

@@ -1,6 +1,6 @@
-"""A trace in Perfetto's own form, written with the classes of the package `perfetto`.
+"""A trace in Perfetto's own format, written with the classes of the package `perfetto`.
 
-Perfetto counts nanoseconds; exact picoseconds are among the arguments of every slice.
+Perfetto counts nanoseconds; exact picoseconds are in the arguments of every slice.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Any
 from nkic.report.insight.verdict import Insight
 from nkic.report.views import tracks
 
-_PROCESS = 1  # uuids: of the process, then counters from 2 on, then streams
+_PROCESS = 1  # uuids: first the process, then counters from 2 on, then streams
 _FIRST_COUNTER = 2
 _FIRST_STREAM = 100
 _SEQUENCE = 1
 
 
 def is_there() -> bool:
-    """The package is installed."""
+    """Whether perfetto is installed."""
     return find_spec("perfetto") is not None
 
 
 def trace(found: Insight) -> bytes:
-    """The whole trace."""
+    """Return the whole trace."""
     writer = _Writer()
     writer.process(found.trace.executable.name)
     for stream, name in tracks.track_names(found).items():
@@ -95,7 +95,7 @@ class _Writer:
         return packet.track_event
 
     def bytes(self) -> bytes:
-        """What was written."""
+        """Return the serialised trace."""
         return bytes(self.builder.serialize())
 
 

@@ -1,4 +1,4 @@
-"""A run as one JSON object: what other tools, other runs and other people compare with."""
+"""A run as one JSON object, for comparison by other tools and with other runs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ KIND = "nki-run profile"
 def profile(
     found: Insight, run: Mapping[str, Any], sources: Mapping[str, SourceFile]
 ) -> dict[str, Any]:
-    """Figures of the run `run`, given as its JSON, with costs of lines and memory by tensor; lines
-    with their text where it is in `sources`.
+    """Return the figures of a run, the costs of its lines, and its memory by tensor.
 
-    Times are nanoseconds. It holds nothing that differs between two runs of one program.
+    `run` is the JSON of the run; lines carry their text if it is in `sources`. Times are
+    nanoseconds. Two runs of one program give the same object.
     """
     trace, accounts = found.trace, found.accounts
     mix = Counter(e.record.row.name for e in trace.events if e.record.row is not None)
@@ -68,7 +68,7 @@ def _cost(cost: LineCost) -> dict[str, Any]:
 
 
 def _memory(found: Insight) -> dict[str, Any]:
-    """By memory: the most bytes in use at one time, and whose they were."""
+    """Return, by memory, the maximum of bytes in use at one time, and their owners."""
     memories: dict[str, Any] = {}
     for buffer in sorted({life.buffer.value for life in found.lives}):
         most = peak([life for life in found.lives if life.buffer.value == buffer])
@@ -84,5 +84,5 @@ def _memory(found: Insight) -> dict[str, Any]:
 
 
 def as_json(value: Mapping[str, Any]) -> str:
-    """Strict JSON."""
+    """Return strict JSON."""
     return json.dumps(value, indent=1, allow_nan=False, ensure_ascii=True) + "\n"

@@ -1,8 +1,8 @@
-"""A run under the names of the vendor's profiler, where the meaning is the same.
+"""The metrics of a run under the names of the vendor's profiler, where the meaning is the same.
 
-Times are seconds and percentages are fractions of 1, as there. What a simulation of one kernel
-cannot know, such as throttling, or what the vendor does not define, is absent and not zero.
-Names and units: Neuron Explorer's profile schema reference; `neuron-profile view
+Times are seconds and percentages are fractions of 1, as in the profiler. Metrics that a simulation
+of one kernel cannot know, such as throttling, or that the vendor does not define, are absent, not
+zero. Names and units: Neuron Explorer's profile schema reference; `neuron-profile view
 --output-format summary-json`.
 """
 
@@ -28,7 +28,9 @@ _ENGINES = {
 
 
 class Metric(NamedTuple):
-    """`unit` is s, fraction, count, bytes, flop or flop/byte; None from `value`: not known."""
+    """A metric; `unit` is s, fraction, count, bytes, flop or flop/byte, and `value` returns None if
+    unknown.
+    """
 
     unit: str
     meaning: str
@@ -50,24 +52,26 @@ class _Facts:
         self.flops = sum(cost.operations for cost in costs)
 
     def events(self, *engines: Engine) -> list[Event]:
-        """The instructions that these engines executed."""
+        """Return the instructions that these engines executed."""
         streams = self.trace.streams
         own = (e for e in self.trace.events if e.record.row is not None)
         return [e for e in own if streams[e.stream].engine in engines]
 
     def active(self, *engines: Engine) -> float:
-        """Seconds in which at least one instruction, or trigger, of these engines was executed."""
+        """Return the seconds in which at least one instruction or trigger of these engines was
+        executing.
+        """
         own = [(e.start, e.free) for e in self.events(*engines)]
         triggers = [(e.ready, e.ready + e.trigger) for e in self.trace.events if e.by in engines]
         return _union([*own, *triggers]) * PS
 
     def products(self) -> list[Event]:
-        """Matrix products."""
+        """Return the matrix products."""
         found = (e for e in self.trace.events if e.record.row is not None)
         return [e for e in found if e.record.row and e.record.row.operations is not None]
 
     def all_counted(self) -> bool:
-        """Everything that the tensor engine did is arithmetic of the kernel's."""
+        """Whether every instruction of the tensor engine is arithmetic of the kernel."""
         operations = self.found.accounts.operations
         return all(operations(e) for e in self.events(Engine.TENSOR))
 
@@ -95,12 +99,12 @@ def _intensity(facts: _Facts) -> float | None:
 
 
 def _rate(facts: _Facts) -> float:
-    """Operations a second, of all cores."""
+    """Return the operations per second of all cores."""
     return facts.target.peak_operations * 1e9 * facts.cores
 
 
 def _bandwidth(facts: _Facts) -> float:
-    """Bytes a second, of all cores."""
+    """Return the bytes per second of all cores."""
     return facts.target.peak_rate * 1e9 * facts.cores
 
 
@@ -165,16 +169,16 @@ METRICS: dict[str, Metric] = {
         lambda f: _share(f.read + f.written, _bandwidth(f) * f.time),
     ),
     "mm_arithmetic_intensity": Metric(
-        "flop/byte", "operations of products for each byte from or to HBM", _intensity
+        "flop/byte", "operations of products per byte from or to HBM", _intensity
     ),
     "peak_flops_bandwidth_ratio": Metric(
-        "flop/byte", "where the roofline bends", lambda f: _rate(f) / _bandwidth(f)
+        "flop/byte", "the ridge point of the roofline", lambda f: _rate(f) / _bandwidth(f)
     ),
 }
 
 
 def summary(found: Insight) -> dict[str, Number]:
-    """The metrics that are known of this run."""
+    """Return the known metrics of this run."""
     facts = _Facts(found)
     values = ((name, metric.value(facts)) for name, metric in METRICS.items())
     return {name: value for name, value in values if value is not None}

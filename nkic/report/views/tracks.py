@@ -1,4 +1,4 @@
-"""The events of a run as tracks, slices, flows and counters: what every trace is made of."""
+"""The events of a run as tracks, slices, flows and counters, from which every trace is made."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Slice(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """`after` waited for a signal of `before`; both are events."""
+    """A wait of `after` for a signal of `before`; both are events."""
 
     before: int
     after: int
 
 
 class Level(NamedTuple):
-    """A counter: its value from each time (ps) on."""
+    """A counter: its values, each with the time (ps) from which it holds."""
 
     name: str
     unit: str
@@ -43,7 +43,9 @@ class Level(NamedTuple):
 
 
 def streams(found: Insight) -> tuple[StreamRecord, ...]:
-    """Those of the trace; then one without items for each engine that only triggers transfers."""
+    """Return the streams of the trace, then one without items for each engine that only triggers
+    transfers.
+    """
     own = found.trace.streams
     known = {(stream.core, stream.engine) for stream in own}
     by = {(own[e.stream].core, e.by) for e in found.trace.events if e.trigger}
@@ -52,7 +54,9 @@ def streams(found: Insight) -> tuple[StreamRecord, ...]:
 
 
 def track_names(found: Insight) -> dict[int, str]:
-    """The streams that executed or triggered something, engines before queues."""
+    """Return the names of the streams that executed or triggered something, engines before
+    queues.
+    """
     used = {event.stream for event in found.trace.events if event.record.row is not None}
     used |= {one.track for one in triggers(found)}
     own = streams(found)
@@ -63,7 +67,7 @@ def track_names(found: Insight) -> dict[int, str]:
 
 
 def slices(found: Insight) -> list[Slice]:
-    """Every instruction. Those of one track do not overlap."""
+    """Return every instruction. Those of one track do not overlap."""
     if "slices" not in found.kept:
         found.kept["slices"] = list(_slices(found))
     known: list[Slice] = found.kept["slices"]
@@ -102,8 +106,10 @@ def _slices(found: Insight) -> Iterator[Slice]:
 
 
 def triggers(found: Insight) -> Iterator[Slice]:
-    """What transfers take of the engines that trigger them, on the tracks of these, without the
-    time in which such an engine did work of its own as well.
+    """Yield the time that transfers take on the engines that trigger them, on those engines'
+    tracks.
+
+    Time in which such an engine also did work of its own is left out.
     """
     own = streams(found)
     known: dict[tuple[int, Engine], int] = {
@@ -123,12 +129,14 @@ def triggers(found: Insight) -> Iterator[Slice]:
 
 
 def flows(found: Insight) -> Iterator[Flow]:
-    """From who signalled to who waited. An empty slot waits for the next instruction of its stream,
-    and signals for the last one.
+    """Yield a flow from each signalling event to the waiting one.
+
+    An empty slot waits on behalf of the next instruction of its stream, and signals on behalf of
+    the last one.
     """
     events = found.trace.events
     known: dict[int, set[int]] = {}  # of slots: the instructions that they stand for
-    last: dict[int, int] = {}  # instruction, by stream
+    last: dict[int, int] = {}  # the latest instruction, by stream
     pending: dict[int, set[int]] = defaultdict(set)
     for number, event in enumerate(events):
         sources = pending.pop(event.stream, set())
@@ -144,7 +152,9 @@ def flows(found: Insight) -> Iterator[Flow]:
 
 
 def counters(found: Insight) -> list[Level]:
-    """Bytes alive on chip, the rate of transfers, and how many of them are under way."""
+    """Return the bytes live on chip, the rate of transfers, and the number of transfers in
+    flight.
+    """
     events, streams = found.trace.events, found.trace.streams
     made: list[Level] = []
     for buffer in MEMORIES:
@@ -162,7 +172,7 @@ def counters(found: Insight) -> list[Level]:
 
 
 def steps(spans: Iterable[tuple[int, int, float]]) -> list[tuple[int, float]]:
-    """The sum of values that hold from a start to an end each, whenever it changes."""
+    """Return the sum of the values whose spans are open, at each change."""
     changes: dict[int, list[float]] = defaultdict(list)
     for start, end, value in spans:
         if end > start:
@@ -171,6 +181,6 @@ def steps(spans: Iterable[tuple[int, int, float]]) -> list[tuple[int, float]]:
     level, found, open_spans = 0.0, [], 0
     for time in sorted(changes):
         open_spans += sum(1 if value > 0 else -1 for value in changes[time])
-        level = level + sum(changes[time]) if open_spans else 0.0  # no residue of rounding
+        level = level + sum(changes[time]) if open_spans else 0.0  # no rounding residue
         found.append((time, round(level, 6)))
     return found

@@ -339,5 +339,5 @@ def test_every_number_of_the_page(name: str) -> None:
     if flops:
         reached = flops * 1000 / found.trace.end
         can = min(PEAK * cores, RATE[cores] * cores * flops / moved) / 1e9
-        words = f"{flops / moved:.1f} operations for each byte, {reached / 1000:.2f} of "
-        assert f"{words}{can / 1000:.2f} TFLOP/s" in text
+        words = f"{flops / moved:.1f} operations per byte, {reached / 1000:.2f} of "
+        assert f"{words}{can / 1000:.2f} attainable TFLOP/s" in text

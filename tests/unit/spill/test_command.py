@@ -26,13 +26,13 @@ def wide(folder: Path) -> None:
 
 def test_without_it_the_error_names_it(nkic: Run) -> None:
     text = failure(nkic(*WORDS), 1, "sbuf-overflow")
-    assert "let tiles wait in HBM with --spill, which moves 57.3 MB to and from HBM" in text
+    assert "spill tiles to HBM with --spill, which moves 57.3 MB to and from HBM" in text
 
 
 def test_what_waits_is_said_and_noted(nkic: Run, folder: Path) -> None:
     done = nkic(*WORDS, "--spill", "--emit", "neff,allocated")
     assert done.code == 0
-    assert "3 tensors wait in HBM meanwhile, 24.6 MB stored, 32.8 MB loaded" in done.err
+    assert "3 tensors are spilled to HBM, 24.6 MB stored, 32.8 MB loaded" in done.err
     assert "3 tensors `one` from here: 24.6 MB stored, 32.8 MB loaded" in done.err
     found = resources(written(folder / "wide.neff"))
     assert found.spilled_bytes == 7 * TILE
@@ -116,7 +116,7 @@ def test_a_device_loop_that_holds_too_much_is_named(nkic: Run, folder: Path) -> 
     (folder / "wide.py").write_text(LOOPED, encoding="utf-8")
     text = failure(nkic(*WORDS, "--spill"), 1, "sbuf-overflow")
     assert (
-        "an iteration of the one at wide.py:21 holds 256,000 bytes per partition, so use fewer"
+        "an iteration of the loop at wide.py:21 needs 256,000 bytes per partition, so use fewer"
     ) in text
     assert "or write it with `range`, which is unrolled" in text
     unrolled = LOOPED.replace("nl.fori_loop(0, 4, body)", "for i in range(4):\n        body(i)")
@@ -127,4 +127,4 @@ def test_a_device_loop_that_holds_too_much_is_named(nkic: Run, folder: Path) -> 
 def test_sums_in_psum_do_not_wait_in_hbm(nkic: Run, folder: Path) -> None:
     (folder / "wide.py").write_text(SUMS, encoding="utf-8")
     text = failure(nkic(*WORDS, "--spill"), 1, "psum-overflow")
-    assert "copy sums to SBUF with nisa.tensor_copy before more of them are begun" in text
+    assert "copy sums to SBUF with nisa.tensor_copy before starting more of them" in text

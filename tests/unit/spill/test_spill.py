@@ -347,14 +347,14 @@ def test_an_error_names_spill_and_what_it_moves() -> None:
         api.compile(SOURCE, inputs={"x": data()})
     moved = 128 * 16_000 * 4 * 7 / 1e6  # three are stored, one of them loaded twice
     help = failed.value.diagnostics[0].help
-    assert help.endswith(f"; or let tiles wait in HBM with --spill, which moves {moved:.1f} MB "
+    assert help.endswith(f"; or spill tiles to HBM with --spill, which moves {moved:.1f} MB "
                          "to and from HBM")  # fmt: skip
 
 
 @pytest.mark.parametrize("serial", [False, True])
 def test_values_are_the_same(serial: bool) -> None:
     x = data()
-    with pytest.warns(api.NkicWarning, match=r"3 tensors wait in HBM .* stored, .* loaded"):
+    with pytest.warns(api.NkicWarning, match=r"3 tensors are spilled to HBM, .* stored, .* loaded"):
         artifact = api.compile(SOURCE, inputs={"x": x}, spill=True, serial=serial)
     tiles = [x + np.float32(i) for i in range(4)]
     total = np.zeros_like(x)

@@ -1,1 +1,1 @@
-"""Statements that are others today: returns, assignments by DMA, those on too many axes."""
+"""Statements with another form today: returns, assignments by DMA, statements on too many axes."""

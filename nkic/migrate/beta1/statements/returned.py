@@ -1,7 +1,7 @@
-"""Kernels that return tiles on the chip: `return tile` stores it in HBM first.
+"""Kernels that return tiles on chip: `return tile` stores it in HBM first.
 
-Beta 1's simulator gives such tiles to the caller; later versions return tensors in shared HBM
-alone. Which results they are is what the evaluation found.
+Beta 1's simulator gives such tiles to the caller; later versions return only tensors in shared HBM.
+The evaluation determines which results these are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STORED = "a tile that is returned"
 def stored(
     sheet: Sheet, pending: PendingCalls, old: cst.CSTNode, line: cst.SimpleStatementLine
 ) -> cst.FlattenSentinel[cst.BaseStatement] | None:
-    """The lines in the place of a `return`; None for everything that returns no such tile."""
+    """Return the lines that replace a `return`; None if it returns no such tile."""
     now = line.body[0]
     if not isinstance(now, cst.Return) or now.value is None:
         return None
@@ -46,7 +46,7 @@ def stored(
 
 
 def _is_called_by_kernels(sheet: Sheet, name: str) -> bool:
-    """The function is a part of other ones that were evaluated, which take its tile."""
+    """Whether evaluated functions call this one and use its tile."""
     calls = (one for one in walk(sheet.tree) if isinstance(one, cst.Call))
     around = [scope_of(sheet, one) for one in calls if code(one.func) == name]
     lines = {at[0] for at in sheet.facts.instructions}
@@ -57,14 +57,14 @@ def _is_called_by_kernels(sheet: Sheet, name: str) -> bool:
 def _hoisted(
     sheet: Sheet, pending: PendingCalls, lines: Sequence[cst.SimpleStatementLine]
 ) -> Iterator[cst.BaseStatement]:
-    """The lines with the instructions inside of them before them."""
+    """Yield the lines, each preceded by the instructions inside it."""
     for line in lines:
         made = Hoisting(sheet, pending).hoisted(line)
         yield from made if isinstance(made, cst.FlattenSentinel) else [made]
 
 
 def _values(value: cst.BaseExpression) -> Sequence[cst.BaseElement]:
-    """What a `return` names, one by one."""
+    """Return the values of a `return`, one by one."""
     if isinstance(value, cst.Tuple | cst.List):
         return value.elements
     return [cst.Element(value)]
@@ -73,7 +73,7 @@ def _values(value: cst.BaseExpression) -> Sequence[cst.BaseElement]:
 def _stored(
     sheet: Sheet, pending: PendingCalls, tile: cst.BaseExpression
 ) -> tuple[list[cst.SimpleStatementLine], cst.Name]:
-    """The lines that store a tile, and the tensor that it is stored in."""
+    """Return the lines that store a tile, and the tensor in which it is stored."""
     lines = []
     if not isinstance(tile, cst.Name) or pending.get(tile) is not None:
         name = sheet.fresh("result")
@@ -96,7 +96,7 @@ def _line(text: str) -> cst.SimpleStatementLine:
 
 
 def _returning(now: cst.Return, new: Mapping[int, cst.BaseExpression]) -> cst.Return:
-    """The `return` with other values at some places."""
+    """Return the `return` with other values at some places."""
     if not isinstance(now.value, cst.Tuple | cst.List):
         return now.with_changes(value=new[0])
     elements = [

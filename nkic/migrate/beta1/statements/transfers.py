@@ -1,7 +1,7 @@
-"""What is assigned at a partition where no engine begins: `t[5, 0:8] = 0.0`.
+"""Assignments at a partition where no engine can start: `t[5, 0:8] = 0.0`.
 
-Beta 1 moves it by DMA. Later versions take an assignment for an instruction of an engine, which is
-refused there.
+Beta 1 moves the value by DMA. Later versions treat the assignment as an engine's instruction, which
+is rejected there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOVED = "an assignment by DMA"
 def moved(
     sheet: Sheet, old: cst.CSTNode, line: cst.SimpleStatementLine
 ) -> cst.SimpleStatementLine | None:
-    """`nisa.dma_copy(t[5:6, 0:8], value)` for an assignment; None where an engine wrote it."""
+    """Rewrite an assignment to `nisa.dma_copy(t[5:6, 0:8], value)`; None if an engine wrote it."""
     now = line.body[0]
     if not isinstance(old, cst.Assign) or not isinstance(now, cst.Assign) or len(old.targets) > 1:
         return None
@@ -31,7 +31,7 @@ def moved(
     if not any(_is_transfer(one) for one in made) or not isinstance(was.value, cst.Name):
         return None
     if len(was.slice) == 1 and code(was.slice[0].slice) == "...":
-        return None  # the whole tile: a mask's boxes were moved
+        return None  # the whole tile: boxes of a mask were moved
     goal = _as_slices(was, target)
     value = code(now.value)
     if _is_number(sheet, was):
@@ -45,7 +45,7 @@ def moved(
 
 
 def _is_transfer(one: Instruction) -> bool:
-    """A copy by DMA from one tile on the chip to another."""
+    """Whether it is a copy by DMA from one tile on chip to another."""
     if one.row.name != BY_DMA:
         return False
     views = [one.operand(name) for name in ("dst", "src")]
@@ -53,7 +53,7 @@ def _is_transfer(one: Instruction) -> bool:
 
 
 def _is_number(sheet: Sheet, target: cst.Subscript) -> bool:
-    """A tile was made here for what is assigned."""
+    """Whether a tile was made for the assigned value."""
     return bool(sheet.facts.tensors.get(sheet.spot(target)))
 
 
@@ -62,7 +62,7 @@ def _is_element(target: cst.Subscript) -> bool:
 
 
 def _as_slices(was: cst.Subscript, target: cst.Subscript) -> str:
-    """The target with slices of one element in the place of numbers."""
+    """Return the target with one-element slices for numbers."""
     if len(was.slice) != len(target.slice):
         return code(target)
     texts = [code(one.slice) for one in target.slice]

@@ -1,7 +1,7 @@
-"""Statements on more axes than a tile of an instruction has: loops over the first of them.
+"""Statements on more axes than an instruction's tile has: loops over the first of them.
 
-Beta 1 takes such a statement apart; later versions leave that to the kernel. Only what is computed
-element by element, of tiles that the statement does not write, may be taken apart here.
+Beta 1 splits such a statement; later versions leave that to the kernel. Only element-wise
+computations of tiles that the statement does not write may be split here.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from nkic.migrate.tree import walk
 
 UNROLLED = "axes of a statement as loops"
 Loops = dict[int, tuple[str, str]]
-"""By the place of an axis: the loop's variable, and how often it runs."""
+"""The loop's variable and trip count, by the place of the axis."""
 
 
 def loops_of(sheet: Sheet, indices: Indices, line: cst.SimpleStatementLine) -> Loops:
-    """The loops that a statement needs, from the outermost; none where it may not have them."""
+    """Return the loops that a statement needs, from the outermost; none if it cannot be split."""
     part = line.body[0]
     if not isinstance(part, cst.Assign) or len(part.targets) != 1 or len(line.body) != 1:
         return {}
@@ -53,13 +53,13 @@ def loops_of(sheet: Sheet, indices: Indices, line: cst.SimpleStatementLine) -> L
 
 
 def _axes(index: Index) -> Iterator[tuple[int, int, str]]:
-    """The rank, place and count of each axis of an index."""
+    """Yield the rank, place and count of each axis of an index."""
     for _, axis in index.parts:
         yield axis.rank, axis.place, axis.count
 
 
 def _inside(sheet: Sheet, part: cst.Assign) -> Iterator[Instruction]:
-    """The instructions that were recorded in a statement."""
+    """Yield the instructions recorded in a statement."""
     for node in (part.targets[0].target, *walk(part.value)):
         if isinstance(node, cst.BaseExpression):
             yield from sheet.facts.instructions.get(sheet.spot(node), ())
@@ -70,7 +70,7 @@ def _written(made: list[Instruction]) -> Iterator[View]:
 
 
 def _is_apart(sheet: Sheet, target: cst.Subscript, made: list[Instruction]) -> bool:
-    """Nothing in the statement reads the tensor that it sets."""
+    """Whether the statement does not read the tensor that it sets."""
     own = {id(t) for t in _tensors(sheet.facts.instructions.get(sheet.spot(target), ()), True)}
     read = {id(tensor) for tensor in _tensors(made, False)}
     return bool(own) and not own & read
@@ -90,7 +90,7 @@ def _indexed(indices: Indices, value: cst.BaseExpression) -> Iterator[cst.Subscr
 
 
 def _is_plain(indices: Indices, value: cst.CSTNode) -> bool:
-    """Numbers and parts of tensors, added, multiplied and the like."""
+    """Whether the value consists of element-wise operations on numbers and parts of tensors."""
     if isinstance(value, cst.Subscript):
         return is_indexed(indices, value)
     if isinstance(value, cst.BinaryOperation):
@@ -103,7 +103,7 @@ def _is_plain(indices: Indices, value: cst.CSTNode) -> bool:
 
 
 def under(sheet: Sheet, loops: Loops, line: cst.SimpleStatementLine) -> cst.BaseStatement:
-    """The line inside of its loops."""
+    """Return the line inside its loops."""
     sheet.done[UNROLLED] += 1
     made: cst.BaseStatement = line.with_changes(leading_lines=())
     for name, count in reversed(loops.values()):

@@ -1,3 +1,3 @@
-"""What Beta 1's tracing did by itself: loops whose bodies were traced once, statements that masks
-left out, branches that nobody came to.
+"""Implicit effects of Beta 1's tracing: loop bodies traced once, statements that masks skipped,
+unreached branches.
 """

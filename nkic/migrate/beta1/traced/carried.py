@@ -1,8 +1,8 @@
 """Numbers that the body of a loop changes.
 
-Beta 1 traced the body of such a loop once, so that `address += size` in it gave every iteration the
-same address. `range` runs the body anew: each turn begins with what the number was before the loop.
-Source: NKI's documentation up to SDK 2.26, nki.language.affine_range.
+Beta 1 traced the body of such a loop once, so `address += size` in it gave every iteration the same
+address. `range` runs the body anew for each iteration, so each iteration must start with the value
+from before the loop. Source: NKI's documentation up to SDK 2.26, nki.language.affine_range.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TRACED = ("nki.language.affine_range", "nki.language.sequential_range")
 
 
 def is_traced(sheet: Sheet, loop: cst.For) -> bool:
-    """Beta 1 traced the loop's body once."""
+    """Whether Beta 1 traced the loop's body once."""
     call = loop.iter
     return isinstance(call, cst.Call) and sheet.name_of(call.func) in _TRACED
 
@@ -35,7 +35,9 @@ class Carried:
         self.indices = indices
 
     def written(self, old: cst.For, new: cst.For) -> cst.FlattenSentinel[cst.BaseStatement]:
-        """The loop; behind lines that keep its numbers, if it has some that its body puts back."""
+        """Return the loop, preceded by copies of the loop-carried numbers, which its body
+        restores.
+        """
         names = self._names(old)
         if not names or not isinstance(new.body, cst.IndentedBlock):
             return cst.FlattenSentinel([new])
@@ -48,7 +50,7 @@ class Carried:
         return cst.FlattenSentinel([*before, new.with_changes(body=body, leading_lines=())])
 
     def _names(self, loop: cst.For) -> list[str]:
-        """The numbers that one turn hands on to the next."""
+        """Return the loop-carried numbers."""
         nodes = [*walk(loop.body)]
         names = dict.fromkeys(
             name for one in nodes if isinstance(one, _SETS) for name in set_by(one)
@@ -59,7 +61,7 @@ class Carried:
         ]
 
     def _read_first(self, name: str, nodes: Sequence[cst.CSTNode]) -> cst.Name | None:
-        """A place in a loop's body that may read the name before the body sets it."""
+        """Return a place in a loop's body that may read the name before the body sets it."""
         setters = [one for one in nodes if name in set_by(one)]
         uses = (one for one in nodes if isinstance(one, cst.Name) and one.value == name)
         reads = (one for one in uses if self._is_read(one))
@@ -73,7 +75,9 @@ class Carried:
         return not isinstance(around, cst.AssignTarget) and not is_word and not is_field
 
     def _is_number(self, node: cst.BaseExpression, seen: frozenset[str]) -> bool:
-        """The value is a number of Python's: a tile stays what the turn before made of it."""
+        """Whether the value is a Python number; a tile keeps the value of the previous
+        iteration.
+        """
         if isinstance(node, cst.Name):
             return node.value in seen or self._is_set_to_numbers(node, seen | {node.value})
         if isinstance(node, cst.Attribute):
@@ -87,7 +91,9 @@ class Carried:
         return isinstance(node, _PLAIN) and all(self._is_number(one, seen) for one in inside)
 
     def _is_set_to_numbers(self, name: cst.Name, seen: frozenset[str]) -> bool:
-        """Every value that the function gives the name is one; so is what a loop counts."""
+        """Whether every value assigned to the name in its function is a number; a loop's counter
+        is.
+        """
         scope = scope_of(self.sheet, name)
         setters = [one for one in walk(scope or self.sheet.tree) if name.value in set_by(one)]
         values = [value for _, value in self.indices.definitions(name)]

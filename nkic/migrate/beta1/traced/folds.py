@@ -1,7 +1,8 @@
-"""`nl.loop_reduce`: a result that is folded over the turns of a loop.
+"""`nl.loop_reduce`: a result that is folded over the iterations of a loop.
 
-`t[...] = nl.loop_reduce(x, op=np.add, loop_indices=[k])` is `t[...] = nl.copy(x)` in the first
-turn and `t[...] = nl.add(t[...], x)` in the others. Source: nki.language.loop_reduce, SDK 2.26.
+`t[...] = nl.loop_reduce(x, op=np.add, loop_indices=[k])` becomes `t[...] = nl.copy(x)` in the first
+iteration and `t[...] = nl.add(t[...], x)` in the others. Source: nki.language.loop_reduce, SDK
+2.26.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ class Folds:
         self.indices = indices
 
     def written(self, old: cst.SimpleStatementLine, new: cst.SimpleStatementLine) -> Any:
-        """The statements in the place of one that folds; None for others, and where the first
-        turn is not known.
+        """Return the statements that replace a fold.
+
+        Returns None for others, and if the first iteration cannot be determined.
         """
         was, now = old.body[0], new.body[0]
         if not isinstance(was, cst.Assign) or not isinstance(now, cst.Assign):
@@ -74,7 +76,7 @@ class Folds:
         return today if today in _IDENTITY else ""
 
     def _first(self, call: cst.Call) -> str:
-        """The condition for the first turn of the loops that are folded."""
+        """Return the condition for the first iteration of the folded loops."""
         found = find(call, _PARAMETERS, "loop_indices")
         if found is None or not isinstance(found.value, cst.List | cst.Tuple):
             return ""
@@ -83,7 +85,7 @@ class Folds:
         return " and ".join(f"{code(one)} == 0" for one in names) if all(loops) else ""
 
     def _counts(self, call: cst.Call, name: cst.BaseExpression) -> bool:
-        """The name counts a loop around the call from 0."""
+        """Whether the name counts a loop around the call from 0."""
         for one in self.sheet.parents(call):
             if isinstance(one, cst.For) and code(one.target) == code(name):
                 head = one.iter
@@ -93,7 +95,7 @@ class Folds:
         return False
 
     def _is_kept(self, call: cst.Call, part: cst.Assign) -> bool:
-        """No mask, and the sum has the element type of what it is assigned to."""
+        """Whether the call has no mask, and its sum has the element type of the target."""
         if mask_argument(call) is not None:
             return False
         made = self.sheet.facts.tensors.get(self.sheet.spot(call), ())

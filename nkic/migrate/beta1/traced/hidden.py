@@ -1,8 +1,8 @@
-"""Statements that read what a mask may have hidden.
+"""Statements that read elements that a mask may have skipped.
 
-Where every write of a tile is under a condition, what is made of the tile elsewhere is as undefined
-as the tile, and Beta 1 writes nothing. The new source reads no tile that was not written: such a
-statement stands under the same condition. Source: NKI's documentation up to SDK 2.26, masking.
+If every write of a tile is under a condition, values computed from it elsewhere are as undefined as
+the tile, and Beta 1 writes nothing. The new source must not read an unwritten tile, so such a
+statement gets the same condition. Source: NKI's documentation up to SDK 2.26, masking.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNWRITTEN = ("nki.language.ndarray", "nki.language.empty")
 
 
 class Hidden:
-    """Knows the conditions of the statements that have been written."""
+    """Records the conditions of the statements written so far."""
 
     def __init__(self, blocks: Blocks) -> None:
         self.indices = blocks.indices
@@ -33,19 +33,19 @@ class Hidden:
         self._conditions: dict[int, str] = {}  # of statements, by their parts
 
     def note(self, part: cst.BaseSmallStatement, condition: str) -> None:
-        """The statement stands under a condition now."""
+        """Record the condition of a statement."""
         self._conditions[id(part)] = condition
 
     def condition(self, part: cst.BaseSmallStatement) -> str:
-        """The condition of what a statement reads, where it was left out in some turn; ""
-        for none.
+        """Return the condition on which a statement's inputs exist, if it was skipped in some
+        iteration; else "".
         """
         names = {one.value: one for one in _read(part)}
         found = {self._of_tile(name, part) for name in names.values()} - {""}
         return found.pop() if len(found) == 1 else ""
 
     def _of_tile(self, name: cst.Name, part: cst.BaseSmallStatement) -> str:
-        """The condition under which all writes of a tile stand that the statement reads."""
+        """Return the condition of all writes of a tile that the statement reads."""
         values = self.indices.definitions(name)
         maker = self._place(values[0][1]) if len(values) == 1 else None
         if maker is None or not self._is_left_out(values[0][1], part):
@@ -63,14 +63,14 @@ class Hidden:
         return text if all(same(o.value, maker, use) for o in read for use in uses) else ""
 
     def _place(self, made: cst.BaseExpression) -> cst.CSTNode | None:
-        """The statement that makes a tile, or that before which it is made in the new source."""
+        """Return the statement that makes a tile, or before which it is made in the new source."""
         around = [*self.sheet.parents(made)]
         moved = (self._places[id(one)] for one in around if id(one) in self._places)
         assigned = (one for one in around if isinstance(one, cst.Assign))
         return next(moved, None) or next(assigned, None)
 
     def _writers(self, name: cst.Name) -> Iterator[cst.CSTNode | None]:
-        """The statements that write the tile of a name; None for what may write it."""
+        """Yield the statements that write the tile of a name; None for a possible write."""
         scope = scope_of(self.sheet, name)
         if scope is None:
             yield None
@@ -86,15 +86,15 @@ class Hidden:
                 yield None
 
     def _may_write(self, call: cst.Call, name: str) -> bool:
-        """The tile is passed for an output, or to a function of the kernel's own."""
+        """Whether the tile is passed for an output, or to a function of the kernel's own."""
         own = not self.sheet.name_of(call.func).startswith("nki.")
         passed = [one for one in call.args if _base(one.value) == name]
         return any(own or word(one) in OUTPUTS for one in passed)
 
-    # ---- what the evaluations found --------------------------------------------------------
+    # ---- facts of the evaluations ----------------------------------------------------------
 
     def _is_left_out(self, maker: cst.BaseExpression, part: cst.BaseSmallStatement) -> bool:
-        """In some turn the statement did not read the tile that was made there."""
+        """Whether, in some iteration, the statement did not read the tile that was made there."""
         at = self.sheet.spot(maker)
         for facts in (self.sheet.facts, *self.sheet.facts.others):
             made = {id(one) for one in facts.tensors.get(at, ())}
@@ -103,7 +103,7 @@ class Hidden:
         return False
 
     def _tensors(self, facts: Facts, part: cst.BaseSmallStatement) -> Iterator[Tensor]:
-        """All that the instructions of a statement touched."""
+        """Yield all tensors that the instructions of a statement access."""
         nodes = (one for one in walk(part) if isinstance(one, cst.BaseExpression))
         for at in {self.sheet.spot(one) for one in (part, *nodes)}:
             for instruction in facts.instructions.get(at, ()):
@@ -112,7 +112,7 @@ class Hidden:
 
 
 def _read(part: cst.BaseSmallStatement) -> Iterator[cst.Name]:
-    """The names in what is assigned to a part of a tile, or passed to a call."""
+    """Return the names in what is assigned to a part of a tile, or passed to a call."""
     value = part.value if isinstance(part, cst.Expr) else None
     if isinstance(part, cst.Assign) and isinstance(part.targets[0].target, cst.Subscript):
         value = part.value
@@ -120,7 +120,7 @@ def _read(part: cst.BaseSmallStatement) -> Iterator[cst.Name]:
 
 
 def _base(node: cst.BaseExpression) -> str:
-    """The name of what is indexed, or the name itself."""
+    """Return the name of what is indexed, or the name itself."""
     while isinstance(node, cst.Subscript):
         node = node.value
     return node.value if isinstance(node, cst.Name) else ""

@@ -1,6 +1,6 @@
 """`return` in a loop whose body Beta 1 traced once: it ended the function after all iterations.
 
-Python ends it in the first one, so that the statement moves behind the loop. Source: NKI's
+Python ends it in the first iteration, so the statement moves after the loop. Source: NKI's
 documentation up to SDK 2.26, nki.language.affine_range, and its tutorial on layouts.
 """
 
@@ -20,7 +20,9 @@ _HELP = "write the `return` behind the loop"
 def without_return(
     sheet: Sheet, old: cst.For, new: cst.For
 ) -> tuple[cst.For, cst.SimpleStatementLine | None]:
-    """The loop, and the `return` at its end, which belongs behind it. Others are left."""
+    """Return the loop, and the `return` at its end, which belongs after it; other returns are
+    left.
+    """
     line = _last(new)
     if line is not None:
         assert isinstance(new.body, cst.IndentedBlock)
@@ -35,7 +37,7 @@ def without_return(
 
 
 def _last(loop: cst.For) -> cst.SimpleStatementLine | None:
-    """The statement at the end of the body, if it is a `return` alone."""
+    """Return the statement at the end of the body, if it is only a `return`."""
     line = loop.body.body[-1]
     if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
         return None
@@ -43,7 +45,7 @@ def _last(loop: cst.For) -> cst.SimpleStatementLine | None:
 
 
 def _returns(node: cst.CSTNode) -> Iterator[cst.Return]:
-    """Those of the same function."""
+    """Yield the returns of the same function."""
     for one in children(node):
         if isinstance(one, cst.Return):
             yield one

@@ -1,7 +1,7 @@
-"""Instructions that the evaluation did not reach, whose results are like what they read.
+"""Instructions that the evaluation did not reach, whose results resemble an operand.
 
-`t[:, part] = nisa.activation(nl.exp, x)` makes a tile of the shape of `t[:, part]` and of the type
-of x, and assigns it then. Nothing of that needs an evaluation.
+`t[:, part] = nisa.activation(nl.exp, x)` makes a tile with the shape of `t[:, part]` and the type
+of x, and then assigns it. None of that needs an evaluation.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from nkic.migrate.sheet import Sheet
 def unreached_result(
     sheet: Sheet, indices: Indices, known: Known, call: cst.Call, new: cst.Call, row: Row
 ) -> tuple[Result, str] | None:
-    """What such a call returns, which is `new` now, and how its tile is made; None where that is
-    not sure.
+    """Return the result of such a call, whose new form is `new`, and the expression that makes its
+    tile.
+
+    Returns None if that is not certain.
     """
     statement = next(sheet.parents(call))
     like = MADE_LIKE.get(row.name)
@@ -49,7 +51,7 @@ def _dtype(new: cst.Call, row: Row, read: cst.BaseExpression, known: Known) -> s
 
 
 def _name(read: cst.BaseExpression, known: Known) -> str:
-    """The tensor that is read, or of which a part is."""
+    """Return the name of the tensor that is read, in whole or in part."""
     base = read.value if isinstance(read, cst.Subscript) else read
     return base.value if isinstance(base, cst.Name) and known.is_tensor(base) else ""
 
@@ -61,7 +63,9 @@ def _shape(
     read: cst.BaseExpression,
     known: Known,
 ) -> str:
-    """That of what is assigned to, if it has two dimensions or more; else that of what is read."""
+    """Return the shape of the target if it has two dimensions or more; else that of the operand
+    read.
+    """
     if isinstance(target, cst.Subscript):
         dims = [one for one in target.slice if _is_dimension(indices, one.slice)]
         return f"{TARGET}.shape" if len(dims) > 1 else ""
@@ -76,7 +80,7 @@ def _shape(
 
 
 def _is_dimension(indices: Indices, part: cst.BaseSlice) -> bool:
-    """The part of an index is not a number: it stays as a dimension of what is indexed."""
+    """Whether the part of an index keeps its dimension, because it is not a number."""
     if not isinstance(part, cst.Index):
         return True
     value = part.value
@@ -89,5 +93,5 @@ def _is_dimension(indices: Indices, part: cst.BaseSlice) -> bool:
 
 
 def _is_part(indices: Indices, value: cst.BaseExpression) -> bool:
-    """`nl.ds(start, size)`."""
+    """Whether the value is `nl.ds(start, size)`."""
     return isinstance(value, cst.Call) and indices.sheet.name_of(value.func) in PARTS
