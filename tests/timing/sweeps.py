@@ -190,7 +190,7 @@ SWEEPS = (
 
 def table() -> list[str]:
     """The sweeps in Markdown."""
-    rows = ["| what is tuned | source of the claim | us, from slow to fast as the source says | confirmed |"]
+    rows = ["| what is tuned | claimed by | us, from slow to fast as the source says | confirmed |"]
     rows.append("|---|---|---|---|")
     for sweep in SWEEPS:
         times = [way.us() for way in sweep.ways]
