@@ -1,8 +1,8 @@
-"""bfloat16 arrays without a bfloat16 dtype: what reference.py files share.
+"""Helpers for reference.py files: bfloat16 arrays without a bfloat16 dtype.
 
-NumPy has no bfloat16, so its values travel as raw two-byte elements, dtype `V2`. That is also
-what `np.savez` makes of an ml_dtypes array, and `nki-run` reads it as bfloat16 where the kernel
-says so.
+NumPy has no bfloat16, so its values are stored as raw two-byte elements, dtype `V2`. `np.savez`
+stores an ml_dtypes array in the same way, and `nki-run` reads it as bfloat16 if the kernel's
+input has that type.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ BF16 = np.dtype("V2")
 
 
 def to_bf16(values: NDArray[np.float32]) -> NDArray[np.void]:
-    """float32 rounded to the nearest bfloat16, ties to even; NaN stays a (quiet) NaN."""
+    """Round float32 to the nearest bfloat16, ties to even; NaN stays a (quiet) NaN."""
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
     # Half a step, less one unless the kept part is odd: adding it carries exactly when nearest
     # even rounds up. uint64, because a negative NaN would carry out of 32 bits.
@@ -25,13 +25,13 @@ def to_bf16(values: NDArray[np.float32]) -> NDArray[np.void]:
 
 
 def from_bf16(raw: NDArray[np.void]) -> NDArray[np.float32]:
-    """The float32 values of a `V2` array: exact, since bfloat16 is the upper half of float32."""
+    """Return the float32 values of a `V2` array, exact: bfloat16 is the upper half of float32."""
     upper = np.ascontiguousarray(raw).view(np.uint16).astype(np.uint32)
     return (upper << np.uint32(16)).view(np.float32)
 
 
 def to_float64(array: NDArray[np.generic]) -> NDArray[np.float64]:
-    """Any sample array, bfloat16 included, as float64: what references compute with."""
+    """Convert any sample array, bfloat16 included, to float64, the type of the references."""
     if array.dtype == BF16:
         return from_bf16(array).astype(np.float64)  # type: ignore[arg-type]
     return array.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Writes a sample's inputs and expected outputs: `python -m samples.data FOLDER TO`.
+"""Write a sample's inputs and expected outputs: `python -m samples.data FOLDER TO`.
 
 TO/inputs.npz holds arrays by parameter, TO/expected.npz the NumPy reference by output.
 """
@@ -14,7 +14,7 @@ from samples.run import SAMPLES, load_reference
 
 
 def write(folder: Path, to: Path) -> None:
-    """Writes both files of the sample in `folder`."""
+    """Write both files of the sample in `folder` to the folder `to`."""
     reference = load_reference(folder)
     inputs = reference.inputs()
     outputs = reference.reference(**inputs)

@@ -1,6 +1,6 @@
-"""Builds, runs and checks the samples: `python -m samples.run [FOLDER ...]`, one line per kernel.
+"""Compile, run and check the samples: `python -m samples.run [FOLDER ...]`, one line per kernel.
 
-Uses the two commands as any user does. tests/test_samples.py takes the same way.
+It calls the two commands as a user would. tests/test_samples.py uses these functions.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ Arrays = Mapping[str, NDArray[np.generic]]
 
 @dataclass(frozen=True)
 class Case:
-    """One kernel of one sample, with the arguments it is compiled for."""
+    """One kernel of one sample, with the arguments to compile it for."""
 
     folder: Path
     kernel: str
     args: Mapping[str, str]  # "float32[128, 512]" by parameter
-    in_block: bool  # the kernel that the file's block names: needs no options
+    in_block: bool  # whether the file's block names the kernel, so that it needs no options
 
     @property
     def name(self) -> str:
@@ -44,23 +44,23 @@ class Case:
 
 
 class Result(NamedTuple):
-    """What a run left behind."""
+    """The outputs and the report of a run."""
 
     outputs: dict[str, NDArray[np.generic]]
     report: dict[str, Any]
 
 
 class ToolError(Exception):
-    """A command that ended with something else than 0, and what it said."""
+    """A command with a nonzero exit code, and its error output."""
 
 
 def folders() -> list[Path]:
-    """Every sample, in teaching order."""
+    """Return the folder of every sample, in teaching order."""
     return sorted(path.parent for path in SAMPLES.glob("*/kernel.py"))
 
 
 def cases(folder: Path) -> list[Case]:
-    """The kernel of the file's block, then those that reference.py lists in KERNELS."""
+    """Return the kernel of the file's block, then the kernels in KERNELS of reference.py."""
     block = read_block(folder)
     args: dict[str, str] = block["args"]
     others: dict[str, dict[str, str]] = getattr(load_reference(folder), "KERNELS", {})
@@ -69,7 +69,7 @@ def cases(folder: Path) -> list[Case]:
 
 
 def read_block(folder: Path) -> dict[str, Any]:
-    """The `# /// nkic` block of the sample's kernel file, which is TOML behind `# `."""
+    """Parse the `# /// nkic` block of the sample's kernel file, TOML with a `# ` on each line."""
     text = (folder / "kernel.py").read_text(encoding="utf-8")
     found = re.search(r"(?ms)^# /// nkic$\n(.*?)^# ///$", text)
     if found is None:
@@ -78,7 +78,7 @@ def read_block(folder: Path) -> dict[str, Any]:
 
 
 def load_reference(folder: Path) -> ModuleType:
-    """reference.py as a module. Folder names start with digits, so `import` cannot reach it."""
+    """Load reference.py as a module. Folder names start with digits, so `import` cannot do it."""
     name = f"samples.reference_of_{folder.name}"
     spec = importlib.util.spec_from_file_location(name, folder / "reference.py")
     if spec is None or spec.loader is None:
@@ -89,37 +89,38 @@ def load_reference(folder: Path) -> ModuleType:
 
 
 def case_inputs(case: Case) -> dict[str, NDArray[np.generic]]:
-    """The sample's inputs; of each as much as the case's kernel takes, from the first corner."""
+    """Return the sample's inputs, each cut from its first element to the shape of the argument."""
     arrays = load_reference(case.folder).inputs()
     return {name: array[corner(case.args[name])] for name, array in arrays.items()}
 
 
 def corner(arg: str) -> tuple[slice, ...]:
-    """The slices that cut an array to the shape in "float32[128, 512]"."""
+    """Return the slices that cut an array to the shape in "float32[128, 512]"."""
     return tuple(slice(0, int(size)) for size in re.findall(r"\d+", arg.partition("[")[2]))
 
 
 def compile_command(case: Case, neff: Path, *flags: str) -> list[str]:
-    """nkic for one case, warnings refused. The kernel of the block needs neither name nor shapes."""
+    """Return the nkic command for a case. The kernel of the block needs neither name nor shapes."""
     options: list[str] = []
     if not case.in_block:
         options = ["-k", case.kernel]
         for name, arg in case.args.items():
             options += ["--arg", f"{name}={arg.replace(' ', '')}"]
     source = str(case.folder / "kernel.py")
-    return [sys.executable, "-m", "nkic.cli.nkic", source, "-o", str(neff), *STRICT, *options, *flags]
+    call = [sys.executable, "-m", "nkic.cli.nkic", source, "-o", str(neff)]
+    return [*call, *STRICT, *options, *flags]
 
 
 def run_command(neff: Path, inputs: Path, outputs: Path) -> list[str]:
-    """nki-run with arrays in, arrays out, and its report as JSON on stdout; nothing passes that a
-    device would do otherwise.
+    """Return the nki-run command: arrays in, arrays out, the report as JSON on stdout, and an error
+    for each known difference from a device.
     """
     files = ["--inputs", str(inputs), "--outputs", str(outputs)]
     return [sys.executable, "-m", "nkic.cli.nki_run", str(neff), *files, *STRICT, "--json"]
 
 
 def call(command: Sequence[str]) -> str:
-    """A command's stdout."""
+    """Run a command and return its stdout. Raises ToolError if it fails."""
     done = subprocess.run(command, cwd=SAMPLES.parent, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise ToolError(f"{command[2]} ended with {done.returncode}\n{done.stderr.strip()}")
@@ -127,19 +128,19 @@ def call(command: Sequence[str]) -> str:
 
 
 def run_sample(case: Case, workdir: Path, *flags: str) -> Result:
-    """Compiles the case with these nkic flags and runs it on its inputs, in workdir."""
+    """Compile the case with these nkic flags and run it on its inputs, in workdir."""
     neff, given, made = (workdir / name for name in ("kernel.neff", "inputs.npz", "outputs.npz"))
     np.savez(given, **case_inputs(case))  # type: ignore[arg-type]
     call(compile_command(case, neff, *flags))
     report = json.loads(call(run_command(neff, given, made)))
     with np.load(made) as archive:
-        # Names with underscores describe the file (dtypes); the others are results, in order.
+        # Names that begin with underscores describe the file (dtypes); the others are the results.
         outputs = {name: archive[name] for name in archive.files if not name.startswith("__")}
     return Result(outputs, report)
 
 
 def expected(case: Case) -> tuple[NDArray[np.float64], ...]:
-    """What the reference makes of the case's inputs."""
+    """Return the reference's results for the case's inputs."""
     results: tuple[NDArray[np.float64], ...] = load_reference(case.folder).reference(
         **case_inputs(case)
     )
@@ -147,9 +148,9 @@ def expected(case: Case) -> tuple[NDArray[np.float64], ...]:
 
 
 def errors(case: Case, outputs: Arrays) -> list[tuple[float, float]]:
-    """For every result its largest error, and the largest share of the tolerance that it uses.
+    """Return, for every result, its largest error and that error relative to the tolerance.
 
-    A share above 1 is a failure. Where no error is allowed, any error is infinitely many shares.
+    A relative error above 1 is a failure. If no error is allowed, any error is infinite.
     """
     tolerance: dict[str, float] = load_reference(case.folder).TOLERANCE
     wanted = expected(case)
@@ -175,7 +176,7 @@ def _error(
 
 
 def line(case: Case, workdir: Path, flags: Sequence[str]) -> tuple[str, bool]:
-    """The case's line of the table, and whether its results are right."""
+    """Return the case's line of the table, and whether its results are right."""
     try:
         result = run_sample(case, workdir, *flags)
         found = errors(case, result.outputs)
@@ -189,7 +190,7 @@ def line(case: Case, workdir: Path, flags: Sequence[str]) -> tuple[str, bool]:
 
 
 def main() -> int:
-    """Exit code 0 if every chosen sample is right."""
+    """Run the chosen samples; return the exit code 0 if all are right."""
     parser = argparse.ArgumentParser(prog="python -m samples.run", description=__doc__)
     parser.add_argument("folder", nargs="*", help="samples to run, as 06_matmul; default: all")
     parser.add_argument("--serial", action="store_true", help="compile without overlap")

@@ -1,4 +1,7 @@
-"""Tests compile: what another run kept must not stand in for it. Tests of the cache say so."""
+"""Turn off the cache: a test must compile, and not read what an earlier run kept.
+
+Tests of the cache turn it on.
+"""
 
 import os
 

@@ -1,7 +1,7 @@
-"""The pictures of the README, made of what the commands print: `make pictures`.
+"""Draw the README's pictures from the output of the commands: `make pictures`.
 
-Each is a command on a kernel of docs/performance.md, as a terminal would show it, written by
-Rich's export. Nothing in them is fetched from anywhere.
+Each picture is a command on a kernel of docs/performance.md, as a terminal would show it, drawn by
+Rich's export. Nothing in them is fetched from the network.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TEXT = re.compile(r"<text\b[^>]*>(.*?)</text>", re.S)
 
 
 class Picture(NamedTuple):
-    """A command that is shown, after others that are not."""
+    """A command to show, and the commands to run before it without showing them."""
 
     name: str
     shown: str
@@ -62,7 +62,7 @@ PICTURES = (
 
 
 def pictures() -> Iterator[tuple[str, str]]:
-    """The name and the SVG of each."""
+    """Return the name and the SVG of each picture."""
     with TemporaryDirectory() as folder:
         for name, text in _kernels().items():
             (Path(folder) / name).write_text(text, encoding="utf-8")
@@ -73,14 +73,14 @@ def pictures() -> Iterator[tuple[str, str]]:
 
 
 def _kernels() -> dict[str, str]:
-    """Those of the page, and one with a mistake: a tile of 256 partitions."""
+    """Write the kernels of the page, and a kernel with an error: a tile of 256 partitions."""
     found = dict(_BLOCK.findall(PAGE.read_text("utf-8")))
     wide = found["matmul.py"].replace("nl.ndarray((128, 128)", "nl.ndarray((256, 128)")
     return {**found, "wide.py": HEAD + wide}
 
 
 def _run(command: str, folder: str) -> str:
-    """What a command prints, coloured as on a terminal."""
+    """Run a command and return its output, coloured as on a terminal."""
     tool, *words = shlex.split(command)
     line = [sys.executable, "-m", MODULES[tool], *words, "--color", "always"]
     done = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
@@ -89,7 +89,7 @@ def _run(command: str, folder: str) -> str:
 
 
 def _drawn(picture: Picture, printed: str) -> str:
-    """A terminal with the command and what it printed."""
+    """Draw a terminal with the command and its output."""
     console = Console(record=True, width=WIDTH, file=StringIO(), force_terminal=True)
     prompt = Text("$ ", "bold green").append(picture.shown, "bold")
     console.print(prompt, soft_wrap=False)
@@ -99,12 +99,12 @@ def _drawn(picture: Picture, printed: str) -> str:
 
 
 def texts(svg: str) -> str:
-    """The words of a picture, line by line."""
+    """Return the words of a picture, line by line."""
     return "\n".join(unescape(one).replace("\xa0", " ").strip() for one in _TEXT.findall(svg))
 
 
 def main() -> None:
-    """Writes them all."""
+    """Write all pictures."""
     FOLDER.mkdir(exist_ok=True)
     for name, svg in pictures():
         (FOLDER / f"{name}.svg").write_text(svg, encoding="utf-8")

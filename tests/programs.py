@@ -1,6 +1,6 @@
 """Programs for the tests of single stages, written in the text form of nkic.ir.text.
 
-Places may be left out: line n of the text then stands for line n of a file `k.py`.
+Source places may be omitted: line n of the text then represents line n of a file `k.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from nkic.machine.memory import Buffer
 
 
 def program(text: str, target: str = "trn2") -> Program:
-    """Reads a program; `text` begins after its first line, `program t on TARGET`."""
+    """Parse a program; `text` begins after its first line, `program t on TARGET`."""
     lines = dedent(text).strip("\n").split("\n")
     numbered = [_with_place(line, number) for number, line in enumerate(lines, 1)]
     return read_program("\n".join([f"program t on {target}", *numbered]))
@@ -27,19 +27,19 @@ def _with_place(line: str, number: int) -> str:
 
 
 def code(found: Program, core: int = 0) -> list[Instruction]:
-    """The instructions of one core in program order."""
+    """Return the instructions of one core in program order."""
     return list(instructions(found.cores[core]))
 
 
 def declare(
     number: int, name: str, shape: str, buffer: Buffer = Buffer.SBUF, more: str = ""
 ) -> str:
-    """A tensor line of float32."""
+    """Return a line that declares a float32 tensor."""
     return f"%{number} {name}: float32[{shape}] {buffer.value}{more}"
 
 
 def op(number: int, name: str, engine: str = "vector", **values: str) -> str:
-    """An instruction line: operands and attributes by name, defaults from the row."""
+    """Return a line with an instruction: operands and attributes by name, defaults from the row."""
     row = ROWS[name]
     operands = ", ".join(f"{o.name}={values.get(o.name, o.default)}" for o in row.operands)
     attributes = ", ".join(
@@ -49,10 +49,10 @@ def op(number: int, name: str, engine: str = "vector", **values: str) -> str:
 
 
 def load(number: int, dst: str, src: str) -> str:
-    """A transfer."""
+    """Return a line with a transfer."""
     return op(number, "dma_copy", "dma", dst=dst, src=src)
 
 
 def copy(number: int, dst: str, src: str, engine: str = "vector") -> str:
-    """A tensor_copy."""
+    """Return a line with a tensor_copy."""
     return op(number, "tensor_copy", engine, dst=dst, src=src)

@@ -1,4 +1,4 @@
-"""docs/add-an-instruction.md works: its row and meaning, put in their tables, run its kernel."""
+"""Test docs/add-an-instruction.md: with its row and semantics in their tables, its kernel runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INPUT = np.linspace(-3, 3, 128 * 64, dtype=np.float32).reshape(128, 64)
 
 
 def blocks() -> tuple[str, str, str]:
-    """The row, the meaning and the kernel."""
+    """Return the row, the semantics and the kernel."""
     row, meaning, kernel = (textwrap.dedent(text) for _, text in _BLOCK.findall(TEXT))
     return row, meaning, kernel
 
@@ -36,7 +36,7 @@ def test_the_page_adds_an_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(ROWS, row.name, row)
     monkeypatch.setitem(BY_OPCODE, row.opcode, row)
     with monkeypatch.context() as inside:
-        inside.setitem(SEMANTICS, row.name, None)  # so that it is gone again afterwards
+        inside.setitem(SEMANTICS, row.name, None)  # so that it is removed again afterwards
         del SEMANTICS[row.name]
         exec(meaning, {})
         artifact = nkic.compile(SourceFile("kernel.py", kernel), inputs={"a": INPUT})

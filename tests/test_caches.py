@@ -1,4 +1,4 @@
-"""Everything that is kept for the next compilation or run, in one list, with how much at most."""
+"""List every cache that is kept for the next compilation or run, with its maximum size."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from tests.test_layers import FILES, ROOT
 
-# By function: the number of entries that are kept, or what there cannot be more of. A function
-# without parameters is computed once and is not listed.
+# By function: the maximum number of entries, or the reason why it is bounded. A function without
+# parameters is computed once and is not listed.
 CACHES = {
     "base/project.py:_table": 64,
     "base/render/places.py:_root": 64,
@@ -37,7 +37,7 @@ CACHES = {
     "nki/packages.py:_beside": "modules",
     "parse/__init__.py:parse": 256,
     "parse/words.py:literal_pattern": "forms of quotes",
-    "migrate/tree.py:_parts": None,  # the kinds of nodes that LibCST has
+    "migrate/tree.py:_parts": None,  # the kinds of nodes in LibCST
     "prove/boxes.py:_reach": 65536,
     "prove/boxes.py:pitches": 4096,
     "prove/effects.py:_axes": 4096,
@@ -60,7 +60,7 @@ CACHES = {
 }
 
 
-# Variables of modules that functions add to, and why they do not grow.
+# Variables of modules that functions add to, and the reason why they do not grow.
 KEPT = {
     "api/cache.py:_kept": "MAX_ENTRIES",
     "evaluate/objects.py:_active": "the kernels that are evaluated now, one inside another",
@@ -87,7 +87,7 @@ ADDS = {"add", "append", "appendleft", "extend", "insert", "setdefault", "update
 
 
 def caches(tree: ast.AST) -> Iterator[tuple[str, int | None]]:
-    """Each cache that a module makes, and its bound; None where it has none."""
+    """Return each cache that a module creates with its bound, or None if it has none."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             given = node.args
@@ -98,7 +98,9 @@ def caches(tree: ast.AST) -> Iterator[tuple[str, int | None]]:
 
 
 def bound(made: ast.expr) -> Iterator[int | None]:
-    """Of `@cache` and of `@lru_cache(maxsize=…)`; nothing for another decorator."""
+    """Return the bound of `@cache` and of `@lru_cache(maxsize=…)`; nothing for another
+    decorator.
+    """
     name = made.func if isinstance(made, ast.Call) else made
     if ast.unparse(name).rpartition(".")[2] in ("cache", "lru_cache"):
         sizes = [k.value for k in made.keywords] if isinstance(made, ast.Call) else []
@@ -125,7 +127,7 @@ def test_caches_are_seen() -> None:
 
 
 def containers(tree: ast.Module) -> set[str]:
-    """The variables of a module that hold what can grow."""
+    """Return the variables of a module that hold growable containers."""
     found = set()
     for node in tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and can_grow(node.value):
@@ -135,7 +137,7 @@ def containers(tree: ast.Module) -> set[str]:
 
 
 def can_grow(value: ast.expr | None) -> bool:
-    """A display, a comprehension, or a call of a container's class."""
+    """Return whether the value is a display, a comprehension, or a call of a container's class."""
     displays = (ast.Dict, ast.List, ast.Set, ast.DictComp, ast.ListComp, ast.SetComp)
     if isinstance(value, ast.Call):
         return ast.unparse(value.func).rpartition(".")[2] in CONTAINERS
@@ -143,7 +145,7 @@ def can_grow(value: ast.expr | None) -> bool:
 
 
 def added_to(function: ast.AST) -> Iterator[str]:
-    """The names of what a function puts something into."""
+    """Return the names of the containers to which a function adds elements."""
     for node in ast.walk(function):
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
             yield ast.unparse(node.value)
@@ -154,7 +156,9 @@ def added_to(function: ast.AST) -> Iterator[str]:
 
 
 def growing(tree: ast.Module) -> set[str]:
-    """The variables of a module that its functions add to, unless they have a name of their own."""
+    """Return the variables of a module that its functions add to, except local ones of that
+    name.
+    """
     found, mine = set(), containers(tree)
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -1,4 +1,4 @@
-"""Every row of the instruction table has all that a row must have, and nothing else has."""
+"""Every row of the instruction table has everything that a row needs, and nothing else has it."""
 
 from __future__ import annotations
 
@@ -40,14 +40,16 @@ def test_a_row_says_what_it_does_and_where_that_is_known_from(name: str) -> None
 
 @pytest.mark.parametrize("name", sorted(ROWS))
 def test_a_row_has_a_model(name: str) -> None:
-    """Its property test: tests/models has a reading of its documentation in NumPy."""
+    """A row has a property test: tests/models implements its documentation in NumPy."""
     known = (name in MODELS) + (name in EXCHANGES)
     assert known == 1, f"write a model of {name}: docs/add-an-instruction.md, step 3"
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_every_parameter_is_tested_by_value(name: str) -> None:
-    """The property test gives it several values, and the model reads it, or says `silent`."""
+    """The property test tries several values, and the model reads the parameter or lists it in
+    `silent`.
+    """
     instances: list[tuple[Call, str]] = []
     problem = ""
     for seed in range(MANY):
@@ -59,7 +61,7 @@ def test_every_parameter_is_tested_by_value(name: str) -> None:
 
 
 def _untested(row: Row, instances: list[tuple[Call, str]]) -> str:
-    """A parameter that no instance tests, in words."""
+    """Return a description of each parameter that no instance tests."""
     for attribute in row.attributes:
         legal, seen = _legal(attribute, instances), {c.values[attribute.name] for c, _ in instances}
         enough = (
@@ -77,13 +79,13 @@ def _untested(row: Row, instances: list[tuple[Call, str]]) -> str:
 
 
 def _read(call: Call, target: str) -> set[str]:
-    """What the model looks at; what it writes counts, too."""
+    """Return the names that the model reads; names that it writes count, too."""
     given = Given(call, target, dict.fromkeys(("$0", "$1", "$2"), 0))
     return {*MODELS[call.row].meaning(given)} | given.used
 
 
 def _legal(attribute: Attribute, instances: list[tuple[Call, str]]) -> set[object]:
-    """The values that some instance may have: of flags, choices and operators."""
+    """Return the legal values over all instances: of flags, choices and operators."""
     known: dict[AttributeKind, tuple[object, ...]] = {
         AttributeKind.BOOL: (False, True),
         AttributeKind.CHOICE: attribute.choices,
@@ -100,7 +102,7 @@ def _legal(attribute: Attribute, instances: list[tuple[Call, str]]) -> set[objec
 
 @pytest.mark.parametrize("name", sorted(EXCHANGES))
 def test_every_parameter_of_meetings_takes_several_values(name: str) -> None:
-    """Choices and flags all that they may; the others two at least."""
+    """Choices and flags take all their values, other parameters at least two."""
     seen: dict[str, set[object]] = {a.name: set() for a in ROWS[name].attributes}
     for seed in range(40):
         for call in (c for core in scene(name, seed)[1].cores for c in core if c.row == name):
@@ -116,7 +118,7 @@ def test_every_parameter_of_meetings_takes_several_values(name: str) -> None:
         assert found >= may and len(found) >= 2 - only_one, attribute.name
 
 
-# What a rule refuses.
+# Combinations that a rule rejects.
 NEVER: dict[tuple[str, str], set[object]] = {
     ("all_gather_v", "has_rdispls"): {True},
     ("all_gather_v_trigger", "has_rdispls"): {True},
@@ -126,7 +128,7 @@ ALWAYS_0 = {("all_to_all", "collective_dim"), ("reduce_scatter", "collective_dim
 
 @pytest.mark.parametrize("name", sorted(ROWS))
 def test_a_row_is_measured(name: str) -> None:
-    """`make bench` has a line for it: tests.bench.instructions.py."""
+    """`make bench` has a line for it: tests/bench/instructions.py."""
     assert name in NUMPY, f"say in NUMPY what {name} is in NumPy"
     NUMPY[name]()
     prepared(name, 1, target_of(ROWS[name]).name)()
@@ -138,14 +140,14 @@ def test_a_row_is_documented(name: str) -> None:
     assert f"`{name}`" in page or f"## {name}" in page
 
 
-# Where a row is spoken of by its name: its own table, its arithmetic and the bounds of its
-# errors, kernel source, and the tables of versions.
+# Files that may name rows: the instruction table, the semantics and the error bounds, kernel
+# source, and the tables of versions.
 SPEAKS_OF_ROWS = (
     *("machine/", "simulate/semantics/", "simulate/bounds/rules.py", "stdlib/", "stubs/"),
     *("language/versions/", "language/beta1/"),  # other forms of instructions
 )
-# Words that are those of something else too: operators, generators of data, options of `run`,
-# parameters of every instruction, fields of our own classes. And one way of depending.
+# Names of rows that have other meanings too: operators, generators of data, options of `run`,
+# parameters of every instruction, fields of nkic's own classes, and one kind of dependence.
 HOMONYMS = {
     "evaluate/library/itertools.py": {"accumulate"},
     "api/running.py": {"accumulate"},
@@ -163,7 +165,7 @@ COMMON = {"axis", "cores", "engine", "n", "op", "pattern", "priority", "value"}
 
 
 def _words(text: str) -> set[str]:
-    """The strings of a file, each as a whole."""
+    """Return the strings of a file, each as a whole."""
     found = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant))
     return {node.value for node in found if isinstance(node.value, str)}
 
@@ -178,7 +180,7 @@ def _of_rows() -> set[str]:
     ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_no_stage_knows_a_row_by_name(path: Path) -> None:
-    """What a stage asks of an instruction is a field of its row."""
+    """Every property of an instruction that a stage needs is a field of its row."""
     found = _words(path.read_text("utf-8")) & _of_rows()
     assert found == HOMONYMS.get(path.relative_to(ROOT).as_posix(), set())
 

@@ -1,6 +1,6 @@
-"""docs/debugging.md does what it says: its commands run, and print what follows them.
+"""Test docs/debugging.md: its commands run, and print the text that follows them.
 
-NKIC_BLESS=1 writes what the commands print into the page.
+NKIC_BLESS=1 writes the output of the commands into the page.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.harness.bless import blessing
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/debugging.md"
 COMMANDS = {"nkic": compiler, "nki-run": nki_run}
-CODES = {"--expect-at": 1}  # the exit code where one of its options says what is to be found
+CODES = {"--expect-at": 1}  # the exit code of a command with an option that finds something
 _BLOCK = re.compile(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```\n", re.M | re.S)
 
 
@@ -63,7 +63,7 @@ def test_the_page(
 
 
 def _mended() -> None:
-    """What the page finds is all that is wrong."""
+    """The error that the page finds is the only one in the kernel."""
     text = Path("norm.py").read_text("utf-8").replace("1 / 128", "1 / width")
     Path("right.py").write_text(text, encoding="utf-8")
     artifact = nkic.compile("right.py")

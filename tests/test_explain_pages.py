@@ -1,6 +1,7 @@
-"""Every diagnostic code has a page in one format, every page a use, every number one meaning.
+"""Test the pages of diagnostic codes.
 
-The wrong example of a page raises exactly its code, the right one compiles.
+Every code has a page in one format, every page is used, and every number has one meaning. The wrong
+example of a page raises exactly its code, and the right example compiles.
 """
 
 from __future__ import annotations
@@ -36,13 +37,15 @@ def slug_of(page: Path) -> str:
 
 @cache
 def trees() -> dict[str, ast.Module]:
-    """The package's modules by path; stdlib/ is kernel source and reports nothing."""
+    """Return the package's modules by path; stdlib/ is kernel source and reports nothing."""
     paths = [path for path in sorted(ROOT.rglob("*.py")) if "stdlib" not in path.parts]
     return {str(path.relative_to(ROOT)): ast.parse(path.read_text("utf-8")) for path in paths}
 
 
 def reported(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Line and slug of every report whose first argument is, or chooses among, literals."""
+    """Return the line and slug of each report whose first argument is a literal, or chooses among
+    literals.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and node.args and name_of(node.func) in REPORTING:
             yield from ((node.lineno, slug) for slug in literals(node.args[0]))
@@ -73,7 +76,7 @@ def test_every_reported_slug_has_a_page() -> None:
 
 
 def test_every_page_is_used() -> None:
-    """Slugs that reach a report through a table or a variable count too."""
+    """Slugs that are passed to a report through a table or a variable count too."""
     nodes = (node for tree in trees().values() for node in ast.walk(tree))
     texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
     assert [page.name for page in PAGES if slug_of(page) not in texts] == []
@@ -86,8 +89,8 @@ def test_no_number_and_no_slug_is_used_twice(part: str) -> None:
 
 
 def test_numbers_keep_their_meaning() -> None:
-    """The history only grows: a number that was given once stands for its slug for ever, also
-    after its page is gone. `make bless` adds what is new.
+    """The history only grows: a number belongs to its slug for ever, also after its page is
+    removed. `make bless` adds new numbers.
     """
     given = dict(line.split(" ", 1) for line in HISTORY.read_text("utf-8").splitlines())
     now = dict(page.stem.split("-", 1) for page in PAGES)
@@ -142,14 +145,14 @@ def test_commands_that_are_right_have_options_that_exist(page: Path) -> None:
 
 
 def section(text: str, heading: str) -> str:
-    """The text from a heading to the next one."""
+    """Return the text from a heading to the next one."""
     _, found, rest = f"\n{text}".partition(f"\n{heading}\n")
     assert found, f"{heading} is missing"
     return rest.split("\n## ")[0]
 
 
 def example(text: str, heading: str) -> str:
-    """The one Python block of a section."""
+    """Return the only Python block of a section."""
     blocks = re.findall(r"^```python\n(.*?)^```$", section(text, heading), re.M | re.S)
     assert len(blocks) == 1, f"{heading} needs one block of Python"
     return str(blocks[0])

@@ -1,5 +1,7 @@
-"""Every file under tests/files is a case: a kernel with what must be said of it, or a printed
-program with what some stages make of it. `make bless` accepts new output.
+"""Run each file under tests/files as a test case.
+
+A case is a kernel with its expected diagnostics, or a printed program with the expected results of
+some stages. `make bless` accepts new output.
 """
 
 from __future__ import annotations

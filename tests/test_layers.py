@@ -22,8 +22,8 @@ ALLOWED = {
     "ir": "base machine",
     "parse": "base syntax",
     "resolve": "base syntax",
-    "evaluate": "base syntax",  # Python, knowing nothing of NKI
-    "language": "base machine syntax ir",  # NKI, knowing nothing of how it is called
+    "evaluate": "base syntax",  # implements Python, independent of NKI
+    "language": "base machine syntax ir",  # implements NKI, independent of its callers
     "specialise": "base machine syntax ir evaluate language",
     "stdlib": "",  # kernel source: it imports nki, not nkic
     "check": DATA,
@@ -31,7 +31,7 @@ ALLOWED = {
     "depend": DATA,
     "allocate": DATA,
     "schedule": DATA,
-    "spill": f"{DATA} allocate",  # what is in use when, and how much room it takes
+    "spill": f"{DATA} allocate",  # live ranges, and the memory that they take
     "prove": DATA,
     "neff": "base machine prove",
     "emit": f"{DATA} neff",
@@ -72,11 +72,12 @@ ALLOWED = {
     "cli.nki_run": "base machine arrays neff calibrate report simulate driver.figures cli"
     " cli.common",
 }
-# Single modules that still reach past their row. Nothing is added here.
+# Single modules that still import beyond their row. Nothing is added to this list.
 EXCEPTIONS = {
     "language/tensors/constant_data.py": {"nkic.arrays"},
 }
-# What a user must have installed. Other packages may be used where they are the point: in api.
+# Packages that a user must have installed. Other packages may be used where they are the purpose,
+# in api.
 RUNTIME = {"click", "lark", "msgpack", "numpy", "rich", "threadpoolctl"}
 FRAMEWORKS = {"torch", "jax", "ml_dtypes"}
 EXTRA = {
@@ -87,7 +88,7 @@ EXTRA = {
     "migrate": {"libcst"},
     "report": {"perfetto", "pyarrow"},
 }
-FREE = {"__init__", "__version__"}  # packages without code of a layer
+FREE = {"__init__", "__version__"}  # packages that belong to no layer
 
 FILES = sorted(ROOT.rglob("*.py"))
 
@@ -105,7 +106,9 @@ def layer_of(name: str) -> str:
 
 
 def imports_of(path: Path) -> set[str]:
-    """Every import in the file, also inside functions and TYPE_CHECKING blocks."""
+    """Return every import in the file, including those inside functions and TYPE_CHECKING
+    blocks.
+    """
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):

@@ -1,4 +1,4 @@
-"""docs/one-instruction.md lists functions that are called, in the order of their first calls."""
+"""The functions in docs/one-instruction.md are called, in the order of their first calls."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def add(a, b):
 
 
 class FirstCalls:
-    """The functions of nkic in the order of their first calls, as "room/file.py:Class.method"."""
+    """Record the functions of nkic in the order of first calls, as "room/file.py:Class.method"."""
 
     def __init__(self) -> None:
         self.order: dict[str, int] = {}

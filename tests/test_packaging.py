@@ -1,4 +1,6 @@
-"""What is built: types and stubs in the wheel, all that the tests need in the source archive."""
+"""Test the built packages: types and stubs in the wheel, all files that the tests need in the
+source archive.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ SETUP = "import setuptools, sys; sys.argv[0] = 'setup.py'; setuptools.setup()"
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy, since building writes beside the sources."""
+    """Return a copy of the project, since building writes beside the sources."""
     copy = tmp_path_factory.mktemp("project")
     left_out = shutil.ignore_patterns("__pycache__", "*.pyc", "build", "*.egg-info")
     for folder in FOLDERS:

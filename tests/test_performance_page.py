@@ -1,7 +1,8 @@
-"""docs/performance.md does what it says: its commands run, print what follows them, and following
-the verdicts makes the kernel more than six times as fast.
+"""Test docs/performance.md.
 
-NKIC_BLESS=1 writes what the commands print into the page. Figures are not compared with the page.
+Its commands run and print the text that follows them, and following the verdicts makes the kernel
+more than six times as fast. NKIC_BLESS=1 writes the output of the commands into the page. Figures
+are not compared with the page.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _FIGURES = re.compile(r"[\d,.]+|sha256 \w+|\s+")
 
 
 class Ran(NamedTuple):
-    """A command of the page: its words, its exit code, what it printed."""
+    """A command of the page: its words, its exit code, and its output."""
 
     words: list[str]
     code: int
@@ -73,7 +74,7 @@ def _cycles(text: str) -> str:
 
 
 def same_results() -> None:
-    """The kernel that loads once computes what the first one does."""
+    """The kernel that loads once computes the same results as the first one."""
     np.savez(
         "in.npz",
         lhsT=np.random.default_rng(1).standard_normal((512, 512), np.float32),

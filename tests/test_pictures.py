@@ -1,4 +1,4 @@
-"""The README's pictures show what the commands print now. NKIC_BLESS=1 draws them anew."""
+"""The README's pictures show the current output of the commands. NKIC_BLESS=1 draws them again."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from tests import pictures
 from tests.harness.bless import blessing
 
-MOST = 24_000  # bytes of a picture
-_CELLS = re.compile(r"[drobtic?\s]+|path\s+[PAVGSD\s]+")  # what lanes wait for, and the path
+MOST = 24_000  # the size of a picture in bytes
+_CELLS = re.compile(r"[drobtic?\s]+|path\s+[PAVGSD\s]+")  # causes of waits, and the path
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +19,8 @@ def drawn() -> dict[str, str]:
 
 
 def words(svg: str) -> set[str]:
-    """What a picture says, without what changes with the machine's figures: numbers, names of
-    engines, and how high lanes stand and what they wait for at each time.
+    """Return the words of a picture, without those that change with the machine's figures: numbers,
+    names of engines, and the height and waits of lanes at each time.
     """
     lines = pictures.texts(svg).split("\n")
     kept = "\n".join(line for line in lines if not _CELLS.fullmatch(line))

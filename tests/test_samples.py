@@ -1,4 +1,4 @@
-"""The samples, through the two commands: right against NumPy, and the same in any order."""
+"""Run the samples through the two commands: right against NumPy, and the same in any order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.na
 
 
 class Builds(NamedTuple):
-    """One case as the scheduler leaves it, and in program order."""
+    """One case in the order of the scheduler, and in program order."""
 
     case: run.Case
     scheduled: run.Result

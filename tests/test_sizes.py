@@ -1,4 +1,4 @@
-"""Small functions, short files: the limits the whole package keeps."""
+"""Limits on the size of functions and files, for the whole package."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MEDIAN_FUNCTION, LONGEST_FUNCTION = 8, 60  # lines of code
 LONGEST_FILE, LONGEST_LINE = 500, 100
 
 PACKAGE = sorted((PROJECT / "nkic").rglob("*.py"))
-# Kernels as users write them, long lines and all.
+# Kernels in the style of users, with long lines.
 KERNELS = {"authors", "files", "cases", "expected", "beta1", "expected_beta1"}
 TESTS = [
     path
@@ -36,7 +36,9 @@ LAYOUT = {
 
 
 def lengths(text: str) -> Iterator[tuple[int, str, int]]:
-    """Line, name and lines of code of each function; docstring, comments, blanks do not count."""
+    """Return the line, name and lines of code of each function, without docstring, comments and
+    blank lines.
+    """
     code = code_lines(text)
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, Function):

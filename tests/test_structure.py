@@ -1,4 +1,4 @@
-"""The shape of the house: what test_layers.py says of rooms, module by module."""
+"""The structure of the packages, module by module; test_layers.py tests it room by room."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ MODULES = {dotted(path): path for path in FILES}
 TESTS = PROJECT / "tests"
 PACKAGES = [path for path in FILES if path.name == "__init__.py"]
 
-# Packages that are not everywhere.
+# Packages that are not installed everywhere.
 OPTIONAL = {"fcntl", "jax", "ml_dtypes", "perfetto", "pyarrow", "pytest", "torch"}
-# What most runs do without, imported where it is wanted, because both commands are judged by
-# how fast they start. Nothing else is imported inside of a function.
+# Modules that most runs do not need, imported where they are used, because both commands are judged
+# by their start-up time. Nothing else is imported inside a function.
 ON_DEMAND = {
     "__init__.py": {"importlib"},  # its comment says why
     "allocate/stage.py": {"nkic.allocate.pack"},  # NumPy
@@ -30,14 +30,14 @@ ON_DEMAND = {
         path: {"tomllib"}
         for path in ("base/project.py", "machine/clock/machine_file.py", "specialise/inline.py")
     },
-    "cli/__init__.py": {"importlib", "nkic.cli.common", "nkic.limits"},  # after the handlers
+    "cli/__init__.py": {"importlib", "nkic.cli.common", "nkic.limits"},  # after signal handlers
     "cli/common/main.py": {"click.shell_completion", "nkic.cli.common"},
     "cli/common/options.py": {"nkic.limits.table"},
     "cli/common/pages.py": {  # terminals
         *("rich", "rich.console", "rich.markdown", "rich.table", "rich.text"),
     },
     "cli/common/session.py": {"nkic.base.render"},
-    "cli/nki_run/__init__.py": {"nkic.cli.nki_run.carry_out"},  # --help does without the runner
+    "cli/nki_run/__init__.py": {"nkic.cli.nki_run.carry_out"},  # --help runs without the runner
     "cli/nki_run/carry_out.py": {
         "nkic.cli.nki_run.calibrating",  # NumPy
         "nkic.cli.nki_run.running",
@@ -53,7 +53,7 @@ ON_DEMAND = {
     "language/provide.py": {
         "nkic.language.beta1",
         "nkic.language.beta1.tiles",
-    },  # its kernels alone
+    },  # only for its kernels
     "specialise/closed.py": {"nkic.specialise"},
     "specialise/outputs.py": {"nkic.language.beta1", "nkic.language.beta1.recorded"},
     "specialise/stage.py": {"nkic.specialise"},
@@ -76,7 +76,7 @@ ON_DEMAND = {
     "driver/request.py": {"nkic.driver.like"},  # NumPy
 }
 
-# What is imported by a name that is made at run time, which the lists above do not see.
+# Imports by a name that is computed at run time, which the lists above do not see.
 BY_NAME = {
     "__init__.py": "the public functions, when they are first asked for",
     "api/arrays.py": "ml_dtypes",
@@ -94,18 +94,18 @@ BY_NAME = {
 IMPORTS = re.compile(r"(importlib\.)?import_module|(builtins\.)?__import__")
 
 MANY = 20  # modules in one folder, beside __init__.py
-# Folders of tests with more.
+# Folders of tests with more modules.
 CROWDED_TESTS = {"cli": 22, "harness": 30}
-# Kernels that tests compile stand side by side, as users' files do.
+# Kernels that tests compile are in one folder, like users' files.
 KERNELS = {"files", "data", "cases", "expected"}
-# Unit tests that concern several rooms, or tools of the tests.
+# Unit tests that concern several rooms, or the tools of the tests.
 NO_ROOM = {"exact", "faults", "flames", "mutate", "timing", "worst_errors"}
 
 Statement = ast.Import | ast.ImportFrom
 
 
 def targets(node: Statement) -> set[str]:
-    """The modules that a statement imports from."""
+    """Return the modules that a statement imports from."""
     if isinstance(node, ast.Import):
         return {alias.name for alias in node.names}
     return {node.module or ""}
@@ -118,7 +118,9 @@ def inside_functions(tree: ast.AST) -> Iterator[Statement]:
 
 
 def at_load(tree: ast.AST) -> Iterator[Statement]:
-    """The imports that happen when the module is loaded: not in functions, not for types alone."""
+    """Return the imports that happen when the module is loaded: not those in functions or only for
+    types.
+    """
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node
@@ -129,7 +131,7 @@ def at_load(tree: ast.AST) -> Iterator[Statement]:
 
 
 def loads(tree: ast.AST, known: Mapping[str, object]) -> set[str]:
-    """The modules of `known` that are loaded with this one."""
+    """Return the modules of `known` that are loaded with this one."""
     found = set()
     for node in at_load(tree):
         if isinstance(node, ast.Import):
@@ -146,7 +148,7 @@ Step = Statement | set[str]  # an import, or names that a statement binds
 
 
 def steps(body: Sequence[ast.stmt], root: str = "nkic") -> Iterator[Step]:
-    """What the statements of a module do to it, in their order; of imports those of `root`."""
+    """Return the effects of a module's statements, in order; of its imports, those of `root`."""
     for node in body:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             continue
@@ -164,16 +166,16 @@ def steps(body: Sequence[ast.stmt], root: str = "nkic") -> Iterator[Step]:
 
 
 class Loading:
-    """Python's import of a project's modules, followed on their syntax trees."""
+    """Simulate Python's import of a project's modules, on their syntax trees."""
 
     def __init__(self, modules: Mapping[str, Sequence[Step]]) -> None:
         self.modules = modules
         self.bound: dict[str, set[str]] = {}  # the names that each module has so far
         self.complete: set[str] = set()
-        self.missing: list[str] = []  # names that are asked for before they are there
+        self.missing: list[str] = []  # names that are read before they are bound
 
     def load(self, name: str) -> None:
-        """`import name`: its packages first."""
+        """Simulate `import name`: its packages first."""
         if name not in self.modules or name in self.bound:
             return
         parent, _, last = name.rpartition(".")
@@ -187,7 +189,7 @@ class Loading:
         self.bound.get(parent, set()).add(last)
 
     def run(self, module: str, step: Step) -> None:
-        """One step of a module."""
+        """Execute one step of a module."""
         if isinstance(step, set):
             self.bound[module] |= step
         elif isinstance(step, ast.Import):
@@ -205,7 +207,7 @@ class Loading:
 
 
 def given_names(tree: ast.Module, package: str) -> set[str]:
-    """What a package's `__init__` binds, but for its own modules as such."""
+    """Return the names that a package's `__init__` binds, except its own modules."""
     found: set[str] = set()
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.module != package:
@@ -229,7 +231,7 @@ def test_imports_stand_at_the_top(path: Path) -> None:
 
 
 def imports_by_name(tree: ast.AST) -> bool:
-    """Whether a module calls Python's import as a function."""
+    """Return whether a module calls Python's import as a function."""
     calls = (ast.unparse(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call))
     return any(IMPORTS.fullmatch(call) for call in calls)
 
@@ -255,7 +257,7 @@ def test_no_module_needs_itself() -> None:
 
 
 def test_any_module_may_be_imported_first() -> None:
-    """No module needs that another one was imported before it."""
+    """No module requires that another one was imported before it."""
     modules = {name: [*steps(tree_of(path).body)] for name, path in MODULES.items()}
     found = {}
     for name in modules:
@@ -266,7 +268,7 @@ def test_any_module_may_be_imported_first() -> None:
 
 
 def test_an_import_in_a_circle_is_seen() -> None:
-    """A name that is asked for before its module has it."""
+    """In a circular import, a name is read before its module has bound it."""
     one, two = "from a.two import g\nf = 1", "from a import one\ng = 2"
     assert missing_from("a.one", one, two) == []
     assert missing_from("a.two", one, two) == ["a.one asks for a.two.g"]
@@ -288,7 +290,7 @@ def test_no_module_is_hidden_by_its_package(path: Path) -> None:
 
 
 def crowded(root: Path, packages: Sequence[Path]) -> dict[str, int]:
-    """The folders of more than MANY modules, from `root`, and how many they hold."""
+    """Return the folders under `root` with more than MANY modules, and their number."""
     folders = {path.parent.relative_to(root).as_posix(): path.parent for path in packages}
     counts = {name: len([*folder.glob("*.py")]) - 1 for name, folder in folders.items()}
     return {name: count for name, count in counts.items() if count > MANY}
@@ -306,7 +308,7 @@ def test_no_folder_holds_too_many_tests() -> None:
 
 
 def test_unit_tests_stand_in_folders_of_rooms() -> None:
-    """tests/unit mirrors nkic/, but for what concerns several rooms."""
+    """tests/unit mirrors nkic/, except for tests that concern several rooms."""
     unit = TESTS / "unit"
     folders = {p.parent.relative_to(unit) for p in unit.rglob("*.py")} - {Path()}
     assert [str(folder) for folder in sorted(folders) if not (ROOT / folder).is_dir()] == []
@@ -314,7 +316,7 @@ def test_unit_tests_stand_in_folders_of_rooms() -> None:
 
 
 def rooms_of_the_page(text: str) -> list[tuple[str, str]]:
-    """Each row of the table of rooms: the room, and what the page says of it."""
+    """Return each row of the table of rooms: the room, and its description."""
     return re.findall(r"(?m)^\| `([\w./]+)` \| (.+) \|$", text)
 
 
@@ -333,7 +335,7 @@ def test_every_room_has_a_row_of_the_layers() -> None:
 
 
 def test_what_is_looked_for_is_found() -> None:
-    """Each finder, on source that breaks its rule."""
+    """Test each finder on source that breaks its rule."""
     tree = ast.parse(
         "from typing import TYPE_CHECKING\nfrom a import b\nimport a.c\n"
         "if TYPE_CHECKING:\n    from a import d\n"

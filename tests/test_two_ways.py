@@ -21,8 +21,9 @@ from tests.harness.kernels import words_of
 FOLDERS = [folder for folder in run.folders() if folder.name != "host_section"]  # needs PyTorch
 CASES = [case for folder in FOLDERS for case in run.cases(folder)]
 FILES = Path(__file__).parent / "files"
-# What a program records, and what is said of it. Left out are files about Python's own errors,
-# which nobody rewords where Python evaluates, and about modules, which Python imports.
+# Files about a program's instructions and diagnostics. Files about Python's own errors are left
+# out, since nkic does not reword them where Python evaluates, and files about modules, since Python
+# imports them.
 RECORDED = [
     path
     for folder in (
@@ -31,7 +32,7 @@ RECORDED = [
     )
     for path in sorted((FILES / folder).rglob("*.py"))
 ]
-# Of native tracing: the error is found when the loop is left, or when the kernel returns.
+# In native tracing, the error is found when the loop is left, or when the kernel returns.
 LATER = {"break_refused", "return_refused"}
 
 
@@ -70,7 +71,10 @@ def test_files(path: Path) -> None:
 
 
 def programs(path: Path) -> list[Any]:
-    """The kernels of a file by name, each with its arguments: `# args name: a=…`, or one tensor."""
+    """Return the kernels of a file by name, each with its arguments:
+
+    `# args name: a=…`, or one tensor.
+    """
     text = path.read_text("utf-8")
     said = {found[1]: found[2].split() for found in re.finditer(r"# args (\w+): (.*)", text)}
     names = re.findall(r"^@nki\.jit\ndef (\w+)\(", text, re.MULTILINE)
@@ -85,7 +89,7 @@ PROGRAMS = [one for path in AUTHORS if path.stem != "arguments" for one in progr
     ("path", "name", "args"), PROGRAMS, ids=[f"{path.stem}-{name}" for path, name, _ in PROGRAMS]
 )
 def test_python_as_authors_write_it(path: Path, name: str, args: list[str]) -> None:
-    """Python itself is what the closed world is held to: what is printed, and the same program."""
+    """The closed world is compared with Python itself: the same output, and the same program."""
     request = two_ways.request_in(path, parse_options(kernel=name, args=args))
     with two_ways.live_module(path) as module:
         native, closed = two_ways.both(getattr(module, name), two_ways.given_of(request))

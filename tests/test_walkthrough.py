@@ -1,7 +1,7 @@
-"""docs/walkthrough.md does what it says: its code runs, and prints what follows it.
+"""Test docs/walkthrough.md: its code runs, and prints the text that follows it.
 
-NKIC_BLESS=1 writes what it prints into the page. Times and cycles are not compared: the page's
-own assertions and the other tests are about them.
+NKIC_BLESS=1 writes the output into the page. Times and cycles are not compared: the page's own
+assertions and the other tests check them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MEASURED = re.compile(r"[\d,.]+(?= (?:cycles|times|µs|us|ns|ms)|%)|(?<=\()[\d.
 
 
 class Block(NamedTuple):
-    """A block of the page: its language, the file that it is, and its text."""
+    """A block of the page: its language, its file name, and its text."""
 
     language: str
     file: str
@@ -42,7 +42,7 @@ def blocks(page: str) -> list[Block]:
 
 @pytest.fixture
 def clean() -> Iterator[None]:
-    """Nothing stays installed."""
+    """Restore the state before the test: nothing stays installed."""
     before = nkic.nki.installed()
     yield
     if not before:
@@ -50,7 +50,7 @@ def clean() -> Iterator[None]:
 
 
 def printed(code: str, name: str, names: dict[str, object]) -> str:
-    """Runs a cell as a notebook does: its text can be read back by its name."""
+    """Run a cell as a notebook does: its source can be read by its name."""
     linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
     out = io.StringIO()
     with contextlib.redirect_stdout(out):

@@ -5,20 +5,20 @@
 # a = "float32[300, 2500]"
 # b = "float32[300, 2500]"
 # ///
-"""Matrix addition: the shape that every kernel has.
+"""Matrix addition: the basic structure of every kernel.
 
-HBM is where matrices live, SBUF is where engines read. A kernel cuts its matrices into tiles
-of at most 128 rows (one row per SBUF partition), brings a tile in by DMA, computes, and sends
-the result out by DMA.
+Matrices are in HBM, and engines read SBUF. A kernel divides its matrices into tiles
+of at most 128 rows (one row per SBUF partition), loads a tile by DMA, computes, and stores
+the result by DMA.
 """
 
 import nki
 import nki.isa as nisa
 import nki.language as nl
 
-# Columns per tile. A DMA moves a tile row by row and pays a fixed price per row, so rows want
-# to be 2 KiB or more; 2048 float32 are 8 KiB. Three such tiles take 24 of a partition's
-# 207 KiB, which leaves room for the next tiles to load while these are added.
+# Columns per tile. A DMA moves a tile row by row with a fixed cost per row, so rows should
+# have 2 KiB or more; 2048 float32 are 8 KiB. Three such tiles take 24 of a partition's
+# 207 KiB, which leaves room to load the next tiles while these are added.
 TILE_F = 2048
 
 
@@ -32,7 +32,7 @@ def tensor_add(a, b):
     c = nl.ndarray((M, N), dtype=a.dtype, buffer=nl.shared_hbm)
 
     for m in range(0, M, P):
-        p = min(P, M - m)  # the last tile has the rows that are left
+        p = min(P, M - m)  # the last tile has the remaining rows
         for n in range(0, N, TILE_F):
             f = min(TILE_F, N - n)
             a_tile = nl.ndarray((p, f), dtype=a.dtype, buffer=nl.sbuf)
@@ -40,7 +40,7 @@ def tensor_add(a, b):
             nisa.dma_copy(dst=a_tile, src=a[m : m + p, n : n + f])
             nisa.dma_copy(dst=b_tile, src=b[m : m + p, n : n + f])
 
-            # New tiles on every turn: no turn waits for the one before it to let go of memory.
+            # New tiles in every iteration: no iteration waits for its predecessor to free memory.
             c_tile = nl.ndarray((p, f), dtype=c.dtype, buffer=nl.sbuf)
             nisa.tensor_tensor(dst=c_tile, data1=a_tile, data2=b_tile, op=nl.add)
             nisa.dma_copy(dst=c[m : m + p, n : n + f], src=c_tile)

@@ -1,4 +1,4 @@
-"""What 01_tensor_add must compute."""
+"""Inputs, reference and tolerance of 01_tensor_add."""
 
 import numpy as np
 

@@ -8,10 +8,10 @@
 # ///
 """Matrix addition by a grid of programs.
 
-Every program of the grid runs this same kernel and asks for its place in the grid to find its
-share of the work. The programs share HBM and nothing else: each has its own SBUF, and none may
-write where another one writes. (A device runs one program per physical core of a logical core,
-so 1 or 2; a larger grid is for finding out how the work divides.)
+Every program of the grid runs this same kernel and queries its position in the grid to find its
+share of the work. The programs share HBM and nothing else: each has its own SBUF, and no two may
+write to the same place. (A device runs one program per physical core of a logical core,
+so 1 or 2; a larger grid shows how the work divides.)
 """
 
 import nki
@@ -33,7 +33,7 @@ def tensor_add_spmd(a, b):
     rows, cols = M // R, N // C
     top, left = nl.program_id(0) * rows, nl.program_id(1) * cols
 
-    # Every program names the same result; shared_hbm makes it one tensor.
+    # Every program declares the same result; shared_hbm makes it one tensor.
     c = nl.ndarray((M, N), dtype=a.dtype, buffer=nl.shared_hbm)
     for m in range(top, top + rows, nl.tile_size.pmax):
         p = min(nl.tile_size.pmax, top + rows - m)
@@ -51,6 +51,6 @@ def add_tile(c, a, b):
     b_tile = nl.ndarray(b.shape, dtype=b.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=a_tile, src=a)
     nisa.dma_copy(dst=b_tile, src=b)
-    # In place: nobody needs a after the sum. VectorE adds 16-bit tiles in SBUF at double rate.
+    # In place: `a` is not needed after the sum. VectorE adds 16-bit tiles in SBUF at double rate.
     nisa.tensor_tensor(dst=a_tile, data1=a_tile, data2=b_tile, op=nl.add)
     nisa.dma_copy(dst=c, src=a_tile)

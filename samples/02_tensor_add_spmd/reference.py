@@ -1,4 +1,4 @@
-"""What 02_tensor_add_spmd must compute."""
+"""Inputs, reference and tolerance of 02_tensor_add_spmd."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What 03_transpose must compute."""
+"""Inputs, reference and tolerance of 03_transpose."""
 
 import numpy as np
 

@@ -7,8 +7,8 @@
 """Transpose of the matrix inside every partition: an access pattern, no arithmetic.
 
 An instruction reads its operand in any order that at most four [step, count] pairs describe.
-Both axes of the matrix lie in the free dimension here, so that walking it in the other order is
-a transpose, and one copy does it.
+Here both axes of the matrix are in the free dimension, so reading them in the other order is
+a transpose: one copy instruction.
 """
 
 import nki
@@ -18,7 +18,7 @@ import nki.language as nl
 
 @nki.jit
 def transpose_free(x):
-    """x[C, R, S] -> [C, S, R]; any C, as long as R * S elements fit in a partition twice."""
+    """Return x[C, R, S] as [C, S, R]; any C, if R * S elements fit in a partition twice."""
     C, R, S = x.shape
     y = nl.ndarray((C, S, R), dtype=x.dtype, buffer=nl.shared_hbm)
 
@@ -27,9 +27,9 @@ def transpose_free(x):
         x_tile = nl.ndarray((p, R, S), dtype=x.dtype, buffer=nl.sbuf)
         y_tile = nl.ndarray((p, S, R), dtype=x.dtype, buffer=nl.sbuf)
         nisa.dma_copy(dst=x_tile, src=x[c : c + p, :, :])
-        # Reads element (s, r) at s + S * r: the same as
-        # x_tile.ap(pattern=[[R * S, p], [1, S], [S, R]]). The writes are contiguous. Letting the
-        # store DMA reorder instead would cut its rows to single elements of two bytes.
+        # Reads element (s, r) at s + S * r, the same as
+        # x_tile.ap(pattern=[[R * S, p], [1, S], [S, R]]). The writes are contiguous. If the store
+        # reordered instead, its DMA rows would be single elements of two bytes.
         nisa.tensor_copy(dst=y_tile, src=x_tile.permute((0, 2, 1)))
         nisa.dma_copy(dst=y[c : c + p, :, :], src=y_tile)
     return y

@@ -1,4 +1,4 @@
-"""What 04_transpose_free must compute."""
+"""Inputs, reference and tolerance of 04_transpose_free."""
 
 import numpy as np
 

@@ -8,9 +8,9 @@
 # ///
 """2-D average pooling: windows by access pattern, one reduction for all of them.
 
-No window is ever cut out. The reduction reads the image through a pattern of four free
-dimensions, the most that an instruction has: which window (down, across), which element in the
-window (down, across).
+No window is ever copied out. The reduction reads the image through a pattern of four free
+dimensions, the most that an instruction can have: the window (down, across), and the element in
+the window (down, across).
 """
 
 import nki
@@ -20,9 +20,9 @@ import nki.language as nl
 
 @nki.jit
 def average_pool(x, pool):
-    """Means of pool x pool windows, stride pool: x[C, H, W] -> [C, H // pool, W // pool].
+    """Average pool x pool windows, stride pool: x[C, H, W] -> [C, H // pool, W // pool].
 
-    Rows and columns that fill no window are left out.
+    Rows and columns that fill no window are ignored.
     """
     C, H, W = x.shape
     assert pool <= H and pool <= W, f"a window of {pool} does not fit in an image of {H} x {W}"

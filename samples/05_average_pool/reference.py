@@ -1,4 +1,4 @@
-"""What 05_average_pool must compute, with the constants of the kernel's block."""
+"""Inputs, reference and tolerance of 05_average_pool, with the constants of the kernel's block."""
 
 import numpy as np
 

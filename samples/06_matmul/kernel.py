@@ -8,13 +8,13 @@
 """Matrix product in five steps, from one instruction to blocking in all three dimensions.
 
 TensorE contracts over partitions: nc_matmul computes stationary[K, M].T @ moving[K, N] for
-K <= 128, M <= 128, N <= 512. So that both operands have K on partitions without a transpose, the
-left matrix comes transposed: every kernel here takes lhsT[K, M], rhs[K, N] and gives
-lhs @ rhs[M, N] in lhsT's dtype. Products add up in float32 in PSUM; one result tile of
+K <= 128, M <= 128, N <= 512. The left matrix is passed transposed, so that
+both operands have K on partitions: every kernel here takes lhsT[K, M], rhs[K, N] and returns
+lhs @ rhs[M, N] in lhsT's dtype. Products accumulate in float32 in PSUM; one result tile of
 128 x 512 float32 fills one of its eight banks exactly.
 
-The arithmetic is the same in all five. What changes is how often each operand is read from HBM,
-which is what a large product waits for:
+The arithmetic is the same in all five. They differ in how often each operand is read from HBM,
+which bounds the time of a large product:
 
     kernel                  lhsT is read         rhs is read
     matmul_tiled            N / 512 times        M / 128 times
@@ -32,7 +32,7 @@ import nki.language as nl
 
 @nki.jit
 def matmul_basic(lhsT, rhs):
-    """Step 1: one tile. Load both operands, multiply, leave PSUM, store."""
+    """Step 1: one tile. Load both operands, multiply, copy from PSUM, store."""
     K, M, N = check_operands(lhsT, rhs, 1, 1, 1)
     assert K <= nl.tile_size.pmax, f"K = {K} must fit in {nl.tile_size.pmax} partitions"
     assert M <= nl.tile_size.gemm_stationary_fmax, f"M = {M} is too wide for a stationary tile"
@@ -52,9 +52,9 @@ def matmul_basic(lhsT, rhs):
 
 @nki.jit
 def matmul_tiled(lhsT, rhs):
-    """Step 2: tiles in M, N and K. PSUM adds up the K tiles of one result tile.
+    """Step 2: tiles in M, N and K. PSUM accumulates the K tiles of one result tile.
 
-    Both operands are loaded anew for every product.
+    Both operands are loaded again for every product.
     """
     TM, TN, TK = tile_sizes()
     K, M, N = check_operands(lhsT, rhs, TM, TN, TK)
@@ -67,10 +67,10 @@ def matmul_tiled(lhsT, rhs):
                 lhsT_tile = nl.ndarray((TK, TM), dtype=lhsT.dtype, buffer=nl.sbuf)
                 rhs_tile = nl.ndarray((TK, TN), dtype=rhs.dtype, buffer=nl.sbuf)
                 # 128 columns of bfloat16 are rows of 256 bytes: below 512 bytes a DMA spends
-                # its time on overhead. Step 4 cures that as well.
+                # its time on overhead. Step 4 fixes this as well.
                 nisa.dma_copy(dst=lhsT_tile, src=lhsT[k : k + TK, m : m + TM])
                 nisa.dma_copy(dst=rhs_tile, src=rhs[k : k + TK, n : n + TN])
-                # The first product overwrites what the bank held before, the others add to it.
+                # The first product overwrites the bank; the others accumulate onto it.
                 nisa.nc_matmul(dst=psum, stationary=lhsT_tile, moving=rhs_tile, accumulate=(k > 0))
             store_tile(out[m : m + TM, n : n + TN], psum)
     return out
@@ -78,7 +78,7 @@ def matmul_tiled(lhsT, rhs):
 
 @nki.jit
 def matmul_hoisted(lhsT, rhs):
-    """Step 3: a load moves out of every loop that it does not depend on.
+    """Step 3: hoist each load out of every loop that it does not depend on.
 
     A column panel of lhsT, all of K, stays in SBUF for a whole row of results.
     """
@@ -99,7 +99,7 @@ def matmul_hoisted(lhsT, rhs):
 def matmul_blocked_free(lhsT, rhs, tiles_m=2, tiles_n=2):
     """Step 4: panels several tiles wide in M and N.
 
-    A panel of rhs now serves tiles_m rows of results, and DMA rows are tiles_m (tiles_n) times
+    A panel of rhs is now used for tiles_m rows of results, and DMA rows are tiles_m (tiles_n) times
     as long: 512 bytes of lhsT, 2 KiB of rhs and of the result.
     """
     TM, TN, TK = tile_sizes()
@@ -124,11 +124,11 @@ def matmul_blocked_free(lhsT, rhs, tiles_m=2, tiles_n=2):
 
 @nki.jit
 def matmul_fully_blocked(lhsT, rhs, tiles_m=2, tiles_n=2, tiles_k=2):
-    """Step 5: blocks in K as well, for a K whose panels are too long for SBUF.
+    """Step 5: blocks in K as well, for a K whose panels do not fit in SBUF.
 
-    K is now outside M, so that a block of rhs is loaded once for good, and a column block of the
-    result is unfinished until the last K block. It does not fit in PSUM (M / 128 * tiles_n banks
-    of eight), so its partial sums wait in SBUF, in float32:
+    The loop over K is now outside the loop over M, so a block of rhs is loaded only once, and a
+    column block of the result is incomplete until the last K block. It does not fit in PSUM
+    (M / 128 * tiles_n banks of eight), so its partial sums are kept in SBUF, in float32:
     M / 128 * tiles_n * 2 KiB per partition, 16 of 207 KiB for M = 512.
     """
     TM, TN, TK = tile_sizes()
@@ -157,9 +157,9 @@ def matmul_fully_blocked(lhsT, rhs, tiles_m=2, tiles_n=2, tiles_k=2):
 
 
 def add_row(sums, lhsT_panel, rhs_panel, first, last, dtype):
-    """Adds one K block's products to sums[128, BN]; gives the tile that now holds the row.
+    """Add one K block's products to sums[128, BN]; return the tile that now holds the row.
 
-    The first block needs no zeros to add to, and the last one rounds straight to the result's
+    The first block needs no zeros to add to, and the last block rounds directly to the result's
     dtype: the sums are never copied.
     """
     TM, BN = sums.shape

@@ -1,4 +1,4 @@
-"""What the five kernels of 06_matmul must compute."""
+"""Inputs, reference and tolerance of the five kernels of 06_matmul."""
 
 import numpy as np
 

@@ -6,8 +6,8 @@
 # ///
 """Softmax over rows: maximum, exponential and sum, division.
 
-ScalarE computes func(in * scale + bias), with a bias per partition, and can add up what it
-computed in the same pass. That makes exp(x - max) and its sum one instruction.
+ScalarE computes func(in * scale + bias), with a bias per partition, and can sum its results
+in the same pass. That makes exp(x - max) and its sum one instruction.
 """
 
 import nki
@@ -17,7 +17,7 @@ import nki.language as nl
 
 @nki.jit
 def softmax(x):
-    """exp(x) / sum(exp(x)) over the columns of x[M, N]; any M, and N as SBUF holds."""
+    """Return exp(x) / sum(exp(x)) over the columns of x[M, N]; any M; N must fit in SBUF."""
     M, N = x.shape
     y = nl.ndarray((M, N), dtype=x.dtype, buffer=nl.shared_hbm)
     for m in range(0, M, nl.tile_size.pmax):
@@ -25,8 +25,8 @@ def softmax(x):
         x_tile = nl.ndarray((p, N), dtype=x.dtype, buffer=nl.sbuf)
         nisa.dma_copy(dst=x_tile, src=x[m : m + p, :])
 
-        # exp overflows float32 above 88; less the row's maximum its argument is never positive.
-        # negate= gives the maximum the sign that a bias needs.
+        # exp overflows float32 above 88; after subtracting the row's maximum, its argument is
+        # never positive. negate= gives the maximum the sign that a bias needs.
         neg_max = nl.ndarray((p, 1), dtype=nl.float32, buffer=nl.sbuf)
         nisa.tensor_reduce(dst=neg_max, op=nl.maximum, data=x_tile, axis=1, negate=True)
 
@@ -42,7 +42,7 @@ def softmax(x):
             reduce_cmd=nisa.reduce_cmd.reset_reduce,
         )
 
-        # There is no divide. One reciprocal per row, then a product with a number per partition.
+        # No engine divides: one reciprocal per row, then a multiplication by it.
         inverse = nl.ndarray((p, 1), dtype=nl.float32, buffer=nl.sbuf)
         nisa.reciprocal(dst=inverse, data=total)
         y_tile = nl.ndarray((p, N), dtype=y.dtype, buffer=nl.sbuf)

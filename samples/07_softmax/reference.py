@@ -1,4 +1,4 @@
-"""What 07_softmax must compute."""
+"""Inputs, reference and tolerance of 07_softmax."""
 
 import numpy as np
 

@@ -10,9 +10,9 @@
 # ///
 """Layer normalisation of rows, with VectorE's statistics instructions.
 
-bn_stats reads up to 512 elements per partition and leaves six numbers, bn_aggr merges any
-number of those into mean and variance: one pass over the data, and no difference of large
-squares to lose digits in.
+bn_stats reduces up to 512 elements per partition to six numbers, and bn_aggr merges any
+number of those into mean and variance: one pass over the data, and no cancellation in a
+difference of large squares.
 """
 
 import nki
@@ -42,7 +42,7 @@ def layer_norm(x, gamma, beta, eps=1e-5):
         mean, rstd = row_statistics(x_tile, eps)
 
         # scalar_tensor_tensor takes a number per partition and a whole tile: two instructions
-        # where subtract, multiply, multiply and add would be three.
+        # in place of three for subtract, multiply, multiply and add.
         centred = nl.ndarray((p, N), dtype=nl.float32, buffer=nl.sbuf)
         nisa.scalar_tensor_tensor(
             dst=centred,
@@ -66,7 +66,7 @@ def layer_norm(x, gamma, beta, eps=1e-5):
 
 
 def load_everywhere(vector, partitions):
-    """vector[N] on every partition: an HBM view may repeat (step 0), a partition step may not."""
+    """Load vector[N] on every partition: an HBM view may have a step of 0, a partition may not."""
     N = vector.shape[0]
     tile = nl.ndarray((partitions, N), dtype=vector.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=vector.reshape((1, N)).broadcast(0, partitions))
@@ -74,10 +74,10 @@ def load_everywhere(vector, partitions):
 
 
 def row_statistics(x_tile, eps):
-    """mean and 1 / sqrt(var + eps) of each row, both [p, 1]."""
+    """Return mean and 1 / sqrt(var + eps) of each row, both [p, 1]."""
     p, N = x_tile.shape
-    # As few chunks as possible, of nearly one size. Each carries its counts of even and odd
-    # elements, so sizes may differ; but none may be 1, which has no odd elements.
+    # As few chunks as possible, of nearly equal size. Each has its counts of even and odd
+    # elements, so sizes may differ; but no size may be 1, which has no odd elements.
     chunks = (N + nl.tile_size.bn_stats_fmax - 1) // nl.tile_size.bn_stats_fmax
     size = (N + chunks - 1) // chunks
     stats = nl.ndarray((p, chunks, 6), dtype=nl.float32, buffer=nl.sbuf)

@@ -1,4 +1,4 @@
-"""What 08_layer_norm must compute, with the constants of the kernel's block."""
+"""Inputs, reference and tolerance of 08_layer_norm, with the constants of the kernel's block."""
 
 import numpy as np
 

@@ -9,8 +9,8 @@
 # ///
 """RMS normalisation of rows: the sum of squares on ScalarE, the products on VectorE.
 
-Two engines that share the work let two row tiles be in flight: while VectorE scales one,
-ScalarE squares the next.
+Two engines share the work, so that two row tiles are processed at a time: while VectorE scales
+one tile, ScalarE squares the next.
 """
 
 import nki
@@ -35,7 +35,7 @@ def rms_norm(x, weight, eps=1e-6):
         x_tile = nl.ndarray((p, N), dtype=x.dtype, buffer=nl.sbuf)
         nisa.dma_copy(dst=x_tile, src=x[m : m + p, :])
 
-        # Only the sum is wanted. The squares must go somewhere: the tile that y will overwrite.
+        # Only the sum is needed. The squares are written to the tile that y will overwrite.
         y_tile = nl.ndarray((p, N), dtype=y.dtype, buffer=nl.sbuf)
         squares = nl.ndarray((p, 1), dtype=nl.float32, buffer=nl.sbuf)
         nisa.activation(

@@ -6,25 +6,25 @@
 # k = "bfloat16[2, 128, 1024]"
 # v = "bfloat16[2, 1024, 128]"
 # ///
-"""Causal attention, forward, without ever holding the matrix of scores.
+"""Causal attention, forward, without storing the matrix of scores.
 
-For each tile of 128 queries the keys pass by in chunks of up to 512. After each chunk the tile
-knows the largest score so far, the sum of exp(score - largest) and the same sum weighted with
-the values; when a chunk brings a larger score, the two sums are scaled down to it.
+Each tile of 128 queries processes the keys in chunks of up to 512. After each chunk it has
+the largest score so far, the sum of exp(score - largest) and the same sum weighted with
+the values; if a chunk has a larger score, the two sums are rescaled to it.
 
-Layouts. TensorE contracts over partitions, and both products want their contraction there:
-q and k come as [head, d, seq] (scores contract over d), v as [head, seq, d] (the output
+Layouts. TensorE contracts over partitions, so both products need their contraction there:
+q and k are passed as [head, d, seq] (scores contract over d), v as [head, seq, d] (the output
 contracts over keys). The weights between the products have queries on partitions, since a
-row's maximum and sum run along the free dimension; they are transposed on their way.
+row's maximum and sum run along the free dimension; they are transposed for the second product.
 """
 
 import nki
 import nki.isa as nisa
 import nki.language as nl
 
-# Keys per step: as many as one nc_matmul takes and one PSUM bank holds.
+# Keys per step: the most that one nc_matmul takes and one PSUM bank holds.
 CHUNK = 512
-# Stands for minus infinity: exp() of it is 0, and it stays finite when scaled.
+# Represents minus infinity: its exp() is 0, and it stays finite when scaled.
 MASKED = -3.0e38
 
 
@@ -49,7 +49,7 @@ def causal_attention(q, k, v):
             attend(
                 out[h, row : row + P, :],
                 q_tile[:, row : row + P],
-                k_tile[:, 0 : row + P],  # later keys are masked: do not even look at them
+                k_tile[:, 0 : row + P],  # later keys are masked, so they are left out
                 v_tile,
                 identity,
             )
@@ -57,9 +57,9 @@ def causal_attention(q, k, v):
 
 
 def load_head(q, k, v):
-    """One head in SBUF: 3 * 2 * S bytes per partition. Its keys serve every query tile.
+    """Load one head into SBUF: 3 * 2 * S bytes per partition. Every query tile uses its keys.
 
-    Chunk by chunk, so that the first queries can start after the first chunk; rows of q and k
+    It loads chunks, so that the first queries can start after the first chunk; rows of q and k
     are 1 KiB. Rows of v are short (256 bytes) because v must have keys on partitions, but v is
     read only once.
     """
@@ -79,13 +79,13 @@ def load_head(q, k, v):
 
 
 def attend(out, q_tile, k_tile, v_tile, identity):
-    """out[128, d] (HBM) for the last 128 of the K queries that k_tile[d, K] has keys for."""
+    """Compute out[128, d] (HBM) for the last 128 of the K queries, with keys k_tile[d, K]."""
     P = nl.tile_size.pmax
     d, K = k_tile.shape
     scale = 1.0 / d**0.5
     acc = nl.ndarray((P, d), dtype=nl.float32, buffer=nl.sbuf)  # weights @ values so far
     total = nl.ndarray((P, 1), dtype=nl.float32, buffer=nl.sbuf)  # sum of weights so far
-    neg_max = None  # minus the scaled maximum so far: the bias that exp wants
+    neg_max = None  # minus the scaled maximum so far: the bias of exp
 
     for start in range(0, K, CHUNK):
         width = min(CHUNK, K - start)
@@ -127,10 +127,10 @@ def attend(out, q_tile, k_tile, v_tile, identity):
 
 
 def score(q_tile, k_tile, masked):
-    """q_tile.T @ k_tile [128, width], not scaled. masked: the last 128 keys are the queries' own.
+    """Return q_tile.T @ k_tile [128, width], unscaled. masked: the last 128 keys are the queries'.
 
-    Scores that need no mask stay in PSUM: ScalarE and VectorE read it directly. GpSimdE, which
-    masks, does not.
+    Scores that need no mask stay in PSUM, which ScalarE and VectorE read directly. GpSimdE, which
+    applies the mask, cannot read PSUM.
     """
     P = nl.tile_size.pmax
     width = k_tile.shape[1]
@@ -155,9 +155,9 @@ def score(q_tile, k_tile, masked):
 
 
 def running_max(chunk_max, neg_max, scale):
-    """Minus the scaled maximum including this chunk: min(chunk_max * scale, neg_max).
+    """Return minus the scaled maximum with this chunk: min(chunk_max * scale, neg_max).
 
-    A new tile: the old value is still needed to see how far the maximum rose.
+    It is a new tile: the old value is still needed to compute how far the maximum rose.
     """
     new_max = nl.ndarray(chunk_max.shape, dtype=nl.float32, buffer=nl.sbuf)
     if neg_max is None:
@@ -175,11 +175,11 @@ def running_max(chunk_max, neg_max, scale):
 
 
 def weigh(weights, v_tile, first, identity):
-    """weights[128, width] @ values[width, d] in PSUM; the values start at v_tile[:, first].
+    """Return weights[128, width] @ values[width, d] in PSUM; values start at v_tile[:, first].
 
     The weights are transposed 128 keys at a time by a product with the identity: exact, in
     float32, and at the speed of any bfloat16 product. The transposes fill one bank, and one
-    copy empties it.
+    copy reads it.
     """
     P = nl.tile_size.pmax
     width = weights.shape[1]

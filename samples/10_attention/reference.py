@@ -1,4 +1,4 @@
-"""What 10_attention must compute."""
+"""Inputs, reference and tolerance of 10_attention."""
 
 import numpy as np
 

@@ -29,7 +29,7 @@ TILE_T = 512
 
 @nki.jit
 def selective_scan(delta, u, A, B, C):
-    """y[batch, channels, time] from h = 0 before the first step.
+    """Return y[batch, channels, time], with h = 0 before the first step.
 
     delta, u: [batch, channels, time]; A: [channels, states]; B, C: [batch, states, time].
     """
@@ -48,7 +48,7 @@ def selective_scan(delta, u, A, B, C):
         carry = nl.ndarray((P, len(A_tiles), states), dtype=nl.float32, buffer=nl.sbuf)
         for t in range(0, time, TILE_T):
             end = min(time, t + TILE_T)
-            # B and C depend on state and time alone: every channel tile uses the same.
+            # B and C depend only on state and time: every channel tile uses the same ones.
             B_tile = load_everywhere(B[b, :, t:end])
             C_tile = load_everywhere(C[b, :, t:end])
             for i in range(len(A_tiles)):
@@ -69,7 +69,7 @@ def selective_scan(delta, u, A, B, C):
 
 
 def scan_tile(delta, u, A, B, C, carry, first, last):
-    """y[rows, time] of one channel tile and one time tile; carry[rows, states] goes in and out."""
+    """Return y[rows, time] of one channel tile and time tile; update carry[rows, states]."""
     states = A.shape[1]
     delta_u = tile_like(delta)
     nisa.tensor_tensor(dst=delta_u, data1=delta, data2=u, op=nl.multiply)
@@ -104,19 +104,19 @@ def scan_tile(delta, u, A, B, C, carry, first, last):
 
 
 def tile_like(tile):
-    """A float32 SBUF tile of tile's shape: the recurrence is always kept in float32."""
+    """Return a float32 SBUF tile of tile's shape: the recurrence is always in float32."""
     return nl.ndarray(tile.shape, dtype=nl.float32, buffer=nl.sbuf)
 
 
 def load(block):
-    """An HBM block of at most 128 rows in SBUF."""
+    """Load an HBM block of at most 128 rows into SBUF."""
     tile = nl.ndarray(block.shape, dtype=block.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=block)
     return tile
 
 
 def load_channels(A):
-    """A[channels, states] as a list of tiles of 128 channels, the last ragged."""
+    """Load A[channels, states] as a list of tiles of 128 channels, the last ragged."""
     tiles = []
     for c in range(0, A.shape[0], nl.tile_size.pmax):
         tiles.append(load(A[c : min(A.shape[0], c + nl.tile_size.pmax), :]))
@@ -124,5 +124,5 @@ def load_channels(A):
 
 
 def load_everywhere(rows):
-    """HBM rows[states, time] on every partition, [128, states, time]: the DMA repeats them."""
+    """Load HBM rows[states, time] on every partition, [128, states, time]: the DMA repeats them."""
     return load(rows.expand_dim(0).broadcast(0, nl.tile_size.pmax))

@@ -1,4 +1,4 @@
-"""What 11_selective_scan must compute."""
+"""Inputs, reference and tolerance of 11_selective_scan."""
 
 import numpy as np
 

@@ -6,15 +6,15 @@
 # w = "bfloat16[4, 192, 256]"
 # bias = "float32[256]"
 # ///
-"""1-D convolution with bias and ReLU, as matrix products that add up in PSUM.
+"""1-D convolution with bias and ReLU, as matrix products that accumulate in PSUM.
 
 Tap j of the filter multiplies the signal shifted by j:
 
     y[o, t] = relu(bias[o] + sum over j, i of w[j, i, o] * x[i, t + j])
 
-Input channels are the contraction (partitions), the tap's weights are stationary, and the
-signal moves. Shifting it costs nothing: the moving operand starts j columns further on. Nothing
-is copied into columns first.
+Input channels are the contraction (partitions), the tap's weights are the stationary operand,
+and the signal is the moving operand. Shifting is free: the moving operand starts j columns
+later. There is no im2col copy.
 """
 
 import nki
@@ -55,16 +55,16 @@ def conv1d(x, w, bias):
         for t in range(0, length, nl.tile_size.gemm_moving_fmax):
             f = min(nl.tile_size.gemm_moving_fmax, length - t)
             psum = convolve(x_tiles, w_tiles, o, q, t, f)
-            # PSUM has to be left anyway: ScalarE adds the bias and clips on the way.
+            # The result must leave PSUM anyway: ScalarE adds the bias and clips in that copy.
             nisa.activation(dst=y_tile[:, t : t + f], op=nl.relu, data=psum, bias=bias_tile)
         nisa.dma_copy(dst=y[o : o + q, :], src=y_tile)
     return y
 
 
 def convolve(x_tiles, w_tiles, o, q, t, f):
-    """Output channels o ... o + q at times t ... t + f, before the bias: a PSUM tile [q, f].
+    """Return output channels o ... o + q at times t ... t + f without bias, a PSUM tile [q, f].
 
-    taps * input tiles products, all into the same bank.
+    It makes taps * input tiles products, all into the same bank.
     """
     psum = nl.ndarray((q, f), dtype=nl.float32, buffer=nl.psum)
     taps = w_tiles[0].shape[1]

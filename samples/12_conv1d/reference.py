@@ -1,4 +1,4 @@
-"""What 12_conv1d must compute."""
+"""Inputs, reference and tolerance of 12_conv1d."""
 
 import numpy as np
 

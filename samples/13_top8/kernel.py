@@ -6,8 +6,8 @@
 # ///
 """The eight largest values of every row, in two rounds.
 
-max8 gives the eight largest of up to 16384 values per partition. Taking it over column tiles
-and then over what the tiles gave has the same result, works for rows of any length, and lets
+max8 finds the eight largest of up to 16384 values per partition. Applying it to column tiles
+and then to their results gives the same values, works for rows of any length, and lets
 VectorE search one tile while the next one loads.
 """
 
@@ -15,13 +15,13 @@ import nki
 import nki.isa as nisa
 import nki.language as nl
 
-TOP = 8  # what max8 gives, and the least that it takes
+TOP = 8  # the number of results of max8, and its minimum number of inputs
 TILE_F = 2048  # rows of 8 KiB
 
 
 @nki.jit
 def top8(x):
-    """The eight largest of each row of x[M, N], descending: [M, 8]. N >= 8."""
+    """Return the eight largest of each row of x[M, N], descending: [M, 8]. N >= 8."""
     M, N = x.shape
     assert N >= TOP, f"N = {N} must be at least {TOP}"
     starts = tile_starts(N)
@@ -44,7 +44,7 @@ def top8(x):
 
 
 def tile_starts(N):
-    """Where column tiles begin, and N at the end. A rest of less than 8 joins its neighbour."""
+    """Return the starts of column tiles, then N. A remainder below 8 joins the last tile."""
     starts = [0]
     while N - starts[-1] >= TILE_F + TOP:
         starts.append(starts[-1] + TILE_F)

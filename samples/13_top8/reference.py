@@ -1,4 +1,4 @@
-"""What 13_top8 must compute."""
+"""Inputs, reference and tolerance of 13_top8."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What 14_masked_fill must compute, with the constants of the kernel's block."""
+"""Inputs, reference and tolerance of 14_masked_fill, with the constants of the kernel's block."""
 
 import numpy as np
 

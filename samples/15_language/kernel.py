@@ -5,12 +5,12 @@
 # a = "float32[200, 1536]"
 # b = "float32[200, 1536]"
 # ///
-"""The same machine in fewer words: nki.language.
+"""Higher-level functions: nki.language.
 
-nl.load, nl.store, nl.exp, nl.sum and arithmetic on tiles allocate their result and pick the
-instruction. They say what is computed; nki.isa says how. Use them to start with, and replace a
-line by an instruction where it pays: `nl.exp` and `nl.sum` below are one nisa.activation with a
-reduce_res in 07_softmax.
+nl.load, nl.store, nl.exp, nl.sum and arithmetic on tiles allocate their result and choose the
+instruction. They define what is computed; nki.isa defines how. Start with them, and replace a
+line by an instruction where it is worthwhile: `nl.exp` and `nl.sum` below are one
+nisa.activation with a reduce_res in 07_softmax.
 """
 
 import nki
@@ -19,7 +19,7 @@ import nki.language as nl
 
 @nki.jit
 def gated_exponential(a, b):
-    """exp((a + b) / 2) * a - b and the sum of the exponentials of each row, for a, b[M, N].
+    """Return exp((a + b) / 2) * a - b, and the sum of the exponentials of each row, for a, b[M, N].
 
     Two results: [M, N] and [M, 1].
     """

@@ -1,4 +1,4 @@
-"""What 15_language must compute."""
+"""Inputs, reference and tolerance of 15_language."""
 
 import numpy as np
 

@@ -7,7 +7,7 @@
 # [consts]
 # alpha = 0.5
 # ///
-"""A kernel in the file that uses it, as one meets them: framework code around a kernel.
+"""A kernel in the file that uses it: framework code around a kernel, as is common in practice.
 
 nkic reads this file and does not run it. Only what the kernel can reach has to be NKI: the
 imports, the class, the generator and the main section below are for the machine that has a
@@ -60,12 +60,12 @@ def axpy(x, y, alpha):
 
 
 def slice_rows(i):
-    """Where row tile i begins and ends."""
+    """Return the first row of row tile i, and the row after its last."""
     return i * TILE_ROWS, (i + 1) * TILE_ROWS
 
 
 class ScaledResidual(nn.Module):
-    """x -> weight * x + f(x), with the kernel where it can run."""
+    """x -> weight * x + f(x), by the kernel if it can run."""
 
     def __init__(self, features: int, *, alpha: float = 0.5) -> None:
         super().__init__()
@@ -82,12 +82,12 @@ class ScaledResidual(nn.Module):
 
 @lru_cache(maxsize=1)
 def on_device() -> bool:
-    """Whether a NeuronDevice is there."""
+    """Return whether a NeuronDevice is present."""
     return any(name.startswith("neuron") for name in os.listdir("/dev"))
 
 
 def batches(count: int):
-    """count random inputs, one by one."""
+    """Yield `count` random inputs."""
     yield from (torch.randn(256, 2048) for _ in range(count))
 
 

@@ -1,4 +1,4 @@
-"""What the kernel of host_section must compute, with the constants of the kernel's block."""
+"""Inputs, reference and tolerance of host_section, with the constants of the kernel's block."""
 
 import numpy as np
 

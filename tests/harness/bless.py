@@ -1,4 +1,4 @@
-"""Expected output that `make bless` (NKIC_BLESS=1) replaces by what came out."""
+"""Expected output, which `make bless` (NKIC_BLESS=1) replaces by the actual output."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 
 def blessing() -> bool:
-    """Whether what comes out is right by definition in this run."""
+    """Return whether this run accepts the actual output as expected."""
     return os.environ.get("NKIC_BLESS") == "1"
 
 
 def compare_file(path: Path, found: str) -> None:
-    """Fails with a diff unless the file at `path` holds `found`; writes it when blessing."""
+    """Fail with a diff unless the file at `path` equals `found`; write it when blessing."""
     if blessing():
         path.write_text(found, encoding="utf-8")
     wanted = path.read_text(encoding="utf-8") if path.exists() else ""
@@ -22,7 +22,7 @@ def compare_file(path: Path, found: str) -> None:
 
 
 def short_sum(text: str) -> str:
-    """Eight letters that change with any letter of a text that is too long for a page."""
+    """Return a hash of eight letters for a text that is too long for a page."""
     return sha256(text.encode()).hexdigest()[:8]
 
 

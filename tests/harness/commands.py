@@ -1,4 +1,4 @@
-"""The command nkic as users run it, and how a run ended."""
+"""The command nkic as users run it, and the result of a run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def double(a, factor=2.0):
 
 
 class Ran(NamedTuple):
-    """How a run ended."""
+    """The result of a run."""
 
     code: int
     out: str
@@ -48,7 +48,7 @@ Run = Callable[..., Ran]
 
 
 def process(*words: str, cwd: Path, stdin: bytes = b"", **environ: str) -> Any:
-    """Runs the command as users do."""
+    """Run the command as users do."""
     return subprocess.run(
         [sys.executable, "-m", "nkic.cli.nkic", *words],
         cwd=cwd,
@@ -61,7 +61,7 @@ def process(*words: str, cwd: Path, stdin: bytes = b"", **environ: str) -> Any:
 
 
 def failure(ran: Ran, code: int, slug: str) -> str:
-    """The text of a run that must end with this code and this one complaint."""
+    """Return the output of a run that must end with this exit code and this one diagnostic."""
     number = diagnostics.code(slug).number
     assert ran.code == code, ran.err
     assert ran.out == ""

@@ -1,4 +1,4 @@
-"""Compares our syntax tree with Python's own, node by node, positions included."""
+"""Compare nkic's syntax tree with Python's own, node by node, positions included."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from nkic.syntax import nodes as n
 
-# Before 3.12 Python knew no exact positions inside f-strings.
+# Before 3.12 Python has no exact positions inside f-strings.
 EXACT_FSTRINGS = sys.version_info >= (3, 12)
 
 _OPERATORS = {
@@ -33,7 +33,7 @@ _IGNORED = {"ctx", "type_comment", "type_ignores", "kind", "default_value"}
 
 
 class Pair(NamedTuple):
-    """Two values to compare; `exact` tells whether Python's positions can be trusted."""
+    """Two values to compare; `exact` tells whether Python's positions are reliable."""
 
     mine: Any
     other: Any
@@ -41,13 +41,13 @@ class Pair(NamedTuple):
 
 
 class Columns:
-    """Python's byte offsets as columns in code points."""
+    """Convert Python's byte offsets to columns in code points."""
 
     def __init__(self, text: str) -> None:
         self.lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
     def span(self, node: Any) -> tuple[int, int, int, int]:
-        """Where `node` stands, in our units."""
+        """Return the span of `node` in nkic's units."""
         start = self._column(node.lineno, node.col_offset)
         return (
             node.lineno,
@@ -62,7 +62,7 @@ class Columns:
 
 
 def differences(ours: n.Module, text: str, theirs: ast.AST) -> Iterator[str]:
-    """What differs, as sentences; nothing if the trees are equal."""
+    """Return the differences as sentences; none if the trees are equal."""
     columns = Columns(text)
     waiting = [Pair(ours, theirs, True)]
     while waiting:
@@ -82,7 +82,7 @@ def _plain(pair: Pair) -> Iterator[str]:
 
 
 def _list(pair: Pair, waiting: list[Pair]) -> Iterator[str]:
-    # Python 3.12 puts an empty text at the end of some formats.
+    # Python 3.12 adds an empty text at the end of some formats.
     others = [item for item in pair.other if not _is_empty_text(item)]
     if not isinstance(pair.mine, tuple) or len(pair.mine) != len(others):
         yield f"{pair.mine!r} is not {[_dump(item) for item in others]}"
@@ -119,7 +119,7 @@ def _node(pair: Pair, columns: Columns, waiting: list[Pair]) -> Iterator[str]:
 
 
 def _our_way(field: str, value: Any) -> Any:
-    """A field of Python's, with our type."""
+    """Convert a field of Python's node to nkic's type."""
     if field == "conversion":
         return chr(value) if value > 0 else ""
     if field in ("is_async", "simple"):

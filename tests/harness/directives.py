@@ -27,7 +27,7 @@ WORDS = ("test", "args", "const", "nki", "kernel", "target", "grid", "lnc", "emi
 
 
 class Expected(NamedTuple):
-    """A complaint that must come: its line, its code's number or slug, part of its message."""
+    """An expected diagnostic: its line, its code's number or slug, and part of its message."""
 
     line: int
     level: str
@@ -46,18 +46,18 @@ class Case:
 
 
 class BadCase(Exception):
-    """The case file itself is wrong."""
+    """Raised if the case file itself is wrong."""
 
 
 def read_case(path: Path) -> Case:
-    """The directives at the top of a file, and the expectations everywhere in it."""
+    """Read the directives at the top of a file, and the expectations in all of it."""
     text = path.read_text(encoding="utf-8")
     words = dict(_words(text, path))
     return Case(path, text, words, tuple(expectations(text, path)))
 
 
 def _words(text: str, path: Path) -> Iterator[tuple[str, str]]:
-    """The comments before the first other line."""
+    """Return the comments before the first other line."""
     for line in text.splitlines():
         found = _DIRECTIVE.fullmatch(line)
         if found is None:
@@ -68,7 +68,10 @@ def _words(text: str, path: Path) -> Iterator[tuple[str, str]]:
 
 
 def expectations(text: str, path: Path) -> Iterator[Expected]:
-    """The complaints that the comments ask for. Malformed ones are errors, not comments."""
+    """Return the diagnostics that the comments expect.
+
+    Malformed expectations are errors, not comments.
+    """
     for number, line in enumerate(text.splitlines(), 1):
         for start in _ANY_EXPECTATION.finditer(line):
             found = _EXPECTATION.match(line, start.start())

@@ -1,5 +1,7 @@
-"""Puts operands where only the running program finds them: at an offset in a register or a
-tile, in columns that an index names (`.indirect()`), or in rows that one names (gather, scatter).
+"""Replace operands by operands with run-time addresses.
+
+The address is an offset in a register or a tile, columns that an index names (`.indirect()`), or
+rows that an index names (gather, scatter).
 """
 
 from __future__ import annotations
@@ -15,11 +17,11 @@ from nkic.machine.operands import AttributeKind, Operand, Row
 from tests.harness.drawing import Draw
 from tests.harness.instruction import By, Tensor, Tile, tile
 
-FIRST_REGISTER = 16  # the models' own programs use those below
+FIRST_REGISTER = 16  # the models' own programs use the tensors below
 
 
 def displace(draw: Draw, row: Row, values: dict[str, Any], legal: Callable[[], bool]) -> None:
-    """At times changes tiles of `values` that share no memory, as long as that is `legal`."""
+    """Randomly replace tiles of `values` that share no memory, if the result is `legal`."""
     tiles = [v for v in values.values() if isinstance(v, Tile)]
     for operand in row.operands:
         before = values[operand.name]
@@ -31,7 +33,7 @@ def displace(draw: Draw, row: Row, values: dict[str, Any], legal: Callable[[], b
             if legal():
                 break
             values[operand.name] = before
-    for attribute in row.attributes:  # some settings are for displaced operands only
+    for attribute in row.attributes:  # some settings exist only for displaced operands
         setting = values[attribute.name]
         if attribute.kind is AttributeKind.CHOICE and draw.chance(0.3):
             values[attribute.name] = draw.pick(attribute.choices)
@@ -50,7 +52,7 @@ def _displaced(draw: Draw, row: Row, values: dict[str, Any], operand: Operand, o
 
 
 def _moved(draw: Draw, of: Tile) -> Tile:
-    """The same elements, further on by an offset times a stride."""
+    """Return the same elements, at an address plus an offset times a stride."""
     number, stride = draw.integer(0, 5), draw.integer(1, 3)
     size, own = DTYPES[of.dtype].size, DTYPES[of.tensor.dtype].size
     extra = number * stride * size
@@ -68,7 +70,7 @@ def _moved(draw: Draw, of: Tile) -> Tile:
 
 
 def _leader(row: Row, values: dict[str, Any]) -> int:
-    """Where the index of a scattered result starts: with the source."""
+    """Return the first partition of the index of a scattered result: that of the source."""
     for operand in row.operands:
         of = values[operand.name]
         if operand.indexed and not operand.access.writes and isinstance(of, Tile):
@@ -77,7 +79,7 @@ def _leader(row: Row, values: dict[str, Any]) -> int:
 
 
 def _columns(draw: Draw, row: Row, of: Tile, start: int) -> Tile:
-    """The same elements in any order, in columns of a wider tensor."""
+    """Return the same elements in any order, as columns of a wider tensor."""
     count = int(np.prod(of.shape[1:], dtype=int))
     width, lanes = count + draw.integer(0, 6), 32 if Engine.TENSOR in row.engines else 16
     offsets = draw.rng.permutation(width)[:count]
@@ -95,7 +97,7 @@ def _columns(draw: Draw, row: Row, of: Tile, start: int) -> Tile:
 
 
 def _gathered(draw: Draw, of: Tile) -> Tile:
-    """The same elements, outermost ones in any order among others."""
+    """Return the same elements, with the outermost ones in any order among other rows."""
     elements = np.ascontiguousarray(of.window(of.tensor.contents))
     count = draw.pick([n for n in range(1, 129) if elements.size % n == 0])
     inner = draw.factors(elements.size // count, 2)

@@ -1,4 +1,4 @@
-"""Random tiles with random contents, all from one seed: a failure repeats by its number."""
+"""Random tiles with random contents, all from one seed, so that a failure can be repeated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SPECIALS = (np.nan, np.inf, -np.inf, -0.0, 1e30)
 
 
 class Draw:
-    """Choices that follow from a seed."""
+    """Random choices from one seed."""
 
     def __init__(self, *seed: int) -> None:
         self.rng = np.random.default_rng(seed)
@@ -32,11 +32,11 @@ class Draw:
         return bool(self.rng.random() < probability)
 
     def integer(self, low: int, high: int) -> int:
-        """From low to high, both included."""
+        """Draw an integer from low to high, both inclusive."""
         return int(self.rng.integers(low, high, endpoint=True))
 
     def factors(self, count: int, most: int) -> list[int]:
-        """`count` as a product of at most `most` sizes, ones among them."""
+        """Draw factors whose product is `count`, at most `most` of them, including ones."""
         sizes = []
         while len(sizes) < most - 1 and self.chance():
             sizes.append(self.pick([d for d in range(1, count + 1) if count % d == 0]))
@@ -44,8 +44,9 @@ class Draw:
         return [*sizes, count]
 
     def steps(self, sizes: Sequence[int], repeats: bool = False) -> list[int]:
-        """Steps of dimensions that lie in any order, with gaps, forwards or backwards;
-        with `repeats` a dimension may read the same elements again and again.
+        """Draw steps of dimensions in any order, with gaps, forwards or backwards.
+
+        With `repeats` a dimension may read the same elements several times.
         """
         steps, next_step = [0] * len(sizes), 1
         for axis in self.rng.permutation(len(sizes)):
@@ -57,8 +58,8 @@ class Draw:
         return steps
 
     def numbers(self, shape: Sequence[int], dtype: str, large: int = 12) -> Array:
-        """Elements that suit the type, of all sizes up to 2^large; at times specials among
-        them, or any bits.
+        """Draw elements of the type with magnitudes up to 2^large, sometimes with special values,
+        or with arbitrary bits.
         """
         kind = numpy_type(dtype)
         bits = dtype in INTEGER_BITS or DTYPES[dtype].kind == "packed" or dtype.endswith("fnu")
@@ -74,7 +75,7 @@ class Draw:
         return stored(values, dtype)
 
     def any_bits(self, shape: Sequence[int], kind: np.dtype[Any]) -> Array:
-        """Large and small integers, or floats of any pattern."""
+        """Draw large and small integers, or floats of any bit pattern."""
         words = self.rng.integers(0, 256, (*shape, kind.itemsize), np.uint8).view(kind)[..., 0]
         if kind.kind in "iu":
             small = self.rng.integers(0, 4, shape).astype(kind)
@@ -92,8 +93,8 @@ class Draw:
         reads: bool = False,
         room: int = 0,
     ) -> Tile:
-        """A tile of (partitions, free elements) somewhere, cut into up to `dims` dimensions;
-        of exactly `shape` if so said. In HBM the shape is without partitions. It holds nothing.
+        """Draw an empty tile of (partitions, free elements) at any address, divided into up to
+        `dims` dimensions, or of exactly `shape` if given. In HBM the shape has no partitions.
         """
         partitions, *sizes = shape if buffer != "hbm" or exact else (1, prod(shape))
         if buffer == "hbm" and exact:
@@ -112,6 +113,6 @@ class Draw:
         )
 
     def contents(self, of: Tile) -> None:
-        """Fills a tile."""
+        """Fill a tile with random elements."""
         window = of.window(of.tensor.contents)
         window[...] = self.numbers(window.shape, of.dtype)

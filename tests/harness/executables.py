@@ -1,4 +1,4 @@
-"""Small executables over an instruction table of their own, for tests of the file format."""
+"""Small executables over a separate instruction table, for tests of the file format."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _same_elements(facts: Facts) -> Violation | None:
 
 
 def row(name: str, opcode: int, engines: tuple[Engine, ...], **more: object) -> Row:
-    """A row with `dst`, `data`, and what `more` says."""
+    """Return a row with `dst` and `data`, and the fields in `more`."""
     plain: dict[str, object] = {
         "doc": "",
         "parameters": (),
@@ -100,19 +100,19 @@ F32, BF16, I32 = dtypes.DTYPES["float32"], dtypes.DTYPES["bfloat16"], dtypes.DTY
 
 
 def hbm(name: str, role: str, shape: tuple[int, ...], dtype: DType = F32) -> TensorRecord:
-    """A tensor in HBM that all cores see."""
+    """Return a tensor in HBM that all cores share."""
     return TensorRecord(name, dtype, shape, Buffer.SHARED_HBM, -1, role, 0, 0, 0)
 
 
 def sbuf(
     name: str, shape: tuple[int, ...], byte: int, dtype: DType = F32, core: int = 0
 ) -> TensorRecord:
-    """A tensor in SBUF, from partition 0."""
+    """Return a tensor in SBUF, from partition 0."""
     return TensorRecord(name, dtype, shape, Buffer.SBUF, core, "internal", 0, byte, 1)
 
 
 def whole(index: int, tensor: TensorRecord) -> PatternRecord:
-    """All of a tensor."""
+    """Return a pattern of a whole tensor."""
     dims, step = [], 1
     for num in reversed(tensor.shape[1:] if tensor.buffer.on_chip else tensor.shape):
         dims.insert(0, (step, num))
@@ -167,7 +167,9 @@ PLACES = (
 
 
 def sample() -> Executable:
-    """One of everything: loops, dynamic offsets, a constant, waits, places."""
+    """Return an executable with every feature: loops, dynamic offsets, a constant, waits,
+    places.
+    """
     return Executable(
         name="add",
         target="trn2",
@@ -191,7 +193,7 @@ def sample() -> Executable:
 
 
 def long_sample(count: int) -> Executable:
-    """`count` instructions in two streams, with fresh patterns as emit makes them."""
+    """Return `count` instructions in two streams, with new pattern objects as emit creates them."""
     tensors = (
         hbm("a", "input", (128, 1 << 14)),
         hbm("out", "output", (128, 1 << 14)),

@@ -20,17 +20,17 @@ import nki.isa as nisa
 
 
 def numbered(form: str, n: int, between: str = "\n") -> str:
-    """`form` once for each number from 0 to n, `#` replaced by the number."""
+    """Repeat `form` for each number from 0 to n, with `#` replaced by the number."""
     return between.join(form.replace("#", str(i)) for i in range(n))
 
 
 def in_kernel(lines: str, before: str = "") -> str:
-    """A file whose kernel has these lines."""
+    """Return a file whose kernel has these lines."""
     body = "\n".join("    " + line for line in lines.split("\n"))
     return f"{HEAD}{before}\n@nki.jit\ndef k(a):\n{body}\n    return a\n"
 
 
-# Expressions in which one thing is repeated.
+# Expressions that repeat one construct.
 EXPRESSIONS: dict[str, Text] = {
     "attributes": lambda n: "a" + ".b" * n,
     "attributes of a module": lambda n: "nl" + ".b" * n,
@@ -162,7 +162,7 @@ STATEMENTS: dict[str, Text] = {
     "names used often": lambda n: "x = 1\n" + "y = x\n" * n,
 }
 
-# Only at the top of a file.
+# Constructs that are legal only at the top of a file.
 MODULES: dict[str, Text] = {
     "uses of a name bound often": lambda n: in_kernel(
         "\n".join(["b = TABLE"] * n), before="TABLE = 1\n" * n
@@ -189,7 +189,9 @@ MODULES: dict[str, Text] = {
 
 
 def texts() -> dict[str, Text]:
-    """Every construct by its name, as a whole file that has it at its top and in a kernel."""
+    """Return every construct by name, as a file with the construct on module level and in a
+    kernel.
+    """
     expressions = {name: _statement(form) for name, form in EXPRESSIONS.items()}
     both = {name: _in_both(form) for name, form in (expressions | STATEMENTS).items()}
     return {**both, **MODULES}
@@ -204,7 +206,9 @@ def _in_both(form: Text) -> Text:
 
 
 def work(action: Callable[[], object]) -> int:
-    """The bytecode instructions that `action` takes, those of every function that it calls."""
+    """Return the number of bytecode instructions that `action` executes, including all called
+    functions.
+    """
     count = 0
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:

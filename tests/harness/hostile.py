@@ -1,7 +1,7 @@
-"""Kernels written to break out of the compiler, to exhaust it or to crash it, drawn by hypothesis.
+"""Kernels that try to break out of the compiler, to exhaust it or to crash it, drawn by hypothesis.
 
-A program is a kernel whose body, and the file around it, holds a few attempts. Each family of
-attempts tries one door. None is legal NKI that anybody would write; all are legal Python.
+A program is a kernel whose body, and the file around it, contains a few attempts. Each family of
+attempts tests one possible weakness. No attempt is realistic NKI, but all are legal Python.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ KERNEL = """\
 """
 COMMAND = "touch pwned"
 PAYLOAD = f'__import__("os").system("{COMMAND}")'
-# A name that is code where a library pastes names into source text.
+# A name that is executed if a library inserts names into source text.
 FIELD = f"x,)\\n{PAYLOAD}\\ndef g(other,self):\\n if 1:\\n  if 1:\\n   return (self.x"
 
 
 def words(text: str) -> st.SearchStrategy[str]:
-    """One of the words of a text."""
+    """Draw one of the words of a text."""
     return st.sampled_from(text.split())
 
 
@@ -72,7 +72,7 @@ NAMES = words("""
     __missing__ _ print len type nl nki a k os sys import_ self cls _member_map_ _value_ _missing_
     _generate_next_value_ __getstate__ __order__ _ignore_
 """)
-# A kernel's own things, which the attempts mention.
+# Objects of a kernel that the attempts refer to.
 OWN = """\
     class C(nl.NKIObject):
         x = 1
@@ -91,7 +91,7 @@ OWN = """\
 
 
 def forms(*texts: str) -> st.SearchStrategy[list[str]]:
-    """One of the forms with its blanks filled.
+    """Draw one of the forms and fill its blanks.
 
     <V> is a value, <A> an attribute, <N> and <M> are names, <H> is a huge number, <S> an
     attribute's name in two parts, <P> a payload, <F> a payload as the name of a field.
@@ -404,18 +404,18 @@ FAMILIES["nesting"] = st.builds(
 
 
 def attempts(left_out: frozenset[str] = frozenset()) -> Lines:
-    """A few lines of one family."""
+    """Draw a few lines of one family."""
     return st.sampled_from(sorted(FAMILIES.keys() - left_out)).flatmap(FAMILIES.__getitem__)
 
 
 def programs(left_out: frozenset[str] = frozenset()) -> st.SearchStrategy[str]:
-    """Files with a kernel called `k`, and attempts in it and on module level."""
+    """Draw files with a kernel called `k`, and attempts in it and on module level."""
     some = st.lists(attempts(left_out), max_size=2)
     return st.builds(program, some, st.lists(attempts(left_out), min_size=1, max_size=3))
 
 
 def program(before: list[list[str]], inside: list[list[str]]) -> str:
-    """A file with these lines on module level and in its kernel."""
+    """Return a file with these lines on module level and in its kernel."""
     top = "".join(f"{line}\n" for lines in before for line in lines)
     body = "".join(f"    {line}\n" for lines in inside for line in lines)
     return f"{HEAD}{top}\n\n@nki.jit\ndef k(a):\n{OWN}{body}{KERNEL}"

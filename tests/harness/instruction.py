@@ -40,12 +40,12 @@ from tests.harness.reference import numpy_type, stored
 from tests.programs import op, program
 
 Array = NDArray[Any]
-FILL = 0x5A  # every byte that no tile has
+FILL = 0x5A  # the value of every byte outside of tiles
 
 
 @dataclass(eq=False)
 class Tensor:
-    """Storage: `bytes` per partition (HBM: in all), with its first contents."""
+    """The storage of tiles: `bytes` per partition (in HBM: in all), with initial contents."""
 
     dtype: str
     partitions: int
@@ -58,15 +58,15 @@ class Tensor:
 
     @property
     def shape(self) -> str:
-        """As the text form has it."""
+        """The shape in the text form."""
         return f"{self.partitions}, {self.bytes // DTYPES[self.dtype].size}"
 
 
 class By(NamedTuple):
-    """The part of a tile's place that is known at run time only, in a tile or a register.
+    """The run-time part of a tile's address, in a tile or a register.
 
     "scalar": one offset, times `stride` elements. "columns": an offset for each element of a
-    partition, the same for all partitions. "vector": in HBM, one for each outermost element.
+    partition, the same for all partitions. "vector": in HBM, one offset for each outermost element.
     """
 
     kind: str
@@ -78,7 +78,7 @@ class By(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Tile:
-    """A view of a tensor: what an operand is. `dims` are (step, num), outermost first."""
+    """An operand: a view of a tensor. `dims` are (step, num), outermost first."""
 
     tensor: Tensor
     dtype: str
@@ -93,24 +93,26 @@ class Tile:
         return (self.partitions, *(num for _, num in self.dims))
 
     def window(self, contents: Array) -> Array:
-        """The elements in `contents` of the tensor: a view, unless there are many offsets."""
+        """Return the elements in `contents` of the tensor: a view, unless there are many
+        offsets.
+        """
         window = self._every(contents, numpy_type(self.dtype), ())
         return window if self._rows is None else window[self._rows]
 
     def mark(self, flags: Array) -> None:
-        """Clears the flags of the tile's bytes."""
+        """Clear the flags of the tile's bytes."""
         self._every(flags, np.dtype(np.bool_), (1,))[self._rows or ()] = False
 
     @property
     def _rows(self) -> tuple[Any, ...] | None:
-        """What many offsets choose of `_every`."""
+        """Select the elements at many offsets from `_every`."""
         if self.by is None or self.by.kind == "scalar":
             return None
         return (slice(None), list(self.by.offsets))
 
     def _every(self, memory: Array, kind: np.dtype[Any], more: tuple[int, ...]) -> Array:
-        """The elements, or where there are many offsets, those of every offset; flags of bytes
-        have one dimension `more`.
+        """Return the elements, or, with many offsets, those of every offset; flags of bytes have
+        one dimension `more`.
         """
         size, offset, dims = DTYPES[self.dtype].size, self.offset, list(self.dims)
         if self.by is not None and self.by.kind == "scalar":
@@ -123,11 +125,11 @@ class Tile:
         return np.ndarray(shape, kind, memory, first, strides)
 
     def over(self, **changes: Any) -> Tile:
-        """Another view of the same tensor."""
+        """Return another view of the same tensor."""
         return replace(self, **changes)
 
     def like(self, **changes: Any) -> Tile:
-        """A tile of this shape in a tensor of its own."""
+        """Return a tile of this shape in a new tensor."""
         return tile(self.shape, **{"dtype": self.dtype, **changes})
 
     def text(self, tensors: list[Tensor]) -> str:
@@ -153,10 +155,10 @@ def tile(
     steps: Sequence[int] | None = None,
     room: int = 0,
 ) -> Tile:
-    """A tile that holds `values`, rounded to `dtype`, or one of a shape that holds nothing.
+    """Return a tile that holds `values`, rounded to `dtype`, or an empty tile of a shape.
 
-    `steps` of the free dimensions in elements; without, the elements follow one another.
-    `room`: elements that the tensor has beyond the tile's last.
+    `steps` of the free dimensions are in elements; without them, the elements are contiguous.
+    `room` is the number of elements that the tensor has after the tile's last element.
     """
     shape = values if isinstance(values, tuple) else values.shape
     kind = dtype or (values.dtype.name if isinstance(values, np.ndarray) else "float32")
@@ -188,14 +190,14 @@ def call(row: str, engine: str = "any", **values: Any) -> Call:
 
 
 def run_one(row: str, *, engine: str = "any", target: str = "trn2", **values: Any) -> Array:
-    """Runs one instruction and gives the elements of dst."""
+    """Run one instruction and return the elements of dst."""
     return run([call(row, engine, **values)], target=target)[values["dst"]]
 
 
 def run(
     calls: Sequence[Call], *, target: str = "trn2", precise: bool = True, raw: bool = False
 ) -> Outcome:
-    """Runs instructions in order."""
+    """Run instructions in order."""
     return built(calls, target).run(precise, raw)
 
 
@@ -203,7 +205,7 @@ Contents = Mapping[Tensor, Array]
 
 
 class Outcome:
-    """What is in memory afterwards: by tile, the elements. Nothing else may have been written."""
+    """The memory after a run: the elements of each tile. No other bytes may have been written."""
 
     def __init__(self, build: Built, result: Result, contents: Contents) -> None:
         self.result = result
@@ -226,14 +228,14 @@ class Outcome:
 
 
 class Built(NamedTuple):
-    """A program that is ready to run. Tensors in shared HBM are neither loaded nor stored."""
+    """A compiled program. Tensors in shared HBM are neither loaded nor stored."""
 
     tensors: list[Tensor]
     written: list[Tile]
     executable: Executable
 
     def run(self, precise: bool = True, raw: bool = False) -> Outcome:
-        """`raw`: no memory is kept as decoded numbers."""
+        """Run the program. With `raw`, no memory is kept as decoded numbers."""
         kept = frozenset() if raw else GRID_TYPES
         with patch("nkic.simulate.storage.memory.GRID_TYPES", kept):
             return self.run_ranks([{t: t.contents for t in self.own}], RunOptions(precise=precise))[
@@ -247,7 +249,7 @@ class Built(NamedTuple):
     def run_ranks(
         self, ranks: Sequence[Contents], options: RunOptions | None = None
     ) -> list[Outcome]:
-        """Several ranks together, each with contents of its own."""
+        """Run several ranks together, each with its own contents."""
         inputs = [self._inputs(contents) for contents in ranks]
         results = simulate_ranks(self.executable, inputs, options)
         return [Outcome(self, *both) for both in zip(results, ranks, strict=True)]
@@ -261,12 +263,12 @@ class Built(NamedTuple):
 
 
 def built(calls: Sequence[Call], target: str = "trn2") -> Built:
-    """Compiles and verifies."""
+    """Compile and verify the program of one core."""
     return built_cores([calls], target)
 
 
 def built_cores(cores: Sequence[Sequence[Call]], target: str = "trn2") -> Built:
-    """The same for a program of several cores."""
+    """Compile and verify a program of several cores."""
     tensors = list(dict.fromkeys(t for calls in cores for t in _tensors(calls)))
     text = replace(program("\n".join(_lines(cores, tensors))), target=TARGETS[target])
     report = Reporter()
@@ -279,13 +281,13 @@ def built_cores(cores: Sequence[Sequence[Call]], target: str = "trn2") -> Built:
 
 
 def _tensors(calls: Sequence[Call]) -> dict[Tensor, None]:
-    """What the tiles of calls are in, in order."""
+    """Return the tensors of the calls' tiles, in order."""
     tiles = (t for c in calls for v in c.values.values() for t in _tiles(v))
     return dict.fromkeys(t.tensor for t in tiles)
 
 
 def _tiles(value: Any) -> list[Tile]:
-    """An operand, and what holds its offsets."""
+    """Return a tile operand followed by the tiles that hold its offsets."""
     if not isinstance(value, Tile):
         return []
     return [value, *_tiles(value.by.source if value.by else None)]
@@ -296,8 +298,8 @@ def _results(c: Call) -> list[Tile]:
     return [v for name in written if isinstance(v := c.values.get(name), Tile)]
 
 
-# The text of the program. Tensor i comes in as %i, goes out as %(n + i), and is %(2 n + i) in
-# between; if that is in PSUM, %(3 n + i) is a stop on the way.
+# The text of the program. Tensor i is the input %i, the output %(n + i), and %(2 n + i) during the
+# program; if that is in PSUM, %(3 n + i) is an intermediate copy in SBUF.
 
 
 def _lines(cores: Sequence[Sequence[Call]], tensors: list[Tensor]) -> Iterator[str]:
@@ -317,7 +319,7 @@ def _lines(cores: Sequence[Sequence[Call]], tensors: list[Tensor]) -> Iterator[s
 def _core(
     number: Iterator[int], calls: Sequence[Call], tensors: list[Tensor], own: list[int]
 ) -> Iterator[str]:
-    """Loads of the tensors that are `own`, the instructions, and stores."""
+    """Return loads of the tensors in `own`, the instructions, and stores."""
     size = len(tensors)
     for i in own:
         yield from _moves(number, tensors[i], [i, 3 * size + i, 2 * size + i], size)

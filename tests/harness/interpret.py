@@ -1,5 +1,7 @@
-"""Programs as they were recorded, instruction after instruction: nothing is lowered, allocated,
-ordered or synchronised. The arithmetic is the runner's; everything else is done anew here.
+"""Interpret a recorded program instruction by instruction.
+
+Nothing is lowered, allocated, ordered or synchronised. The semantics of instructions are the
+runner's; everything else is implemented separately.
 """
 
 from __future__ import annotations
@@ -30,11 +32,11 @@ from nkic.simulate.storage.memory import Memory
 from nkic.simulate.streams import Item, Runner, prepare
 
 Arrays = Mapping[str, NDArray[Any]]
-PITCH = 256  # bytes of each tensor's own place in every partition
+PITCH = 256  # bytes of each tensor's separate area in every partition
 
 
 def interpret(program: Program, inputs: Arrays) -> dict[str, bytes]:
-    """The bytes of every output. Cores run one after the other: they share no data."""
+    """Return the bytes of every output. Cores run one after the other, since they share no data."""
     executable = _executable(program)
     places = {t.number: n for n, t in enumerate(program.tensors)}
     contents: dict[int, NDArray[Any]] = {
@@ -51,7 +53,7 @@ def interpret(program: Program, inputs: Arrays) -> dict[str, bytes]:
 
 
 class _Core:
-    """One core's instructions as the runner's steps."""
+    """The instructions of one core as the runner's steps."""
 
     def __init__(self, runners: list[Runner], body: Body) -> None:
         self.steps: dict[int, Item] = {}
@@ -79,12 +81,12 @@ class _Core:
 
 
 def engine_of(one: Instruction) -> Engine:
-    """The engine that was asked for."""
+    """Return the requested engine."""
     return one.engine or one.row.engines[0]
 
 
 def _executable(program: Program) -> Executable:
-    """Each tensor in a place of its own, each engine's instructions in one stream."""
+    """Return an executable in which each tensor has its own address, and each engine one stream."""
     places = {t.number: n for n, t in enumerate(program.tensors)}
     streams = []
     for core, body in enumerate(program.cores):
@@ -126,7 +128,7 @@ def _owners(program: Program) -> dict[int, int]:
 
 
 def _operand(operand: Operand, places: Mapping[int, int]) -> OperandRecord:
-    """A view as it is: no dimensions merged."""
+    """Return a view unchanged, without merging dimensions."""
     if not isinstance(operand, View):
         return operand  # type: ignore[return-value]
     tensor, place = operand.tensor, places[operand.tensor.number]
@@ -138,7 +140,7 @@ def _operand(operand: Operand, places: Mapping[int, int]) -> OperandRecord:
 
 
 def random_inputs(program: Program, seed: int) -> dict[str, NDArray[Any]]:
-    """Bits for every input, in storage types."""
+    """Return random bits for every input, in storage types."""
     from nkic.machine.codecs import storage
 
     rng = np.random.default_rng(seed)
@@ -146,6 +148,6 @@ def random_inputs(program: Program, seed: int) -> dict[str, NDArray[Any]]:
     for parameter in program.inputs:
         tensor = parameter.tensor
         size = tensor.bytes
-        raw = rng.integers(0, 64, size, np.uint8)  # no NaN, nothing large
+        raw = rng.integers(0, 64, size, np.uint8)  # no NaN, no large numbers
         found[parameter.name] = raw.view(storage(tensor.dtype)).reshape(tensor.shape)
     return found

@@ -1,4 +1,4 @@
-"""Case files of kernels: compiled as `nkic` would, without the command."""
+"""Run case files of kernels: compile them as `nkic` would, without the command."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Outcome = tuple[Compiled | None, tuple[Diagnostic, ...]]
 
 
 def run_kernel(case: Case) -> Outcome:
-    """What was made, if anything, and everything that was said."""
+    """Return the result of the compilation, if any, and all diagnostics."""
     return _compile(str(case.path), case.text, words_of(case), _options(case))
 
 
 def compile_text(text: str, warn: str = "") -> tuple[Diagnostic, ...]:
-    """What is said of a kernel file of this text, compiled for what its inline block says.
+    """Return the diagnostics of a kernel file with this text, compiled for its inline block.
 
-    `warn` is the code of a warning that is wanted also where it is off by default.
+    `warn` is the code of a warning that is enabled even if it is off by default.
     """
     wanted = DEFAULT.adding(Wish.WARN, warn) if warn else DEFAULT
     return _compile("kernel.py", text, {}, CompileOptions(), wanted)[1]
@@ -53,7 +53,7 @@ def _compile(
 
 
 def form(case: Case, compiled: Compiled) -> str:
-    """The form that the case wants to compare."""
+    """Return the form that the case compares."""
     made = FORMS[case.words["emit"]].make(compiled)
     return made if isinstance(made, str) else made.hex() + "\n"
 
@@ -67,7 +67,7 @@ def _options(case: Case) -> CompileOptions:
 
 
 def words_of(case: Case) -> Mapping[str, Any]:
-    """What the case says of its request, for `parse_options`."""
+    """Return the case's options as words for `parse_options`."""
     words = case.words
     return {
         "kernel": words.get("kernel"),

@@ -1,4 +1,4 @@
-"""Expressions of `nki.language`, many in one kernel, compiled and simulated."""
+"""Compile and simulate many expressions of `nki.language` in one kernel."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _RESULT = """\
 
 
 class Found(NamedTuple):
-    """A result: its numbers, as the type that NumPy or ml_dtypes has for them."""
+    """A result: its numbers, in the corresponding type of NumPy or ml_dtypes."""
 
     array: Array
     dtype: DType
@@ -59,8 +59,9 @@ def evaluate(
     profile: Profile = DEFAULT,
     helpers: str = "",
 ) -> list[Found]:
-    """The tiles that `expressions` of the tiles called as `arrays` give. They may call functions
-    of `helpers`, which come after the kernel.
+    """Return the tiles that `expressions` of the tiles named in `arrays` compute.
+
+    They may call functions of `helpers`, which follow the kernel.
     """
     text = _HEAD.format(parameters=", ".join(arrays))
     text += "".join(_LOAD[buffer].format(name=name) for name in arrays)
@@ -76,7 +77,7 @@ def run(
     profile: Profile = DEFAULT,
     grid: tuple[int, ...] = (),
 ) -> tuple[list[Found], tuple[Diagnostic, ...]]:
-    """The outputs of a kernel file, and what was said when it was compiled."""
+    """Return the outputs of a kernel file, and the diagnostics of its compilation."""
     compiled, result = simulated(text, arrays, target, profile, grid)
     outputs, tensors = result.outputs, compiled.executable.tensors
     kinds = {p.name: tensors[p.tensor].dtype for p in compiled.executable.outputs}
@@ -91,7 +92,7 @@ def simulated(
     grid: tuple[int, ...] = (),
     lnc: int = 1,
 ) -> tuple[Compiled, Result]:
-    """A kernel file compiled and run."""
+    """Compile and run a kernel file."""
     args = {n: TensorType(_dtype(a), a.shape, "test") for n, a in arrays.items()}
     kind = targets.TARGETS[target]
     request = Request(args=args, target=kind, profile=profile, grid=grid, lnc=lnc)

@@ -1,4 +1,4 @@
-"""Compares what was said with what a case expects: nothing missing, nothing more."""
+"""Compare the diagnostics with those that a case expects: none missing, none additional."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.harness.directives import Expected
 
 
 def differences(found: Sequence[Diagnostic], expected: Sequence[Expected], path: str) -> list[str]:
-    """One line for each complaint that did not come, and for each that was not asked for."""
+    """Return a line for each missing diagnostic, and for each unexpected one."""
     missing, unexpected = list(expected), []
     for diagnostic in found:
         answered = next((one for one in missing if matches(diagnostic, one, path)), None)
@@ -24,7 +24,7 @@ def differences(found: Sequence[Diagnostic], expected: Sequence[Expected], path:
 
 
 def matches(diagnostic: Diagnostic, expected: Expected, path: str) -> bool:
-    """Place, level, code and text agree; the place is in the case's own file."""
+    """Return whether place, level, code and text agree; the place is in the case's own file."""
     span = diagnostic.primary.span if diagnostic.primary else None
     return (
         span is not None

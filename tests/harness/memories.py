@@ -1,4 +1,4 @@
-"""Executables that only say which tensors there are and how they are accessed."""
+"""Executables that consist only of tensors and accesses to them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HBM = "shared_hbm"
 def tensor(
     dtype: str, shape: tuple[int, ...], byte: int = 0, buffer: str = "sbuf", partition: int = 0
 ) -> TensorRecord:
-    """A tensor at an address."""
+    """Return a tensor at an address."""
     kind = Buffer(buffer)
     core = -1 if kind is Buffer.SHARED_HBM else 0
     return TensorRecord(f"t{byte}", DTYPES[dtype], shape, kind, core, "internal", partition, byte)
@@ -38,7 +38,7 @@ def access(
     partitions: int = 0,
     offset: int = 0,
 ) -> PatternRecord:
-    """An access to tensor `number`; in HBM without partitions."""
+    """Return an access to tensor `number`; in HBM without partitions."""
     return PatternRecord(number, DTYPES[dtype], start, partitions, offset, tuple(dims))
 
 
@@ -48,7 +48,7 @@ def executable(
     inputs: Sequence[int] = (),
     outputs: Sequence[int] = (),
 ) -> Executable:
-    """Accesses are reads; a pair is a write and a read."""
+    """Return an executable. Single accesses are reads; a pair is a write and a read."""
     pairs = [a if len(a) == 2 else (None, a) for a in accesses]
     items = [InstructionRecord(ROWS["tensor_copy"], pair, (), (), (), -1) for pair in pairs]
     return Executable(

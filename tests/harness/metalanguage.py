@@ -1,4 +1,4 @@
-"""Runs kernels of the meta-language alone: no tensors, no instructions, no files on disk."""
+"""Run kernels of the meta-language alone: no tensors, no instructions, no files on disk."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HEAD = "import nki\nimport nki.language as nl\n"
 
 
 def head(profile: Profile) -> str:
-    """The imports of a kernel of that version."""
+    """Return the imports of a kernel of that version."""
     if profile is not Profile.BETA1:
         return HEAD
     return "import neuronxcc.nki as nki\nimport neuronxcc.nki.language as nl\n"
@@ -35,7 +35,7 @@ def head(profile: Profile) -> str:
 
 @dataclass
 class Done:
-    """What became of a kernel."""
+    """The result of evaluating a kernel."""
 
     printed: str = ""
     value: Any = None
@@ -44,12 +44,12 @@ class Done:
 
     @property
     def slugs(self) -> list[str]:
-        """What was said, by kind."""
+        """The slugs of all diagnostics."""
         return [one.code.slug for one in self.said]
 
     @property
     def places(self) -> list[tuple[int, int]]:
-        """Line and column of everything that was said."""
+        """The line and column of each diagnostic."""
         return [one.primary.span[1:3] for one in self.said if one.primary]
 
 
@@ -81,7 +81,7 @@ class FakeRegister(DeviceCondition):
 
 
 class Language(Table):
-    """A module of which one name went away."""
+    """A module from which one name was removed."""
 
     def missing(self, name: str) -> Exception:
         if name != "arange":
@@ -91,7 +91,7 @@ class Language(Table):
 
 
 def namespaces(log: list[str]) -> dict[str, Table]:
-    """A small `nki`, and the same by its name in Beta 1."""
+    """Return a small `nki`, also under its name in Beta 1."""
     functions = {
         "dynamic_range": lambda *bounds: FakeRange(log),
         "register": lambda: FakeRegister(log),
@@ -109,12 +109,12 @@ def namespaces(log: list[str]) -> dict[str, Table]:
 
 
 def mounted(space: Table | Namespace) -> Table | LanguageSpace:
-    """A module as the interpreter takes it."""
+    """Return a module in the form that the interpreter takes."""
     return LanguageSpace(space) if isinstance(space, Namespace) else space
 
 
 def load_from(files: Mapping[str, str]) -> Any:
-    """A loader of files by their path from one folder, packages included."""
+    """Return a loader of files by path from one folder, packages included."""
 
     def load(request: str, importer: SourceFile) -> SourceFile | None:
         name = request.lstrip(".")
@@ -138,7 +138,7 @@ def resolved(
     profile: Profile = Profile.NKI_0_7,
     path: str = "k.py",
 ) -> tuple[Resolved | None, tuple[Diagnostic, ...]]:
-    """What resolve makes of a file, and what it says of it."""
+    """Return resolve's result for a file, and its diagnostics."""
     report = Reporter(max_errors=100)
     load = load_from(files or {})
     modules = provided_modules((*namespaces([]), "numpy"))
@@ -163,7 +163,7 @@ def run(
     profile: Profile = Profile.NKI_0_7,
     path: str = "k.py",
 ) -> Done:
-    """Resolves and evaluates a kernel."""
+    """Resolve and evaluate a kernel."""
     found, said = resolved(text, kernel, files=files, profile=profile, path=path)
     if found is None or any(said):
         return Done(said=said)
@@ -183,7 +183,7 @@ def run(
 
 
 def body(code: str, **options: Any) -> Done:
-    """Runs a kernel that consists of these lines."""
+    """Run a kernel that consists of these lines."""
     lines = "".join(f"    {line}\n" for line in code.strip("\n").split("\n"))
     imports = head(options.get("profile", Profile.NKI_0_7))
     return run(f"{imports}@nki.jit\ndef kernel():\n{lines}", **options)

@@ -42,8 +42,10 @@ Settings = dict[str, Any]
 
 
 class Near(NamedTuple):
-    """Elements that must lie between two, both included. Where one of these is NaN, NaN or what
-    agrees with the other; where they are not `known`, anything.
+    """Elements that must lie between two bounds, both inclusive.
+
+    If a bound is NaN, the element is NaN or within the other bound; elements that are not `known`
+    may have any value.
     """
 
     low: Array
@@ -52,7 +54,7 @@ class Near(NamedTuple):
 
 
 class Bits(NamedTuple):
-    """Elements that must be equal bit for bit, NaN with sign and payload."""
+    """Elements that must be equal bit for bit, including the sign and payload of NaN."""
 
     elements: Array
 
@@ -61,7 +63,7 @@ Results = dict[str, Array | Near | Bits]
 
 
 class Given:
-    """An instruction as a model sees it: its values before the run, by name."""
+    """An instruction as a model sees it: the values before the run, by name."""
 
     def __init__(self, call: Call, target: str, state: dict[str, Any]) -> None:
         self.row, self.values, self.target = ROWS[call.row], call.values, target
@@ -70,18 +72,18 @@ class Given:
         self.used: set[str] = set()
 
     def __getitem__(self, name: str) -> Any:
-        """An attribute, a number, a register's name or None."""
+        """Return an attribute, a number, a register's name or None."""
         self.used.add(name)
         value = self.values[name]
         return self.elements(name) if isinstance(value, Tile) else value
 
     def elements(self, name: str) -> Array:
-        """The elements of a tile, (partitions, free)."""
+        """Return the elements of a tile, (partitions, free)."""
         of = self.tile(name)
         return np.ascontiguousarray(of.window(of.tensor.contents)).reshape(of.partitions, -1)
 
     def numbers(self, name: str) -> Array:
-        """A tile's elements or a number, converted to float32, in float64."""
+        """Return a tile's elements or a number, converted to float32, in float64."""
         value = self[name]
         given = value if isinstance(value, np.ndarray) else np.array(value)
         with np.errstate(invalid="ignore"):  # signalling NaN
@@ -101,13 +103,13 @@ class Given:
         return self.tile(name).dtype
 
     def rounded(self, name: str, numbers: Array) -> Array:
-        """Float32 numbers as elements of the operand's type, of its size."""
+        """Return float32 numbers as elements of the operand's type, in its shape."""
         of = self.tile(name)
         wanted = (of.partitions, int(np.prod(of.shape[1:])))
         return stored(np.broadcast_to(numbers, wanted), of.dtype)
 
     def near(self, name: str, numbers: Array, slack: Array | float) -> Near:
-        """The same for numbers that may be off by `slack`."""
+        """Return bounds for numbers whose error is at most `slack`."""
         with np.errstate(all="ignore"):
             low, high = numbers - slack, numbers + slack
         same = np.isinf(numbers)
@@ -115,7 +117,7 @@ class Given:
         if self.dtype(name) == "bool":
             low = np.where((low <= 0) & (high >= 0), 0, low)
         found = Near(self.rounded(name, low), self.rounded(name, high))
-        # A type without infinities may have NaN for both: then nothing is known.
+        # In a type without infinities both bounds may be NaN: then nothing is known.
         lost = _nan(found.low) & _nan(found.high) & ~_nan(self.rounded(name, numbers))
         return found._replace(known=~lost) if lost.any() else found
 
@@ -131,7 +133,7 @@ Shapes = Callable[[Draw, Row, Settings], dict[str, Shape]]
 
 @dataclass(frozen=True)
 class Model:
-    """See the module's words."""
+    """A model: its function and its options, described in the module's docstring."""
 
     meaning: Meaning
     shapes: Shapes
@@ -145,13 +147,13 @@ MODELS: dict[str, Model] = {}
 
 
 def alike(draw: Draw, row: Row, settings: Settings) -> dict[str, Shape]:
-    """All tiles of one shape, but for those with one element per partition."""
+    """Give all tiles one shape, except tiles with one element per partition."""
     shape = (draw.pick([1, 3, 32, 40, 128]), draw.pick([1, 5, 12, 24, 36]))
     return {o.name: (shape[0], 1) if o.column else shape for o in row.operands}
 
 
 def model(name: str, shapes: Shapes = alike, **more: Any) -> Callable[[Meaning], Meaning]:
-    """Registers the decorated function as the meaning of a row."""
+    """Register the decorated function as the semantics of a row."""
 
     def register(meaning: Meaning) -> Meaning:
         assert name in ROWS and name not in MODELS
@@ -168,7 +170,7 @@ TRIES, REPAIRS = 60, 120
 
 
 def instance(draw: Draw, name: str, target: str) -> Call:
-    """A random legal instruction."""
+    """Draw a random legal instruction."""
     for _ in range(TRIES):
         found = _attempt(draw, ROWS[name], target)
         if found is not None:
@@ -177,13 +179,13 @@ def instance(draw: Draw, name: str, target: str) -> Call:
 
 
 def program(draw: Draw, name: str, target: str) -> list[Call]:
-    """One instruction; several of those that leave state for the next."""
+    """Draw one instruction, or several if they leave state for the next one."""
     given = MODELS[name].program
     return given(draw, target) if given else [instance(draw, name, target)]
 
 
 class _Noted(Settings):
-    """Settings that know which ones were set by `shapes`: they are not drawn again alone."""
+    """Settings that record which ones `shapes` has set: these are not drawn again."""
 
     def __init__(self, given: Iterable[tuple[str, Any]]) -> None:
         super().__init__(given)
@@ -232,8 +234,8 @@ def _legal(row: Row, made: Call, target: str) -> bool:
 
 
 def _is_in_one_bank(row: Row, values: Mapping[str, Any]) -> bool:
-    """The tensor engine's result, as files must have it before NeuronCore-v4: a tensor of its own
-    begins with a bank.
+    """Return whether the tensor engine's result is in one bank, as required before NeuronCore-v4: a
+    separate tensor begins at a bank.
     """
     dst = values.get("dst")
     if Engine.TENSOR not in row.engines or not isinstance(dst, Tile) or dst.tensor.buffer != "psum":
@@ -254,7 +256,9 @@ def _fill(draw: Draw, chosen: Model, values: Settings) -> None:
 
 
 def _setting(draw: Draw, chosen: Model, attribute: Attribute) -> Any:
-    """Any value that an attribute may have; what its kind does not tell is the default."""
+    """Draw any value that an attribute may have, or its default if its kind does not list
+    values.
+    """
     if attribute.name in chosen.settings:
         return chosen.settings[attribute.name](draw)
     if attribute.optional and draw.chance(0.4):
@@ -300,7 +304,7 @@ def _types(wide: bool) -> list[str]:
 
 
 def _lay_over(draw: Draw, row: Row, values: Settings, made: Call, target: str) -> None:
-    """At times a result, or another source, is laid over a source's memory."""
+    """Sometimes place a result, or another source, in the memory of a source."""
     tiles = [o for o in row.operands if isinstance(values[o.name], Tile)]
     sources = [o.name for o in tiles if not o.access.writes]
     if not sources or not draw.chance(0.4):
@@ -327,7 +331,9 @@ def _lay_over(draw: Draw, row: Row, values: Settings, made: Call, target: str) -
 
 
 def _view(draw: Draw, below: Tile, like: Tile) -> Tile | None:
-    """A tile of the shape and type of `like` in the memory of `below`, in dense dimensions."""
+    """Return a tile with the shape and type of `like` in the memory of `below`, in dense
+    dimensions.
+    """
     size, total = DTYPES[like.dtype].size, below.tensor.bytes
     free = int(np.prod([num for _, num in like.dims], dtype=int))
     if total % size or total // size < free or below.tensor.buffer != like.tensor.buffer:
@@ -347,7 +353,7 @@ def _view(draw: Draw, below: Tile, like: Tile) -> Tile | None:
 
 
 def facts(call: Call, target: str) -> Facts:
-    """What rules see of it."""
+    """Return the facts that rules read."""
     row = ROWS[call.row]
     operands = {o.name: _fact(call.values[o.name]) for o in row.operands}
     attributes = {a.name: call.values[a.name] for a in row.attributes}

@@ -1,8 +1,8 @@
-"""Kernels with one or two mistakes in them: what people get wrong, made at random.
+"""Kernels with one or two random mistakes of the kind that people make.
 
-A mutation edits the text of the source at a place that Python's own parser finds: a renamed
-variable, a dropped or doubled argument, swapped operands, another number, dtype, operator,
-method or buffer, a deleted or repeated line.
+A mutation edits the source text at a place that Python's own parser finds: a renamed variable, a
+dropped or doubled argument, swapped operands, another number, dtype, operator, method or buffer, a
+deleted or repeated line.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ VALUES = ("None", "[]", "()", "{}", "lambda: 0", "nl", "nisa", "range(3)", '"tex
 
 
 class Edit(NamedTuple):
-    """The text from `start` to `end` becomes `new`."""
+    """Replace the text from `start` to `end` by `new`."""
 
     start: int
     end: int
@@ -34,7 +34,7 @@ Make = Callable[[Random, ast.AST, "Source"], Edit | None]
 
 
 class Source:
-    """A text with its syntax tree and the places of nodes in it."""
+    """A text with its syntax tree and the spans of its nodes."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -46,30 +46,30 @@ class Source:
         self.names = sorted({n.id for n in self.nodes if isinstance(n, ast.Name)})
 
     def span(self, node: ast.AST) -> tuple[int, int]:
-        """Where a node begins and ends; sources of kernels are ASCII, or nearly."""
+        """Return the start and end of a node; sources of kernels are almost pure ASCII."""
         place: ast.expr = node  # type: ignore[assignment]
         start = self.lines[place.lineno - 1] + place.col_offset
         return start, self.lines[(place.end_lineno or 1) - 1] + (place.end_col_offset or 0)
 
     def of(self, node: ast.AST) -> str:
-        """The text of a node."""
+        """Return the text of a node."""
         return slice_of(self.text, self.span(node))
 
 
 def slice_of(text: str, span: tuple[int, int]) -> str:
-    """The text between two places."""
+    """Return the text between two positions."""
     return text[span[0] : span[1]]
 
 
 def mutated(text: str, rng: Random) -> str:
-    """The source with one mistake, now and then two; it may be that nothing changes."""
+    """Return the source with one mistake, sometimes two; it may be unchanged."""
     for _ in range(rng.choice((1, 1, 1, 2))):
         text = _changed(Source(text), rng)
     return text
 
 
 def _changed(source: Source, rng: Random) -> str:
-    """The text after one edit that leaves it Python, which most mistakes do."""
+    """Return the text after one edit that keeps it valid Python, as most mistakes do."""
     while True:
         edit = rng.choice(_KINDS)(rng, rng.choice(source.nodes), source)
         if edit is not None:
@@ -95,7 +95,7 @@ def _renamed(rng: Random, node: ast.AST, source: Source) -> Edit | None:
 
 
 def _dropped(rng: Random, node: ast.AST, source: Source) -> Edit | None:
-    """A call without one of its arguments, or with one twice."""
+    """Drop an argument of a call, or repeat it."""
     if not isinstance(node, ast.Call) or not (node.args or node.keywords):
         return None
     parts = [source.of(part) for part in [*node.args, *node.keywords]]
@@ -107,7 +107,7 @@ def _dropped(rng: Random, node: ast.AST, source: Source) -> Edit | None:
 
 
 def _keyword(rng: Random, node: ast.AST, source: Source) -> Edit | None:
-    """A keyword that is misspelt, or left out so that its value counts by place."""
+    """Misspell a keyword, or remove it so that its value becomes positional."""
     if not isinstance(node, ast.keyword) or node.arg is None:
         return None
     value = source.of(node.value)
@@ -115,7 +115,7 @@ def _keyword(rng: Random, node: ast.AST, source: Source) -> Edit | None:
 
 
 def _swapped(rng: Random, node: ast.AST, source: Source) -> Edit | None:
-    """Two arguments, operands or elements that change places."""
+    """Swap two arguments, operands or elements."""
     parts = _parts(node)
     if len(parts) < 2:
         return None
@@ -148,7 +148,7 @@ def _operator(rng: Random, node: ast.AST, source: Source) -> Edit | None:
 
 
 def _bare(text: str) -> bool:
-    """Nothing but the operator stands there: no parenthesis."""
+    """Return whether the text between two operands is only the operator, without parentheses."""
     return "(" not in text and ")" not in text
 
 
@@ -161,7 +161,7 @@ def _number(rng: Random, node: ast.AST, source: Source) -> Edit | None:
 
 
 def _attribute(rng: Random, node: ast.AST, source: Source) -> Edit | None:
-    """`nl.float32` becomes another dtype; a method or field is misspelt."""
+    """Replace `nl.float32` by another dtype, or misspell a method or field."""
     if not isinstance(node, ast.Attribute):
         return None
     end = source.span(node)[1]
@@ -171,7 +171,7 @@ def _attribute(rng: Random, node: ast.AST, source: Source) -> Edit | None:
 
 
 def _value(rng: Random, node: ast.AST, source: Source) -> Edit | None:
-    """Any expression becomes something else altogether, or another expression of the file."""
+    """Replace an expression by a constant, or by another expression of the file."""
     if not isinstance(node, ast.expr):
         return None
     others = [other for other in source.nodes if isinstance(other, ast.expr)]
@@ -180,7 +180,7 @@ def _value(rng: Random, node: ast.AST, source: Source) -> Edit | None:
 
 
 def _subscript(rng: Random, node: ast.AST, source: Source) -> Edit | None:
-    """A subscript goes, or comes twice."""
+    """Remove a subscript, or repeat it."""
     if not isinstance(node, ast.Subscript):
         return None
     owner = source.of(node.value)
@@ -189,7 +189,7 @@ def _subscript(rng: Random, node: ast.AST, source: Source) -> Edit | None:
 
 
 def _line(rng: Random, node: ast.AST, source: Source) -> Edit | None:
-    """A statement that is missing, said twice, or less indented."""
+    """Delete a statement, repeat it, or reduce its indentation."""
     if not isinstance(node, ast.stmt):
         return None
     start, end = source.span(node)
@@ -205,7 +205,7 @@ _KINDS: tuple[Make, ...] = (
 
 
 def mutants(sources: list[str], seed: int, count: int) -> Iterator[str]:
-    """So many mutants, the sources in turn."""
+    """Return this number of mutants, cycling through the sources."""
     rng = Random(seed)
     for number in range(count):
         yield mutated(sources[number % len(sources)], rng)

@@ -1,4 +1,5 @@
-"""Operators and functions by their definitions, in float64 and Python's integers: no code of nkic.
+"""Operators and functions by their definitions, in float64 and Python's integers, without code of
+nkic.
 
 Numbers are float64 arrays that hold float32 values; results are rounded to float32 once.
 """
@@ -61,7 +62,7 @@ BITS: dict[str, Callable[..., int]] = {
 
 
 def apply(op: str, a: Array, b: Array | None, reverse: bool = False) -> Array:
-    """One operator of float32 numbers, rounded to float32."""
+    """Apply one operator to float32 numbers and round to float32."""
     with np.errstate(all="ignore"):
         if op in UNARY:
             return single(UNARY[op](a))
@@ -70,14 +71,14 @@ def apply(op: str, a: Array, b: Array | None, reverse: bool = False) -> Array:
 
 
 def whole(op: str, a: Array, b: Array, reverse: bool = False) -> Array:
-    """One operator of integers, exactly, as Python's integers."""
+    """Apply one operator to integers exactly, as Python's integers."""
     first, second = (b, a) if reverse else (a, b)
     found = BINARY[op](first.astype(object), second.astype(object))
     return np.asarray(found, object) + 0
 
 
 def bits(op: str, a: Array, b: Array | int | None, reverse: bool = False) -> Array:
-    """One operator of the bits in `a`, of unsigned type; of `b`, as many as `a` has."""
+    """Apply one operator to the bits in `a`, of unsigned type, and to as many bits of `b`."""
     width = 8 * a.dtype.itemsize
     mask = (1 << width) - 1
     other = np.broadcast_to(np.asarray(0 if b is None else b, object), a.shape).ravel()
@@ -90,7 +91,7 @@ def bits(op: str, a: Array, b: Array | int | None, reverse: bool = False) -> Arr
 
 
 def fold(op: str, rows: Array) -> Array:
-    """The last axis reduced to one float32: sums, products and means exactly, then rounded."""
+    """Reduce the last axis to one float32: sums, products and means exactly, then rounded."""
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         if op == "average":
             return single(rows.sum(-1) / rows.shape[-1])
@@ -105,7 +106,7 @@ def fold(op: str, rows: Array) -> Array:
 
 
 def fold_bits(op: str, rows: Array) -> Array:
-    """The last axis of unsigned words reduced to one."""
+    """Reduce the last axis of unsigned words to one word."""
     total = rows[..., 0].copy()
     for i in range(1, rows.shape[-1]):
         total = bits(op, total, rows[..., i])
@@ -125,7 +126,7 @@ def sigmoid(x: float) -> float:
 
 
 def phi(x: float) -> float:
-    """The normal distribution."""
+    """Return the distribution function of the normal distribution."""
     return math.erfc(-x / math.sqrt(2)) / 2
 
 
@@ -169,7 +170,7 @@ FUNCTIONS: dict[str, Callable[[float], float]] = {
     "gelu_apprx_sigmoid": lambda x: x * sigmoid(1.702 * x),
     "gelu_apprx_sigmoid_dx": _apprx_sigmoid_dx,
 }
-RANGES = {  # where the tables hold, by the published list of functions
+RANGES = {  # the valid range of the tables, by the published list of functions
     "log": (2.0**-64, 2.0**64),
     "sqrt": (2.0**-116, 2.0**118),
     "rsqrt": (2.0**-87, 2.0**97),
@@ -179,8 +180,8 @@ RANGES = {  # where the tables hold, by the published list of functions
 
 
 def activated(op: str, x: Array, parameter: Array) -> tuple[Array, Array]:
-    """The function of every number, and where this reference speaks of it: beyond ±60, and
-    outside the function's range, it does not.
+    """Return the function of every number, and where this reference applies: not beyond ±60, and
+    not outside the function's range.
     """
     low, high = RANGES.get(op, (-60.0, 60.0))
     with np.errstate(invalid="ignore"):

@@ -66,7 +66,7 @@ STAGES: dict[str, Callable[[dict[str, Any], Reporter], str]] = {
 
 
 def run_case(path: Path) -> str:
-    """The whole file as it should be: its head and program, then what came out."""
+    """Return the expected whole file: its head and program, then the actual results."""
     text = path.read_text(encoding="utf-8")
     given = text.partition(SEPARATOR)[0].rstrip("\n")
     head, _, program = given.partition("\n")

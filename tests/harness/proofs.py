@@ -1,4 +1,4 @@
-"""Schedules and files of small programs, and ways to break them, for tests of the proofs."""
+"""Schedules and files of small programs, and functions that break them, for tests of the proofs."""
 
 from __future__ import annotations
 
@@ -26,53 +26,53 @@ Items = list[StreamItem]
 
 @dataclass(frozen=True)
 class Made:
-    """A program on its way through the stages."""
+    """A program after each of the stages."""
 
     lowered: Program
     placed: Program
     schedule: Schedule
 
     def order(self, changed: Schedule | None = None) -> list[Finding]:
-        """What the proof of the schedule finds."""
+        """Return the findings of the schedule's proof."""
         return prove_order(self.lowered, changed or self.schedule, read(self.lowered))
 
     def addresses(self, changed: Program | None = None) -> list[Finding]:
-        """What the proof of the allocation finds."""
+        """Return the findings of the allocation's proof."""
         return prove_addresses(changed or self.placed, read(self.lowered))
 
     def rules(self, changed: Schedule) -> set[str]:
-        """The rules that a changed schedule breaks."""
+        """Return the rules that a changed schedule breaks."""
         return {finding.rule for finding in self.order(changed)}
 
     def file(self) -> Executable:
-        """What a reader of the file gets."""
+        """Return the file as a reader decodes it."""
         return decode(write(emit(self.schedule, {})))
 
 
 def make(program: Program, serial: bool = False, graphs: Graphs | None = None) -> Made:
-    """Takes `program` as far as a schedule; with `graphs`, that of other dependences."""
+    """Compile `program` up to a schedule; with `graphs`, by other dependences."""
     lowered = lower(program, Reporter())
     placed, found = allocate(lowered, graphs or depend(lowered), Reporter())
     return Made(lowered, placed, schedule(placed, found, serial))
 
 
 def differences(found: Schedule, executable: Executable) -> list[Finding]:
-    """What the proof of a file finds."""
+    """Return the findings of the file's proof."""
     return prove_file(found, sections(write(executable)))
 
 
 def sections(data: bytes) -> dict[str, memoryview]:
-    """The contents of a file's sections."""
+    """Return the contents of a file's sections."""
     return {name: section.data for name, section in unpack(data).sections.items()}
 
 
 def edited(found: Schedule, name: str, edit: Callable[[Items], None], core: int = 0) -> Schedule:
-    """The schedule with the items of stream `name` changed by `edit`, loops opened nowhere."""
+    """Return the schedule with the items of stream `name` changed by `edit`, outside of loops."""
     return _with(found, core, lambda s: _edited(s, edit) if str(s.id) == name else s)
 
 
 def in_loops(found: Schedule, edit: Callable[[Items], None], core: int = 0) -> Schedule:
-    """The schedule with `edit` applied to the items of every loop of every stream."""
+    """Return the schedule with `edit` applied to the items of every loop of every stream."""
 
     def deeper(items: Sequence[StreamItem]) -> tuple[StreamItem, ...]:
         return tuple(_loop(i) if isinstance(i, StreamLoop) else i for i in items)
@@ -98,13 +98,13 @@ def _with(found: Schedule, core: int, change: Callable[[Stream], Stream]) -> Sch
 
 
 def slot(item: StreamItem) -> Slot:
-    """An item that is not a loop."""
+    """Return the item, which must not be a loop."""
     assert isinstance(item, Slot)
     return item
 
 
 def swapped(at: int) -> Callable[[Items], None]:
-    """Exchanges the instructions of two neighbours; their waits and signals stay."""
+    """Exchange the instructions of two neighbours; their waits and signals stay."""
 
     def edit(items: Items) -> None:
         one, two = slot(items[at]), slot(items[at + 1])
@@ -115,7 +115,7 @@ def swapped(at: int) -> Callable[[Items], None]:
 
 
 def dropped(at: int) -> Callable[[Items], None]:
-    """Leaves an instruction out; its waits and signals stay."""
+    """Remove an instruction; its waits and signals stay."""
 
     def edit(items: Items) -> None:
         items[at] = slot(items[at])._replace(instruction=None)
@@ -124,7 +124,7 @@ def dropped(at: int) -> Callable[[Items], None]:
 
 
 def without_waits(at: int) -> Callable[[Items], None]:
-    """An item that waits for nothing."""
+    """Return the item without its waits."""
 
     def edit(items: Items) -> None:
         items[at] = slot(items[at])._replace(waits=())
@@ -133,6 +133,6 @@ def without_waits(at: int) -> Callable[[Items], None]:
 
 
 def with_stream(found: Executable, index: int, stream: StreamRecord) -> Executable:
-    """The executable with one stream replaced."""
+    """Return the executable with one stream replaced."""
     streams = (*found.streams[:index], stream, *found.streams[index + 1 :])
     return replace(found, streams=streams)

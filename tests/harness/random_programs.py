@@ -1,4 +1,4 @@
-"""Random executables over the real instruction table, made so that they verify."""
+"""Random executables over the real instruction table that pass the verifier."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from nkic.neff.records import (
     TensorRecord,
 )
 
-SIDE = 32  # most tiles are square, so that most shape rules hold
+SIDE = 32  # most tiles are square, so that most shape rules are obeyed
 SHAPES = ((SIDE, SIDE),) * 6 + (
     (SIDE, 1),
     (SIDE, 8),
@@ -46,7 +46,7 @@ BUFFERS = (Buffer.SBUF, Buffer.PSUM, Buffer.HBM, Buffer.SHARED_HBM)
 
 @cache
 def tensors() -> tuple[TensorRecord, ...]:
-    """A tensor of every dtype in every memory; all have the same bytes and may overlap."""
+    """Return a tensor of every dtype in every memory; all have the same bytes and may overlap."""
     found = []
     for buffer in BUFFERS:
         for dtype in DTYPES.values():
@@ -56,12 +56,12 @@ def tensors() -> tuple[TensorRecord, ...]:
     return tuple(found)
 
 
-# What all cores or ranks run together takes several of them: test_cores.py.
+# Instructions that all cores or ranks run together need several of them: test_cores.py.
 ALONE = [name for name, row in ROWS.items() if not row.is_rendezvous]
 
 
 def pattern(rng: Random, operand: Operand) -> PatternRecord:
-    """A tile that `operand` could be."""
+    """Draw a tile that `operand` accepts."""
     allowed = [
         (i, t)
         for i, t in enumerate(tensors())
@@ -79,7 +79,7 @@ def pattern(rng: Random, operand: Operand) -> PatternRecord:
 
 
 def operand_value(rng: Random, operand: Operand, listed: bool = False) -> OperandRecord:
-    """Anything that `operand` allows; most lists of tiles are short."""
+    """Draw any value that `operand` allows; most lists of tiles are short."""
     choices: list[OperandRecord] = []
     if operand.buffers:
         choices += [pattern(rng, operand)] * 2
@@ -93,7 +93,7 @@ def operand_value(rng: Random, operand: Operand, listed: bool = False) -> Operan
 
 
 def attribute_value(rng: Random, attribute: Attribute) -> Any:
-    """Anything of the attribute's kind, often its default."""
+    """Draw any value of the attribute's kind, often its default."""
     if attribute.default is not ... and rng.random() < 0.6:
         return attribute.default
     values = {
@@ -114,7 +114,7 @@ def attribute_value(rng: Random, attribute: Attribute) -> Any:
 
 
 def program(streams: tuple[StreamRecord, ...], target: str = "trn2") -> Executable:
-    """An executable with these streams."""
+    """Return an executable with these streams."""
     names = ("a", "output_0")
     roles = [t._replace(role="internal") for t in tensors()]
     first = next(i for i, t in enumerate(roles) if t.buffer is Buffer.SHARED_HBM)
@@ -141,7 +141,7 @@ def _legal(item: InstructionRecord, row: Row, engine: Engine, target: Target) ->
 def legal_instructions(
     name: str, target: str = "trn2"
 ) -> tuple[tuple[Engine, InstructionRecord], ...]:
-    """Legal instances of a row with the engine each is for; none for rows not on `target`."""
+    """Return legal instances of a row with their engines; none for rows not on `target`."""
     row, rng, found = ROWS[name], Random(name), []
     lists = row.spread_operands
     for _ in range(TRIES):
@@ -162,7 +162,7 @@ def legal_instructions(
 
 
 def random_program(rng: Random, size: int) -> Executable:
-    """About `size` legal instructions over all engines, with loops and semaphores."""
+    """Return about `size` legal instructions over all engines, with loops and semaphores."""
     pool = [pair for name in ALONE for pair in legal_instructions(name)]
     items: dict[tuple[Engine, int], list[InstructionRecord | LoopRecord]] = {}
     for _ in range(size):
@@ -189,7 +189,7 @@ def _connect(rng: Random, left: list[Any], right: list[Any], semaphore: int) -> 
 def _looped(
     rng: Random, items: list[InstructionRecord | LoopRecord]
 ) -> list[InstructionRecord | LoopRecord]:
-    """The items with a loop around some, and an empty slot."""
+    """Return the items with a loop around some of them, and an empty slot."""
     start = rng.randrange(len(items))
     length = rng.randrange(1, len(items) - start + 1)
     register = Register(rng.randrange(REGISTERS))

@@ -1,5 +1,6 @@
-"""The figures of a run, counted again from its events and the file's tables alone: what reports
-say of it is compared with this, and none of it is theirs.
+"""Compute the figures of a run again from its events and the file's tables.
+
+Tests compare reports with these figures; no code is shared with the reports.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Use = tuple[int, str, tuple[int, int, int, int], bool, bool]  # tensor, memory, 
 
 @dataclass
 class Costs:
-    """Of a line, in picoseconds and bytes."""
+    """The costs of a line, in picoseconds and bytes."""
 
     runs: int = 0
     busy: Counter[str] = field(default_factory=Counter)
@@ -36,7 +37,10 @@ class Costs:
 
 
 class Recount:
-    """`path` is the critical path: its parts' events with how long each took."""
+    """The recomputed figures.
+
+    `path` is the critical path: the events of its parts with their durations.
+    """
 
     def __init__(self, trace: Trace, path: Iterable[Any]) -> None:
         self.trace = trace
@@ -70,7 +74,7 @@ class Recount:
     # Places
 
     def line(self, place: int) -> Line:
-        """The first line, going up from the place through its callers, that is not nkic's own."""
+        """Return the first line that is not nkic's own, from the place through its callers."""
         at = place
         while at >= 0:
             row = self.executable.places[at]
@@ -95,7 +99,9 @@ class Recount:
     # Bytes and operations
 
     def uses(self, event: Event) -> Iterator[Use]:
-        """What it touches: rows and bytes of a memory, from the first to one past the last."""
+        """Return the accesses of an event: rows and bytes of a memory, from the first to one past
+        the last.
+        """
         record, row = event.record, event.record.row
         if row is None:
             return
@@ -104,7 +110,7 @@ class Recount:
         for number, operand in enumerate(record.operands):
             if not isinstance(operand, PatternRecord):
                 continue
-            reads, writes = True, False  # those after the row's own are offsets
+            reads, writes = True, False  # operands after the row's own are offsets
             if number < len(row.operands):
                 mode = row.access_of(row.operands[number], facts)
                 reads, writes = mode.reads, mode.writes
@@ -132,7 +138,7 @@ class Recount:
         return read, written
 
     def flops(self, event: Event) -> int:
-        """Two for each pair of elements that a product multiplies."""
+        """Return two operations for each pair of elements that a product multiplies."""
         row = event.record.row
         if row is None or row.name != "nc_matmul":
             return 0
@@ -168,7 +174,7 @@ class Recount:
     # Memory
 
     def alive(self, buffer: str) -> dict[int, tuple[int, int, int]]:
-        """Tensors of that memory: from when to when they are used, and their bytes."""
+        """Return the tensors of that memory: the times of first and last use, and their bytes."""
         found: dict[int, tuple[int, int, int]] = {}
         for event in self.events:
             for number, *_ in self.uses(event):
@@ -184,7 +190,7 @@ class Recount:
         return max((sum(size for a, b, size in alive if a <= t < b) for t, *_ in alive), default=0)
 
     def covered(self, spans: Iterable[tuple[int, int]]) -> int:
-        """How much of the time at least one span covers, going from mark to mark."""
+        """Return how much of the time at least one span covers, going from mark to mark."""
         changes: Counter[int] = Counter()
         for start, end in spans:
             changes[start] += 1

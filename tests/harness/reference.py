@@ -1,4 +1,4 @@
-"""What the documentation says, in NumPy's float64 and Python's integers: no code of nkic."""
+"""The documented conversions, in NumPy's float64 and Python's integers, without code of nkic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INTEGER_BITS = {"int8": 8, "int16": 16, "int32": 32, "uint8": 8, "uint16": 16, "
 
 
 def numpy_type(dtype: str) -> np.dtype[Any]:
-    """NumPy's type of the elements, by name; words of bits for the packed types."""
+    """Return NumPy's type of the elements by name; words of bits for the packed types."""
     names = {"tfloat32": "float32", "bool": "uint8"}
     if DTYPES[dtype].kind == "packed":
         return np.dtype(f"u{DTYPES[dtype].size}")
@@ -23,8 +23,10 @@ def numpy_type(dtype: str) -> np.dtype[Any]:
 
 
 def stored(values: Array, dtype: str) -> Array:
-    """Numbers as elements of `dtype`: rounded to float32, then to the type; integers to the
-    nearest, ties to even, saturating, NaN to 0.
+    """Return numbers as elements of `dtype`.
+
+    Numbers are rounded to float32 and then to the type; to integers they are rounded to nearest
+    even and saturate, and NaN becomes 0.
     """
     with np.errstate(all="ignore"):
         wide = np.asarray(values).astype(np.float32)
@@ -43,14 +45,16 @@ def stored(values: Array, dtype: str) -> Array:
 
 
 def _short(wide: Array) -> Array:
-    """float32 with 10 bits of mantissa: to the nearest multiple of the last bit."""
+    """Round float32 to 10 bits of mantissa: to the nearest multiple of the last bit."""
     _, exponent = np.frexp(wide.astype(np.float64))
-    last = np.maximum(exponent, -125) - 11  # the least normal number is 2^-126
+    last = np.maximum(exponent, -125) - 11  # the smallest normal number is 2^-126
     return np.ldexp(np.rint(np.ldexp(wide.astype(np.float64), -last)), last).astype(np.float32)
 
 
 def _power(wide: Array) -> Array:
-    """The nearest power of two from 2^-127 to 2^127, ties up. (ml_dtypes differs below 2^-126.)"""
+    """Return the nearest power of two from 2^-127 to 2^127, ties up. (ml_dtypes differs below
+    2^-126.)
+    """
     fraction, exponent = np.frexp(wide)
     power = np.maximum(exponent - (fraction < 0.75), -127)
     good = (wide > 0) & (power <= 127) & np.isfinite(wide)
@@ -58,19 +62,21 @@ def _power(wide: Array) -> Array:
 
 
 def loaded(elements: Array) -> Array:
-    """Elements as the engines see them, in float32: 32-bit integers are rounded."""
+    """Return elements as the engines read them, in float32: 32-bit integers are rounded."""
     with np.errstate(invalid="ignore"):  # signalling NaN
         return elements.astype(np.float32)
 
 
 def single(values: Array) -> Array:
-    """Rounded to float32, in float64."""
+    """Round to float32, in float64."""
     with np.errstate(all="ignore"):
         return np.asarray(values, np.float64).astype(np.float32).astype(np.float64)
 
 
 def same(found: Array, expected: Array) -> None:
-    """Equal bit for bit, but for the sign and payload of NaN, and the sign of zero."""
+    """Assert that arrays are bitwise equal, except for the sign and payload of NaN and the sign
+    of zero.
+    """
     assert found.dtype == expected.dtype and found.size == expected.size
     a, b = found.ravel(), expected.ravel()
     if found.dtype.kind not in "iu":

@@ -31,8 +31,10 @@ Wanted = Array | Near | Bits
 
 
 class Scene(NamedTuple):
-    """`cores`: what each core does. `expected`: the results on a rank, by tile. `fill` puts
-    values into the contents of a rank. `judge` looks at what is not a memory.
+    """A random program of several cores or ranks.
+
+    `cores`: the calls of each core. `expected`: the results on a rank, by tile. `fill` puts values
+    into the contents of a rank. `judge` checks results that are not in memory.
     """
 
     cores: list[list[Call]]
@@ -47,7 +49,7 @@ EXCHANGES: dict[str, Maker] = {}
 
 
 def exchange(name: str) -> Callable[[Maker], Maker]:
-    """Registers the decorated function as the model of a row."""
+    """Register the decorated function as the model of a row."""
 
     def register(make: Maker) -> Maker:
         assert name in ROWS and name not in EXCHANGES
@@ -58,7 +60,7 @@ def exchange(name: str) -> Callable[[Maker], Maker]:
 
 
 class Run:
-    """A scene, run on contents of its ranks."""
+    """A scene, run on the contents of its ranks."""
 
     def __init__(self, draw: Draw, scene: Scene, target: str) -> None:
         self.scene = scene
@@ -70,7 +72,7 @@ class Run:
         self.outcomes = build.run_ranks(self.ranks)
 
     def legal(self, target: str) -> None:
-        """Rules have nothing to say of any call."""
+        """Return whether the rules accept all calls."""
         for call in (call for core in self.scene.cores for call in core):
             found = violations(ROWS[call.row], facts(whole(call), target))
             assert not found, (call.row, found[0].message)
@@ -86,7 +88,7 @@ class Run:
         return contents
 
     def before(self, rank: int, tile: Tile) -> Array:
-        """(partitions, elements of a partition)."""
+        """Return the contents before the run: (partitions, elements of a partition)."""
         window = tile.window(self.ranks[rank][tile.tensor])
         return np.ascontiguousarray(window).reshape(tile.partitions, -1)
 
@@ -95,17 +97,17 @@ class Run:
 
 
 def whole(call: Call) -> Call:
-    """With what it leaves out."""
+    """Return the call with the defaults of omitted operands and attributes."""
     row = ROWS[call.row]
     defaults = {one.name: one.default for one in (*row.operands, *row.attributes)}
     return call._replace(values={**defaults, **call.values})
 
 
 def numbers(elements: Array) -> Array:
-    """What the engines see of elements, in float64."""
+    """Return elements as the engines read them, in float64."""
     return loaded(elements).astype(np.float64)
 
 
 def near(values: Array, slack: Array, dtype: str) -> Near:
-    """Numbers that may be off by `slack`, as elements."""
+    """Return numbers with an error of at most `slack`, as elements."""
     return Near(stored(values - slack, dtype), stored(values + slack, dtype))

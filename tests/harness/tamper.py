@@ -1,4 +1,6 @@
-"""Changes executables as an attacker would: contents of sections, with all hashes made right."""
+"""Change executables as an attacker would: change the contents of sections and correct all
+hashes.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,14 @@ _HUGE = LIMITS.__class__(header_bytes=1 << 30, file_bytes=1 << 40)
 
 
 def contents(data: bytes) -> dict[str, bytes]:
-    """The sections by name."""
+    """Return the contents of the sections by name."""
     return {name: bytes(s.data) for name, s in container.unpack(data).sections.items()}
 
 
 def rebuilt(data: bytes, changed: dict[str, bytes | None], **fields: Any) -> bytes:
-    """`data` with sections replaced, added (optional ones), or dropped (None); hashes follow."""
+    """Return `data` with sections replaced, added (optional ones), or dropped (None), and correct
+    hashes.
+    """
     file = container.unpack(data)
     sections = {**contents(data), **changed}
     kept = {name: content for name, content in sections.items() if content is not None}
@@ -41,18 +45,18 @@ def _entry(file: container.Container, name: str, content: bytes) -> SectionEntry
 
 
 def records(data: bytes, section: str) -> list[Any]:
-    """The records of a section, to be changed and given to `with_records`."""
+    """Return the records of a section, to be changed and passed to `with_records`."""
     found: list[Any] = msgpack.unpackb(contents(data)[section])
     return found
 
 
 def with_records(data: bytes, section: str, records: list[Any]) -> bytes:
-    """`data` with other records in a section."""
+    """Return `data` with other records in a section."""
     return rebuilt(data, {section: msgpack.packb(records)})
 
 
 def with_header(data: bytes, change: Callable[[dict[str, Any]], Any]) -> bytes:
-    """`data` with another header map; the digest is made right."""
+    """Return `data` with another header map and a correct digest."""
     start = len(container.PREFIX)
     size = int.from_bytes(data[start + 1 : start + 3], "big")
     found = msgpack.unpackb(data[start + 3 : start + 3 + size])
@@ -63,7 +67,7 @@ def with_header(data: bytes, change: Callable[[dict[str, Any]], Any]) -> bytes:
 
 
 def refused(call: Callable[[], object]) -> tuple[str, str]:
-    """Number of the code and message that `call` raises."""
+    """Return the number of the code and the message that `call` raises."""
     with pytest.raises(ArtifactFailed) as caught:
         call()
     (diagnostic,) = caught.value.diagnostics

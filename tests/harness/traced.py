@@ -1,4 +1,4 @@
-"""Kernels that are run with a trace."""
+"""Run kernels with a trace."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ MANY = 1_000_000
 
 
 def executable(text: str, **args: str) -> Executable:
-    """The kernel of `text`, whose head is HEAD, for arguments of these types."""
+    """Compile the kernel of `text`, whose head is HEAD, for arguments of these types."""
     source = SourceFile("k.py", HEAD + text)
     return nkic.compile(source, inputs=args, embed_source=True).executable
 
 
 def run(program: Executable, **how: Any) -> Result:
-    """Runs it on random numbers, with a trace."""
+    """Run the executable on random numbers, with a trace."""
     bound = bind(signature_of(program), Wanted(None, {}, parse_fill("randn(0)"), False))
     return simulate(program, bound.arrays, RunOptions(**{"trace": MANY, **how}))
 
 
 def recorded(result: Result) -> Recorded:
-    """What was recorded."""
+    """Return the trace of a run."""
     assert result.recorded is not None
     return result.recorded
 
 
 @cache
 def sample(name: str) -> Result:
-    """A run of a sample, once for all tests."""
+    """Return the run of a sample, shared by all tests."""
     return run(nkic.compile(str(SAMPLES / name / "kernel.py")).executable)

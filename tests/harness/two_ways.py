@@ -1,4 +1,4 @@
-"""A kernel's file evaluated in both ways: by Python itself, and in the closed world."""
+"""Evaluate a kernel's file in both ways: by Python itself, and in the closed world."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ WAYS = ("native", "closed")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a way gave: the bytes of the artifact, or what was raised; what was said, and what the
-    kernel printed.
+    """The outcome of one way: the bytes of the artifact or the exception; the diagnostics, and the
+    kernel's output.
     """
 
     data: bytes | None
@@ -39,7 +39,7 @@ class Outcome:
 
     @property
     def places(self) -> list[tuple[str, str, int, int]]:
-        """Code and place of everything that was said."""
+        """Return the code and place of each diagnostic."""
         found = ((one.code.slug, one.level.value, one.primary) for one in self.said)
         return sorted(
             (slug, level, at.span.line if at else 0, at.span.column if at else 0)
@@ -49,7 +49,7 @@ class Outcome:
 
 @contextmanager
 def live_module(path: Path, name: str = "") -> Iterator[ModuleType]:
-    """A kernel's file as a module that imports nkic's `nki`."""
+    """Load a kernel's file as a module that imports nkic's `nki`."""
     name = name or f"live_{path.parent.name}_{path.stem}".replace("-", "_").replace(".", "_")
     was = nkic.nki.installed()
     nkic.nki.install()
@@ -69,19 +69,19 @@ def live_module(path: Path, name: str = "") -> Iterator[ModuleType]:
 
 
 def request_in(path: Path, said: RequestOptions) -> Request:
-    """What a file asks to be compiled for, with what is said besides."""
+    """Return the request of a file, with additional options from the caller."""
     loader = Loader.beside(str(path))
     return request_for(loader.main(str(path)), said, {})
 
 
 def only_kernel(module: ModuleType, name: str | None) -> Kernel:
-    """The kernel of a module that is called so, or its only one."""
+    """Return the kernel of this name in a module, or its only kernel."""
     found = [one for one in vars(module).values() if isinstance(one, Kernel)]
     return vars(module)[name] if name is not None else found[0]
 
 
 def given_of(request: Request, kernel: Kernel | None = None) -> RequestOptions:
-    """The same as a call of the kernel says it."""
+    """Return the same request as the options of a call."""
     schedule = kernel.how.schedule if kernel is not None else ()
     return RequestOptions(
         target=request.target,
@@ -94,7 +94,7 @@ def given_of(request: Request, kernel: Kernel | None = None) -> RequestOptions:
 
 
 def outcome(kernel: Any, given: RequestOptions, consts: Mapping[str, Any], way: str) -> Outcome:
-    """What one way makes of a live kernel."""
+    """Return the outcome of one way for a live kernel."""
     shown = StringIO()  # Python prints at once, the closed world with the artifact
     try:
         with redirect_stdout(shown):
@@ -110,5 +110,5 @@ def outcome(kernel: Any, given: RequestOptions, consts: Mapping[str, Any], way: 
 def both(
     kernel: Any, given: RequestOptions, consts: Mapping[str, Any] | None = None
 ) -> list[Outcome]:
-    """What both ways make of it, native first."""
+    """Return the outcomes of both ways, native first."""
     return [outcome(kernel, given, consts or {}, way) for way in WAYS]

@@ -1,9 +1,10 @@
 """Random programs, not yet lowered, of every row that one core runs alone.
 
-A program is a row of phases. Each has tiles of its own, which it fills from the input, works on,
-and stores: later phases take over the bytes of earlier ones. Some of its instructions are in
-device loops, a few of which a register bounds. Registers and the state of engines go from phase
-to phase. With two cores each has a program of its own; they come to barriers together.
+A program is a sequence of phases. Each phase has its own tiles, which it fills from the input,
+processes, and stores: later phases take over the bytes of earlier ones. Some of its instructions
+are in device loops, a few of which are bounded by a register. Registers and the state of engines
+pass from phase to phase. With two cores each core has its own program; both reach barriers
+together.
 """
 
 from __future__ import annotations
@@ -27,18 +28,20 @@ from tests.harness.random_programs import ALONE, REGISTERS, SIDE, legal_instruct
 
 AT = CallChain(NOWHERE)
 SHAPE = (SIDE, 2 * SIDE)
-# What a program prints, and what its runs would have to be told to do alike.
+# Rows that print are left out: runs in different ways need not print in the same order.
 LEFT_OUT = {"device_print"}
 MOST_PSUM = 5  # tiles of a phase: each takes a bank
 
 
 def usable() -> list[str]:
-    """The rows that programs are made of."""
+    """Return the rows that programs are made of."""
     return [name for name in ALONE if name not in LEFT_OUT and legal_instructions(name)]
 
 
 def random_whole(rng: Random, phases: int, size: int, cores: int = 1) -> Program:
-    """A program of `phases` on each of `cores`, with about `size` instructions in each phase."""
+    """Return a program of `phases` on each of `cores`, with about `size` instructions in each
+    phase.
+    """
     maker = _Maker(rng)
     barrier = maker.tensor("float32", Buffer.SHARED_HBM, (4,)) if cores > 1 else None
     bodies = []
@@ -78,7 +81,7 @@ class _Maker:
         return made
 
     def plain(self, name: str, engine: Engine, **operands: Operand) -> Instruction:
-        """An instruction of default attributes."""
+        """Return an instruction with default attributes."""
         row = ROWS[name]
         values = tuple(operands.get(o.name, o.default) for o in row.operands)
         given = {"cores": (0, 1)}
@@ -97,7 +100,7 @@ class _Maker:
         return made
 
     def phase(self, size: int) -> Iterator[Item]:
-        """Tiles filled, worked on, and stored."""
+        """Return the instructions of a phase: fill tiles, process them, and store them."""
         chosen = self.choose(size)
         used = dict.fromkeys(o.tensor for _, r in chosen for o in r.operands
                              if isinstance(o, PatternRecord))  # fmt: skip
@@ -113,7 +116,7 @@ class _Maker:
             yield from self.moved(kept, tensor)
 
     def moved(self, dst: Tensor, src: Tensor) -> Iterator[Instruction]:
-        """Bits from tensor to tensor; PSUM is reached through SBUF only."""
+        """Copy bits from tensor to tensor; PSUM is reached only through SBUF."""
         if Buffer.PSUM in (dst.buffer, src.buffer):
             middle = self.tensor(dst.dtype.name, Buffer.SBUF)
             if src.buffer is Buffer.PSUM:
@@ -126,7 +129,7 @@ class _Maker:
         yield self.plain("dma_copy", Engine.DMA, dst=whole(dst), src=whole(src))
 
     def choose(self, size: int) -> list[tuple[Engine, InstructionRecord]]:
-        """Legal instructions; of tiles in PSUM not more than there is room for."""
+        """Draw legal instructions, with no more tiles in PSUM than there is room for."""
         chosen, banks = [], set[int]()
         for name in self.rng.choices(usable(), k=size):
             engine, record = self.rng.choice(legal_instructions(name))
@@ -140,7 +143,7 @@ class _Maker:
     def worked(
         self, chosen: list[tuple[Engine, InstructionRecord]], own: dict[int, Tensor]
     ) -> Iterator[Item]:
-        """The instructions, some stretches of them in loops."""
+        """Return the instructions, with loops around some stretches of them."""
         made = [lambda e=e, r=r: self.converted(e, r, own) for e, r in chosen]
         while made:
             count = self.rng.randrange(1, 5)
@@ -151,9 +154,7 @@ class _Maker:
                 yield from (make() for make in stretch)
 
     def loop(self, stretch: list) -> Iterator[Item]:  # type: ignore[type-arg]
-        """A device loop; a register that bounds it is set before, so that it does not run on and
-        on.
-        """
+        """Return a device loop; a register that bounds it is set before it, so that it ends."""
         self.loops += 1
         counter = Register(REGISTERS + self.loops)
         stop: int | Register = self.rng.randrange(4)
@@ -176,7 +177,8 @@ class _Maker:
         row = record.row
         assert row is not None
         operands = tuple(_view(o, own) for o in record.operands)
-        # What is left open is decided by lower, which the interpreter of the program does not ask.
+        # lower decides attributes that are left open, but the interpreter of the program does not
+        # use lower.
         attributes = tuple(
             self.rng.random() < 0.5 if a.name == "accumulate" and value is None else value
             for a, value in zip(row.attributes, record.attributes, strict=True)
@@ -185,7 +187,7 @@ class _Maker:
 
 
 def whole(tensor: Tensor) -> View:
-    """All of a tensor."""
+    """Return a view of a whole tensor."""
     return View(tensor, tensor.shape, (tensor.shape[1], 1), 0, tensor.dtype)
 
 

@@ -1,4 +1,4 @@
-"""What each instruction means, read from the documentation: imports register the models."""
+"""Models of all instructions, written from the documentation. Imports register the models."""
 
 from tests.harness.model import MODELS
 from tests.harness.scenes import EXCHANGES

@@ -1,4 +1,6 @@
-"""Several ranks, each with one core or two, which exchange with the same core of the others."""
+"""Models of collectives: several ranks with one or two cores, each exchanging with the same core of
+the others.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ PRIORITIES = (None, 0, 1, 3)
 
 
 def _groups(draw: Draw, size: int = 0) -> Groups:
-    """All ranks in groups of one size, in any order."""
+    """Draw all ranks in groups of one size, in any order."""
     size = size or draw.pick([1, 2, 4])
     ranks = draw.rng.permutation(size * draw.pick([1, 2] if size < 4 else [1]))
     return tuple(tuple(map(int, group)) for group in ranks.reshape(-1, size))
@@ -36,13 +38,13 @@ def _group(groups: Groups, rank: int) -> tuple[int, ...]:
 
 
 def _previous(groups: Groups, rank: int, steps: int = 1) -> int:
-    """The ring goes by the order of the group."""
+    """Return the previous rank of the ring, which follows the order of the group."""
     group = _group(groups, rank)
     return group[(group.index(rank) - steps) % len(group)]
 
 
 class _Part:
-    """One core's call, and what its dst is on a rank."""
+    """One core's call, and the dst that it produces on a rank."""
 
     def __init__(self, made: Call, of: Callable[[int, Before], dict[Tile, Wanted]]) -> None:
         self.call, self.of = made, of
@@ -51,7 +53,7 @@ class _Part:
 def _scene(
     draw: Draw, target: str, groups: Groups, part: Callable[[], _Part], cores: int = 0
 ) -> Scene:
-    """With a priority, which changes no value, where the target has them."""
+    """Return the scene, with a priority, which changes no value, if the target has priorities."""
     generation = TARGETS[target].generation
     parts = [part() for _ in range(cores or draw.pick([1, 2] if generation >= 3 else [1]))]
     priority = draw.pick(PRIORITIES) if generation >= 4 else None
@@ -69,14 +71,14 @@ def _memory(draw: Draw) -> str:
 
 
 def _tile(draw: Draw, memory: str, shape: tuple[int, int], dtype: str) -> Tile:
-    """(partitions, elements), or as many in a row."""
+    """Draw a tile of (partitions, elements), or of the same number of elements in a row."""
     if memory == "hbm":
         return draw.tile((shape[0] * shape[1],), dtype, "hbm", dims=3)
     return draw.tile(shape, dtype, dims=1)
 
 
 def _plain(target: str) -> list[str]:
-    """The types that engines of the target add and compare: two came with NeuronCore-v4."""
+    """Return the types that engines of the target add and compare: NeuronCore-v4 added two."""
     newer = {"float8_e4m3fn", "float8_e8m0fnu"} if TARGETS[target].generation < 4 else set()
     return [name for name in PLAIN if name not in newer]
 
@@ -86,7 +88,7 @@ def _shape(draw: Draw) -> tuple[int, int]:
 
 
 def _reduction(values: list[Array], op: str, dtype: str) -> Wanted:
-    """In float64; float32 sums in any order come near."""
+    """Reduce in float64; float32 sums in any order are close to it."""
     whole = np.stack([numbers(value) for value in values])
     slack = np.abs(whole).sum(axis=0) * len(values) * 2.0**-23 if op == "add" else 0.0
     return near(REDUCED[op](whole, axis=0), np.asarray(slack), dtype)
@@ -112,7 +114,7 @@ def all_reduce(draw: Draw, target: str) -> Scene:
 
 @exchange("reduce_scatter")
 def reduce_scatter(draw: Draw, target: str) -> Scene:
-    """A rank keeps the part whose number is its place in the group."""
+    """A rank keeps the part whose number is its position in the group."""
     groups, memory, op = _groups(draw), _memory(draw), draw.pick([*REDUCED])
     (rows, columns), dtype, count = _shape(draw), draw.pick(_plain(target)), len(groups[0])
 
@@ -162,7 +164,7 @@ def all_gather(draw: Draw, target: str) -> Scene:
 
 @exchange("all_to_all")
 def all_to_all(draw: Draw, target: str) -> Scene:
-    """Part i of what rank r brings is part r of what rank i takes, counted in the group."""
+    """Part i of rank r's src is part r of rank i's dst, counted in the group."""
     groups, dtype, size = _groups(draw), draw.pick(NAMES), draw.pick([1, 5, 24])
     count = len(groups[0])
 
@@ -179,13 +181,13 @@ def all_to_all(draw: Draw, target: str) -> Scene:
     return _scene(draw, target, groups, part)
 
 
-# Chunks whose sizes are known at run time only.
+# Chunks whose sizes are known only at run time.
 
 
 def _counted(
     name: str, draw: Draw, target: str, groups: Groups, displaced: bool, cores: int
 ) -> Scene:
-    """Each rank's table, row by row: elements sent, from where, received, to where."""
+    """Return each rank's table, row by row: elements sent, from where, received, to where."""
     count, dtype, known = len(groups[0]), draw.pick(NAMES), draw.chance()
     room, size = draw.pick([1, 6, 20]), draw.pick([4, 30])
     ranks = sum(map(len, groups))
@@ -236,7 +238,7 @@ def _counted(
     def fill(rank: int, window: Callable[[Tile], Array]) -> None:
         for held in prepared or tables:
             window(held)[...] = table(rank).reshape(held.shape)
-        for held in tables if prepared else ():  # rewritten since the counts were taken
+        for held in tables if prepared else ():  # rewritten after the counts were read
             window(held)[...] = 0
 
     return scene._replace(fill=fill)
@@ -244,13 +246,13 @@ def _counted(
 
 @exchange("all_gather_v")
 def all_gather_v(draw: Draw, target: str) -> Scene:
-    """Four ranks of two cores; the first column of a rank's table is about its one chunk."""
+    """Four ranks of two cores; the first column of a rank's table describes its only chunk."""
     return _counted("all_gather_v", draw, target, _groups(draw, 4), False, 2)
 
 
 @exchange("all_to_all_v")
 def all_to_all_v(draw: Draw, target: str) -> Scene:
-    """Where chunks come to lie can be said from trn3 on."""
+    """The positions of received chunks can be given from trn3 on."""
     displaced = TARGETS[target].generation >= 4 and draw.chance(0.8)
     return _counted("all_to_all_v", draw, target, _groups(draw), displaced, 0)
 
@@ -285,7 +287,7 @@ for _name in ("all_gather_v_prepare", "all_to_all_v_prepare"):
 
 @exchange("collective_permute")
 def collective_permute(draw: Draw, target: str) -> Scene:
-    """A rank that no pair has as its target keeps its dst."""
+    """A rank that is not the target of any pair keeps its dst."""
     ranks, dtype, size = draw.pick([1, 2, 4]), draw.pick(NAMES), draw.pick([1, 5, 24])
     sources, targets = draw.rng.permutation(ranks), draw.rng.permutation(ranks)
     pairs = [(int(a), int(b)) for a, b in zip(sources, targets, strict=True)]
@@ -353,7 +355,7 @@ def collective_permute_implicit_reduce(draw: Draw, target: str) -> Scene:
 
 
 def _told(draw: Draw, groups: Groups, made: Call, rank_of: Callable[[int], int]) -> Scene:
-    """The register is stored."""
+    """Store the register."""
     held = tile((1, 1), dtype="int32")
     calls = [made, call("register_store", "sync", dst=held, src=made.values["dst"])]
 
@@ -370,7 +372,7 @@ def rank_id(draw: Draw, target: str) -> Scene:
 
 @exchange("collective_permute_implicit_current_processing_rank_id")
 def current_rank(draw: Draw, target: str) -> Scene:
-    """Data that went a step around the ring were those of the rank before."""
+    """After a step around the ring, data come from the preceding rank."""
     groups, steps, channel = _groups(draw), draw.integer(0, 5), draw.integer(0, 3)
     name = "collective_permute_implicit_current_processing_rank_id"
     given: dict[str, Any] = {"iteration_id": steps, "replica_group": groups, "channel_id": channel}

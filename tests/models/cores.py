@@ -1,4 +1,4 @@
-"""Two cores: barriers and swaps."""
+"""Models of two cores: barriers and swaps."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ GPSIMD_BYTES = {4: 1024, 2: 512, 1: 256}
 
 @exchange("core_barrier")
 def core_barrier(draw: Draw, target: str) -> Scene:
-    """Each core writes half of a tensor, and after the barrier reads the other's half. A kernel
-    for one core may have one, too.
+    """Each core writes half of a tensor, and after the barrier reads the other half.
+
+    A kernel for one core may have a barrier, too.
     """
     size, dtype = draw.pick([1, 12, 600]), draw.pick([d for d in DTYPES if DTYPES[d].lanes == 1])
     if draw.chance(0.2):
@@ -61,7 +62,7 @@ def copied(dst: Tile, src: Tile) -> Call:
 
 @exchange("sendrecv")
 def sendrecv(draw: Draw, target: str) -> Scene:
-    """dst of a core is the src of the core that it receives from: the other, or itself."""
+    """dst of a core is the src of the core that it receives from: the other core, or itself."""
     engine = draw.pick(["dma", "gpsimd_dma"])
     dtype = draw.pick([name for name in DTYPES if not DTYPES[name].is_wide])
     most = GPSIMD_BYTES.get(DTYPES[dtype].size, 1024) // DTYPES[dtype].size

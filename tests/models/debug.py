@@ -1,4 +1,4 @@
-"""Prints."""
+"""Models of instructions that print."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PREFIXES = ("", "x", "sum of {rows}:", "\u03a3 \\n")
 
 @exchange("device_print")
 def device_print(draw: Draw, target: str) -> Scene:
-    """The string, and the elements at this moment in the dimensions of the tile; in order."""
+    """Print the string, and the tile's elements at this moment in its dimensions, in order."""
     tiles = [_any(draw) for _ in range(draw.integer(1, 3))]
     prefixes = [draw.pick(PREFIXES) for _ in tiles]
     calls = [

@@ -1,4 +1,4 @@
-"""The DMA engines: copies, transposes and sums, between HBM and SBUF and within each."""
+"""Models of the DMA engines: copies, transposes and sums, between HBM and SBUF and within each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHAPES = ((6, 20), (120, 1), (3, 40), (40, 3), (8, 15))
 
 
 def rearranged(draw: Draw, row: Row, settings: Settings) -> dict[str, Shape]:
-    """120 elements each: partitions of one side are any dimension of another."""
+    """Draw tiles of 120 elements: partitions of one side are any dimension of the other."""
     if "engine" in settings and draw.chance(0.4):
         settings["dge_mode"], settings["engine"] = "hwdge", draw.pick(["unknown", "sync", "scalar"])
     return {o.name: draw.pick(SHAPES) for o in row.operands}
@@ -56,7 +56,7 @@ def dma_transpose(given: Given) -> Results:
 
 
 def summed(draw: Draw, row: Row, settings: Settings) -> dict[str, Shape]:
-    """As many sources as drawn, one after another."""
+    """Draw this number of sources, one after another."""
     count = draw.pick([1, 2, 3, 7, 16])
     for i in range(count, 16):
         settings[f"src{i}"] = None
@@ -67,7 +67,7 @@ def summed(draw: Draw, row: Row, settings: Settings) -> dict[str, Shape]:
 
 @model("dma_compute", summed, silent=("scales", "unique_indices", "oob_mode", "reduce_op"))
 def dma_compute(given: Given) -> Results:
-    """Added in float32, first source to last."""
+    """Add in float32, first source to last."""
     names = [f"src{i}" for i in range(16) if given[f"src{i}"] is not None]
     total = flat(given, names[0])
     for name in names[1:]:

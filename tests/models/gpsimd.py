@@ -1,4 +1,4 @@
-"""The GpSimd engine: indices, gathers, reductions over partitions."""
+"""Models of the GpSimd engine: indices, gathers, reductions over partitions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 
 def patterned(draw: Draw, row: Row, settings: Settings) -> dict[str, Shape]:
-    """Shapes, with a pattern that counts their elements."""
+    """Draw shapes, and a pattern that counts their elements."""
     shapes = alike(draw, row, settings)
     sizes = draw.factors(shapes["dst"][1], 4)
     settings["pattern"] = tuple((draw.integer(-300, 300), size) for size in sizes)
@@ -30,7 +30,7 @@ def patterned(draw: Draw, row: Row, settings: Settings) -> dict[str, Shape]:
 
 
 def affine(given: Given, rows: int) -> Array:
-    """The documented loop, dimension by dimension, in 32 bits."""
+    """Run the documented loop, dimension by dimension, in 32 bits."""
     index = np.int64(given["offset"]) + given["channel_multiplier"] * np.arange(rows)[:, None]
     for step, num in given["pattern"]:
         index = (index[:, :, None] + step * np.arange(num)).reshape(rows, -1)
@@ -88,7 +88,7 @@ def locally(draw: Draw, row: Row, settings: Settings) -> dict[str, Shape]:
 
 @model("local_gather", locally, fill=_indices)
 def local_gather(given: Given) -> Results:
-    """Of 16 partitions, all of index read down its columns, in elements of the partition."""
+    """The index is read down the columns of 16 partitions, in elements of a partition."""
     src, index, run = given["src_buffer"], given["index"], given["num_elem_per_idx"]
     rows = []
     for core in range(0, len(src), 16):
@@ -125,7 +125,7 @@ def _segments(draw: Draw, values: Settings) -> None:
 
 @model("sequence_bounds", bounded, fill=_segments)
 def sequence_bounds(given: Given) -> Results:
-    """Element by element: where its run begins, and one past where it ends."""
+    """For each element, the start of its run and one past its end."""
     ids = given["segment_ids"][0].tolist()
     n = len(ids)
     starts, ends = [n] * n, [-1] * n
@@ -162,7 +162,7 @@ def snaked(draw: Draw, row: Row, settings: Settings) -> dict[str, Shape]:
 
 @model("topk", snaked)
 def topk(given: Given) -> Results:
-    """NaN is largest; of equal elements the first (docs/fidelity.md)."""
+    """NaN is largest; of equal elements the first ones are taken (docs/fidelity.md)."""
     src, values, places = given.numbers("src"), [], []
     k = given.elements("val_dst").shape[1]
     for first in range(0, len(src), 16):

@@ -1,4 +1,4 @@
-"""Random numbers: XORWOW and the seeding that docs/fidelity.md states, in Python's integers."""
+"""Models of random numbers: XORWOW and the seeding of docs/fidelity.md, in Python's integers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MASK = 0xFFFFFFFF
 
 
 def xorwow(state: list[int]) -> int:
-    """One draw of Marsaglia's generator; `state` goes on."""
+    """Draw once from Marsaglia's generator and advance `state`."""
     x, y, z, w, v, d = state
     t = x ^ (x >> 2)
     last = (v ^ (v << 4) ^ t ^ (t << 1)) & MASK
@@ -28,7 +28,7 @@ def xorwow(state: list[int]) -> int:
 
 
 def hashed(word: int) -> int:
-    """Murmur3's finaliser."""
+    """Apply Murmur3's finaliser."""
     word &= MASK
     word = ((word ^ (word >> 16)) * 0x85EBCA6B) & MASK
     word = ((word ^ (word >> 13)) * 0xC2B2AE35) & MASK
@@ -36,7 +36,7 @@ def hashed(word: int) -> int:
 
 
 def seeded(seed: int, generators: int) -> list[list[list[int]]]:
-    """128 lanes of generators of six words."""
+    """Return 128 lanes of generators of six words."""
     start, words = hashed(seed), 6 * generators
     return [
         [[hashed(start + words * lane + 6 * g + i) for i in range(6)] for g in range(generators)]
@@ -53,7 +53,9 @@ def generators(given: Given) -> list[list[list[int]]]:
 
 
 def drawn(given: Given, name: str) -> Array:
-    """Words for the partitions of a tile; a lane's generators take turns, all draw equally."""
+    """Draw words for the partitions of a tile; a lane's generators are used in rotation, and all
+    draw equally often.
+    """
     of, states = given.tile(name), generators(given)
     count = int(np.prod(of.shape[1:], dtype=int))
     found = []
@@ -71,7 +73,7 @@ SETTERS = ("set_rng_seed", "rand_set_state", "rng", "rand_get_state")
 
 
 def chained(name: str) -> Any:
-    """A seed or a state, some draws, and `name` last."""
+    """Draw a seed or a state, some draws, and `name` last."""
 
     def program(draw: Draw, target: str) -> list[Call]:
         known = SETTERS if target != "trn1" else ("set_rng_seed", "rng")
@@ -114,7 +116,7 @@ def rng(given: Given) -> Results:
 
 
 def _ordered(draw: Draw, values: Settings) -> None:
-    """Vectors of which min is the lesser."""
+    """Draw vectors in which min is not above max."""
     for name, low in (("min", -8), ("max", 4)):
         of = values[name]
         if not isinstance(of, int | float):

@@ -1,4 +1,4 @@
-"""Registers: programs of them, which end with all in memory."""
+"""Models of registers: programs that store all registers to memory at the end."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ def _stored_scalar(draw: Draw, name: str) -> Call:
 
 
 def _value(given: Given, name: str) -> int:
-    """A number, or what a register holds."""
+    """Return a number, or the content of a register."""
     value = given[name]
     return int(given.state[value] if isinstance(value, str) else value or 0)
 
 
 def _held(given: Given, name: str, bits: int = 32) -> int:
-    """Its lowest bits."""
+    """Return the lowest bits of a value."""
     return _value(given, name) & (1 << bits) - 1
 
 
@@ -90,7 +90,7 @@ def register_move(given: Given) -> Results:
 
 @model("register_load", program=program_of("register_load"))
 def register_load(given: Given) -> Results:
-    """Integers with their sign, other types' bits."""
+    """Load integers with their sign, and the bits of other types."""
     elements = given.elements("src").ravel()
     bits = elements if elements.dtype.kind in "iu" else elements.view(f"u{elements.itemsize}")
     given.state[given["dst"]] = int(bits[0])
@@ -112,7 +112,7 @@ def scalar_load(given: Given) -> Results:
 
 @model("scalar_compute", program=program_of("scalar_compute"))
 def scalar_compute(given: Given) -> Results:
-    """Modulo 2**32 or 2**64, with sign."""
+    """Compute modulo 2**32 or 2**64, with sign."""
     bits = WORDS[given["integer"]]
     a, b = _held(given, "a", bits), _held(given, "b", bits)
     found = {"add": a + b, "subtract": a - b, "multiply": a * b}[given["op"]]
@@ -126,7 +126,7 @@ def _signed(word: int, bits: int) -> int:
 
 @model("scalar_store", program=program_of("scalar_store"))
 def scalar_store(given: Given) -> Results:
-    """As many bits as dst has."""
+    """Store as many bits as dst has."""
     kind = given["dst"].dtype
     word = _signed(_held(given, "value", 8 * kind.itemsize), 8 * kind.itemsize)
     return {"dst": np.array([[word]], kind)}

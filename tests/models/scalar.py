@@ -1,4 +1,4 @@
-"""The scalar engine: functions from tables, and its reduce registers."""
+"""Models of the scalar engine: functions from tables, and its reduce registers."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tests.models.vector_reduce import lanes, read_out
 
 Array = NDArray[Any]
 EXACT = ("copy", "abs", "relu", "sign")
-PRECISION = 2.0**-22  # of a function in float32, twice its last place
+PRECISION = 2.0**-22  # of a function in float32: twice its unit in the last place
 
 
 def _moderate(draw: Draw, values: Settings) -> None:
-    """Numbers on which functions are neither 0 nor infinite, most of the time."""
+    """Draw numbers for which functions are usually neither 0 nor infinite."""
     of = values["data"]
     if not isinstance(of, Tile) or draw.chance(0.2):
         return
@@ -30,7 +30,7 @@ def _moderate(draw: Draw, values: Settings) -> None:
 
 
 def chained(name: str) -> Any:
-    """Up to three instructions that share the reduce registers, `name` the last."""
+    """Draw up to three instructions that share the reduce registers, `name` the last."""
 
     def program(draw: Draw, target: str) -> list[Call]:
         known = ["activation", "activation_reduce", *(["activate2"] if target == "trn3" else [])]
@@ -41,10 +41,10 @@ def chained(name: str) -> Any:
 
 
 def _finish(given: Given, x: Array, parameter: Array, op: str | None, command: str) -> Results:
-    """dst, and the registers: zero at the start, results summed before they are rounded."""
+    """Return dst and the registers: zero at the start, results summed before they are rounded."""
     found, valid = activated(given["op"], x, parameter)
     found = single(found)
-    # Next to a zero of a function the error is relative to what cancels.
+    # Close to a zero of a function the error is relative to the cancelling terms.
     close = 1e-8 * np.minimum(np.abs(x), 60) * (np.abs(found) < 0.1 * np.abs(x))
     slack = np.zeros(x.shape) if given["op"] in EXACT else PRECISION * np.abs(found) + close
     near = given.near("dst", found, slack)
@@ -97,7 +97,7 @@ PAIRS = (
 
 
 def paired(draw: Draw, row: Row, settings: Settings) -> dict[str, Shape]:
-    """Like shapes, and one of the six pairs of operators."""
+    """Draw equal shapes, and one of the six pairs of operators."""
     settings["op0"], settings["op1"] = draw.pick(PAIRS)
     return alike(draw, row, settings)
 

@@ -1,4 +1,6 @@
-"""The tensor engine: products, transposes, and the microscaling formats by the OCP definitions."""
+"""Models of the tensor engine: products, transposes, and the microscaling formats by the OCP
+definitions.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ Array = NDArray[Any]
 
 
 def _tiling(draw: Draw, settings: Settings, target_rows: tuple[int, ...], columns: int) -> None:
-    """Where in the array: a place that changes no value."""
+    """Draw a position in the array, which changes no value."""
     if draw.chance(0.6):
         return
     rows = draw.pick(target_rows)
@@ -41,7 +43,7 @@ def multiplied(draw: Draw, row: Row, settings: Settings) -> dict[str, Shape]:
 
 
 def _identity(draw: Draw, settings: Settings) -> None:
-    """What a transpose is multiplied by."""
+    """Return the matrix by which a transpose multiplies."""
     of = settings["moving"]
     if settings["is_transpose"] and draw.chance(0.8):
         window = of.window(of.tensor.contents)
@@ -52,7 +54,7 @@ def _identity(draw: Draw, settings: Settings) -> None:
     "nc_matmul",
     multiplied,
     settings={
-        "accumulate": lambda draw: draw.chance(),  # None is decided before a file is made
+        "accumulate": lambda draw: draw.chance(),  # None is decided before a file is written
         "tile_size": lambda draw: (),
         "tile_position": lambda draw: (),
     },
@@ -63,12 +65,12 @@ def nc_matmul(given: Given) -> Results:
     left, right = given.numbers("stationary"), given.numbers("moving")
     identity = right.shape == (len(right), len(right)) and (right == np.eye(len(right))).all()
     moves = given["is_transpose"] and not given["accumulate"] and given.target != "trn1"
-    if identity and moves:  # else it is an ordinary product
+    if identity and moves:  # otherwise it is an ordinary product
         same = given.dtype("dst") == given.dtype("stationary")
         turned = Bits(given.elements("stationary").T)
         return {"dst": turned if same else given.rounded("dst", left.T)}
     if given["perf_mode"] == "double_row":
-        # The pair's second member holds rows 128 to 255 of the contraction.
+        # The second element of a pair belongs to rows 128 to 255 of the contraction.
         left, right = (x.reshape(len(x), 2, -1).swapaxes(0, 1) for x in (left, right))
         left, right = (x.reshape(-1, x.shape[-1]) for x in (left, right))
     return {"dst": given.rounded("dst", _added(given, _product(left, right)))}
@@ -89,7 +91,10 @@ def exchanged(draw: Draw, row: Row, settings: Settings) -> dict[str, Shape]:
 
 
 def _finite(draw: Draw, settings: Settings) -> None:
-    """NaN and infinity spread through trn1's tensor engine, which multiplies."""
+    """Draw finite numbers:
+
+    NaN and infinity spread through trn1's tensor engine, which multiplies.
+    """
     of = settings["data"]
     window = of.window(of.tensor.contents)
     window[...] = draw.numbers(window.shape, of.dtype, 6)
@@ -111,7 +116,7 @@ ELEMENTS = {
 
 
 def scale_rows(groups: int) -> list[int]:
-    """Four scales in each quadrant."""
+    """Return the rows of scales: four in each quadrant."""
     return [g // 4 * 32 + g % 4 for g in range(groups)]
 
 
@@ -126,8 +131,9 @@ def quantized(draw: Draw, row: Row, settings: Settings) -> dict[str, Shape]:
 
 @model("quantize_mx", quantized)
 def quantize_mx(given: Given) -> Results:
-    """Scale 2^(floor log2 of the greatest - largest exponent + 1), elements divided by it.
-    Without headroom, half of that, and what is greater than all of the type is its greatest.
+    """Scale 2^(floor log2 of the greatest - largest exponent + 1), elements divided by the scale.
+
+    Without headroom, the scale is half of that, and elements saturate at the type's largest number.
     """
     kind, _, largest = ELEMENTS[given.dtype("dst")]
     top = float(ml_dtypes.finfo(kind).max)
@@ -163,7 +169,7 @@ def scaled(draw: Draw, row: Row, settings: Settings) -> dict[str, Shape]:
 
 
 def _scales(draw: Draw, settings: Settings) -> None:
-    """Scales whose products float64 holds, and at times a NaN among them."""
+    """Draw scales whose products float64 can represent, sometimes with a NaN among them."""
     for name in ("stationary_scale", "moving_scale"):
         of = settings[name]
         window = of.window(of.tensor.contents)
@@ -191,7 +197,7 @@ def nc_matmul_mx(given: Given) -> Results:
 
 
 def _dequantized(given: Given, name: str, scale: str) -> Array:
-    """Elements times their scales, (partitions, columns, 4)."""
+    """Return elements times their scales, (partitions, columns, 4)."""
     kind, bits, _ = ELEMENTS[given.dtype(name)]
     words = given.elements(name).astype(np.uint32)
     codes = np.stack([words >> bits * i & (1 << bits) - 1 for i in range(4)], -1)

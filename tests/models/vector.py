@@ -1,4 +1,7 @@
-"""Element by element, on the vector engine or others: `nki.isa`, the page of each instruction."""
+"""Models of elementwise instructions, on the vector engine or others:
+
+`nki.isa`, the page of each one.
+"""
 
 from __future__ import annotations
 
@@ -21,20 +24,20 @@ WORDS = ("int32", "uint32")
 
 
 def copied(given: Given, source: str) -> Array | Bits:
-    """The same bits within one type, else converted through float32."""
+    """Return the same bits within one type; otherwise convert through float32."""
     if given.dtype("dst") == given.dtype(source):
         return Bits(given.elements(source))
     return given.rounded("dst", given.numbers(source))
 
 
 def unsigned(given: Given, name: str) -> Array:
-    """The bits of elements."""
+    """Return the bits of elements."""
     elements = given.elements(name)
     return elements.view(f"u{elements.itemsize}")
 
 
 def cut(words: Array, dtype: str) -> Array:
-    """The lowest bits, or zeros in front, as elements of a type."""
+    """Truncate or zero-extend bits to elements of a type."""
     size = DTYPES[dtype].size
     return words.astype(f"u{size}").view(np.dtype("uint8" if dtype == "bool" else dtype))
 
@@ -48,7 +51,7 @@ def all_words(given: Given, *names: str) -> bool:
 
 
 def wrapped(found: Array, dtype: str) -> Array:
-    """Integers cut to 32 bits."""
+    """Truncate integers to 32 bits."""
     words = np.array([int(v) & 0xFFFFFFFF for v in found.ravel()], np.uint32)
     return words.view(dtype).reshape(found.shape)
 
@@ -106,7 +109,7 @@ def tensor_scalar(given: Given) -> Results:
 
 
 def _addresses(given: Given, stages: list[tuple[str, str, bool]], names: list[str]) -> bool:
-    """docs/fidelity.md: 32-bit integers throughout, a vector among them, are exact."""
+    """docs/fidelity.md: operands that are all 32-bit integers, a vector among them, are exact."""
     return (
         all_words(given, "dst", "data", *names)
         and any(given.is_tile(name) for name in names)
@@ -126,7 +129,7 @@ def scalar_tensor_tensor(given: Given) -> Results:
 
 
 def reduced(draw: Draw, row: Row, settings: Settings) -> dict[str, Shape]:
-    """data of 1 to 3 free dimensions, of which the last ones go."""
+    """Draw data of 1 to 3 free dimensions, of which the last ones are reduced."""
     partitions = draw.pick([1, 3, 32, 40])
     sizes = [draw.pick([1, 2, 3, 5, 8]) for _ in range(draw.integer(1, 3))]
     kept = draw.integer(0, len(sizes) - 1)
@@ -169,7 +172,7 @@ def statistics(draw: Draw, row: Row, settings: Settings) -> dict[str, Shape]:
 
 
 def _tame(*names: str) -> Any:
-    """No specials: their statistics say nothing."""
+    """Draw no special values: their statistics are meaningless."""
 
     def fill(draw: Draw, values: Settings) -> None:
         for name in names:
@@ -205,7 +208,7 @@ def aggregates(draw: Draw, row: Row, settings: Settings) -> dict[str, Shape]:
 
 
 def _counts(draw: Draw, values: Settings) -> None:
-    """Counts, means and squares as bn_stats leaves them."""
+    """Return counts, means and squares as bn_stats writes them."""
     of = values["data"]
     shape = (of.partitions, int(np.prod(of.shape[1:])) // 3)
     counts = draw.rng.integers(1, 9, shape)

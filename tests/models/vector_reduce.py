@@ -1,4 +1,4 @@
-"""Instructions that leave results in the vector engine's accumulators."""
+"""Models of instructions that leave results in the vector engine's accumulators."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FAMILY = (
 
 
 def chained(name: str) -> Any:
-    """Up to three of the instructions that share the accumulators, `name` the last."""
+    """Draw up to three of the instructions that share the accumulators, `name` the last."""
 
     def program(draw: Draw, target: str) -> list[Call]:
         generation = {"trn1": 2, "trn2": 3, "trn3": 4}[target]
@@ -34,7 +34,7 @@ def chained(name: str) -> Any:
 
 
 def lanes(given: Given) -> tuple[Array, Array]:
-    """The accumulators, and how far each may be off."""
+    """Return the accumulators, and the error bound of each."""
     start: tuple[Array, Array] = (np.full(128, np.nan), np.zeros(128))
     return given.state.setdefault(f"{given.engine} accumulators", start)
 
@@ -48,7 +48,7 @@ def accumulate(
     initial: str = "",
     slack: float = 0.0,
 ) -> None:
-    """What reduce_cmd says, lane by lane of the partitions of `data`, and reduce_res."""
+    """Apply reduce_cmd and reduce_res, lane by lane of the partitions of `data`."""
     command, of, (every, off) = given["reduce_cmd"], given.tile(data), lanes(given)
     part = slice(of.start, of.start + of.partitions)
     if command.startswith("reset"):
@@ -67,12 +67,12 @@ def accumulate(
 
 
 def read_out(given: Given, results: Results, part: slice) -> None:
-    """reduce_res takes the accumulators."""
+    """Store the accumulators to reduce_res."""
     if given["reduce_res"] is None:
         return
     every, off = lanes(given)
     sign = -1.0 if "reduce_res_negate" in given.values and given["reduce_res_negate"] else 1.0
-    # What other instructions left is known as closely as they are.
+    # The results of earlier instructions are known within their error bounds.
     results["reduce_res"] = given.near("reduce_res", sign * every[part, None], off[part, None])
 
 

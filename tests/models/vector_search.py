@@ -1,4 +1,4 @@
-"""Instructions that search for eight values, or move partitions."""
+"""Models of instructions that search for eight values, or move partitions."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def searched(draw: Draw, row: Row, settings: Settings) -> dict[str, Shape]:
 
 @model("max8", searched)
 def max8(given: Given) -> Results:
-    """Descending; NaN before infinity (docs/fidelity.md)."""
+    """Descending order; NaN before infinity (docs/fidelity.md)."""
     x = given.numbers("src")
     ranked = np.lexsort((-np.nan_to_num(x, nan=0, posinf=np.inf, neginf=-np.inf), ~np.isnan(x)))
     return {"dst": given.rounded("dst", np.take_along_axis(x, ranked, 1)[:, :8])}
 
 
 def _wanted(draw: Draw, values: Settings) -> None:
-    """Some of the values are there, some more than once."""
+    """Draw values of which some occur, some more than once."""
     data, vals = values["data"], values["vals"]
     if data.dtype != vals.dtype or draw.chance(0.2):
         return
@@ -44,7 +44,9 @@ def _wanted(draw: Draw, values: Settings) -> None:
 
 
 def _occurrences(x: Array, wanted: Array, order: range) -> list[list[int]]:
-    """Where each value is; equal ones take successive occurrences in `order`. -1: nowhere."""
+    """Return the index of each value, or -1; equal values take successive occurrences in
+    `order`.
+    """
     found = []
     for row, values in zip(x, wanted, strict=True):
         places, taken = [-1] * 8, set[int]()

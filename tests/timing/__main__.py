@@ -28,23 +28,25 @@ from tests.unit.machine.test_profiles import PROFILES, Seen
 
 HERE = Path(__file__).parent
 SCHEDULES = """\
-Microseconds of the samples' runs beside a lower bound. The bound is the longest path, or the work
-of the busiest engine with what must come before and after it; memory limits it only by the
+The table compares the samples' simulated times with a lower bound, in microseconds. The bound is
+the longest path, or the work of the busiest engine with the work that must come before and after
+it; memory limits it only by the
 addresses that a kernel names. It includes the tensor engine's slow start, the loading of tables,
 the work that one engine has to do before an instruction that waits for several of its results,
 and the rendezvous of cores, in program order. The last four rows are loops on the device, in
-which each tile has one address: an iteration waits for the last use of what it overwrites, and
-for the work that one engine does between two iterations."""
+which each tile has one address: an iteration waits for the last use of the bytes that it
+overwrites, and for the work that one engine does between two iterations."""
 
 SWEEPS = """\
-The project's own kernels that do the same work in several ways (`tests/timing/tuned.py`): the way
-that the vendor's guides call faster must be faster in simulated time
-(`tests/unit/machine/test_sweeps.py`). What the guides say of two instructions, as "4x the
-throughput", is held instruction by instruction (`tests/unit/machine/test_statements.py`)."""
+These are the project's own kernels that do the same work in several ways
+(`tests/timing/tuned.py`). The way that the vendor's guides call faster must be faster in simulated
+time (`tests/unit/machine/test_sweeps.py`). Statements of the guides about two instructions, such
+as "4x the throughput", are tested instruction by instruction
+(`tests/unit/machine/test_statements.py`)."""
 
 
 class Found(NamedTuple):
-    """A prediction beside what was measured, in microseconds."""
+    """A prediction and a measurement, in microseconds."""
 
     measured: float
     predicted: float
@@ -52,13 +54,15 @@ class Found(NamedTuple):
 
     @property
     def error(self) -> float:
-        """In percent of what was measured."""
+        """The error in percent of the measured time."""
         return 100 * (self.predicted - self.measured) / self.measured
 
 
 def predicted(case: Case) -> Found:
-    """The kernel's simulated time and its launch. Where it runs at a smaller shape, that of the
-    first turn of its outermost loop, and for each further turn what the second one takes.
+    """Return the kernel's simulated time including the launch.
+
+    A kernel that runs at a smaller shape counts the first iteration of its outermost loop, and
+    the time of the second iteration for every further one.
     """
     figures = TARGETS[case.target].figures
     launch = (figures["launch.before_ns"] + figures["launch.after_ns"]) / 1000
@@ -70,7 +74,7 @@ def predicted(case: Case) -> Found:
 
 
 def ran(case: Case, args: dict[str, str]) -> tuple[float, float]:
-    """Microseconds of a run, and what the compiler told of it."""
+    """Return the microseconds of a run, and the compiler's estimate of them."""
     target = TARGETS[case.target]
     source = SourceFile(f"{case.module}.py", (HERE / f"{case.module}.py").read_text("utf-8"))
     parsed = dict(parse_arg(f"{name}={text}") for name, text in args.items())
@@ -113,7 +117,10 @@ def summary(found: Sequence[Found]) -> str:
 def print_kernels(print_row: Callable[[str], None]) -> dict[str, list[Found]]:
     """A line for each kernel; by how it was compiled, and by sweep."""
     groups: dict[str, list[Found]] = {}
-    print_row("\n## Whole kernels\n\nNone was used for fitting. Times in us, launch included.\n")
+    print_row(
+        "\n## Whole kernels\n\nNone of these measurements was used for "
+        "fitting. Times are in us and include the launch.\n"
+    )
     print_row("| source | version | shape | compiled | measured | predicted | error |")
     print_row("|---|---|---|---|---:|---:|---:|")
     for case in CASES:
@@ -143,7 +150,7 @@ OVERVIEWS = {  # from the first trigger to the last semaphore; of software also 
 
 def print_overviews(print_row: Callable[[str], None]) -> None:
     """A line for each example of the DMA overview."""
-    print_row("\nFigures were fitted to these; times without launch.\n")
+    print_row("\nFigures were fitted to these measurements. Times exclude the launch.\n")
     print_row("| source | shape | descriptors | measured | predicted | error |")
     print_row("|---|---|---|---:|---:|---:|")
     for (shape, by_software), us in OVERVIEWS.items():
@@ -156,7 +163,7 @@ def print_overviews(print_row: Callable[[str], None]) -> None:
 def print_instructions(print_row: Callable[[str], None]) -> dict[bool, list[Found]]:
     """A line for each instruction; by whether figures were fitted to it."""
     groups: dict[bool, list[Found]] = {True: [], False: []}
-    print_row("\n## Instructions\n\nTimes in ns: from start to start, and from start to end.\n")
+    print_row("\n## Instructions\n\nTimes are in ns, from start to start and from start to end.\n")
     print_row("| shown by the profile | fitted | measured | predicted | error |")
     print_row("|---|---|---:|---:|---:|")
     for seen in PROFILES:

@@ -138,7 +138,7 @@ SWEEPS = (
         _ways("turned", "bfloat16[2048, 128]", "how", ("dma", "tensor"), "trn1"),
     ),
     Sweep(
-        "what the array holds",
+        "the operand that the array holds",
         f"{GUIDE}, opt #7",
         _ways("vector_by_matrix", "bfloat16[128, 2048]", "held", ("row", "matrix")),
     ),
@@ -190,7 +190,7 @@ SWEEPS = (
 
 def table() -> list[str]:
     """The sweeps in Markdown."""
-    rows = ["| what is tuned | faster by | us, from slow to fast as the source says | so here |"]
+    rows = ["| what is tuned | claimed by | us, from slow to fast as the source says | confirmed |"]
     rows.append("|---|---|---|---|")
     for sweep in SWEEPS:
         times = [way.us() for way in sweep.ways]

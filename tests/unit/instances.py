@@ -1,4 +1,4 @@
-"""One legal instance of every row, for tests that change one thing about it."""
+"""One legal instance of every row, for tests that change one property of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ Settings = Mapping[str, Any]
 
 
 def tile(text: str, **more: Any) -> Tile:
-    """From "float32[128, 512] psum", contiguous; sbuf unless said. `more` are fields."""
+    """Return a tile from "float32[128, 512] psum", contiguous; in sbuf unless given.
+
+    `more` are fields.
+    """
     head, _, buffer = text.partition("]")
     dtype, _, sizes = head.partition("[")
     shape = tuple(int(size) for size in sizes.split(","))
@@ -30,7 +33,7 @@ def tile(text: str, **more: Any) -> Tile:
 
 
 def contiguous(shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-    """Row-major (step, num) pairs."""
+    """Return row-major (step, num) pairs."""
     dims: list[tuple[int, int]] = []
     step = 1
     for num in reversed(shape):
@@ -198,7 +201,7 @@ LEGAL: dict[str, Settings] = {
 def facts_of(
     name: str, target: Target = TRN2, engine: Engine | None = None, /, **changes: Any
 ) -> tuple[Row, Facts]:
-    """The legal instance of `name` with `changes`; "engine" among them is an attribute."""
+    """Return the legal instance of `name` with `changes`; "engine" among them is an attribute."""
     row = ROWS[name]
     values = {**LEGAL[name], **changes}
     operands = {o.name: values.pop(o.name, o.default) for o in row.operands}
@@ -208,7 +211,7 @@ def facts_of(
 
 
 class Case(NamedTuple):
-    """A changed instance, and what is said of it: nothing when `message` is empty."""
+    """A changed instance, and the expected message, which is empty if the instance is legal."""
 
     name: str
     changes: Settings
@@ -221,7 +224,9 @@ class Case(NamedTuple):
         return f"{self.name}: {self.message or 'legal'}"
 
     def holds(self) -> None:
-        """Exactly this is said, and it can be reported: a code with a page, one thing to do."""
+        """Check that exactly this diagnostic is reported, that its code has a page, and that it has
+        one fix.
+        """
         row, facts = facts_of(self.name, self.target, self.engine, **self.changes)
         found = violations(row, facts)
         said = [(violation.message, violation.slug) for violation in found]
@@ -234,7 +239,7 @@ class Case(NamedTuple):
             assert not violation.help.endswith(".")
 
 
-# Cycles beyond streaming, by generation and engine, with the source in SBUF and in PSUM.
+# Cycles in addition to streaming, by generation and engine, with the source in SBUF and in PSUM.
 BESIDE = {
     (2, Engine.VECTOR): (60, 60),
     (3, Engine.VECTOR): (56, 62),
@@ -247,7 +252,7 @@ BESIDE = {
 
 
 def beside(target: Target, engine: Engine, changes: Mapping[str, Any]) -> int:
-    """Cycles beyond streaming; the array's own are in its formula."""
+    """Cycles in addition to streaming; the array's own are in its formula."""
     tiles = [v for v in changes.values() if isinstance(v, Tile)]
     in_psum = any(t.buffer is Buffer.PSUM for t in tiles)
     return BESIDE.get((target.generation, engine), (0, 0))[in_psum]

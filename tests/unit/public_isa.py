@@ -1,6 +1,7 @@
-"""The public names of `nki.isa` in NKI 0.7: functions with their parameters, enumerations with
-their members, and other names. Sources: the type stubs of the package of 0.6, the pages
-of `nki.isa` for 0.7.
+"""The public names of `nki.isa` in NKI 0.7.
+
+These are functions with their parameters, enumerations with their members, and other names.
+Sources: the type stubs of the package of 0.6, and the pages of `nki.isa` for 0.7.
 """
 
 from __future__ import annotations

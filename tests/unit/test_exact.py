@@ -1,5 +1,6 @@
-"""Limits, readings, roundings and times to the last unit: each of these was once changed in the
-code by one, and no test but of golden text noticed.
+"""Test limits, patterns, roundings and times to the last unit.
+
+Each of these was once changed by one in the code, and only tests of golden text noticed.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def test_an_access_ends_with_its_partitions(start: int, partitions: int, good: i
     assert (not problem(pattern, BYTES, 1 << 20)) == bool(good)
 
 
-# How often loops run
+# Trip counts of loops
 
 
 def in_a_loop(start: int, stop: int, step: int) -> str:
@@ -171,7 +172,7 @@ def test_cores_that_meet_for_different_instructions_are_refused() -> None:
             verify_rendezvous(found, TRN2)
 
 
-# What instructions do to their operands
+# Effects of instructions on their operands
 
 MATMUL = """
 %0 a: bfloat16[128, 128] sbuf
@@ -241,7 +242,7 @@ def test_equal_operands_with_other_attributes_may_need_another_engine() -> None:
 
 
 def test_a_signal_takes_its_time() -> None:
-    """What waits for a signal starts 20 ns after it."""
+    """An item that waits for a signal starts 20 ns after it."""
     lines = [
         load(0, f"%2{TILE}", f"%0{HBM}"),
         op(1, "tensor_scalar", dst=f"%3{TILE}", data=f"%2{TILE}", op0="'add'", operand0="1.0"),
@@ -262,7 +263,7 @@ UNCHECKED = RunOptions(check_init=False)
 
 
 def bare(stream: StreamRecord) -> StreamRecord:
-    """A stream that waits for nobody."""
+    """Return a stream that waits for no other."""
     items = [i._replace(waits=()) for i in stream.items if isinstance(i, InstructionRecord)]
     return stream._replace(items=tuple(items))
 
@@ -271,7 +272,7 @@ WIDE = 128 * 8192
 
 
 def transfers(count: int) -> Executable:
-    """Large transfers, each on a queue of its own."""
+    """Return large transfers, each on its own queue."""
     tensor = TensorRecord("h", DTYPES["float32"], (WIDE,), Buffer.HBM, 0, "internal", 0, 0)
     row = ROWS["dma_copy"]
     streams = []
@@ -289,7 +290,7 @@ def transfers(count: int) -> Executable:
 
 
 def test_transfers_of_all_queues_share_the_engines() -> None:
-    """Their data move one after the other, while their fixed latencies overlap."""
+    """Their data move one after the other, and their fixed latencies overlap."""
     found = transfers(8)
     one, eight = (simulate(transfers(n), {}, UNCHECKED).time_ns for n in (1, 8))
     item = found.streams[0].items[0]

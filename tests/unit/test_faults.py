@@ -1,4 +1,4 @@
-"""A small sweep of injected faults (`make faults` is the whole): none changes values in silence."""
+"""A small sweep of injected faults (`make faults` runs all): no fault changes values silently."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.faults.cases import OWN, subject
 from tests.faults.sweep import PROOF, SAME, SILENT, WHATS, Table, markdown, sweep
 
-MUST = {"dropped instruction", "doubled instruction", "wrong offset"}  # never as good as before
+MUST = {"dropped instruction", "doubled instruction", "wrong offset"}  # faults that always change values or fail
 
 
 @pytest.mark.parametrize("name", ["01_tensor_add", "08_layer_norm", *OWN])

@@ -1,4 +1,4 @@
-"""Flame graphs: what is drawn is as wide as what was counted."""
+"""Flame graphs: the width of a box is proportional to its count."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STACKS = {("a:f", "b/c.py:g"): 3, ("a:f",): 1, ("a:h<1>",): 4}
 
 
 def widths(text: str) -> dict[str, float]:
-    """By title: the width of the box."""
+    """Return the width of each box by title."""
     boxes = re.findall(r'<title>([^<]*)</title><rect x="\S+" y="\S+" width="(\S+)"', text)
     return {title.partition(",")[0]: float(width) for title, width in boxes}
 

@@ -1,4 +1,4 @@
-"""The driver of mutants: its list must follow the code, what it changes must be a module still."""
+"""Test the driver of mutants: its list follows the code, and a mutated file is still a module."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def test_every_change_of_a_module_is_made_once() -> None:
 
 
 def test_quick_tests_and_plain_ones_are_asked_in_turn() -> None:
-    """By time: the first of each, then the next of those that have had less of it."""
+    """Alternate by time: the first test of each list, then the next of the list that has had less
+    time.
+    """
     seconds = {"quick": 0.25, "quicker": 0.125, "plain": 1.0, "plainer": 2.0}
     entered = {"quick": 80, "quicker": 90, "plain": 4, "plainer": 2}
     tests = {
@@ -65,6 +67,6 @@ def test_quick_tests_and_plain_ones_are_asked_in_turn() -> None:
     }
     judge = Judge(Calls(), Path("map.json"), 60)
     assert judge.order(tests, "m.py") == ["quicker", "plainer", "quick", "plain"]
-    judge.kills["m.py plain"] = 100  # it has noticed another change of that module
+    judge.kills["m.py plain"] = 100  # it has killed another mutant of that module
     assert judge.order(tests, "m.py")[0] == "plain"
     assert judge.order(tests, "n.py")[0] == "quicker"

@@ -1,4 +1,6 @@
-"""Simulated times of published kernels stay as near as the report says (docs/timing.md)."""
+"""Simulated times of published kernels stay within the errors that the report states
+(docs/timing.md).
+"""
 
 from __future__ import annotations
 

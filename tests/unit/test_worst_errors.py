@@ -1,4 +1,4 @@
-"""How errors of public kernels are measured (tests/conformance)."""
+"""Test the measurement of errors of public kernels (tests/conformance)."""
 
 from __future__ import annotations
 
