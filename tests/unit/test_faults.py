@@ -9,7 +9,8 @@ import pytest
 from tests.faults.cases import OWN, subject
 from tests.faults.sweep import PROOF, SAME, SILENT, WHATS, Table, markdown, sweep
 
-MUST = {"dropped instruction", "doubled instruction", "wrong offset"}  # faults that always change values or fail
+# Faults that always change values or fail.
+MUST = {"dropped instruction", "doubled instruction", "wrong offset"}
 
 
 @pytest.mark.parametrize("name", ["01_tensor_add", "08_layer_norm", *OWN])
