@@ -23,6 +23,7 @@ CACHES = {
     "ir/overlap.py:_reach": 65536,
     "ir/overlap.py:_tile_box": 65536,
     "language/isa.py:_binder": "rows and profiles",
+    "language/tensors/views.py:interned": 4096,
     "language/tensors/views.py:row_major": 4096,
     "lower/accumulate.py:_bits": 4096,
     "lower/patterns.py:_dims": 65536,

@@ -32,7 +32,7 @@ def reuse_edges(
         if len(inside[loop]) == left[loop]:
             for again in inside[loop]:
                 hands.take(again, 1)
-    return {number: tuple(found) for number, found in hands.edges.items()}
+    return hands.edges
 
 
 class _Hands:
@@ -43,7 +43,7 @@ class _Hands:
         self.graph = graph
         self.bands = Bands(address.partition for address in addresses.values())
         self.owners = [_Owners() for _ in self.bands.starts]
-        self.edges: dict[int, dict[Edge, None]] = {}
+        self.edges: dict[int, tuple[Edge, ...]] = {}
 
     def take(self, tensor: Tensor, distance: int = 0) -> None:
         """Assign `tensor` its bytes, in the loop's next iteration if `distance` is 1."""
@@ -60,11 +60,11 @@ class _Hands:
                 self._wait(number, former, distance)
 
     def _wait(self, tensor: int, former: int, distance: int) -> None:
-        closers = self.graph.last_touches[former]
+        closers, new = self.graph.last_touches[former], tuple.__new__
+        found = tuple([new(Edge, (closer, "reuse", distance)) for closer in closers])
         for opener in self.graph.first_touches[tensor]:
-            waits = self.edges.setdefault(opener, {})
-            for closer in closers:
-                waits[tuple.__new__(Edge, (closer, "reuse", distance))] = None
+            own = self.edges.get(opener)
+            self.edges[opener] = tuple(dict.fromkeys((*own, *found))) if own else found
 
 
 class _Owners:

@@ -42,7 +42,7 @@ class _Finder:
         settled = self.settled
         for one in instructions(body):
             for touch in found[one.number]:  # reads come first
-                pattern, reads, writes, area, _ = touch
+                pattern, reads, writes, area = touch
                 tensor = pattern.tensor
                 if tensor.number in settled:
                     continue
@@ -52,7 +52,7 @@ class _Finder:
                 if reads:
                     self.read(one, touch)
                 if writes:
-                    self.write(tensor, area)
+                    self.write(tensor, area.box)
 
     def write(self, tensor: Tensor, area: Box) -> None:
         boxes = self.written.setdefault(tensor.number, {})

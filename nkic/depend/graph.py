@@ -83,9 +83,9 @@ class _Walk:
             self.edges[number] = tuple(found)
 
     def touch(self, number: int, touch: Touch, found: dict[Edge, None]) -> None:
-        pattern, reads, writes, _, cells = touch
+        pattern, reads, writes, area = touch
         writers, readers = self.writers, self.readers
-        for cell in cells:
+        for cell in area.cells:
             if writers[cell] < 0 and not readers[cell]:
                 first = self.first_touches.setdefault(pattern[0].number, [])
                 if not first or first[-1] != number:

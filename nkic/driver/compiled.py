@@ -16,6 +16,8 @@ from nkic.ir.schedule import Schedule
 from nkic.machine.clock.machine_file import MachineFile
 from nkic.neff.records import Executable
 
+MANY = 200_000  # instructions; above it memory matters more than time
+
 
 @dataclass(frozen=True)
 class CompileOptions:
@@ -36,6 +38,14 @@ class CompileOptions:
     # them.
     keep: frozenset[str] | None = None
 
+    def frees_early(self, program: Program) -> bool:
+        """Whether effects and graphs are freed before schedule and recomputed on demand.
+
+        They take about 700 bytes per instruction, and later stages seldom need them.
+        """
+        is_read = self.keep is None or "search" in self.keep
+        return not is_read and len(program.cores) == 1 and len(program.cores[0]) > MANY
+
     @property
     def key(self) -> tuple[object, ...]:
         """Everything that an artifact and its messages depend on; equal in every process."""
@@ -47,7 +57,7 @@ class CompileOptions:
 DEFAULT = CompileOptions()
 # Results that no later stage reads, by the stage after which they can be freed: a program with
 # views takes twice the memory of its access patterns, and the graphs as much as both.
-DONE_WITH = {"lower": ("specialise",), "search": ("lower", "depend", "search")}
+DONE_WITH = {"lower": ("specialise",), "allocate": ("depend",), "search": ("lower", "search")}
 LEVELS = (0, 1, 2)
 
 

@@ -37,6 +37,7 @@ from nkic.driver.notes import build_notes, timed
 from nkic.driver.spilling import fit_or_spill
 from nkic.emit import emit
 from nkic.ir import effects, read_text
+from nkic.ir.dependence import DependenceGraph
 from nkic.ir.program import Instruction, Program, paths
 from nkic.ir.schedule import Schedule
 from nkic.language import library
@@ -52,7 +53,7 @@ from nkic.parse import parse
 from nkic.resolve import list_kernels as kernels_of
 from nkic.resolve import resolve
 from nkic.resolve.library import Load
-from nkic.search import Found, search
+from nkic.search import Found, is_close, planned_ns, search
 from nkic.specialise import PROVIDED, native, specialise
 from nkic.specialise.request import Request
 from nkic.syntax.bindings import Kernel, Resolved
@@ -79,7 +80,6 @@ ABOUT_ARGUMENTS = {"unknown-argument", "argument-type-missing"}  # errors of the
 SCHEDULE = ".sched"  # the suffix of a printed schedule
 ASSEMBLY = ".asm"  # the suffix of printed records
 LAST_CHECK = "schedule-audit"  # no later stage finds errors in a kernel
-MANY = 200_000  # instructions; above it effects, 450 bytes each, are recomputed, not kept
 
 
 class AuditFailed(Exception):
@@ -326,14 +326,18 @@ def _from_program(
     del fitted
     yield "allocate", placed
 
-    if len(placed.cores) == 1 and len(placed.cores[0]) > MANY:
-        effects.forget()  # the schedule needs them only if it can be shortened
+    if options.frees_early(placed):  # needed only if the schedule can be shortened
+        effects.forget()
+        graphs, reusing = (), tuple([DependenceGraph(graph.edges) for graph in reusing])
     ordered = schedule.schedule(placed, reusing, options.serial, options.level == 0)
     yield "schedule", ordered
 
     found = Found(placed, reusing, ordered)
     if options.level and not options.serial:
-        found = search(lowered, graphs, found, options.level)
+        if not graphs and not is_close(found, planned_ns(found), options.level):
+            graphs = depend(lowered)
+        if graphs:
+            found = search(lowered, graphs, found, options.level)
     placed, ordered = found.placed, found.schedule
     yield "search", found
     del graphs, reusing, found

@@ -39,6 +39,8 @@ class DependenceGraph:
 
     def plus(self, more: Mapping[int, tuple[Edge, ...]]) -> DependenceGraph:
         """Return this graph with additional edges."""
+        if not more:
+            return self
         merged = dict(self.edges)
         for number, edges in more.items():
             own = merged.get(number)

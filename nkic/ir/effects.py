@@ -18,17 +18,31 @@ from nkic.machine.operands import Access, Effects, Row, no_access, no_effects
 from nkic.machine.targets import Target
 
 
-class Touch(NamedTuple):
-    """One access to a tensor: its bounding box and the cells that make up the box.
+class Area:
+    """A box of a tensor and its cells, which are numbered across all tensors of a body.
 
-    Cells are numbered across all tensors of a body.
+    The cells are filled in once all boxes of the tensor are known.
     """
+
+    __slots__ = ("box", "cells")
+
+    def __init__(self, box: Box, cells: tuple[int, ...] = ()) -> None:
+        self.box = box
+        self.cells = cells
+
+
+class Touch(NamedTuple):
+    """One access to a tensor and its area, which is interned per tensor."""
 
     pattern: AccessPattern
     reads: bool
     writes: bool
-    area: Box
-    cells: list[int]
+    space: Area
+
+    @property
+    def area(self) -> Box:
+        """The bounding box of the access."""
+        return self.space.box
 
 
 _FLAGS = {
@@ -42,9 +56,6 @@ _FLAGS = {
 Use = tuple[int, dict[int, Touch], bool, bool]
 
 
-Area = tuple[Box, list[int]]  # a box and its cells, which are filled in once all boxes are known
-
-
 class _TouchMemo:
     """Memoised touches of a body's instructions. The body keeps its patterns alive."""
 
@@ -55,9 +66,9 @@ class _TouchMemo:
         self.stateful: set[int] = set()  # instructions with register operands
         self._fixed: dict[Row, list[Use]] = {}
         self._uses: dict[tuple[Row, tuple[Any, ...]], list[Use]] = {}
-        # Keyed by the pattern's identity: lower interns equal patterns.
-        self._area_of: dict[int, Area] = {}
+        # Keyed by reads, writes and the pattern's identity: lower interns equal patterns.
         self._touches: tuple[tuple[dict[int, Touch], ...], ...] = (({}, {}), ({}, {}))
+        self._tables = [table for pair in self._touches for table in pair]
 
     def uses(self, instruction: Instruction) -> list[Use]:
         """Return the access to each operand, which attributes may decide; pure reads first."""
@@ -77,7 +88,7 @@ class _TouchMemo:
         found = [(place, *_FLAGS[access]) for place, access in enumerate(accesses)]
         return [(at, self._touches[r][w], r, w) for at, r, w in sorted(found, key=itemgetter(2))]
 
-    def touches(self, instruction: Instruction) -> list[Touch]:
+    def touches(self, instruction: Instruction) -> tuple[Touch, ...]:
         """Return the accesses of `instruction`, reads first, with reads of run-time offsets."""
         operands, found = instruction.operands, list[Touch]()
         uses = self._fixed.get(instruction.row) or self.uses(instruction)
@@ -92,27 +103,30 @@ class _TouchMemo:
                     return self._with_offsets(instruction, uses)
                 touch = memo[id(operand)] = self._touch(operand, reads, writes)
             found.append(touch)
-        return found
+        return tuple(found)
 
     def _touch(self, pattern: AccessPattern, reads: bool, writes: bool) -> Touch:
-        area = self._area_of.get(id(pattern))
-        if area is None:
-            area = self._area_of[id(pattern)] = self._area(pattern)
-        bounds, cells = area
-        return tuple.__new__(Touch, (pattern, reads, writes, bounds, cells))
+        return tuple.__new__(Touch, (pattern, reads, writes, self._area(pattern)))
 
     def _area(self, pattern: AccessPattern) -> Area:
         """Return the area that `pattern` covers, interned per tensor."""
-        tensor, bounds = pattern.tensor.number, box(pattern)
+        for table in self._tables:
+            touch = table.get(id(pattern))
+            if touch is not None:
+                return touch[3]
+        tensor, own = pattern.tensor.number, box(pattern)
         first = self.first.get(tensor)
         if first is None:
-            first = self.first[tensor] = (bounds, [len(self.first)])
-        if first[0] == bounds:
+            first = self.first[tensor] = Area(own, (len(self.first),))
+        if first.box == own:
             return first
         parts = self.parts.get(tensor)
         if parts is None:
-            parts = self.parts[tensor] = {first[0]: first}
-        return parts.setdefault(bounds, (bounds, []))
+            parts = self.parts[tensor] = {first.box: first}
+        found = parts.get(own)
+        if found is None:
+            found = parts[own] = Area(own)
+        return found
 
     def _note_operand(self, instruction: Instruction, operand: object) -> None:
         if operand is None:
@@ -123,7 +137,7 @@ class _TouchMemo:
         if type(operand) is Register:
             self.stateful.add(instruction.number)
 
-    def _with_offsets(self, instruction: Instruction, uses: list[Use]) -> list[Touch]:
+    def _with_offsets(self, instruction: Instruction, uses: list[Use]) -> tuple[Touch, ...]:
         """Return the same as `touches` for an instruction with run-time offsets, which it also
         reads.
         """
@@ -139,7 +153,7 @@ class _TouchMemo:
                     found.append(self._touch(source, True, False))
                 else:
                     self.stateful.add(instruction.number)
-        return sorted(found, key=itemgetter(2))
+        return tuple(sorted(found, key=itemgetter(2)))
 
 
 Touches = Mapping[int, Sequence[Touch]]
@@ -166,12 +180,12 @@ def _number_cells(
 
     Most tensors are always accessed whole: their single area already has its cell.
     """
-    found: dict[int, Sequence[int]] = {tensor: cells for tensor, (_, cells) in first.items()}
+    found: dict[int, Sequence[int]] = {tensor: area.cells for tensor, area in first.items()}
     count = len(first)
     for tensor, areas in parts.items():
         cells = Cells(areas)
-        for bounds, numbers in areas.values():
-            numbers[:] = [count + number for number in cells[bounds]]
+        for area in areas.values():
+            area.cells = tuple([count + number for number in cells[area.box]])
         found[tensor] = range(count, count + cells.count)
         count += cells.count
     return found

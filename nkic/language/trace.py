@@ -18,7 +18,7 @@ from nkic.base.profiles import Profile
 from nkic.base.source import NOWHERE, CallChain, Span
 from nkic.ir.program import Body, Instruction, Item, Loop, Operand
 from nkic.ir.tensors import Tensor, View
-from nkic.language.tensors.views import whole
+from nkic.language.tensors.views import interned, whole
 from nkic.language.texts import brief
 from nkic.machine.dtypes import DType
 from nkic.machine.engines import Engine
@@ -202,7 +202,7 @@ class Trace:
         self.recording()
         number = len(self.tensors)
         name = name or self.name_of(at) or f"t{number}"
-        tensor = Tensor(number, name, dtype, shape, buffer, at, fixed, self.scope)
+        tensor = Tensor(number, name, dtype, interned(shape), buffer, at, fixed, self.scope)
         self.tensors.append(tensor)
         return tensor
 

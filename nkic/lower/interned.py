@@ -7,7 +7,9 @@ from nkic.lower.patterns import access_pattern
 from nkic.machine.patterns import Dims
 
 _Geometry = tuple[int, int, int, Dims]  # pitch, partitions, type code, dims
-_Place = tuple[int, int, int]  # tensor, offset, identity of the interned geometry
+# The patterns of one geometry, keyed by offset << 32 | tensor number: a tuple as the key would take
+# three times the memory.
+_Placed = dict[int, AccessPattern]
 
 
 class Patterns:
@@ -20,10 +22,9 @@ class Patterns:
         self.keep_rank = keep_rank
         self.streams = streams
         # Not `interned` itself: a reference cycle would keep both alive, as no collector runs.
-        self.shapes, self.static = interned.geometries, interned.static
-        self.dynamic = interned.dynamic
+        self.shapes, self.dynamic = interned.geometries, interned.dynamic
         self.known: dict[int, AccessPattern] = {}
-        self.geometries: dict[tuple[object, ...], _Geometry] = {}
+        self.geometries: dict[tuple[object, ...], tuple[_Geometry, _Placed]] = {}
 
     def make(self, view: View) -> AccessPattern:
         """Return the pattern of a new view."""
@@ -34,18 +35,18 @@ class Patterns:
             return made
         pitch = tensor.bytes // dtype.size if tensor.on_chip else 0
         what = (shape, strides, dtype.code, pitch, tensor.on_chip)
-        geometry = self.geometries.get(what)
-        if geometry is None:
+        shared = self.geometries.get(what)
+        if shared is None:
             made = access_pattern(view, self.keep_rank, self.streams)
-            geometry = (pitch, made.partitions, dtype.code, made.dims)
-            geometry = self.geometries[what] = self.shapes.setdefault(geometry, geometry)
-        key = (tensor.number, offset, id(geometry))
-        found = self.static.get(key)
+            own = (pitch, made.partitions, dtype.code, made.dims)
+            shared = self.geometries[what] = self.shapes.setdefault(own, (own, {}))
+        (_, partitions, _, dims), static = shared
+        key = offset << 32 | tensor.number
+        found = static.get(key)
         if found is None:
             start, offset = divmod(offset, pitch) if pitch else (0, 0 if tensor.on_chip else offset)
-            partitions, dims = geometry[1], geometry[3]
             content = (tensor, dtype, start, partitions, offset, dims, None)
-            found = self.static[key] = tuple.__new__(AccessPattern, content)
+            found = static[key] = tuple.__new__(AccessPattern, content)
         self.known[id(view)] = found
         return found
 
@@ -54,8 +55,7 @@ class Interned:
     """The patterns of one core."""
 
     def __init__(self) -> None:
-        self.geometries: dict[_Geometry, _Geometry] = {}
-        self.static: dict[_Place, AccessPattern] = {}
+        self.geometries: dict[_Geometry, tuple[_Geometry, _Placed]] = {}
         self.dynamic: dict[tuple[object, ...], AccessPattern] = {}
         self._of: dict[tuple[bool, bool], Patterns] = {}
 

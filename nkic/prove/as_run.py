@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from nkic.prove.effects import Reading
+from nkic.prove.effects import Reading, Touches
 from nkic.prove.ledger import Ledger
 from nkic.prove.model import READ, Storage
 from nkic.prove.run import Core, Decision, Start
@@ -33,7 +33,8 @@ def unordered(core: Core, reading: Reading, storages: Sequence[Storage]) -> Iter
     tenancy = Tenancy(storages, ledger)
     for event in core.sequence:
         if isinstance(event, Decision):
-            start, touches = event.start, [reading.register(r, READ) for r in event.registers]
+            start = event.start
+            touches: Touches = tuple([reading.register(r, READ) for r in event.registers])
         else:
             start, touches = event, reading.touches[event[3]]
         missed = ledger.note(start, touches)

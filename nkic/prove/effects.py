@@ -29,7 +29,7 @@ MODES = {
 # One access: the cells of a tensor or the cell of a piece of state; the mode; the tensor's number,
 # or -1 for state. Plain tuples, since there are about three per instruction.
 Touch = tuple[list[int], int, int]
-Touches = list[Touch]
+Touches = tuple[Touch, ...]
 Areas = dict[Box, list[int]]  # of one tensor: its cells, to be filled in
 
 
@@ -72,6 +72,10 @@ class Reading:
             self._placed = placed, found
         return self._placed[1]
 
+    def forget_storages(self) -> None:
+        """Free the memoised result of `storages`."""
+        self._placed = None, []
+
     def what(self, cells: Sequence[int], storage: int) -> tuple[str, str]:
         """Return the rule that covers an access, and the name of what is accessed."""
         if storage >= 0:
@@ -85,7 +89,8 @@ class Reading:
             whole = self.wholes[number]
             grid = Grid({box or whole for box in boxes} if WHOLE in boxes else boxes, self.count)
             for box, cells in boxes.items():
-                cells[:] = grid.cells(box or whole)
+                cells.clear()  # extending an empty list allocates no spare room
+                cells.extend(grid.cells(box or whole))
             self.count += grid.count
 
     def name(self, number: int) -> str:
@@ -162,7 +167,7 @@ class _Reader:
         return self.reading
 
     def instruction(self, one: Instruction) -> Touches:
-        found: Touches = []
+        found: list[Touch] = []
         known, row = self.known, one.row
         for operand, mode in zip(one.operands, self.fixed.get(row) or self.modes(one), strict=True):
             if type(operand) is AccessPattern:
@@ -178,7 +183,7 @@ class _Reader:
                 raise TypeError(f"{row.name} has not been lowered")
         if row.effects is not no_effects:
             found += self.state(one)
-        return found
+        return tuple(found)
 
     def modes(self, one: Instruction) -> tuple[int, ...]:
         """Return the operands' access modes, if they depend on attributes or are not cached."""

@@ -38,19 +38,22 @@ def prove_order(lowered: Program, schedule: Schedule, readings: Sequence[Reading
     stuck = run.run()
     if found := [*_unbalanced(run.cores), *_stuck(stuck, placed), *_apart(run)]:
         return found
+    del lines, stuck
+    for core in run.cores:
+        core.forget_items()
     for number, core in enumerate(run.cores):
         own = numbers[number]
         if not isinstance(own, list):
             reading, body = readings[number], lowered.cores[number]
             walk = _Walk(core, reading, own)
             tenancy = Tenancy(reading.storages(placed), walk.ledger)
+            reading.forget_storages()
             if own is None:  # one walk for both orders
                 walk.tenancy = tenancy if tenancy.hands else None
             elif tenancy.hands:
                 found += _taken_over(tenancy, placed, core, reading)
             walk.walk(body)
             found += walk.found
-        core.runners.clear()  # a reference cycle of large objects, and the collector is off
     return list(dict.fromkeys(found))
 
 
@@ -104,14 +107,15 @@ class _Walk:
         self.asks = any(one.after or one.pinned for one in instructions(reading.body))
 
     def walk(self, body: Body, visit: int = 0) -> None:
-        starts, numbers, touched = self.core.starts, self.numbers, self.reading.touches
+        numbers, touched = self.numbers, self.reading.touches
+        started = self.core.starts[visit] if visit < len(self.core.starts) else {}
         note, tenancy = self.ledger.note, self.tenancy
         for item in body:
             if isinstance(item, Loop):
                 self.loop(item, visit)
                 continue
             number = item.number
-            start = starts[number if numbers is None else numbers[number]][visit]
+            start = started[number if numbers is None else numbers[number]]
             touches = touched[number]
             missed = note(start, touches)
             late = tenancy.note(start, touches) if tenancy is not None else ()
@@ -177,7 +181,7 @@ def _taken_over(
     touches = reading_of(body, placed.target, reading).touches
     for one, visit in _as_run(body):
         own = touches[one.number]
-        for place in tenancy.note(starts[one.number][visit], own):
+        for place in tenancy.note(starts[visit][one.number], own):
             yield _still_in_use(one, own[place][2], tenancy, reading)
 
 

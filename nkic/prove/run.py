@@ -101,9 +101,9 @@ class Runner:
 class Core:
     """The streams of one core, their semaphores, and the results of the run.
 
-    `starts` lists the starts of each instruction, `decided` the decisions about loops, and
-    `sequence` both in execution order. `unbalanced` maps semaphores to a loop that changes their
-    count.
+    `starts` has one table per execution of an instruction, each from its number to its start;
+    `decided` lists the decisions about loops, and `sequence` both in execution order. `unbalanced`
+    maps semaphores to a loop that changes their count.
     """
 
     def __init__(self, number: int, lines: Sequence[Line]) -> None:
@@ -111,7 +111,7 @@ class Core:
         self.lines = lines
         self.tokens: dict[int, deque[Start]] = defaultdict(deque)
         self.parked: dict[int, Runner] = {}
-        self.starts: dict[int, list[Start]] = defaultdict(list)
+        self.starts: list[dict[int, Start]] = [{}]
         self.decided: dict[Place, list[Decision]] = defaultdict(list)
         self.sequence: list[Start | Decision] = []
         self.entered: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
@@ -121,6 +121,19 @@ class Core:
         self.offsets: dict[tuple[int, int, int], int] = {}  # by loop, execution and semaphore
         self.users = [_semaphores(line.items) for line in lines]
         self.runners = [Runner(self, index, line) for index, line in enumerate(lines)]
+
+    def started_again(self, key: int, start: Start) -> None:
+        """Record a repeated start of instruction `key`, which is inside a loop."""
+        table = next((table for table in self.starts if key not in table), None)
+        if table is None:
+            table = {}
+            self.starts.append(table)
+        table[key] = start
+
+    def forget_items(self) -> None:
+        """Free the items of the streams after the run, to make room for the ledger."""
+        self.runners.clear()  # a reference cycle of large objects, and the collector is off
+        self.lines = [line._replace(items=()) for line in self.lines]
 
     def shared(self) -> Iterator[tuple[int, Line, Line]]:
         """Yield semaphores that two streams signal, or that two streams wait for."""
@@ -216,7 +229,11 @@ def _step(runner: Runner, item: Item, ready: list[Runner]) -> None:
     position = runner.position = runner.position + 1
     start = (runner.index, position, runner.known, key)
     if key >= 0:
-        core.starts[key].append(start)
+        first = core.starts[0]
+        if key not in first:
+            first[key] = start
+        else:
+            core.started_again(key, start)
         core.sequence.append(start)
     for semaphore in signals:
         core.tokens[semaphore].append(start)

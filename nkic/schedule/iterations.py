@@ -48,7 +48,8 @@ class _Several:
             }
             for n in range(ITERATIONS)
         ]
-        orderer.kept += (one for copy in self.copies for one in copy.values())
+        self.here = {one.number: one for copy in self.copies for one in copy.values()}
+        self.alikes = orderer.timings.each(self.here)
         self.waits = self._waits()
 
     def _waits(self) -> dict[int, list[int]]:
@@ -65,9 +66,8 @@ class _Several:
 
     def amid(self) -> Iterator[list[Placed]]:
         """Yield the orders that list scheduling finds for the middle iterations."""
-        here = {one.number: one for copy in self.copies for one in copy.values()}
         begun = self.orderer.now
-        found = ListScheduler(self.orderer, here, self.waits).go()
+        found = ListScheduler(self.orderer, self.here, self.waits, alikes=self.alikes).go()
         self.orderer.now = begun
         for n in AMID:
             own = {number + n * self.step: one for number, one in self.own.items()}
@@ -80,4 +80,4 @@ class _Several:
     def time(self, order: Sequence[Placed]) -> int | None:
         """Return the picoseconds that all iterations take in `order`, or None on deadlock."""
         placed = [Placed(copy[one.number], stream) for copy in self.copies for one, stream in order]
-        return replayed(placed, self.waits, self.orderer.timings)
+        return replayed(placed, self.waits, self.alikes, self.orderer.timings)

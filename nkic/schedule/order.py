@@ -19,7 +19,6 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from heapq import heappop, heappush
 
 from nkic.ir.dependence import DependenceGraph
@@ -32,6 +31,7 @@ from nkic.schedule.placed import Alike, Placed, Timings, engine_of, first_users,
 from nkic.schedule.replay import replayed
 
 _DMA = Engine.DMA
+Waits = dict[int, tuple[int, ...]]  # numbers of the awaited instructions, by number
 COLLECTIVES = 1  # the pipe whose queue collectives take
 ENOUGH = 1.005  # a list schedule within this factor of the busiest engine's time is kept as it is
 
@@ -124,8 +124,6 @@ class Orderer:
         self.target = target
         self.keeps_order = in_order
         self.timings = Timings(target)
-        # keeps instructions alive: timings are looked up by identity
-        self.kept: list[Instruction] = []
         self.tables = Tables(target)
         self.semaphore_ps = semaphore_ps(target)
         self.now = 0
@@ -139,34 +137,37 @@ class Orderer:
         list schedule is not already close to the busiest engine's time.
         """
         here = {i.number: i for i in code}
-        waits = self.waits(here)
+        waits, alikes = self.waits(here), self.timings.each(here)
         begun = self.now
-        order, time = self._timed(here, waits, self.keeps_order)
+        order, time = self._timed(here, waits, alikes, self.keeps_order)
         if not self.keeps_order and time > ENOUGH * self.busiest:
             self.now = begun
-            kept, other = self._timed(here, waits, True)
+            kept, other = self._timed(here, waits, alikes, True)
             order, time = (kept, other) if other < time else (order, time)
         self.now = begun + time
         return order
 
     def _timed(
-        self, here: dict[int, Instruction], waits: dict[int, list[int]], in_order: bool
+        self, here: dict[int, Instruction], waits: Waits, alikes: dict[int, Alike], in_order: bool
     ) -> tuple[list[Placed], int]:
         """Return an order and the picoseconds that it takes, and set `busiest`."""
-        begun, listed = self.now, ListScheduler(self, here, waits, in_order)
+        begun, listed = self.now, ListScheduler(self, here, waits, in_order, alikes)
         order, self.busiest = listed.go(), listed.busiest()
-        del listed  # its tables are the peak of memory use
-        time = replayed(order, waits, self.timings)
+        del listed  # its tables are large
+        time = replayed(order, waits, alikes, self.timings)
         self.is_timed = self.is_timed and time is not None
         return order, self.now - begun if time is None else time
 
-    def waits(self, here: Mapping[int, Instruction]) -> dict[int, list[int]]:
+    def waits(self, here: Mapping[int, Instruction]) -> Waits:
         """Map each instruction to the instructions of the stretch that it waits for."""
-        edges, found = self.graph.edges, dict[int, list[int]]()
+        edges, found = self.graph.edges, Waits()
         for number in here:
-            own = edges.get(number, ())
-            sources = [e.source for e in own if not e.distance and e.source in here]
-            found[number] = sources if len(sources) < 2 else sorted(set(sources))
+            own = edges.get(number)
+            if not own:
+                found[number] = ()
+                continue
+            sources = [source for source, _, far in own if not far and source in here]
+            found[number] = tuple(sources if len(sources) < 2 else sorted(set(sources)))
         return found
 
     def in_turn(self, code: Sequence[Instruction]) -> list[Placed]:
@@ -192,14 +193,14 @@ class ListScheduler:
         self,
         orderer: Orderer,
         code: dict[int, Instruction],
-        waits: dict[int, list[int]],
+        waits: Mapping[int, Sequence[int]],
         in_order: bool = False,
+        alikes: dict[int, Alike] | None = None,
     ) -> None:
         self.orderer = orderer
         self.in_order = in_order
         self.code = code
-        alike = orderer.timings.alike
-        self.alikes = {number: alike(one) for number, one in code.items()}
+        self.alikes = orderer.timings.each(code) if alikes is None else alikes
         self.missing = {n: len(sources) for n, sources in waits.items()}
         self.waiters: dict[int, list[int]] = defaultdict(list)
         for number, sources in waits.items():
@@ -295,7 +296,8 @@ class ListScheduler:
         one, alike, queue = self.code[number], self.alikes[number], 0
         if lane.engine is _DMA:
             queue = self._queue(one, alike, start)
-            free, done = self._transfer(self.orderer.timings.of(one, queue), lane, queue, start)
+            times = self.orderer.timings.on(queue, alike, one)
+            free, done = self._transfer(times, lane, queue, start)
         else:
             free = lane.free = self._busy(alike, start)
             done = free + alike.first.latency
@@ -371,8 +373,9 @@ class ListScheduler:
         if alike.meets:  # the same on all cores
             pipe = instruction.row.queue
             return self.queues.of_pipe(instruction.attribute(pipe) if pipe else COLLECTIVES)
+        timings = self.orderer.timings
         return self.queues.choose(
-            start, alike.queues, partial(self.orderer.timings.of, instruction)
+            start, alike.queues, lambda queue: timings.on(queue, alike, instruction)
         )
 
     def next_start(self) -> int | None:

@@ -56,33 +56,32 @@ class Alike:
 
 
 class Timings:
-    """Timings, computed once per signature and looked up once per instruction by identity.
-
-    The program must outlive this object.
-    """
+    """Timings of instructions, computed once per signature."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
         self.known: dict[tuple[object, ...], Alike] = {}
-        self.of_each: dict[int, Alike] = {}  # by identity
 
     def alike(self, instruction: Instruction) -> Alike:
         """Return the shared facts of `instruction`."""
-        found = self.of_each.get(id(instruction))
+        row, operands, attributes, engine = instruction[:4]
+        key = (row, attributes, engine, *map(cost_key, operands))
+        found = self.known.get(key)
         if found is None:
-            row, operands, attributes, engine = instruction[:4]
-            key = (row, attributes, engine, *map(cost_key, operands))
-            found = self.known.get(key)
-            if found is None:
-                found = self.known[key] = Alike(instruction, self.target)
-            self.of_each[id(instruction)] = found
+            found = self.known[key] = Alike(instruction, self.target)
         return found
 
+    def each(self, code: Mapping[int, Instruction]) -> dict[int, Alike]:
+        """Return the shared facts of each instruction of `code`, by number."""
+        alike = self.alike
+        return {number: alike(one) for number, one in code.items()}
+
     def of(self, instruction: Instruction, queue: int = 0) -> Timing:
-        """Return the timing of `instruction` on its engine or, for a transfer, on DMA queue
-        `queue`.
-        """
-        alike = self.of_each.get(id(instruction)) or self.alike(instruction)
+        """Return the timing of `instruction` on its engine or, for a transfer, on that queue."""
+        return self.on(queue, self.alike(instruction), instruction)
+
+    def on(self, queue: int, alike: Alike, instruction: Instruction) -> Timing:
+        """Return the same as `of` for an instruction whose shared facts are `alike`."""
         if not queue:
             return alike.first
         by = self.target.queue_engines[queue]

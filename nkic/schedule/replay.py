@@ -9,53 +9,66 @@ signals arrive in the order of the signalling stream; neither changes a time.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from nkic.ir.program import Instruction
 from nkic.ir.schedule import StreamId
 from nkic.ir.tensors import AccessPattern, Tensor
 from nkic.machine.clock.passing import Entry, Line, Passing
 from nkic.machine.engines import Engine
-from nkic.schedule.placed import Placed, Timings
+from nkic.schedule.placed import Alike, Placed, Timings
 
 
 def replayed(
-    placed: Sequence[Placed], waits: Mapping[int, Sequence[int]], timings: Timings
+    placed: Sequence[Placed],
+    waits: Mapping[int, Sequence[int]],
+    alikes: Mapping[int, Alike],
+    timings: Timings,
 ) -> int | None:
     """Return the picoseconds from the first issue to the last completion, or None on deadlock.
 
-    `waits` maps each instruction's number to the numbers that it waits for.
+    `waits` maps each instruction's number to the numbers that it waits for, `alikes` to its shared
+    facts.
     """
     wires = _Wires(placed, waits)
-    entries = _entries(placed, wires, timings)
+    streams: dict[StreamId, list[Instruction]] = defaultdict(list)
+    for one, stream in placed:
+        streams[stream].append(one)
     lines = [
-        Line(i, 0, stream.engine, stream.queue, iter(entries[stream]), timings.target)
-        for i, stream in enumerate(sorted(entries, key=_place))
+        Line(
+            *(i, 0, stream.engine, stream.queue),
+            _entries(streams[stream], stream, wires, alikes, timings),
+            timings.target,
+        )
+        for i, stream in enumerate(sorted(streams, key=_place))
     ]
     return Passing(lines, 1, len(wires.pairs), timings.target).go()
 
 
 def _entries(
-    placed: Sequence[Placed], wires: _Wires, timings: Timings
-) -> dict[StreamId, list[Entry]]:
-    """Return the timing entries of the items, by stream."""
-    found: dict[StreamId, list[Entry]] = defaultdict(list)
-    written: dict[StreamId, Collection[Tensor]] = {}  # by the last item of each engine
+    code: Sequence[Instruction],
+    stream: StreamId,
+    wires: _Wires,
+    alikes: Mapping[int, Alike],
+    timings: Timings,
+) -> Iterator[Entry]:
+    """Yield the timing entries of one stream's items, lazily: a million take 100 MB."""
+    written: Collection[Tensor] = ()  # by the previous item
     waits, signals, new = wires.waits.get, wires.signals.get, tuple.__new__
+    is_dma, queue, on = stream.engine is Engine.DMA, stream.queue, timings.on
     meets = False  # the other cores are unknown here
-    for one, stream in placed:
-        alike, number = timings.alike(one), one.number
+    for one in code:
+        number = one.number
+        alike = alikes[number]
         timing, follows = alike.first, not alike.is_fixed
-        if alike.engine is Engine.DMA:  # a queue does not wait for its own transfers
-            timing = timings.of(one, stream.queue)
+        if is_dma:  # a queue does not wait for its own transfers
+            timing = on(queue, alike, one)
         else:
-            before = written.get(stream)
-            if before and not follows:
-                follows = any(_tensor(one, i) in before for i in alike.reads)
-            written[stream] = [_tensor(one, i) for i in alike.writes] if alike.is_fixed else ()
+            if written and not follows:
+                follows = any(_tensor(one, i) in written for i in alike.reads)
+            written = [_tensor(one, i) for i in alike.writes] if alike.is_fixed else ()
         own = (timing, alike.table, follows, meets, waits(number, ()), signals(number, ()))
-        found[stream].append(new(Entry, own))
-    return found
+        yield new(Entry, own)
 
 
 def _tensor(one: Instruction, place: int) -> Tensor:

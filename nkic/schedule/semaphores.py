@@ -30,7 +30,8 @@ from nkic.schedule.carried import At, Clock, carried, ends, join, overlaps
 from nkic.schedule.carried import Wait as Carried
 from nkic.schedule.placed import Placed
 
-_Left = list[tuple[int, int]]  # lines, and the semaphores that they consume after a loop
+_Single = tuple[int]  # a semaphore as a tuple of one, shared by all its uses
+_Left = list[tuple[int, _Single]]  # lines, and the semaphores that they consume after a loop
 _Found = tuple[int, int, Clock]  # an item: its line, its position, and its clock
 
 
@@ -46,17 +47,17 @@ class _Line:
     id: StreamId
     known: Clock  # when the next item starts
     items: list[Instruction | None] = field(default_factory=list)
-    waits: dict[int, list[int]] = field(default_factory=dict)  # semaphores, by item
-    signals: dict[int, list[int]] = field(default_factory=dict)
+    waits: dict[int, tuple[int, ...]] = field(default_factory=dict)  # semaphores, by item
+    signals: dict[int, tuple[int, ...]] = field(default_factory=dict)
     brackets: list[tuple[int, int, Loop]] = field(default_factory=list)  # loops, innermost first
 
-    def wait(self, position: int, semaphore: int) -> None:
+    def wait(self, position: int, semaphore: _Single) -> None:
         """Make the item at `position`, counted from 1, wait for `semaphore`."""
-        self.waits.setdefault(position - 1, []).append(semaphore)
+        self.waits[position - 1] = self.waits.get(position - 1, ()) + semaphore
 
-    def signal(self, position: int, semaphore: int) -> None:
+    def signal(self, position: int, semaphore: _Single) -> None:
         """Make the item at `position` signal `semaphore`."""
-        self.signals.setdefault(position - 1, []).append(semaphore)
+        self.signals[position - 1] = self.signals.get(position - 1, ()) + semaphore
 
     def nested(self) -> tuple[StreamItem, ...]:
         """Return the items, with those of each loop folded into one."""
@@ -68,12 +69,11 @@ class _Line:
 
     def _slots(self) -> Iterator[Slot]:
         """Yield the finished items, without loops. Equal waits and equal signals are interned."""
-        waits, signals = lru_cache(_waits), lru_cache(tuple[int, ...])
-        of_item = {at: waits(tuple(own)) for at, own in self.waits.items()}.get
-        by_item = {at: signals(tuple(own)) for at, own in self.signals.items()}.get
-        new = tuple.__new__
+        waits, signals = lru_cache(_waits), dict[tuple[int, ...], tuple[int, ...]]()
+        of_item, by_item, new = self.waits.get, self.signals.get, tuple.__new__
         for at, one in enumerate(self.items):
-            yield new(Slot, (one, of_item(at, ()), by_item(at, ())))
+            taken, given = of_item(at, ()), by_item(at, ())
+            yield new(Slot, (one, waits(taken) if taken else (), signals.setdefault(given, given)))
 
 
 def _waits(semaphores: tuple[int, ...]) -> tuple[Wait, ...]:
@@ -96,7 +96,7 @@ class Wiring:
         self.order = list(self.lines.values())
         self.in_order = [stream.engine is not Engine.DMA for stream in streams]
         self.where: dict[int, _Found] = {}  # by instruction
-        self.semaphores: dict[tuple[int, int, int], int] = {}  # by pair, and depth if carried
+        self.semaphores: dict[tuple[int, int, int], _Single] = {}  # by pair, and depth if carried
         self.depth = 0  # of open loops
         self.waited: dict[int, list[At]] | None = None  # by instruction, in loops that overlap
 
@@ -138,13 +138,17 @@ class Wiring:
         self.order[index].signal(its, semaphore)
         line.wait(position, semaphore)
 
-    def _semaphore(self, signaller: int, waiter: int, depth: int = 0) -> int:
+    def _semaphore(self, signaller: int, waiter: int, depth: int = 0) -> _Single:
         """Return the semaphore of two streams, for loop-carried waits at loop depth `depth`."""
         pair = (signaller, waiter, depth)
-        return self.semaphores.setdefault(pair, len(self.semaphores))
+        found = self.semaphores.get(pair)
+        if found is None:
+            found = self.semaphores[pair] = (len(self.semaphores),)
+        return found
 
     def streams(self) -> tuple[Stream, ...]:
-        """Return the finished streams, without empty ones."""
+        """Return the finished streams, without empty ones. Ends the wiring."""
+        self.where.clear()  # its clocks take more memory than the streams
         return tuple(Stream(line.id, line.nested()) for line in self.order if line.items)
 
     def loop(self, loop: Loop, body: Callable[[], None]) -> None:

@@ -139,6 +139,13 @@ def _plans(
                 stuck.add(by_program)
 
 
+def is_close(found: Found, ns: float, level: int) -> bool:
+    """Whether a schedule of `ns` nanoseconds is close to its busiest engine's time, so that
+    `search` tries no other: the bound is never below that time.
+    """
+    return ns <= CLOSE[level] * found.schedule.busiest_ns
+
+
 def search(lowered: Program, graphs: Graphs, first: Found, level: int) -> Found:
     """Return the shortest schedule of `lowered` among `first` and the trials of `level` (1 or 2).
 
@@ -152,7 +159,7 @@ def search(lowered: Program, graphs: Graphs, first: Found, level: int) -> Found:
     measure = run_ns if level > 1 and len(reorderable) > 1 else planned_ns
     best, least = first, measure(first)
     searched, tried, kept = Searched(least, lowered, graphs), list[Tried](), None
-    if least <= CLOSE[level] * first.schedule.busiest_ns:  # a lower bound of the bound
+    if is_close(first, least, level):
         return first._replace(searched=searched)
     banks_are_shared = _banks_are_shared(lowered)
     for trial in TRIALS[level]:

@@ -18,6 +18,7 @@ from nkic.language.tensors.views import (
     ViewError,
     check_dim,
     check_some,
+    interned,
     keeps_first,
     least_rank,
     on_chip,
@@ -85,7 +86,9 @@ def index(view: View, key: Any) -> View:
         missing = least_rank(view) - len(sizes)
         sizes += [1] * missing
         steps += [1] * missing
-    return tuple.__new__(View, (tensor, tuple(sizes), tuple(steps), offset, dtype, dynamic))
+    return tuple.__new__(
+        View, (tensor, interned(tuple(sizes)), interned(tuple(steps)), offset, dtype, dynamic)
+    )
 
 
 def slice_dim(view: View, dim: int, start: int, stop: int, step: int = 1) -> View:

@@ -102,7 +102,7 @@ class _Reader:
             return Item(-1, waits, signals)
         key = len(self.sources)
         self.sources.append(source)
-        self.reading.touches[key] = self.touches(source)
+        self.reading.touches[key] = tuple(self.touches(source))
         return Item(key, waits, signals, row if row.is_rendezvous else None)
 
     def touches(self, source: _Source) -> list[tuple[list[int], int, int]]:

@@ -20,9 +20,8 @@ def known(*streams: Sequence[Item | Round]) -> dict[int, list[Clock]]:
     lines = [Line(COMPUTE[index], 0, tuple(items)) for index, items in enumerate(streams)]
     run = AbstractRun([lines])
     assert run.run() == []
-    return {
-        key: [clock for _, _, clock, _ in starts] for key, starts in run.cores[0].starts.items()
-    }
+    tables = run.cores[0].starts
+    return {key: [table[key][2] for table in tables if key in table] for key in tables[0]}
 
 
 def loop(number: int, *items: Item) -> Round:
