@@ -85,3 +85,24 @@ def test_an_interrupt_at_any_import_ends_with_130(tmp_path: Path) -> None:
             timeout=60,
         )
         assert (done.returncode, done.stdout, done.stderr) == (130, "", ""), number
+
+
+def test_the_worker_ends_without_freeing_its_objects(tmp_path: Path) -> None:
+    """Output through a pipe is complete nevertheless, and the exit code is the command's."""
+    code = """if True:
+        import atexit, sys
+        import nkic.cli
+        atexit.register(print, "the interpreter was shut down")
+        sys.exit(nkic.cli.start_nkic())
+    """
+    for words, number in ((["--explain", "all"], 0), (["nosuch.py"], 2)):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            encoding="utf-8",
+            timeout=60,
+        )
+        assert (done.returncode, "shut down" in done.stdout) == (number, False)
+        assert done.stdout.strip() == ("" if number else page("all").strip())
