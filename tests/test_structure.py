@@ -22,7 +22,10 @@ OPTIONAL = {"fcntl", "jax", "ml_dtypes", "perfetto", "pyarrow", "pytest", "torch
 # by their start-up time. Nothing else is imported inside a function.
 ON_DEMAND = {
     "__init__.py": {"importlib"},  # its comment says why
-    "allocate/stage.py": {"nkic.allocate.pack"},  # NumPy
+    "allocate/stage.py": {  # `pack` needs NumPy; the others are for programs that do not fit
+        *("nkic.allocate.explain_overflow", "nkic.allocate.frugal", "nkic.allocate.movable"),
+        *("nkic.allocate.pack", "nkic.allocate.sink"),
+    },
     "api/arrays.py": {"nkic.arrays.npy"},
     "api/artifact.py": {"nkic.api.html"},
     "api/native.py": {"hashlib"},
@@ -48,6 +51,8 @@ ON_DEMAND = {
     "cli/nkic/kept.py": {"nkic.parse.decoding"},
     "cli/nkic/options.py": {"nkic.cli.nkic.prints"},
     "cli/nkic/prints.py": {"click.shell_completion", "nkic.cli.nkic"},
+    "evaluate/library/maths.py": {"fractions"},  # few kernels
+    "lower/stage.py": {"nkic.lower.split"},  # few programs
     "neff/verify/program.py": {"nkic.neff.verify.orders"},  # the proofs
     "language/tensors/constant_data.py": {"nkic.arrays"},
     "language/provide.py": {

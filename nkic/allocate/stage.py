@@ -7,15 +7,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
-from nkic.allocate.explain_overflow import report_overflow
 from nkic.allocate.fixed import check_fixed
-from nkic.allocate.frugal import frugal
 from nkic.allocate.liveness import Lifetime, lifetimes_in
-from nkic.allocate.movable import movable
 from nkic.allocate.place import REST, TIGHT_ALIGN, Addresses, DoesNotFit, Space, place, space_of
 from nkic.allocate.reuse import reuse_edges
 from nkic.allocate.roles import by_role
-from nkic.allocate.sink import sink
 from nkic.base.diagnostics import Reporter
 from nkic.ir.dependence import DependenceGraph
 from nkic.ir.program import Body, Program
@@ -85,6 +81,10 @@ def _orders(
     body: Body, graph: DependenceGraph, tight: Sequence[Buffer], target: Target
 ) -> Iterator[tuple[Body, DependenceGraph]]:
     """Yield other orders of the program, whose peak memory use may be lower."""
+    # Imported here because few programs need them.
+    from nkic.allocate.frugal import frugal
+    from nkic.allocate.sink import sink
+
     yield sink(body, graph, tight, target)
     for backwards in (False, True):
         found = frugal(body, graph, target, backwards)
@@ -111,6 +111,8 @@ class _Filled(NamedTuple):
     def report(self, target: Target, report: Reporter) -> None:
         """Report the tensor that does not fit, if there is one."""
         if self.failure is not None:
+            from nkic.allocate.explain_overflow import report_overflow  # rarely needed
+
             report_overflow(self.failure, self.space, target, report)
 
 
@@ -141,6 +143,8 @@ def addresses(
         with suppress(DoesNotFit):
             return pack(lives, space)
         if space.buffer is Buffer.SBUF:
+            from nkic.allocate.movable import movable  # rarely needed
+
             tight = replace(space, align=TIGHT_ALIGN)
             for moving in ((), movable(body, target)):
                 with suppress(DoesNotFit):

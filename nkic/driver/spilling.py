@@ -9,8 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+from nkic import spill
 from nkic.allocate import allocate
 from nkic.base.diagnostics import CompileFailed, Diagnostic, Label, Reporter, code
 from nkic.base.source import Span
@@ -19,7 +20,6 @@ from nkic.depend import depend
 from nkic.ir.dependence import DependenceGraph
 from nkic.ir.program import Loop, Program, instructions
 from nkic.search import fit
-from nkic.spill import Away, Spilled, Step, Traffic, spill
 
 Graphs = tuple[DependenceGraph, ...]
 # Shares of SBUF that may be live at once; smaller ones if the live tensors cannot be packed without
@@ -45,7 +45,7 @@ class Fitted(NamedTuple):
     graphs: Graphs
     placed: Program
     reusing: Graphs
-    spilled: Spilled | None = None
+    spilled: spill.Spilled | None = None
 
 
 def fit_or_spill(lowered: Program, graphs: Graphs, report: Reporter, may_spill: bool) -> Fitted:
@@ -56,7 +56,7 @@ def fit_or_spill(lowered: Program, graphs: Graphs, report: Reporter, may_spill: 
     tried = Reporter(report.max_errors)
     with suppress(CompileFailed):
         return Fitted(lowered, graphs, *fit(lowered, graphs, tried))
-    first = spill(lowered) if may_spill or _is_cheap(lowered) else None
+    first = spill.spill(lowered) if may_spill or _is_cheap(lowered) else None
     found = _spilled(lowered, first) if may_spill and first is not None else None
     if found is not None:
         report.add(_warning(found))
@@ -70,12 +70,12 @@ def _is_cheap(program: Program) -> bool:
     return sum(1 for body in program.cores for _ in instructions(body)) <= CHEAP
 
 
-def _spilled(lowered: Program, first: Spilled) -> Fitted | None:
+def _spilled(lowered: Program, first: spill.Spilled) -> Fitted | None:
     """Spill to the largest share of SBUF in which everything can be allocated; None if there is
     none.
     """
     for share in SHARES if first.enough else ():
-        made = first if share == 1.0 else spill(lowered, share)
+        made = first if share == 1.0 else spill.spill(lowered, share)
         graphs = depend(made.program)
         with suppress(CompileFailed):
             placed, reusing = allocate(made.program, graphs, Reporter(1))
@@ -87,7 +87,7 @@ def _spilled(lowered: Program, first: Spilled) -> Fitted | None:
 
 
 def _advised(
-    one: Diagnostic, all: tuple[Diagnostic, ...], first: Spilled | None, tried: bool
+    one: Diagnostic, all: tuple[Diagnostic, ...], first: spill.Spilled | None, tried: bool
 ) -> Diagnostic:
     """Return the error, with what spilling would do or did not achieve."""
     if tried and one.code is IN_PSUM:
@@ -103,7 +103,7 @@ def _advised(
     return replace(one, help=f"{one.help}; or spill tiles to HBM with --spill, {moved}")
 
 
-def _stuck(step: Step) -> str:
+def _stuck(step: spill.Step) -> str:
     """Explain why spilling other tiles does not make room at `step`."""
     if not isinstance(step.item, Loop):
         return "--spill cannot help: a single instruction needs more memory than there is"
@@ -136,18 +136,18 @@ def _warning(found: Fitted) -> Diagnostic:
     return reporter.all[0]
 
 
-_Group = tuple[Span, list[Away]]
+_Group: TypeAlias = "tuple[Span, list[spill.Away]]"  # in quotes: `spill` is loaded when used
 
 
-def _by_place(spilled: Spilled) -> list[_Group]:
+def _by_place(spilled: spill.Spilled) -> list[_Group]:
     """Return the tensors by place of declaration, those with most traffic first."""
-    found: dict[Span, list[Away]] = defaultdict(list)
+    found: dict[Span, list[spill.Away]] = defaultdict(list)
     for one in (one for core in spilled.away for one in core):
         found[one.tensor.at.primary].append(one)
     return sorted(found.items(), key=lambda pair: -sum(one.moved + one.remade for one in pair[1]))
 
 
-def _label(group: list[Away]) -> str:
+def _label(group: list[spill.Away]) -> str:
     names = list(dict.fromkeys(f"`{one.tensor.name}`" for one in group))
     which = f" {names[0]}" if len(names) == 1 else ""
     return f"{plural(len(group), 'tensor')}{which} from here: {_traffic(group)}"
@@ -159,7 +159,7 @@ def _more(groups: list[_Group]) -> Iterator[str]:
         yield f"{plural(len(rest), 'more tensor')}: {_traffic(rest)}"
 
 
-def _traffic(away: list[Away]) -> str:
-    stored, loaded, remade = Traffic.of(away)
+def _traffic(away: list[spill.Away]) -> str:
+    stored, loaded, remade = spill.Traffic.of(away)
     text = f"{decimal(stored)} stored, {decimal(loaded)} loaded"
     return f"{text}, recomputed {plural(remade, 'time')}" if remade else text

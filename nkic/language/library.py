@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from nkic.base import profiles
@@ -34,7 +34,7 @@ Load = Callable[[SourceFile, str], Callable[..., Any]]
 @cache
 def sources() -> dict[str, SourceFile]:
     """Return the file that defines each function, by the function's name."""
-    folder = resources.files(MODULE)
+    folder = Path(__file__).parents[1] / "stdlib"  # importlib.resources is slow to import
     found: dict[str, SourceFile] = {}
     for name in sorted(entry.name for entry in folder.iterdir()):
         if name.endswith(".py") and name != "__init__.py":

@@ -11,7 +11,6 @@ from nkic.ir.program import Body, Instruction, Item, Loop, Operand, Program, cos
 from nkic.ir.tensors import AccessPattern, Tensor, View
 from nkic.lower.accumulate import Band, Written
 from nkic.lower.interned import Interned, Patterns
-from nkic.lower.split import parts
 from nkic.lower.workload import share_out
 from nkic.machine.engines import Engine
 from nkic.machine.operands import Row
@@ -146,6 +145,8 @@ class _CoreLowerer:
     def divided(self, instruction: Instruction, bands: list[Band]) -> list[Instruction]:
         found = []
         if not any(_is_dynamic(operand) for operand in instruction.operands):
+            from nkic.lower.split import parts  # rarely needed
+
             found = [self.decided(part, flag) for part, flag in parts(instruction, bands)]
         if found and all(not violations(i.row, i.facts(self.target)) for i in found):
             self.split.add(instruction.number)

@@ -26,7 +26,10 @@ EXAMPLES = (
 )
 RARELY = (
     *("nkic.ir.read_text", "nkic.neff.listing.assemble", "nkic.neff.listing.disassemble"),
-    *("nkic.report.allocation_picture", "nkic.specialise.native"),
+    *("nkic.report.allocation_picture", "nkic.specialise.native", "nkic.spill"),
+    *("nkic.driver.changes", "nkic.driver.remarks", "nkic.report.remarks"),
+    *("nkic.cli.nkic.prints", "nkic.cli.nkic.records", "nkic.cli.nkic.settings"),
+    "nkic.parse.lexical_errors",
 )
 HELP = """Compile an NKI kernel for Trainium to a file that nki-run runs.
 

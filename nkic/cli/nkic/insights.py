@@ -10,9 +10,8 @@ from nkic.base.files import STANDARD
 from nkic.base.text import clean
 from nkic.cli.common import pages
 from nkic.cli.nkic.options import CommandLine
-from nkic.driver.changes import changes
+from nkic.driver import changes, remarks
 from nkic.driver.compiled import Compiled
-from nkic.driver.remarks import remarks
 from nkic.report import remarks as forms
 
 OTHER_FORMS = (".yaml", ".yml", ".html", ".svg")
@@ -40,8 +39,8 @@ def write(
 ) -> None:
     """Write the requested reports. `shown` maps a path to the user's spelling of it."""
     if line.print_changed:
-        text = clean("".join(changes(compiled)), keep="\n")
+        text = clean("".join(changes.changes(compiled)), keep="\n")
         files.write(STANDARD, pages.difference(text, colour))
     if line.remarks is not None:
         form = forms.as_json if line.remarks.endswith(".json") else forms.text
-        files.write(line.remarks, form(remarks(compiled, level), shown))
+        files.write(line.remarks, form(remarks.remarks(compiled, level), shown))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.library.support import function
@@ -212,6 +211,8 @@ def _fma(m: Machine, x: Any, y: Any, z: Any, /) -> float:
     one, two, three = numbers
     if not all(map(math.isfinite, numbers)):
         return _fma_special(one, two, three)
+    from fractions import Fraction  # here: few kernels need it, and it is slow to import
+
     exact = Fraction(one) * Fraction(two) + Fraction(three)
     if not exact:
         return one * two + three
@@ -283,4 +284,6 @@ def _exact(m: Machine, pairs: list[tuple[Any, Any]]) -> float:
     m.charge(60 * len(pairs))
     if not all(math.isfinite(part) for pair in pairs for part in pair):
         return math.fsum(float(one) * float(two) for one, two in pairs)
+    from fractions import Fraction  # here: see `fma`
+
     return float(sum(Fraction(one) * Fraction(two) for one, two in pairs))
