@@ -10,6 +10,7 @@ import pytest
 
 from nkic.base.diagnostics import CompileFailed, Reporter, UsageFailed
 from nkic.base.source import SourceFile
+from nkic.depend import depend
 from nkic.driver import pipeline
 from nkic.driver.compiled import DEFAULT, Compiled, CompileOptions
 from nkic.driver.forms import FORMS
@@ -248,3 +249,22 @@ def test_looking_further_never_hides_what_was_found(monkeypatch: pytest.MonkeyPa
     with pytest.raises(CompileFailed) as failure:
         run(SOURCE.replace("src=a)", "src=a[:, 0:3])"))
     assert slugs(failure) == ["element-count-mismatch"]
+
+
+@pytest.mark.parametrize(("level", "times"), [(0, 1), (1, 2)])
+def test_a_large_program_frees_its_graphs_and_builds_them_again_for_search(
+    monkeypatch: pytest.MonkeyPatch, level: int, times: int
+) -> None:
+    """Three instructions in a chain: no engine is busy all the time, so search tries others."""
+    kept = run(options=CompileOptions(level=level))
+    built: list[Program] = []
+
+    def counted(program: Program) -> tuple[DependenceGraph, ...]:
+        built.append(program)
+        return depend(program)
+
+    monkeypatch.setattr(pipeline, "depend", counted)
+    monkeypatch.setattr("nkic.driver.compiled.MANY", 2)
+    freed = run(options=CompileOptions(level=level, keep=frozenset()))
+    assert freed.data == kept.data
+    assert len(built) == times
