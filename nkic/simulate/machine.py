@@ -127,14 +127,15 @@ class Machine:
             item = runner.item or runner.current()
             if item is None:
                 return None
-            start = max(now, runner.free)
-            if item.follows:
-                start = max(start, runner.done)
+            start = now if now > runner.free else runner.free
+            if item.follows and runner.done > start:
+                start = runner.done
             if item.waits:
                 signalled = self._signalled(runner, item)
                 if signalled is None:
                     return None
-                start = max(start, signalled + self.semaphore_ps)
+                if signalled + self.semaphore_ps > start:
+                    start = signalled + self.semaphore_ps
             if start > now and queue and start > queue[0][0]:
                 return start
             if item.timing.exclusive:
@@ -162,7 +163,8 @@ class Machine:
             if len(there) < count:
                 self.parked[runner.unit][semaphore] = runner
                 return None
-            latest = max(latest, there[count - 1])
+            if there[count - 1] > latest:
+                latest = there[count - 1]
         return latest
 
     def _execute(
@@ -298,11 +300,13 @@ class Machine:
 
     def _pass_time(self, runner: Runner, item: Item, start: int) -> None:
         """Advance the stream's times over `item`, which starts at `start`."""
-        hold, latency, lead, *_ = item.timing
+        timing = item.timing
+        hold = timing.hold
         if runner.is_dma:
-            self.rings.enqueue(runner, runner.unit, item.timing, start)
+            self.rings.enqueue(runner, runner.unit, timing, start)
             runner.bytes += item.bytes
-            start, end = runner.moved - hold, runner.moved + lead + latency
+            start, end = runner.moved - hold, runner.moved + timing.start + timing.latency
+            done = end
         else:
             if runner.is_tensor:
                 hold = runner.warmth.stretched(start, hold)
@@ -310,12 +314,14 @@ class Machine:
                 hold += runner.tables.loading(item.table)
             runner.free = end = start + hold
             runner.granted = None
+            done = end + timing.latency
         runner.busy += hold
-        runner.done = max(runner.done, end if runner.is_dma else end + latency)
+        if done > runner.done:
+            runner.done = done
         if len(self.timeline) < self.options.timeline and item.record.row is not None:
             self.timeline.append((runner, item, start, end))
-        if runner.done > self.end:
-            self.end = runner.done
+        if done > self.end:
+            self.end = done
             if self.limit_ps is not None and self.end > self.limit_ps:
                 self._too_many_cycles(item)
 

@@ -79,7 +79,11 @@ class Planner:
         engine: Engine,
         state: EngineState,
         queue: int = 0,
+        copies: dict[object, Plan] | None = None,
     ) -> None:
+        """`copies` holds the plans of plain copies, and may be shared by planners of queues that
+        the same engine triggers: such a step keeps no state of its stream.
+        """
         self.executable = executable
         self.target = target
         self.decoder = decoder
@@ -89,11 +93,13 @@ class Planner:
         self.queue = queue
         self.state = state
         self._plans: dict[object, Plan] = {}
+        self._copies = self._plans if copies is None else copies
         self._works: dict[object, Work] = {}
 
     def plan(self, record: InstructionRecord, row: Row) -> Plan:
         """Return the plan of an instruction with fixed patterns."""
-        return self._shared(self._plans, record, row, self._planned)
+        known = self._copies if row.copies else self._plans
+        return self._shared(known, record, row, self._planned)
 
     def work(self, record: InstructionRecord, row: Row) -> Work:
         """Return the work of an instruction with fixed patterns."""

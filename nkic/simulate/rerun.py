@@ -92,12 +92,14 @@ class Rerun:
         self.acts = _acts(self.compact, ordered.ran)
         self.lent = {tile for _, _, lent, *_ in self.acts for tile, _ in lent}
         self.result = ordered.result
+        self._kept = 0  # bytes, but for those of results; known after the first run
         self.is_new = True  # the memory still has the inputs of the first run
 
     @property
     def bytes(self) -> int:
         """The size of all that is kept."""
-        return self.memory.bytes + self.compact.bytes
+        recycled = self.memory.recycled
+        return self._kept + (recycled.bytes if recycled is not None else 0)
 
     def run(self, contents: Contents, rounded: bool, watch: Watch | None = None) -> Result:
         """Return the result of the program on these inputs."""
@@ -141,6 +143,7 @@ class Rerun:
     def _give_back(self) -> None:
         """Release the caller's arrays, which must not be held between runs."""
         self.memory.give_back()
+        self._kept = self._kept or self.memory.bytes + self.compact.bytes
         for tile in self.lent:
             del tile.window
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -24,7 +25,7 @@ from nkic.simulate.bands import Bands
 from nkic.simulate.decode import Decoder, EngineState, Registers, Rendezvous, Step
 from nkic.simulate.dynamic import Dynamic, is_dynamic
 from nkic.simulate.options import MAX_ITERATIONS
-from nkic.simulate.plans import Planner, Window, Work
+from nkic.simulate.plans import Plan, Planner, Window, Work
 from nkic.simulate.printing import Prints
 from nkic.simulate.remarks import Remarks
 from nkic.simulate.storage.flags import Check
@@ -255,6 +256,7 @@ class _Builder:
         self.prints = prints
         self.remarks = remarks
         self.strangers = Strangers(executable, remarks) if is_followed(target) else None
+        self.copies: dict[tuple[int, Engine], dict[object, Plan]] = defaultdict(dict)
         self.registers = [[0] * executable.registers for _ in range(executable.cores)]
 
     def runner(self, index: int, stream: StreamRecord) -> Runner:
@@ -268,6 +270,7 @@ class _Builder:
             stream.engine,
             state,
             stream.queue,
+            self._copies(stream),
         )
         items: list[Item | LoopRecord] = []
         bands = Bands(planner)
@@ -289,6 +292,13 @@ class _Builder:
             Warmth(self.target),
             max(1, self.executable.cores),
         )
+
+    def _copies(self, stream: StreamRecord) -> dict[object, Plan] | None:
+        """The plans of copies that the stream shares with others; None if it shares none."""
+        if stream.engine is not Engine.DMA:
+            return None
+        by = self.target.queue_engines[stream.queue % self.target.dma_queues]
+        return self.copies[stream.core, by]
 
     def item(
         self, record: InstructionRecord, before: list[int], planner: Planner, bands: Bands

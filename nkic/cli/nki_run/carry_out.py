@@ -44,8 +44,8 @@ def _do(line: CommandLine, session: Session) -> int:
         inspecting.verify(line)
     else:
         # Imported here because inspecting a file needs neither NumPy nor the simulator.
-        with without_collector():
+        with without_collector():  # the process ends with the run, and that frees everything
             from nkic.cli.nki_run.running import run_kernel
 
-        return run_kernel(line, session)
+            return run_kernel(line, session)
     return 0

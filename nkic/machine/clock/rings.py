@@ -42,11 +42,12 @@ class Rings:
             engine, free = self.engines.get(by), self.commands.get(by, 0)
             if engine is not None and not commands_beside(timing.by):
                 free = max(free, engine.free)
-            queue.triggered = max(start, free)
-            until = self.commands[by] = queue.triggered + trigger
-            if engine is not None:
-                trigger = max(0, until - max(queue.triggered, engine.free))
-                engine.free = max(engine.free, until)
+            at = queue.triggered = start if start > free else free
+            until = self.commands[by] = at + trigger
+            if engine is not None and engine.free > at:
+                trigger = max(0, until - engine.free)
+            if engine is not None and until > engine.free:
+                engine.free = until
             self.held[by] = self.held.get(by, 0) + trigger
         return queue.triggered
 
@@ -59,6 +60,7 @@ class Rings:
         queue.triggered = None
         queue.free = start + timing.trigger
         if timing.pool:
-            start = max(start, self.dma_free[core])
+            if self.dma_free[core] > start:
+                start = self.dma_free[core]
             self.dma_free[core] = start + timing.pool
-        queue.moved = max(start, queue.moved) + timing.hold
+        queue.moved = (start if start > queue.moved else queue.moved) + timing.hold

@@ -36,10 +36,9 @@ class Compact:
         tensor = pattern.tensor
         array = self._held.get(tensor)
         if array is None:
-            if self.memory.is_lent(tensor):
-                return None
             if not self.memory.is_tile(tensor):
-                return self.memory.window(pattern, form)
+                is_lent = self.memory.is_lent(tensor)
+                return None if is_lent else self.memory.window(pattern, form)
             array = self._held[tensor] = self._take(tensor)
         key = (id(array), form, pattern.start, pattern.offset)
         found = self._windows.get(key)
@@ -61,7 +60,8 @@ class Compact:
         grid = home.region.grid
         size = home.pitch if grid is None else home.pitch // grid.size * 4
         shape = (rows, -(-size // ALIGN) * ALIGN)
-        if self._free[shape]:
-            return self._free[shape].pop()
+        free = self._free[shape]
+        if free:
+            return free.pop()
         self.bytes += shape[0] * shape[1]
         return self._arena.zeros(*shape, np.uint8)

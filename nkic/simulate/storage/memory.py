@@ -36,18 +36,21 @@ Contents = Mapping[int, NDArray[np.generic]]  # by tensor, in the storage type
 GRID_TYPES = frozenset(d for d in DTYPES.values() if d.kind == "float" and d.size <= 2)
 
 
-@dataclass(frozen=True, eq=False)
 class Region:
     """An array: uint8 (partitions, bytes) if raw, float32 (partitions, elements) if decoded.
 
     HBM tensors have one row.
     """
 
-    array: NDArray[np.generic]
-    grid: DType | None
+    __slots__ = ("array", "grid")
+
+    def __init__(self, array: NDArray[np.generic], grid: DType | None) -> None:
+        self.array = array
+        self.grid = grid
 
 
-EMPTY = Region(np.empty((1, 0), np.uint8), None)
+_NOTHING = np.empty((1, 0), np.uint8)  # of regions whose values are elsewhere
+EMPTY = Region(_NOTHING, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,12 +240,13 @@ class Memory:
     def _settle(self, numbers: list[int], pitches: list[int], end: int) -> None:
         """Make the region of these tensors, which are in order of their first byte."""
         tensors = [self.executable.tensors[n] for n in numbers]
-        low = tensors[0].byte // ALIGN * ALIGN
-        rows = max([tensor.partition + tensor.shape[0] for tensor in tensors])
-        size = -(-(end - low) // ALIGN) * ALIGN
+        low, grid = tensors[0].byte // ALIGN * ALIGN, self._grid(numbers)
         if self.apart or all(self.in_place.get(n) is not None for n in numbers):
-            rows = size = 0  # no values are stored here
-        region = _region(rows, size, self._grid(numbers), self._arena.zeros)
+            region = Region(_NOTHING, grid)  # no values are stored here
+        else:
+            rows = max([tensor.partition + tensor.shape[0] for tensor in tensors])
+            size = -(-(end - low) // ALIGN) * ALIGN
+            region = _region(rows, size, grid, self._arena.zeros)
         kind = self._kind(tensors[0].buffer, region)
         for number, tensor, pitch in zip(numbers, tensors, pitches, strict=True):
             self.placed[number] = Home(region, kind, tensor.partition, tensor.byte - low, pitch)
@@ -332,10 +336,9 @@ class Memory:
 
     @property
     def bytes(self) -> int:
-        """The memory that is kept between two runs, including results' pages."""
-        regions = {id(home.region): home.region for home in self.homes.values()}
-        kept = sum(region.array.nbytes for region in regions.values())
-        return kept + (self.recycled.bytes if self.recycled is not None else 0)
+        """The memory that is kept between two runs, without the pages of results."""
+        arrays = {id(home.array): home.array for home in self.homes.values()}
+        return sum([array.nbytes for array in arrays.values()])
 
     def _lent(self) -> dict[int, list[int]]:
         """Return the HBM tensors in the caller's arrays, each with the tiles that are pieces of it.

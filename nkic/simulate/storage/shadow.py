@@ -227,6 +227,12 @@ def _segments(executable: Executable, memory: Memory) -> dict[int, Segments]:
         index = {byte: i for i, byte in enumerate(sorted(ends))}
         starts = sorted({h.partition for _, h in members})
         size = len(ends)
+        if len(starts) == 1:
+            for number, h in members:
+                low, high = first + index[h.byte], first + index[h.byte + h.pitch]
+                found[number] = (range(low, high),)
+            first += size
+            continue
         for number, h in members:
             last = h.partition + executable.tensors[number].shape[0]
             low, high = first + index[h.byte], first + index[h.byte + h.pitch]
