@@ -39,17 +39,17 @@ def deadlock(
         for i, runner in enumerate(runners)
         if (s := _stuck(executable, runner, runners, lacking))
     }
-    circle = [stuck[index] for index in _circle(stuck)]
-    circle += [one for one in stuck.values() if one.item.is_rendezvous and one not in circle]
-    circle.sort(key=_elsewhere)
-    first = circle[0]
+    cycle = [stuck[index] for index in _cycle(stuck)]
+    cycle += [one for one in stuck.values() if one.item.is_rendezvous and one not in cycle]
+    cycle.sort(key=_is_not_at_rendezvous)
+    first = cycle[0]
     label = "stream waits for signals" if len(stuck) == 1 else "streams wait for signals"
-    notes = [_sentence(executable, one) for one in circle]
+    notes = [_sentence(executable, one) for one in cycle]
     found = make(
         "deadlock",
         f"{len(stuck)} {label} that never come",
         source_of(executable, _place(first)),
-        labels=list(_labels(executable, circle)),
+        labels=list(_labels(executable, cycle)),
         notes=notes[:MAX_NOTES],
     )
     return ProgramFault([found])
@@ -75,7 +75,7 @@ def _stuck(
         return _Stuck(runner, item, what, tuple(r.index for r, _ in needs))
     group = item.rendezvous.group if item.rendezvous is not None else None
     partners = [r for r in runners if _same_stream(r, runner, group)]
-    missing = [r for r in partners if not _has_come(r, lacking)]
+    missing = [r for r in partners if not _has_arrived(r, lacking)]
     text = "the other core" if group is None else "the other ranks of its group"
     if any(r.current() is None for r in missing) or not missing:
         text += (
@@ -112,27 +112,27 @@ def _same_stream(one: Runner, other: Runner, group: tuple[int, ...] | None) -> b
     return partner and same and one is not other
 
 
-def _has_come(runner: Runner, lacking: Mapping[int, Sequence[int]]) -> bool:
+def _has_arrived(runner: Runner, lacking: Mapping[int, Sequence[int]]) -> bool:
     return runner.index in lacking and not lacking[runner.index]
 
 
-def _circle(stuck: Mapping[int, _Stuck]) -> list[int]:
+def _cycle(stuck: Mapping[int, _Stuck]) -> list[int]:
     """Return a cycle of streams, each of which waits for the next.
 
     If the cause is a stream that has ended, return the path to it.
     """
-    way: list[int] = []
+    path: list[int] = []
     index = next(iter(stuck))
-    while index not in way:
-        way.append(index)
-        further = [need for need in stuck[index].needs if need in stuck]
-        if not further:
-            return way
-        index = further[0]
-    return way[way.index(index) :]
+    while index not in path:
+        path.append(index)
+        next_streams = [need for need in stuck[index].needs if need in stuck]
+        if not next_streams:
+            return path
+        index = next_streams[0]
+    return path[path.index(index) :]
 
 
-def _elsewhere(stuck: _Stuck) -> bool:
+def _is_not_at_rendezvous(stuck: _Stuck) -> bool:
     """Sort key: streams at a rendezvous first, since they are what a kernel's author knows."""
     return not stuck.item.is_rendezvous
 
@@ -145,15 +145,15 @@ def _place(stuck: _Stuck) -> int:
     return next((place for place in places if place >= 0), -1)
 
 
-def _labels(executable: Executable, circle: Sequence[_Stuck]) -> Iterator[Label]:
+def _labels(executable: Executable, cycle: Sequence[_Stuck]) -> Iterator[Label]:
     """Yield labels for the other places, and for the calls that led to the first."""
-    seen = {source_of(executable, _place(circle[0]))}
-    for one in circle[1:]:
+    seen = {source_of(executable, _place(cycle[0]))}
+    for one in cycle[1:]:
         span = source_of(executable, _place(one))
         if span is not None and span not in seen:
             seen.add(span)
             yield Label(span, f"{one.runner.name} waits here")
-    yield from called_from(executable, _place(circle[0]))
+    yield from called_from(executable, _place(cycle[0]))
 
 
 def _sentence(executable: Executable, stuck: _Stuck) -> str:

@@ -27,15 +27,15 @@ from nkic.simulate.faults import fault
 from nkic.simulate.indirect_operands import (
     Indices,
     IndirectOperand,
+    flag_windows,
     offsets_of,
     window_of,
-    written_of,
 )
 from nkic.simulate.plans import Planner
 from nkic.simulate.storage.flags import Check
 from nkic.simulate.storage.shadow import Mark, Shadow
 from nkic.simulate.storage.strangers import Written
-from nkic.simulate.storage.tensor_usage import leaves_out
+from nkic.simulate.storage.tensor_usage import skips_rows
 from nkic.simulate.tile import Tile
 
 Mask = NDArray[np.bool_]
@@ -67,12 +67,12 @@ class Dynamic:
         self.places: list[IndirectOperand] = []
         facts = executable.facts(record, planner.target, planner.engine)
         self._access = [row.access_of(rule, facts) for rule in row.operands]
-        self._skips = leaves_out(record)
+        self._skips = skips_rows(record)
         self._transposes = row.rows_last
         # DMA writes all of its dst; other engines may leave elements unchanged.
         self._fills = planner.engine is not Engine.DMA
         self._windows = self._decode(planner)
-        self._kept = self._keepers()
+        self._kept = self._preserved()
         self._shadow: Shadow | None = None
         self._flags: list[NDArray[np.bool_]] = []
         self._writers: list[tuple[PatternRecord, Mark]] = []
@@ -101,7 +101,7 @@ class Dynamic:
         if type(source) is PatternRecord:
             indices = offsets_of(Tile(planner.memory, source).bound(), pattern, self.row)
         else:
-            indices = _held(planner.state, source.number)  # type: ignore[union-attr]
+            indices = _register_reader(planner.state, source.number)  # type: ignore[union-attr]
         window = window_of(planner.memory, pattern)
         return IndirectOperand(pattern, indices, window, copy, access.reads, access.writes)
 
@@ -197,7 +197,7 @@ class Dynamic:
             if self._access[number].writes
         ]
 
-    def _keepers(self) -> list[Tile]:
+    def _preserved(self) -> list[Tile]:
         """Return the written tiles at fixed addresses, whose skipped rows keep their values."""
         return [self._tiles[number] for number, _ in self._written()] if self._skips else []
 
@@ -212,7 +212,7 @@ class Dynamic:
     def watch(self, shadow: Shadow) -> tuple[tuple[Check, PatternRecord], ...]:
         """Return the checks of reads of uninitialised bytes, and let `run` record its writes."""
         self._shadow = shadow
-        self._flags = [written_of(shadow, p.pattern, p.size) for p in self.places]
+        self._flags = [flag_windows(shadow, p.pattern, p.size) for p in self.places]
         patterns = [p for _, p in self._written() if shadow.is_noted(p.tensor)]
         self._writers = [(pattern, shadow.writer(pattern)) for pattern in patterns]
         reads = [
@@ -222,7 +222,7 @@ class Dynamic:
             if number >= len(self._access) or self._access[number].reads
         ]
         places = [
-            (_all_written(place, window), place.pattern)
+            (_is_initialised(place, window), place.pattern)
             for place, window in zip(self.places, self._flags, strict=True)
             if place.reads and place.pattern.tensor not in shadow.given
         ]
@@ -259,11 +259,11 @@ class Dynamic:
         return piece(pattern, row, rows)
 
 
-def _held(state: EngineState, register: int) -> Callable[[], Indices]:
+def _register_reader(state: EngineState, register: int) -> Callable[[], Indices]:
     return lambda: np.array([state.registers[register]], np.int64)
 
 
-def _all_written(place: IndirectOperand, window: NDArray[np.bool_]) -> Check:
+def _is_initialised(place: IndirectOperand, window: NDArray[np.bool_]) -> Check:
     def check() -> bool:
         indices = place.indices()
         return bool(window[indices[place.good(indices)]].all())

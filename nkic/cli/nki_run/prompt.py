@@ -15,7 +15,7 @@ from nkic.base.diagnostics import NkicError
 from nkic.base.text import clean
 from nkic.simulate.debug import state
 from nkic.simulate.debug.breakpoints import Debugger, Going, Quit, breakpoint_of
-from nkic.simulate.debug.observed import Happening
+from nkic.simulate.debug.observed import Execution
 
 SHORT = {"s": "step", "n": "next", "c": "continue", "p": "print", "w": "where", "q": "quit"}
 ALONE = {"continue", "quit", "where", "engines", "queues", "tensors", "memory", "time"}
@@ -47,7 +47,7 @@ class Prompt(cmd.Cmd):
         return self.debugger
 
     @property
-    def _stop(self) -> Happening:
+    def _stop(self) -> Execution:
         stop = self._known.stop
         if stop is None:
             raise RuntimeError("no run has stopped")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from nkic.machine.operands import Depends
 from nkic.neff.records import InstructionRecord, PatternRecord
 from nkic.simulate.bounds.algebra import stored
-from nkic.simulate.bounds.seen import values_of
+from nkic.simulate.bounds.operation import values_of
 from nkic.simulate.bounds.store import Store
 from nkic.simulate.dynamic import Dynamic
 from nkic.simulate.storage.memory import Memory
@@ -32,7 +32,7 @@ class Rows(NamedTuple):
     kind: str
 
 
-class Placed(NamedTuple):
+class Resolved(NamedTuple):
     """An instruction with its scalar offsets resolved.
 
     `rows` has the other offsets, by operand, and `inside` tells which rows are not skipped.
@@ -52,7 +52,7 @@ class Placed(NamedTuple):
         )
 
 
-def placed(record: InstructionRecord, dynamic: Dynamic) -> Placed:
+def resolve(record: InstructionRecord, dynamic: Dynamic) -> Resolved:
     """Return the instruction at its current addresses."""
     operands, inside = list(record.operands), np.ones(1, np.bool_)
     rows: dict[int, Rows] = {}
@@ -66,7 +66,7 @@ def placed(record: InstructionRecord, dynamic: Dynamic) -> Placed:
         else:
             rows[number] = Rows(indices.clip(0, place.size - 1), place.size, place.pattern.kind)
         inside = inside & good
-    return Placed(record._replace(operands=tuple(operands)), rows, inside)
+    return Resolved(record._replace(operands=tuple(operands)), rows, inside)
 
 
 def _at(pattern: PatternRecord, index: int) -> PatternRecord:
@@ -77,7 +77,7 @@ def _at(pattern: PatternRecord, index: int) -> PatternRecord:
 class Transfer:
     """A copy that gathers or scatters rows, and the bounds of the rows."""
 
-    def __init__(self, found: Placed, memory: Memory, store: Store) -> None:
+    def __init__(self, found: Resolved, memory: Memory, store: Store) -> None:
         self.found, self.memory, self.store = found, memory, store
         self.dst, self.src = _tile(found, DST), _tile(found, SRC)
         self.is_cast = self.src.dtype is not self.dst.dtype
@@ -127,7 +127,7 @@ class Transfer:
         return True
 
 
-def _tile(found: Placed, number: int) -> PatternRecord:
+def _tile(found: Resolved, number: int) -> PatternRecord:
     operand = found.record.operands[number]
     assert type(operand) is PatternRecord
     return operand

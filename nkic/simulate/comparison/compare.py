@@ -107,7 +107,7 @@ def _errors(got: Numbers, expected: Numbers, dtype: DType, rule: Tolerance) -> N
     if rule.mode == "ulp":
         return _ulps(got, expected, dtype)
     if rule.mode == "exact":
-        return _ulps(got, expected, dtype) + _other_zero(got, expected)
+        return _ulps(got, expected, dtype) + _zero_signs_differ(got, expected)
     off = np.abs(got - expected)
     errors = np.where(off == 0, 0.0, off / _allowed(expected, rule))
     errors[~(np.isfinite(got) & np.isfinite(expected))] = np.nan
@@ -124,8 +124,8 @@ def _allowed(expected: Numbers, rule: Tolerance) -> Numbers | np.float64:
 
 
 def _wrong(got: Numbers, expected: Numbers, errors: Numbers, rule: Tolerance) -> Mask:
-    most = {"ulp": rule.max_ulp, "exact": 0.0, "cosine": np.inf}.get(rule.mode, 1.0)
-    right = (errors <= most) | (np.isinf(got) & (got == expected))
+    limit = {"ulp": rule.max_ulp, "exact": 0.0, "cosine": np.inf}.get(rule.mode, 1.0)
+    right = (errors <= limit) | (np.isinf(got) & (got == expected))
     if rule.equal_nan:
         right |= np.isnan(got) & np.isnan(expected)
     found: Mask = ~right
@@ -160,7 +160,7 @@ def _ulps(got: Numbers, expected: Numbers, dtype: DType) -> Numbers:
     return off
 
 
-def _other_zero(got: Numbers, expected: Numbers) -> Mask:
+def _zero_signs_differ(got: Numbers, expected: Numbers) -> Mask:
     """Return where one is 0 and the other -0: equal as numbers, not as bits."""
     zeros = (got == 0) & (expected == 0)
     found: Mask = zeros & (np.signbit(got) != np.signbit(expected))

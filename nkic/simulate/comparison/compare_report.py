@@ -50,7 +50,7 @@ def verdict(found: Comparison) -> str:
         return f"{text}, cosine {found.cosine:.8g}"
     if found.worst is None or found.worst.difference == 0:
         return f"{text}, all equal"
-    return f"{text}, largest error {_off(found.worst)} at {_at(found.worst.index)}"
+    return f"{text}, largest error {_error_text(found.worst)} at {_index_text(found.worst.index)}"
 
 
 def as_json(found: Comparison) -> dict[str, Any]:
@@ -99,17 +99,17 @@ def _points(found: Comparison) -> Iterator[str]:
 
 def _described(point: Point) -> str:
     return (
-        f"{_at(point.index)} is {_shown(point.got)}, expected {_shown(point.expected)}"
-        f" (off by {_off(point)})"
+        f"{_index_text(point.index)} is {_shown(point.got)}, expected {_shown(point.expected)}"
+        f" (off by {_error_text(point)})"
     )
 
 
-def _off(point: Point) -> str:
+def _error_text(point: Point) -> str:
     ulp = "" if point.ulp is None else f", {point.ulp:,} ulp"
     return f"{point.difference:.4g}{ulp}"
 
 
-def _at(index: Sequence[int]) -> str:
+def _index_text(index: Sequence[int]) -> str:
     return f"[{', '.join(map(str, index))}]"
 
 
@@ -148,11 +148,11 @@ def _errors(found: Comparison) -> Iterator[str]:
     yield f"elements by error, in {'steps of the grid' if found.unit == 'ulp' else 'tolerances'}:"
     for end, count in found.histogram:
         if count:
-            yield f"  {_bin(before, end, unit):<22} {grouped(count):>12}"
+            yield f"  {_bin_text(before, end, unit):<22} {grouped(count):>12}"
         before = end
 
 
-def _bin(before: float | None, end: float | None, unit: str) -> str:
+def _bin_text(before: float | None, end: float | None, unit: str) -> str:
     if end is None:
         return f"above {before:g} {unit}"
     if isnan(end):

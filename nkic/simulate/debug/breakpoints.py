@@ -11,11 +11,11 @@ from typing import NamedTuple
 from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.suggest import did_you_mean
 from nkic.base.text import clean
-from nkic.simulate.debug.observed import Happening, Observer, Scene
+from nkic.simulate.debug.observed import Execution, Observer, Scene
 from nkic.simulate.debug.writes import Write, Writes, line_of, path_of
 from nkic.simulate.streams import Item
 
-_WORDS = re.compile(r"(?:(.+?):)?(\d{1,9})(?::(\d{1,9}))?")
+_PLACE = re.compile(r"(?:(.+?):)?(\d{1,9})(?::(\d{1,9}))?")
 
 
 class Quit(Exception):
@@ -39,7 +39,7 @@ class Breakpoint(NamedTuple):
 
 def breakpoint_of(text: str) -> Breakpoint:
     """Parse `FILE:LINE`, `LINE` or `FILE:LINE:TIME`. Raises `UsageFailed`."""
-    found = _WORDS.fullmatch(text.strip())
+    found = _PLACE.fullmatch(text.strip())
     if found is None or found[3] == "0":
         help = "for example kernel.py:12, 12, or kernel.py:12:3 for its third instruction to run"
         raise UsageFailed([make("bad-value", f"`{clean(text)}` is not a breakpoint", help=help)])
@@ -74,7 +74,7 @@ class Debugger(Observer):
     def __init__(self, points: list[Breakpoint], talk: Callable[[Debugger], object]) -> None:
         self.points = points
         self.talk = talk
-        self.stop: Happening | None = None
+        self.stop: Execution | None = None
         self.point: Breakpoint | None = None  # the one it has stopped at
         self.scenes: list[Scene] = []
         self.written: dict[tuple[int, int], Write] = {}
@@ -123,9 +123,9 @@ class Debugger(Observer):
         """Continue after this stop, until `going` has been reached `count` times."""
         self._going, self._left = going, count
 
-    def before(self, happening: Happening) -> None:
+    def before(self, execution: Execution) -> None:
         """Stop here if a breakpoint or step requests it."""
-        scene, _, item, _, _ = happening
+        scene, _, item, _, _ = execution
         if item.record.row is None:
             return
         line = line_of(scene.executable, item.record.place)
@@ -133,7 +133,7 @@ class Debugger(Observer):
         self.times[path, line] += 1
         self.point = self._point(path, line)
         if self.point is not None or self._is_step(line):
-            self.stop, self._line = happening, line
+            self.stop, self._line = execution, line
             self._going = Going.ON
             self.talk(self)
 
@@ -151,10 +151,10 @@ class Debugger(Observer):
         self._line = line
         return self._left <= 0
 
-    def after(self, happening: Happening) -> None:
+    def after(self, execution: Execution) -> None:
         """Record the last writes, and the transfers in flight."""
-        scene, runner, item, start, done = happening
-        for write in self._writes[scene.rank].of(happening):
+        scene, runner, item, start, done = execution
+        for write in self._writes[scene.rank].of(execution):
             self.written[scene.rank, write.tensor] = write
         if runner.is_dma and item.record.row is not None:
             queue = self.under_way[runner.index]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from nkic.base.diagnostics import LimitHit, make
 from nkic.base.text import grouped
 from nkic.machine.dtypes import DType
-from nkic.simulate.debug.observed import Happening, Observer, Scene
+from nkic.simulate.debug.observed import Execution, Observer, Scene
 from nkic.simulate.debug.tensors import Stored
 from nkic.simulate.debug.writes import Write, Writes
 
@@ -65,10 +65,10 @@ class Dumps(Observer):
         self._writes.append(writes)
         self.found.append([])
 
-    def after(self, happening: Happening) -> None:
+    def after(self, execution: Execution) -> None:
         """Dump the selected writes."""
-        scene = happening.scene
-        for write in self._writes[scene.rank].of(happening):
+        scene = execution.scene
+        for write in self._writes[scene.rank].of(execution):
             if self._is_wanted(write):
                 array = scene.tensors.contents(write.tensor)
                 self._count(array.nbytes)

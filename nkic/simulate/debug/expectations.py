@@ -18,7 +18,7 @@ from nkic.neff.records import TensorRecord
 from nkic.simulate.comparison.compare import Comparison, compare
 from nkic.simulate.comparison.compare_report import diagnostic
 from nkic.simulate.comparison.tolerance import EVERY, ToleranceSettings
-from nkic.simulate.debug.observed import Happening, Observer, Scene
+from nkic.simulate.debug.observed import Execution, Observer, Scene
 from nkic.simulate.debug.tensors import Stored
 from nkic.simulate.debug.writes import Write, Writes
 from nkic.simulate.faults import source_of
@@ -88,7 +88,7 @@ class Expectations(Observer):
             writes.check_line("--expect-at", one.line)
             for name, found in self._read(scene, writes, one).items():
                 if (name, one.line) in wanted:
-                    _bad(name, one, f"appears twice: in `{clean(wanted[name, one.line].path)}`")
+                    _refuse(name, one, f"appears twice: in `{clean(wanted[name, one.line].path)}`")
                 wanted[name, one.line] = found
         self._refuse_ignored(scene, [name for name, _ in wanted])
         self._executable = scene.executable
@@ -127,14 +127,14 @@ class Expectations(Observer):
             each = len(offer.shape) == len(record.shape) + 1
             if shape is None or offer.shape[each:] != shape:
                 sizes = ", ".join(map(str, record.shape))
-                _bad(name, one, f"is {offer}, not {record.dtype}[{sizes}], or several of these")
+                _refuse(name, one, f"is {offer}, not {record.dtype}[{sizes}], or several of these")
             found[name] = Wanted(one.path, numbers_of(offer, record.dtype), each)
         return found
 
-    def after(self, happening: Happening) -> None:
+    def after(self, execution: Execution) -> None:
         """Record the tensors to compare."""
-        scene = happening.scene
-        for write in self._writes[scene.rank].of(happening):
+        scene = execution.scene
+        for write in self._writes[scene.rank].of(execution):
             key = write.name, write.line
             wanted = self._wanted[scene.rank].get(key)
             if wanted is not None:
@@ -162,7 +162,7 @@ class Expectations(Observer):
                     has = plural(len(wanted.numbers), "array")
                     times = plural(len(found), "time")
                     text = f"holds {has}, and the line writes the tensor {times}"
-                    _bad(key[0], Expected(key[1], wanted.path), text)
+                    _refuse(key[0], Expected(key[1], wanted.path), text)
                 for time, one in enumerate(found):
                     numbers = wanted.numbers[time] if wanted.each else wanted.numbers
                     self.judged[rank].append(self._judge(one, time, wanted, numbers))
@@ -171,11 +171,11 @@ class Expectations(Observer):
     def _judge(self, one: Found, time: int, wanted: Wanted, numbers: Numbers) -> Judged:
         write, record, stored, written = one
         rule = self.settings.rule(write.name, record.dtype)
-        known, there = _without(stored, numbers, written, record.dtype.lanes)
-        if known.size * record.dtype.lanes != there.size:
+        actual, wanted_numbers = _zero_uninitialised(stored, numbers, written, record.dtype.lanes)
+        if actual.size * record.dtype.lanes != wanted_numbers.size:
             place = Expected(write.line, wanted.path)
-            _bad(write.name, place, f"has other sizes than the tensor's {record.shape}")
-        compared = compare(write.name, known, record.dtype, there, rule)
+            _refuse(write.name, place, f"has other sizes than the tensor's {record.shape}")
+        compared = compare(write.name, actual, record.dtype, wanted_numbers, rule)
         return Judged(write, time if wanted.each else None, wanted.path, compared)
 
     def parted(self, rank: int) -> Diagnostic | None:
@@ -185,10 +185,10 @@ class Expectations(Observer):
         if first is None:
             return None
         later = sum(not one.found.passed for one in judged[first + 1 :])
-        return _parting(self._executable, judged[first], first, later)
+        return _difference(self._executable, judged[first], first, later)
 
 
-def _parting(executable: Any, judged: Judged, before: int, later: int) -> Diagnostic:
+def _difference(executable: Any, judged: Judged, before: int, later: int) -> Diagnostic:
     write, _, path, found = judged
     made = diagnostic(found)
     name = clean(write.name)
@@ -215,7 +215,9 @@ def ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
-def _without(stored: Stored, numbers: Numbers, mask: Mask, lanes: int) -> tuple[Stored, Numbers]:
+def _zero_uninitialised(
+    stored: Stored, numbers: Numbers, mask: Mask, lanes: int
+) -> tuple[Stored, Numbers]:
     """Return both with zeros for uninitialised elements."""
     if mask.all() or numbers.shape[:-1] != mask.shape[:-1]:
         return stored, numbers
@@ -223,7 +225,7 @@ def _without(stored: Stored, numbers: Numbers, mask: Mask, lanes: int) -> tuple[
     return np.where(mask, stored, stored.dtype.type(0)), np.where(wide, numbers, 0.0)
 
 
-def _bad(name: str, one: Expected, why: str) -> None:
+def _refuse(name: str, one: Expected, why: str) -> None:
     text = f"--expect-at {one.line}: `{clean(name)}` of `{clean(one.path)}` {why}"
     help = "--dump-tensor writes arrays of the expected shape"
     raise InputFailed([make("expected-does-not-fit", text, help=help)])

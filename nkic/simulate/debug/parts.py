@@ -9,7 +9,7 @@ from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.text import clean
 from nkic.simulate.debug.tensors import Stored
 
-_WORDS = re.compile(r"([^\[\]]+?)\s*(?:\[([^\[\]]*)\])?")
+_PART = re.compile(r"([^\[\]]+?)\s*(?:\[([^\[\]]*)\])?")
 _AXIS = re.compile(r"(-?\d{1,9})?(?:(:)(-?\d{1,9})?)?")
 
 
@@ -29,21 +29,23 @@ class Part(NamedTuple):
     def check(self, shape: tuple[int, ...]) -> None:
         """Raise `UsageFailed` if an array of that shape has no such part."""
         if len(self.axes) > len(shape):
-            self._bad(f"`{clean(self.name)}` has {len(shape)} dimensions: {shape}")
+            self._refuse(f"`{clean(self.name)}` has {len(shape)} dimensions: {shape}")
         for axis, (size, one) in enumerate(zip(shape, self.axes, strict=False)):
             if isinstance(one, int) and not -size <= one < size:
-                self._bad(f"index {one} is outside axis {axis} of `{clean(self.name)}`: {shape}")
+                self._refuse(f"index {one} is outside axis {axis} of `{clean(self.name)}`: {shape}")
             if isinstance(one, tuple) and not range(*slice(*one).indices(size)):
-                self._bad(f"axis {axis} of `{clean(self.name)}` has {size} elements: none is left")
+                self._refuse(
+                    f"axis {axis} of `{clean(self.name)}` has {size} elements: none is left"
+                )
 
-    def _bad(self, why: str) -> None:
+    def _refuse(self, why: str) -> None:
         help = f"choose an existing part, or the whole tensor with `{clean(self.name)}`"
         raise UsageFailed([make("bad-value", f"{clean(self.text)}: {why}", help=help)])
 
 
 def part(text: str) -> Part:
     """Parse a user's text. Raises `UsageFailed`."""
-    found = _WORDS.fullmatch(text.strip())
+    found = _PART.fullmatch(text.strip())
     words = found[2].split(",") if found is not None and found[2] else []
     axes = [_AXIS.fullmatch(word.strip()) for word in words]
     if found is None or any(one is None or not one[0] for one in axes):

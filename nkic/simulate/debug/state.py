@@ -13,7 +13,7 @@ from nkic.machine.memory import MEMORIES
 from nkic.neff.records import InstructionRecord, PatternRecord, TensorRecord
 from nkic.simulate.comparison.stats import stats_of
 from nkic.simulate.debug.breakpoints import Debugger
-from nkic.simulate.debug.observed import Happening, Scene
+from nkic.simulate.debug.observed import Execution, Scene
 from nkic.simulate.debug.parts import Part, part
 from nkic.simulate.debug.writes import line_of, path_of, region_of, region_text
 from nkic.simulate.io.numbers import numbers
@@ -35,7 +35,7 @@ def place(scene: Scene, record: InstructionRecord) -> str:
     return f"{path}:{line_of(scene.executable, record.place)}"
 
 
-def header(stop: Happening) -> Iterator[str]:
+def header(stop: Execution) -> Iterator[str]:
     """Yield a line on where the run has stopped, and the line of source."""
     scene, runner, item, start, _ = stop
     row = item.record.row
@@ -51,7 +51,7 @@ def header(stop: Happening) -> Iterator[str]:
         yield f"  {line} | {clean(lines[line - 1])}"
 
 
-def where(stop: Happening) -> Iterator[str]:
+def where(stop: Execution) -> Iterator[str]:
     """Yield the instruction, with its operands and what it waited for."""
     scene, runner, item, _, _ = stop
     yield from header(stop)
@@ -70,8 +70,8 @@ def where(stop: Happening) -> Iterator[str]:
     for given, value in zip(row.attributes, item.record.attributes, strict=True):
         yield f"  {given.name} = {clean(repr(value))}"
     for semaphore, count in item.waits:
-        who = ", ".join(_signallers(scene, runner, semaphore)) or "nobody"
-        yield f"  waited for {plural(count, 'signal')} on semaphore {semaphore}, from {who}"
+        signallers = ", ".join(_signallers(scene, runner, semaphore)) or "nobody"
+        yield f"  waited for {plural(count, 'signal')} on semaphore {semaphore}, from {signallers}"
 
 
 def _operand(scene: Scene, operand: object) -> str:
@@ -106,7 +106,7 @@ def _signallers(scene: Scene, runner: Runner, semaphore: int) -> list[str]:
     ]
 
 
-def engines(stop: Happening) -> Iterator[str]:
+def engines(stop: Execution) -> Iterator[str]:
     """Yield the current and the next instruction of every stream."""
     for runner in stop.scene.runners:
         yield f"  {runner.name:<16} {plural(runner.count, 'instruction'):>18} started  " + _doing(
@@ -114,7 +114,7 @@ def engines(stop: Happening) -> Iterator[str]:
         )
 
 
-def _doing(stop: Happening, runner: Runner) -> str:
+def _doing(stop: Execution, runner: Runner) -> str:
     scene, here, item, now, _ = stop
     if runner is here:
         return f"about to start {_next(scene, item.record)}"
@@ -128,8 +128,8 @@ def _doing(stop: Happening, runner: Runner) -> str:
     lacking = [s for s, count in coming.waits if len(tokens[s]) < count]
     if not lacking:
         return f"next {_next(scene, coming.record)}"
-    who = ", ".join(n for s in lacking for n in _signallers(scene, runner, s)) or "nobody"
-    return f"waits for {who}; next {_next(scene, coming.record)}"
+    signallers = ", ".join(n for s in lacking for n in _signallers(scene, runner, s)) or "nobody"
+    return f"waits for {signallers}; next {_next(scene, coming.record)}"
 
 
 def _coming(runner: Runner) -> Item | None:
@@ -148,7 +148,7 @@ def _next(scene: Scene, record: InstructionRecord) -> str:
     return f"{record.row.name if record.row else 'nothing'} ({place(scene, record)})"
 
 
-def queues(debugger: Debugger, stop: Happening) -> Iterator[str]:
+def queues(debugger: Debugger, stop: Execution) -> Iterator[str]:
     """Yield every DMA queue, with its transfers in flight."""
     scene, now = stop.scene, stop.start
     for runner in scene.runners:
@@ -162,20 +162,20 @@ def queues(debugger: Debugger, stop: Happening) -> Iterator[str]:
             yield f"    {what}, {size(one.item.bytes)}, complete at {microseconds(one.done)}"
 
 
-def tensors(debugger: Debugger, stop: Happening) -> Iterator[str]:
+def tensors(debugger: Debugger, stop: Execution) -> Iterator[str]:
     """Yield all tensors: type, address, and last writer."""
     scene = stop.scene
     for number, tensor in enumerate(scene.executable.tensors):
         sizes = ", ".join(map(str, tensor.shape))
         last = debugger.written.get((scene.rank, number))
-        who = "given" if tensor.role in ("input", "constant") else "not written yet"
+        origin = "given" if tensor.role in ("input", "constant") else "not written yet"
         if last is not None:
             by = f"{place(scene, last.record)} on {last.stream.name}"
-            who = f"written by {by}, complete at {microseconds(last.done)}"
-        yield f"  {_named(scene, number)}: {tensor.dtype}[{sizes}] {_address(tensor)}; {who}"
+            origin = f"written by {by}, complete at {microseconds(last.done)}"
+        yield f"  {_named(scene, number)}: {tensor.dtype}[{sizes}] {_address(tensor)}; {origin}"
 
 
-def memory(stop: Happening) -> Iterator[str]:
+def memory(stop: Execution) -> Iterator[str]:
     """Yield the resident on-chip tensors by address, and the use of each memory."""
     scene = stop.scene
     for buffer in MEMORIES:
@@ -199,7 +199,7 @@ def _resident(scene: Scene) -> list[int]:
     return [n for n in every if shadow.resident[n]]
 
 
-def contents(debugger: Debugger, stop: Happening, text: str) -> Iterator[str]:
+def contents(debugger: Debugger, stop: Execution, text: str) -> Iterator[str]:
     """Yield the contents of a tensor, or of a part of one. Raises `UsageFailed`."""
     wanted, number = chosen(debugger, stop, text)
     scene = stop.scene
@@ -209,12 +209,12 @@ def contents(debugger: Debugger, stop: Happening, text: str) -> Iterator[str]:
     missing = int(np.count_nonzero(wanted.of(scene.tensors.written(number)) == 0))
     stats, shape = stats_of(array, tensor.dtype), ", ".join(map(str, array.shape))
     last = debugger.written.get((scene.rank, number))
-    who = ""
+    origin = ""
     if last is not None:
-        who = f", written by {place(scene, last.record)}"
+        origin = f", written by {place(scene, last.record)}"
         late = last.done > stop.start and last.stream is not stop.runner.record
-        who += f", which is under way until {microseconds(last.done)}" if late else ""
-    yield f"{_named(scene, number)} {tensor.dtype}[{shape}] at {_address(tensor)}{who}"
+        origin += f", which is under way until {microseconds(last.done)}" if late else ""
+    yield f"{_named(scene, number)} {tensor.dtype}[{shape}] at {_address(tensor)}{origin}"
     some = (
         f"min {stats.minimum:g}  mean {stats.mean:g}  max {stats.maximum:g}  "
         if (stats.minimum is not None and stats.mean is not None and stats.maximum is not None)
@@ -228,7 +228,7 @@ def contents(debugger: Debugger, stop: Happening, text: str) -> Iterator[str]:
     ).splitlines()
 
 
-def chosen(debugger: Debugger, stop: Happening, text: str) -> tuple[Part, int]:
+def chosen(debugger: Debugger, stop: Execution, text: str) -> tuple[Part, int]:
     """Return the tensor that `NAME` or `NAME#2` refers to.
 
     Among several of one name, it is the one that the instruction accesses, else the last one

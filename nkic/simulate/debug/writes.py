@@ -16,10 +16,10 @@ from nkic.machine.targets import Target
 from nkic.neff.places import iterations as unrolled
 from nkic.neff.places import users
 from nkic.neff.records import Executable, InstructionRecord, PatternRecord, StreamRecord
-from nkic.simulate.debug.observed import Happening, Scene
+from nkic.simulate.debug.observed import Execution, Scene
 from nkic.simulate.streams import Item, Runner
 
-_TURN = re.compile(r"=(-?\d+)")
+_ITERATION = re.compile(r"=(-?\d+)")
 Region = tuple[tuple[int, int], ...]  # start and end, by dimension
 
 
@@ -49,7 +49,9 @@ class Write(NamedTuple):
 
         Streams run unrolled iterations in any order that the data allow.
         """
-        return tuple(int(iteration) for iteration in _TURN.findall(self.unrolled)), self.iterations
+        return tuple(
+            int(iteration) for iteration in _ITERATION.findall(self.unrolled)
+        ), self.iterations
 
 
 class Writes:
@@ -70,9 +72,9 @@ class Writes:
                         self.lines[name].add(line)
                         self.tensors[name, line].append(number)
 
-    def of(self, happening: Happening) -> Iterator[Write]:
+    def of(self, execution: Execution) -> Iterator[Write]:
         """Yield the writes of an item that has run."""
-        scene, runner, item, start, done = happening
+        scene, runner, item, start, done = execution
         line = line_of(self.executable, item.record.place)
         for number, region in self._of(runner, item):
             name, iterations = self.executable.tensors[number].name, tuple(runner.iterations)

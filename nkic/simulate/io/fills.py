@@ -60,7 +60,7 @@ class Generator:
 
     def _values(self, key: str, dtype: DType, count: int) -> Numbers:
         if self.name == "iota":
-            return np.arange(count, dtype=np.float64) % _counts_to(dtype)
+            return np.arange(count, dtype=np.float64) % _first_unrepresentable(dtype)
         if self.name in ("randn", "uniform"):
             return self._random(key, dtype, count)
         constants = {"zeros": 0.0, "ones": 1.0, "poison": np.nan}
@@ -88,10 +88,10 @@ def parse_generator(text: str) -> Generator | None:
     except ValueError:
         return None
     generator = Generator(found[1], numbers)
-    return generator if _makes_sense(generator) else None
+    return generator if _is_valid(generator) else None
 
 
-def _makes_sense(generator: Generator) -> bool:
+def _is_valid(generator: Generator) -> bool:
     words, numbers = GENERATORS[generator.name], generator.numbers
     if len(words) != len(numbers):
         return False
@@ -102,7 +102,7 @@ def _makes_sense(generator: Generator) -> bool:
     )
 
 
-def _counts_to(dtype: DType) -> float:
+def _first_unrepresentable(dtype: DType) -> float:
     """Return the first integer that a type, or its elements, may not represent."""
     element = dtype.element or dtype
     if element.is_float:

@@ -59,6 +59,6 @@ def rounding_error(values: Numbers, result: Numbers) -> float:
     """Return the largest difference that storing `values` made; infinite if one was lost."""
     with np.errstate(invalid="ignore"):
         same = (values == result) | (np.isnan(values) & np.isnan(result))
-        off = np.where(same, 0.0, np.abs(values - result))
-    off[np.isnan(off)] = np.inf
-    return float(off.max(initial=0.0))
+        errors = np.where(same, 0.0, np.abs(values - result))
+    errors[np.isnan(errors)] = np.inf
+    return float(errors.max(initial=0.0))

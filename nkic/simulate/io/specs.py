@@ -24,7 +24,7 @@ _BRACKETS = re.compile(r"(?P<dtype>[\w.]+)\s*\[(?P<sizes>[\d,\s]*)\]")
 _CROSSES = re.compile(r"(?P<sizes>\d+(?:x\d+)*)x(?P<dtype>[A-Za-z]\w*)")
 _WHOLE = re.compile(r"[+-]?\d{1,19}")
 _MAX_SIZE = 2**31 - 1
-_WAYS = f"write -i NAME=@FILE.npy, NAME=f32[128,512]=@FILE.bin, NAME=3.14, or NAME={FORMS}"
+_FORMS_HELP = f"write -i NAME=@FILE.npy, NAME=f32[128,512]=@FILE.bin, NAME=3.14, or NAME={FORMS}"
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ def parse_inputs(texts: Iterable[str]) -> dict[str, Spec]:
     for text in texts:
         name, equals, rest = text.partition("=")
         if not name.strip() or not equals or not rest.strip():
-            _bad(f"-i {text}: expected NAME=WHAT", _WAYS)
+            _refuse(f"-i {text}: expected NAME=WHAT", _FORMS_HELP)
         if name.strip() in found:
-            _bad(f"-i {text}: `{name.strip()}` is given twice")
+            _refuse(f"-i {text}: `{name.strip()}` is given twice")
         found[name.strip()] = _spec(rest.strip(), f"-i {text}")
     return found
 
@@ -75,7 +75,7 @@ def _spec(text: str, where: str) -> Spec:
     found = Value(value) if value is not None else parse_generator(text)
     if found is None:
         near = did_you_mean(text.partition("(")[0], GENERATORS)
-        _bad(f"{where}: cannot make an input of `{text}`", near or _WAYS)
+        _refuse(f"{where}: cannot make an input of `{text}`", near or _FORMS_HELP)
     return found
 
 
@@ -91,16 +91,16 @@ def _raw(text: str, where: str) -> RawFile:
     type, _, path = text.partition("=@")
     found = _BRACKETS.fullmatch(type.strip()) or _CROSSES.fullmatch(type.strip())
     if found is None or not path:
-        _bad(f"{where}: a type and a file are expected", "for example -i a=f32[128,512]=@a.bin")
+        _refuse(f"{where}: a type and a file are expected", "for example -i a=f32[128,512]=@a.bin")
     sizes = [int(word) for word in re.findall(r"\d+", found["sizes"])]
     if not all(0 < size <= _MAX_SIZE for size in sizes):
-        _bad(f"{where}: every size must be from 1 to {_MAX_SIZE}")
+        _refuse(f"{where}: every size must be from 1 to {_MAX_SIZE}")
     name = found["dtype"].removeprefix("nl.")
     dtype = dtypes.find(name)
     if dtype is None:
         near = "".join(f"did you mean `{other}`?" for other in dtypes.suggest(name))
         known = f"known are: {', '.join(dtypes.DTYPES)}"
-        _bad(f"{where}: there is no dtype `{name}`", near or known)
+        _refuse(f"{where}: there is no dtype `{name}`", near or known)
     return RawFile(path, dtype, tuple(sizes))
 
 
@@ -109,9 +109,9 @@ def parse_fill(text: str | None) -> Generator | None:
     found = parse_generator(text) if text is not None else None
     if text is not None and found is None:
         near = did_you_mean(text.partition("(")[0], GENERATORS)
-        _bad(f"--fill {text}: not a generator", near or f"known are: {FORMS}")
+        _refuse(f"--fill {text}: not a generator", near or f"known are: {FORMS}")
     return found
 
 
-def _bad(message: str, help: str = "") -> NoReturn:
+def _refuse(message: str, help: str = "") -> NoReturn:
     raise UsageFailed([make("bad-value", clean(message), help=help)])

@@ -19,13 +19,13 @@ from nkic.machine.scratch import scratch
 Floats = NDArray[np.float32]
 
 SLAB = 128  # numbers of a row that are added at once
-LEAST = 256  # minimum length of a row for which this is faster
+MIN_LENGTH = 256  # minimum length of a row for which this is faster
 ROWS, COLUMNS = 32, 16  # multiples for which BLAS adds in order
 
 
-def added(rows: Floats, out: Floats) -> bool:
+def sum_rows(rows: Floats, out: Floats) -> bool:
     """Add up each row of (rows, elements) into `out`, (rows,); return whether this succeeded."""
-    if rows.shape[1] < LEAST or not _is_in_turn():
+    if rows.shape[1] < MIN_LENGTH or not _adds_in_order():
         return False
     _chain(rows, out)
     return bool(np.isfinite(out).all() and out.all())
@@ -54,7 +54,7 @@ def _ones() -> Floats:
 
 
 @cache
-def _is_in_turn() -> bool:
+def _adds_in_order() -> bool:
     """Return whether this host's BLAS adds in order, tested on numbers that show the order."""
     return all(_agrees(*shape) for shape in ((128, 512), (64, 300), (32, 256), (1, 257)))
 

@@ -133,15 +133,15 @@ def _product(sources: list[Source], shape: Shape, facts: Facts) -> Mask | None:
     A product with zero is initialised: kernels pad one tile with zeros, and leave the other as it
     is.
     """
-    own = {source.operand.name: source for source in sources}
-    rows, columns = _factor(own, "stationary"), _factor(own, "moving")
+    sources_by_name = {source.operand.name: source for source in sources}
+    rows, columns = _factor(sources_by_name, "stationary"), _factor(sources_by_name, "moving")
     if rows is None or columns is None or rows.written.shape[0] != columns.written.shape[0]:
         return None
     if (rows.written.shape[1], columns.written.shape[1]) != shape:
         return None
-    mask = own["dst"].mask if "dst" in own else np.ones(shape, np.bool_)
-    lost = _meet(~rows.written, ~columns.zero) | _meet(~rows.zero, ~columns.written)
-    return mask & ~lost
+    mask = sources_by_name["dst"].mask if "dst" in sources_by_name else np.ones(shape, np.bool_)
+    uninitialised = _meet(~rows.written, ~columns.zero) | _meet(~rows.zero, ~columns.written)
+    return mask & ~uninitialised
 
 
 class _Factor(NamedTuple):
@@ -151,8 +151,8 @@ class _Factor(NamedTuple):
     zero: Mask
 
 
-def _factor(own: dict[str, Source], name: str) -> _Factor | None:
-    source, scale = own[name], own.get(f"{name}_scale")
+def _factor(sources_by_name: dict[str, Source], name: str) -> _Factor | None:
+    source, scale = sources_by_name[name], sources_by_name.get(f"{name}_scale")
     written = source.mask
     if scale is not None:
         rows = np.arange(len(scale.mask)) % QUADRANT < SCALES_PER_QUADRANT

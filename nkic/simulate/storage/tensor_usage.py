@@ -12,7 +12,7 @@ from nkic.machine.patterns import Dims
 from nkic.neff.records import Executable, InstructionRecord, PatternRecord
 
 Modes = list[tuple[bool, bool]]
-AS_READ = (True, False)  # operands that hold offsets
+OFFSET_MODE = (True, False)  # operands that hold offsets
 
 
 class TensorUse:
@@ -93,12 +93,12 @@ def tensor_usage(executable: Executable) -> list[TensorUse]:
 def _split(uses: list[TensorUse], item: InstructionRecord) -> None:
     """Split the tensors of a gather or scatter that may skip rows, since it writes row by row."""
     patterns = [operand for operand in item.operands if type(operand) is PatternRecord]
-    if leaves_out(item):
+    if skips_rows(item):
         for pattern in patterns:
             uses[pattern.tensor].split(pattern.dtype.size)
 
 
-def leaves_out(record: InstructionRecord) -> bool:
+def skips_rows(record: InstructionRecord) -> bool:
     """Return whether the instruction skips out-of-bounds rows."""
     row = record.row
     return row is not None and row.has_setting(row.skips, record.attributes)
@@ -119,7 +119,7 @@ def _modes(row: Row) -> Modes:
     """
     varies = row.access is not no_access
     modes = [(rule.access.reads or varies, rule.access.writes) for rule in row.operands]
-    return modes + [AS_READ] * len(modes)
+    return modes + [OFFSET_MODE] * len(modes)
 
 
 @lru_cache(maxsize=4096)

@@ -70,8 +70,8 @@ class Unwritten:
             return False
         if shadow is None:
             return False
-        absent, total = shadow.missing(pattern)
-        return absent < total or pattern.tensor in shadow.origins
+        unset, total = shadow.missing(pattern)
+        return unset < total or pattern.tensor in shadow.origins
 
     def prepare(self, runner: Runner, item: Item) -> None:
         """Zero uninitialised factors, as the bytes may be a NaN and zero times anything is
@@ -144,13 +144,13 @@ class Unwritten:
     def _fault(self, runner: Runner, item: Item, missing: PatternRecord) -> ProgramFault:
         record, row = item.record, item.record.row
         shadow = self.shadows[runner.rank] if missing.dynamic is None else None
-        absent, total = shadow.missing(missing) if shadow is not None else (0, 0)
+        unset, total = shadow.missing(missing) if shadow is not None else (0, 0)
         origin = shadow.origins.get(missing.tensor) if shadow is not None else None
         name = self.executable.tensors[missing.tensor].name
         first = self.executable.tensors[origin[1]].name if origin is not None else name
         made = f", computed from uninitialised bytes of `{first}`"
         why = " before it is written" if first == name else made
-        part = "" if absent == total else f" ({absent} of the {total} parts it reads)"
+        part = "" if unset == total else f" ({unset} of the {total} parts it reads)"
         return fault(
             self.executable,
             "uninitialised-read",
@@ -197,11 +197,11 @@ def _missing(executable: Executable, shadow: Shadow, tensor: int) -> str:
         return ""
     count = prod(record.shape)
     written = flags.whole(record.dtype.size)
-    absent = count - int(np.count_nonzero(written))
-    if absent in (0, count):
-        return "all" if absent else ""
+    unset = count - int(np.count_nonzero(written))
+    if unset in (0, count):
+        return "all" if unset else ""
     first = [int(i) for i in np.unravel_index(int(written.argmin()), record.shape)]
-    return f"{grouped(absent)} of its {grouped(count)} elements, the first at {first}"
+    return f"{grouped(unset)} of its {grouped(count)} elements, the first at {first}"
 
 
 def _not_written(executable: Executable, number: int, missing: str) -> Diagnostic:

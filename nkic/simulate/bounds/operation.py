@@ -20,7 +20,7 @@ Doubles = NDArray[np.float64]
 Lanes = dict[str, Bounded]  # accumulators of an engine: 128 magnitudes and bounds
 
 
-class Seen:
+class Operation:
     """An instruction before it runs."""
 
     def __init__(
@@ -85,7 +85,7 @@ def values_of(memory: Memory, pattern: PatternRecord) -> Doubles:
 
 
 Errors = Mapping[str, Doubles]
-BoundRule = Callable[[Seen], Errors | None]
+BoundRule = Callable[[Operation], Errors | None]
 RULES: dict[str, BoundRule] = {}
 
 
