@@ -40,9 +40,7 @@ class Space:
 
 
 def space_of(buffer: Buffer, target: Target) -> Space:
-    """Return the space of SBUF or PSUM; in PSUM, an allocation starts at a bank (migration guide,
-    Beta 2).
-    """
+    """Return the space of SBUF or PSUM; in PSUM, starts are banks (migration guide, Beta 2)."""
     if buffer is Buffer.PSUM:
         return Space(buffer, target.psum_bytes, PSUM_BANK_BYTES)
     return Space(buffer, target.sbuf_usable, SBUF_ALIGN)

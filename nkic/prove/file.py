@@ -116,9 +116,7 @@ class _Comparison:
             self.complain(f"stream {stream.id}: {left} records too many")
 
     def items(self, items: Sequence[StreamItem], records: Iterator[Ordered], at: int) -> int:
-        """Compare `items` with records, the next of which has index `at`, and return the next
-        index.
-        """
+        """Compare `items` with records, the next being number `at`; return the next number."""
         for item in items:
             here, record = next(records, (at, ()))
             at = here + 1

@@ -145,9 +145,7 @@ class _Walk:
         return self.is_again(maker, one, wanted, tensor)
 
     def held(self, tensor: Tensor) -> Holds | None:
-        """Return the contents of `tensor`; the program's own tensors start with their first
-        versions.
-        """
+        """Return the contents of `tensor`; the program's own start with their first versions."""
         own = Holds(tensor.number, 0) if tensor.number < self.former else None
         return self.holds.get(tensor.number, own)
 

@@ -79,9 +79,7 @@ class Timings:
         return found
 
     def of(self, instruction: Instruction, queue: int = 0) -> Timing:
-        """Return the timing of `instruction` on its engine or, for a transfer, on DMA queue
-        `queue`.
-        """
+        """Return the timing of `instruction` on its engine or, for a transfer, on that queue."""
         alike = self.of_each.get(id(instruction)) or self.alike(instruction)
         if not queue:
             return alike.first

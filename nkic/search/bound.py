@@ -161,9 +161,7 @@ def _recurrence(
     after: Mapping[_Node, Sequence[_Node]],
     signal: int,
 ) -> int:
-    """Return a lower bound of the time from the start of `first` to its start in the next
-    iteration.
-    """
+    """Return a lower bound of the time between the starts of `first` in two iterations."""
     heads, tails = {(first, 0): 0}, {(first, 1): 0}
     for node in nodes:
         paths = [heads[s] + s[0].delay_to(node[0], signal) for s in sources[node] if s in heads]

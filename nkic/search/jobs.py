@@ -48,9 +48,7 @@ class Job:
         self.warm_up = 0  # extra time, at its earliest start, of the cold tensor engine
 
     def work_on(self, engine: Engine) -> int:
-        """Return how long the job occupies `engine`; a transfer also occupies the triggering
-        engine.
-        """
+        """Return how long the job occupies `engine`; a transfer occupies its trigger, too."""
         if engine is self.engine:
             return self.busy
         return self.trigger if engine is self.by else 0
@@ -198,9 +196,7 @@ def _set_heads(code: Sequence[Job], before: Sources, signal: int) -> None:
 
 
 def _set_tails(code: Sequence[Job], before: Sources, signal: int) -> None:
-    """Set the time from each job's start to the end: its longest tail, and each engine's work in
-    it.
-    """
+    """Set the time from each job's start to the end, by paths and by each engine's work."""
     after: dict[Job, list[Path]] = {job: [] for job in code}
     for job in reversed(code):
         paths = after[job]
@@ -212,9 +208,7 @@ def _set_tails(code: Sequence[Job], before: Sources, signal: int) -> None:
 
 
 def sequential_end(paths: Sequence[Path], known: int) -> int:
-    """Return the end of the last of these jobs, at least `known`, since an engine runs one at a
-    time.
-    """
+    """Return the end of these jobs, at least `known`: an engine runs one at a time."""
     if len(paths) < 2:
         return known
     found: dict[tuple[int, Engine], list[Part]] = defaultdict(list)

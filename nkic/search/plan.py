@@ -99,9 +99,7 @@ class _Planner(ListScheduler):
         return order
 
     def _release_until_next(self) -> bool:
-        """Release the tensors that end before the next start; return whether an instruction is
-        left.
-        """
+        """Release the tensors that end before the next start; return whether there is one."""
         start = self.next_start()
         while self.ends and (start is None or self.ends[0][0] <= start):
             now, tensor = heappop(self.ends)

@@ -148,9 +148,7 @@ class RaceDetector:
     def _unordered(
         self, runner: Runner, item: Item, access: _Use, granules: Granules, clock: Clock
     ) -> bool:
-        """Return whether the access is a write that may race. Raises ProgramFault for a racing
-        read.
-        """
+        """Return whether the access is a write that may race. Raises for a racing read."""
         for is_write in (True, False) if access.writes else (True,):
             last = self._last(access.tensor, 1 - runner.core, is_write)
             place = last.unordered(granules, clock)

@@ -47,9 +47,7 @@ class Store:
         return as_strided(one, (count, *one.shape), (pattern.dynamic.stride * 8, *one.strides))
 
     def write(self, pattern: PatternRecord, errors: Errors) -> None:
-        """Set the bounds; an access that is not to the tensor's own elements spoils the whole
-        tensor.
-        """
+        """Set the bounds; an access in another element size spoils the whole tensor."""
         whole = self.whole(pattern.tensor)
         window = self._window(pattern, whole)
         if window is not None:

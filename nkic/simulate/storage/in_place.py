@@ -100,9 +100,7 @@ def _transfers(
 def _piece(
     tile: PatternRecord, hbm: PatternRecord, executable: Executable, use: TensorUse
 ) -> Piece | None:
-    """Return the HBM piece of a whole tile, if one instruction fills it and all addresses are
-    fixed.
-    """
+    """Return the HBM piece of a whole tile with one writer and fixed addresses, or None."""
     if use.writer is None or not use.is_static or use.types != [hbm.dtype]:
         return None
     (row, operands, *_), written = use.writer

@@ -74,9 +74,7 @@ class Unwritten:
         return unset < total or pattern.tensor in shadow.origins
 
     def prepare(self, runner: Runner, item: Item) -> None:
-        """Zero uninitialised factors, as the bytes may be a NaN and zero times anything is
-        initialised.
-        """
+        """Zero uninitialised factors: they may be NaN, but their products with 0 are defined."""
         row, shadow = item.record.row, self.shadows[runner.rank]
         if row is not None and row.depends is Depends.PRODUCT and shadow is not None:
             for pattern in (*item.patterns(item.reads), *(p for _, p in item.checks)):
