@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from nkic.api.arrays import Array, array_of, offer, presented
 from nkic.api.options import Running
 from nkic.base.diagnostics import ProgramFault, UsageFailed, bad_value, make
-from nkic.simulate.comparison.tolerance import EVERY, ToleranceSettings
+from nkic.simulate.comparison.tolerance import ALL_OUTPUTS, ToleranceSettings
 from nkic.simulate.debug.dumps import Dump, Dumps, Tap
 from nkic.simulate.debug.expectations import Expectations, Expected
 from nkic.simulate.debug.observed import Observed, Observer
@@ -72,7 +72,7 @@ class Looking:
     def judge(self, ranks: int) -> None:
         """Raise the error for the first line at which a rank diverges from what was expected."""
         if self.expectations is not None:
-            found = [self.expectations.parted(rank) for rank in range(ranks)]
+            found = [self.expectations.first_difference(rank) for rank in range(ranks)]
             if any(found):
                 raise ProgramFault([one for one in found if one is not None])
 
@@ -102,7 +102,7 @@ def _offers(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 def _settings(how: Running) -> ToleranceSettings:
     asked = {"rtol": how.get("rtol"), "atol": how.get("atol")}
-    return ToleranceSettings({k: {EVERY: v} for k, v in asked.items() if v is not None})
+    return ToleranceSettings({k: {ALL_OUTPUTS: v} for k, v in asked.items() if v is not None})
 
 
 def _show(changed: Changed) -> None:

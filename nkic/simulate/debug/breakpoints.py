@@ -48,7 +48,7 @@ def breakpoint_of(text: str) -> Breakpoint:
     return Breakpoint(found[1] or "", int(found[2]), int(found[3]) if found[3] else None)
 
 
-class Going(Enum):
+class Resume(Enum):
     """Where to stop next, besides breakpoints."""
 
     ON = "nowhere"
@@ -81,7 +81,7 @@ class Debugger(Observer):
         self.under_way: dict[int, deque[Transfer]] = defaultdict(deque)
         self.times: dict[tuple[str, int], int] = defaultdict(int)  # instructions started, by line
         self._writes: list[Writes] = []
-        self._going = Going.ON
+        self._resume = Resume.ON
         self._left = 0
         self._line = 0
 
@@ -119,9 +119,9 @@ class Debugger(Observer):
                     found[path_of(scene.executable, place)].add(line)
         return found
 
-    def go(self, going: Going, count: int = 1) -> None:
-        """Continue after this stop, until `going` has been reached `count` times."""
-        self._going, self._left = going, count
+    def go(self, resume: Resume, count: int = 1) -> None:
+        """Continue after this stop, until `resume` has been reached `count` times."""
+        self._resume, self._left = resume, count
 
     def before(self, execution: Execution) -> None:
         """Stop here if a breakpoint or step requests it."""
@@ -134,7 +134,7 @@ class Debugger(Observer):
         self.point = self._point(path, line)
         if self.point is not None or self._is_step(line):
             self.stop, self._line = execution, line
-            self._going = Going.ON
+            self._resume = Resume.ON
             self.talk(self)
 
     def _point(self, path: str, line: int) -> Breakpoint | None:
@@ -145,7 +145,7 @@ class Debugger(Observer):
         return None
 
     def _is_step(self, line: int) -> bool:
-        if self._going is Going.ON or (self._going is Going.NEXT and line == self._line):
+        if self._resume is Resume.ON or (self._resume is Resume.NEXT and line == self._line):
             return False
         self._left -= 1
         self._line = line

@@ -17,7 +17,7 @@ from nkic.base.text import clean, grouped, plural
 from nkic.neff.records import TensorRecord
 from nkic.simulate.comparison.compare import Comparison, compare
 from nkic.simulate.comparison.compare_report import diagnostic
-from nkic.simulate.comparison.tolerance import EVERY, ToleranceSettings
+from nkic.simulate.comparison.tolerance import ALL_OUTPUTS, ToleranceSettings
 from nkic.simulate.debug.observed import Execution, Observer, Scene
 from nkic.simulate.debug.tensors import Stored
 from nkic.simulate.debug.writes import Write, Writes
@@ -102,7 +102,7 @@ class Expectations(Observer):
         known = [*names, *(output.name for output in scene.executable.outputs)]
         for key, values in self.settings.by_name.items():
             for name in values:
-                if name not in (EVERY, *known):
+                if name not in (ALL_OUTPUTS, *known):
                     text = f"tolerance `{key}`: nothing called `{clean(name)}` is compared"
                     help = did_you_mean(name, known) or f"there are: {', '.join(known)}"
                     raise UsageFailed([make("bad-value", text, help=help)])
@@ -178,7 +178,7 @@ class Expectations(Observer):
         compared = compare(write.name, actual, record.dtype, wanted_numbers, rule)
         return Judged(write, time if wanted.each else None, wanted.path, compared)
 
-    def parted(self, rank: int) -> Diagnostic | None:
+    def first_difference(self, rank: int) -> Diagnostic | None:
         """Return the error for the first line where the rank differs from the reference, if any."""
         judged = self.judged[rank]
         first = next((n for n, one in enumerate(judged) if not one.found.passed), None)
