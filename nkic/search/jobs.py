@@ -135,16 +135,16 @@ def _topological(cores: Sequence[Sequence[Job]]) -> list[Job]:
     """Return the jobs of all cores in topological order: core by core up to each rendezvous."""
     found, walks = list[Job](), [iter(code) for code in cores]
     while True:
-        met = list[Job]()
+        rendezvous = list[Job]()
         for walk in walks:
             for job in walk:
                 if len(cores) > 1 and job.meets is not None:
-                    met.append(job)
+                    rendezvous.append(job)
                     break
                 found.append(job)
-        if not met:
+        if not rendezvous:
             return found
-        found += met
+        found += rendezvous
 
 
 def _by_engine(code: Iterable[Job]) -> dict[Engine, list[Job]]:
@@ -228,9 +228,9 @@ def preemptive_makespan(parts: Sequence[Part]) -> int:
     This is Jackson's preemptive schedule: among released jobs, the one with the longest tail runs.
     """
     if len(parts) == 2:
-        (one, takes, after), (other, more, then) = parts
-        both = min(one, other) + takes + more + min(after, then)
-        return max(both, one + takes + after, other + more + then)
+        (head, work, tail), (other_head, other_work, other_tail) = parts
+        both = min(head, other_head) + work + other_work + min(tail, other_tail)
+        return max(both, head + work + tail, other_head + other_work + other_tail)
     parts = sorted(parts)
     waiting: list[tuple[int, int]] = []  # (-tail, remaining work)
     now = over = index = 0

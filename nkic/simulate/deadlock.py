@@ -106,9 +106,9 @@ def _named(executable: Executable, runner: Runner, item: InstructionRecord) -> s
 
 def _same_stream(one: Runner, other: Runner, group: tuple[int, ...] | None) -> bool:
     """Return whether `one` is a partner of `other` at a rendezvous, by rank or by group."""
-    mine, its = one.record, other.record
+    record, others = one.record, other.record
     partner = one.rank == other.rank if group is None else one.rank in group
-    same = (mine.engine, mine.queue) == (its.engine, its.queue)
+    same = (record.engine, record.queue) == (others.engine, others.queue)
     return partner and same and one is not other
 
 
@@ -183,13 +183,12 @@ def same_instruction(executable: Executable, arrivals: Sequence[tuple[Runner, It
     """Raise unless every rank has reached the same instruction."""
     first = {runner.core: (runner, item) for runner, item in reversed(arrivals)}
     for runner, item in arrivals:
-        other, its = first[runner.core]
-        if item.record is not its.record:
-            name, its_name = _row_name(item), _row_name(its)
-            text = (
-                f"rank {other.rank} reaches {its_name} here, but rank {runner.rank} reaches {name}"
-            )
-            found = fault(executable, "collective", text, its.record.place)
+        other, other_item = first[runner.core]
+        if item.record is not other_item.record:
+            name, other_name = _row_name(item), _row_name(other_item)
+            text = f"rank {other.rank} reaches {other_name} here, "
+            text += f"but rank {runner.rank} reaches {name}"
+            found = fault(executable, "collective", text, other_item.record.place)
             span = source_of(executable, item.record.place)
             labels = [Label(span, f"rank {runner.rank} is here")] if span is not None else []
             (one,) = found.diagnostics

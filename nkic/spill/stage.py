@@ -66,8 +66,8 @@ def spill(program: Program, share: float = 1.0) -> Spilled:
     for body in program.cores:
         touched, target = touches_of(body, program.target), program.target
         again = partial(repeatable, touched=touched, target=target, constants=constants)
-        found, room = steps(body, target, space), int(share * space.capacity)
-        plan = Walk(found, space, room, fixed, declare, again).run()
+        found, capacity = steps(body, target, space), int(share * space.capacity)
+        plan = Walk(found, space, capacity, fixed, declare, again).run()
         plans.append(plan)
         cores.append(_Writer(body, plan).body() if plan.away else body)
     away = tuple(tuple(plan.away) for plan in plans)

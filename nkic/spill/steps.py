@@ -52,11 +52,11 @@ def _inner(loop: Loop, target: Target, space: Space) -> int:
     for tensor, first, last in lifetimes((loop,), target, space.buffer):
         if loop.number in tensor.scope:
             changes += [(first, space.size(tensor)), (last + 1, -space.size(tensor))]
-    level = most = 0
+    level = peak = 0
     for _, change in sorted(changes):
         level += change
-        most = max(most, level)
-    return most
+        peak = max(peak, level)
+    return peak
 
 
 def immovable(program: Program) -> frozenset[int]:

@@ -111,19 +111,19 @@ class _Tile:
 
 
 class Walk:
-    """A walk through a body. `room` is in bytes per partition; `fixed` are immovable tensors."""
+    """A walk through a body; `capacity` in bytes per partition, `fixed` the immovable tensors."""
 
     def __init__(
         self,
         steps: Sequence[Step],
         space: Space,
-        room: int,
+        capacity: int,
         fixed: frozenset[int],
         declare: Declare,
         may_repeat: MayRepeat,
     ) -> None:
         self.steps = steps
-        self.room = room
+        self.capacity = capacity
         self.fixed = fixed
         self.declare = declare
         self.may_repeat = may_repeat
@@ -160,7 +160,7 @@ class Walk:
                 yield Away(tile.tensor, tile.stored, tile.loaded, tile.remade)
 
     def _make_room(self, place: int, step: Step, missing: int) -> None:
-        while (lacking := self.used + missing - self.room) > 0:
+        while (lacking := self.used + missing - self.capacity) > 0:
             tile = self._victim(place, lacking)
             if tile is None:
                 self.plan.stuck = self.plan.stuck or step

@@ -97,9 +97,9 @@ class Debugger(Observer):
         lines = self._lines_of_files()
         paths = [path for path in lines if _is_path(path, point.path)]
         if not paths:
-            near = did_you_mean(point.path, lines) or f"there are: {', '.join(lines)}"
+            help = did_you_mean(point.path, lines) or f"there are: {', '.join(lines)}"
             text = f"{option} {clean(str(point))}: no file `{clean(point.path)}`"
-            raise UsageFailed([make("bad-value", text, help=near)])
+            raise UsageFailed([make("bad-value", text, help=help)])
         known = sorted(set[int]().union(*(lines[path] for path in paths)))
         if point.line not in known:
             nearest = sorted(sorted(known, key=lambda one: abs(one - point.line))[:3])

@@ -114,9 +114,9 @@ class Writes:
         """Raise `UsageFailed` for a line that writes no tensor."""
         known = sorted(set().union(*self.lines.values()))
         if line not in known:
-            near = sorted(known, key=lambda one: (abs(one - line), one))[:3]
+            nearest = sorted(known, key=lambda one: (abs(one - line), one))[:3]
             text = f"{option}: no instruction of line {line} writes a tensor"
-            help = f"the nearest lines that do: {', '.join(map(str, sorted(near)))}"
+            help = f"the nearest lines that do: {', '.join(map(str, sorted(nearest)))}"
             raise UsageFailed([make("bad-value", text, help=help)])
 
 

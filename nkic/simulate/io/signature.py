@@ -96,5 +96,5 @@ _MAX_NAMED = 3  # problems in one sentence
 def summary(lines: Sequence[SignatureLine]) -> str:
     """Return the problems in one sentence, `` `b`: missing; `c`: … ``, and how many more."""
     wrong = [f"`{clean(line.name)}`: {line.problem}" for line in lines if line.problem]
-    rest = f"; and {len(wrong) - _MAX_NAMED} more" if len(wrong) > _MAX_NAMED else ""
-    return "; ".join(wrong[:_MAX_NAMED]) + rest
+    more = f"; and {len(wrong) - _MAX_NAMED} more" if len(wrong) > _MAX_NAMED else ""
+    return "; ".join(wrong[:_MAX_NAMED]) + more

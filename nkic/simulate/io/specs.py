@@ -57,12 +57,12 @@ def parse_inputs(texts: Iterable[str]) -> dict[str, Spec]:
     """Return every `-i` by name; raises `UsageFailed`."""
     found: dict[str, Spec] = {}
     for text in texts:
-        name, equals, rest = text.partition("=")
-        if not name.strip() or not equals or not rest.strip():
+        name, equals, value = text.partition("=")
+        if not name.strip() or not equals or not value.strip():
             _refuse(f"-i {text}: expected NAME=WHAT", _FORMS_HELP)
         if name.strip() in found:
             _refuse(f"-i {text}: `{name.strip()}` is given twice")
-        found[name.strip()] = _spec(rest.strip(), f"-i {text}")
+        found[name.strip()] = _spec(value.strip(), f"-i {text}")
     return found
 
 

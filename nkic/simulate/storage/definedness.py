@@ -182,8 +182,8 @@ def _quantized(sources: list[Source], shape: Shape, scales: bool) -> Mask | None
     members = source.mask.reshape(-1, SCALES_PER_QUADRANT, GROUP, shape[1], LANES)
     groups: Mask = np.logical_and.reduce(members, axis=(2, 4))
     if scales:
-        rest = QUADRANT - SCALES_PER_QUADRANT
-        other = np.logical_and.reduce(groups, axis=1, keepdims=True).repeat(rest, axis=1)
+        others = QUADRANT - SCALES_PER_QUADRANT
+        other = np.logical_and.reduce(groups, axis=1, keepdims=True).repeat(others, axis=1)
         groups = np.concatenate([groups, other], axis=1)
     else:
         groups = groups.repeat(GROUP, axis=1)

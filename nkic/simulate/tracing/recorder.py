@@ -107,9 +107,9 @@ class Recorder:
                 bound = access
         tokens = []
         for semaphore, count in item.waits:
-            there = self._tokens[runner.unit, semaphore]
-            tokens += [there[i].event for i in range(count)]
-            signal = there[count - 1]
+            signals = self._tokens[runner.unit, semaphore]
+            tokens += [signals[i].event for i in range(count)]
+            signal = signals[count - 1]
             if (time := signal.time + self.semaphore_ps) > bound.time:
                 bound = _Bound(time, Cause.SEMAPHORE, signal.last)
         return bound, tuple(tokens)
