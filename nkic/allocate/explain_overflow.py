@@ -45,10 +45,10 @@ _Group = tuple[Span, list[Lifetime]]
 
 def _by_place(holders: Sequence[Lifetime]) -> list[_Group]:
     """Group the holders by their declaration, in the order of each group's largest holder."""
-    found: dict[Span, list[Lifetime]] = {}
+    groups: dict[Span, list[Lifetime]] = {}
     for life in holders:
-        found.setdefault(life.tensor.at.primary, []).append(life)
-    return list(found.items())
+        groups.setdefault(life.tensor.at.primary, []).append(life)
+    return list(groups.items())
 
 
 def _label(place: Span, group: list[Lifetime], space: Space, unit: str) -> Label:
@@ -68,11 +68,11 @@ def _amount(size: int, unit: str) -> str:
 
 
 def _more(groups: Sequence[_Group], space: Space, unit: str) -> list[str]:
-    rest = [life for _, group in groups for life in group]
-    if not rest:
+    lives = [life for _, group in groups for life in group]
+    if not lives:
         return []
-    total = sum(space.size(life.tensor) for life in rest)
-    return [f"{len(rest)} more tensors hold {_amount(total, unit)}"]
+    total = sum(space.size(life.tensor) for life in lives)
+    return [f"{len(lives)} more tensors hold {_amount(total, unit)}"]
 
 
 def _advice(size: int, held: int, space: Space) -> str:

@@ -31,12 +31,12 @@ def _neighbours(fixed: Sequence[Lifetime]) -> Iterator[tuple[Lifetime, Lifetime]
     """
     blocks: dict[int, list[Lifetime]] = defaultdict(list)
     for life in fixed:
-        seen: dict[int, Lifetime] = {}
+        neighbours: dict[int, Lifetime] = {}
         for block in _blocks(life.tensor):
-            there = [other for other in blocks[block] if other.last >= life.first]
-            seen.update((other.tensor.number, other) for other in there)
-            blocks[block] = [*there, life]
-        for other in seen.values():
+            live = [other for other in blocks[block] if other.last >= life.first]
+            neighbours.update((other.tensor.number, other) for other in live)
+            blocks[block] = [*live, life]
+        for other in neighbours.values():
             yield other, life
 
 

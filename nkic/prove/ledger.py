@@ -55,8 +55,8 @@ class Ledger:
 
 def _with(others: dict[int, Start] | Start, start: Start) -> dict[int, Start]:
     """Add a reader, keeping the last of each stream, which may have reordered reads."""
-    found = {others[0]: others} if isinstance(others, tuple) else others
+    readers = {others[0]: others} if isinstance(others, tuple) else others
     line = start[0]
-    if line not in found or found[line][1] < start[1]:
-        found[line] = start
-    return found
+    if line not in readers or readers[line][1] < start[1]:
+        readers[line] = start
+    return readers

@@ -101,8 +101,8 @@ def _inherit(owner: Tenant, needed: dict[int, Start]) -> None:
 
 def _segments(storages: Sequence[Storage]) -> dict[int, Sequence[Segment]]:
     """Return each tensor's bytes, cut at the ends of all tensors, in each band that it covers."""
-    starts = sorted({one.partition for one in storages})
-    sides: dict[str, set[int]] = {one.memory: set() for one in storages}
+    starts = sorted({storage.partition for storage in storages})
+    sides: dict[str, set[int]] = {storage.memory: set() for storage in storages}
     for _, memory, _, byte, _, size in storages:
         sides[memory].add(byte)
         sides[memory].add(byte + size)
@@ -110,13 +110,13 @@ def _segments(storages: Sequence[Storage]) -> dict[int, Sequence[Segment]]:
     for memory, cuts in sides.items():
         index[memory] = {byte: at for at, byte in enumerate(sorted(cuts), count)}
         count += len(cuts)
-    found: dict[int, Sequence[Segment]] = {}
+    segments: dict[int, Sequence[Segment]] = {}
     for key, memory, partition, byte, partitions, size in storages:
-        known = index[memory]
-        first, end = known[byte], known[byte + size]
+        offsets = index[memory]
+        first, end = offsets[byte], offsets[byte + size]
         if len(starts) == 1:
-            found[key] = range(first, end)
+            segments[key] = range(first, end)
             continue
         rows = bands(starts, partition, partitions)
-        found[key] = [row * count + piece for row in rows for piece in range(first, end)]
-    return found
+        segments[key] = [row * count + piece for row in rows for piece in range(first, end)]
+    return segments

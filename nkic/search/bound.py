@@ -39,12 +39,16 @@ def _with_fixed_reuse(body: Body, graph: DependenceGraph, target: Target) -> Dep
 
     nkic keeps such tensors in program order.
     """
-    operands = (operand for one in instructions(body) for operand in one.operands)
+    operands = (operand for instruction in instructions(body) for operand in instruction.operands)
     if all(o.tensor.fixed is None for o in operands if isinstance(o, AccessPattern)):
         return graph
     for touched in lifetimes_in(body, target, MEMORIES):
         lives = [life for life in touched if life.tensor.fixed is not None]
-        fixed = {life.tensor.number: at for life in lives if (at := life.tensor.fixed) is not None}
+        fixed = {
+            life.tensor.number: address
+            for life in lives
+            if (address := life.tensor.fixed) is not None
+        }
         graph = graph.plus(reuse_edges(lives, fixed, graph)) if lives else graph
     return graph
 
@@ -66,7 +70,7 @@ def bound(body: Body, graph: DependenceGraph, target: Target) -> int:
     timings = Timings(target)
     if has_loops(body):
         return _with_loops(body, graph, target, timings)
-    code = [Job(one, target, timings) for one in instructions(body)]
+    code = [Job(instruction, target, timings) for instruction in instructions(body)]
     return lower_bound([code], sources_of(code, graph), target, is_start=True)
 
 
@@ -100,7 +104,7 @@ def _with_loops(body: Body, graph: DependenceGraph, target: Target, timings: Tim
     busy: Counter[Engine] = Counter()
     longest = 0
     for loop in _loop_bodies(body):
-        code = [Job(one, target, timings) for one in loop.code]
+        code = [Job(instruction, target, timings) for instruction in loop.code]
         for job in code:
             for engine in {job.engine, job.by}:
                 busy[engine] += loop.times * job.work_on(engine)

@@ -75,8 +75,8 @@ class _Planner(ListScheduler):
     ) -> None:
         super().__init__(orderer, code, orderer.waits(code))
         self.memories = memories
-        known = {tensor for memory in memories for tensor in memory.sizes}
-        self.tensors = {n: _tensors(touched, n) & known for n in code}
+        tracked = {tensor for memory in memories for tensor in memory.sizes}
+        self.tensors = {n: _tensors(touched, n) & tracked for n in code}
         self.users: dict[int, list[int]] = defaultdict(list)
         for number, tensors in self.tensors.items():
             self.missing[number] += len(tensors)

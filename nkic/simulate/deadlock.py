@@ -45,14 +45,14 @@ def deadlock(
     first = cycle[0]
     label = "stream waits for signals" if len(stuck) == 1 else "streams wait for signals"
     notes = [_sentence(executable, one) for one in cycle]
-    found = make(
+    diagnostic = make(
         "deadlock",
         f"{len(stuck)} {label} that never come",
         source_of(executable, _place(first)),
         labels=list(_labels(executable, cycle)),
         notes=notes[:MAX_NOTES],
     )
-    return ProgramFault([found])
+    return ProgramFault([diagnostic])
 
 
 def _stuck(
@@ -88,13 +88,13 @@ def _signaller(runner: Runner, unit: int, semaphores: Sequence[int]) -> Instruct
     """Return the stream's next instruction that signals one of these semaphores, else its last."""
     if runner.unit != unit:
         return None
-    found = [
-        (at, item)
-        for at, item in enumerate(runner.record.items)
+    signallers = [
+        (index, item)
+        for index, item in enumerate(runner.record.items)
         if isinstance(item, InstructionRecord) and not {*semaphores}.isdisjoint(item.signals)
     ]
-    later = [item for at, item in found if at >= runner.at]
-    return later[0] if later else found[-1][1] if found else None
+    later = [item for index, item in signallers if index >= runner.at]
+    return later[0] if later else signallers[-1][1] if signallers else None
 
 
 def _named(executable: Executable, runner: Runner, item: InstructionRecord) -> str:
@@ -148,11 +148,11 @@ def _place(stuck: _Stuck) -> int:
 def _labels(executable: Executable, cycle: Sequence[_Stuck]) -> Iterator[Label]:
     """Yield labels for the other places, and for the calls that led to the first."""
     seen = {source_of(executable, _place(cycle[0]))}
-    for one in cycle[1:]:
-        span = source_of(executable, _place(one))
+    for stuck in cycle[1:]:
+        span = source_of(executable, _place(stuck))
         if span is not None and span not in seen:
             seen.add(span)
-            yield Label(span, f"{one.runner.name} waits here")
+            yield Label(span, f"{stuck.runner.name} waits here")
     yield from called_from(executable, _place(cycle[0]))
 
 
@@ -188,10 +188,10 @@ def same_instruction(executable: Executable, arrivals: Sequence[tuple[Runner, It
             name, other_name = _row_name(item), _row_name(other_item)
             text = f"rank {other.rank} reaches {other_name} here, "
             text += f"but rank {runner.rank} reaches {name}"
-            found = fault(executable, "collective", text, other_item.record.place)
+            error = fault(executable, "collective", text, other_item.record.place)
             span = source_of(executable, item.record.place)
             labels = [Label(span, f"rank {runner.rank} is here")] if span is not None else []
-            (one,) = found.diagnostics
+            (one,) = error.diagnostics
             raise ProgramFault([replace(one, labels=(*labels, *one.labels))])
 
 

@@ -135,11 +135,11 @@ class RaceDetector:
     # ---- accesses ----
 
     def _access(self, runner: Runner, item: Item, row: Row) -> None:
-        found = self.accesses.get(id(item))
-        if found is None:
-            found = self.accesses[id(item)] = tuple(self._uses_of(runner, item, row))
+        uses = self.accesses.get(id(item))
+        if uses is None:
+            uses = self.accesses[id(item)] = tuple(self._uses_of(runner, item, row))
         stream = runner.index - self.first
-        for access in found:
+        for access in uses:
             granules = access.granules()
             if not self._unordered(runner, item, access, granules, self.known[stream]):
                 last = self._last(access.tensor, runner.core, access.writes)

@@ -65,9 +65,9 @@ def spill(program: Program, share: float = 1.0) -> Spilled:
     cores, plans = [], []
     for body in program.cores:
         touched, target = touches_of(body, program.target), program.target
-        again = partial(repeatable, touched=touched, target=target, constants=constants)
+        may_repeat = partial(repeatable, touched=touched, target=target, constants=constants)
         found, capacity = steps(body, target, space), int(share * space.capacity)
-        plan = Walk(found, space, capacity, fixed, declare, again).run()
+        plan = Walk(found, space, capacity, fixed, declare, may_repeat).run()
         plans.append(plan)
         cores.append(_Writer(body, plan).body() if plan.away else body)
     away = tuple(tuple(plan.away) for plan in plans)
@@ -135,8 +135,8 @@ class _Writer:
     def _whole(self, tensor: Tensor) -> AccessPattern:
         if tensor not in self.wholes:
             dims = ((1, tensor.bytes // tensor.dtype.size),)
-            made = AccessPattern(tensor, tensor.dtype, 0, tensor.partitions, 0, dims)
-            self.wholes[tensor] = made
+            pattern = AccessPattern(tensor, tensor.dtype, 0, tensor.partitions, 0, dims)
+            self.wholes[tensor] = pattern
         return self.wholes[tensor]
 
     def _renamed(self, item: Item, names: Mapping[int, Tensor]) -> Item:

@@ -56,8 +56,8 @@ class Traffic(NamedTuple):
     @classmethod
     def of(cls, away: Iterable[Away]) -> Traffic:
         """Return the total of these tiles."""
-        found = [(a.stored * a.bytes, a.loaded * a.bytes, a.remade) for a in away]
-        return cls(*map(sum, zip((0, 0, 0), *found, strict=True)))
+        totals = [(a.stored * a.bytes, a.loaded * a.bytes, a.remade) for a in away]
+        return cls(*map(sum, zip((0, 0, 0), *totals, strict=True)))
 
 
 class Move(NamedTuple):

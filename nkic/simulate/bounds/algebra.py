@@ -70,8 +70,8 @@ def operator(op: str, a: Bounded, b: Bounded) -> Bounded | None:
         function(np.broadcast_to(x, shape), y, out)
         return out
 
-    found = evaluate(a.value, b.value)
-    error = _at_corners(evaluate, a, Bounded(b.value, np.zeros(())) if unary else b, found)
+    value = evaluate(a.value, b.value)
+    error = _at_corners(evaluate, a, Bounded(b.value, np.zeros(())) if unary else b, value)
     if op in _SINGULAR_AT_ZERO:
         error = np.where(np.abs(a.value) <= a.error, np.inf, error)
     if op in _EQUALITY:
@@ -79,7 +79,7 @@ def operator(op: str, a: Bounded, b: Bounded) -> Bounded | None:
     if op in _TRUTH:
         error = np.maximum(error, _undecided(a.value, a.error))
         error = np.maximum(error, 0.0 if unary else _undecided(b.value, b.error))
-    result = Bounded(found, error)
+    result = Bounded(value, error)
     return rounded(result) if op in _ROUNDS else result
 
 
@@ -94,28 +94,28 @@ def function(name: str, x: Bounded) -> Bounded | None:
         return out
 
     nothing = Bounded(np.zeros(()), np.zeros(()))
-    found = evaluate(x.value, nothing.value)
-    error = _at_corners(evaluate, x, nothing, found)
+    value = evaluate(x.value, nothing.value)
+    error = _at_corners(evaluate, x, nothing, value)
     if name in _SINGULAR_AT_ZERO:
         error = np.where(np.abs(x.value) <= x.error, np.inf, error)
-    result = Bounded(found, error)
+    result = Bounded(value, error)
     return result if name in ("copy", "abs", "relu", "sign") else rounded(result)
 
 
 def _at_corners(
-    evaluate: Callable[[Doubles, Doubles], Doubles], a: Bounded, b: Bounded, found: Doubles
+    evaluate: Callable[[Doubles, Doubles], Doubles], a: Bounded, b: Bounded, value: Doubles
 ) -> Doubles:
     """Return the greatest distance from `found` over the corners."""
-    error = np.zeros(found.shape)
+    error = np.zeros(value.shape)
     for x, y in product(_corners(a), _corners(b)):
-        distance = np.abs(evaluate(x, y) - found)
-        error = np.maximum(error, np.where(_same_infinity(x, y, found, distance), 0.0, distance))
+        distance = np.abs(evaluate(x, y) - value)
+        error = np.maximum(error, np.where(_same_infinity(x, y, value, distance), 0.0, distance))
     return np.where(np.isnan(error), np.inf, error)
 
 
-def _same_infinity(x: Any, y: Any, found: Doubles, distance: Doubles) -> NDArray[np.bool_]:
+def _same_infinity(x: Any, y: Any, value: Doubles, distance: Doubles) -> NDArray[np.bool_]:
     """Return where inf - inf occurs at finite operands, which is no error."""
-    same: NDArray[np.bool_] = np.isinf(found) & np.isnan(distance) & np.isfinite(x) & np.isfinite(y)
+    same: NDArray[np.bool_] = np.isinf(value) & np.isnan(distance) & np.isfinite(x) & np.isfinite(y)
     return same
 
 

@@ -48,12 +48,12 @@ class Bounds:
         """
         self._check_registers(record)
         if dynamic is not None and self._offsets_are_exact(record):
-            found = resolve(record, dynamic)
-            if found.is_transfer:
-                return self._moving(record, engine, Transfer(found, self.memory, self.store))
-            if not found.rows and found.inside.all():
-                record = found.record
-            elif not found.inside.any():
+            resolved = resolve(record, dynamic)
+            if resolved.is_transfer:
+                return self._moving(record, engine, Transfer(resolved, self.memory, self.store))
+            if not resolved.rows and resolved.inside.all():
+                record = resolved.record
+            elif not resolved.inside.any():
                 return lambda: None
         return self._following(record, core, engine)
 
@@ -62,14 +62,14 @@ class Bounds:
     ) -> Callable[[], None]:
         operation = Operation(record, self.memory, self.store, self._lanes[core, engine])
         written = self._written(record, engine)
-        found = None if self._has_dynamic(record) else self._found(operation)
-        if found is None:
+        errors = None if self._has_dynamic(record) else self._found(operation)
+        if errors is None:
             return lambda: self._lose(record, operation, written)
         moves = record.row is not None and record.row.moves
 
         def after() -> None:
             for name, pattern in written.items():
-                error = np.broadcast_to(found.get(name, np.inf), np.shape(found.get(name, 0.0)))
+                error = np.broadcast_to(errors.get(name, np.inf), np.shape(errors.get(name, 0.0)))
                 self._keep(pattern, error, moves and self._keeps_bits(operation, pattern))
 
         return after

@@ -73,16 +73,16 @@ def tile_number_tile(operation: Operation) -> Errors | None:
 
 def _stages(operation: Operation, names: tuple[str, str], data: Bounded) -> Bounded | None:
     """Return (data op0 operand0) op1 operand1."""
-    found: Bounded | None = data
+    result: Bounded | None = data
     for i, name in enumerate(names):
         op = operation.attributes[f"op{i}"]
-        if op is None or found is None:
-            return found
-        a, b = found, operation.get(name)
-        found = operator(
+        if op is None or result is None:
+            return result
+        a, b = result, operation.get(name)
+        result = operator(
             op, *((b, a) if swaps(op, operation.attributes[f"reverse{i}"]) else (a, b))
         )
-    return found
+    return result
 
 
 @bounded("reciprocal")
@@ -97,24 +97,24 @@ def activated(operation: Operation) -> Errors | None:
         inner = operator("multiply", inner, scale) or inner
     if operation.operands["bias"] is not None:
         inner = operator("add", inner, operation.get("bias")) or inner
-    found = function(operation.attributes["op"], inner)
-    if found is None:
+    result = function(operation.attributes["op"], inner)
+    if result is None:
         return None
     command = operation.attributes.get("reduce_cmd", "reset_reduce")
-    return {"dst": found.error, "reduce_res": _accumulated(operation, command, found)}
+    return {"dst": result.error, "reduce_res": _accumulated(operation, command, result)}
 
 
-def _accumulated(operation: Operation, command: str, found: Bounded) -> Doubles:
+def _accumulated(operation: Operation, command: str, result: Bounded) -> Doubles:
     """Return the bounds of the reduce registers, whose sizes are kept as sums of magnitudes."""
     nothing = Bounded(np.zeros(PARTITIONS), np.zeros(PARTITIONS))
     size, error = operation.lanes.setdefault("reduce", nothing)
     first = operation.first("data")
-    lanes = slice(first, first + found.value.shape[0])
+    lanes = slice(first, first + result.value.shape[0])
     if command.startswith("reset"):
         size[lanes], error[lanes] = 0, 0
     if command.endswith("reduce"):
-        size[lanes] += np.abs(found.value).sum(axis=-1)
-        error[lanes] += total(found).error + UNIT * size[lanes]
+        size[lanes] += np.abs(result.value).sum(axis=-1)
+        error[lanes] += total(result).error + UNIT * size[lanes]
     return error[lanes, None].copy()
 
 
@@ -200,10 +200,10 @@ def product(operation: Operation) -> Errors | None:
 
 def _contracted(operation: Operation, name: str) -> Bounded:
     """Return an operand as (rows of the contraction, columns)."""
-    found = operation.get(name)
+    operand = operation.get(name)
     if operation.attributes["perf_mode"] != "double_row":
-        return found
-    value, error = (x.reshape(len(x), 2, -1).transpose(1, 0, 2) for x in found)
+        return operand
+    value, error = (x.reshape(len(x), 2, -1).transpose(1, 0, 2) for x in operand)
     columns = value.shape[-1]
     return Bounded(value.reshape(-1, columns), error.reshape(-1, columns))
 
@@ -303,8 +303,8 @@ def aggregated(operation: Operation) -> Errors | None:
     return {"dst": np.stack([centre.error, variance.error], axis=1)}
 
 
-def _named(name: str, found: Bounded | None) -> Errors | None:
-    return {name: found.error} if found is not None else None
+def _named(name: str, bounds: Bounded | None) -> Errors | None:
+    return {name: bounds.error} if bounds is not None else None
 
 
 def _number(value: float) -> Bounded:

@@ -77,13 +77,13 @@ def _at(pattern: PatternRecord, index: int) -> PatternRecord:
 class Transfer:
     """A copy that gathers or scatters rows, and the bounds of the rows."""
 
-    def __init__(self, found: Resolved, memory: Memory, store: Store) -> None:
-        self.found, self.memory, self.store = found, memory, store
-        self.dst, self.src = _tile(found, DST), _tile(found, SRC)
+    def __init__(self, resolved: Resolved, memory: Memory, store: Store) -> None:
+        self.found, self.memory, self.store = resolved, memory, store
+        self.dst, self.src = _tile(resolved, DST), _tile(resolved, SRC)
         self.is_cast = self.src.dtype is not self.dst.dtype
-        self.count = len(next(iter(found.rows.values())).at)
+        self.count = len(next(iter(resolved.rows.values())).at)
         self.errors = self._read()
-        known = self.is_cast and SRC not in found.rows
+        known = self.is_cast and SRC not in resolved.rows
         self.values = values_of(memory, self.src) if known else None
 
     def _read(self) -> Doubles | None:
@@ -127,7 +127,7 @@ class Transfer:
         return True
 
 
-def _tile(found: Resolved, number: int) -> PatternRecord:
-    operand = found.record.operands[number]
+def _tile(resolved: Resolved, number: int) -> PatternRecord:
+    operand = resolved.record.operands[number]
     assert type(operand) is PatternRecord
     return operand

@@ -128,8 +128,8 @@ def _wrong(got: Numbers, expected: Numbers, errors: Numbers, rule: Tolerance) ->
     right = (errors <= limit) | (np.isinf(got) & (got == expected))
     if rule.equal_nan:
         right |= np.isnan(got) & np.isnan(expected)
-    found: Mask = ~right
-    return found
+    wrong: Mask = ~right
+    return wrong
 
 
 def _passed(
@@ -155,16 +155,16 @@ def _cosine(got: Numbers, expected: Numbers) -> float:
 def _ulps(got: Numbers, expected: Numbers, dtype: DType) -> Numbers:
     """Return the steps of the grid between the elements, after rounding `expected` to the grid."""
     steps = np.abs(_ordinals(got, dtype) - _ordinals(expected, dtype))
-    off: Numbers = steps.astype(np.float64)
-    off[~(np.isfinite(got) & np.isfinite(expected))] = np.nan
-    return off
+    distance: Numbers = steps.astype(np.float64)
+    distance[~(np.isfinite(got) & np.isfinite(expected))] = np.nan
+    return distance
 
 
 def _zero_signs_differ(got: Numbers, expected: Numbers) -> Mask:
     """Return where one is 0 and the other -0: equal as numbers, not as bits."""
     zeros = (got == 0) & (expected == 0)
-    found: Mask = zeros & (np.signbit(got) != np.signbit(expected))
-    return found
+    mask: Mask = zeros & (np.signbit(got) != np.signbit(expected))
+    return mask
 
 
 def _ordinals(values: Numbers, dtype: DType) -> NDArray[np.int64]:

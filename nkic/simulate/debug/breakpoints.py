@@ -39,13 +39,13 @@ class Breakpoint(NamedTuple):
 
 def breakpoint_of(text: str) -> Breakpoint:
     """Parse `FILE:LINE`, `LINE` or `FILE:LINE:TIME`. Raises `UsageFailed`."""
-    found = _PLACE.fullmatch(text.strip())
-    if found is None or found[3] == "0":
+    match = _PLACE.fullmatch(text.strip())
+    if match is None or match[3] == "0":
         help = "for example kernel.py:12, 12, or kernel.py:12:3 for its third instruction to run"
         raise UsageFailed([make("bad-value", f"`{clean(text)}` is not a breakpoint", help=help)])
-    if found[1] is not None and found[1].isdigit() and found[3] is None:
-        return Breakpoint("", int(found[1]), int(found[2]))  # LINE:TIME
-    return Breakpoint(found[1] or "", int(found[2]), int(found[3]) if found[3] else None)
+    if match[1] is not None and match[1].isdigit() and match[3] is None:
+        return Breakpoint("", int(match[1]), int(match[2]))  # LINE:TIME
+    return Breakpoint(match[1] or "", int(match[2]), int(match[3]) if match[3] else None)
 
 
 class Resume(Enum):
@@ -109,15 +109,15 @@ class Debugger(Observer):
 
     def _lines_of_files(self) -> dict[str, set[int]]:
         """Return the lines with instructions, by file."""
-        found: dict[str, set[int]] = defaultdict(set)
+        lines: dict[str, set[int]] = defaultdict(set)
         scene = self.scenes[0]
         for runner in scene.runners:
             for item in runner.items:
                 if isinstance(item, Item) and item.record.row is not None:
                     place = item.record.place
                     line = line_of(scene.executable, place)
-                    found[path_of(scene.executable, place)].add(line)
-        return found
+                    lines[path_of(scene.executable, place)].add(line)
+        return lines
 
     def go(self, resume: Resume, count: int = 1) -> None:
         """Continue after this stop, until `resume` has been reached `count` times."""

@@ -84,12 +84,16 @@ class Expectations(Observer):
         """Read the expected arrays. Raises `UsageFailed` and `InputFailed`."""
         writes = Writes(scene)
         wanted: dict[tuple[str, int], Wanted] = {}
-        for one in self.expected[scene.rank]:
-            writes.check_line("--expect-at", one.line)
-            for name, found in self._read(scene, writes, one).items():
-                if (name, one.line) in wanted:
-                    _refuse(name, one, f"appears twice: in `{clean(wanted[name, one.line].path)}`")
-                wanted[name, one.line] = found
+        for expected in self.expected[scene.rank]:
+            writes.check_line("--expect-at", expected.line)
+            for name, tensor in self._read(scene, writes, expected).items():
+                if (name, expected.line) in wanted:
+                    _refuse(
+                        name,
+                        expected,
+                        f"appears twice: in `{clean(wanted[name, expected.line].path)}`",
+                    )
+                wanted[name, expected.line] = tensor
         self._refuse_ignored(scene, [name for name, _ in wanted])
         self._executable = scene.executable
         self._writes.append(writes)
@@ -107,29 +111,31 @@ class Expectations(Observer):
                     help = did_you_mean(name, known) or f"there are: {', '.join(known)}"
                     raise UsageFailed([make("bad-value", text, help=help)])
 
-    def _read(self, scene: Scene, writes: Writes, one: Expected) -> dict[str, Wanted]:
-        if one.arrays is not None:
-            return self._chosen(scene, writes, one, one.arrays)
-        with opened(one.path, MAX_BYTES) as file:
-            return self._chosen(scene, writes, one, read_npz(file, one.path))
+    def _read(self, scene: Scene, writes: Writes, expected: Expected) -> dict[str, Wanted]:
+        if expected.arrays is not None:
+            return self._chosen(scene, writes, expected, expected.arrays)
+        with opened(expected.path, MAX_BYTES) as file:
+            return self._chosen(scene, writes, expected, read_npz(file, expected.path))
 
     def _chosen(
-        self, scene: Scene, writes: Writes, one: Expected, offers: Given
+        self, scene: Scene, writes: Writes, expected: Expected, offers: Given
     ) -> dict[str, Wanted]:
         if not offers:
-            text = f"--expect-at {one.line}: `{clean(one.path)}` holds no array"
+            text = f"--expect-at {expected.line}: `{clean(expected.path)}` holds no array"
             raise UsageFailed([make("bad-value", text, help="give arrays by tensors' names")])
-        found = {}
+        wanted = {}
         for name, offer in offers.items():
-            writes.check(f"--expect-at {one.line}", name, one.line)
-            record = scene.tensors.record(writes.tensors[name, one.line][0])
+            writes.check(f"--expect-at {expected.line}", name, expected.line)
+            record = scene.tensors.record(writes.tensors[name, expected.line][0])
             shape = shape_as(offer, record.shape, record.dtype)
             each = len(offer.shape) == len(record.shape) + 1
             if shape is None or offer.shape[each:] != shape:
                 sizes = ", ".join(map(str, record.shape))
-                _refuse(name, one, f"is {offer}, not {record.dtype}[{sizes}], or several of these")
-            found[name] = Wanted(one.path, numbers_of(offer, record.dtype), each)
-        return found
+                _refuse(
+                    name, expected, f"is {offer}, not {record.dtype}[{sizes}], or several of these"
+                )
+            wanted[name] = Wanted(expected.path, numbers_of(offer, record.dtype), each)
+        return wanted
 
     def after(self, execution: Execution) -> None:
         """Record the tensors to compare."""
@@ -190,10 +196,10 @@ class Expectations(Observer):
 
 def _difference(executable: Any, judged: Judged, before: int, later: int) -> Diagnostic:
     write, _, path, found = judged
-    made = diagnostic(found)
+    base = diagnostic(found)
     name = clean(write.name)
-    _, _, what = made.message.partition(": ")
-    text = f"after line {write.line}, `{name}` differs from `{clean(path)}`: {what}"
+    _, _, difference = base.message.partition(": ")
+    text = f"after line {write.line}, `{name}` differs from `{clean(path)}`: {difference}"
     when = "last" if judged.time is None else f"the {ordinal(judged.time + 1)} time"
     iteration = f" ({write.unrolled})" if write.unrolled else ""
     note = f"written {when}{iteration} at {write.done / 1e6:.3f} us by {write.stream.name}; "
@@ -201,11 +207,11 @@ def _difference(executable: Any, judged: Judged, before: int, later: int) -> Dia
     note += f", {later} after it did not" if later else ""
     span = source_of(executable, write.record.place)
     return replace(
-        made,
+        base,
         code=code("intermediate-differs"),
         message=text,
         primary=Label(span, "") if span else None,
-        notes=(note, *made.notes),
+        notes=(note, *base.notes),
     )
 
 
@@ -225,7 +231,7 @@ def _zero_uninitialised(
     return np.where(mask, stored, stored.dtype.type(0)), np.where(wide, numbers, 0.0)
 
 
-def _refuse(name: str, one: Expected, why: str) -> None:
-    text = f"--expect-at {one.line}: `{clean(name)}` of `{clean(one.path)}` {why}"
+def _refuse(name: str, expected: Expected, problem: str) -> None:
+    text = f"--expect-at {expected.line}: `{clean(name)}` of `{clean(expected.path)}` {problem}"
     help = "--dump-tensor writes arrays of the expected shape"
     raise InputFailed([make("expected-does-not-fit", text, help=help)])

@@ -85,28 +85,28 @@ class Fuzz:
         normal = self._outcome(partial(Observed, observers=[recorded]))
         for number in range(count):
             drawn = Drawn(self.seed, number)
-            machine, found = self.run(drawn)
-            if found != normal:
-                return self._race(drawn, normal, found, recorded.log, machine)
+            machine, outcome = self.run(drawn)
+            if outcome != normal:
+                return self._race(drawn, normal, outcome, recorded.log, machine)
         return None
 
     def run(self, order: Order) -> tuple[Interleaved, Outcome]:
         """Run in that order."""
-        made: list[Interleaved] = []
+        machines: list[Interleaved] = []
 
         def make(*facts: object, **more: object) -> Interleaved:
-            made.append(Interleaved(*facts, order=order, **more))  # type: ignore[arg-type]
-            return made[-1]
+            machines.append(Interleaved(*facts, order=order, **more))  # type: ignore[arg-type]
+            return machines[-1]
 
-        found = self._outcome(make)
-        return made[0], found
+        outcome = self._outcome(make)
+        return machines[0], outcome
 
     def _outcome(self, make: MachineMaker) -> Outcome:
         try:
             results = simulate_ranks(self.executable, self.inputs, self.options, make)
         except ProgramFault as fault:
-            one = fault.diagnostics[0]
-            return Outcome((), f"{one.code.slug}: {one.message}")
+            diagnostic = fault.diagnostics[0]
+            return Outcome((), f"{diagnostic.code.slug}: {diagnostic.message}")
         outputs = [pair for result in results for pair in result.outputs.items()]
         return Outcome(tuple((n, sha256(a.tobytes()).hexdigest()) for n, a in outputs))
 

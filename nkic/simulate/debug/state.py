@@ -154,12 +154,15 @@ def queues(debugger: Debugger, stop: Execution) -> Iterator[str]:
     for runner in scene.runners:
         if not runner.is_dma:
             continue
-        flying = [one for one in debugger.under_way[runner.index] if one.done > now]
+        in_flight = [
+            transfer for transfer in debugger.under_way[runner.index] if transfer.done > now
+        ]
         moved = f"{runner.count} started, {size(runner.bytes)} moved"
-        yield f"  {runner.name}: {len(flying)} under way, {moved}"
-        for one in flying:
-            what = _next(scene, one.item.record)
-            yield f"    {what}, {size(one.item.bytes)}, complete at {microseconds(one.done)}"
+        yield f"  {runner.name}: {len(in_flight)} under way, {moved}"
+        for transfer in in_flight:
+            next_text = _next(scene, transfer.item.record)
+            end = microseconds(transfer.done)
+            yield f"    {next_text}, {size(transfer.item.bytes)}, complete at {end}"
 
 
 def tensors(debugger: Debugger, stop: Execution) -> Iterator[str]:
@@ -193,10 +196,10 @@ def _resident(scene: Scene) -> list[int]:
     Without the check of uninitialised bytes this is unknown, and all tensors are returned.
     """
     shadow = scene.tensors.shadow
-    every = range(len(scene.executable.tensors))
+    numbers = range(len(scene.executable.tensors))
     if shadow is None:
-        return list(every)
-    return [n for n in every if shadow.resident[n]]
+        return list(numbers)
+    return [n for n in numbers if shadow.resident[n]]
 
 
 def contents(debugger: Debugger, stop: Execution, text: str) -> Iterator[str]:
@@ -215,13 +218,13 @@ def contents(debugger: Debugger, stop: Execution, text: str) -> Iterator[str]:
         late = last.done > stop.start and last.stream is not stop.runner.record
         origin += f", which is under way until {microseconds(last.done)}" if late else ""
     yield f"{_named(scene, number)} {tensor.dtype}[{shape}] at {_address(tensor)}{origin}"
-    some = (
+    statistics_text = (
         f"min {stats.minimum:g}  mean {stats.mean:g}  max {stats.maximum:g}  "
         if (stats.minimum is not None and stats.mean is not None and stats.maximum is not None)
         else ""
     )
     unwritten = f"  unwritten {grouped(missing)}" if missing else ""
-    yield f"{some}nan {stats.nan}  inf {stats.inf}{unwritten}"
+    yield f"{statistics_text}nan {stats.nan}  inf {stats.inf}{unwritten}"
     values = numbers(array, tensor.dtype)
     yield from np.array2string(
         values, max_line_width=100, precision=6, threshold=SHOWN, edgeitems=EDGE

@@ -104,10 +104,10 @@ class Writes:
         lines = sorted(self.lines.get(name, ()))
         if lines and (line is None or line in lines):
             return
-        where = f"line {line} does not write" if line is not None else "nothing writes"
+        problem = f"line {line} does not write" if line is not None else "nothing writes"
         help = f"it is written in lines {', '.join(map(str, lines))}" if lines else ""
         help = help or did_you_mean(name, self.lines) or f"there are: {', '.join(self.lines)}"
-        text = f"{option}: {where} a tensor `{clean(name)}`"
+        text = f"{option}: {problem} a tensor `{clean(name)}`"
         raise UsageFailed([make("bad-value", text, help=help)])
 
     def check_line(self, option: str, line: int) -> None:
@@ -125,14 +125,14 @@ def written(
 ) -> dict[int, list[PatternRecord]]:
     """Return the tensors that an item writes, with the patterns."""
     record, row = item.record, item.record.row
-    found: dict[int, list[PatternRecord]] = {}
+    patterns: dict[int, list[PatternRecord]] = {}
     if row is None:
-        return found
+        return patterns
     facts = executable.facts(record, target, runner.record.engine)
     for rule, operand in zip(row.operands, record.operands, strict=False):
         if isinstance(operand, PatternRecord) and row.access_of(rule, facts).writes:
-            found.setdefault(operand.tensor, []).append(operand)
-    return found
+            patterns.setdefault(operand.tensor, []).append(operand)
+    return patterns
 
 
 def line_of(executable: Executable, place: int) -> int:

@@ -64,15 +64,15 @@ def bind(signature: Signature, wanted: Wanted) -> BoundInputs:
 
 def _offers(signature: Signature, wanted: Wanted, files: ExitStack) -> dict[str, Choice]:
     """Return the offers by name; of files, only the headers are read."""
-    found: dict[str, Choice] = {}
+    offers: dict[str, Choice] = {}
     # Elements of another type have at most 8 bytes: the limit lets them be read and reported.
     sizes = {p.name: p.elements * 8 for p in signature.inputs}
     if wanted.file is not None:
         file = files.enter_context(opened(wanted.file, sum(sizes.values())))
-        found.update(read_npz(file, wanted.file))
+        offers.update(read_npz(file, wanted.file))
     for name, spec in wanted.specs.items():
-        found[name] = _choice(spec, files, sizes.get(name, 0))
-    return found
+        offers[name] = _choice(spec, files, sizes.get(name, 0))
+    return offers
 
 
 def _choice(spec: Spec | Offer, files: ExitStack, limit: int) -> Choice:
@@ -188,25 +188,25 @@ def _array(parameter: ArrayParameter, choice: Choice, remarks: list[Diagnostic])
     if choice.is_of(parameter.dtype):
         return choice.load_as(parameter.dtype)
     values = offered_numbers(choice)
-    found = numbers.stored(values, parameter.dtype)
-    error = numbers.rounding_error(values, numbers.numbers(found, parameter.dtype))
+    stored = numbers.stored(values, parameter.dtype)
+    error = numbers.rounding_error(values, numbers.numbers(stored, parameter.dtype))
     remarks.append(_cast(parameter, choice, error))
-    return found
+    return stored
 
 
 def offered_numbers(offer: Offer) -> numbers.Numbers:
     """Return the data as numbers, by its own type."""
     if offer.known is not None:
         return numbers.numbers(offer.load_as(offer.known), offer.known)
-    found: numbers.Numbers = offer.load().astype(np.float64)
-    return found
+    values: numbers.Numbers = offer.load().astype(np.float64)
+    return values
 
 
 def _cast(parameter: ArrayParameter, offer: Offer, error: float) -> Diagnostic:
-    lost = "a value beyond its range was lost" if error == float("inf") else ""
-    cost = lost or f"the largest rounding error is {error:.3g}"
+    loss = "a value beyond its range was lost" if error == float("inf") else ""
+    cost = loss or f"the largest rounding error is {error:.3g}"
     text = f"input `{parameter.name}` of {offer.origin}, {offer}, was cast to {parameter.dtype}"
-    level = Level.WARNING if lost else Level.REMARK
+    level = Level.WARNING if loss else Level.REMARK
     return make("input-cast", f"{text}: {cost}", level=level)
 
 

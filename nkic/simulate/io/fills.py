@@ -79,15 +79,15 @@ class Generator:
 
 def parse_generator(text: str) -> Generator | None:
     """Parse a generator such as `uniform(0,1,7)`; None if it is invalid."""
-    found = _CALL.fullmatch(text.strip())
-    if found is None or found[1] not in GENERATORS:
+    match = _CALL.fullmatch(text.strip())
+    if match is None or match[1] not in GENERATORS:
         return None
-    words = [word for word in (found[2] or "").split(",") if word.strip()]
+    words = [word for word in (match[2] or "").split(",") if word.strip()]
     try:
         numbers = tuple(float(word) for word in words)
     except ValueError:
         return None
-    generator = Generator(found[1], numbers)
+    generator = Generator(match[1], numbers)
     return generator if _is_valid(generator) else None
 
 

@@ -42,10 +42,10 @@ def stored(values: Numbers, dtype: DType) -> NDArray[Any]:
             return codecs.encode(values.astype(np.float32), dtype)
         values = values.astype(EXACT) if dtype.is_wide else values
         whole = np.nan_to_num(np.rint(values), nan=0.0)
-        found: NDArray[Any] = np.clip(whole, dtype.lowest, dtype.highest).astype(storage(dtype))
+        integers: NDArray[Any] = np.clip(whole, dtype.lowest, dtype.highest).astype(storage(dtype))
         if dtype.is_wide:  # as a float, the highest is one more
-            found[whole >= dtype.highest] = dtype.highest
-        return found
+            integers[whole >= dtype.highest] = dtype.highest
+        return integers
 
 
 def unpacked_shape(shape: tuple[int, ...], dtype: DType) -> tuple[int, ...]:

@@ -55,15 +55,15 @@ Spec = NpyFile | RawFile | Value | Generator
 
 def parse_inputs(texts: Iterable[str]) -> dict[str, Spec]:
     """Return every `-i` by name; raises `UsageFailed`."""
-    found: dict[str, Spec] = {}
+    specs: dict[str, Spec] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not name.strip() or not equals or not value.strip():
             _refuse(f"-i {text}: expected NAME=WHAT", _FORMS_HELP)
-        if name.strip() in found:
+        if name.strip() in specs:
             _refuse(f"-i {text}: `{name.strip()}` is given twice")
-        found[name.strip()] = _spec(value.strip(), f"-i {text}")
-    return found
+        specs[name.strip()] = _spec(value.strip(), f"-i {text}")
+    return specs
 
 
 def _spec(text: str, where: str) -> Spec:
@@ -72,11 +72,11 @@ def _spec(text: str, where: str) -> Spec:
     if "=@" in text:
         return _raw(text, where)
     value = _number(text)
-    found = Value(value) if value is not None else parse_generator(text)
-    if found is None:
+    spec = Value(value) if value is not None else parse_generator(text)
+    if spec is None:
         near = did_you_mean(text.partition("(")[0], GENERATORS)
         _refuse(f"{where}: cannot make an input of `{text}`", near or _FORMS_HELP)
-    return found
+    return spec
 
 
 def _number(text: str) -> float | None:
@@ -89,13 +89,13 @@ def _number(text: str) -> float | None:
 
 def _raw(text: str, where: str) -> RawFile:
     type, _, path = text.partition("=@")
-    found = _BRACKETS.fullmatch(type.strip()) or _CROSSES.fullmatch(type.strip())
-    if found is None or not path:
+    match = _BRACKETS.fullmatch(type.strip()) or _CROSSES.fullmatch(type.strip())
+    if match is None or not path:
         _refuse(f"{where}: a type and a file are expected", "for example -i a=f32[128,512]=@a.bin")
-    sizes = [int(word) for word in re.findall(r"\d+", found["sizes"])]
+    sizes = [int(word) for word in re.findall(r"\d+", match["sizes"])]
     if not all(0 < size <= _MAX_SIZE for size in sizes):
         _refuse(f"{where}: every size must be from 1 to {_MAX_SIZE}")
-    name = found["dtype"].removeprefix("nl.")
+    name = match["dtype"].removeprefix("nl.")
     dtype = dtypes.find(name)
     if dtype is None:
         near = "".join(f"did you mean `{other}`?" for other in dtypes.suggest(name))
@@ -106,11 +106,11 @@ def _raw(text: str, where: str) -> RawFile:
 
 def parse_fill(text: str | None) -> Generator | None:
     """Return the value of --fill; raises `UsageFailed`."""
-    found = parse_generator(text) if text is not None else None
-    if text is not None and found is None:
+    generator = parse_generator(text) if text is not None else None
+    if text is not None and generator is None:
         near = did_you_mean(text.partition("(")[0], GENERATORS)
         _refuse(f"--fill {text}: not a generator", near or f"known are: {FORMS}")
-    return found
+    return generator
 
 
 def _refuse(message: str, help: str = "") -> NoReturn:

@@ -34,7 +34,7 @@ def sum_rows(rows: Floats, out: Floats) -> bool:
 def _chain(rows: Floats, out: Floats) -> None:
     kept, elements = rows.shape
     shape = (-(-kept // ROWS) * ROWS, 1 + SLAB)
-    slab, found = (
+    slab, sums = (
         scratch("chain", shape, np.float32),
         scratch("chain.found", (shape[0], COLUMNS), np.float32),
     )
@@ -43,9 +43,9 @@ def _chain(rows: Floats, out: Floats) -> None:
         part = rows[:, start : start + SLAB]
         slab[:kept, 1 : 1 + part.shape[1]] = part
         slab[:, 1 + part.shape[1] :] = 0
-        np.matmul(slab, _ones(), out=found)
-        slab[:, 0] = found[:, 0]
-    np.copyto(out, found[:kept, 0])
+        np.matmul(slab, _ones(), out=sums)
+        slab[:, 0] = sums[:, 0]
+    np.copyto(out, sums[:kept, 0])
 
 
 @cache

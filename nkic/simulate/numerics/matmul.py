@@ -91,11 +91,11 @@ def _identity(size: int) -> Floats:
 def _transposed(values: Factor, out: Floats, accumulate: bool) -> None:
     """Write the transpose of `values` plus zero: -0 becomes 0."""
     shape = values.shape[::-1]
-    found = scratch("matmul.rounded", shape, np.float32) if accumulate else out
-    transpose(values, found)
-    np.add(found, _ZERO, out=found)
+    rounded = scratch("matmul.rounded", shape, np.float32) if accumulate else out
+    transpose(values, rounded)
+    np.add(rounded, _ZERO, out=rounded)
     if accumulate:
-        np.add(out, found, out=out)
+        np.add(out, rounded, out=out)
 
 
 def _store(total: Array, out: Floats, accumulate: bool) -> None:

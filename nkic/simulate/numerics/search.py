@@ -21,16 +21,16 @@ def match8(data: Floats, values: Floats, order: Iterable[int], taken: Flags) -> 
     marks all occurrences found. NaN is never found.
     """
     rows = np.arange(len(data))
-    found = np.full(values.shape, NOWHERE, np.int64)
+    indices = np.full(values.shape, NOWHERE, np.int64)
     taken[...] = False
     for i in order:
         equal = data == values[:, i : i + 1]
         equal &= ~taken
         first = equal.argmax(axis=1)
         occurs = equal[rows, first]
-        found[occurs, i] = first[occurs]
+        indices[occurs, i] = first[occurs]
         taken[rows[occurs], first[occurs]] = True
-    return found
+    return indices
 
 
 def largest(data: Floats, count: int) -> Indices:

@@ -46,14 +46,14 @@ def results(
         for operand, pattern in _tiles(row, record)
         if row.access_of(operand, facts).reads
     ]
-    found = []
+    defined = []
     for operand, pattern in _tiles(row, record):
         if row.access_of(operand, facts).writes:
             mask = _mask(row, operand, sources, shadow.shape_of(pattern), facts)
             if mask is None:
                 return None
-            found.append((pattern, mask))
-    return found
+            defined.append((pattern, mask))
+    return defined
 
 
 def tile_of(record: InstructionRecord, name: str) -> PatternRecord:

@@ -63,7 +63,7 @@ def find(
     `is_kept` returns whether an HBM tensor has initial contents; `alike`, whether a tile and an HBM
     tensor have the same representation.
     """
-    found, on_chip = InPlace(), [tensor.buffer.on_chip for tensor in executable.tensors]
+    in_place, on_chip = InPlace(), [tensor.buffer.on_chip for tensor in executable.tensors]
     stores: dict[int, list[tuple[int, Piece]]] = {}
     for dst, src in _transfers(executable, on_chip):
         tile, hbm = (dst, src) if on_chip[dst.tensor] else (src, dst)
@@ -74,11 +74,11 @@ def find(
         if piece is None:
             continue
         if tile is dst:
-            found.loaded[tile.tensor] = piece
+            in_place.loaded[tile.tensor] = piece
         elif alike(tile.tensor, hbm.tensor):
             stores.setdefault(hbm.tensor, []).append((tile.tensor, piece))
-    _keep_stores(found, stores, executable, uses)
-    return found
+    _keep_stores(in_place, stores, executable, uses)
+    return in_place
 
 
 def _transfers(
@@ -145,7 +145,7 @@ def _row_pitch(pairs: Dims, partitions: int) -> int:
 
 
 def _keep_stores(
-    found: InPlace,
+    in_place: InPlace,
     stores: dict[int, list[tuple[int, Piece]]],
     executable: Executable,
     uses: list[TensorUse],
@@ -158,7 +158,7 @@ def _keep_stores(
             continue
         written = _WrittenElements(executable, uses[number], number)
         if all(written.add(piece.pattern) for _, piece in pairs):
-            found.stored |= {tile: p for tile, p in pairs if tile not in found.loaded}
+            in_place.stored |= {tile: p for tile, p in pairs if tile not in in_place.loaded}
 
 
 class _WrittenElements:

@@ -146,13 +146,13 @@ class Unwritten:
         origin = shadow.origins.get(missing.tensor) if shadow is not None else None
         name = self.executable.tensors[missing.tensor].name
         first = self.executable.tensors[origin[1]].name if origin is not None else name
-        made = f", computed from uninitialised bytes of `{first}`"
-        why = " before it is written" if first == name else made
+        cause = f", computed from uninitialised bytes of `{first}`"
+        reason = " before it is written" if first == name else cause
         part = "" if unset == total else f" ({unset} of the {total} parts it reads)"
         return fault(
             self.executable,
             "uninitialised-read",
-            f"{row.name if row else ''} reads `{name}`{why}{part}",
+            f"{row.name if row else ''} reads `{name}`{reason}{part}",
             record.place,
             missing.tensor,
             help=f"write `{first}` first: load it, or fill it with nisa.memset",
@@ -176,14 +176,14 @@ def never_written(executable: Executable, shadow: Shadow) -> list[Diagnostic]:
 
     An output that is also an input has been written by the caller.
     """
-    found = []
+    warnings = []
     for number, output in enumerate(executable.outputs):
         if output.tensor in shadow.given:
             continue
         missing = _missing(executable, shadow, output.tensor)
         if missing:
-            found.append(_not_written(executable, number, missing))
-    return found
+            warnings.append(_not_written(executable, number, missing))
+    return warnings
 
 
 def _missing(executable: Executable, shadow: Shadow, tensor: int) -> str:
