@@ -15,7 +15,7 @@ from nkic.ir.program import Returned
 from nkic.machine.codecs import storage
 from nkic.simulate.comparison import compare_report
 from nkic.simulate.comparison.compare import Comparison, compare
-from nkic.simulate.comparison.tolerance import ALL_OUTPUTS, ToleranceSettings
+from nkic.simulate.comparison.tolerance import EVERY, ToleranceSettings
 from nkic.simulate.io.numbers import Numbers, numbers, unpacked_shape
 from nkic.simulate.io.signature import ArrayParameter
 
@@ -31,7 +31,7 @@ def compared(
     """
     asked = {"rtol": rtol, "atol": atol}
     settings = ToleranceSettings(
-        {key: {ALL_OUTPUTS: value} for key, value in asked.items() if value is not None}
+        {key: {EVERY: value} for key, value in asked.items() if value is not None}
     )
     parameters = {p.name: p for p in called.artifact.signature.outputs}
     found = []

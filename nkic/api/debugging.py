@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from nkic.api.arrays import Array, array_of, offer, presented
 from nkic.api.options import Running
 from nkic.base.diagnostics import ProgramFault, UsageFailed, bad_value, make
-from nkic.simulate.comparison.tolerance import ALL_OUTPUTS, ToleranceSettings
+from nkic.simulate.comparison.tolerance import EVERY, ToleranceSettings
 from nkic.simulate.debug.dumps import Dump, Dumps, Tap
 from nkic.simulate.debug.expectations import Expectations, Expected
 from nkic.simulate.debug.observed import Observed, Observer
@@ -102,7 +102,7 @@ def _offers(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 def _settings(how: Running) -> ToleranceSettings:
     asked = {"rtol": how.get("rtol"), "atol": how.get("atol")}
-    return ToleranceSettings({k: {ALL_OUTPUTS: v} for k, v in asked.items() if v is not None})
+    return ToleranceSettings({k: {EVERY: v} for k, v in asked.items() if v is not None})
 
 
 def _show(changed: Changed) -> None:

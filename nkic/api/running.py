@@ -112,7 +112,7 @@ class Result:
         kept = self.recorded
         if kept is None or not kept.trace.complete:
             return None
-        return insight(kept.trace, kept.replay if kept.can_repeat else None)
+        return insight(kept.trace, kept.again if kept.can_repeat else None)
 
     @property
     def verdict(self) -> str:

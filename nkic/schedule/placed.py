@@ -79,7 +79,9 @@ class Timings:
         return found
 
     def of(self, instruction: Instruction, queue: int = 0) -> Timing:
-        """Return the timing of `instruction` on its engine or, for a transfer, on that queue."""
+        """Return the timing of `instruction` on its engine or, for a transfer, on DMA queue
+        `queue`.
+        """
         alike = self.of_each.get(id(instruction)) or self.alike(instruction)
         if not queue:
             return alike.first

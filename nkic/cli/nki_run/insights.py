@@ -41,7 +41,7 @@ def insight_of(result: Result, line: CommandLine, session: Session) -> Insight |
         session.status(f"no verdict: more than {events_wanted(line, session):,} events")
         return None
     most = MAX_ASKED if wants_reports(line) else EVENTS_ASKED
-    return insight(recorded.trace, recorded.replay if recorded.can_repeat else None, most)
+    return insight(recorded.trace, recorded.again if recorded.can_repeat else None, most)
 
 
 def _too_many() -> Diagnostic:

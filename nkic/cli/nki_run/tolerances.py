@@ -9,7 +9,7 @@ from typing import Any
 from nkic.base.diagnostics import UsageFailed, bad_value, make
 from nkic.base.suggest import did_you_mean
 from nkic.cli.nki_run.options import CommandLine
-from nkic.simulate.comparison.tolerance import ALL_OUTPUTS, MODES, ToleranceSettings
+from nkic.simulate.comparison.tolerance import EVERY, MODES, ToleranceSettings
 from nkic.simulate.io.signature import Signature
 
 # The fields of a rule that have an option, with the range of their values.
@@ -45,7 +45,7 @@ def _words(option: str, words: Sequence[str], read: Callable[[str, str], Any]) -
         if name in found:
             about = f"for `{name}` " if name else ""
             raise bad_value(f"{option} is given twice {about}".rstrip())
-        found[name or ALL_OUTPUTS] = read(option, value)
+        found[name or EVERY] = read(option, value)
     return found
 
 
@@ -73,11 +73,11 @@ def refuse_ignored(settings: ToleranceSettings, signature: Signature) -> None:
     modes = {p.name: settings.rule(p.name, p.dtype).mode for p in signature.outputs}
     for key, values in settings.by_name.items():
         for name in values:
-            if name != ALL_OUTPUTS and name not in modes:
+            if name != EVERY and name not in modes:
                 near = did_you_mean(name, modes) or f"there are: {', '.join(modes)}"
                 raise bad_value(f"{_option(key)}: there is no output `{name}`", near)
             heeding = [n for n, mode in modes.items() if key == "mode" or key in MODES[mode]]
-            if not heeding or (name != ALL_OUTPUTS and name not in heeding):
+            if not heeding or (name != EVERY and name not in heeding):
                 mode = modes.get(name, next(iter(modes.values()), "close"))
                 text = f"`{_option(key)}` does not apply to `--compare {mode}`"
                 raise UsageFailed([make("conflicting-options", text, help=_heeded(mode))])

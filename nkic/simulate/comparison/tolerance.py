@@ -13,7 +13,7 @@ from typing import Any
 
 from nkic.machine.dtypes import DType
 
-ALL_OUTPUTS = ""  # the name of settings for all outputs
+EVERY = ""  # the name of settings for all outputs
 # The settings that each mode uses.
 MODES = {
     "close": ("rtol", "atol", "min_pass_rate"),
@@ -66,7 +66,7 @@ class ToleranceSettings:
 
     def _setting(self, key: str, name: str) -> Any:
         values = self.by_name.get(key, {})
-        return values.get(name, values.get(ALL_OUTPUTS))
+        return values.get(name, values.get(EVERY))
 
 
 def _default(mode: str, dtype: DType) -> Tolerance:

@@ -17,7 +17,7 @@ from nkic.base.text import clean, grouped, plural
 from nkic.neff.records import TensorRecord
 from nkic.simulate.comparison.compare import Comparison, compare
 from nkic.simulate.comparison.compare_report import diagnostic
-from nkic.simulate.comparison.tolerance import ALL_OUTPUTS, ToleranceSettings
+from nkic.simulate.comparison.tolerance import EVERY, ToleranceSettings
 from nkic.simulate.debug.observed import Execution, Observer, Scene
 from nkic.simulate.debug.tensors import Stored
 from nkic.simulate.debug.writes import Write, Writes
@@ -106,7 +106,7 @@ class Expectations(Observer):
         known = [*names, *(output.name for output in scene.executable.outputs)]
         for key, values in self.settings.by_name.items():
             for name in values:
-                if name not in (ALL_OUTPUTS, *known):
+                if name not in (EVERY, *known):
                     text = f"tolerance `{key}`: nothing called `{clean(name)}` is compared"
                     help = did_you_mean(name, known) or f"there are: {', '.join(known)}"
                     raise UsageFailed([make("bad-value", text, help=help)])

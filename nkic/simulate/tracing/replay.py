@@ -34,7 +34,7 @@ class Recorded:
     items: Sequence[Item]
     can_repeat: bool
 
-    def replay(self, change: Change = UNCHANGED) -> int:
+    def again(self, change: Change = UNCHANGED) -> int:
         """Return the time of the run with that change, in picoseconds."""
         executable = self.trace.executable
         runners = self._runners(change)

@@ -82,7 +82,7 @@ def built(text: str) -> Executable:
 def advice(result: Result) -> list[Answer]:
     """What the kernel's author can do, most gain first."""
     kept = recorded(result)
-    found = insight(kept.trace, kept.replay, 2_000_000).verdict
+    found = insight(kept.trace, kept.again, 2_000_000).verdict
     return [answer for answer in found.answers if answer.is_advice]
 
 

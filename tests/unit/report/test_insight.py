@@ -78,7 +78,7 @@ def answers(result: Result) -> dict[str, float]:
     path = critical_path(kept.trace)
     accounts = Accounts(kept.trace, path)
     asked = questions(accounts, path, lives(accounts))
-    return {one.name: 1 - kept.replay(one.change) / kept.trace.end for one in asked}
+    return {one.name: 1 - kept.again(one.change) / kept.trace.end for one in asked}
 
 
 # ---- the trace -----------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def test_events_are_those_of_the_result(name: str) -> None:
 @every_sample
 def test_a_second_run_takes_the_same_time(name: str) -> None:
     kept = recorded(sample(name))
-    assert kept.replay() == kept.trace.end
+    assert kept.again() == kept.trace.end
 
 
 def test_loops_on_the_device_are_recorded_with_their_turns() -> None:
@@ -134,7 +134,7 @@ def test_loops_on_the_device_are_recorded_with_their_turns() -> None:
         if e.record.row and e.record.row.name[-6:] == "scalar"
     ]
     assert iterations == [(0,), (1,), (2,)]
-    assert kept.replay() == kept.trace.end
+    assert kept.again() == kept.trace.end
 
 
 TWO_CORES = """\
@@ -159,12 +159,12 @@ def test_cores_that_meet() -> None:
     kept = recorded(run(program))
     causes = [event.cause for event in kept.trace.events]
     assert Cause.RENDEZVOUS in causes and Cause.OTHER not in causes
-    assert kept.replay() == kept.trace.end
+    assert kept.again() == kept.trace.end
     path = critical_path(kept.trace)
     assert sum(part.time for part in path) == kept.trace.end
     cores = {kept.trace.streams[kept.trace.events[part.event].stream].core for part in path}
     assert cores == {0, 1}  # core 1 computes longer, core 0 may store last
-    names = {answer.name for answer in insight(kept.trace, kept.replay).verdict.answers}
+    names = {answer.name for answer in insight(kept.trace, kept.again).verdict.answers}
     assert "free-DVE" in names
 
 
@@ -200,7 +200,7 @@ def test_what_is_not_on_the_path_would_gain_nothing(name: str) -> None:
             i for i, e in enumerate(trace.events) if trace.streams[e.stream].engine is engine
         }
         change = Change(retimed=lambda n, event, t, of=numbers: Timing(0, 0) if n in of else t)
-        assert kept.replay(change) == trace.end
+        assert kept.again(change) == trace.end
 
 
 # ---- who waits for whom --------------------------------------------------------------------
@@ -214,7 +214,7 @@ def test_pairs_found_from_accesses_explain_the_whole_time(name: str) -> None:
         (e.before, e.after)
         for e in edges(kept.trace, Uses(kept.trace.executable, kept.trace.target))
     ]
-    assert kept.replay(Change(wires=sorted(set(wires)))) == kept.trace.end
+    assert kept.again(Change(wires=sorted(set(wires)))) == kept.trace.end
 
 
 def test_a_tile_that_is_filled_again_waits_for_room() -> None:
@@ -296,7 +296,7 @@ def test_an_engine_for_nothing_is_the_run_with_such_a_clock(
 
 
 def test_loading_once_is_told_with_its_bytes() -> None:
-    found = insight(recorded(run(naive())).trace, recorded(run(naive())).replay)
+    found = insight(recorded(run(naive())).trace, recorded(run(naive())).again)
     texts = {answer.name: answer.text for answer in found.verdict.answers}
     assert texts["load-once:rhs"] == (
         "load rhs once and keep it in SBUF (1.0 MiB): 1.0 MiB are loaded again"
@@ -327,7 +327,7 @@ def test_no_question_gains_more_than_its_part_of_the_path() -> None:
     accounts = Accounts(kept.trace, path)
     for one in questions(accounts, path, lives(accounts)):
         if one.name.startswith(("free-", "load-", "long-")) and one.name != "free-room":
-            gained = kept.trace.end - kept.replay(one.change)
+            gained = kept.trace.end - kept.again(one.change)
             assert gained <= one.weight + 0.01 * kept.trace.end, one.name
 
 
@@ -336,7 +336,7 @@ def test_no_question_gains_more_than_its_part_of_the_path() -> None:
 
 def test_the_verdict_names_what_binds() -> None:
     result = run(naive())
-    verdict = insight(recorded(result).trace, recorded(result).replay).verdict
+    verdict = insight(recorded(result).trace, recorded(result).again).verdict
     assert verdict.bound == "DMA triggers"
     assert verdict.hot[0].line == f"k.py:{LINE + 9}" and verdict.hot[0].engine == "DMA"
     operations = 2 * 256 * 512 * 1024
@@ -349,5 +349,5 @@ def test_the_verdict_names_what_binds() -> None:
 @every_sample
 def test_the_verdict_has_at_most_six_lines(name: str) -> None:
     kept = recorded(sample(name))
-    lines = insight(kept.trace, kept.replay).verdict.lines
+    lines = insight(kept.trace, kept.again).verdict.lines
     assert 2 < len(lines) <= 6 and not any("\n" in line for line in lines)

@@ -43,7 +43,7 @@ def record(kernel: str = "matmul") -> dict[str, Any]:
 def made(text: str = NAIVE) -> str:
     program = naive() if text == NAIVE else nkic.compile(SourceFile("k.py", HEAD + text)).executable
     kept = recorded(run(program))
-    return page(insight(kept.trace, kept.replay), record(), program.sources)
+    return page(insight(kept.trace, kept.again), record(), program.sources)
 
 
 class _Seen(HTMLParser):
@@ -244,6 +244,6 @@ def test_hostile_names_stay_text(browser: Any, tmp_path: Path) -> None:
 
 def test_the_verdict_is_that_of_the_run() -> None:
     kept = recorded(sample("06_matmul"))
-    found = insight(kept.trace, kept.replay)
+    found = insight(kept.trace, kept.again)
     text = page(found, record(), {})
     assert asdict(found.verdict)["bound"] in text

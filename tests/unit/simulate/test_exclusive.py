@@ -42,7 +42,7 @@ def compiled(target: str, *lines: str) -> Executable:
 def events(executable: Executable) -> list[Event]:
     """The copies in the order in which they ran."""
     found = simulate(executable, {}, RunOptions(check_init=False, trace=100)).recorded
-    assert found is not None and found.replay() == found.trace.end
+    assert found is not None and found.again() == found.trace.end
     assert found.trace.end == duration(executable, TARGETS[executable.target])
     return [event for event in found.trace.events if event.record.row is not None]
 

@@ -17,7 +17,7 @@ from nkic.machine.dtypes import DTYPES, DType
 from nkic.simulate.comparison import compare_report
 from nkic.simulate.comparison.compare import Comparison, compare
 from nkic.simulate.comparison.stats import stats_of
-from nkic.simulate.comparison.tolerance import ALL_OUTPUTS, Tolerance, ToleranceSettings
+from nkic.simulate.comparison.tolerance import EVERY, Tolerance, ToleranceSettings
 from nkic.simulate.io.numbers import numbers, stored
 
 Array = NDArray[Any]
@@ -226,8 +226,9 @@ def test_defaults_follow_the_type() -> None:
 
 
 def test_a_name_wins_over_every() -> None:
-    rtol, max_ulp = {ALL_OUTPUTS: 0.5, "a": 0.25}, {ALL_OUTPUTS: 3.0}
-    found = ToleranceSettings({"mode": {"b": "ulp"}, "rtol": rtol, "max_ulp": max_ulp}, True)
+    found = ToleranceSettings(
+        {"mode": {"b": "ulp"}, "rtol": {EVERY: 0.5, "a": 0.25}, "max_ulp": {EVERY: 3.0}}, True
+    )
     assert found.rule("a", F32) == Tolerance("close", 0.25, 1e-5, 4, 0.99999, equal_nan=True)
     assert found.rule("c", F32).rtol == 0.5
     assert found.rule("b", F32).max_ulp == 3.0
