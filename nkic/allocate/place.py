@@ -150,7 +150,9 @@ def _sweep(
         if start is None and after:
             start = fit(ranges, space.capacity, size, 0)
         if start is None:
-            raise DoesNotFit(life, [held for _, _, held in live.values()] + overlapping)
+            raise DoesNotFit(
+                life, [life_in_use for _, _, life_in_use in live.values()] + overlapping
+            )
         number = life.tensor.number
         addresses[number] = Address(0, start)
         live[number] = (start, start + size, life)

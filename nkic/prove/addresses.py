@@ -73,8 +73,8 @@ def _overlaps(placed: Program, body: Body, reading: Reading) -> Iterator[Finding
     uses = uses_of(body, touches, reading.tensors)
     storages = reading.storages(placed)
     for memory in ("sbuf", "psum"):
-        own = [storage for storage in storages if storage.memory == memory]
-        yield from _sweep(own, uses, reading)
+        in_memory = [storage for storage in storages if storage.memory == memory]
+        yield from _sweep(in_memory, uses, reading)
 
 
 def uses_of(body: Body, touches: Mapping[int, Touches], tensors: Mapping[int, Tensor]) -> Uses:
@@ -98,7 +98,7 @@ def uses_of(body: Body, touches: Mapping[int, Touches], tensors: Mapping[int, Te
 
 def _ends(loop: Loop) -> tuple[int, int]:
     """Return the numbers of a loop's first and last instruction, or -1 for an empty loop."""
-    numbers = [one.number for one in instructions(loop.body)]
+    numbers = [instruction.number for instruction in instructions(loop.body)]
     return (numbers[0], numbers[-1]) if numbers else (-1, -1)
 
 

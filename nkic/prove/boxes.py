@@ -115,8 +115,8 @@ class Grid:
     def _several(self, box: Box) -> Sequence[int]:
         numbers: Sequence[int] = (0,)
         for (low, high), (firsts, lasts, size) in zip(box, self.along, strict=True):
-            here = range(firsts[low], max(lasts[high], firsts[low] + 1))
-            numbers = [number * size + cell for number in numbers for cell in here]
+            cells = range(firsts[low], max(lasts[high], firsts[low] + 1))
+            numbers = [number * size + cell for number in numbers for cell in cells]
         return [self.base + number for number in numbers]
 
 

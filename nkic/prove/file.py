@@ -198,14 +198,14 @@ class _Comparison:
         index = actual[1]
         if actual != (KINDS[kind], index, stride, limit, axis) or index not in range(len(operands)):
             return False
-        known = self.same.get(id(source)) == operands[index]
-        return known or self.operand(source, operands[index], operands)
+        is_same = self.same.get(id(source)) == operands[index]
+        return is_same or self.operand(source, operands[index], operands)
 
     def tensor(self, expected: Tensor, index: int) -> bool:
         """Return whether tensor `index` of the file equals `own`, including its address."""
-        number, known = expected.number, self.indices.get(expected.number)
-        if known is not None:
-            return known == index
+        number, mapped = expected.number, self.indices.get(expected.number)
+        if mapped is not None:
+            return mapped == index
         if not 0 <= index < len(self.declared) or self.taken[index]:
             return False
         if self.declared[index] != self.expected(expected) or self.names[index] != expected.name:

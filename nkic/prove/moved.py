@@ -39,14 +39,14 @@ def moved(lowered: Body, placed: Body) -> Mapping[int, int] | list[Finding] | No
 def _key(instruction: Instruction, path: Path) -> tuple[object, ...]:
     """Return a key that is equal for equal instructions; lower interns patterns."""
     operands = tuple(id(o) if isinstance(o, tuple) else repr(o) for o in instruction.operands)
-    place = (
+    origin = (
         instruction.engine,
         id(instruction.at),
         instruction.name,
         len(instruction.after),
         instruction.pinned,
     )
-    return (instruction.row, id(instruction.attributes), operands, path, *place)
+    return (instruction.row, id(instruction.attributes), operands, path, *origin)
 
 
 def _flat(body: Body, path: Path) -> Iterator[tuple[Instruction, Path]]:

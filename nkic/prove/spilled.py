@@ -96,8 +96,8 @@ class _Walk:
                 self.take(old[index], names)
                 index += 1
             elif isinstance(item, Loop) or not self.between(item):
-                what = "a loop" if isinstance(item, Loop) else f"{item.row.name} #{item.number}"
-                yield Finding("spilled", f"{what} {names}", item.at)
+                name = "a loop" if isinstance(item, Loop) else f"{item.row.name} #{item.number}"
+                yield Finding("spilled", f"{name} {names}", item.at)
                 return
             if not self.grows(item):
                 yield Finding("spilled", "instruction numbers do not increase", item.at)
@@ -141,15 +141,15 @@ class _Walk:
         version = self.version.get(wanted.number, 0)
         if self.held(tensor) == Holds(wanted.number, version):
             return True
-        one, maker = self.remade.get(tensor.number), self.makers.get(wanted.number)
-        if version != 1 or one is None or maker is None:
+        inserted, maker = self.remade.get(tensor.number), self.makers.get(wanted.number)
+        if version != 1 or inserted is None or maker is None:
             return False
-        return self.is_again(maker, one, wanted, tensor)
+        return self.is_again(maker, inserted, wanted, tensor)
 
     def held(self, tensor: Tensor) -> Holds | None:
         """Return the contents of `tensor`; the program's own start with their first versions."""
-        own = Holds(tensor.number, 0) if tensor.number < self.former else None
-        return self.holds.get(tensor.number, own)
+        initial = Holds(tensor.number, 0) if tensor.number < self.former else None
+        return self.holds.get(tensor.number, initial)
 
     def take(self, item: Item, names: Mapping[int, Tensor]) -> None:
         """Record the new versions that the program's own item writes."""
@@ -209,8 +209,10 @@ class _Walk:
         """Return whether `one` computes in `dst` what `maker` computed first in `wanted`."""
         if not _same_but_for_tensors(maker, instruction):
             return False
-        both = zip(_accesses(maker, self.target), _accesses(instruction, self.target), strict=True)
-        for (pattern, mode), (seen, _) in both:
+        accesses = zip(
+            _accesses(maker, self.target), _accesses(instruction, self.target), strict=True
+        )
+        for (pattern, mode), (seen, _) in accesses:
             if pattern.dynamic is not None or mode is Access.UPDATE:
                 return False
             if mode.writes:

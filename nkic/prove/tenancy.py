@@ -35,8 +35,8 @@ class Tenancy:
         self.follows = ledger.follows
         segments = _segments(storages)
         total = sum(map(len, segments.values()))
-        self.hands = total > len({one for found in segments.values() for one in found})
-        self.tenants = {tensor: Tenant(tensor, own) for tensor, own in segments.items()}
+        self.hands = total > len({piece for pieces in segments.values() for piece in pieces})
+        self.tenants = {tensor: Tenant(tensor, pieces_of) for tensor, pieces_of in segments.items()}
         self.owner: dict[Segment, Tenant] = {}
         self.former: dict[int, int] = {}  # by tensor
 
@@ -46,8 +46,8 @@ class Tenancy:
         Return those, by index, to bytes that a former owner may still use.
         """
         late: Sequence[int] = ()
-        tenants, known = self.tenants, start[2]
-        for place, (_, _, storage) in enumerate(touches):
+        tenants, clock = self.tenants, start[2]
+        for index, (_, _, storage) in enumerate(touches):
             tenant = tenants.get(storage)
             if tenant is None:  # in HBM, or state
                 continue
@@ -57,8 +57,8 @@ class Tenancy:
             if not touched or touched[-1] is not start:
                 _touch(touched, start)
             for last in tenant.needed:
-                if known[last[0]] < last[1] and not self.follows(start, last):
-                    late = (*late, place)
+                if clock[last[0]] < last[1] and not self.follows(start, last):
+                    late = (*late, index)
                     break
         return late
 

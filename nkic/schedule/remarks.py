@@ -157,7 +157,7 @@ def _waits(issues: Sequence[Issue], code: Mapping[int, Instruction]) -> Iterator
     for (_, _, kind), pairs in waits.items():
         issue, source = pairs[0]
         name, line = source.row.name, source.at.primary.line
-        waited = sum(one.waited for one, _ in pairs)
+        waited = sum(wait.waited for wait, _ in pairs)
         reason = KINDS.get(kind, KINDS["token"]).format(name=name)
         text = (
             f"{SHORT_NAMES[issue.engine]} is idle for {waited / 1000:,.0f} ns before "
@@ -258,7 +258,7 @@ def _early(issues: Sequence[Issue], graph: DependenceGraph) -> Iterator[Remark]:
         if issue.engine is Engine.DMA and issue.instruction.number in needed:
             by_line[line_of(issue.instruction.at)].append(issue)
     for line_issues in by_line.values():
-        ahead = [max(0, needed[one.instruction.number] - one.free) for one in line_issues]
+        ahead = [max(0, needed[load.instruction.number] - load.free) for load in line_issues]
         passed = _overtaken(line_issues, issues)
         text = (
             f"{plural(len(line_issues), 'load')}: on average "

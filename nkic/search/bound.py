@@ -26,7 +26,7 @@ def bound_ns(program: Program, graphs: Sequence[DependenceGraph]) -> float:
     if len(program.cores) > 1 and not any(map(has_loops, program.cores)):
         timings = Timings(target)
         codes = [
-            [Job(one, target, timings, core) for one in instructions(body)]
+            [Job(instruction, target, timings, core) for instruction in instructions(body)]
             for core, body in enumerate(program.cores)
         ]
         return _several_cores(codes, graphs, target) / 1000
@@ -88,7 +88,7 @@ def _several_cores(
     rendezvous = [[job for job in code if job.meets is not None] for code in cores]
     last: dict[object, tuple[Job, ...]] = {}
     for twins in zip(*rendezvous, strict=True):  # the same on all of them: check/rendezvous
-        sources = [one for twin in twins for one in before[twin]]
+        sources = [source for twin in twins for source in before[twin]]
         for twin in twins:
             twin.signal = semaphore_ps(target)
             before[twin] = [*sources, *last.get(twin.meets, ())]
@@ -140,14 +140,14 @@ def _interval(code: Sequence[Job], graph: DependenceGraph, signal: int) -> int:
     For every instruction, it considers the paths to its instance in the next iteration: the longest
     one, and the work of each engine on them.
     """
-    known = {job.number: job for job in code}
+    jobs = {job.number: job for job in code}
     nodes = [(job, iteration) for iteration in (0, 1) for job in code]
     sources: dict[_Node, list[_Node]] = {}
     for job, iteration in nodes:
         edges = [
-            e for e in graph.sources(job.number) if e.source in known and e.distance <= iteration
+            e for e in graph.sources(job.number) if e.source in jobs and e.distance <= iteration
         ]
-        sources[job, iteration] = [(known[e.source], iteration - e.distance) for e in edges]
+        sources[job, iteration] = [(jobs[e.source], iteration - e.distance) for e in edges]
     after: dict[_Node, list[_Node]] = {node: [] for node in nodes}
     for node in nodes:
         for source in sources[node]:

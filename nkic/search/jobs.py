@@ -117,19 +117,19 @@ def lower_bound(
     code = _topological(cores)
     if is_start:
         load = Tables(target).load
-        for own in cores:
-            _load_tables(own, before, load)
-            _set_gaps(own)
+        for core_jobs in cores:
+            _load_tables(core_jobs, before, load)
+            _set_gaps(core_jobs)
     _set_heads(code, before, signal)
     if is_start:
-        for own in cores:
-            cold = Cold(own, target)
-            for job in own:
+        for core_jobs in cores:
+            cold = Cold(core_jobs, target)
+            for job in core_jobs:
                 job.cold = cold if job.engine is Engine.TENSOR else None
         _set_heads(code, before, signal)
     _set_tails(code, before, signal)
     paths = [job.earliest + job.warm_up + job.tail for job in code]
-    busy = [_busy(*pair, load) for own in cores for pair in _by_engine(own).items()]
+    busy = [_busy(*pair, load) for core_jobs in cores for pair in _by_engine(core_jobs).items()]
     return max([*busy, *paths], default=0)
 
 
@@ -207,8 +207,8 @@ def _set_tails(code: Sequence[Job], before: Sources, signal: int) -> None:
         ends = (begins + tail for _, begins, tail in paths)
         job.tail = sequential_end(paths, max(ends, default=0))
         job.tail = max(job.tail, job.length)
-        for one in before[job]:
-            after[one].append((job, one.delay_to(job, signal), job.tail))
+        for source in before[job]:
+            after[source].append((job, source.delay_to(job, signal), job.tail))
 
 
 def sequential_end(paths: Sequence[Path], minimum: int) -> int:
@@ -233,8 +233,8 @@ def preemptive_makespan(parts: Sequence[Part]) -> int:
     """
     if len(parts) == 2:
         (head, work, tail), (other_head, other_work, other_tail) = parts
-        both = min(head, other_head) + work + other_work + min(tail, other_tail)
-        return max(both, head + work + tail, other_head + other_work + other_tail)
+        serial = min(head, other_head) + work + other_work + min(tail, other_tail)
+        return max(serial, head + work + tail, other_head + other_work + other_tail)
     parts = sorted(parts)
     waiting: list[tuple[int, int]] = []  # (-tail, remaining work)
     now = over = index = 0

@@ -24,7 +24,7 @@ def remarks(lowered: Program, result: Found) -> Iterator[Remark]:
 
 def _search(searched: Searched) -> Remark:
     """Return one remark on all trials."""
-    times = [one.ns for one in searched.tried if one.ns is not None]
+    times = [trial.ns for trial in searched.tried if trial.ns is not None]
     kept_ns = min([searched.first_ns, *times])
     gain = 1 - kept_ns / searched.first_ns if searched.first_ns else 0.0
     numbers: Mapping[str, Number] = {

@@ -40,11 +40,13 @@ def deadlock(
         if (s := _stuck(executable, runner, runners, lacking))
     }
     cycle = [stuck[index] for index in _cycle(stuck)]
-    cycle += [one for one in stuck.values() if one.item.is_rendezvous and one not in cycle]
+    cycle += [
+        stream for stream in stuck.values() if stream.item.is_rendezvous and stream not in cycle
+    ]
     cycle.sort(key=_is_not_at_rendezvous)
     first = cycle[0]
     label = "stream waits for signals" if len(stuck) == 1 else "streams wait for signals"
-    notes = [_sentence(executable, one) for one in cycle]
+    notes = [_sentence(executable, stream) for stream in cycle]
     diagnostic = make(
         "deadlock",
         f"{len(stuck)} {label} that never come",
@@ -69,10 +71,10 @@ def _stuck(
     semaphores = lacking[runner.index]
     if semaphores:
         needs = [(r, s) for r in runners if (s := _signaller(r, runner.unit, semaphores))]
-        what = (
-            " and ".join(_named(executable, *one) for one in needs) or "a signal that never comes"
+        description = (
+            " and ".join(_named(executable, *need) for need in needs) or "a signal that never comes"
         )
-        return _Stuck(runner, item, what, tuple(r.index for r, _ in needs))
+        return _Stuck(runner, item, description, tuple(r.index for r, _ in needs))
     group = item.rendezvous.group if item.rendezvous is not None else None
     partners = [r for r in runners if _same_stream(r, runner, group)]
     missing = [r for r in partners if not _has_arrived(r, lacking)]
@@ -99,9 +101,9 @@ def _signaller(runner: Runner, unit: int, semaphores: Sequence[int]) -> Instruct
 
 def _named(executable: Executable, runner: Runner, item: InstructionRecord) -> str:
     """Return the name of the instruction that does not signal, with its line."""
-    where = source_of(executable, item.place)
+    span = source_of(executable, item.place)
     name = item.row.name if item.row is not None else "a signal"
-    return f"{name} of {runner.name}" + (f" ({where})" if where else "")
+    return f"{name} of {runner.name}" + (f" ({span})" if span else "")
 
 
 def _same_stream(one: Runner, other: Runner, group: tuple[int, ...] | None) -> bool:
@@ -158,9 +160,11 @@ def _labels(executable: Executable, cycle: Sequence[_Stuck]) -> Iterator[Label]:
 
 def _sentence(executable: Executable, stuck: _Stuck) -> str:
     row = stuck.item.record.row
-    where = source_of(executable, _place(stuck))
-    own = ", ".join(str(part) for part in (row.name if row is not None else "", where) if part)
-    at = f", at {own}," if own else ""
+    span = source_of(executable, _place(stuck))
+    instruction = ", ".join(
+        str(word) for word in (row.name if row is not None else "", span) if word
+    )
+    at = f", at {instruction}," if instruction else ""
     return f"{stuck.runner.name}{at} waits for {stuck.what}"
 
 

@@ -115,15 +115,15 @@ class Dynamic:
 
     def begin(self) -> bool:
         """Find the addresses and fill the copies; return whether any row remains."""
-        self._found = [place.indices() for place in self.places]
+        self._found = [operand.indices() for operand in self.places]
         self._mask = self._inside()
         if not self._mask.any():
             return False
         for tile, window in self._windows:
             tile.window = window
-        for place, indices in zip(self.places, self._found, strict=True):
-            if place.reads or self._fills:
-                place.gather(indices)
+        for operand, indices in zip(self.places, self._found, strict=True):
+            if operand.reads or self._fills:
+                operand.gather(indices)
         if not self._mask.all():
             self._before = [(tile, tile.window.copy()) for tile in self._kept]
         return True
@@ -133,30 +133,30 @@ class Dynamic:
         for tile, values in self._before:
             self._restore(tile, values, self._mask)
         self._before = []
-        for place, indices in zip(self.places, self._found, strict=True):
-            if place.writes:
-                place.scatter(indices, self._mask)
+        for operand, indices in zip(self.places, self._found, strict=True):
+            if operand.writes:
+                operand.scatter(indices, self._mask)
         if self._shadow is not None:
             self._mark(self._shadow)
 
     def _inside(self) -> Mask:
         """Return which rows are in bounds; the others are a fault unless they are skipped."""
         mask = np.ones(1, np.bool_)
-        for place, indices in zip(self.places, self._found, strict=True):
-            good = place.good(indices)
+        for operand, indices in zip(self.places, self._found, strict=True):
+            good = operand.good(indices)
             if not self._skips and not good.all():
-                raise self._outside(place, int(indices[~good][0]))
-            mask = mask & (good if place.pattern.kind == "vector" else good.all())
+                raise self._outside(operand, int(indices[~good][0]))
+            mask = mask & (good if operand.pattern.kind == "vector" else good.all())
         return mask
 
-    def _outside(self, place: IndirectOperand, index: int) -> ProgramFault:
-        pattern, row = place.pattern, self.row
+    def _outside(self, operand: IndirectOperand, index: int) -> ProgramFault:
+        pattern, row = operand.pattern, self.row
         name = self.executable.tensors[pattern.tensor].name
         return fault(
             self.executable,
             "index-outside",
             f"{row.name}: index {index} is outside `{name}`, whose "
-            f"indexed dimension has {place.size}",
+            f"indexed dimension has {operand.size}",
             self.record.place,
             pattern.tensor,
             help=_advice(row),
@@ -166,9 +166,9 @@ class Dynamic:
         """Yield the writes. The shifts of an indirect operand are those of the last run."""
         for number, pattern in self._written():
             yield Written(pattern, self._access[number].reads, self._still)
-        for number, place in enumerate(self.places):
-            if place.writes:
-                yield Written(place.pattern, place.reads, self._shifts(number))
+        for number, operand in enumerate(self.places):
+            if operand.writes:
+                yield Written(operand.pattern, operand.reads, self._shifts(number))
 
     def _still(self) -> Sequence[int]:
         return (0,) if self._mask.any() else ()
@@ -238,10 +238,10 @@ class Dynamic:
                 continue
             for row in np.flatnonzero(mask):
                 shadow.writer(self._part(pattern, int(row), len(mask)))()
-        for place, window, indices in zip(self.places, self._flags, self._found, strict=True):
-            if place.writes:
-                shadow.move_in(place.pattern.tensor)
-                window[indices[mask] if place.pattern.kind == "vector" else indices] = True
+        for operand, window, indices in zip(self.places, self._flags, self._found, strict=True):
+            if operand.writes:
+                shadow.move_in(operand.pattern.tensor)
+                window[indices[mask] if operand.pattern.kind == "vector" else indices] = True
 
     def _part(self, pattern: PatternRecord, row: int, rows: int) -> PatternRecord:
         """Return the elements of the other operand that belong to one row."""
@@ -263,10 +263,10 @@ def _register_reader(state: EngineState, register: int) -> Callable[[], Indices]
     return lambda: np.array([state.registers[register]], np.int64)
 
 
-def _is_initialised(place: IndirectOperand, window: NDArray[np.bool_]) -> Check:
+def _is_initialised(operand: IndirectOperand, window: NDArray[np.bool_]) -> Check:
     def check() -> bool:
-        indices = place.indices()
-        return bool(window[indices[place.good(indices)]].all())
+        indices = operand.indices()
+        return bool(window[indices[operand.good(indices)]].all())
 
     return check
 

@@ -127,10 +127,10 @@ class RaceDetector:
             self.known[stream] = joined.copy()
 
     def _join(self, runner: Runner, item: Item) -> None:
-        known = self.known[runner.index - self.first]
+        clock = self.known[runner.index - self.first]
         for semaphore, count in item.waits:
             for _ in range(count):
-                np.maximum(known, self.tokens[runner.core, semaphore].popleft(), out=known)
+                np.maximum(clock, self.tokens[runner.core, semaphore].popleft(), out=clock)
 
     # ---- accesses ----
 
@@ -199,8 +199,8 @@ class RaceDetector:
             if type(operand) is not PatternRecord or operand.dynamic is not None:
                 continue
             if operand.tensor in self.shared:
-                own = number < len(row.operands)  # those after are offsets
-                mode = row.access_of(row.operands[number], facts) if own else MODE_OF_OFFSETS
+                is_operand = number < len(row.operands)  # those after are offsets
+                mode = row.access_of(row.operands[number], facts) if is_operand else MODE_OF_OFFSETS
                 granules = self.numbers.window(operand).reshape(-1)
                 yield from _uses(operand.tensor, partial(_fixed, granules), mode)
         for place in item.dynamic.places if item.dynamic is not None else ():
@@ -248,8 +248,8 @@ class _Numbers:
         if pattern.tensor not in self._all:
             self._all[pattern.tensor] = np.arange(flags.array.size)
         shape, strides = flags_of(pattern.dims, size, flags.columns)
-        every = self._all[pattern.tensor][pattern.offset * size // flags.columns :]
-        return as_strided(every, shape, tuple(step * every.itemsize for step in strides))
+        numbers = self._all[pattern.tensor][pattern.offset * size // flags.columns :]
+        return as_strided(numbers, shape, tuple(step * numbers.itemsize for step in strides))
 
 
 def _shared(executable: Executable, runners: Sequence[Runner]) -> frozenset[int]:

@@ -152,8 +152,8 @@ def stored(values: Doubles, error: Doubles, dtype: DType) -> Doubles:
         return error if dtype.name == "float32" else np.full(error.shape, np.inf)
     unit, tiny = steps
     finite = np.where(np.isfinite(values), np.abs(values), 0.0)
-    more: Doubles = error + np.maximum(unit * finite, tiny)
-    return more
+    bound: Doubles = error + np.maximum(unit * finite, tiny)
+    return bound
 
 
 # Half a unit in the last place, relative, and half the least subnormal.

@@ -215,7 +215,7 @@ def scaled_product(operation: Operation) -> Errors | None:
     if not all(operation.get_error(n).max() == 0 for n in (*names, *(f"{n}_scale" for n in names))):
         return None
     values = [operation.scaled(name) for name in names]
-    left, right = (Bounded(one, np.zeros(one.shape)) for one in values)
+    left, right = (Bounded(numbers, np.zeros(numbers.shape)) for numbers in values)
     return _multiplied(operation, left, right, True)
 
 
@@ -297,8 +297,8 @@ def aggregated(operation: Operation) -> Errors | None:
             count.value * off.value**2, count.value * (2 * np.abs(apart) + off.error) * off.error
         )
     )
-    both = rounded(Bounded(spread.value + between.value, spread.error + between.error))
-    value, error = total(both)
+    spread_total = rounded(Bounded(spread.value + between.value, spread.error + between.error))
+    value, error = total(spread_total)
     variance = rounded(Bounded(value / whole, error / whole))
     return {"dst": np.stack([centre.error, variance.error], axis=1)}
 

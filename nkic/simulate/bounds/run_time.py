@@ -48,7 +48,9 @@ class Resolved(NamedTuple):
         row = self.record.row
         copies = row is not None and row.moves and row.depends is Depends.ELEMENTWISE
         return (
-            copies and bool(self.rows) and all(one.kind == "vector" for one in self.rows.values())
+            copies
+            and bool(self.rows)
+            and all(offsets.kind == "vector" for offsets in self.rows.values())
         )
 
 
@@ -83,15 +85,15 @@ class Transfer:
         self.is_cast = self.src.dtype is not self.dst.dtype
         self.count = len(next(iter(resolved.rows.values())).at)
         self.errors = self._read()
-        known = self.is_cast and SRC not in resolved.rows
-        self.values = values_of(memory, self.src) if known else None
+        needs_values = self.is_cast and SRC not in resolved.rows
+        self.values = values_of(memory, self.src) if needs_values else None
 
     def _read(self) -> Doubles | None:
         source = self.found.rows.get(SRC)
         if source is None:
             return self.store.read(self.src).reshape(self.count, -1).copy()
-        every = self.store.places(self.src, source.size)
-        return None if every is None else every[source.at].reshape(self.count, -1)
+        windows = self.store.places(self.src, source.size)
+        return None if windows is None else windows[source.at].reshape(self.count, -1)
 
     def finish(self) -> bool:
         """Set the bounds of the destination; return False if they are not known."""
@@ -114,16 +116,16 @@ class Transfer:
     def _fill(self, errors: Doubles) -> bool:
         before = self.store.read(self.dst)
         inside = np.broadcast_to(self.found.inside, self.count)[:, None]
-        kept = np.where(inside, errors, before.reshape(self.count, -1))
-        self.store.write(self.dst, kept.reshape(before.shape))
+        bounds = np.where(inside, errors, before.reshape(self.count, -1))
+        self.store.write(self.dst, bounds.reshape(before.shape))
         return True
 
     def _scatter(self, errors: Doubles, target: Rows) -> bool:
-        every = self.store.places(self.dst, target.size)
-        if every is None:
+        windows = self.store.places(self.dst, target.size)
+        if windows is None:
             return False
         inside = np.broadcast_to(self.found.inside, self.count)
-        every[target.at[inside]] = errors.reshape(self.count, *every.shape[1:])[inside]
+        windows[target.at[inside]] = errors.reshape(self.count, *windows.shape[1:])[inside]
         return True
 
 

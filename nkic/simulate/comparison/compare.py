@@ -144,8 +144,8 @@ def _passed(
 
 def _cosine(got: Numbers, expected: Numbers) -> float:
     """Return the cosine of the finite elements, without BLAS: its sums differ between machines."""
-    both = np.isfinite(got) & np.isfinite(expected)
-    a, b = got[both], expected[both]
+    finite = np.isfinite(got) & np.isfinite(expected)
+    a, b = got[finite], expected[finite]
     lengths = np.sqrt((a * a).sum()) * np.sqrt((b * b).sum())
     if lengths == 0:
         return 1.0 if not a.any() and not b.any() else 0.0

@@ -29,18 +29,20 @@ def diagnostic(comparison: Comparison) -> Diagnostic:
     name = clean(comparison.name)
     if comparison.cosine is not None and not comparison.failures:
         limit = comparison.rule.min_cosine
-        what = f"the cosine with what was expected is {comparison.cosine:.8g}, below {limit:g}"
+        verdict_text = (
+            f"the cosine with what was expected is {comparison.cosine:.8g}, below {limit:g}"
+        )
     else:
         share = f"{grouped(comparison.failures)} of {plural(comparison.elements, 'element')}"
         rate = comparison.rule.min_pass_rate
         allowed = f", more than the {1 - rate:.3%} allowed" if 0 < rate < 1 else ""
-        what = f"{share} differ from what was expected ({comparison.rule}){allowed}"
+        verdict_text = f"{share} differ from what was expected ({comparison.rule}){allowed}"
     parts = (
         "\n".join(lines)
         for lines in (_points(comparison), _errors(comparison), _places(comparison))
     )
-    notes = [part for part in parts if part]
-    message = f"output `{name}`: {what}"
+    notes = [paragraph for paragraph in parts if paragraph]
+    message = f"output `{name}`: {verdict_text}"
     return make("outputs-differ", message, notes=notes, help=_advice(comparison))
 
 
@@ -226,7 +228,7 @@ def _ranges(indices: NDArray[np.intp]) -> list[tuple[int, int]]:
 def _map(wrong: Mask) -> Iterator[str]:
     """Yield rows of cells; a cell covers a power of two of rows and columns, so that tiles show."""
     plane = wrong.reshape(-1, wrong.shape[-1]).astype(np.float64)
-    steps = [_step(n, most) for n, most in zip(plane.shape, (MAP_ROWS, MAP_COLUMNS), strict=True)]
+    steps = [_step(n, limit) for n, limit in zip(plane.shape, (MAP_ROWS, MAP_COLUMNS), strict=True)]
     if plane.shape[0] <= steps[0] and plane.shape[1] <= steps[1]:
         return
     sums, areas = _summed(plane, steps), _summed(np.ones_like(plane), steps)
@@ -235,9 +237,9 @@ def _map(wrong: Mask) -> Iterator[str]:
         yield "    " + "".join(SHADES[level] for level in row)
 
 
-def _step(size: int, most: int) -> int:
+def _step(size: int, limit: int) -> int:
     step = 1
-    while size > step * most:
+    while size > step * limit:
         step *= 2
     return step
 

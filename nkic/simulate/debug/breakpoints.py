@@ -100,9 +100,9 @@ class Debugger(Observer):
             help = did_you_mean(point.path, lines) or f"there are: {', '.join(lines)}"
             text = f"{option} {clean(str(point))}: no file `{clean(point.path)}`"
             raise UsageFailed([make("bad-value", text, help=help)])
-        known = sorted(set[int]().union(*(lines[path] for path in paths)))
-        if point.line not in known:
-            nearest = sorted(sorted(known, key=lambda one: abs(one - point.line))[:3])
+        lines_with_code = sorted(set[int]().union(*(lines[path] for path in paths)))
+        if point.line not in lines_with_code:
+            nearest = sorted(sorted(lines_with_code, key=lambda one: abs(one - point.line))[:3])
             text = f"{option} {clean(str(point))}: this line has no instruction"
             help = f"the nearest lines with one: {', '.join(map(str, nearest))}"
             raise UsageFailed([make("bad-value", text, help=help)])

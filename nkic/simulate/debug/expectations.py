@@ -163,40 +163,40 @@ class Expectations(Observer):
         """Compare. Raises `InputFailed` if the number of writes is not the expected one."""
         for rank, kept in enumerate(self._kept):
             for key, wanted in self._wanted[rank].items():
-                found = sorted(kept.get(key, ()), key=lambda one: one.write.key)
-                if wanted.each and len(found) != len(wanted.numbers):
+                tensors = sorted(kept.get(key, ()), key=lambda tensor: tensor.write.key)
+                if wanted.each and len(tensors) != len(wanted.numbers):
                     has = plural(len(wanted.numbers), "array")
-                    times = plural(len(found), "time")
+                    times = plural(len(tensors), "time")
                     text = f"holds {has}, and the line writes the tensor {times}"
                     _refuse(key[0], Expected(key[1], wanted.path), text)
-                for time, one in enumerate(found):
+                for time, tensor in enumerate(tensors):
                     numbers = wanted.numbers[time] if wanted.each else wanted.numbers
-                    self.judged[rank].append(self._judge(one, time, wanted, numbers))
+                    self.judged[rank].append(self._judge(tensor, time, wanted, numbers))
             self.judged[rank].sort(key=lambda judged: (judged.write.done, judged.write.start))
 
-    def _judge(self, one: Found, time: int, wanted: Wanted, numbers: Numbers) -> Judged:
-        write, record, stored, written = one
+    def _judge(self, tensor: Found, time: int, wanted: Wanted, numbers: Numbers) -> Judged:
+        write, record, stored, written = tensor
         rule = self.settings.rule(write.name, record.dtype)
         actual, wanted_numbers = _zero_uninitialised(stored, numbers, written, record.dtype.lanes)
         if actual.size * record.dtype.lanes != wanted_numbers.size:
-            place = Expected(write.line, wanted.path)
-            _refuse(write.name, place, f"has other sizes than the tensor's {record.shape}")
+            expected = Expected(write.line, wanted.path)
+            _refuse(write.name, expected, f"has other sizes than the tensor's {record.shape}")
         compared = compare(write.name, actual, record.dtype, wanted_numbers, rule)
         return Judged(write, time if wanted.each else None, wanted.path, compared)
 
     def first_difference(self, rank: int) -> Diagnostic | None:
         """Return the error for the first line where the rank differs from the reference, if any."""
         judged = self.judged[rank]
-        first = next((n for n, one in enumerate(judged) if not one.found.passed), None)
+        first = next((n for n, judgement in enumerate(judged) if not judgement.found.passed), None)
         if first is None:
             return None
-        later = sum(not one.found.passed for one in judged[first + 1 :])
+        later = sum(not judgement.found.passed for judgement in judged[first + 1 :])
         return _difference(self._executable, judged[first], first, later)
 
 
 def _difference(executable: Any, judged: Judged, before: int, later: int) -> Diagnostic:
-    write, _, path, found = judged
-    base = diagnostic(found)
+    write, _, path, comparison = judged
+    base = diagnostic(comparison)
     name = clean(write.name)
     _, _, difference = base.message.partition(": ")
     text = f"after line {write.line}, `{name}` differs from `{clean(path)}`: {difference}"

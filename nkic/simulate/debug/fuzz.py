@@ -41,7 +41,9 @@ class Outcome(NamedTuple):
         if self.failure:
             return "a run that does not fail"
         names = [
-            n for (n, one), (_, two) in zip(self.outputs, other.outputs, strict=True) if one != two
+            n
+            for (n, hash_here), (_, hash_there) in zip(self.outputs, other.outputs, strict=True)
+            if hash_here != hash_there
         ]
         return f"other values in {', '.join(f'`{name}`' for name in names)}"
 
@@ -111,31 +113,31 @@ class Fuzz:
         return Outcome(tuple((n, sha256(a.tobytes()).hexdigest()) for n, a in outputs))
 
     def _race(
-        self, drawn: Drawn, normal: Outcome, found: Outcome, before: Log, machine: Interleaved
+        self, drawn: Drawn, normal: Outcome, outcome: Outcome, before: Log, machine: Interleaved
     ) -> Race:
         """Find the race between the orders of the normal run and of `machine`.
 
         A failed run is incomplete: the search continues it like the other one.
         """
         whole, part = (machine.log, before) if normal.failure else (before, machine.log)
-        wanted = found if normal.failure else normal
+        wanted = outcome if normal.failure else normal
         pair = Bisection(lambda order: self.run(Scripted(order))[1] == wanted)
-        both = pair.search(whole, part)
-        difference = normal.differs(found)
-        if both is None:
+        actions = pair.search(whole, part)
+        difference = normal.differs(outcome)
+        if actions is None:
             return Race(drawn, difference, None, None, machine)
         full, _ = self.run(Scripted(whole))
-        known = {**machine.items, **full.items}
-        first, second = (_party(full, known, action) for action in both)
+        items = {**machine.items, **full.items}
+        first, second = (_party(full, items, action) for action in actions)
         if normal.failure:
             first, second = second, first
         return Race(drawn, difference, first, second, machine)
 
 
 def _party(
-    machine: Interleaved, known: Mapping[tuple[int, int], Item], action: Action
+    machine: Interleaved, items: Mapping[tuple[int, int], Item], action: Action
 ) -> Party | None:
-    item = known.get((action.stream, action.number))
+    item = items.get((action.stream, action.number))
     return Party(machine.runners[action.stream], item) if item is not None else None
 
 
@@ -172,8 +174,8 @@ class Bisection:
         at = order.index(late)
 
         def ahead(steps: int) -> list[Action]:
-            place = at - steps
-            return [*order[:place], late, *order[place:at], *order[at + 1 :]]
+            position = at - steps
+            return [*order[:position], late, *order[position:at], *order[at + 1 :]]
 
         steps = self._bisect(ahead, 0, at - start)
         return order[at - steps - 1], late

@@ -116,8 +116,8 @@ class Interleaved(Machine):
         elif action.kind is Kind.START:
             self._start(runner, action)
         elif action.kind is Kind.MOVE:
-            found = self._flights[action.stream]
-            self._move(runner, next(one for one in found if one.number == action.number))
+            flights = self._flights[action.stream]
+            self._move(runner, next(flight for flight in flights if flight.number == action.number))
         else:
             self._complete(runner, self._flights[action.stream].popleft())
 
@@ -147,8 +147,10 @@ class Interleaved(Machine):
             for _ in range(count):
                 self.tokens[runner.unit][semaphore].popleft()
         registers = runner.state.registers
-        kept = (list(registers.shared), dict(registers.own)) if item.dynamic is not None else None
-        flight = _Flight(action.number, item, item.step is None, kept)
+        registers_at_start = (
+            (list(registers.shared), dict(registers.own)) if item.dynamic is not None else None
+        )
+        flight = _Flight(action.number, item, item.step is None, registers_at_start)
         self._flights[runner.index].append(flight)
         runner.at += 1
         runner.item = None

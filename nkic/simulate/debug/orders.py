@@ -77,5 +77,5 @@ class Scripted:
             self._at += 1
             if action in machine.ready(action.stream):
                 return action
-        every = (action for s in range(len(machine.runners)) for action in machine.ready(s))
-        return next(every, None)
+        ready = (action for s in range(len(machine.runners)) for action in machine.ready(s))
+        return next(ready, None)

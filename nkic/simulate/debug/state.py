@@ -43,8 +43,9 @@ def header(stop: Execution) -> Iterator[str]:
         f", iteration {', '.join(map(str, runner.iterations))}" if runner.iterations else ""
     )
     name = row.name if row is not None else "nothing"
-    where = place(scene, item.record)
-    yield f"{where}: {name} on {runner.name} is about to start at {microseconds(start)}{iterations}"
+    location = place(scene, item.record)
+    time = microseconds(start)
+    yield f"{location}: {name} on {runner.name} is about to start at {time}{iterations}"
     source = scene.executable.sources.get(path_of(scene.executable, item.record.place))
     line = line_of(scene.executable, item.record.place)
     if source is not None and 0 < line <= len(lines := source.text.splitlines()):
@@ -182,10 +183,12 @@ def memory(stop: Execution) -> Iterator[str]:
     """Yield the resident on-chip tensors by address, and the use of each memory."""
     scene = stop.scene
     for buffer in MEMORIES:
-        held = [n for n in _resident(scene) if scene.tensors.record(n).buffer is buffer]
-        total = sum(scene.tensors.record(n).bytes * scene.tensors.record(n).shape[0] for n in held)
-        yield f"  {buffer.value}: {plural(len(held), 'tensor')}, {size(total)}"
-        for number in sorted(held, key=lambda n: scene.tensors.record(n)[6:8]):
+        residents = [n for n in _resident(scene) if scene.tensors.record(n).buffer is buffer]
+        total = sum(
+            scene.tensors.record(n).bytes * scene.tensors.record(n).shape[0] for n in residents
+        )
+        yield f"  {buffer.value}: {plural(len(residents), 'tensor')}, {size(total)}"
+        for number in sorted(residents, key=lambda n: scene.tensors.record(n)[6:8]):
             tensor = scene.tensors.record(number)
             yield f"    {_named(scene, number)}: {_address(tensor)}, core {tensor.core}"
 
@@ -241,8 +244,8 @@ def chosen(debugger: Debugger, stop: Execution, text: str) -> tuple[Part, int]:
     name, mark, which = wanted.name.partition("#")
     numbers = stop.scene.tensors.named.get(name, [])
     if not numbers:
-        every = [one for one in stop.scene.tensors.named if one]
-        help = did_you_mean(name, every) or f"there are: {', '.join(map(clean, every))}"
+        names = [one for one in stop.scene.tensors.named if one]
+        help = did_you_mean(name, names) or f"there are: {', '.join(map(clean, names))}"
         raise UsageFailed([make("bad-value", f"there is no tensor `{clean(name)}`", help=help)])
     if mark:
         if not which.isdigit() or not 0 < int(which) <= len(numbers):
@@ -251,8 +254,8 @@ def chosen(debugger: Debugger, stop: Execution, text: str) -> tuple[Part, int]:
             raise UsageFailed([make("bad-value", text, help=help)])
         return wanted, numbers[int(which) - 1]
     operands = stop.item.record.operands
-    here = [o.tensor for o in operands if isinstance(o, PatternRecord) and o.tensor in numbers]
-    if here:
-        return wanted, here[0]
-    rank, known = stop.scene.rank, debugger.written
-    return wanted, max(numbers, key=lambda n: known[rank, n].done if (rank, n) in known else -1)
+    accessed = [o.tensor for o in operands if isinstance(o, PatternRecord) and o.tensor in numbers]
+    if accessed:
+        return wanted, accessed[0]
+    rank, written = stop.scene.rank, debugger.written
+    return wanted, max(numbers, key=lambda n: written[rank, n].done if (rank, n) in written else -1)

@@ -65,8 +65,8 @@ class Watches(Observer):
 
 def _bits(array: Stored) -> Stored:
     """Return the bits, so that equal NaNs compare equal, and -0 differs from 0."""
-    found: Stored = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
-    return found
+    bits: Stored = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
+    return bits
 
 
 def text(changed: Changed) -> str:

@@ -112,9 +112,9 @@ class Writes:
 
     def check_line(self, option: str, line: int) -> None:
         """Raise `UsageFailed` for a line that writes no tensor."""
-        known = sorted(set().union(*self.lines.values()))
-        if line not in known:
-            nearest = sorted(known, key=lambda one: (abs(one - line), one))[:3]
+        lines = sorted(set().union(*self.lines.values()))
+        if line not in lines:
+            nearest = sorted(lines, key=lambda one: (abs(one - line), one))[:3]
             text = f"{option}: no instruction of line {line} writes a tensor"
             help = f"the nearest lines that do: {', '.join(map(str, sorted(nearest)))}"
             raise UsageFailed([make("bad-value", text, help=help)])

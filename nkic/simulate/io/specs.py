@@ -98,9 +98,9 @@ def _raw(text: str, where: str) -> RawFile:
     name = match["dtype"].removeprefix("nl.")
     dtype = dtypes.find(name)
     if dtype is None:
-        near = "".join(f"did you mean `{other}`?" for other in dtypes.suggest(name))
-        known = f"known are: {', '.join(dtypes.DTYPES)}"
-        _refuse(f"{where}: there is no dtype `{name}`", near or known)
+        near = "".join(f"did you mean `{suggestion}`?" for suggestion in dtypes.suggest(name))
+        choices = f"known are: {', '.join(dtypes.DTYPES)}"
+        _refuse(f"{where}: there is no dtype `{name}`", near or choices)
     return RawFile(path, dtype, tuple(sizes))
 
 

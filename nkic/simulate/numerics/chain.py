@@ -32,20 +32,20 @@ def sum_rows(rows: Floats, out: Floats) -> bool:
 
 
 def _chain(rows: Floats, out: Floats) -> None:
-    kept, elements = rows.shape
-    shape = (-(-kept // ROWS) * ROWS, 1 + SLAB)
+    count, elements = rows.shape
+    shape = (-(-count // ROWS) * ROWS, 1 + SLAB)
     slab, sums = (
         scratch("chain", shape, np.float32),
         scratch("chain.found", (shape[0], COLUMNS), np.float32),
     )
     slab[...] = 0
     for start in range(0, elements, SLAB):
-        part = rows[:, start : start + SLAB]
-        slab[:kept, 1 : 1 + part.shape[1]] = part
-        slab[:, 1 + part.shape[1] :] = 0
+        numbers = rows[:, start : start + SLAB]
+        slab[:count, 1 : 1 + numbers.shape[1]] = numbers
+        slab[:, 1 + numbers.shape[1] :] = 0
         np.matmul(slab, _ones(), out=sums)
         slab[:, 0] = sums[:, 0]
-    np.copyto(out, sums[:kept, 0])
+    np.copyto(out, sums[:count, 0])
 
 
 @cache
@@ -59,13 +59,13 @@ def _adds_in_order() -> bool:
     return all(_agrees(*shape) for shape in ((128, 512), (64, 300), (32, 256), (1, 257)))
 
 
-def _agrees(kept: int, elements: int) -> bool:
-    rows, found = _probe(kept, elements), np.empty(kept, np.float32)
-    _chain(rows, found)
-    return np.array_equal(found, np.add.accumulate(rows, axis=1)[:, -1])
+def _agrees(count: int, elements: int) -> bool:
+    rows, sums = _probe(count, elements), np.empty(count, np.float32)
+    _chain(rows, sums)
+    return np.array_equal(sums, np.add.accumulate(rows, axis=1)[:, -1])
 
 
-def _probe(kept: int, elements: int) -> Any:
+def _probe(count: int, elements: int) -> Any:
     draw = np.random.Generator(np.random.PCG64(elements))
-    numbers = draw.standard_normal((kept, elements), dtype=np.float32)
+    numbers = draw.standard_normal((count, elements), dtype=np.float32)
     return np.ldexp(numbers, draw.integers(-20, 20, numbers.shape))

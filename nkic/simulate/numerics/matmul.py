@@ -69,9 +69,9 @@ def matmul(
         if start == 0:
             product(left, right, total)
             continue
-        more = scratch("matmul.more", padded, kind)
-        product(left, right, more)
-        np.add(total, more, out=total)
+        slab_total = scratch("matmul.more", padded, kind)
+        product(left, right, slab_total)
+        np.add(total, slab_total, out=total)
     if not is_direct:
         _store(total[:columns, :size], out, accumulate)
 
@@ -158,8 +158,8 @@ def _sum_to_odd(one: Doubles, other: Floats) -> Doubles:
     If float64 cannot hold the sum, this is the neighbour whose last bit is 1 ("round to odd").
     """
     total: Doubles = one + other
-    part = total - one
-    error = (one - (total - part)) + (other - part)
+    addend = total - one
+    error = (one - (total - addend)) + (other - addend)
     inexact = (error != 0) & (total.view(np.int64) & 1 == 0) & np.isfinite(error)
     towards = np.copysign(np.inf, error[inexact])
     total[inexact] = np.nextafter(total[inexact], towards)

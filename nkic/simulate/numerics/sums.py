@@ -33,14 +33,14 @@ def fold(combine: np.ufunc, rows: Array, out: Array, order: SummationOrder) -> N
 
 def _sequential(combine: np.ufunc, rows: Floats, out: Floats) -> None:
     """Combine sequentially: NumPy does so for whole rows of an array, not for a single column."""
-    kept, elements = rows.shape
-    columns = scratch("sums.columns", (elements, max(kept, 2)), np.float32)
-    if kept == 1:
+    count, elements = rows.shape
+    columns = scratch("sums.columns", (elements, max(count, 2)), np.float32)
+    if count == 1:
         columns[:, 1] = 0
-    transpose(rows, columns[:, :kept])
-    found = scratch("sums.found", (max(kept, 2),), np.float32)
-    combine.reduce(columns, axis=0, out=found)
-    np.copyto(out, found[:kept])
+    transpose(rows, columns[:, :count])
+    results = scratch("sums.found", (max(count, 2),), np.float32)
+    combine.reduce(columns, axis=0, out=results)
+    np.copyto(out, results[:count])
 
 
 def tree(combine: np.ufunc, terms: list[Any]) -> Any:

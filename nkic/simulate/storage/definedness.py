@@ -86,11 +86,13 @@ def _elementwise(sources: list[Source], shape: Shape, facts: Facts) -> Mask | No
     """An element depends on those at its position; a single column is broadcast to all columns."""
     mask = np.ones(shape, np.bool_)
     for source in sources:
-        part = source.mask
-        if part.size == mask.size:
-            mask &= part.reshape(shape)
-        elif part.shape[0] == shape[0]:
-            mask &= part if part.shape[1] == 1 else part.all(axis=1, keepdims=True)
+        initialised = source.mask
+        if initialised.size == mask.size:
+            mask &= initialised.reshape(shape)
+        elif initialised.shape[0] == shape[0]:
+            mask &= (
+                initialised if initialised.shape[1] == 1 else initialised.all(axis=1, keepdims=True)
+            )
         else:
             return None
     return mask
@@ -165,8 +167,8 @@ def _factor(sources_by_name: dict[str, Source], name: str) -> _Factor | None:
 
 def _meet(one: Mask, other: Mask) -> Mask:
     """Return which columns of `one` and of `other` have a row in common."""
-    found: Mask = one.T.astype(np.float32) @ other.astype(np.float32) > 0
-    return found
+    common: Mask = one.T.astype(np.float32) @ other.astype(np.float32) > 0
+    return common
 
 
 def _quantized(sources: list[Source], shape: Shape, scales: bool) -> Mask | None:

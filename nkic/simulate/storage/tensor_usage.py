@@ -73,12 +73,12 @@ class TensorUse:
 def tensor_usage(executable: Executable) -> list[TensorUse]:
     """Return the use of every tensor."""
     uses = [TensorUse() for _ in executable.tensors]
-    known: dict[Row, Modes] = {}
+    modes_by_row: dict[Row, Modes] = {}
     for item in instructions(executable):
         row = item.row
         if row is None:
             continue
-        modes = known.get(row) or known.setdefault(row, _modes(row))
+        modes = modes_by_row.get(row) or modes_by_row.setdefault(row, _modes(row))
         for operand, (reads, writes) in zip(item.operands, modes, strict=False):
             if type(operand) is PatternRecord:
                 use = uses[operand.tensor]

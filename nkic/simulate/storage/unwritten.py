@@ -87,10 +87,10 @@ class Unwritten:
         if shadow is None:
             return
         facts = self.executable.facts(record, TARGETS[self.executable.target], runner.record.engine)
-        found = definedness.results(shadow, record, facts)
-        if found is None:
+        defined = definedness.results(shadow, record, facts)
+        if defined is None:
             raise self._fault(runner, item, missing)
-        for pattern, mask in found:
+        for pattern, mask in defined:
             self._set(shadow, runner, item, missing, pattern, mask)
 
     def exchange(self, arrivals: Sequence[tuple[Runner, Item, Missing]]) -> None:

@@ -149,8 +149,8 @@ class Recorder:
 
     def _overlap(self, runner: Runner, item: Item, triggered: int) -> int:
         """Return how long the triggering engine continues its own work during the trigger."""
-        held = self._holders.get((runner.unit, item.timing.by), _NOTHING).time
-        return max(0, min(item.timing.trigger, held - triggered))
+        busy_until = self._holders.get((runner.unit, item.timing.by), _NOTHING).time
+        return max(0, min(item.timing.trigger, busy_until - triggered))
 
     def _note(self, runner: Runner, item: Item, number: int, index: int) -> None:
         """Record the event as the latest of its stream, engine, pool and semaphores."""
