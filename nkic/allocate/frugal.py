@@ -17,7 +17,7 @@ from nkic.ir.renumber import renumbered
 from nkic.ir.tensors import Tensor
 from nkic.machine.targets import Target
 
-MOST = 400  # instructions: each step scans all that are ready
+MAX_INSTRUCTIONS = 400  # instructions: each step scans all that are ready
 
 
 def frugal(
@@ -29,7 +29,7 @@ def frugal(
     """
     code = [item for item in body if not isinstance(item, Loop)]
     immovable = any(instruction.pinned or instruction.row.is_rendezvous for instruction in code)
-    if len(code) < len(body) or len(code) > MOST or immovable:
+    if len(code) < len(body) or len(code) > MAX_INSTRUCTIONS or immovable:
         return None
     return renumbered(tuple(_Order(code, graph, target, backwards).go()), graph)
 

@@ -25,9 +25,9 @@ from nkic.machine.memory import PARTITIONS, Address
 from nkic.machine.tiles import start_partitions
 
 # limit on compared pairs of tensors with overlapping live ranges; a second or two
-PAIRS = 40_000_000
-PLACES = 100_000  # limit on placements over all tries; similar time
-TRIES = 150
+MAX_PAIRS = 40_000_000
+MAX_PLACEMENTS = 100_000  # limit on placements over all tries; similar time
+MAX_TRIES = 150
 
 
 def pack(lives: Sequence[Lifetime], space: Space, movable: Collection[int] = ()) -> Addresses:
@@ -40,8 +40,10 @@ def pack(lives: Sequence[Lifetime], space: Space, movable: Collection[int] = ())
     failure = DoesNotFit(orders[0][0], [])
     if _least(lives, space, movable) > space.capacity:
         raise failure
-    overlaps = _Together(lives)
-    tries = min(TRIES, PAIRS // max(1, overlaps.pairs), PLACES // max(1, len(lives)))
+    overlaps = _Overlaps(lives)
+    tries = min(
+        MAX_TRIES, MAX_PAIRS // max(1, overlaps.pairs), MAX_PLACEMENTS // max(1, len(lives))
+    )
     for i, order in enumerate(orders):
         for _ in range((tries + i) // len(orders)):
             try:
@@ -87,7 +89,7 @@ def _in_order(
     fixed: Sequence[Lifetime],
     space: Space,
     movable: Collection[int],
-    overlaps: _Together,
+    overlaps: _Overlaps,
 ) -> Addresses:
     placed = _Placed(overlaps)
     for life in fixed:
@@ -121,7 +123,7 @@ def _starts(tensor: Tensor, movable: Collection[int]) -> tuple[int, ...]:
     return start_partitions(tensor.partitions) if tensor.number in movable else (0,)
 
 
-class _Together:
+class _Overlaps:
     """Pairs of tensors with overlapping live ranges.
 
     `lives` are in order of first access: a live range overlaps some of those that began earlier,
@@ -149,17 +151,17 @@ class _Together:
 class _Placed:
     """The partitions and bytes of each placed tensor; an unplaced tensor has no partitions."""
 
-    def __init__(self, overlaps: _Together) -> None:
-        self.together = overlaps
+    def __init__(self, overlaps: _Overlaps) -> None:
+        self.overlaps = overlaps
         self.table: NDArray[np.int64] = np.zeros((4, len(overlaps.index)), np.int64)
 
     def add(self, life: Lifetime, partition: int, low: int, high: int) -> None:
         row = (partition, partition + life.tensor.partitions, low, high)
-        self.table[:, self.together.index[life.tensor.number]] = row
+        self.table[:, self.overlaps.index[life.tensor.number]] = row
 
     def beside(self, life: Lifetime, partition: int) -> Ranges:
         """Return the bytes that `life` cannot use if it starts at `partition`, in order."""
-        boxes = self.table[:, self.together.beside(life.tensor.number)]
+        boxes = self.table[:, self.overlaps.beside(life.tensor.number)]
         top, bottom, low, high = boxes
         overlaps = (top < partition + life.tensor.partitions) & (bottom > partition)
         return sorted(zip(low[overlaps].tolist(), high[overlaps].tolist(), strict=True))

@@ -41,7 +41,7 @@ def allocate(
     """
     chosen: Addresses = {}
     bodies, new_graphs = [], []
-    strategy = Way(rest, pack, roles)
+    strategy = Strategy(rest, pack, roles)
     for body, graph in zip(program.cores, graphs, strict=True):
         addresses, body, graph = _core(body, graph, program.target, report, strategy)
         chosen |= addresses
@@ -51,7 +51,7 @@ def allocate(
     return replace(program, cores=tuple(bodies), addresses=chosen), tuple(new_graphs)
 
 
-class Way(NamedTuple):
+class Strategy(NamedTuple):
     """The parameters of placement, as in `allocate`."""
 
     rest: int
@@ -60,7 +60,7 @@ class Way(NamedTuple):
 
 
 def _core(
-    body: Body, graph: DependenceGraph, target: Target, report: Reporter, strategy: Way
+    body: Body, graph: DependenceGraph, target: Target, report: Reporter, strategy: Strategy
 ) -> Core:
     """Place in program order or, if a memory is too small, in an order that needs less of it.
 
@@ -126,7 +126,7 @@ class _Filled(NamedTuple):
 
 
 def _fill(
-    body: Body, space: Space, lives: list[Lifetime], target: Target, strategy: Way
+    body: Body, space: Space, lives: list[Lifetime], target: Target, strategy: Strategy
 ) -> _Filled:
     try:
         return _Filled(space, lives, addresses(body, lives, space, target, strategy))
@@ -135,7 +135,7 @@ def _fill(
 
 
 def addresses(
-    body: Body, lives: Sequence[Lifetime], space: Space, target: Target, strategy: Way
+    body: Body, lives: Sequence[Lifetime], space: Space, target: Target, strategy: Strategy
 ) -> Addresses:
     """Place in program order, else by size, else with smaller gaps, else side by side.
 

@@ -22,7 +22,7 @@ from nkic.machine.memory import Buffer
 from nkic.machine.patterns import merged
 from nkic.schedule.running import AbstractRun, Runner
 
-MOST_RUNS = 65_536  # contiguous runs of an access that are compared one by one
+MAX_RUNS = 65_536  # contiguous runs of an access that are compared one by one
 
 
 class Access(NamedTuple):
@@ -237,7 +237,7 @@ def _runs(pattern: AccessPattern) -> list[tuple[int, int]] | None:
         length *= dims.pop()[1]
     starts = [pattern.offset * size]
     for step, num in dims:
-        if len(starts) * num > MOST_RUNS:
+        if len(starts) * num > MAX_RUNS:
             return None
         starts = [start + step * i for start in starts for i in range(num)]
     return sorted((start, start + length) for start in starts)

@@ -24,7 +24,7 @@ from nkic.schedule.order import ListScheduler, Orderer
 from nkic.schedule.placed import Placed, engine_of
 
 STAGE = "schedule"
-WORTH = 1000  # least waiting that is reported, in picoseconds
+MIN_WAIT_PS = 1000  # least waiting that is reported, in picoseconds
 KINDS = {
     "raw": "it reads what {name} writes",
     "war": "it overwrites what {name} reads",
@@ -150,7 +150,7 @@ def _waits(issues: Sequence[Issue], code: Mapping[int, Instruction]) -> Iterator
     waits: dict[tuple[object, object, str], list[tuple[Issue, Instruction]]] = defaultdict(list)
     for issue in issues:
         edge = issue.because
-        if edge is not None and issue.waited >= WORTH and edge.source in code:
+        if edge is not None and issue.waited >= MIN_WAIT_PS and edge.source in code:
             source = code[edge.source]
             key = (line_of(issue.instruction.at), line_of(source.at), edge.kind)
             waits[key].append((issue, source))

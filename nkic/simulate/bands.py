@@ -22,7 +22,7 @@ from nkic.simulate.decode import Step
 from nkic.simulate.plans import Plan, Planner, Work
 from nkic.simulate.storage.in_place import is_whole
 
-MOST = 1 << 20  # elements of a band
+MAX_ELEMENTS = 1 << 20  # elements of a band
 Offsets = tuple[int, ...]  # the offset of each piece in its tensor
 
 
@@ -125,7 +125,7 @@ def _extends(member: _Member, band: list[_Member]) -> bool:
     """Return whether `member` starts where the band ends in every tensor, and fits."""
     width, count = member.width, len(band)
     wanted = tuple([place + width * count for place in band[0].offsets])
-    return member.offsets == wanted and (count + 1) * width * PARTITIONS <= MOST
+    return member.offsets == wanted and (count + 1) * width * PARTITIONS <= MAX_ELEMENTS
 
 
 def _nothing() -> None:
