@@ -72,7 +72,7 @@ class Looking:
     def judge(self, ranks: int) -> None:
         """Raise the error for the first line at which a rank diverges from what was expected."""
         if self.expectations is not None:
-            found = [self.expectations.first_difference(rank) for rank in range(ranks)]
+            found = [self.expectations.parted(rank) for rank in range(ranks)]
             if any(found):
                 raise ProgramFault([one for one in found if one is not None])
 

@@ -60,9 +60,9 @@ class Debugging:
             dumping.write(line, self.session, self.dumps, rank)
         if self.expectations is None:
             return []
-        difference = self.expectations.first_difference(rank)
-        if difference is not None:
-            return [difference]
+        parted = self.expectations.parted(rank)
+        if parted is not None:
+            return [parted]
         count = len(self.expectations.judged[rank])
         said = f"--expect-at: {plural(count, 'comparison')}, all as expected"
         self.session.tell("expect-at", said, rank=rank, comparisons=count)

@@ -184,7 +184,7 @@ class Expectations(Observer):
         compared = compare(write.name, actual, record.dtype, wanted_numbers, rule)
         return Judged(write, time if wanted.each else None, wanted.path, compared)
 
-    def first_difference(self, rank: int) -> Diagnostic | None:
+    def parted(self, rank: int) -> Diagnostic | None:
         """Return the error for the first line where the rank differs from the reference, if any."""
         judged = self.judged[rank]
         first = next((n for n, judgement in enumerate(judged) if not judgement.found.passed), None)
