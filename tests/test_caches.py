@@ -75,7 +75,7 @@ KEPT = {
             *(f"evaluate/library/{n}.py:MODULE" for n in ("abcs", "forms", "itertools", "maths")),
             "evaluate/library/operator.py:MODULE",
             *(f"simulate/decode.py:{name}" for name in ("RENDEZVOUS", "SEMANTICS")),
-            "simulate/bounds/seen.py:RULES",
+            "simulate/bounds/operation.py:RULES",
         ),
         "definitions",
     ),

@@ -18,12 +18,12 @@ def report_overflow(failure: DoesNotFit, space: Space, target: Target, report: R
     """Report one error at the tensor that does not fit, with labels at the largest holders."""
     tensor = failure.life.tensor
     holders = sorted(failure.live, key=lambda life: (-space.size(life.tensor), life.first))
-    held = sum(space.size(life.tensor) for life in holders)
+    used = sum(space.size(life.tensor) for life in holders)
     size = space.size(tensor)
     slug, unit = ("psum-overflow", "bank") if space.buffer is Buffer.PSUM else ("sbuf-overflow", "")
     message = (
         f"no room for `{tensor.name}` in {space.buffer.value.upper()}: it takes "
-        f"{_amount(size, unit)} per partition, {_amount(held, unit)} are in use, and "
+        f"{_amount(size, unit)} per partition, {_amount(used, unit)} are in use, and "
         f"{target.name} has {_amount(space.capacity, unit)}"
     )
     groups = _by_place(holders)
@@ -36,7 +36,7 @@ def report_overflow(failure: DoesNotFit, space: Space, target: Target, report: R
             *(Label(span, "called from here") for span in tensor.at.user_frames()[1:]),
         ],
         notes=_more(groups[SHOWN:], space, unit),
-        help=_advice(size, held, space),
+        help=_advice(size, used, space),
     )
 
 
@@ -45,19 +45,19 @@ _Group = tuple[Span, list[Lifetime]]
 
 def _by_place(holders: Sequence[Lifetime]) -> list[_Group]:
     """Group the holders by their declaration, in the order of each group's largest holder."""
-    found: dict[Span, list[Lifetime]] = {}
+    groups: dict[Span, list[Lifetime]] = {}
     for life in holders:
-        found.setdefault(life.tensor.at.primary, []).append(life)
-    return list(found.items())
+        groups.setdefault(life.tensor.at.primary, []).append(life)
+    return list(groups.items())
 
 
-def _label(place: Span, group: list[Lifetime], space: Space, unit: str) -> Label:
+def _label(span: Span, group: list[Lifetime], space: Space, unit: str) -> Label:
     names = list(dict.fromkeys(f"`{life.tensor.name}`" for life in group))
-    held = _amount(sum(space.size(life.tensor) for life in group), unit)
+    amount = _amount(sum(space.size(life.tensor) for life in group), unit)
     if len(group) == 1:
-        return Label(place, f"{names[0]} holds {held}")
+        return Label(span, f"{names[0]} holds {amount}")
     which = f" {names[0]}" if len(names) == 1 else ""
-    return Label(place, f"{len(group)} tensors{which} from here hold {held}")
+    return Label(span, f"{len(group)} tensors{which} from here hold {amount}")
 
 
 def _amount(size: int, unit: str) -> str:
@@ -68,16 +68,16 @@ def _amount(size: int, unit: str) -> str:
 
 
 def _more(groups: Sequence[_Group], space: Space, unit: str) -> list[str]:
-    rest = [life for _, group in groups for life in group]
-    if not rest:
+    lives = [life for _, group in groups for life in group]
+    if not lives:
         return []
-    total = sum(space.size(life.tensor) for life in rest)
-    return [f"{len(rest)} more tensors hold {_amount(total, unit)}"]
+    total = sum(space.size(life.tensor) for life in lives)
+    return [f"{len(lives)} more tensors hold {_amount(total, unit)}"]
 
 
-def _advice(size: int, held: int, space: Space) -> str:
+def _advice(size: int, used: int, space: Space) -> str:
     if size > space.capacity:
         return "split the tensor into tiles along its free dimension"
-    if held + size <= space.capacity:
+    if used + size <= space.capacity:
         return "the free bytes are fragmented: declare the larger tensors first"
     return "use smaller tiles, or end live ranges earlier: a tensor is live until its last access"

@@ -19,7 +19,7 @@ def check_fixed(lives: Sequence[Lifetime], space: Space, target: Target, report:
     """Report every impossible `address=`, and return whether there is none."""
     fixed = [life for life in lives if life.tensor.fixed is not None]
     inside = [_inside(life.tensor, space, target, report) for life in fixed]
-    apart = [_apart(one, other, report) for one, other in _neighbours(fixed)]
+    apart = [_apart(first, second, report) for first, second in _neighbours(fixed)]
     return all(inside) and all(apart)
 
 
@@ -31,13 +31,13 @@ def _neighbours(fixed: Sequence[Lifetime]) -> Iterator[tuple[Lifetime, Lifetime]
     """
     blocks: dict[int, list[Lifetime]] = defaultdict(list)
     for life in fixed:
-        seen: dict[int, Lifetime] = {}
+        neighbours: dict[int, Lifetime] = {}
         for block in _blocks(life.tensor):
-            there = [other for other in blocks[block] if other.last >= life.first]
-            seen.update((other.tensor.number, other) for other in there)
-            blocks[block] = [*there, life]
-        for other in seen.values():
-            yield other, life
+            live = [neighbour for neighbour in blocks[block] if neighbour.last >= life.first]
+            neighbours.update((neighbour.tensor.number, neighbour) for neighbour in live)
+            blocks[block] = [*live, life]
+        for neighbour in neighbours.values():
+            yield neighbour, life
 
 
 def _blocks(tensor: Tensor) -> range:
@@ -85,8 +85,8 @@ def _inside(tensor: Tensor, space: Space, target: Target, report: Reporter) -> b
     return True
 
 
-def _apart(one: Lifetime, other: Lifetime, report: Reporter) -> bool:
-    a, b = one.tensor, other.tensor
+def _apart(first: Lifetime, second: Lifetime, report: Reporter) -> bool:
+    a, b = first.tensor, second.tensor
     (pa, ba), (pb, bb) = _address(a), _address(b)
     bytes_meet = ba < bb + b.bytes and bb < ba + a.bytes
     partitions_meet = pa < pb + b.partitions and pb < pa + a.partitions

@@ -17,7 +17,7 @@ from nkic.ir.renumber import renumbered
 from nkic.ir.tensors import Tensor
 from nkic.machine.targets import Target
 
-MOST = 400  # instructions: each step scans all that are ready
+MAX_INSTRUCTIONS = 400  # instructions: each step scans all that are ready
 
 
 def frugal(
@@ -28,8 +28,8 @@ def frugal(
     Return None if it is long, or contains device loops or instructions that must not move.
     """
     code = [item for item in body if not isinstance(item, Loop)]
-    stay = any(one.pinned or one.row.is_rendezvous for one in code)
-    if len(code) < len(body) or len(code) > MOST or stay:
+    immovable = any(instruction.pinned or instruction.row.is_rendezvous for instruction in code)
+    if len(code) < len(body) or len(code) > MAX_INSTRUCTIONS or immovable:
         return None
     return renumbered(tuple(_Order(code, graph, target, backwards).go()), graph)
 
@@ -38,11 +38,11 @@ class _Order:
     def __init__(
         self, code: list[Instruction], graph: DependenceGraph, target: Target, backwards: bool
     ) -> None:
-        self.code = {one.number: one for one in code}
+        self.code = {instruction.number: instruction for instruction in code}
         self.sign = -1 if backwards else 1
         touched = touches_of(tuple(code), target)
         self.tensors = {number: _tensors(touched, number) for number in self.code}
-        self.left = Counter(t for found in self.tensors.values() for t in found)
+        self.left = Counter(t for tensors in self.tensors.values() for t in tensors)
         self.held: set[Tensor] = set()
         self.waiters: dict[int, list[int]] = defaultdict(list)
         self.missing: Counter[int] = Counter()
@@ -66,10 +66,10 @@ class _Order:
 
     def _price(self, number: int) -> tuple[int, int]:
         """Return the change in bytes in use after the instruction, and a tie-breaker."""
-        found = self.tensors[number]
-        more = sum(_size(tensor) for tensor in found if tensor not in self.held)
-        less = sum(_size(tensor) for tensor in found if self.left[tensor] == 1)
-        return more - less, self.sign * number
+        tensors = self.tensors[number]
+        allocated = sum(_size(tensor) for tensor in tensors if tensor not in self.held)
+        freed = sum(_size(tensor) for tensor in tensors if self.left[tensor] == 1)
+        return allocated - freed, self.sign * number
 
     def _take(self, number: int) -> None:
         for tensor in self.tensors[number]:
@@ -78,8 +78,8 @@ class _Order:
 
 
 def _tensors(touched: Touches, number: int) -> frozenset[Tensor]:
-    found = (touch.pattern.tensor for touch in touched[number])
-    return frozenset(tensor for tensor in found if tensor.on_chip)
+    tensors = (touch.pattern.tensor for touch in touched[number])
+    return frozenset(tensor for tensor in tensors if tensor.on_chip)
 
 
 def _size(tensor: Tensor) -> int:

@@ -36,12 +36,15 @@ def lifetimes(body: Body, target: Target, buffer: Buffer) -> list[Lifetime]:
 def lifetimes_in(body: Body, target: Target, buffers: Sequence[Buffer]) -> list[list[Lifetime]]:
     """Return `lifetimes` for each of `buffers`."""
     firsts, lasts = _ends(body, touches_of(body, target))
-    own = {buffer: list[tuple[int, int, Tensor]]() for buffer in (*Buffer, *buffers)}
+    by_buffer = {buffer: list[tuple[int, int, Tensor]]() for buffer in (*Buffer, *buffers)}
     for tensor, first in firsts.items():
-        own[tensor.buffer].append((first, tensor.number, tensor))
+        by_buffer[tensor.buffer].append((first, tensor.number, tensor))
     new = tuple.__new__
     return [
-        [new(Lifetime, (tensor, first, lasts[tensor])) for first, _, tensor in sorted(own[buffer])]
+        [
+            new(Lifetime, (tensor, first, lasts[tensor]))
+            for first, _, tensor in sorted(by_buffer[buffer])
+        ]
         for buffer in buffers
     ]
 
@@ -52,11 +55,11 @@ def most_at_once(lives: Sequence[Lifetime], size: Callable[[Tensor], int] = lamb
     for life in lives:
         changes[life.first] += size(life.tensor)
         changes[life.last + 1] -= size(life.tensor)
-    level = most = 0
+    level = peak = 0
     for number in sorted(changes):
         level += changes[number]
-        most = max(most, level)
-    return most
+        peak = max(peak, level)
+    return peak
 
 
 Ends = dict[Tensor, int]  # instruction numbers
@@ -83,7 +86,7 @@ def _ends(body: Body, touched: Touches) -> tuple[Ends, Ends]:
 
 def _over_loop(loop: Loop, touched: Touches) -> tuple[Ends, Ends]:
     """Return the live ranges in a loop; tensors that it does not declare span all of it."""
-    numbers = [one.number for one in instructions(loop.body)]
+    numbers = [instruction.number for instruction in instructions(loop.body)]
     firsts, lasts = _ends(loop.body, touched)
     for tensor in firsts:
         if loop.number not in tensor.scope:

@@ -26,25 +26,25 @@ def movable(body: Body, target: Target) -> set[int]:
     Every instruction of `body` must stay legal at each of these partitions.
     """
     seen: set[int] = set()
-    stay: set[int] = set()
-    known: dict[Hashable, bool] = {}
-    for one in instructions(body):
+    immovable: set[int] = set()
+    cache: dict[Hashable, bool] = {}
+    for instruction in instructions(body):
         facts = None
-        for name, pattern in _patterns(one):
+        for name, pattern in _patterns(instruction):
             tensor = pattern.tensor
             seen.add(tensor.number)
-            if tensor.number in stay:
+            if tensor.number in immovable:
                 continue
-            facts = facts or one.facts(target)
-            if not _may_move(one, facts, name, pattern, known):
-                stay.add(tensor.number)
-            stay |= _sources(pattern)
-    return seen - stay
+            facts = facts or instruction.facts(target)
+            if not _may_move(instruction, facts, name, pattern, cache):
+                immovable.add(tensor.number)
+            immovable |= _sources(pattern)
+    return seen - immovable
 
 
-def _patterns(one: Instruction) -> Iterator[tuple[str, AccessPattern]]:
-    for name, index in one.row.operand_index.items():
-        operand = one.operands[index]
+def _patterns(instruction: Instruction) -> Iterator[tuple[str, AccessPattern]]:
+    for name, index in instruction.row.operand_index.items():
+        operand = instruction.operands[index]
         if isinstance(operand, AccessPattern) and operand.tensor.on_chip:
             yield name, operand
 
@@ -58,32 +58,36 @@ def _sources(pattern: AccessPattern) -> set[int]:
 
 
 def _may_move(
-    one: Instruction,
+    instruction: Instruction,
     facts: Facts,
     name: str,
     pattern: AccessPattern,
-    known: dict[Hashable, bool],
+    cache: dict[Hashable, bool],
 ) -> bool:
     starts = _other_starts(pattern.tensor)
     if not starts or pattern.dynamic is not None:
         return False
-    if one.engine is Engine.TENSOR or one.row.is_rendezvous or any(one.row.effects(facts)):
+    if (
+        instruction.engine is Engine.TENSOR
+        or instruction.row.is_rendezvous
+        or any(instruction.row.effects(facts))
+    ):
         return False
-    return all(_legal(one, _moved(facts, name, start), known) for start in starts)
+    return all(_legal(instruction, _moved(facts, name, start), cache) for start in starts)
 
 
 def _other_starts(tensor: Tensor) -> tuple[int, ...]:
     return () if tensor.fixed is not None else start_partitions(tensor.partitions)[1:]
 
 
-def _moved(facts: Facts, name: str, by: int) -> Facts:
+def _moved(facts: Facts, name: str, offset: int) -> Facts:
     tile = facts.tile(name)
-    operands = {**facts.operands, name: tile._replace(start=tile.start + by)}
+    operands = {**facts.operands, name: tile._replace(start=tile.start + offset)}
     return Facts(facts.target, operands, facts.attributes, facts.engine)
 
 
-def _legal(one: Instruction, facts: Facts, known: dict[Hashable, bool]) -> bool:
-    key = signature(one.row, facts)
-    if key not in known:
-        known[key] = not violations(one.row, facts)
-    return known[key]
+def _legal(instruction: Instruction, facts: Facts, cache: dict[Hashable, bool]) -> bool:
+    key = signature(instruction.row, facts)
+    if key not in cache:
+        cache[key] = not violations(instruction.row, facts)
+    return cache[key]

@@ -25,9 +25,9 @@ from nkic.machine.memory import PARTITIONS, Address
 from nkic.machine.tiles import start_partitions
 
 # limit on compared pairs of tensors with overlapping live ranges; a second or two
-PAIRS = 40_000_000
-PLACES = 100_000  # limit on placements over all tries; similar time
-TRIES = 150
+MAX_PAIRS = 40_000_000
+MAX_PLACEMENTS = 100_000  # limit on placements over all tries; similar time
+MAX_TRIES = 150
 
 
 def pack(lives: Sequence[Lifetime], space: Space, movable: Collection[int] = ()) -> Addresses:
@@ -40,29 +40,31 @@ def pack(lives: Sequence[Lifetime], space: Space, movable: Collection[int] = ())
     failure = DoesNotFit(orders[0][0], [])
     if _least(lives, space, movable) > space.capacity:
         raise failure
-    together = _Together(lives)
-    tries = min(TRIES, PAIRS // max(1, together.pairs), PLACES // max(1, len(lives)))
+    overlaps = _Overlaps(lives)
+    tries = min(
+        MAX_TRIES, MAX_PAIRS // max(1, overlaps.pairs), MAX_PLACEMENTS // max(1, len(lives))
+    )
     for i, order in enumerate(orders):
         for _ in range((tries + i) // len(orders)):
             try:
-                return addresses | _in_order(order, fixed, space, movable, together)
-            except DoesNotFit as found:
-                failure = found
+                return addresses | _in_order(order, fixed, space, movable, overlaps)
+            except DoesNotFit as raised:
+                failure = raised
             order.remove(failure.life)
             order.insert(0, failure.life)
     raise failure
 
 
-def _by_size(space: Space, one: Lifetime) -> tuple[int, int]:
-    return -space.size(one.tensor), one.first
+def _by_size(space: Space, life: Lifetime) -> tuple[int, int]:
+    return -space.size(life.tensor), life.first
 
 
-def _by_area(space: Space, one: Lifetime) -> tuple[int, int]:
-    return -space.size(one.tensor) * (one.last - one.first + 1), one.first
+def _by_area(space: Space, life: Lifetime) -> tuple[int, int]:
+    return -space.size(life.tensor) * (life.last - life.first + 1), life.first
 
 
-def _by_length(space: Space, one: Lifetime) -> tuple[int, int]:
-    return one.first - one.last, -space.size(one.tensor)
+def _by_length(space: Space, life: Lifetime) -> tuple[int, int]:
+    return life.first - life.last, -space.size(life.tensor)
 
 
 def _least(lives: Sequence[Lifetime], space: Space, movable: Collection[int]) -> int:
@@ -87,17 +89,17 @@ def _in_order(
     fixed: Sequence[Lifetime],
     space: Space,
     movable: Collection[int],
-    together: _Together,
+    overlaps: _Overlaps,
 ) -> Addresses:
-    placed = _Placed(together)
+    placed = _Placed(overlaps)
     for life in fixed:
         partition = life.tensor.fixed.partition if life.tensor.fixed is not None else 0
         placed.add(life, partition, *range_of(life, space))
     addresses: Addresses = {}
     for life in order:
-        found = _lowest(life, placed, space, movable)
-        addresses[life.tensor.number] = found
-        placed.add(life, found.partition, found.byte, found.byte + space.size(life.tensor))
+        address = _lowest(life, placed, space, movable)
+        addresses[life.tensor.number] = address
+        placed.add(life, address.partition, address.byte, address.byte + space.size(life.tensor))
     return addresses
 
 
@@ -108,8 +110,8 @@ def _lowest(life: Lifetime, placed: _Placed, space: Space, movable: Collection[i
     """
     best: Address | None = None
     for partition in reversed(_starts(life.tensor, movable)):
-        beside = placed.beside(life, partition)
-        byte = fit(beside, space.capacity, space.size(life.tensor), 0)
+        taken = placed.beside(life, partition)
+        byte = fit(taken, space.capacity, space.size(life.tensor), 0)
         if byte is not None and (best is None or byte < best.byte):
             best = Address(partition, byte)
     if best is None:
@@ -121,7 +123,7 @@ def _starts(tensor: Tensor, movable: Collection[int]) -> tuple[int, ...]:
     return start_partitions(tensor.partitions) if tensor.number in movable else (0,)
 
 
-class _Together:
+class _Overlaps:
     """Pairs of tensors with overlapping live ranges.
 
     `lives` are in order of first access: a live range overlaps some of those that began earlier,
@@ -149,17 +151,17 @@ class _Together:
 class _Placed:
     """The partitions and bytes of each placed tensor; an unplaced tensor has no partitions."""
 
-    def __init__(self, together: _Together) -> None:
-        self.together = together
-        self.table: NDArray[np.int64] = np.zeros((4, len(together.index)), np.int64)
+    def __init__(self, overlaps: _Overlaps) -> None:
+        self.overlaps = overlaps
+        self.table: NDArray[np.int64] = np.zeros((4, len(overlaps.index)), np.int64)
 
     def add(self, life: Lifetime, partition: int, low: int, high: int) -> None:
         row = (partition, partition + life.tensor.partitions, low, high)
-        self.table[:, self.together.index[life.tensor.number]] = row
+        self.table[:, self.overlaps.index[life.tensor.number]] = row
 
     def beside(self, life: Lifetime, partition: int) -> Ranges:
         """Return the bytes that `life` cannot use if it starts at `partition`, in order."""
-        found = self.table[:, self.together.beside(life.tensor.number)]
-        top, bottom, low, high = found
-        meets = (top < partition + life.tensor.partitions) & (bottom > partition)
-        return sorted(zip(low[meets].tolist(), high[meets].tolist(), strict=True))
+        boxes = self.table[:, self.overlaps.beside(life.tensor.number)]
+        top, bottom, low, high = boxes
+        overlaps = (top < partition + life.tensor.partitions) & (bottom > partition)
+        return sorted(zip(low[overlaps].tolist(), high[overlaps].tolist(), strict=True))

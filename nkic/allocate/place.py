@@ -40,9 +40,7 @@ class Space:
 
 
 def space_of(buffer: Buffer, target: Target) -> Space:
-    """Return the space of SBUF or PSUM; in PSUM, an allocation starts at a bank (migration guide,
-    Beta 2).
-    """
+    """Return the space of SBUF or PSUM; in PSUM, starts are banks (migration guide, Beta 2)."""
     if buffer is Buffer.PSUM:
         return Space(buffer, target.psum_bytes, PSUM_BANK_BYTES)
     return Space(buffer, target.sbuf_usable, SBUF_ALIGN)
@@ -74,8 +72,8 @@ def apart(lives: Sequence[Lifetime]) -> tuple[list[Lifetime], list[Lifetime], Ad
     """Split into tensors with and without fixed addresses, and return those addresses."""
     fixed = [life for life in lives if life.tensor.fixed is not None]
     free = [life for life in lives if life.tensor.fixed is None]
-    found = {life.tensor.number: life.tensor.fixed for life in fixed}
-    return fixed, free, {number: at for number, at in found.items() if at is not None}
+    addresses = {life.tensor.number: life.tensor.fixed for life in fixed}
+    return fixed, free, {number: at for number, at in addresses.items() if at is not None}
 
 
 def _slots(
@@ -87,17 +85,17 @@ def _slots(
     addresses: Addresses = {}
     resting: dict[tuple[int, str], deque[int]] = defaultdict(deque)
     ends: list[tuple[int, int, int, tuple[int, str]]] = []
-    fresh = 0
+    next_free = 0
     for order, life in enumerate(free):
         while ends and ends[0][0] < life.first:
             _, _, start, kind = heappop(ends)
             resting[kind].append(start)
         kind = (space.size(life.tensor), life.tensor.dtype.name)
-        room, rested = fresh + kind[0] <= space.capacity, resting[kind]
-        if rested and (len(rested) >= rest or not room):
-            start = rested.popleft()
-        elif room:
-            start, fresh = fresh, fresh + kind[0]
+        fits, free_slots = next_free + kind[0] <= space.capacity, resting[kind]
+        if free_slots and (len(free_slots) >= rest or not fits):
+            start = free_slots.popleft()
+        elif fits:
+            start, next_free = next_free, next_free + kind[0]
         else:
             raise DoesNotFit(life, [])
         addresses[life.tensor.number] = Address(0, start)
@@ -143,14 +141,18 @@ def _sweep(
         while ends and ends[0][0] < life.first:
             low, high, _ = live.pop(heappop(ends)[1])
             taken.remove((low, high))
-        barred = _meeting(fixed, life)
-        ranges = _joined([*taken, *(range_of(f, space) for f in barred)]) if barred else taken
+        overlapping = _meeting(fixed, life)
+        ranges = (
+            _joined([*taken, *(range_of(f, space) for f in overlapping)]) if overlapping else taken
+        )
         size = space.size(life.tensor)
         start = fit(ranges, space.capacity, size, after)
         if start is None and after:
             start = fit(ranges, space.capacity, size, 0)
         if start is None:
-            raise DoesNotFit(life, [held for _, _, held in live.values()] + barred)
+            raise DoesNotFit(
+                life, [life_in_use for _, _, life_in_use in live.values()] + overlapping
+            )
         number = life.tensor.number
         addresses[number] = Address(0, start)
         live[number] = (start, start + size, life)
@@ -165,13 +167,13 @@ def _joined(ranges: Ranges) -> Ranges:
 
     Ranges of a live tensor and of a fixed one that is used later may overlap.
     """
-    found: Ranges = []
+    merged: Ranges = []
     for low, high in sorted(ranges):
-        if found and low < found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], high))
+        if merged and low < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
         else:
-            found.append((low, high))
-    return found
+            merged.append((low, high))
+    return merged
 
 
 def _meeting(fixed: Sequence[Lifetime], life: Lifetime) -> list[Lifetime]:

@@ -36,20 +36,27 @@ def remarks(
 
 def _strategy(lives: list[Lifetime], space: Space, placed: Program, rest: int) -> Remark:
     """Return how a memory was filled, and its peak use."""
-    most = most_at_once(lives, space.size)
-    known = (how for how, found in _in_order(lives, space, rest) if _is_part(found, placed))
-    how = next(known, None)
-    kind = Kind.PASSED if how is not None else Kind.MISSED
-    how = how or "by size, because they do not fit in program order: less of the kernel overlaps"
+    peak = most_at_once(lives, space.size)
+    descriptions = (
+        description
+        for description, addresses in _in_order(lives, space, rest)
+        if _is_part(addresses, placed)
+    )
+    description = next(descriptions, None)
+    kind = Kind.PASSED if description is not None else Kind.MISSED
+    description = (
+        description
+        or "by size, because they do not fit in program order: less of the kernel overlaps"
+    )
     name = space.buffer.value.upper()
     text = (
-        f"{name}: {plural(len(lives), 'tensor')} placed {how}; at most "
-        f"{size(most * PARTITIONS)} of {size(space.capacity * PARTITIONS)} in use"
+        f"{name}: {plural(len(lives), 'tensor')} placed {description}; at most "
+        f"{size(peak * PARTITIONS)} of {size(space.capacity * PARTITIONS)} in use"
     )
     numbers: Mapping[str, Number] = {
         "memory": space.buffer.value,
         "tensors": len(lives),
-        "peak_bytes": most * PARTITIONS,
+        "peak_bytes": peak * PARTITIONS,
         "limit_bytes": space.capacity * PARTITIONS,
         "in_program_order": int(kind is Kind.PASSED),
     }
@@ -64,12 +71,12 @@ def _in_order(
         yield "in program order, oldest free slot first", place(lives, space, rest)
     if space.buffer is Buffer.PSUM:
         with suppress(DoesNotFit):
-            how = "in program order, with separate banks for each declaration"
-            yield how, by_role(lives, space)
+            description = "in program order, with separate banks for each declaration"
+            yield description, by_role(lives, space)
 
 
-def _is_part(found: Addresses, placed: Program) -> bool:
-    return all(placed.addresses[number] == at for number, at in found.items())
+def _is_part(addresses: Addresses, placed: Program) -> bool:
+    return all(placed.addresses[number] == at for number, at in addresses.items())
 
 
 def _lines(lives: Sequence[Lifetime], space: Space, placed: Program) -> Iterator[Remark]:
@@ -102,17 +109,20 @@ def _lines(lives: Sequence[Lifetime], space: Space, placed: Program) -> Iterator
 
 def _reuse(body: Body, graph: DependenceGraph) -> Iterator[Remark]:
     """Yield the instructions that wait for others only because they reuse their bytes."""
-    code = {one.number: one for one in instructions(body)}
-    found: dict[object, list[tuple[Instruction, Instruction]]] = defaultdict(list)
-    for number, one in code.items():
+    code = {instruction.number: instruction for instruction in instructions(body)}
+    pairs_by_line: dict[object, list[tuple[Instruction, Instruction]]] = defaultdict(list)
+    for number, instruction in code.items():
         edges = graph.sources(number)
-        others = {edge.source for edge in edges if edge.kind != "reuse"}
+        other_sources = {edge.source for edge in edges if edge.kind != "reuse"}
         for edge in edges:
-            if edge.kind == "reuse" and not edge.distance and edge.source not in others:
-                found[line_of(one.at)].append((one, code[edge.source]))
-    for pairs in found.values():
+            if edge.kind == "reuse" and not edge.distance and edge.source not in other_sources:
+                pairs_by_line[line_of(instruction.at)].append((instruction, code[edge.source]))
+    for pairs in pairs_by_line.values():
         after = pairs[0][0]
-        former = Counter(f"{one.row.name} of line {one.at.primary.line}" for _, one in pairs)
+        former = Counter(
+            f"{instruction.row.name} of line {instruction.at.primary.line}"
+            for _, instruction in pairs
+        )
         ranked = sorted(former.items(), key=lambda pair: (-pair[1], pair[0]))
         named = ", ".join(f"{name} ({count:,})" for name, count in ranked[:NAMED])
         text = (

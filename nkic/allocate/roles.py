@@ -43,14 +43,14 @@ def by_role(lives: Sequence[Lifetime], space: Space) -> Addresses:
 
     Raises DoesNotFit if the roles together exceed the memory.
     """
-    found: Addresses = {}
+    addresses: Addresses = {}
     for phase in _phases(_roles(lives, space)):
         _share(phase, space)
         start = 0
         for role in phase:
-            found |= _around(role, start)
+            addresses |= _around(role, start)
             start += role.count * role.size
-    return found
+    return addresses
 
 
 def _roles(lives: Sequence[Lifetime], space: Space) -> list[_Role]:
@@ -66,15 +66,15 @@ def _roles(lives: Sequence[Lifetime], space: Space) -> list[_Role]:
 
 def _phases(roles: Sequence[_Role]) -> list[list[_Role]]:
     """Group the roles whose live ranges overlap in the program."""
-    found: list[list[_Role]] = []
+    phases: list[list[_Role]] = []
     end = -1
     for role in sorted(roles, key=lambda one: one.span):
         first, last = role.span
         if first > end:
-            found.append([])
-        found[-1].append(role)
+            phases.append([])
+        phases[-1].append(role)
         end = max(end, last)
-    return found
+    return phases
 
 
 def _share(phase: Sequence[_Role], space: Space) -> None:
@@ -84,29 +84,29 @@ def _share(phase: Sequence[_Role], space: Space) -> None:
     """
     for role in phase:
         role.count = role.most
-    room = space.capacity - sum(role.count * role.size for role in phase)
-    if room < 0:
+    free_bytes = space.capacity - sum(role.count * role.size for role in phase)
+    if free_bytes < 0:
         raise DoesNotFit(phase[0].lives[0], [])
-    spread = True
-    while spread:
-        spread = False
+    changed = True
+    while changed:
+        changed = False
         for role in sorted(phase, key=lambda one: -one.length):
-            more = role.most * role.size
-            if more <= room and role.count < len(role.lives):
+            extra = role.most * role.size
+            if extra <= free_bytes and role.count < len(role.lives):
                 role.count += role.most
-                room -= more
-                spread = True
+                free_bytes -= extra
+                changed = True
 
 
 def _around(role: _Role, start: int) -> Addresses:
     """Place the role's tiles, each in the slot that has been free longest."""
-    free = deque(start + n * role.size for n in range(role.count))
+    free_slots = deque(start + n * role.size for n in range(role.count))
     ends: list[tuple[int, int]] = []
-    found: Addresses = {}
+    addresses: Addresses = {}
     for life in role.lives:
         while ends and ends[0][0] < life.first:
-            free.append(heappop(ends)[1])
-        at = free.popleft()
-        found[life.tensor.number] = Address(0, at)
+            free_slots.append(heappop(ends)[1])
+        at = free_slots.popleft()
+        addresses[life.tensor.number] = Address(0, at)
         heappush(ends, (life.last, at))
-    return found
+    return addresses

@@ -49,10 +49,10 @@ class _Order:
         self.touched = touched
         self.tight = tight
         self.dependents: dict[int, list[int]] = defaultdict(list)
-        for one in instructions(body):
-            for edge in graph.sources(one.number):
+        for instruction in instructions(body):
+            for edge in graph.sources(instruction.number):
                 if not edge.distance:
-                    self.dependents[edge.source].append(one.number)
+                    self.dependents[edge.source].append(instruction.number)
 
     def body(self, body: Body, loops: tuple[int, ...] = ()) -> Body:
         """Return `body`, nested in the loops of these numbers, in its new order."""
@@ -67,14 +67,20 @@ class _Order:
 
     def _anchors(self, items: list[Item], uses: dict[int, _Use]) -> list[int]:
         """Return, for each item, the position of the item that it moves before, or its own."""
-        at_item = {one.number: at for at, item in enumerate(items) for one in instructions((item,))}
+        at_item = {
+            instruction.number: at
+            for at, item in enumerate(items)
+            for instruction in instructions((item,))
+        }
         anchors = list(range(len(items)))
         for at in reversed(anchors.copy()):
             item = items[at]
             if isinstance(item, Loop) or item.pinned or item.row.is_rendezvous:
                 continue
-            found = (at_item.get(number, len(items)) for number in self.dependents[item.number])
-            target = min((anchors[d] for d in found if d < len(items)), default=at)
+            dependents = (
+                at_item.get(number, len(items)) for number in self.dependents[item.number]
+            )
+            target = min((anchors[d] for d in dependents if d < len(items)), default=at)
             if target > at + 1 and self._gains(item, at, target, uses):
                 anchors[at] = target
         return anchors
@@ -105,8 +111,8 @@ class _Order:
         """Return the tensors declared in this body, by number."""
         uses: dict[int, _Use] = {}
         for at, item in enumerate(items):
-            for one in instructions((item,)):
-                for touch in self.touched[one.number]:
+            for instruction in instructions((item,)):
+                for touch in self.touched[instruction.number]:
                     tensor = touch.pattern.tensor
                     if not tensor.on_chip or tensor.scope != loops:
                         continue

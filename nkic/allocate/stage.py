@@ -36,18 +36,18 @@ def allocate(
     packing, which may take a second; `roles` groups PSUM banks by role if that fits.
     """
     chosen: Addresses = {}
-    bodies, done = [], []
-    way = Way(rest, pack, roles)
+    bodies, new_graphs = [], []
+    strategy = Strategy(rest, pack, roles)
     for body, graph in zip(program.cores, graphs, strict=True):
-        found, body, graph = _core(body, graph, program.target, report, way)
-        chosen |= found
+        addresses, body, graph = _core(body, graph, program.target, report, strategy)
+        chosen |= addresses
         bodies.append(body)
-        done.append(graph)
+        new_graphs.append(graph)
     report.stop_if_errors()
-    return replace(program, cores=tuple(bodies), addresses=chosen), tuple(done)
+    return replace(program, cores=tuple(bodies), addresses=chosen), tuple(new_graphs)
 
 
-class Way(NamedTuple):
+class Strategy(NamedTuple):
     """The parameters of placement, as in `allocate`."""
 
     rest: int
@@ -55,25 +55,36 @@ class Way(NamedTuple):
     roles: bool = False
 
 
-def _core(body: Body, graph: DependenceGraph, target: Target, report: Reporter, way: Way) -> Core:
+def _core(
+    body: Body, graph: DependenceGraph, target: Target, report: Reporter, strategy: Strategy
+) -> Core:
     """Place in program order or, if a memory is too small, in an order that needs less of it.
 
     Errors are reported for the program as written.
     """
     spaces = [space_of(buffer, target) for buffer in MEMORIES]
     lives = lifetimes_in(body, target, MEMORIES)
-    both = list(zip(spaces, lives, strict=True))
-    sound = [check_fixed(own, space, target, report) for space, own in both]
-    filled = [_fill(body, *one, target, way) for one, well in zip(both, sound, strict=True) if well]
-    tight = [one for one in filled if one.failure is not None]
-    if tight and all(sound):
-        for moved, moved_graph in _orders(body, graph, [one.space.buffer for one in tight], target):
+    memories = list(zip(spaces, lives, strict=True))
+    valid = [check_fixed(own, space, target, report) for space, own in memories]
+    filled = [
+        _fill(body, *memory, target, strategy)
+        for memory, is_valid in zip(memories, valid, strict=True)
+        if is_valid
+    ]
+    tight = [memory for memory in filled if memory.failure is not None]
+    if tight and all(valid):
+        for moved, moved_graph in _orders(
+            body, graph, [memory.space.buffer for memory in tight], target
+        ):
             lives = lifetimes_in(moved, target, MEMORIES)
-            again = [_fill(moved, *one, target, way) for one in zip(spaces, lives, strict=True)]
-            if all(one.failure is None for one in again):
-                return _joined(again, moved, moved_graph)
-    for one in tight:
-        one.report(target, report)
+            refilled = [
+                _fill(moved, *memory, target, strategy)
+                for memory in zip(spaces, lives, strict=True)
+            ]
+            if all(memory.failure is None for memory in refilled):
+                return _joined(refilled, moved, moved_graph)
+    for memory in tight:
+        memory.report(target, report)
     return _joined(filled, body, graph)
 
 
@@ -87,17 +98,17 @@ def _orders(
 
     yield sink(body, graph, tight, target)
     for backwards in (False, True):
-        found = frugal(body, graph, target, backwards)
-        if found is not None:
-            yield found
+        reordered = frugal(body, graph, target, backwards)
+        if reordered is not None:
+            yield reordered
 
 
 def _joined(filled: Sequence[_Filled], body: Body, graph: DependenceGraph) -> Core:
-    found: Addresses = {}
-    for one in filled:
-        found |= one.addresses
-        graph = graph.plus(reuse_edges(one.lives, one.addresses, graph))
-    return found, body, graph
+    addresses: Addresses = {}
+    for memory in filled:
+        addresses |= memory.addresses
+        graph = graph.plus(reuse_edges(memory.lives, memory.addresses, graph))
+    return addresses, body, graph
 
 
 class _Filled(NamedTuple):
@@ -116,27 +127,33 @@ class _Filled(NamedTuple):
             report_overflow(self.failure, self.space, target, report)
 
 
-def _fill(body: Body, space: Space, lives: list[Lifetime], target: Target, way: Way) -> _Filled:
+def _fill(
+    body: Body, space: Space, lives: list[Lifetime], target: Target, strategy: Strategy
+) -> _Filled:
     try:
-        return _Filled(space, lives, addresses(body, lives, space, target, way))
+        return _Filled(space, lives, addresses(body, lives, space, target, strategy))
     except DoesNotFit as failure:
         return _Filled(space, [], {}, failure)
 
 
 def addresses(
-    body: Body, lives: Sequence[Lifetime], space: Space, target: Target, way: Way
+    body: Body, lives: Sequence[Lifetime], space: Space, target: Target, strategy: Strategy
 ) -> Addresses:
     """Place in program order, else by size, else with smaller gaps, else side by side.
 
     Raises the DoesNotFit of the first strategy if all fail.
     """
-    if way.roles and space.buffer is Buffer.PSUM and not any(life.tensor.fixed for life in lives):
+    if (
+        strategy.roles
+        and space.buffer is Buffer.PSUM
+        and not any(life.tensor.fixed for life in lives)
+    ):
         with suppress(DoesNotFit):
             return by_role(lives, space)
     try:
-        return place(lives, space, way.rest)
+        return place(lives, space, strategy.rest)
     except DoesNotFit:
-        if not way.pack:
+        if not strategy.pack:
             raise
         from nkic.allocate.pack import pack  # lazy: nothing else in a compilation needs NumPy
 

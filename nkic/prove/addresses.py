@@ -20,13 +20,13 @@ from nkic.prove.model import Finding, Storage
 
 def prove_addresses(placed: Program, readings: tuple[Reading, ...]) -> list[Finding]:
     """Return what is wrong with the addresses of `placed`; empty means proven."""
-    found = []
+    findings = []
     for body, reading in zip(placed.cores, readings, strict=True):
         missing = list(_misplaced(placed, reading))
-        found += missing
+        findings += missing
         if not missing:
-            found += [*_out_of_lane(placed, reading), *_overlaps(placed, body, reading)]
-    return found
+            findings += [*_out_of_lane(placed, reading), *_overlaps(placed, body, reading)]
+    return findings
 
 
 def _misplaced(placed: Program, reading: Reading) -> Iterator[Finding]:
@@ -52,7 +52,7 @@ def _out_of_lane(placed: Program, reading: Reading) -> Iterator[Finding]:
     if not state:
         return
     users = [t for t in reading.touches.values() if any(s < 0 and c[0] in state for c, _, s in t)]
-    for number in dict.fromkeys(storage for found in users for _, _, storage in found):
+    for number in dict.fromkeys(storage for touches in users for _, _, storage in touches):
         tensor = reading.tensors.get(number)
         if tensor is not None and tensor.on_chip:
             partition = placed.addresses[number].partition
@@ -73,8 +73,8 @@ def _overlaps(placed: Program, body: Body, reading: Reading) -> Iterator[Finding
     uses = uses_of(body, touches, reading.tensors)
     storages = reading.storages(placed)
     for memory in ("sbuf", "psum"):
-        own = [storage for storage in storages if storage.memory == memory]
-        yield from _sweep(own, uses, reading)
+        in_memory = [storage for storage in storages if storage.memory == memory]
+        yield from _sweep(in_memory, uses, reading)
 
 
 def uses_of(body: Body, touches: Mapping[int, Touches], tensors: Mapping[int, Tensor]) -> Uses:
@@ -90,26 +90,26 @@ def uses_of(body: Body, touches: Mapping[int, Touches], tensors: Mapping[int, Te
             continue
         inside, (first, last) = uses_of(item.body, touches, tensors), _ends(item)
         for storage in inside.first:
-            own = storage >= 0 and item.number in tensors[storage].scope
-            firsts.setdefault(storage, inside.first[storage] if own else first)
-            lasts[storage] = inside.last[storage] if own else last
+            is_local = storage >= 0 and item.number in tensors[storage].scope
+            firsts.setdefault(storage, inside.first[storage] if is_local else first)
+            lasts[storage] = inside.last[storage] if is_local else last
     return uses
 
 
 def _ends(loop: Loop) -> tuple[int, int]:
     """Return the numbers of a loop's first and last instruction, or -1 for an empty loop."""
-    numbers = [one.number for one in instructions(loop.body)]
+    numbers = [instruction.number for instruction in instructions(loop.body)]
     return (numbers[0], numbers[-1]) if numbers else (-1, -1)
 
 
 Ranges = list[tuple[int, int, int]]  # low, high, tensor; in order
 
 
-def _sweep(own: list[Storage], uses: Uses, reading: Reading) -> Iterator[Finding]:
+def _sweep(storages: list[Storage], uses: Uses, reading: Reading) -> Iterator[Finding]:
     """Sweep over the ends of live ranges; at one instruction, ranges end before others begin."""
-    starts = sorted({storage.partition for storage in own})
+    starts = sorted({storage.partition for storage in storages})
     in_use: list[Ranges] = [[] for _ in starts]
-    entries = [(low, low + size, key) for key, _, _, low, _, size in own]
+    entries = [(low, low + size, key) for key, _, _, low, _, size in storages]
     events = [(uses.first[entry[2]], 1, index) for index, entry in enumerate(entries)]
     events += [(uses.last[entry[2]] + 1, 0, index) for index, entry in enumerate(entries)]
     events.sort()
@@ -117,7 +117,7 @@ def _sweep(own: list[Storage], uses: Uses, reading: Reading) -> Iterator[Finding
     for when, begins, index in events:
         entry = entries[index]
         if len(starts) > 1:
-            rows = bands(starts, own[index].partition, own[index].partitions)
+            rows = bands(starts, storages[index].partition, storages[index].partitions)
         for band in rows:
             ranges = in_use[band]
             at = bisect_left(ranges, entry)

@@ -60,15 +60,15 @@ def _along(axes: tuple[int, ...], spans: list[int], step: int, num: int) -> bool
     A run that fills an axis continues along the next outer one.
     """
     widths = pitches(axes)
-    at = next(at for at, width in enumerate(widths) if step % width == 0)
-    step //= widths[at]
-    while at > 0 and spans[at] == 0 and step * num > axes[at]:
-        row, rest = divmod(axes[at], step)
+    axis = next(axis for axis, width in enumerate(widths) if step % width == 0)
+    step //= widths[axis]
+    while axis > 0 and spans[axis] == 0 and step * num > axes[axis]:
+        row, rest = divmod(axes[axis], step)
         if rest or num % row:
             return False
-        spans[at] = axes[at] - step
-        at, step, num = at - 1, 1, num // row
-    spans[at] += step * (num - 1)
+        spans[axis] = axes[axis] - step
+        axis, step, num = axis - 1, 1, num // row
+    spans[axis] += step * (num - 1)
     return True
 
 
@@ -115,8 +115,8 @@ class Grid:
     def _several(self, box: Box) -> Sequence[int]:
         numbers: Sequence[int] = (0,)
         for (low, high), (firsts, lasts, size) in zip(box, self.along, strict=True):
-            here = range(firsts[low], max(lasts[high], firsts[low] + 1))
-            numbers = [number * size + cell for number in numbers for cell in here]
+            cells = range(firsts[low], max(lasts[high], firsts[low] + 1))
+            numbers = [number * size + cell for number in numbers for cell in cells]
         return [self.base + number for number in numbers]
 
 

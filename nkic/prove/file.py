@@ -62,8 +62,8 @@ class _Comparison:
         layout = _records(sections["layout"])
         self.kernel = next(layout, ())
         self.declared, self.ports = _declared(layout)
-        known: dict[str, str] = {}  # interns equal names
-        self.names = [known.setdefault(name, name) for name, _ in _records(sections["debug"])]
+        interned: dict[str, str] = {}  # interns equal names
+        self.names = [interned.setdefault(name, name) for name, _ in _records(sections["debug"])]
         self.code = _Code(_records(sections["code"]))
         self.contents = _unpacked(sections, "const")
         self.same: dict[int, int] = {id(None): 0}
@@ -116,126 +116,130 @@ class _Comparison:
             self.complain(f"stream {stream.id}: {left} records too many")
 
     def items(self, items: Sequence[StreamItem], records: Iterator[Ordered], at: int) -> int:
-        """Compare `items` with records, the next of which has index `at`, and return the next
-        index.
-        """
+        """Compare `items` with records, the next being number `at`; return the next number."""
         for item in items:
-            here, record = next(records, (at, ()))
-            at = here + 1
+            index, record = next(records, (at, ()))
+            at = index + 1
             if isinstance(item, Slot):
-                fits = self.slot(item, record)
+                matches = self.slot(item, record)
             else:
                 at = self.items(item.items, records, at)
-                fits = repr(_loop(item.loop, at - here - 1)) == repr(record)
-            if not fits:
-                raise _Differs(here, item[0] if isinstance(item, Slot) else item.loop)
+                matches = repr(_loop(item.loop, at - index - 1)) == repr(record)
+            if not matches:
+                raise _Differs(index, item[0] if isinstance(item, Slot) else item.loop)
         return at
 
     def slot(self, slot: Slot, record: Record) -> bool:
-        one, waits, signals = slot
+        instruction, waits, signals = slot
         pairs = waits[0] if len(waits) == 1 else tuple(chain.from_iterable(waits))
-        if one is None:
+        if instruction is None:
             return record == (SLOT, pairs, signals)
         if len(record) != 5:
             return False
-        kind, form, operands, its_waits, its_signals = record
-        if kind != INSTRUCTION or its_waits != pairs or its_signals != signals:
+        kind, form, operands, actual_waits, actual_signals = record
+        if kind != INSTRUCTION or actual_waits != pairs or actual_signals != signals:
             return False
-        before = self.before.get(form, ())
-        if len(before) == len(operands):
-            operands = tuple(map(add, before, operands))
+        previous = self.before.get(form, ())
+        if len(previous) == len(operands):
+            operands = tuple(map(add, previous, operands))
         self.before[form] = operands
-        row, own_operands, attributes = one[:3]
-        known = self.forms.get((id(row), id(attributes))) == form
-        if not known and not self.form(row, attributes, form):
+        row, expected_operands, attributes = instruction[:3]
+        is_known = self.forms.get((id(row), id(attributes))) == form
+        if not is_known and not self.form(row, attributes, form):
             return False
         same = self.same
-        for own, its in zip(own_operands, operands, strict=False):
-            if same.get(id(own)) != its and not self.operand(own, its, operands):
+        for expected, actual in zip(expected_operands, operands, strict=False):
+            if same.get(id(expected)) != actual and not self.operand(expected, actual, operands):
                 return False
-        return len(operands) >= len(own_operands)
+        return len(operands) >= len(expected_operands)
 
     def form(self, row: Row, attributes: tuple[Any, ...], form: int) -> bool:
         """Compare a form by repr, since 1, 1.0, True and -0.0 are different attributes."""
-        its = self.code.forms[form] if form >= 0 else ()
-        if its[:2] != (FORM, row.opcode) or repr(its[2:]) != repr((attributes,)):
+        actual = self.code.forms[form] if form >= 0 else ()
+        if actual[:2] != (FORM, row.opcode) or repr(actual[2:]) != repr((attributes,)):
             return False
         self.forms[id(row), id(attributes)] = form
         return True
 
-    def operand(self, own: object, its: int, operands: tuple[int, ...]) -> bool:
+    def operand(self, expected: object, actual: int, operands: tuple[int, ...]) -> bool:
         """Return whether value `its` of the file, one of `operands`, is `own`. None is value 0."""
-        record = self.code.values[its - 1] if own is not None and its > 0 else ()
-        if isinstance(own, AccessPattern):
-            if not isinstance(record, _Value) or not self.pattern(own, record):
+        record = self.code.values[actual - 1] if expected is not None and actual > 0 else ()
+        if isinstance(expected, AccessPattern):
+            if not isinstance(record, _Value) or not self.pattern(expected, record):
                 return False
-            if own.dynamic is not None:  # the operand index of the offset differs by instruction
-                return self.dynamic(own.dynamic, record.kind[4:], operands)
-            fits = len(record.kind) == 4
-        elif isinstance(own, Register):
-            fits = record == (REGISTER, own.number)
+            if (
+                expected.dynamic is not None
+            ):  # the operand index of the offset differs by instruction
+                return self.dynamic(expected.dynamic, record.kind[4:], operands)
+            matches = len(record.kind) == 4
+        elif isinstance(expected, Register):
+            matches = record == (REGISTER, expected.number)
         else:  # 1, 1.0, True and -0.0 are different numbers
-            fits = record[:1] == (NUMBER,) and repr(record[1:]) == repr((own,))
-        if fits:
-            self.same[id(own)] = its
-        return fits
+            matches = record[:1] == (NUMBER,) and repr(record[1:]) == repr((expected,))
+        if matches:
+            self.same[id(expected)] = actual
+        return matches
 
-    def pattern(self, own: AccessPattern, its: _Value) -> bool:
+    def pattern(self, expected: AccessPattern, actual: _Value) -> bool:
         """Compare everything but a run-time offset."""
-        kind, its_tensor, its_offset = its
-        tensor, dtype, start, partitions, offset, dims, _ = own
-        ours = (dtype, start, partitions, dims)
-        if self.alike.get(id(kind)) != ours:
+        kind, actual_tensor, actual_offset = actual
+        tensor, dtype, start, partitions, offset, dims, _ = expected
+        shared = (dtype, start, partitions, dims)
+        if self.alike.get(id(kind)) != shared:
             if kind[:4] != (dtype.code, start, partitions, tuple(chain.from_iterable(dims))):
                 return False
-            self.alike[id(kind)] = ours
-        return offset == its_offset and self.tensor(tensor, its_tensor)
+            self.alike[id(kind)] = shared
+        return offset == actual_offset and self.tensor(tensor, actual_tensor)
 
-    def dynamic(self, own: Dynamic, its: Record, operands: tuple[int, ...]) -> bool:
-        if len(its) != 5:
+    def dynamic(self, expected: Dynamic, actual: Record, operands: tuple[int, ...]) -> bool:
+        if len(actual) != 5:
             return False
-        kind, source, stride, limit, axis = own
-        index = its[1]
-        if its != (KINDS[kind], index, stride, limit, axis) or index not in range(len(operands)):
+        kind, source, stride, limit, axis = expected
+        index = actual[1]
+        if actual != (KINDS[kind], index, stride, limit, axis) or index not in range(len(operands)):
             return False
-        known = self.same.get(id(source)) == operands[index]
-        return known or self.operand(source, operands[index], operands)
+        is_same = self.same.get(id(source)) == operands[index]
+        return is_same or self.operand(source, operands[index], operands)
 
-    def tensor(self, own: Tensor, index: int) -> bool:
+    def tensor(self, expected: Tensor, index: int) -> bool:
         """Return whether tensor `index` of the file equals `own`, including its address."""
-        number, known = own.number, self.indices.get(own.number)
-        if known is not None:
-            return known == index
+        number, mapped = expected.number, self.indices.get(expected.number)
+        if mapped is not None:
+            return mapped == index
         if not 0 <= index < len(self.declared) or self.taken[index]:
             return False
-        if self.declared[index] != self.expected(own) or self.names[index] != own.name:
+        if self.declared[index] != self.expected(expected) or self.names[index] != expected.name:
             return False
         self.taken[index], self.indices[number] = True, index
         return True
 
-    def expected(self, own: Tensor) -> _Declared:
+    def expected(self, tensor: Tensor) -> _Declared:
         """Return what the file must declare for `own`."""
-        number, buffer = own.number, own.buffer
+        number, buffer = tensor.number, tensor.buffer
         core = -1 if buffer is Buffer.SHARED_HBM else self.core
         role = self.roles.get(number, INTERNAL)
         partition, byte = self.program.addresses.get(number, (0, 0))
         code = BUFFER_CODES[buffer]
-        return _Declared((TENSOR, own.dtype.code, own.shape, code, core, role, partition), byte)
+        return _Declared(
+            (TENSOR, tensor.dtype.code, tensor.shape, code, core, role, partition), byte
+        )
 
-    def parameters(self, what: str, kind: int, own: Sequence[TensorParameter]) -> None:
-        its = [record[1:] for record in self.ports if record[0] == kind]
-        names = [name for name, _ in own] == [name for name, _ in its]
-        if not names or not all(self.tensor(t, i) for (_, t), (_, i) in zip(own, its, strict=True)):
+    def parameters(self, what: str, kind: int, expected: Sequence[TensorParameter]) -> None:
+        actual = [record[1:] for record in self.ports if record[0] == kind]
+        names = [name for name, _ in expected] == [name for name, _ in actual]
+        if not names or not all(
+            self.tensor(t, i) for (_, t), (_, i) in zip(expected, actual, strict=True)
+        ):
             self.complain(f"the file has other {what}")
 
     def constants(self) -> None:
-        found = dict(zip(self.contents[::2], self.contents[1::2], strict=True))
+        by_tensor = dict(zip(self.contents[::2], self.contents[1::2], strict=True))
         for number, data in self.program.constants.items():
-            if number in self.indices and found.get(self.indices[number]) != data:
+            if number in self.indices and by_tensor.get(self.indices[number]) != data:
                 self.complain(f"the file has another content for constant %{number}")
 
-    def complain(self, what: str, at: CallChain | None = None) -> None:
-        self.found.append(Finding("file", what, at))
+    def complain(self, problem: str, at: CallChain | None = None) -> None:
+        self.found.append(Finding("file", problem, at))
 
 
 class _Differs(Exception):
@@ -243,8 +247,8 @@ class _Differs(Exception):
 
 
 def _unpacked(sections: Sections, name: str) -> Record:
-    found = msgpack.unpackb(sections[name], use_list=False)
-    return found if isinstance(found, tuple) else ()
+    record = msgpack.unpackb(sections[name], use_list=False)
+    return record if isinstance(record, tuple) else ()
 
 
 def _records(data: bytes | memoryview) -> Iterator[Record]:
@@ -266,20 +270,20 @@ class _Declared(NamedTuple):
 
 def _declared(records: Iterator[Record]) -> tuple[list[_Declared], list[Record]]:
     """Return the tensors, with delta-encoded ones resolved, and the other records."""
-    found: list[_Declared] = []
+    tensors: list[_Declared] = []
     others: list[Record] = []
     for record in records:
         if record[0] == TENSOR:
-            found.append(_Declared(record[:-1], record[-1]))
+            tensors.append(_Declared(record[:-1], record[-1]))
         elif record[0] == PLACED:
             _, back, step = record
-            kind, byte = found[-back]
+            kind, byte = tensors[-back]
             if back < 1 or others:
                 raise ValueError("the base of a placed tensor is not a tensor")
-            found.append(_Declared(kind, byte + step))
+            tensors.append(_Declared(kind, byte + step))
         else:
             others.append(record)
-    return found, others
+    return tensors, others
 
 
 class _Value(NamedTuple):

@@ -26,37 +26,37 @@ class Ledger:
         Return those, by index, that conflict with an earlier access which they do not follow,
         together with that access.
         """
-        known, writers, readers = start[2], self.writers, self.readers
+        clock, writers, readers = start[2], self.writers, self.readers
         missed = NONE
-        for place, (cells, mode, _) in enumerate(touches):
+        for index, (cells, mode, _) in enumerate(touches):
             for cell in cells:
                 last, others = writers[cell], readers[cell]
-                if last is not None and known[last[0]] < last[1] and not self.follows(start, last):
-                    missed = {**missed, place: last}
+                if last is not None and clock[last[0]] < last[1] and not self.follows(start, last):
+                    missed = {**missed, index: last}
                 if mode == READ:
                     readers[cell] = start if others is None else _with(others, start)
                     continue
                 if others is not None:
                     for last in (others,) if isinstance(others, tuple) else others.values():
-                        if known[last[0]] < last[1] and not self.follows(start, last):
-                            missed = {**missed, place: last}
+                        if clock[last[0]] < last[1] and not self.follows(start, last):
+                            missed = {**missed, index: last}
                     readers[cell] = None
                 writers[cell] = start
         return missed
 
     def follows(self, start: Start, last: Start) -> bool:
         """Return whether `last` is certainly complete at `start`, or is the same instruction."""
-        line, position, known, _ = start
-        other, earlier, _, _ = last
-        if start is last or known[other] >= earlier:
+        line, position, clock, _ = start
+        other_line, earlier, _, _ = last
+        if start is last or clock[other_line] >= earlier:
             return True
-        return line == other and self.in_order[line] and earlier <= position
+        return line == other_line and self.in_order[line] and earlier <= position
 
 
 def _with(others: dict[int, Start] | Start, start: Start) -> dict[int, Start]:
     """Add a reader, keeping the last of each stream, which may have reordered reads."""
-    found = {others[0]: others} if isinstance(others, tuple) else others
+    readers = {others[0]: others} if isinstance(others, tuple) else others
     line = start[0]
-    if line not in found or found[line][1] < start[1]:
-        found[line] = start
-    return found
+    if line not in readers or readers[line][1] < start[1]:
+        readers[line] = start
+    return readers

@@ -19,13 +19,13 @@ def read_streams(schedule: Schedule) -> tuple[list[list[Line]], list[Finding]]:
     There is a finding for each instruction of the program that is not exactly once in the streams,
     in its place.
     """
-    cores, found = [], []
+    cores, findings = [], []
     for body, streams in zip(schedule.program.cores, schedule.cores, strict=True):
         reader = _Streams(body)
         cores.append([reader.stream(stream) for stream in streams])
         reader.finish()
-        found += reader.found
-    return cores, found
+        findings += reader.found
+    return cores, findings
 
 
 @dataclass
@@ -61,29 +61,29 @@ class _Streams:
     def items(
         self, items: Sequence[StreamItem], path: Path, stream: Stream
     ) -> tuple[Item | Round, ...]:
-        found: list[Item | Round] = []
+        converted: list[Item | Round] = []
         wanted, paths, engine, new = self.wanted, self.paths, stream.id.engine, tuple.__new__
         for item in items:
             if not isinstance(item, Slot):
-                found.append(self.loop(item, path, stream))
+                converted.append(self.loop(item, path, stream))
                 continue
-            one, waits, signals = item
-            if one is None:
-                found.append(Item(-1, waits, signals))
+            instruction, waits, signals = item
+            if instruction is None:
+                converted.append(Item(-1, waits, signals))
                 continue
-            number, row = one.number, one.row
-            fits = wanted.get(number) is one and paths.get(number, ()) == path
-            if not fits or one.engine is not engine or number in self.seen:
-                self.misplaced(one, path, stream)
+            number, row = instruction.number, instruction.row
+            fits = wanted.get(number) is instruction and paths.get(number, ()) == path
+            if not fits or instruction.engine is not engine or number in self.seen:
+                self.misplaced(instruction, path, stream)
             self.seen.add(number)
             meets = row if row.rendezvous_rule is not None else None
-            found.append(new(Item, (number, waits, signals, meets)))
-        return tuple(found)
+            converted.append(new(Item, (number, waits, signals, meets)))
+        return tuple(converted)
 
     def loop(self, item: StreamLoop, path: Path, stream: Stream) -> Round:
         loop = item.loop
-        wanted, its_path = self.loops.get(loop.number, (None, path))
-        if loop.number in self.entered or wanted != loop or its_path != path:
+        wanted, expected_path = self.loops.get(loop.number, (None, path))
+        if loop.number in self.entered or wanted != loop or expected_path != path:
             text = f"stream {stream.id} has a loop that the program does not have there"
             self.found.append(Finding("once", text, loop.at))
         self.entered.add(loop.number)
@@ -92,15 +92,15 @@ class _Streams:
         inside = self.items(item.items, (*path, loop.number), stream)
         return Round(loop.number, bounds, condition, inside)
 
-    def misplaced(self, one: Instruction, path: Path, stream: Stream) -> None:
-        if self.wanted.get(one.number) != one:
-            self.complain(one, "is not in the program")
-        elif self.paths.get(one.number, ()) != path:
-            self.complain(one, "is in other loops than in the program")
-        elif one.engine is not stream.id.engine:
-            self.complain(one, f"is in the stream {stream.id}")
-        elif one.number in self.seen:
-            self.complain(one, "is in the streams twice")
+    def misplaced(self, instruction: Instruction, path: Path, stream: Stream) -> None:
+        if self.wanted.get(instruction.number) != instruction:
+            self.complain(instruction, "is not in the program")
+        elif self.paths.get(instruction.number, ()) != path:
+            self.complain(instruction, "is in other loops than in the program")
+        elif instruction.engine is not stream.id.engine:
+            self.complain(instruction, f"is in the stream {stream.id}")
+        elif instruction.number in self.seen:
+            self.complain(instruction, "is in the streams twice")
 
     def finish(self) -> None:
         """Report the instructions that are in no stream."""
@@ -108,5 +108,9 @@ class _Streams:
             if number not in self.seen:
                 self.complain(instruction, "is in no stream")
 
-    def complain(self, one: Instruction, what: str) -> None:
-        self.found.append(Finding("once", f"{one.row.name} #{one.number} {what}", one.at))
+    def complain(self, instruction: Instruction, problem: str) -> None:
+        self.found.append(
+            Finding(
+                "once", f"{instruction.row.name} #{instruction.number} {problem}", instruction.at
+            )
+        )

@@ -21,26 +21,32 @@ def moved(lowered: Body, placed: Body) -> Mapping[int, int] | list[Finding] | No
     if lowered is placed:
         return None
     waiting: Waiting = defaultdict(deque)
-    for one, path in _flat(placed, ()):
-        waiting[_key(one, path)].append(one.number)
-    numbers, found = {}, []
-    for one, path in _flat(lowered, ()):
-        same = waiting.get(_key(one, path))
-        if same:
-            numbers[one.number] = same.popleft()
+    for instruction, path in _flat(placed, ()):
+        waiting[_key(instruction, path)].append(instruction.number)
+    numbers, findings = {}, []
+    for instruction, path in _flat(lowered, ()):
+        candidates = waiting.get(_key(instruction, path))
+        if candidates:
+            numbers[instruction.number] = candidates.popleft()
         else:
-            text = f"{one.row.name} #{one.number} is not in the placed program"
-            found.append(Finding("once", text, one.at))
+            text = f"{instruction.row.name} #{instruction.number} is not in the placed program"
+            findings.append(Finding("once", text, instruction.at))
     if any(waiting.values()):
-        found.append(Finding("once", "the placed program has additional instructions"))
-    return found or numbers
+        findings.append(Finding("once", "the placed program has additional instructions"))
+    return findings or numbers
 
 
-def _key(one: Instruction, path: Path) -> tuple[object, ...]:
+def _key(instruction: Instruction, path: Path) -> tuple[object, ...]:
     """Return a key that is equal for equal instructions; lower interns patterns."""
-    operands = tuple(id(o) if isinstance(o, tuple) else repr(o) for o in one.operands)
-    place = (one.engine, id(one.at), one.name, len(one.after), one.pinned)
-    return (one.row, id(one.attributes), operands, path, *place)
+    operands = tuple(id(o) if isinstance(o, tuple) else repr(o) for o in instruction.operands)
+    origin = (
+        instruction.engine,
+        id(instruction.at),
+        instruction.name,
+        len(instruction.after),
+        instruction.pinned,
+    )
+    return (instruction.row, id(instruction.attributes), operands, path, *origin)
 
 
 def _flat(body: Body, path: Path) -> Iterator[tuple[Instruction, Path]]:

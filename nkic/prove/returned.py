@@ -26,16 +26,16 @@ def written(program: Program) -> Written:
     return Written(returned, frozenset(_written(program, {t.number for t in returned})))
 
 
-def prove_returned(meant: Written, lowered: Program) -> list[Finding]:
+def prove_returned(recorded: Written, lowered: Program) -> list[Finding]:
     """Return the results that the recorded program writes and `lowered` does not.
 
     It is also a finding if `lowered` returns other tensors. (The runner finds a result that the
     kernel itself does not write.)
     """
-    if meant.returned != tuple(p.tensor for p in lowered.outputs):
+    if recorded.returned != tuple(p.tensor for p in lowered.outputs):
         return [Finding("returned", "other tensors are returned than the kernel's")]
-    wanted = {tensor.number: tensor for tensor in meant.returned}
-    missing = meant.numbers - _written(lowered, wanted)
+    wanted = {tensor.number: tensor for tensor in recorded.returned}
+    missing = recorded.numbers - _written(lowered, wanted)
     return [
         Finding("returned", f"nothing writes `{wanted[n].name}`, which is returned", wanted[n].at)
         for n in sorted(missing)
@@ -44,17 +44,17 @@ def prove_returned(meant: Written, lowered: Program) -> list[Finding]:
 
 def _written(program: Program, wanted: Collection[int]) -> set[int]:
     """Return the tensors among `wanted` that some instruction writes."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for body in program.cores:
-        for one in _backwards(body):
-            if len(found) == len(wanted):
-                return found
-            for rule, operand in zip(one.row.operands, one.operands, strict=True):
+        for instruction in _backwards(body):
+            if len(numbers) == len(wanted):
+                return numbers
+            for rule, operand in zip(instruction.row.operands, instruction.operands, strict=True):
                 if rule.access in _WRITES and isinstance(operand, View | AccessPattern):
                     number = operand.tensor.number
                     if number in wanted:
-                        found.add(number)
-    return found
+                        numbers.add(number)
+    return numbers
 
 
 def _backwards(body: Body) -> Iterator[Instruction]:

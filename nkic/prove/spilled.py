@@ -34,35 +34,37 @@ def prove_spilled(lowered: Program, spilled: Program) -> list[Finding]:
     """Return how `spilled` differs from `lowered`; empty means proven."""
     if spilled is lowered:
         return []
-    kept = replace(lowered, tensors=spilled.tensors, cores=spilled.cores, notes=spilled.notes)
-    if spilled.tensors[: len(lowered.tensors)] != lowered.tensors or kept != spilled:
+    expected = replace(lowered, tensors=spilled.tensors, cores=spilled.cores, notes=spilled.notes)
+    if spilled.tensors[: len(lowered.tensors)] != lowered.tensors or expected != spilled:
         return [Finding("spilled", "it differs in more than spilling")]
-    found = []
-    same = _constant(lowered)
+    findings = []
+    constants = _constant(lowered)
     for old, new in zip(lowered.cores, spilled.cores, strict=True):
         if old is not new:
-            found += list(_Walk(lowered, same).walk(old, new))
-    return found
+            findings += list(_Walk(lowered, constants).walk(old, new))
+    return findings
 
 
 def _constant(program: Program) -> set[int]:
     """Return the tensors in HBM that no instruction writes."""
-    known = {tensor.number for tensor in program.tensors if not tensor.on_chip}
+    constants = {tensor.number for tensor in program.tensors if not tensor.on_chip}
     for body in program.cores:
-        for one in instructions(body):
-            known -= {p.tensor.number for p, mode in _accesses(one, program.target) if mode.writes}
-    return known
+        for instruction in instructions(body):
+            constants -= {
+                p.tensor.number for p, mode in _accesses(instruction, program.target) if mode.writes
+            }
+    return constants
 
 
-def _accesses(one: Instruction, target: Target) -> Iterator[tuple[AccessPattern, Access]]:
+def _accesses(instruction: Instruction, target: Target) -> Iterator[tuple[AccessPattern, Access]]:
     """Yield the patterns among the operands with their access modes.
 
     Sources of run-time offsets are read; an operand that only keeps an order counts as written.
     """
-    facts = one.facts(target)
-    for rule, operand in zip(one.row.operands, one.operands, strict=True):
+    facts = instruction.facts(target)
+    for rule, operand in zip(instruction.row.operands, instruction.operands, strict=True):
         if isinstance(operand, AccessPattern):
-            mode = one.row.access_of(rule, facts)
+            mode = instruction.row.access_of(rule, facts)
             yield operand, Access.UPDATE if mode is Access.ORDER else mode
             if operand.dynamic is not None and isinstance(operand.dynamic.source, AccessPattern):
                 yield operand.dynamic.source, Access.READ
@@ -71,10 +73,10 @@ def _accesses(one: Instruction, target: Target) -> Iterator[tuple[AccessPattern,
 class _Walk:
     """The walk over one core."""
 
-    def __init__(self, lowered: Program, same: set[int]) -> None:
+    def __init__(self, lowered: Program, constants: set[int]) -> None:
         self.target = lowered.target
         self.former = len(lowered.tensors)
-        self.same = same
+        self.same = constants
         self.version: dict[int, int] = {}
         self.holds: dict[int, Holds] = {}
         # by tensor: the instruction that made its first version
@@ -86,22 +88,22 @@ class _Walk:
 
     def walk(self, old: Body, new: Body) -> Iterator[Finding]:
         """Walk both bodies item by item, up to the first error."""
-        place = 0
+        index = 0
         for item in new:
-            alike = place < len(old) and _alike(old[place], item)
-            names = self.names(old[place], item) if alike else "is not in the program"
+            is_alike = index < len(old) and _alike(old[index], item)
+            names = self.names(old[index], item) if is_alike else "is not in the program"
             if not isinstance(names, str):
-                self.take(old[place], names)
-                place += 1
+                self.take(old[index], names)
+                index += 1
             elif isinstance(item, Loop) or not self.between(item):
-                what = "a loop" if isinstance(item, Loop) else f"{item.row.name} #{item.number}"
-                yield Finding("spilled", f"{what} {names}", item.at)
+                name = "a loop" if isinstance(item, Loop) else f"{item.row.name} #{item.number}"
+                yield Finding("spilled", f"{name} {names}", item.at)
                 return
             if not self.grows(item):
                 yield Finding("spilled", "instruction numbers do not increase", item.at)
                 return
-        if place < len(old):
-            yield Finding("spilled", "an instruction of the program is missing", old[place].at)
+        if index < len(old):
+            yield Finding("spilled", "an instruction of the program is missing", old[index].at)
 
     def grows(self, item: Item) -> bool:
         """Check that instruction numbers increase, as they define program order."""
@@ -126,9 +128,9 @@ class _Walk:
                     return f"reads `{tensor.name}`, which does not hold the program's value"
         return names
 
-    def patterns(self, one: Instruction) -> list[AccessPattern]:
+    def patterns(self, instruction: Instruction) -> list[AccessPattern]:
         """Return all patterns that the instruction accesses."""
-        return [pattern for pattern, _ in _accesses(one, self.target)]
+        return [pattern for pattern, _ in _accesses(instruction, self.target)]
 
     def finds(self, wanted: Tensor, tensor: Tensor) -> bool:
         """Return whether `tensor` holds the current version of `wanted`."""
@@ -139,72 +141,78 @@ class _Walk:
         version = self.version.get(wanted.number, 0)
         if self.held(tensor) == Holds(wanted.number, version):
             return True
-        one, maker = self.remade.get(tensor.number), self.makers.get(wanted.number)
-        if version != 1 or one is None or maker is None:
+        inserted, maker = self.remade.get(tensor.number), self.makers.get(wanted.number)
+        if version != 1 or inserted is None or maker is None:
             return False
-        return self.is_again(maker, one, wanted, tensor)
+        return self.is_again(maker, inserted, wanted, tensor)
 
     def held(self, tensor: Tensor) -> Holds | None:
-        """Return the contents of `tensor`; the program's own tensors start with their first
-        versions.
-        """
-        own = Holds(tensor.number, 0) if tensor.number < self.former else None
-        return self.holds.get(tensor.number, own)
+        """Return the contents of `tensor`; the program's own start with their first versions."""
+        initial = Holds(tensor.number, 0) if tensor.number < self.former else None
+        return self.holds.get(tensor.number, initial)
 
-    def take(self, own: Item, names: Mapping[int, Tensor]) -> None:
+    def take(self, item: Item, names: Mapping[int, Tensor]) -> None:
         """Record the new versions that the program's own item writes."""
         written = {
             pattern.tensor.number
-            for one in instructions((own,))
-            for pattern, mode in _accesses(one, self.target)
+            for instruction in instructions((item,))
+            for pattern, mode in _accesses(instruction, self.target)
             if mode.writes
         }
         for number in written:
             version = self.version[number] = self.version.get(number, 0) + 1
             self.holds[names[number].number] = Holds(number, version)
             self.remade.pop(names[number].number, None)
-            if version == 1 and isinstance(own, Instruction):
-                self.makers[number] = own
+            if version == 1 and isinstance(item, Instruction):
+                self.makers[number] = item
 
-    def between(self, one: Instruction) -> bool:
+    def between(self, instruction: Instruction) -> bool:
         """Return whether an inserted instruction leaves the program's tensors alone.
 
         Record what it copied or recomputed.
         """
-        if one.after or one.row.is_rendezvous or any(one.row.effects(one.facts(self.target))):
+        if (
+            instruction.after
+            or instruction.row.is_rendezvous
+            or any(instruction.row.effects(instruction.facts(self.target)))
+        ):
             return False
-        found = list(_accesses(one, self.target))
-        dsts = [pattern for pattern, mode in found if mode.writes]
-        if len(dsts) != 1 or any(isinstance(operand, Register) for operand in one.operands):
+        accesses = list(_accesses(instruction, self.target))
+        dsts = [pattern for pattern, mode in accesses if mode.writes]
+        if len(dsts) != 1 or any(isinstance(operand, Register) for operand in instruction.operands):
             return False
         dst = dsts[0]
         if dst.tensor.number < self.former:
             return False
-        srcs = [pattern for pattern, _ in found if pattern is not dst]
+        srcs = [pattern for pattern, _ in accesses if pattern is not dst]
         self.holds.pop(dst.tensor.number, None)
-        holds = self.copied(one, dst, srcs)
+        holds = self.copied(instruction, dst, srcs)
         if holds is not None:
             self.holds[dst.tensor.number] = holds
-        self.remade[dst.tensor.number] = one
+        self.remade[dst.tensor.number] = instruction
         return True
 
     def copied(
-        self, one: Instruction, dst: AccessPattern, srcs: Sequence[AccessPattern]
+        self, instruction: Instruction, dst: AccessPattern, srcs: Sequence[AccessPattern]
     ) -> Holds | None:
         """Return the contents that a copy of a whole tensor transfers, if it is one."""
-        plain = [a.default for a in one.row.attributes] == list(one.attributes)
-        if not one.row.copies or not plain or len(srcs) != 1:
+        is_plain = [a.default for a in instruction.row.attributes] == list(instruction.attributes)
+        if not instruction.row.copies or not is_plain or len(srcs) != 1:
             return None
         src = srcs[0]
-        alike = src.tensor.dtype is dst.tensor.dtype and src.tensor.shape == dst.tensor.shape
-        return self.held(src.tensor) if alike and _is_whole(src) and _is_whole(dst) else None
+        is_alike = src.tensor.dtype is dst.tensor.dtype and src.tensor.shape == dst.tensor.shape
+        return self.held(src.tensor) if is_alike and _is_whole(src) and _is_whole(dst) else None
 
-    def is_again(self, maker: Instruction, one: Instruction, wanted: Tensor, dst: Tensor) -> bool:
+    def is_again(
+        self, maker: Instruction, instruction: Instruction, wanted: Tensor, dst: Tensor
+    ) -> bool:
         """Return whether `one` computes in `dst` what `maker` computed first in `wanted`."""
-        if not _same_but_for_tensors(maker, one):
+        if not _same_but_for_tensors(maker, instruction):
             return False
-        both = zip(_accesses(maker, self.target), _accesses(one, self.target), strict=True)
-        for (pattern, mode), (seen, _) in both:
+        accesses = zip(
+            _accesses(maker, self.target), _accesses(instruction, self.target), strict=True
+        )
+        for (pattern, mode), (seen, _) in accesses:
             if pattern.dynamic is not None or mode is Access.UPDATE:
                 return False
             if mode.writes:
@@ -245,8 +253,8 @@ def _alike(old: Item, new: Item) -> bool:
         pairs = list(zip(instructions((old,)), instructions((new,)), strict=False))
         same = len(list(instructions((old,)))) == len(list(instructions((new,))))
         return same and all(_alike(one, other) for one, other in pairs)
-    own = old.at is new.at and old.name == new.name and len(old.after) == len(new.after)
-    return own and old.pinned == new.pinned and _same_but_for_tensors(old, new)
+    is_equal = old.at is new.at and old.name == new.name and len(old.after) == len(new.after)
+    return is_equal and old.pinned == new.pinned and _same_but_for_tensors(old, new)
 
 
 def _same_but_for_tensors(one: Instruction, other: Instruction) -> bool:

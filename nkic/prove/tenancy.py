@@ -35,8 +35,8 @@ class Tenancy:
         self.follows = ledger.follows
         segments = _segments(storages)
         total = sum(map(len, segments.values()))
-        self.hands = total > len({one for found in segments.values() for one in found})
-        self.tenants = {tensor: Tenant(tensor, own) for tensor, own in segments.items()}
+        self.hands = total > len({piece for pieces in segments.values() for piece in pieces})
+        self.tenants = {tensor: Tenant(tensor, pieces_of) for tensor, pieces_of in segments.items()}
         self.owner: dict[Segment, Tenant] = {}
         self.former: dict[int, int] = {}  # by tensor
 
@@ -46,8 +46,8 @@ class Tenancy:
         Return those, by index, to bytes that a former owner may still use.
         """
         late: Sequence[int] = ()
-        tenants, known = self.tenants, start[2]
-        for place, (_, _, storage) in enumerate(touches):
+        tenants, clock = self.tenants, start[2]
+        for index, (_, _, storage) in enumerate(touches):
             tenant = tenants.get(storage)
             if tenant is None:  # in HBM, or state
                 continue
@@ -57,8 +57,8 @@ class Tenancy:
             if not touched or touched[-1] is not start:
                 _touch(touched, start)
             for last in tenant.needed:
-                if known[last[0]] < last[1] and not self.follows(start, last):
-                    late = (*late, place)
+                if clock[last[0]] < last[1] and not self.follows(start, last):
+                    late = (*late, index)
                     break
         return late
 
@@ -101,8 +101,8 @@ def _inherit(owner: Tenant, needed: dict[int, Start]) -> None:
 
 def _segments(storages: Sequence[Storage]) -> dict[int, Sequence[Segment]]:
     """Return each tensor's bytes, cut at the ends of all tensors, in each band that it covers."""
-    starts = sorted({one.partition for one in storages})
-    sides: dict[str, set[int]] = {one.memory: set() for one in storages}
+    starts = sorted({storage.partition for storage in storages})
+    sides: dict[str, set[int]] = {storage.memory: set() for storage in storages}
     for _, memory, _, byte, _, size in storages:
         sides[memory].add(byte)
         sides[memory].add(byte + size)
@@ -110,13 +110,13 @@ def _segments(storages: Sequence[Storage]) -> dict[int, Sequence[Segment]]:
     for memory, cuts in sides.items():
         index[memory] = {byte: at for at, byte in enumerate(sorted(cuts), count)}
         count += len(cuts)
-    found: dict[int, Sequence[Segment]] = {}
+    segments: dict[int, Sequence[Segment]] = {}
     for key, memory, partition, byte, partitions, size in storages:
-        known = index[memory]
-        first, end = known[byte], known[byte + size]
+        offsets = index[memory]
+        first, end = offsets[byte], offsets[byte + size]
         if len(starts) == 1:
-            found[key] = range(first, end)
+            segments[key] = range(first, end)
             continue
         rows = bands(starts, partition, partitions)
-        found[key] = [row * count + piece for row in rows for piece in range(first, end)]
-    return found
+        segments[key] = [row * count + piece for row in rows for piece in range(first, end)]
+    return segments

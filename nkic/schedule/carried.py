@@ -43,9 +43,9 @@ def overlaps(loop: Loop) -> bool:
         return False
     bounds = {v.number for v in (loop.start, loop.stop) if isinstance(v, Register)}
     return not any(
-        one.row.is_rendezvous
-        or any(access.writes and number in bounds for number, access in registers_of(one))
-        for one in instructions(loop.body)
+        instruction.row.is_rendezvous
+        or any(access.writes and number in bounds for number, access in registers_of(instruction))
+        for instruction in instructions(loop.body)
     )
 
 
@@ -74,9 +74,9 @@ def _until_loop(items: Iterable[Item]) -> Iterator[int]:
 
 def carried(
     graph: DependenceGraph,
-    where: Mapping[int, At],
-    met: Ends,
-    waited: Mapping[int, Sequence[At]],
+    positions: Mapping[int, At],
+    boundary: Ends,
+    own_waits: Mapping[int, Sequence[At]],
     in_order: Sequence[bool],
     complete: Clock,
 ) -> list[Wait]:
@@ -88,17 +88,17 @@ def carried(
     earlier items. `complete` is the clock that all streams share after the last barrier of the
     previous iteration.
     """
-    sources = {number: at for number, at in where.items() if number in met.last}
+    sources = {number: at for number, at in positions.items() if number in boundary.last}
     walk = _Walk(graph, sources, [list(complete) for _ in in_order])
-    for at in where.values():
+    for at in positions.values():
         if in_order[at.line]:
-            known = walk.known[at.line]
-            known[at.line] = max(known[at.line], at.position)
+            clock = walk.known[at.line]
+            clock[at.line] = max(clock[at.line], at.position)
     return [
         wait
-        for number, at in where.items()
-        if number in met.first
-        for wait in walk.waits(number, at, waited.get(number, ()))
+        for number, at in positions.items()
+        if number in boundary.first
+        for wait in walk.waits(number, at, own_waits.get(number, ()))
     ]
 
 
@@ -114,15 +114,15 @@ class _Walk:
 
     def waits(self, number: int, at: At, waited: Sequence[At]) -> Iterator[Wait]:
         """Yield the waits that the instruction `number`, at position `at`, still needs."""
-        known = self.known[at.line]
+        clock = self.known[at.line]
         for source in waited:
-            join(known, self.then.get((source.line, source.position), known))
+            join(clock, self.then.get((source.line, source.position), clock))
         for source in self._needed(number):
-            if known[source.line] < source.position:
+            if clock[source.line] < source.position:
                 yield Wait(source, at)
-                join(known, source.clock)
-                known[source.line] = source.position
-        self.then[at.line, at.position] = list(known)
+                join(clock, source.clock)
+                clock[source.line] = source.position
+        self.then[at.line, at.position] = list(clock)
 
     def _needed(self, number: int) -> list[At]:
         """Return the latest instruction of the previous iteration to wait for, per stream."""

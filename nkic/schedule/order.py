@@ -171,9 +171,7 @@ class Orderer:
         return found
 
     def in_turn(self, code: Sequence[Instruction]) -> list[Placed]:
-        """Return `code` in program order, each instruction starting after the previous one
-        completes.
-        """
+        """Return `code` in program order, each instruction starting after the previous one."""
         self.is_timed = False
         for instruction in code:
             times = self.timings.of(instruction)
@@ -317,9 +315,7 @@ class ListScheduler:
         return start + hold
 
     def _transfer(self, times: Timing, lane: _Lane, queue: int, start: int) -> tuple[int, int]:
-        """Return when the queue has moved a transfer that can start at `start`, and when the data
-        arrive.
-        """
+        """Return when the queue has moved a transfer's data, and when they have arrived."""
         hold, latency, lead, pool, *_ = times
         start = self._triggered(start, times)
         lane.free = start + pool

@@ -22,7 +22,7 @@ from nkic.machine.memory import Buffer
 from nkic.machine.patterns import merged
 from nkic.schedule.running import AbstractRun, Runner
 
-MOST_RUNS = 65_536  # contiguous runs of an access that are compared one by one
+MAX_RUNS = 65_536  # contiguous runs of an access that are compared one by one
 
 
 class Access(NamedTuple):
@@ -47,8 +47,8 @@ def races(schedule: Schedule) -> list[Race]:
         return []
     accesses = _shared(schedule)
     cells = {
-        tensor: Cells(t.area for one in found for t in one)
-        for tensor, found in _by_tensor(accesses).items()
+        tensor: Cells(t.area for group in groups for t in group)
+        for tensor, groups in _by_tensor(accesses).items()
     }
     hot = {tensor: _contested(accesses, tensor, cells[tensor]) for tensor in cells}
     if not any(hot.values()):
@@ -87,16 +87,20 @@ Accesses = list[dict[int, list[Touch]]]  # by core, then instruction
 
 def _shared(schedule: Schedule) -> Accesses:
     """Return the accesses to shared HBM at compile-time addresses."""
-    found: Accesses = []
+    accesses: Accesses = []
     for body in schedule.program.cores:
         touched = touches_of(body, schedule.program.target)
-        own: dict[int, list[Touch]] = {}
-        for one in instructions(body):
-            kept = [] if one.row.is_rendezvous else [t for t in touched[one.number] if _counts(t)]
-            if kept:
-                own[one.number] = kept
-        found.append(own)
-    return found
+        by_instruction: dict[int, list[Touch]] = {}
+        for instruction in instructions(body):
+            counted = (
+                []
+                if instruction.row.is_rendezvous
+                else [t for t in touched[instruction.number] if _counts(t)]
+            )
+            if counted:
+                by_instruction[instruction.number] = counted
+        accesses.append(by_instruction)
+    return accesses
 
 
 def _counts(touch: Touch) -> bool:
@@ -106,23 +110,23 @@ def _counts(touch: Touch) -> bool:
 
 def _by_tensor(accesses: Accesses) -> dict[int, list[list[Touch]]]:
     """Return the accesses to tensors that some instruction writes."""
-    found: dict[int, list[list[Touch]]] = defaultdict(list)
+    touches_by_tensor: dict[int, list[list[Touch]]] = defaultdict(list)
     written: set[int] = set()
-    for own in accesses:
-        for touches in own.values():
+    for by_instruction in accesses:
+        for touches in by_instruction.values():
             for touch in touches:
-                found[touch.pattern.tensor.number].append([touch])
+                touches_by_tensor[touch.pattern.tensor.number].append([touch])
                 if touch.writes:
                     written.add(touch.pattern.tensor.number)
-    return {tensor: touches for tensor, touches in found.items() if tensor in written}
+    return {tensor: touches for tensor, touches in touches_by_tensor.items() if tensor in written}
 
 
 def _contested(accesses: Accesses, tensor: int, cells: Cells) -> frozenset[int]:
     """Return the cells that one core writes and another accesses."""
     users: dict[int, set[int]] = defaultdict(set)
     writers: dict[int, set[int]] = defaultdict(set)
-    for core, own in enumerate(accesses):
-        for touch in (t for touches in own.values() for t in touches):
+    for core, by_instruction in enumerate(accesses):
+        for touch in (t for touches in by_instruction.values() for t in touches):
             if touch.pattern.tensor.number == tensor:
                 for cell in cells[touch.area]:
                     users[cell].add(core)
@@ -200,10 +204,10 @@ class _Finder(AbstractRun):
             self.found[key] = Race(tensor, first, second)
 
     def _share(self, one: AccessPattern, other: AccessPattern) -> bool:
-        known = self.shared.get((one, other))
-        if known is None:
-            known = self.shared[one, other] = _share(one, other)
-        return known
+        cached = self.shared.get((one, other))
+        if cached is None:
+            cached = self.shared[one, other] = _share(one, other)
+        return cached
 
 
 def _place(access: Access) -> tuple[Span, int]:
@@ -233,7 +237,7 @@ def _runs(pattern: AccessPattern) -> list[tuple[int, int]] | None:
         length *= dims.pop()[1]
     starts = [pattern.offset * size]
     for step, num in dims:
-        if len(starts) * num > MOST_RUNS:
+        if len(starts) * num > MAX_RUNS:
             return None
         starts = [start + step * i for start in starts for i in range(num)]
     return sorted((start, start + length) for start in starts)

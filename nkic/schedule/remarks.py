@@ -24,7 +24,7 @@ from nkic.schedule.order import ListScheduler, Orderer
 from nkic.schedule.placed import Placed, engine_of
 
 STAGE = "schedule"
-WORTH = 1000  # least waiting that is reported, in picoseconds
+MIN_WAIT_PS = 1000  # least waiting that is reported, in picoseconds
 KINDS = {
     "raw": "it reads what {name} writes",
     "war": "it overwrites what {name} reads",
@@ -78,15 +78,15 @@ class _Recorder(ListScheduler):
             yield self._issue_of(self.issue(), idle)
 
     def _issue_of(self, placed: Placed, idle: Mapping[Engine, int]) -> Issue:
-        one = placed.instruction
+        instruction = placed.instruction
         engine = placed.stream.engine
-        ready, source = self.latest.get(one.number, (0, -1))
-        edges = [e for e in self.orderer.graph.sources(one.number) if e.source == source]
-        times = self.orderer.timings.of(one, placed.stream.queue)
-        free = self.done[one.number] - times.latency
+        ready, source = self.latest.get(instruction.number, (0, -1))
+        edges = [e for e in self.orderer.graph.sources(instruction.number) if e.source == source]
+        times = self.orderer.timings.of(instruction, placed.stream.queue)
+        free = self.done[instruction.number] - times.latency
         hold = times.hold
         because = min(edges, key=lambda edge: edge.kind == "reuse", default=None)
-        return Issue(one, engine, idle[engine], ready, free - hold, free, because)
+        return Issue(instruction, engine, idle[engine], ready, free - hold, free, because)
 
 
 @dataclass
@@ -147,22 +147,22 @@ def _walk(body: Body, orderer: Orderer, plan: _Plan) -> None:
 
 def _waits(issues: Sequence[Issue], code: Mapping[int, Instruction]) -> Iterator[Remark]:
     """Yield idle times of engines, by the two source lines and the dependence between them."""
-    found: dict[tuple[object, object, str], list[tuple[Issue, Instruction]]] = defaultdict(list)
+    waits: dict[tuple[object, object, str], list[tuple[Issue, Instruction]]] = defaultdict(list)
     for issue in issues:
         edge = issue.because
-        if edge is not None and issue.waited >= WORTH and edge.source in code:
+        if edge is not None and issue.waited >= MIN_WAIT_PS and edge.source in code:
             source = code[edge.source]
             key = (line_of(issue.instruction.at), line_of(source.at), edge.kind)
-            found[key].append((issue, source))
-    for (_, _, kind), pairs in found.items():
+            waits[key].append((issue, source))
+    for (_, _, kind), pairs in waits.items():
         issue, source = pairs[0]
         name, line = source.row.name, source.at.primary.line
-        waited = sum(one.waited for one, _ in pairs)
-        why = KINDS.get(kind, KINDS["token"]).format(name=name)
+        waited = sum(wait.waited for wait, _ in pairs)
+        reason = KINDS.get(kind, KINDS["token"]).format(name=name)
         text = (
             f"{SHORT_NAMES[issue.engine]} is idle for {waited / 1000:,.0f} ns before "
             f"{issue.instruction.row.name} ({plural(len(pairs), 'time')}), for {name} of line "
-            f"{line}: {why} ({kind})"
+            f"{line}: {reason} ({kind})"
         )
         numbers: Mapping[str, Number] = {
             "engine": SHORT_NAMES[issue.engine],
@@ -187,37 +187,37 @@ def _overlaps(issues: Sequence[Issue]) -> Iterator[Remark]:
         engine: _Busy((i.start, i.free) for i in issues if i.engine is not engine)
         for engine in {issue.engine for issue in issues}
     }
-    for own in by_line.values():
-        first = own[0]
-        spans = _union((issue.start, issue.free) for issue in own)
+    for line_issues in by_line.values():
+        first = line_issues[0]
+        spans = _union((issue.start, issue.free) for issue in line_issues)
         time = sum(end - start for start, end in spans)
-        both = sum(others[first.engine].within(*span) for span in spans)
+        overlapped = sum(others[first.engine].within(*span) for span in spans)
         if not time:
             continue
-        part = both / time
+        share = overlapped / time
         text = (
             f"{first.instruction.row.name} holds {SHORT_NAMES[first.engine]} for "
-            f"{time / 1000:,.0f} ns; other engines work during {100 * part:.0f}% of that"
+            f"{time / 1000:,.0f} ns; other engines work during {100 * share:.0f}% of that"
         )
         numbers: Mapping[str, Number] = {
             "engine": SHORT_NAMES[first.engine],
-            "instructions": len(own),
+            "instructions": len(line_issues),
             "busy_ns": time / 1000,
-            "overlapped_ns": both / 1000,
+            "overlapped_ns": overlapped / 1000,
         }
-        kind = Kind.PASSED if part >= 0.5 else Kind.MISSED
+        kind = Kind.PASSED if share >= 0.5 else Kind.MISSED
         yield Remark(STAGE, "overlap", kind, first.instruction.at, text, numbers)
 
 
 def _union(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the union of `spans` as disjoint intervals in order."""
-    found: list[tuple[int, int]] = []
+    merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
-            found.append((start, end))
-    return found
+            merged.append((start, end))
+    return merged
 
 
 class _Busy:
@@ -235,11 +235,11 @@ class _Busy:
         return self._until(end) - self._until(start)
 
     def _until(self, time: int) -> int:
-        at = bisect_right(self.starts, time) - 1
-        if at < 0:
+        index = bisect_right(self.starts, time) - 1
+        if index < 0:
             return 0
-        start, end = self.spans[at]
-        return self.before[at] + min(time, end) - start
+        start, end = self.spans[index]
+        return self.before[index] + min(time, end) - start
 
 
 # ---- loads -----------------------------------------------------------------------------------
@@ -247,9 +247,9 @@ class _Busy:
 
 def _early(issues: Sequence[Issue], graph: DependenceGraph) -> Iterator[Remark]:
     """Yield how long transfers complete before their first users could start."""
-    at = {issue.instruction.number: issue for issue in issues}
+    issue_of = {issue.instruction.number: issue for issue in issues}
     needed: dict[int, int] = {}
-    for number, issue in at.items():
+    for number, issue in issue_of.items():
         for edge in graph.sources(number):
             if edge.kind == "raw" and not edge.distance:
                 needed[edge.source] = min(needed.get(edge.source, issue.start), issue.start)
@@ -257,27 +257,27 @@ def _early(issues: Sequence[Issue], graph: DependenceGraph) -> Iterator[Remark]:
     for issue in issues:
         if issue.engine is Engine.DMA and issue.instruction.number in needed:
             by_line[line_of(issue.instruction.at)].append(issue)
-    for own in by_line.values():
-        ahead = [max(0, needed[one.instruction.number] - one.free) for one in own]
-        passed = _overtaken(own, issues)
+    for line_issues in by_line.values():
+        ahead = [max(0, needed[load.instruction.number] - load.free) for load in line_issues]
+        passed = _overtaken(line_issues, issues)
         text = (
-            f"{plural(len(own), 'load')}: on average {sum(ahead) / len(ahead) / 1000:,.0f} ns "
-            f"ahead of their first use; {plural(passed, 'earlier instruction')} of the "
-            "program are issued after one of them"
+            f"{plural(len(line_issues), 'load')}: on average "
+            f"{sum(ahead) / len(ahead) / 1000:,.0f} ns ahead of their first use; "
+            f"{plural(passed, 'earlier instruction')} of the program are issued after one of them"
         )
         numbers: Mapping[str, Number] = {
-            "loads": len(own),
+            "loads": len(line_issues),
             "ahead_ns": sum(ahead) / len(ahead) / 1000,
             "overtaken": passed,
         }
-        kind = Kind.PASSED if passed or len(own) == 1 else Kind.ANALYSIS
-        yield Remark(STAGE, "early-load", kind, own[0].instruction.at, text, numbers)
+        kind = Kind.PASSED if passed or len(line_issues) == 1 else Kind.ANALYSIS
+        yield Remark(STAGE, "early-load", kind, line_issues[0].instruction.at, text, numbers)
 
 
-def _overtaken(own: Sequence[Issue], issues: Sequence[Issue]) -> int:
+def _overtaken(line_issues: Sequence[Issue], issues: Sequence[Issue]) -> int:
     """Count the instructions before one of `own` in the program that are issued after it."""
     order = {id(issue): at for at, issue in enumerate(issues)}
-    last = max(own, key=lambda issue: issue.instruction.number)
+    last = max(line_issues, key=lambda issue: issue.instruction.number)
     return sum(
         one.instruction.number < last.instruction.number and order[id(one)] > order[id(last)]
         for one in issues
@@ -295,13 +295,13 @@ def _loop(loop: Loop) -> Remark:
         if iterations is None
         else plural(iterations, "time")
     )
-    how = (
+    description = (
         "an iteration reuses the tiles of the previous one, and waits for their last uses"
         if overlaps(loop)
         else "all engines synchronise between its iterations, so that no iteration overlaps the "
         "next"
     )
-    text = f"this is a device loop, which runs {times}: {how}; a Python range is unrolled"
+    text = f"this is a device loop, which runs {times}: {description}; a Python range is unrolled"
     count = len([*instructions(loop.body)])
     numbers: Mapping[str, Number] = {
         "iterations": -1 if iterations is None else iterations,
@@ -314,7 +314,9 @@ def _hoists(loop: Loop, target: Target) -> Iterator[Remark]:
     """Yield the loop-invariant instructions of `loop`, which nkic does not hoist."""
     touched = touches_of(loop.body, target)
     writers = Counter(
-        number for one in instructions(loop.body) for number in _written(touched[one.number])
+        number
+        for instruction in instructions(loop.body)
+        for number in _written(touched[instruction.number])
     )
     for item in loop.body:
         if not isinstance(item, Instruction) or item.row.is_rendezvous:
@@ -333,15 +335,15 @@ def _written(touches: Iterable[Touch]) -> set[int]:
     return {touch.pattern.tensor.number for touch in touches if touch.writes}
 
 
-def _is_same(own: Sequence[Touch], writers: Mapping[int, int]) -> bool:
+def _is_same(touches: Sequence[Touch], writers: Mapping[int, int]) -> bool:
     """Return whether an instruction is loop-invariant.
 
     Its operands are not written in the loop, and it is the only writer of its on-chip results.
     """
     return (
-        bool(_written(own))
-        and all(touch.pattern.dynamic is None for touch in own)
-        and not any(touch.reads and writers.get(touch.pattern.tensor.number) for touch in own)
-        and all(writers[number] == 1 for number in _written(own))
-        and all(touch.pattern.tensor.on_chip for touch in own if touch.writes)
+        bool(_written(touches))
+        and all(touch.pattern.dynamic is None for touch in touches)
+        and not any(touch.reads and writers.get(touch.pattern.tensor.number) for touch in touches)
+        and all(writers[number] == 1 for number in _written(touches))
+        and all(touch.pattern.tensor.on_chip for touch in touches if touch.writes)
     )

@@ -19,9 +19,7 @@ ITERATIONS = 2
 
 
 class Runner:
-    """The state of one stream: its remaining items and its clocks. `index` is unique over all
-    cores.
-    """
+    """The remaining items of one stream, and its clocks. `index` is unique over all cores."""
 
     def __init__(self, index: int, core: int, stream: Stream, count: int) -> None:
         self.index = index
@@ -73,9 +71,7 @@ class AbstractRun:
         return [runner for runner in self.runners if runner.next is not None]
 
     def _together(self, runner: Runner) -> list[Runner]:
-        """Return the runners that take the next step together with `runner`; none while it must
-        wait.
-        """
+        """Return the runners that step together with `runner`; none while it must wait."""
         slot = runner.next
         if slot is None or not self._ready(runner, slot):
             return []

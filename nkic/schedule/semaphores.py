@@ -179,9 +179,7 @@ class Wiring:
         return []
 
     def _deciding(self, loop: Loop) -> list[_Line]:
-        """Return the lines that will hold the loop: all of them, for the barriers, of an outer
-        loop.
-        """
+        """Return the lines that hold the loop: all of them for an outer loop, with its barriers."""
         if any(isinstance(item, Loop) for item in loop.body):
             return self.order
         engines = {one.engine for one in instructions(loop.body)}

@@ -72,8 +72,8 @@ class _CoreScheduler:
         self.wire(self.orderer.in_turn(code) if self.serial else self.orderer.stretch(code))
 
     def wire(self, placed: Sequence[Placed]) -> None:
-        for one in placed:
-            self.wiring.add(one)
+        for item in placed:
+            self.wiring.add(item)
 
     def is_timed(self, body: Body) -> bool:
         """Return whether the estimate is the time of a run.
@@ -85,7 +85,7 @@ class _CoreScheduler:
         return alone and self.orderer.is_timed
 
     def loop(self, loop: Loop) -> None:
-        body = [one for one in loop.body if isinstance(one, Instruction)]
+        body = [item for item in loop.body if isinstance(item, Instruction)]
         if self.serial or len(body) < len(loop.body) or not overlaps(loop):
             self.wiring.loop(loop, lambda: self.body(loop.body))
         else:

@@ -26,7 +26,7 @@ def bound_ns(program: Program, graphs: Sequence[DependenceGraph]) -> float:
     if len(program.cores) > 1 and not any(map(has_loops, program.cores)):
         timings = Timings(target)
         codes = [
-            [Job(one, target, timings, core) for one in instructions(body)]
+            [Job(instruction, target, timings, core) for instruction in instructions(body)]
             for core, body in enumerate(program.cores)
         ]
         return _several_cores(codes, graphs, target) / 1000
@@ -39,12 +39,16 @@ def _with_fixed_reuse(body: Body, graph: DependenceGraph, target: Target) -> Dep
 
     nkic keeps such tensors in program order.
     """
-    operands = (operand for one in instructions(body) for operand in one.operands)
+    operands = (operand for instruction in instructions(body) for operand in instruction.operands)
     if all(o.tensor.fixed is None for o in operands if isinstance(o, AccessPattern)):
         return graph
     for touched in lifetimes_in(body, target, MEMORIES):
         lives = [life for life in touched if life.tensor.fixed is not None]
-        fixed = {life.tensor.number: at for life in lives if (at := life.tensor.fixed) is not None}
+        fixed = {
+            life.tensor.number: address
+            for life in lives
+            if (address := life.tensor.fixed) is not None
+        }
         graph = graph.plus(reuse_edges(lives, fixed, graph)) if lives else graph
     return graph
 
@@ -66,7 +70,7 @@ def bound(body: Body, graph: DependenceGraph, target: Target) -> int:
     timings = Timings(target)
     if has_loops(body):
         return _with_loops(body, graph, target, timings)
-    code = [Job(one, target, timings) for one in instructions(body)]
+    code = [Job(instruction, target, timings) for instruction in instructions(body)]
     return lower_bound([code], sources_of(code, graph), target, is_start=True)
 
 
@@ -84,7 +88,7 @@ def _several_cores(
     rendezvous = [[job for job in code if job.meets is not None] for code in cores]
     last: dict[object, tuple[Job, ...]] = {}
     for twins in zip(*rendezvous, strict=True):  # the same on all of them: check/rendezvous
-        sources = [one for twin in twins for one in before[twin]]
+        sources = [source for twin in twins for source in before[twin]]
         for twin in twins:
             twin.signal = semaphore_ps(target)
             before[twin] = [*sources, *last.get(twin.meets, ())]
@@ -100,7 +104,7 @@ def _with_loops(body: Body, graph: DependenceGraph, target: Target, timings: Tim
     busy: Counter[Engine] = Counter()
     longest = 0
     for loop in _loop_bodies(body):
-        code = [Job(one, target, timings) for one in loop.code]
+        code = [Job(instruction, target, timings) for instruction in loop.code]
         for job in code:
             for engine in {job.engine, job.by}:
                 busy[engine] += loop.times * job.work_on(engine)
@@ -136,14 +140,14 @@ def _interval(code: Sequence[Job], graph: DependenceGraph, signal: int) -> int:
     For every instruction, it considers the paths to its instance in the next iteration: the longest
     one, and the work of each engine on them.
     """
-    known = {job.number: job for job in code}
+    jobs = {job.number: job for job in code}
     nodes = [(job, iteration) for iteration in (0, 1) for job in code]
     sources: dict[_Node, list[_Node]] = {}
     for job, iteration in nodes:
         edges = [
-            e for e in graph.sources(job.number) if e.source in known and e.distance <= iteration
+            e for e in graph.sources(job.number) if e.source in jobs and e.distance <= iteration
         ]
-        sources[job, iteration] = [(known[e.source], iteration - e.distance) for e in edges]
+        sources[job, iteration] = [(jobs[e.source], iteration - e.distance) for e in edges]
     after: dict[_Node, list[_Node]] = {node: [] for node in nodes}
     for node in nodes:
         for source in sources[node]:
@@ -161,9 +165,7 @@ def _recurrence(
     after: Mapping[_Node, Sequence[_Node]],
     signal: int,
 ) -> int:
-    """Return a lower bound of the time from the start of `first` to its start in the next
-    iteration.
-    """
+    """Return a lower bound of the time between the starts of `first` in two iterations."""
     heads, tails = {(first, 0): 0}, {(first, 1): 0}
     for node in nodes:
         paths = [heads[s] + s[0].delay_to(node[0], signal) for s in sources[node] if s in heads]

@@ -19,12 +19,14 @@ Part = tuple[int, int, int]  # release time, duration, tail
 class Job:
     """An instruction: its engine, its earliest start, and its minimum duration."""
 
-    def __init__(self, one: Instruction, target: Target, timings: Timings, core: int = 0) -> None:
+    def __init__(
+        self, instruction: Instruction, target: Target, timings: Timings, core: int = 0
+    ) -> None:
         self.core = core
-        self.number = one.number
-        self.engine = engine_of(one)
-        queues = queues_of(one, target) if self.engine is Engine.DMA else range(1)
-        times = [timings.of(one, queue) for queue in queues]
+        self.number = instruction.number
+        self.engine = engine_of(instruction)
+        queues = queues_of(instruction, target) if self.engine is Engine.DMA else range(1)
+        times = [timings.of(instruction, queue) for queue in queues]
         time = min(times, key=lambda t: t.start)
         self.by = time.by
         same = {t.by for t in times} == {time.by}
@@ -35,11 +37,11 @@ class Job:
         self.busy = time.pool if self.engine is Engine.DMA else time.hold
         self.latency = time.latency
         self.length = time.start + time.hold + time.latency
-        alike = timings.alike(one)
-        self.table = alike.table
-        self.reads = {tensor_of(one.operands[i]) for i in alike.reads}
-        self.writes = {tensor_of(one.operands[i]) for i in alike.writes if alike.is_fixed}
-        self.meets = (self.engine, _pipe(one)) if one.row.is_rendezvous else None
+        shared = timings.alike(instruction)
+        self.table = shared.table
+        self.reads = {tensor_of(instruction.operands[i]) for i in shared.reads}
+        self.writes = {tensor_of(instruction.operands[i]) for i in shared.writes if shared.is_fixed}
+        self.meets = (self.engine, _pipe(instruction)) if instruction.row.is_rendezvous else None
         self.signal = 0  # the delay until all cores know of a rendezvous
         self.loads = False  # whether it loads its activation table in any order
         self.gap = 0  # the delay until its engine can use its result
@@ -48,9 +50,7 @@ class Job:
         self.warm_up = 0  # extra time, at its earliest start, of the cold tensor engine
 
     def work_on(self, engine: Engine) -> int:
-        """Return how long the job occupies `engine`; a transfer also occupies the triggering
-        engine.
-        """
+        """Return how long the job occupies `engine`; a transfer occupies its trigger, too."""
         if engine is self.engine:
             return self.busy
         return self.trigger if engine is self.by else 0
@@ -74,8 +74,8 @@ Sources = dict[Job, list[Job]]
 Path = tuple[Job, int, int]  # a job, its release time, and the time from there to the next start
 
 
-def _pipe(one: Instruction) -> object:
-    return one.attribute(one.row.queue) if one.row.queue else None
+def _pipe(instruction: Instruction) -> object:
+    return instruction.attribute(instruction.row.queue) if instruction.row.queue else None
 
 
 class Cold:
@@ -98,12 +98,12 @@ class Cold:
 
 def sources_of(code: Sequence[Job], graph: DependenceGraph) -> Sources:
     """Map each of the jobs to those among them that it waits for."""
-    known = {job.number: job for job in code}
-    found: Sources = {}
+    jobs = {job.number: job for job in code}
+    sources: Sources = {}
     for job in code:
         numbers = {e.source: 0 for e in graph.sources(job.number) if not e.distance}
-        found[job] = [known[number] for number in numbers if number in known]
-    return found
+        sources[job] = [jobs[number] for number in numbers if number in jobs]
+    return sources
 
 
 def lower_bound(
@@ -117,45 +117,45 @@ def lower_bound(
     code = _topological(cores)
     if is_start:
         load = Tables(target).load
-        for own in cores:
-            _load_tables(own, before, load)
-            _set_gaps(own)
+        for core_jobs in cores:
+            _load_tables(core_jobs, before, load)
+            _set_gaps(core_jobs)
     _set_heads(code, before, signal)
     if is_start:
-        for own in cores:
-            cold = Cold(own, target)
-            for job in own:
+        for core_jobs in cores:
+            cold = Cold(core_jobs, target)
+            for job in core_jobs:
                 job.cold = cold if job.engine is Engine.TENSOR else None
         _set_heads(code, before, signal)
     _set_tails(code, before, signal)
     paths = [job.earliest + job.warm_up + job.tail for job in code]
-    busy = [_busy(*pair, load) for own in cores for pair in _by_engine(own).items()]
+    busy = [_busy(*pair, load) for core_jobs in cores for pair in _by_engine(core_jobs).items()]
     return max([*busy, *paths], default=0)
 
 
 def _topological(cores: Sequence[Sequence[Job]]) -> list[Job]:
     """Return the jobs of all cores in topological order: core by core up to each rendezvous."""
-    found, walks = list[Job](), [iter(code) for code in cores]
+    order, iterators = list[Job](), [iter(code) for code in cores]
     while True:
-        met = list[Job]()
-        for walk in walks:
+        rendezvous = list[Job]()
+        for walk in iterators:
             for job in walk:
                 if len(cores) > 1 and job.meets is not None:
-                    met.append(job)
+                    rendezvous.append(job)
                     break
-                found.append(job)
-        if not met:
-            return found
-        found += met
+                order.append(job)
+        if not rendezvous:
+            return order
+        order += rendezvous
 
 
 def _by_engine(code: Iterable[Job]) -> dict[Engine, list[Job]]:
     """Return the jobs that occupy each engine."""
-    found: dict[Engine, list[Job]] = defaultdict(list)
+    jobs_by_engine: dict[Engine, list[Job]] = defaultdict(list)
     for job in code:
         for engine in job.parts:
-            found[engine].append(job)
-    return found
+            jobs_by_engine[engine].append(job)
+    return jobs_by_engine
 
 
 def _load_tables(code: Sequence[Job], before: Sources, load: int) -> None:
@@ -163,8 +163,10 @@ def _load_tables(code: Sequence[Job], before: Sources, load: int) -> None:
 
     The first user of a table loads it; it is known if all other users depend on it.
     """
-    own = {job.number: [o.number for o in before[job] if o.core == job.core] for job in code}
-    first = first_users({job.number: job.table for job in code}, own)
+    local_sources = {
+        job.number: [o.number for o in before[job] if o.core == job.core] for job in code
+    }
+    first = first_users({job.number: job.table for job in code}, local_sources)
     alone = Counter(job.table for job in code if job.number in first)
     for job in code:
         if job.number in first and alone[job.table] == 1:
@@ -198,34 +200,30 @@ def _set_heads(code: Sequence[Job], before: Sources, signal: int) -> None:
 
 
 def _set_tails(code: Sequence[Job], before: Sources, signal: int) -> None:
-    """Set the time from each job's start to the end: its longest tail, and each engine's work in
-    it.
-    """
+    """Set the time from each job's start to the end, by paths and by each engine's work."""
     after: dict[Job, list[Path]] = {job: [] for job in code}
     for job in reversed(code):
         paths = after[job]
         ends = (begins + tail for _, begins, tail in paths)
         job.tail = sequential_end(paths, max(ends, default=0))
         job.tail = max(job.tail, job.length)
-        for one in before[job]:
-            after[one].append((job, one.delay_to(job, signal), job.tail))
+        for source in before[job]:
+            after[source].append((job, source.delay_to(job, signal), job.tail))
 
 
-def sequential_end(paths: Sequence[Path], known: int) -> int:
-    """Return the end of the last of these jobs, at least `known`, since an engine runs one at a
-    time.
-    """
+def sequential_end(paths: Sequence[Path], minimum: int) -> int:
+    """Return the end of these jobs, at least `known`: an engine runs one at a time."""
     if len(paths) < 2:
-        return known
-    found: dict[tuple[int, Engine], list[Part]] = defaultdict(list)
+        return minimum
+    parts_by_machine: dict[tuple[int, Engine], list[Part]] = defaultdict(list)
     for job, begins, length in paths:
         for engine in job.parts:
             work = job.work_on(engine)
-            found[job.core, engine].append((begins, work, length - work))
-    for parts in found.values():
+            parts_by_machine[job.core, engine].append((begins, work, length - work))
+    for parts in parts_by_machine.values():
         if len(parts) > 1:
-            known = max(known, preemptive_makespan(parts))
-    return known
+            minimum = max(minimum, preemptive_makespan(parts))
+    return minimum
 
 
 def preemptive_makespan(parts: Sequence[Part]) -> int:
@@ -234,9 +232,9 @@ def preemptive_makespan(parts: Sequence[Part]) -> int:
     This is Jackson's preemptive schedule: among released jobs, the one with the longest tail runs.
     """
     if len(parts) == 2:
-        (one, takes, after), (other, more, then) = parts
-        both = min(one, other) + takes + more + min(after, then)
-        return max(both, one + takes + after, other + more + then)
+        (head, work, tail), (other_head, other_work, other_tail) = parts
+        serial = min(head, other_head) + work + other_work + min(tail, other_tail)
+        return max(serial, head + work + tail, other_head + other_work + other_tail)
     parts = sorted(parts)
     waiting: list[tuple[int, int]] = []  # (-tail, remaining work)
     now = over = index = 0

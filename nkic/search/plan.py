@@ -75,8 +75,8 @@ class _Planner(ListScheduler):
     ) -> None:
         super().__init__(orderer, code, orderer.waits(code))
         self.memories = memories
-        known = {tensor for memory in memories for tensor in memory.sizes}
-        self.tensors = {n: _tensors(touched, n) & known for n in code}
+        tracked = {tensor for memory in memories for tensor in memory.sizes}
+        self.tensors = {n: _tensors(touched, n) & tracked for n in code}
         self.users: dict[int, list[int]] = defaultdict(list)
         for number, tensors in self.tensors.items():
             self.missing[number] += len(tensors)
@@ -99,9 +99,7 @@ class _Planner(ListScheduler):
         return order
 
     def _release_until_next(self) -> bool:
-        """Release the tensors that end before the next start; return whether an instruction is
-        left.
-        """
+        """Release the tensors that end before the next start; return whether there is one."""
         start = self.next_start()
         while self.ends and (start is None or self.ends[0][0] <= start):
             now, tensor = heappop(self.ends)

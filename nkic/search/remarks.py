@@ -15,39 +15,41 @@ from nkic.search.stage import Found, Searched, Trial
 STAGE = "search"
 
 
-def remarks(lowered: Program, found: Found) -> Iterator[Remark]:
+def remarks(lowered: Program, result: Found) -> Iterator[Remark]:
     """Yield the remarks on the stage's input `lowered` and its output `found`."""
-    if found.searched is not None:
-        yield _search(found.searched)
-    yield from _moved(lowered, found.placed)
+    if result.searched is not None:
+        yield _search(result.searched)
+    yield from _moved(lowered, result.placed)
 
 
-def _search(done: Searched) -> Remark:
+def _search(searched: Searched) -> Remark:
     """Return one remark on all trials."""
-    times = [one.ns for one in done.tried if one.ns is not None]
-    last = min([done.first_ns, *times])
-    gain = 1 - last / done.first_ns if done.first_ns else 0.0
+    times = [trial.ns for trial in searched.tried if trial.ns is not None]
+    kept_ns = min([searched.first_ns, *times])
+    gain = 1 - kept_ns / searched.first_ns if searched.first_ns else 0.0
     numbers: Mapping[str, Number] = {
-        "tried": len(done.tried),
-        "first_ns": done.first_ns,
-        "bound_ns": done.bound_ns,
-        "kept_ns": last,
+        "tried": len(searched.tried),
+        "first_ns": searched.first_ns,
+        "bound_ns": searched.bound_ns,
+        "kept_ns": kept_ns,
         "gain": gain,
-        "kept": describe(done.kept) if done.kept is not None else "the first plan",
+        "kept": describe(searched.kept) if searched.kept is not None else "the first plan",
     }
-    totals = f"{done.first_ns:,.0f} ns, and no order can take less than {done.bound_ns:,.0f} ns"
-    if not done.tried:
-        text = f"the first plan is close enough to its lower bound: {totals}"
+    bounds = (
+        f"{searched.first_ns:,.0f} ns, and no order can take less than {searched.bound_ns:,.0f} ns"
+    )
+    if not searched.tried:
+        text = f"the first plan is close enough to its lower bound: {bounds}"
         return Remark(STAGE, "search", Kind.ANALYSIS, None, text, numbers)
-    least = min(times, default=None)
-    tried = plural(len(done.tried), "other plan")
-    if done.kept is None:
-        best = "none of them fits" if least is None else f"the best takes {least:,.0f} ns"
-        text = f"{tried} tried, none kept: the first takes {totals}; {best}"
+    best_ns = min(times, default=None)
+    tried = plural(len(searched.tried), "other plan")
+    if searched.kept is None:
+        best = "none of them fits" if best_ns is None else f"the best takes {best_ns:,.0f} ns"
+        text = f"{tried} tried, none kept: the first takes {bounds}; {best}"
         return Remark(STAGE, "search", Kind.MISSED, None, text, numbers)
     text = (
-        f"{tried} tried; kept: {describe(done.kept)}, {last:,.0f} ns, {100 * gain:.0f}% less than "
-        f"the first, which takes {totals}"
+        f"{tried} tried; kept: {describe(searched.kept)}, {kept_ns:,.0f} ns, "
+        f"{100 * gain:.0f}% less than the first, which takes {bounds}"
     )
     return Remark(STAGE, "search", Kind.PASSED, None, text, numbers)
 
@@ -66,17 +68,21 @@ def _moved(lowered: Program, placed: Program) -> Iterator[Remark]:
     """Yield the lines whose transfers come earlier in the new order than in the program."""
     for before, after in zip(lowered.cores, placed.cores, strict=True):
         # A new order has new instruction numbers, but the same operands.
-        old = {id(one.operands): at for at, one in enumerate(instructions(before)) if one.operands}
+        old = {
+            id(instruction.operands): index
+            for index, instruction in enumerate(instructions(before))
+            if instruction.operands
+        }
         by_line: dict[object, list[tuple[int, Instruction]]] = defaultdict(list)
-        for at, one in enumerate(instructions(after)):
-            moved = old.get(id(one.operands), at) - at
-            if moved > 0 and engine_of(one) is Engine.DMA:
-                by_line[line_of(one.at)].append((moved, one))
+        for index, instruction in enumerate(instructions(after)):
+            moved = old.get(id(instruction.operands), index) - index
+            if moved > 0 and engine_of(instruction) is Engine.DMA:
+                by_line[line_of(instruction.at)].append((moved, instruction))
         for pairs in by_line.values():
-            most, first = max(moved for moved, _ in pairs), pairs[0][1]
+            farthest, first = max(moved for moved, _ in pairs), pairs[0][1]
             text = (
                 f"{plural(len(pairs), 'transfer')} planned ahead of the program's order, by "
-                f"up to {plural(most, 'instruction')}, as far as memory allows"
+                f"up to {plural(farthest, 'instruction')}, as far as memory allows"
             )
-            numbers: Mapping[str, Number] = {"moved": len(pairs), "most": most}
+            numbers: Mapping[str, Number] = {"moved": len(pairs), "most": farthest}
             yield Remark(STAGE, "moved-ahead", Kind.PASSED, first.at, text, numbers)

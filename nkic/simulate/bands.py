@@ -22,8 +22,8 @@ from nkic.simulate.decode import Step
 from nkic.simulate.plans import Plan, Planner, Work
 from nkic.simulate.storage.in_place import is_whole
 
-MOST = 1 << 20  # elements of a band
-Places = tuple[int, ...]  # the offset of each piece in its tensor
+MAX_ELEMENTS = 1 << 20  # elements of a band
+Offsets = tuple[int, ...]  # the offset of each piece in its tensor
 
 
 class Item(Protocol):
@@ -44,7 +44,7 @@ class _Member(NamedTuple):
     item: Item
     record: InstructionRecord
     width: int
-    places: Places
+    offsets: Offsets
 
 
 class Bands:
@@ -63,9 +63,9 @@ class Bands:
         found = self._on_pieces(item.record, plan)
         if found is not None:
             operands, width, key = found
-            places = tuple([o.offset for o in operands if type(o) is PatternRecord])
+            offsets = tuple([o.offset for o in operands if type(o) is PatternRecord])
             record = item.record._replace(operands=operands)
-            self._rows[key].append(_Member(item, record, width, places))
+            self._rows[key].append(_Member(item, record, width, offsets))
 
     def settle(self) -> None:
         """Let the leftmost item of each band compute the whole band."""
@@ -77,8 +77,8 @@ class Bands:
         """Yield runs of neighbouring items, from left to right."""
         for members in self._rows.values():
             band: list[_Member] = []
-            for member in sorted(members, key=lambda member: member.places):
-                if band and not _follows(member, band):
+            for member in sorted(members, key=lambda member: member.offsets):
+                if band and not _extends(member, band):
                     yield band
                     band = []
                 band.append(member)
@@ -91,7 +91,7 @@ class Bands:
             work = self.planner.work(first.record._replace(operands=operands), first.record.row)
             first.item.lay(work, operands)
             for member in band[1:]:
-                member.item.rest(_computed)
+                member.item.rest(_nothing)
 
     def _on_pieces(
         self, record: InstructionRecord, plan: Plan
@@ -121,14 +121,14 @@ class Bands:
         return (tuple(operands), width, tuple(key)) if has_room else None
 
 
-def _follows(member: _Member, band: list[_Member]) -> bool:
+def _extends(member: _Member, band: list[_Member]) -> bool:
     """Return whether `member` starts where the band ends in every tensor, and fits."""
     width, count = member.width, len(band)
-    wanted = tuple([place + width * count for place in band[0].places])
-    return member.places == wanted and (count + 1) * width * PARTITIONS <= MOST
+    wanted = tuple([place + width * count for place in band[0].offsets])
+    return member.offsets == wanted and (count + 1) * width * PARTITIONS <= MAX_ELEMENTS
 
 
-def _computed() -> None:
+def _nothing() -> None:
     """Do nothing: the leftmost item of the band computes this one."""
 
 

@@ -39,20 +39,22 @@ def deadlock(
         for i, runner in enumerate(runners)
         if (s := _stuck(executable, runner, runners, lacking))
     }
-    circle = [stuck[index] for index in _circle(stuck)]
-    circle += [one for one in stuck.values() if one.item.is_rendezvous and one not in circle]
-    circle.sort(key=_elsewhere)
-    first = circle[0]
+    cycle = [stuck[index] for index in _cycle(stuck)]
+    cycle += [
+        stream for stream in stuck.values() if stream.item.is_rendezvous and stream not in cycle
+    ]
+    cycle.sort(key=_is_not_at_rendezvous)
+    first = cycle[0]
     label = "stream waits for signals" if len(stuck) == 1 else "streams wait for signals"
-    notes = [_sentence(executable, one) for one in circle]
-    found = make(
+    notes = [_sentence(executable, stream) for stream in cycle]
+    diagnostic = make(
         "deadlock",
         f"{len(stuck)} {label} that never come",
         source_of(executable, _place(first)),
-        labels=list(_labels(executable, circle)),
+        labels=list(_labels(executable, cycle)),
         notes=notes[:MAX_NOTES],
     )
-    return ProgramFault([found])
+    return ProgramFault([diagnostic])
 
 
 def _stuck(
@@ -69,13 +71,13 @@ def _stuck(
     semaphores = lacking[runner.index]
     if semaphores:
         needs = [(r, s) for r in runners if (s := _signaller(r, runner.unit, semaphores))]
-        what = (
-            " and ".join(_named(executable, *one) for one in needs) or "a signal that never comes"
+        description = (
+            " and ".join(_named(executable, *need) for need in needs) or "a signal that never comes"
         )
-        return _Stuck(runner, item, what, tuple(r.index for r, _ in needs))
+        return _Stuck(runner, item, description, tuple(r.index for r, _ in needs))
     group = item.rendezvous.group if item.rendezvous is not None else None
     partners = [r for r in runners if _same_stream(r, runner, group)]
-    missing = [r for r in partners if not _has_come(r, lacking)]
+    missing = [r for r in partners if not _has_arrived(r, lacking)]
     text = "the other core" if group is None else "the other ranks of its group"
     if any(r.current() is None for r in missing) or not missing:
         text += (
@@ -88,51 +90,51 @@ def _signaller(runner: Runner, unit: int, semaphores: Sequence[int]) -> Instruct
     """Return the stream's next instruction that signals one of these semaphores, else its last."""
     if runner.unit != unit:
         return None
-    found = [
-        (at, item)
-        for at, item in enumerate(runner.record.items)
+    signallers = [
+        (index, item)
+        for index, item in enumerate(runner.record.items)
         if isinstance(item, InstructionRecord) and not {*semaphores}.isdisjoint(item.signals)
     ]
-    later = [item for at, item in found if at >= runner.at]
-    return later[0] if later else found[-1][1] if found else None
+    later = [item for index, item in signallers if index >= runner.at]
+    return later[0] if later else signallers[-1][1] if signallers else None
 
 
 def _named(executable: Executable, runner: Runner, item: InstructionRecord) -> str:
     """Return the name of the instruction that does not signal, with its line."""
-    where = source_of(executable, item.place)
+    span = source_of(executable, item.place)
     name = item.row.name if item.row is not None else "a signal"
-    return f"{name} of {runner.name}" + (f" ({where})" if where else "")
+    return f"{name} of {runner.name}" + (f" ({span})" if span else "")
 
 
 def _same_stream(one: Runner, other: Runner, group: tuple[int, ...] | None) -> bool:
     """Return whether `one` is a partner of `other` at a rendezvous, by rank or by group."""
-    mine, its = one.record, other.record
+    record, others = one.record, other.record
     partner = one.rank == other.rank if group is None else one.rank in group
-    same = (mine.engine, mine.queue) == (its.engine, its.queue)
+    same = (record.engine, record.queue) == (others.engine, others.queue)
     return partner and same and one is not other
 
 
-def _has_come(runner: Runner, lacking: Mapping[int, Sequence[int]]) -> bool:
+def _has_arrived(runner: Runner, lacking: Mapping[int, Sequence[int]]) -> bool:
     return runner.index in lacking and not lacking[runner.index]
 
 
-def _circle(stuck: Mapping[int, _Stuck]) -> list[int]:
+def _cycle(stuck: Mapping[int, _Stuck]) -> list[int]:
     """Return a cycle of streams, each of which waits for the next.
 
     If the cause is a stream that has ended, return the path to it.
     """
-    way: list[int] = []
+    path: list[int] = []
     index = next(iter(stuck))
-    while index not in way:
-        way.append(index)
-        further = [need for need in stuck[index].needs if need in stuck]
-        if not further:
-            return way
-        index = further[0]
-    return way[way.index(index) :]
+    while index not in path:
+        path.append(index)
+        next_streams = [need for need in stuck[index].needs if need in stuck]
+        if not next_streams:
+            return path
+        index = next_streams[0]
+    return path[path.index(index) :]
 
 
-def _elsewhere(stuck: _Stuck) -> bool:
+def _is_not_at_rendezvous(stuck: _Stuck) -> bool:
     """Sort key: streams at a rendezvous first, since they are what a kernel's author knows."""
     return not stuck.item.is_rendezvous
 
@@ -145,22 +147,24 @@ def _place(stuck: _Stuck) -> int:
     return next((place for place in places if place >= 0), -1)
 
 
-def _labels(executable: Executable, circle: Sequence[_Stuck]) -> Iterator[Label]:
+def _labels(executable: Executable, cycle: Sequence[_Stuck]) -> Iterator[Label]:
     """Yield labels for the other places, and for the calls that led to the first."""
-    seen = {source_of(executable, _place(circle[0]))}
-    for one in circle[1:]:
-        span = source_of(executable, _place(one))
+    seen = {source_of(executable, _place(cycle[0]))}
+    for stuck in cycle[1:]:
+        span = source_of(executable, _place(stuck))
         if span is not None and span not in seen:
             seen.add(span)
-            yield Label(span, f"{one.runner.name} waits here")
-    yield from called_from(executable, _place(circle[0]))
+            yield Label(span, f"{stuck.runner.name} waits here")
+    yield from called_from(executable, _place(cycle[0]))
 
 
 def _sentence(executable: Executable, stuck: _Stuck) -> str:
     row = stuck.item.record.row
-    where = source_of(executable, _place(stuck))
-    own = ", ".join(str(part) for part in (row.name if row is not None else "", where) if part)
-    at = f", at {own}," if own else ""
+    span = source_of(executable, _place(stuck))
+    instruction = ", ".join(
+        str(word) for word in (row.name if row is not None else "", span) if word
+    )
+    at = f", at {instruction}," if instruction else ""
     return f"{stuck.runner.name}{at} waits for {stuck.what}"
 
 
@@ -183,16 +187,15 @@ def same_instruction(executable: Executable, arrivals: Sequence[tuple[Runner, It
     """Raise unless every rank has reached the same instruction."""
     first = {runner.core: (runner, item) for runner, item in reversed(arrivals)}
     for runner, item in arrivals:
-        other, its = first[runner.core]
-        if item.record is not its.record:
-            name, its_name = _row_name(item), _row_name(its)
-            text = (
-                f"rank {other.rank} reaches {its_name} here, but rank {runner.rank} reaches {name}"
-            )
-            found = fault(executable, "collective", text, its.record.place)
+        other, other_item = first[runner.core]
+        if item.record is not other_item.record:
+            name, other_name = _row_name(item), _row_name(other_item)
+            text = f"rank {other.rank} reaches {other_name} here, "
+            text += f"but rank {runner.rank} reaches {name}"
+            error = fault(executable, "collective", text, other_item.record.place)
             span = source_of(executable, item.record.place)
             labels = [Label(span, f"rank {runner.rank} is here")] if span is not None else []
-            (one,) = found.diagnostics
+            (one,) = error.diagnostics
             raise ProgramFault([replace(one, labels=(*labels, *one.labels))])
 
 

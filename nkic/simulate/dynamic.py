@@ -27,15 +27,15 @@ from nkic.simulate.faults import fault
 from nkic.simulate.indirect_operands import (
     Indices,
     IndirectOperand,
+    flag_windows,
     offsets_of,
     window_of,
-    written_of,
 )
 from nkic.simulate.plans import Planner
 from nkic.simulate.storage.flags import Check
 from nkic.simulate.storage.shadow import Mark, Shadow
 from nkic.simulate.storage.strangers import Written
-from nkic.simulate.storage.tensor_usage import leaves_out
+from nkic.simulate.storage.tensor_usage import skips_rows
 from nkic.simulate.tile import Tile
 
 Mask = NDArray[np.bool_]
@@ -67,12 +67,12 @@ class Dynamic:
         self.places: list[IndirectOperand] = []
         facts = executable.facts(record, planner.target, planner.engine)
         self._access = [row.access_of(rule, facts) for rule in row.operands]
-        self._skips = leaves_out(record)
+        self._skips = skips_rows(record)
         self._transposes = row.rows_last
         # DMA writes all of its dst; other engines may leave elements unchanged.
         self._fills = planner.engine is not Engine.DMA
         self._windows = self._decode(planner)
-        self._kept = self._keepers()
+        self._kept = self._preserved()
         self._shadow: Shadow | None = None
         self._flags: list[NDArray[np.bool_]] = []
         self._writers: list[tuple[PatternRecord, Mark]] = []
@@ -101,7 +101,7 @@ class Dynamic:
         if type(source) is PatternRecord:
             indices = offsets_of(Tile(planner.memory, source).bound(), pattern, self.row)
         else:
-            indices = _held(planner.state, source.number)  # type: ignore[union-attr]
+            indices = _register_reader(planner.state, source.number)  # type: ignore[union-attr]
         window = window_of(planner.memory, pattern)
         return IndirectOperand(pattern, indices, window, copy, access.reads, access.writes)
 
@@ -115,15 +115,15 @@ class Dynamic:
 
     def begin(self) -> bool:
         """Find the addresses and fill the copies; return whether any row remains."""
-        self._found = [place.indices() for place in self.places]
+        self._found = [operand.indices() for operand in self.places]
         self._mask = self._inside()
         if not self._mask.any():
             return False
         for tile, window in self._windows:
             tile.window = window
-        for place, indices in zip(self.places, self._found, strict=True):
-            if place.reads or self._fills:
-                place.gather(indices)
+        for operand, indices in zip(self.places, self._found, strict=True):
+            if operand.reads or self._fills:
+                operand.gather(indices)
         if not self._mask.all():
             self._before = [(tile, tile.window.copy()) for tile in self._kept]
         return True
@@ -133,30 +133,30 @@ class Dynamic:
         for tile, values in self._before:
             self._restore(tile, values, self._mask)
         self._before = []
-        for place, indices in zip(self.places, self._found, strict=True):
-            if place.writes:
-                place.scatter(indices, self._mask)
+        for operand, indices in zip(self.places, self._found, strict=True):
+            if operand.writes:
+                operand.scatter(indices, self._mask)
         if self._shadow is not None:
             self._mark(self._shadow)
 
     def _inside(self) -> Mask:
         """Return which rows are in bounds; the others are a fault unless they are skipped."""
         mask = np.ones(1, np.bool_)
-        for place, indices in zip(self.places, self._found, strict=True):
-            good = place.good(indices)
+        for operand, indices in zip(self.places, self._found, strict=True):
+            good = operand.good(indices)
             if not self._skips and not good.all():
-                raise self._outside(place, int(indices[~good][0]))
-            mask = mask & (good if place.pattern.kind == "vector" else good.all())
+                raise self._outside(operand, int(indices[~good][0]))
+            mask = mask & (good if operand.pattern.kind == "vector" else good.all())
         return mask
 
-    def _outside(self, place: IndirectOperand, index: int) -> ProgramFault:
-        pattern, row = place.pattern, self.row
+    def _outside(self, operand: IndirectOperand, index: int) -> ProgramFault:
+        pattern, row = operand.pattern, self.row
         name = self.executable.tensors[pattern.tensor].name
         return fault(
             self.executable,
             "index-outside",
             f"{row.name}: index {index} is outside `{name}`, whose "
-            f"indexed dimension has {place.size}",
+            f"indexed dimension has {operand.size}",
             self.record.place,
             pattern.tensor,
             help=_advice(row),
@@ -166,9 +166,9 @@ class Dynamic:
         """Yield the writes. The shifts of an indirect operand are those of the last run."""
         for number, pattern in self._written():
             yield Written(pattern, self._access[number].reads, self._still)
-        for number, place in enumerate(self.places):
-            if place.writes:
-                yield Written(place.pattern, place.reads, self._shifts(number))
+        for number, operand in enumerate(self.places):
+            if operand.writes:
+                yield Written(operand.pattern, operand.reads, self._shifts(number))
 
     def _still(self) -> Sequence[int]:
         return (0,) if self._mask.any() else ()
@@ -197,7 +197,7 @@ class Dynamic:
             if self._access[number].writes
         ]
 
-    def _keepers(self) -> list[Tile]:
+    def _preserved(self) -> list[Tile]:
         """Return the written tiles at fixed addresses, whose skipped rows keep their values."""
         return [self._tiles[number] for number, _ in self._written()] if self._skips else []
 
@@ -212,7 +212,7 @@ class Dynamic:
     def watch(self, shadow: Shadow) -> tuple[tuple[Check, PatternRecord], ...]:
         """Return the checks of reads of uninitialised bytes, and let `run` record its writes."""
         self._shadow = shadow
-        self._flags = [written_of(shadow, p.pattern, p.size) for p in self.places]
+        self._flags = [flag_windows(shadow, p.pattern, p.size) for p in self.places]
         patterns = [p for _, p in self._written() if shadow.is_noted(p.tensor)]
         self._writers = [(pattern, shadow.writer(pattern)) for pattern in patterns]
         reads = [
@@ -222,7 +222,7 @@ class Dynamic:
             if number >= len(self._access) or self._access[number].reads
         ]
         places = [
-            (_all_written(place, window), place.pattern)
+            (_is_initialised(place, window), place.pattern)
             for place, window in zip(self.places, self._flags, strict=True)
             if place.reads and place.pattern.tensor not in shadow.given
         ]
@@ -238,10 +238,10 @@ class Dynamic:
                 continue
             for row in np.flatnonzero(mask):
                 shadow.writer(self._part(pattern, int(row), len(mask)))()
-        for place, window, indices in zip(self.places, self._flags, self._found, strict=True):
-            if place.writes:
-                shadow.move_in(place.pattern.tensor)
-                window[indices[mask] if place.pattern.kind == "vector" else indices] = True
+        for operand, window, indices in zip(self.places, self._flags, self._found, strict=True):
+            if operand.writes:
+                shadow.move_in(operand.pattern.tensor)
+                window[indices[mask] if operand.pattern.kind == "vector" else indices] = True
 
     def _part(self, pattern: PatternRecord, row: int, rows: int) -> PatternRecord:
         """Return the elements of the other operand that belong to one row."""
@@ -259,14 +259,14 @@ class Dynamic:
         return piece(pattern, row, rows)
 
 
-def _held(state: EngineState, register: int) -> Callable[[], Indices]:
+def _register_reader(state: EngineState, register: int) -> Callable[[], Indices]:
     return lambda: np.array([state.registers[register]], np.int64)
 
 
-def _all_written(place: IndirectOperand, window: NDArray[np.bool_]) -> Check:
+def _is_initialised(operand: IndirectOperand, window: NDArray[np.bool_]) -> Check:
     def check() -> bool:
-        indices = place.indices()
-        return bool(window[indices[place.good(indices)]].all())
+        indices = operand.indices()
+        return bool(window[indices[operand.good(indices)]].all())
 
     return check
 

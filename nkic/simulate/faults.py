@@ -51,5 +51,7 @@ def fault(
         declared = source_of(executable, record.place)
         if declared is not None:
             labels.insert(0, Label(declared, f"`{record.name}` is declared here"))
-    found: Diagnostic = make(slug, message, source_of(executable, place), labels=labels, help=help)
-    return ProgramFault([found])
+    diagnostic: Diagnostic = make(
+        slug, message, source_of(executable, place), labels=labels, help=help
+    )
+    return ProgramFault([diagnostic])

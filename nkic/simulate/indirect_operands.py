@@ -21,7 +21,7 @@ from nkic.simulate.storage.memory import Memory
 from nkic.simulate.tile import Tile
 
 Indices = NDArray[np.int64]
-STILL = 1 << 20  # limit for a stride of 0: a file may claim more offsets than NumPy can count
+MAX_OFFSETS = 1 << 20  # limit for a stride of 0: a file may claim more offsets than NumPy can count
 
 
 class IndirectOperand(NamedTuple):
@@ -66,23 +66,23 @@ class IndirectOperand(NamedTuple):
         return self.copy.window.reshape(self.copy.partitions, -1)
 
 
-def places_inside(pattern: PatternRecord, pitch: int) -> int:
+def offsets_inside(pattern: PatternRecord, pitch: int) -> int:
     """Return how many offsets, from 0 on, keep `pattern` within `pitch` bytes and its limit."""
     _, _, stride, limit, _ = pattern.dynamic or ("", 0, 0, 1, 0)
     low, high = pattern.extent()
     step = stride * pattern.dtype.size
     if step > 0:
         return min(limit, (pitch - high) // step + 1)
-    return min(limit, low // -step + 1 if step < 0 else STILL)
+    return min(limit, low // -step + 1 if step < 0 else MAX_OFFSETS)
 
 
 def window_of(memory: Memory, pattern: PatternRecord) -> NDArray[Any]:
     """Return all possible windows of `pattern`, of shape (offsets, *window)."""
-    one = memory.window(pattern.standing)
+    window = memory.window(pattern.standing)
     stride = pattern.dynamic.stride if pattern.dynamic is not None else 0
-    count = places_inside(pattern, memory.homes[pattern.tensor].pitch)
-    shape, strides = (count, *one.shape), (stride * one.itemsize, *one.strides)
-    return as_strided(one, shape, strides, writeable=one.flags.writeable)
+    count = offsets_inside(pattern, memory.homes[pattern.tensor].pitch)
+    shape, strides = (count, *window.shape), (stride * window.itemsize, *window.strides)
+    return as_strided(window, shape, strides, writeable=window.flags.writeable)
 
 
 def offsets_of(tile: Tile, pattern: PatternRecord, row: Row) -> Callable[[], Indices]:
@@ -93,16 +93,16 @@ def offsets_of(tile: Tile, pattern: PatternRecord, row: Row) -> Callable[[], Ind
     lanes = min(tile.partitions, group(row)) if pattern.kind == "columns" else tile.partitions
 
     def read() -> Indices:
-        found = tile.bits().reshape(tile.partitions, -1)[:lanes].T.reshape(-1)[:count]
-        return found.astype(np.int64)
+        values = tile.bits().reshape(tile.partitions, -1)[:lanes].T.reshape(-1)[:count]
+        return values.astype(np.int64)
 
     return read
 
 
-def written_of(shadow: Any, pattern: PatternRecord, count: int) -> NDArray[Any]:
+def flag_windows(shadow: Any, pattern: PatternRecord, count: int) -> NDArray[Any]:
     """Return the flags of all possible windows, in the layout of `window_of`."""
-    one = shadow.window(pattern.standing)
+    window = shadow.window(pattern.standing)
     flags = shadow.flags[pattern.tensor]
     stride = pattern.dynamic.stride if pattern.dynamic is not None else 0
-    step = stride * pattern.dtype.size // flags.columns * one.itemsize
-    return as_strided(one, (count, *one.shape), (step, *one.strides))
+    step = stride * pattern.dtype.size // flags.columns * window.itemsize
+    return as_strided(window, (count, *window.shape), (step, *window.strides))

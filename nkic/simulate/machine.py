@@ -199,9 +199,7 @@ class Machine:
         runner.item = None
 
     def _meet(self, runner: Runner, item: Item, start: int, queue: list[tuple[int, int]]) -> bool:
-        """Enter a rendezvous in the stream of this name, and return whether all cores have reached
-        it.
-        """
+        """Enter a rendezvous in this stream, and return whether all cores have reached it."""
         missing = self.unwritten.read(runner, item)
         group = item.rendezvous.group if item.rendezvous is not None else None
         if group is not None and (runner.rank not in group or max(group) >= self.ranks):

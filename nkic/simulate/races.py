@@ -26,7 +26,7 @@ from nkic.machine.operands import Access, Row
 from nkic.machine.targets import Target
 from nkic.neff.records import Executable, PatternRecord
 from nkic.simulate.faults import fault, span_of
-from nkic.simulate.indirect_operands import IndirectOperand, written_of
+from nkic.simulate.indirect_operands import IndirectOperand, flag_windows
 from nkic.simulate.storage.shadow import Shadow
 from nkic.simulate.storage.tensor_usage import flags_of
 from nkic.simulate.streams import Item, Runner
@@ -49,7 +49,7 @@ class _Suspect(NamedTuple):
 
     access: _Use
     granules: Granules
-    wrote: bool  # whether the other core's access was a write, and its place
+    is_write: bool  # whether the other core's access was a write, and its place
     place: int
     before: bytes
 
@@ -107,7 +107,7 @@ class RaceDetector:
         """End an item: it has computed its values, and signals."""
         stream = runner.index - self.first
         for suspect in self.suspects:
-            self._settle(runner, item, suspect)
+            self._resolve(runner, item, suspect)
         self.suspects.clear()
         self.done[stream] += 1
         after = self.known[stream].copy()
@@ -127,19 +127,19 @@ class RaceDetector:
             self.known[stream] = joined.copy()
 
     def _join(self, runner: Runner, item: Item) -> None:
-        known = self.known[runner.index - self.first]
+        clock = self.known[runner.index - self.first]
         for semaphore, count in item.waits:
             for _ in range(count):
-                np.maximum(known, self.tokens[runner.core, semaphore].popleft(), out=known)
+                np.maximum(clock, self.tokens[runner.core, semaphore].popleft(), out=clock)
 
     # ---- accesses ----
 
     def _access(self, runner: Runner, item: Item, row: Row) -> None:
-        found = self.accesses.get(id(item))
-        if found is None:
-            found = self.accesses[id(item)] = tuple(self._of(runner, item, row))
+        uses = self.accesses.get(id(item))
+        if uses is None:
+            uses = self.accesses[id(item)] = tuple(self._uses_of(runner, item, row))
         stream = runner.index - self.first
-        for access in found:
+        for access in uses:
             granules = access.granules()
             if not self._unordered(runner, item, access, granules, self.known[stream]):
                 last = self._last(access.tensor, runner.core, access.writes)
@@ -148,52 +148,50 @@ class RaceDetector:
     def _unordered(
         self, runner: Runner, item: Item, access: _Use, granules: Granules, clock: Clock
     ) -> bool:
-        """Return whether the access is a write that may race. Raises ProgramFault for a racing
-        read.
-        """
-        for wrote in (True, False) if access.writes else (True,):
-            last = self._last(access.tensor, 1 - runner.core, wrote)
+        """Return whether the access is a write that may race. Raises for a racing read."""
+        for is_write in (True, False) if access.writes else (True,):
+            last = self._last(access.tensor, 1 - runner.core, is_write)
             place = last.unordered(granules, clock)
             if place is None:
                 continue
             if not access.writes:
-                raise self._race(runner, item, access, wrote, place)
+                raise self._race(runner, item, access, is_write, place)
             before = self.regions[access.tensor].tobytes()
-            self.suspects.append(_Suspect(access, granules, wrote, place, before))
+            self.suspects.append(_Suspect(access, granules, is_write, place, before))
             return True
         return False
 
-    def _settle(self, runner: Runner, item: Item, suspect: _Suspect) -> None:
+    def _resolve(self, runner: Runner, item: Item, suspect: _Suspect) -> None:
         """Resolve a suspect: a write that changed no byte is harmless, like the access before."""
         access = suspect.access
         if self.regions[access.tensor].tobytes() != suspect.before:
-            raise self._race(runner, item, access, suspect.wrote, suspect.place)
+            raise self._race(runner, item, access, suspect.is_write, suspect.place)
         self._last(access.tensor, 1 - runner.core, True).forget(suspect.granules)
 
     def _race(
-        self, runner: Runner, item: Item, access: _Use, wrote: bool, place: int
+        self, runner: Runner, item: Item, access: _Use, is_write: bool, place: int
     ) -> ProgramFault:
         name, other = self.executable.tensors[access.tensor].name, 1 - runner.core
-        does, did = (("reads", "writes")[one] for one in (access.writes, wrote))
+        verb, other_verb = (("reads", "writes")[one] for one in (access.writes, is_write))
         span = span_of(self.executable, place)
         return fault(
             self.executable,
             "core-race",
-            f"core {runner.core} {does} `{name}` while core {other} {did} it: nothing orders the "
-            "two",
+            f"core {runner.core} {verb} `{name}` while core {other} {other_verb} it: nothing "
+            "orders the two",
             item.record.place,
-            labels=[Label(span, f"core {other} {did} it here")] if span else [],
+            labels=[Label(span, f"core {other} {other_verb} it here")] if span else [],
             help=f"put `nisa.core_barrier({name}, (0, 1))` between them, or let only one core "
             "access it",
         )
 
-    def _last(self, tensor: int, core: int, wrote: bool) -> _Last:
-        key = tensor, core, wrote
+    def _last(self, tensor: int, core: int, is_write: bool) -> _Last:
+        key = tensor, core, is_write
         if key not in self.last:
             self.last[key] = _Last(self.numbers.flags[tensor].array.size)
         return self.last[key]
 
-    def _of(self, runner: Runner, item: Item, row: Row) -> Iterator[_Use]:
+    def _uses_of(self, runner: Runner, item: Item, row: Row) -> Iterator[_Use]:
         """Yield the accesses of an item to tensors that both cores access."""
         record = item.record
         facts = self.executable.facts(record, self.target, runner.record.engine)
@@ -201,22 +199,22 @@ class RaceDetector:
             if type(operand) is not PatternRecord or operand.dynamic is not None:
                 continue
             if operand.tensor in self.shared:
-                own = number < len(row.operands)  # those after are offsets
-                mode = row.access_of(row.operands[number], facts) if own else MODE_OF_OFFSETS
+                is_operand = number < len(row.operands)  # those after are offsets
+                mode = row.access_of(row.operands[number], facts) if is_operand else MODE_OF_OFFSETS
                 granules = self.numbers.window(operand).reshape(-1)
-                yield from _both(operand.tensor, partial(_same, granules), mode)
+                yield from _uses(operand.tensor, partial(_fixed, granules), mode)
         for place in item.dynamic.places if item.dynamic is not None else ():
             if (tensor := place.pattern.tensor) in self.shared:
-                windows = written_of(self.numbers, place.pattern, place.size)
+                windows = flag_windows(self.numbers, place.pattern, place.size)
                 mode = MODES[place.reads, place.writes]
-                yield from _both(tensor, partial(_moving, place, windows), mode)
+                yield from _uses(tensor, partial(_current, place, windows), mode)
 
 
 MODE_OF_OFFSETS = Access.READ
 MODES = {(one.reads, one.writes): one for one in Access}
 
 
-def _both(tensor: int, granules: Found, mode: Access) -> Iterator[_Use]:
+def _uses(tensor: int, granules: Found, mode: Access) -> Iterator[_Use]:
     """Yield the read first, then the write."""
     if mode.reads:
         yield _Use(tensor, granules, False)
@@ -224,12 +222,12 @@ def _both(tensor: int, granules: Found, mode: Access) -> Iterator[_Use]:
         yield _Use(tensor, granules, True)
 
 
-def _same(granules: Granules) -> Granules:
+def _fixed(granules: Granules) -> Granules:
     """Return the granules of an access at a fixed address."""
     return granules
 
 
-def _moving(place: IndirectOperand, windows: Granules) -> Granules:
+def _current(place: IndirectOperand, windows: Granules) -> Granules:
     """Return the granules of an access at a run-time address, for the current offsets."""
     indices = place.indices()
     inside = indices[place.good(indices)]
@@ -250,8 +248,8 @@ class _Numbers:
         if pattern.tensor not in self._all:
             self._all[pattern.tensor] = np.arange(flags.array.size)
         shape, strides = flags_of(pattern.dims, size, flags.columns)
-        every = self._all[pattern.tensor][pattern.offset * size // flags.columns :]
-        return as_strided(every, shape, tuple(step * every.itemsize for step in strides))
+        numbers = self._all[pattern.tensor][pattern.offset * size // flags.columns :]
+        return as_strided(numbers, shape, tuple(step * numbers.itemsize for step in strides))
 
 
 def _shared(executable: Executable, runners: Sequence[Runner]) -> frozenset[int]:

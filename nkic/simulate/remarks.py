@@ -56,14 +56,14 @@ class Remarks:
             span = source_of(executable, place)
             line = self._lines[place] = (span.path, span.line) if span is not None else place
         for remark in self.fresh:
-            known = self._sums.setdefault((remark.slug, line), _Sum(remark, place))
-            known.count += remark.things
-            known.times += 1
+            total = self._sums.setdefault((remark.slug, line), _Sum(remark, place))
+            total.count += remark.things
+            total.times += 1
         self.fresh.clear()
 
     def has(self, slug: str) -> bool:
         """Return whether there is a remark of that kind."""
-        return any(known == slug for known, _ in self._sums)
+        return any(present == slug for present, _ in self._sums)
 
     def clear(self) -> None:
         """Reset to the state before the run; line lookups stay cached."""
@@ -72,7 +72,7 @@ class Remarks:
 
     def diagnostics(self, executable: Executable) -> list[Diagnostic]:
         """Return one diagnostic for each kind and line, in order of first occurrence."""
-        return [_diagnostic(one, executable) for one in self._sums.values()]
+        return [_diagnostic(total, executable) for total in self._sums.values()]
 
 
 def _diagnostic(found: _Sum, executable: Executable) -> Diagnostic:

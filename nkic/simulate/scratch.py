@@ -34,10 +34,10 @@ class Scratch:
         number = self._next
         self._next += 1
         key = (number, shape, dtype)
-        found = self._views.get(key)
-        if found is None:
-            found = self._views[key] = self._view(number, shape, np.dtype(dtype))
-        return found
+        view = self._views.get(key)
+        if view is None:
+            view = self._views[key] = self._view(number, shape, np.dtype(dtype))
+        return view
 
     def _view(self, number: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         size = prod(shape) * dtype.itemsize

@@ -114,9 +114,7 @@ class Tile:
         return partial(_decoded, self.dtype, view, inner, found)
 
     def _flat(self) -> Sizes:
-        """Return all free elements as one dimension if the pattern can be merged, else its own
-        sizes.
-        """
+        """Return the free elements as one dimension if they can be merged, else as they are."""
         return (self.free,) if len(merged(self.pattern.dims)) <= 1 else self.sizes
 
     def sink(self, sizes: Sizes | None = None, apart: bool = False) -> Sink:

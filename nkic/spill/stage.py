@@ -65,9 +65,9 @@ def spill(program: Program, share: float = 1.0) -> Spilled:
     cores, plans = [], []
     for body in program.cores:
         touched, target = touches_of(body, program.target), program.target
-        again = partial(repeatable, touched=touched, target=target, constants=constants)
-        found, room = steps(body, target, space), int(share * space.capacity)
-        plan = Walk(found, space, room, fixed, declare, again).run()
+        may_repeat = partial(repeatable, touched=touched, target=target, constants=constants)
+        found, capacity = steps(body, target, space), int(share * space.capacity)
+        plan = Walk(found, space, capacity, fixed, declare, may_repeat).run()
         plans.append(plan)
         cores.append(_Writer(body, plan).body() if plan.away else body)
     away = tuple(tuple(plan.away) for plan in plans)
@@ -94,23 +94,26 @@ class _Writer:
 
     def _items(self) -> Iterator[tuple[Item, bool]]:
         """Yield the items, and whether each is the kernel's own."""
-        for place, item in enumerate(self.old):
-            for move in self.plan.before.get(place, ()):
-                yield self._move(move, place, place - 1), False
-            yield self._renamed(item, self.plan.names.get(place, {})), True
-            for move in self.plan.after.get(place, ()):
-                yield self._move(move, place, place + 1), False
+        for index, item in enumerate(self.old):
+            for move in self.plan.before.get(index, ()):
+                yield self._move(move, index, index - 1), False
+            yield self._renamed(item, self.plan.names.get(index, {})), True
+            for move in self.plan.after.get(index, ()):
+                yield self._move(move, index, index + 1), False
 
-    def _move(self, move: Move, place: int, other: int) -> Instruction:
+    def _move(self, move: Move, index: int, neighbour_index: int) -> Instruction:
         """Return the instruction of a move, between the items at `place` and `other`."""
-        neighbour, pinned = self._instruction_at(place), 0
-        if 0 <= other < len(self.old) and neighbour.pinned == self._instruction_at(other).pinned:
+        neighbour, pinned = self._instruction_at(index), 0
+        if (
+            0 <= neighbour_index < len(self.old)
+            and neighbour.pinned == self._instruction_at(neighbour_index).pinned
+        ):
             pinned = neighbour.pinned
         if move.src is None:
             maker = self._instruction_at(move.maker)
             names = {o.tensor.number: move.dst for o in maker.operands if _is_tile(o)}
-            again = maker._replace(operands=self._operands(maker.operands, names))
-            return again._replace(pinned=pinned, name="")
+            recomputed = maker._replace(operands=self._operands(maker.operands, names))
+            return recomputed._replace(pinned=pinned, name="")
         operands = (self._whole(move.dst), self._whole(move.src))
         return Instruction(
             COPY,
@@ -125,9 +128,9 @@ class _Writer:
             neighbour.iterations,
         )
 
-    def _instruction_at(self, place: int) -> Instruction:
+    def _instruction_at(self, index: int) -> Instruction:
         """Return the item at `place`, or the first instruction of a loop."""
-        item = self.old[place]
+        item = self.old[index]
         while isinstance(item, Loop):
             item = item.body[0]
         return item
@@ -135,22 +138,23 @@ class _Writer:
     def _whole(self, tensor: Tensor) -> AccessPattern:
         if tensor not in self.wholes:
             dims = ((1, tensor.bytes // tensor.dtype.size),)
-            made = AccessPattern(tensor, tensor.dtype, 0, tensor.partitions, 0, dims)
-            self.wholes[tensor] = made
+            pattern = AccessPattern(tensor, tensor.dtype, 0, tensor.partitions, 0, dims)
+            self.wholes[tensor] = pattern
         return self.wholes[tensor]
 
     def _renamed(self, item: Item, names: Mapping[int, Tensor]) -> Item:
         if not names:
             return item
         if isinstance(item, Loop):
-            return replace(item, body=tuple(self._renamed(one, names) for one in item.body))
+            return replace(item, body=tuple(self._renamed(inner, names) for inner in item.body))
         return item._replace(operands=self._operands(item.operands, names))
 
     def _operands(
         self, operands: Sequence[Operand], names: Mapping[int, Tensor]
     ) -> tuple[Operand, ...]:
         return tuple(
-            self._pattern(one, names) if isinstance(one, AccessPattern) else one for one in operands
+            self._pattern(operand, names) if isinstance(operand, AccessPattern) else operand
+            for operand in operands
         )
 
     def _pattern(self, pattern: AccessPattern, names: Mapping[int, Tensor]) -> AccessPattern:

@@ -34,16 +34,16 @@ def steps(body: Body, target: Target, space: Space) -> list[Step]:
 
 
 def _step(item: Item, touched: Touches, target: Target, space: Space) -> Step:
-    found: dict[Tensor, bool] = {}
+    accessed: dict[Tensor, bool] = {}
     number = item.number if isinstance(item, Loop) else -1
-    for one in instructions((item,)):
-        for touch in touched[one.number]:
+    for instruction in instructions((item,)):
+        for touch in touched[instruction.number]:
             tensor = touch.pattern.tensor
             if tensor.buffer is space.buffer and number not in tensor.scope:
-                found[tensor] = found.get(tensor, False) or touch.writes
-    written = frozenset(tensor.number for tensor, writes in found.items() if writes)
+                accessed[tensor] = accessed.get(tensor, False) or touch.writes
+    written = frozenset(tensor.number for tensor, writes in accessed.items() if writes)
     inner = _inner(item, target, space) if isinstance(item, Loop) else 0
-    return Step(item, tuple(found), written, inner)
+    return Step(item, tuple(accessed), written, inner)
 
 
 def _inner(loop: Loop, target: Target, space: Space) -> int:
@@ -52,31 +52,33 @@ def _inner(loop: Loop, target: Target, space: Space) -> int:
     for tensor, first, last in lifetimes((loop,), target, space.buffer):
         if loop.number in tensor.scope:
             changes += [(first, space.size(tensor)), (last + 1, -space.size(tensor))]
-    level = most = 0
+    level = peak = 0
     for _, change in sorted(changes):
         level += change
-        most = max(most, level)
-    return most
+        peak = max(peak, level)
+    return peak
 
 
 def immovable(program: Program) -> frozenset[int]:
     """Return the tensors that must not move: those at fixed addresses, and those in rendezvous."""
-    found = {tensor.number for tensor in program.tensors if tensor.fixed is not None}
+    numbers = {tensor.number for tensor in program.tensors if tensor.fixed is not None}
     for body in program.cores:
-        for one in instructions(body):
-            if one.row.is_rendezvous:
-                found |= {o.tensor.number for o in one.operands if isinstance(o, AccessPattern)}
-    return frozenset(found)
+        for instruction in instructions(body):
+            if instruction.row.is_rendezvous:
+                numbers |= {
+                    o.tensor.number for o in instruction.operands if isinstance(o, AccessPattern)
+                }
+    return frozenset(numbers)
 
 
 def constant_tensors(program: Program) -> frozenset[int]:
     """Return the tensors in HBM that no instruction of any core writes."""
     written: set[int] = set()
     for body in program.cores:
-        for found in touches_of(body, program.target).values():
-            written |= {touch.pattern.tensor.number for touch in found if touch.writes}
-    inside = (tensor for tensor in program.tensors if not tensor.on_chip)
-    return frozenset(tensor.number for tensor in inside if tensor.number not in written)
+        for touches in touches_of(body, program.target).values():
+            written |= {touch.pattern.tensor.number for touch in touches if touch.writes}
+    hbm_tensors = (tensor for tensor in program.tensors if not tensor.on_chip)
+    return frozenset(tensor.number for tensor in hbm_tensors if tensor.number not in written)
 
 
 def repeatable(

@@ -56,8 +56,8 @@ class Traffic(NamedTuple):
     @classmethod
     def of(cls, away: Iterable[Away]) -> Traffic:
         """Return the total of these tiles."""
-        found = [(a.stored * a.bytes, a.loaded * a.bytes, a.remade) for a in away]
-        return cls(*map(sum, zip((0, 0, 0), *found, strict=True)))
+        totals = [(a.stored * a.bytes, a.loaded * a.bytes, a.remade) for a in away]
+        return cls(*map(sum, zip((0, 0, 0), *totals, strict=True)))
 
 
 class Move(NamedTuple):
@@ -111,19 +111,19 @@ class _Tile:
 
 
 class Walk:
-    """A walk through a body. `room` is in bytes per partition; `fixed` are immovable tensors."""
+    """A walk through a body; `capacity` in bytes per partition, `fixed` the immovable tensors."""
 
     def __init__(
         self,
         steps: Sequence[Step],
         space: Space,
-        room: int,
+        capacity: int,
         fixed: frozenset[int],
         declare: Declare,
         may_repeat: MayRepeat,
     ) -> None:
         self.steps = steps
-        self.room = room
+        self.capacity = capacity
         self.fixed = fixed
         self.declare = declare
         self.may_repeat = may_repeat
@@ -133,24 +133,24 @@ class Walk:
         # Candidates for eviction, by size and whether they must be stored: the furthest next use
         # first.
         self.heaps: dict[tuple[int, bool], list[tuple[int, int]]] = defaultdict(list)
-        for place, step in enumerate(steps):
+        for index, step in enumerate(steps):
             for tensor in step.tensors:
                 tile = self.tiles.setdefault(tensor.number, _Tile(tensor, space.size(tensor)))
-                tile.uses.append(place)
+                tile.uses.append(index)
 
     def run(self) -> Plan:
         """Walk the body, and return the plan."""
-        for place, step in enumerate(self.steps):
+        for index, step in enumerate(self.steps):
             needed = [self.tiles[tensor.number] for tensor in step.tensors]
             missing = sum(tile.size for tile in needed if tile.held is None)
-            self._make_room(place, step, missing + step.inner)
+            self._make_room(index, step, missing + step.inner)
             for tile in needed:
-                self._reload(tile, place)
+                self._reload(tile, index)
             moved = {h.tensor.number: h.held for h in needed if h.held and h.held is not h.tensor}
             if moved:
-                self.plan.names[place] = moved
+                self.plan.names[index] = moved
             for tile in needed:
-                self._record_use(tile, place, step)
+                self._record_use(tile, index, step)
         self.plan.away = list(self._away())
         return self.plan
 
@@ -159,23 +159,23 @@ class Walk:
             if tile.stored or tile.loaded or tile.remade:
                 yield Away(tile.tensor, tile.stored, tile.loaded, tile.remade)
 
-    def _make_room(self, place: int, step: Step, missing: int) -> None:
-        while (lacking := self.used + missing - self.room) > 0:
-            tile = self._victim(place, lacking)
+    def _make_room(self, index: int, step: Step, missing: int) -> None:
+        while (lacking := self.used + missing - self.capacity) > 0:
+            tile = self._victim(index, lacking)
             if tile is None:
                 self.plan.stuck = self.plan.stuck or step
                 return
             self._evict(tile)
 
-    def _victim(self, place: int, lacking: int) -> _Tile | None:
+    def _victim(self, index: int, lacking: int) -> _Tile | None:
         """Return the tile to evict next, or None if all tiles are needed now or must stay."""
         best: tuple[float, int] | None = None
         for (size, changed), heap in self.heaps.items():
             while heap and not self._is_valid(heap[0], changed):
                 heappop(heap)
-            if not heap or -heap[0][0] <= place:
+            if not heap or -heap[0][0] <= index:
                 continue
-            distance = -heap[0][0] - place
+            distance = -heap[0][0] - index
             worth = distance * min(1.0, lacking / size) / (2 if changed else 1)
             if best is None or worth > best[0]:
                 best = worth, heap[0][1]
@@ -196,7 +196,7 @@ class Walk:
         tile.held = None
         self.used -= tile.size
 
-    def _reload(self, tile: _Tile, place: int) -> None:
+    def _reload(self, tile: _Tile, index: int) -> None:
         if tile.held is not None:
             return
         self.used += tile.size
@@ -208,20 +208,20 @@ class Walk:
             tile.loaded += 1
         else:
             tile.remade += 1
-        self.plan.before[place].append(Move(tile.held, tile.copy, tile.maker))
+        self.plan.before[index].append(Move(tile.held, tile.copy, tile.maker))
 
     def _is_loaded(self, tile: _Tile) -> bool:
         """Return whether its maker is a transfer."""
         item = self.steps[tile.maker].item
         return isinstance(item, Instruction) and item.engine is Engine.DMA
 
-    def _record_use(self, tile: _Tile, place: int, step: Step) -> None:
+    def _record_use(self, tile: _Tile, index: int, step: Step) -> None:
         if tile.tensor.number in step.written or tile.written < 0:
             first = tile.written < 0 and tile.tensor.number in step.written
-            again = first and self.may_repeat(step.item, tile.tensor)
-            tile.maker = place if again else -1
-            tile.changed = not again
-            tile.written = place
+            repeatable = first and self.may_repeat(step.item, tile.tensor)
+            tile.maker = index if repeatable else -1
+            tile.changed = not repeatable
+            tile.written = index
         tile.next += 1
         if tile.next == len(tile.uses):
             tile.held = None

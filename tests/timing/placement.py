@@ -19,7 +19,7 @@ from functools import partial
 import nkic
 from nkic.allocate.liveness import Lifetime, lifetimes
 from nkic.allocate.place import TIGHT_ALIGN, DoesNotFit, Space, space_of
-from nkic.allocate.stage import Way, addresses
+from nkic.allocate.stage import Strategy, addresses
 from nkic.driver.compiled import DEFAULT, Compiled, CompileOptions
 from nkic.ir.program import Body, Program
 from nkic.machine.memory import Buffer
@@ -78,7 +78,7 @@ def least(body: Body, lives: Sequence[Lifetime], space: Space, program: Program)
         fits = False
         with suppress(DoesNotFit):
             small = replace(space, capacity=middle * step)
-            fits = bool(addresses(body, lives, small, program.target, Way(1, True)))
+            fits = bool(addresses(body, lives, small, program.target, Strategy(1, True)))
         low, high = (low, middle) if fits else (middle + 1, high)
     return low * step
 

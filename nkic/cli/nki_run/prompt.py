@@ -14,8 +14,8 @@ from typing import TextIO
 from nkic.base.diagnostics import NkicError
 from nkic.base.text import clean
 from nkic.simulate.debug import state
-from nkic.simulate.debug.breakpoints import Debugger, Going, Quit, breakpoint_of
-from nkic.simulate.debug.observed import Happening
+from nkic.simulate.debug.breakpoints import Debugger, Quit, Resume, breakpoint_of
+from nkic.simulate.debug.observed import Execution
 
 SHORT = {"s": "step", "n": "next", "c": "continue", "p": "print", "w": "where", "q": "quit"}
 ALONE = {"continue", "quit", "where", "engines", "queues", "tensors", "memory", "time"}
@@ -47,7 +47,7 @@ class Prompt(cmd.Cmd):
         return self.debugger
 
     @property
-    def _stop(self) -> Happening:
+    def _stop(self) -> Execution:
         stop = self._known.stop
         if stop is None:
             raise RuntimeError("no run has stopped")
@@ -80,7 +80,7 @@ class Prompt(cmd.Cmd):
         """Handle the end of the input, and words that are not commands."""
         if line == "EOF":
             self._known.points.clear()
-            self._known.go(Going.ON)
+            self._known.go(Resume.ON)
             return
         self._show([f"error: there is no command `{clean(line)}`; `help` lists them"])
 
@@ -96,23 +96,23 @@ class Prompt(cmd.Cmd):
         self._show([f"error: `{clean(text)}` is not a number of repetitions"])
         return None
 
-    def _go(self, going: Going, text: str) -> bool:
+    def _go(self, resume: Resume, text: str) -> bool:
         count = self._number(text)
         if count is not None:
-            self._known.go(going, count)
+            self._known.go(resume, count)
         return count is not None
 
     def do_step(self, text: str) -> bool:
         """step [N]: execute one instruction, or N, and stop before the next one."""
-        return self._go(Going.STEP, text)
+        return self._go(Resume.STEP, text)
 
     def do_next(self, text: str) -> bool:
         """next [N]: continue until an instruction of another line is about to start."""
-        return self._go(Going.NEXT, text)
+        return self._go(Resume.NEXT, text)
 
     def do_continue(self, text: str) -> bool:
         """continue: run to the next breakpoint."""
-        return self._go(Going.ON, "")
+        return self._go(Resume.ON, "")
 
     def do_quit(self, text: str) -> bool:
         """quit: end the run here; nothing is written."""

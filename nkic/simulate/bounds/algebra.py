@@ -26,7 +26,7 @@ GREATEST = (2 - 2.0**-23) * 2.0**127
 
 # Other operators do not round: they select, or return 0 or 1.
 _ROUNDS = frozenset({"add", "subtract", "multiply", "power", "square", "rsqrt", "reciprocal"})
-_AT_ZERO = frozenset({"power", "rsqrt", "reciprocal", "log"})  # a pole, or undefined beyond
+_SINGULAR_AT_ZERO = frozenset({"power", "rsqrt", "reciprocal", "log"})  # pole or domain end
 _EQUALITY = frozenset({"equal", "not_equal"})
 _TRUTH = frozenset({"logical_and", "logical_or", "logical_xor", "logical_not"})
 _UNCOVERED = frozenset({"abs_max", "abs_min", "prelu"})  # work on float32 alone
@@ -65,21 +65,21 @@ def operator(op: str, a: Bounded, b: Bounded) -> Bounded | None:
     unary = ALU[op].arity == 1
     shape = np.broadcast_shapes(a.value.shape, b.value.shape)
 
-    def tried(x: Doubles, y: Doubles) -> Doubles:
+    def evaluate(x: Doubles, y: Doubles) -> Doubles:
         out = np.empty(shape)
         function(np.broadcast_to(x, shape), y, out)
         return out
 
-    found = tried(a.value, b.value)
-    error = _at_corners(tried, a, Bounded(b.value, np.zeros(())) if unary else b, found)
-    if op in _AT_ZERO:
+    value = evaluate(a.value, b.value)
+    error = _at_corners(evaluate, a, Bounded(b.value, np.zeros(())) if unary else b, value)
+    if op in _SINGULAR_AT_ZERO:
         error = np.where(np.abs(a.value) <= a.error, np.inf, error)
     if op in _EQUALITY:
         error = np.maximum(error, _undecided(a.value - b.value, a.error + b.error))
     if op in _TRUTH:
         error = np.maximum(error, _undecided(a.value, a.error))
         error = np.maximum(error, 0.0 if unary else _undecided(b.value, b.error))
-    result = Bounded(found, error)
+    result = Bounded(value, error)
     return rounded(result) if op in _ROUNDS else result
 
 
@@ -88,38 +88,38 @@ def function(name: str, x: Bounded) -> Bounded | None:
     if name in _UNCOVERED:
         return None
 
-    def tried(values: Doubles, _: Doubles) -> Doubles:
+    def evaluate(values: Doubles, _: Doubles) -> Doubles:
         out = np.empty(values.shape)
         FUNCTIONS[name](values, out, np.zeros(()))  # type: ignore[arg-type]
         return out
 
     nothing = Bounded(np.zeros(()), np.zeros(()))
-    found = tried(x.value, nothing.value)
-    error = _at_corners(tried, x, nothing, found)
-    if name in _AT_ZERO:
+    value = evaluate(x.value, nothing.value)
+    error = _at_corners(evaluate, x, nothing, value)
+    if name in _SINGULAR_AT_ZERO:
         error = np.where(np.abs(x.value) <= x.error, np.inf, error)
-    result = Bounded(found, error)
+    result = Bounded(value, error)
     return result if name in ("copy", "abs", "relu", "sign") else rounded(result)
 
 
 def _at_corners(
-    tried: Callable[[Doubles, Doubles], Doubles], a: Bounded, b: Bounded, found: Doubles
+    evaluate: Callable[[Doubles, Doubles], Doubles], a: Bounded, b: Bounded, value: Doubles
 ) -> Doubles:
     """Return the greatest distance from `found` over the corners."""
-    error = np.zeros(found.shape)
-    for x, y in product(_ends(a), _ends(b)):
-        distance = np.abs(tried(x, y) - found)
-        error = np.maximum(error, np.where(_same_infinity(x, y, found, distance), 0.0, distance))
+    error = np.zeros(value.shape)
+    for x, y in product(_corners(a), _corners(b)):
+        distance = np.abs(evaluate(x, y) - value)
+        error = np.maximum(error, np.where(_same_infinity(x, y, value, distance), 0.0, distance))
     return np.where(np.isnan(error), np.inf, error)
 
 
-def _same_infinity(x: Any, y: Any, found: Doubles, distance: Doubles) -> NDArray[np.bool_]:
+def _same_infinity(x: Any, y: Any, value: Doubles, distance: Doubles) -> NDArray[np.bool_]:
     """Return where inf - inf occurs at finite operands, which is no error."""
-    same: NDArray[np.bool_] = np.isinf(found) & np.isnan(distance) & np.isfinite(x) & np.isfinite(y)
+    same: NDArray[np.bool_] = np.isinf(value) & np.isnan(distance) & np.isfinite(x) & np.isfinite(y)
     return same
 
 
-def _ends(x: Bounded) -> tuple[Doubles, ...]:
+def _corners(x: Bounded) -> tuple[Doubles, ...]:
     return (x.value,) if x.exact else (x.value - x.error, x.value + x.error)
 
 
@@ -152,8 +152,8 @@ def stored(values: Doubles, error: Doubles, dtype: DType) -> Doubles:
         return error if dtype.name == "float32" else np.full(error.shape, np.inf)
     unit, tiny = steps
     finite = np.where(np.isfinite(values), np.abs(values), 0.0)
-    more: Doubles = error + np.maximum(unit * finite, tiny)
-    return more
+    bound: Doubles = error + np.maximum(unit * finite, tiny)
+    return bound
 
 
 # Half a unit in the last place, relative, and half the least subnormal.

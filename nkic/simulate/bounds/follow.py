@@ -13,9 +13,9 @@ from nkic.machine.facts import Register
 from nkic.machine.targets import Target
 from nkic.neff.records import Executable, InstructionRecord, PatternRecord
 from nkic.simulate.bounds.algebra import stored
+from nkic.simulate.bounds.operation import Errors, Lanes, Operation, values_of
 from nkic.simulate.bounds.rules import RULES
-from nkic.simulate.bounds.run_time import Transfer, placed
-from nkic.simulate.bounds.seen import Errors, Lanes, Seen, values_of
+from nkic.simulate.bounds.run_time import Transfer, resolve
 from nkic.simulate.bounds.store import Store
 from nkic.simulate.dynamic import Dynamic
 from nkic.simulate.storage.memory import Memory
@@ -36,7 +36,7 @@ class Bounds:
         self.target = target
         self.store = Store(executable)
         self.uncovered: Counter[tuple[str, int]] = Counter()
-        self._loose = False  # whether rounding may have changed some register
+        self._registers_inexact = False  # whether rounding may have changed some register
         self._lanes: defaultdict[tuple[int, Engine], Lanes] = defaultdict(dict)
 
     def before(
@@ -46,31 +46,31 @@ class Bounds:
 
         `dynamic` has the run-time addresses.
         """
-        self._load(record)
-        if dynamic is not None and self._is_certain(record):
-            found = placed(record, dynamic)
-            if found.is_transfer:
-                return self._moving(record, engine, Transfer(found, self.memory, self.store))
-            if not found.rows and found.inside.all():
-                record = found.record
-            elif not found.inside.any():
+        self._check_registers(record)
+        if dynamic is not None and self._offsets_are_exact(record):
+            resolved = resolve(record, dynamic)
+            if resolved.is_transfer:
+                return self._moving(record, engine, Transfer(resolved, self.memory, self.store))
+            if not resolved.rows and resolved.inside.all():
+                record = resolved.record
+            elif not resolved.inside.any():
                 return lambda: None
         return self._following(record, core, engine)
 
     def _following(
         self, record: InstructionRecord, core: int, engine: Engine
     ) -> Callable[[], None]:
-        seen = Seen(record, self.memory, self.store, self._lanes[core, engine])
+        operation = Operation(record, self.memory, self.store, self._lanes[core, engine])
         written = self._written(record, engine)
-        found = None if self._is_open(record) else self._found(seen)
-        if found is None:
-            return lambda: self._lose(record, seen, written)
+        errors = None if self._has_dynamic(record) else self._found(operation)
+        if errors is None:
+            return lambda: self._lose(record, operation, written)
         moves = record.row is not None and record.row.moves
 
         def after() -> None:
             for name, pattern in written.items():
-                error = np.broadcast_to(found.get(name, np.inf), np.shape(found.get(name, 0.0)))
-                self._keep(pattern, error, moves and self._keeps_bits(seen, pattern))
+                error = np.broadcast_to(errors.get(name, np.inf), np.shape(errors.get(name, 0.0)))
+                self._keep(pattern, error, moves and self._keeps_bits(operation, pattern))
 
         return after
 
@@ -85,20 +85,20 @@ class Bounds:
 
     def lose(self, record: InstructionRecord, engine: Engine) -> None:
         """Make what an instruction without propagation has written unbounded."""
-        seen = Seen(record, self.memory, self.store, _NOWHERE)
-        self._lose(record, seen, self._written(record, engine))
+        operation = Operation(record, self.memory, self.store, _NOWHERE)
+        self._lose(record, operation, self._written(record, engine))
 
     def of_output(self, tensor: int) -> Doubles:
         """Return the bounds of a tensor in HBM, in its shape."""
         return self.store.whole(tensor).reshape(self.executable.tensors[tensor].shape).copy()
 
-    def _found(self, seen: Seen) -> Errors | None:
+    def _found(self, operation: Operation) -> Errors | None:
         """Return the bounds by the row's rule; integer results of exact integers are exact."""
-        patterns = [p for p in seen.operands.values() if type(p) is PatternRecord]
+        patterns = [p for p in operation.operands.values() if type(p) is PatternRecord]
         if all(p.dtype.is_integer for p in patterns) and self._are_exact(patterns):
-            return dict.fromkeys(seen.operands, np.zeros(()))
-        rule = RULES.get(seen.row.name)
-        return rule(seen) if rule is not None else None
+            return dict.fromkeys(operation.operands, np.zeros(()))
+        rule = RULES.get(operation.row.name)
+        return rule(operation) if rule is not None else None
 
     def _keep(self, pattern: PatternRecord, error: Doubles, bits: bool) -> None:
         values = values_of(self.memory, pattern)
@@ -109,18 +109,20 @@ class Bounds:
         whole[np.isnan(whole)] = np.inf
         self.store.write(pattern, whole)
 
-    def _keeps_bits(self, seen: Seen, dst: PatternRecord) -> bool:
-        sources = [p for n, p in seen.operands.items() if type(p) is PatternRecord and p is not dst]
+    def _keeps_bits(self, operation: Operation, dst: PatternRecord) -> bool:
+        sources = [
+            p for n, p in operation.operands.items() if type(p) is PatternRecord and p is not dst
+        ]
         return all(p.dtype is dst.dtype or p.dtype.is_integer for p in sources)
 
     def _lose(
-        self, record: InstructionRecord, seen: Seen, written: dict[str, PatternRecord]
+        self, record: InstructionRecord, operation: Operation, written: dict[str, PatternRecord]
     ) -> None:
         for pattern in written.values():
             self.store.whole(pattern.tensor)
             self._spoil(pattern)
         if written:
-            self.uncovered[seen.row.name, record.place] += 1
+            self.uncovered[operation.row.name, record.place] += 1
 
     def _spoil(self, pattern: PatternRecord) -> None:
         if pattern.dynamic is not None:
@@ -131,23 +133,23 @@ class Bounds:
     def _are_exact(self, patterns: list[PatternRecord]) -> bool:
         return not any(self.store.whole(p.tensor).any() for p in patterns)
 
-    def _load(self, record: InstructionRecord) -> None:
+    def _check_registers(self, record: InstructionRecord) -> None:
         """Check whether rounding may have changed the register that the instruction writes."""
         into = any(type(operand) is Register for operand in record.operands[:1])
         tiles = [p for p in record.operands if type(p) is PatternRecord]
         if into and not self._are_exact(tiles):
-            self._loose = True
+            self._registers_inexact = True
 
-    def _is_certain(self, record: InstructionRecord) -> bool:
+    def _offsets_are_exact(self, record: InstructionRecord) -> bool:
         """Return whether its offsets are exact."""
         dynamic = [p.dynamic for p in record.operands if type(p) is PatternRecord and p.dynamic]
         sources = [record.operands[one[1]] for one in dynamic]
         tiles = [p for p in sources if type(p) is PatternRecord]
-        if len(tiles) < len(sources) and self._loose:
+        if len(tiles) < len(sources) and self._registers_inexact:
             return False
         return not any(self.store.read(p).any() for p in tiles)
 
-    def _is_open(self, record: InstructionRecord) -> bool:
+    def _has_dynamic(self, record: InstructionRecord) -> bool:
         """Return whether some address is not resolved."""
         return any(type(p) is PatternRecord and p.dynamic is not None for p in record.operands)
 

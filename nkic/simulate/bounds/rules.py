@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.simulate.bounds.algebra import UNIT, Bounded, fitting, function, operator, rounded, total
-from nkic.simulate.bounds.seen import RULES, Errors, Seen, bounded
+from nkic.simulate.bounds.operation import RULES, Errors, Operation, bounded
 from nkic.simulate.semantics.binding import swaps
 from nkic.simulate.semantics.vector.search import KEEP, QUADRANT
 
@@ -20,112 +20,116 @@ PARTITIONS = 128
 
 
 @bounded("memset", "iota")
-def made(seen: Seen) -> Errors:
+def made(operation: Operation) -> Errors:
     """Constants are exactly what their type holds."""
     return {"dst": np.zeros(())}
 
 
 @bounded("tensor_copy", "dma_copy")
-def copied(seen: Seen) -> Errors:
-    return {"dst": seen.get("src").error}
+def copied(operation: Operation) -> Errors:
+    return {"dst": operation.get("src").error}
 
 
 @bounded("nc_transpose", "dma_transpose")
-def transposed(seen: Seen) -> Errors | None:
-    name = "data" if "data" in seen.operands else "src"
-    sizes = [size for size in seen.sizes(name) if size > 1]
+def transposed(operation: Operation) -> Errors | None:
+    name = "data" if "data" in operation.operands else "src"
+    sizes = [size for size in operation.sizes(name) if size > 1]
     if len(sizes) > 2:
         return None
-    rows = seen.sizes(name)[0] if seen.sizes(name)[0] > 1 else (sizes or [1])[0]
-    return {"dst": seen.get(name).error.reshape(rows, -1).T}
+    rows = operation.sizes(name)[0] if operation.sizes(name)[0] > 1 else (sizes or [1])[0]
+    return {"dst": operation.get(name).error.reshape(rows, -1).T}
 
 
 @bounded("affine_select")
-def selected(seen: Seen) -> Errors:
+def selected(operation: Operation) -> Errors:
     """The selection is exact; the other value is a constant."""
-    return {"dst": seen.get("on_true_tile").error}
+    return {"dst": operation.get("on_true_tile").error}
 
 
 @bounded("tensor_copy_predicated")
-def predicated(seen: Seen) -> Errors | None:
-    if not seen.get("predicate").exact:
+def predicated(operation: Operation) -> Errors | None:
+    if not operation.get("predicate").exact:
         return None
-    src, dst = seen.get("src"), seen.get("dst")
+    src, dst = operation.get("src"), operation.get("dst")
     return {"dst": np.maximum(np.broadcast_to(src.error, dst.error.shape), dst.error)}
 
 
 @bounded("tensor_tensor")
-def two_tiles(seen: Seen) -> Errors | None:
-    return _named("dst", operator(seen.attributes["op"], seen.get("data1"), seen.get("data2")))
+def two_tiles(operation: Operation) -> Errors | None:
+    return _named(
+        "dst", operator(operation.attributes["op"], operation.get("data1"), operation.get("data2"))
+    )
 
 
 @bounded("tensor_scalar")
-def tile_and_numbers(seen: Seen) -> Errors | None:
-    return _named("dst", _stages(seen, ("operand0", "operand1"), seen.get("data")))
+def tile_and_numbers(operation: Operation) -> Errors | None:
+    return _named("dst", _stages(operation, ("operand0", "operand1"), operation.get("data")))
 
 
 @bounded("scalar_tensor_tensor")
-def tile_number_tile(seen: Seen) -> Errors | None:
-    return _named("dst", _stages(seen, ("operand0", "operand1"), seen.get("data")))
+def tile_number_tile(operation: Operation) -> Errors | None:
+    return _named("dst", _stages(operation, ("operand0", "operand1"), operation.get("data")))
 
 
-def _stages(seen: Seen, names: tuple[str, str], data: Bounded) -> Bounded | None:
+def _stages(operation: Operation, names: tuple[str, str], data: Bounded) -> Bounded | None:
     """Return (data op0 operand0) op1 operand1."""
-    found: Bounded | None = data
+    result: Bounded | None = data
     for i, name in enumerate(names):
-        op = seen.attributes[f"op{i}"]
-        if op is None or found is None:
-            return found
-        a, b = found, seen.get(name)
-        found = operator(op, *((b, a) if swaps(op, seen.attributes[f"reverse{i}"]) else (a, b)))
-    return found
+        op = operation.attributes[f"op{i}"]
+        if op is None or result is None:
+            return result
+        a, b = result, operation.get(name)
+        result = operator(
+            op, *((b, a) if swaps(op, operation.attributes[f"reverse{i}"]) else (a, b))
+        )
+    return result
 
 
 @bounded("reciprocal")
-def reciprocal(seen: Seen) -> Errors | None:
-    return _named("dst", operator("reciprocal", seen.get("data"), _number(0.0)))
+def reciprocal(operation: Operation) -> Errors | None:
+    return _named("dst", operator("reciprocal", operation.get("data"), _number(0.0)))
 
 
 @bounded("activation", "activation_reduce")
-def activated(seen: Seen) -> Errors | None:
-    inner, scale = seen.get("data"), seen.get("scale", 1.0)
-    if seen.operands["scale"] != 1.0:
+def activated(operation: Operation) -> Errors | None:
+    inner, scale = operation.get("data"), operation.get("scale", 1.0)
+    if operation.operands["scale"] != 1.0:
         inner = operator("multiply", inner, scale) or inner
-    if seen.operands["bias"] is not None:
-        inner = operator("add", inner, seen.get("bias")) or inner
-    found = function(seen.attributes["op"], inner)
-    if found is None:
+    if operation.operands["bias"] is not None:
+        inner = operator("add", inner, operation.get("bias")) or inner
+    result = function(operation.attributes["op"], inner)
+    if result is None:
         return None
-    command = seen.attributes.get("reduce_cmd", "reset_reduce")
-    return {"dst": found.error, "reduce_res": _accumulated(seen, command, found)}
+    command = operation.attributes.get("reduce_cmd", "reset_reduce")
+    return {"dst": result.error, "reduce_res": _accumulated(operation, command, result)}
 
 
-def _accumulated(seen: Seen, command: str, found: Bounded) -> Doubles:
+def _accumulated(operation: Operation, command: str, result: Bounded) -> Doubles:
     """Return the bounds of the reduce registers, whose sizes are kept as sums of magnitudes."""
     nothing = Bounded(np.zeros(PARTITIONS), np.zeros(PARTITIONS))
-    size, error = seen.lanes.setdefault("reduce", nothing)
-    first = seen.first("data")
-    lanes = slice(first, first + found.value.shape[0])
+    size, error = operation.lanes.setdefault("reduce", nothing)
+    first = operation.first("data")
+    lanes = slice(first, first + result.value.shape[0])
     if command.startswith("reset"):
         size[lanes], error[lanes] = 0, 0
     if command.endswith("reduce"):
-        size[lanes] += np.abs(found.value).sum(axis=-1)
-        error[lanes] += total(found).error + UNIT * size[lanes]
+        size[lanes] += np.abs(result.value).sum(axis=-1)
+        error[lanes] += total(result).error + UNIT * size[lanes]
     return error[lanes, None].copy()
 
 
 @bounded("tensor_reduce")
-def reduced(seen: Seen) -> Errors | None:
-    data, sizes = seen.get("data"), seen.sizes("data")
-    kept = int(np.prod(sizes[: len(sizes) - len(seen.attributes["axis"])]))
+def reduced(operation: Operation) -> Errors | None:
+    data, sizes = operation.get("data"), operation.sizes("data")
+    kept = int(np.prod(sizes[: len(sizes) - len(operation.attributes["axis"])]))
     rows = Bounded(data.value.reshape(kept, -1), data.error.reshape(kept, -1))
-    return _named("dst", _folded(seen.attributes["op"], rows))
+    return _named("dst", _folded(operation.attributes["op"], rows))
 
 
 @bounded("tensor_partition_reduce")
-def reduced_over_partitions(seen: Seen) -> Errors | None:
-    data = seen.get("data")
-    return _named("dst", _folded(seen.attributes["op"], Bounded(data.value.T, data.error.T)))
+def reduced_over_partitions(operation: Operation) -> Errors | None:
+    data = operation.get("data")
+    return _named("dst", _folded(operation.attributes["op"], Bounded(data.value.T, data.error.T)))
 
 
 def _folded(op: str, rows: Bounded) -> Bounded | None:
@@ -148,9 +152,9 @@ def _folded(op: str, rows: Bounded) -> Bounded | None:
 
 
 @bounded("nc_n_gather")
-def gathered(seen: Seen) -> Errors | None:
+def gathered(operation: Operation) -> Errors | None:
     """The bounds of the gathered elements, if the indices are exact."""
-    data, places = seen.get("data"), seen.get("indices")
+    data, places = operation.get("data"), operation.get("indices")
     if not places.exact:
         return None
     at = np.minimum(places.value, data.value.shape[1] - 1).astype(np.int64)
@@ -158,11 +162,11 @@ def gathered(seen: Seen) -> Errors | None:
 
 
 @bounded("local_gather")
-def gathered_by_core(seen: Seen) -> Errors | None:
+def gathered_by_core(operation: Operation) -> Errors | None:
     """The worst bound in each partition, since an index applies to 16 partitions."""
-    if not seen.get("index").exact:
+    if not operation.get("index").exact:
         return None
-    return {"dst": _worst_of_rows(seen.get("src_buffer"), seen.sizes("dst"))}
+    return {"dst": _worst_of_rows(operation.get("src_buffer"), operation.sizes("dst"))}
 
 
 def _worst_of_rows(data: Bounded, sizes: tuple[int, ...]) -> Doubles:
@@ -171,84 +175,86 @@ def _worst_of_rows(data: Bounded, sizes: tuple[int, ...]) -> Doubles:
 
 
 @bounded("nc_stream_shuffle")
-def shuffled(seen: Seen) -> Errors:
+def shuffled(operation: Operation) -> Errors:
     """Partitions move within their group of 32."""
-    error, source = seen.get("dst").error, seen.get("src").error
+    error, source = operation.get("dst").error, operation.get("src").error
     for partition in range(len(error)):
-        taken = seen.attributes["shuffle_mask"][partition % QUADRANT]
+        taken = operation.attributes["shuffle_mask"][partition % QUADRANT]
         if taken != KEEP:
             error[partition] = source[partition - partition % QUADRANT + taken]
     return {"dst": error}
 
 
 @bounded("max8")
-def largest(seen: Seen) -> Errors:
+def largest(operation: Operation) -> Errors:
     """Sorting moves no number further than the largest error."""
-    return {"dst": seen.get("src").error.max(axis=-1, keepdims=True)}
+    return {"dst": operation.get("src").error.max(axis=-1, keepdims=True)}
 
 
 @bounded("nc_matmul")
-def product(seen: Seen) -> Errors | None:
-    left, right = (_contracted(seen, name) for name in ("stationary", "moving"))
-    narrow = all(seen.dtype(name).size <= 2 for name in ("stationary", "moving"))
-    return _multiplied(seen, left, right, narrow or bool(seen.attributes["is_transpose"]))
+def product(operation: Operation) -> Errors | None:
+    left, right = (_contracted(operation, name) for name in ("stationary", "moving"))
+    narrow = all(operation.dtype(name).size <= 2 for name in ("stationary", "moving"))
+    return _multiplied(operation, left, right, narrow or bool(operation.attributes["is_transpose"]))
 
 
-def _contracted(seen: Seen, name: str) -> Bounded:
+def _contracted(operation: Operation, name: str) -> Bounded:
     """Return an operand as (rows of the contraction, columns)."""
-    found = seen.get(name)
-    if seen.attributes["perf_mode"] != "double_row":
-        return found
-    value, error = (x.reshape(len(x), 2, -1).transpose(1, 0, 2) for x in found)
+    operand = operation.get(name)
+    if operation.attributes["perf_mode"] != "double_row":
+        return operand
+    value, error = (x.reshape(len(x), 2, -1).transpose(1, 0, 2) for x in operand)
     columns = value.shape[-1]
     return Bounded(value.reshape(-1, columns), error.reshape(-1, columns))
 
 
 @bounded("nc_matmul_mx")
-def scaled_product(seen: Seen) -> Errors | None:
+def scaled_product(operation: Operation) -> Errors | None:
     """The product of exact elements and scales, whose single products are exact."""
     names = ("stationary", "moving")
-    if not all(seen.get_error(n).max() == 0 for n in (*names, *(f"{n}_scale" for n in names))):
+    if not all(operation.get_error(n).max() == 0 for n in (*names, *(f"{n}_scale" for n in names))):
         return None
-    values = [seen.scaled(name) for name in names]
-    left, right = (Bounded(one, np.zeros(one.shape)) for one in values)
-    return _multiplied(seen, left, right, True)
+    values = [operation.scaled(name) for name in names]
+    left, right = (Bounded(numbers, np.zeros(numbers.shape)) for numbers in values)
+    return _multiplied(operation, left, right, True)
 
 
-def _multiplied(seen: Seen, left: Bounded, right: Bounded, are_exact: bool) -> Errors:
+def _multiplied(operation: Operation, left: Bounded, right: Bounded, are_exact: bool) -> Errors:
     """Return the bounds of a matmul whose single products are exact or rounded."""
     a, b = np.abs(left.value).T, np.abs(right.value)
     size = a @ b
     terms = (a != 0).astype(np.float64) @ (b != 0).astype(np.float64)
     roundings = np.maximum(terms - 1, 0) + (0 if are_exact else 1)
     error = left.error.T @ (b + right.error) + a @ right.error + roundings * UNIT * size
-    if seen.attributes["accumulate"]:
-        before = seen.get("dst")
+    if operation.attributes["accumulate"]:
+        before = operation.get("dst")
         error += before.error + UNIT * (np.abs(before.value) + size)
     return {"dst": fitting(size, error)}
 
 
 @bounded("tensor_tensor_scan")
-def scanned(seen: Seen) -> Errors | None:
+def scanned(operation: Operation) -> Errors | None:
     """The scan, element by element."""
-    data0, data1 = seen.get("data0"), seen.get("data1")
-    carry: Bounded | None = seen.get("initial")
+    data0, data1 = operation.get("data0"), operation.get("data1")
+    carry: Bounded | None = operation.get("initial")
     error = np.zeros(data0.value.shape)
     for i in range(len(error[0])):
-        carry = _scan_step(seen, _column(data0, i), _column(data1, i), carry)
+        carry = _scan_step(operation, _column(data0, i), _column(data1, i), carry)
         if carry is None:
             return None
         error[:, i : i + 1] = carry.error
     return {"dst": error}
 
 
-def _scan_step(seen: Seen, x: Bounded, y: Bounded, carry: Bounded | None) -> Bounded | None:
+def _scan_step(
+    operation: Operation, x: Bounded, y: Bounded, carry: Bounded | None
+) -> Bounded | None:
     """Return (x op0 carry) op1 y."""
     for i, pair in enumerate(((x, None), (None, y))):
         if carry is None:
             return None
         a, b = (one or carry for one in pair)
-        op, reverse = seen.attributes[f"op{i}"], seen.attributes[f"reverse{i}"]
+        op, reverse = operation.attributes[f"op{i}"], operation.attributes[f"reverse{i}"]
         carry = operator(op, *((b, a) if swaps(op, reverse) else (a, b)))
     return carry
 
@@ -258,8 +264,8 @@ def _column(tile: Bounded, i: int) -> Bounded:
 
 
 @bounded("bn_stats")
-def statistics(seen: Seen) -> Errors:
-    data = seen.get("data")
+def statistics(operation: Operation) -> Errors:
+    data = operation.get("data")
     parts = [Bounded(data.value[:, i::2], data.error[:, i::2]) for i in (0, 1)]
     return {"dst": np.concatenate([_moments(part) for part in parts], axis=1)}
 
@@ -276,8 +282,8 @@ def _moments(part: Bounded) -> Doubles:
 
 
 @bounded("bn_aggr")
-def aggregated(seen: Seen) -> Errors | None:
-    data = seen.get("data")
+def aggregated(operation: Operation) -> Errors | None:
+    data = operation.get("data")
     count, mean, spread = (Bounded(data.value[:, i::3], data.error[:, i::3]) for i in range(3))
     if not count.exact:
         return None
@@ -291,14 +297,14 @@ def aggregated(seen: Seen) -> Errors | None:
             count.value * off.value**2, count.value * (2 * np.abs(apart) + off.error) * off.error
         )
     )
-    both = rounded(Bounded(spread.value + between.value, spread.error + between.error))
-    value, error = total(both)
+    spread_total = rounded(Bounded(spread.value + between.value, spread.error + between.error))
+    value, error = total(spread_total)
     variance = rounded(Bounded(value / whole, error / whole))
     return {"dst": np.stack([centre.error, variance.error], axis=1)}
 
 
-def _named(name: str, found: Bounded | None) -> Errors | None:
-    return {name: found.error} if found is not None else None
+def _named(name: str, bounds: Bounded | None) -> Errors | None:
+    return {name: bounds.error} if bounds is not None else None
 
 
 def _number(value: float) -> Bounded:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from nkic.machine.operands import Depends
 from nkic.neff.records import InstructionRecord, PatternRecord
 from nkic.simulate.bounds.algebra import stored
-from nkic.simulate.bounds.seen import values_of
+from nkic.simulate.bounds.operation import values_of
 from nkic.simulate.bounds.store import Store
 from nkic.simulate.dynamic import Dynamic
 from nkic.simulate.storage.memory import Memory
@@ -32,7 +32,7 @@ class Rows(NamedTuple):
     kind: str
 
 
-class Placed(NamedTuple):
+class Resolved(NamedTuple):
     """An instruction with its scalar offsets resolved.
 
     `rows` has the other offsets, by operand, and `inside` tells which rows are not skipped.
@@ -48,11 +48,13 @@ class Placed(NamedTuple):
         row = self.record.row
         copies = row is not None and row.moves and row.depends is Depends.ELEMENTWISE
         return (
-            copies and bool(self.rows) and all(one.kind == "vector" for one in self.rows.values())
+            copies
+            and bool(self.rows)
+            and all(offsets.kind == "vector" for offsets in self.rows.values())
         )
 
 
-def placed(record: InstructionRecord, dynamic: Dynamic) -> Placed:
+def resolve(record: InstructionRecord, dynamic: Dynamic) -> Resolved:
     """Return the instruction at its current addresses."""
     operands, inside = list(record.operands), np.ones(1, np.bool_)
     rows: dict[int, Rows] = {}
@@ -66,7 +68,7 @@ def placed(record: InstructionRecord, dynamic: Dynamic) -> Placed:
         else:
             rows[number] = Rows(indices.clip(0, place.size - 1), place.size, place.pattern.kind)
         inside = inside & good
-    return Placed(record._replace(operands=tuple(operands)), rows, inside)
+    return Resolved(record._replace(operands=tuple(operands)), rows, inside)
 
 
 def _at(pattern: PatternRecord, index: int) -> PatternRecord:
@@ -77,21 +79,21 @@ def _at(pattern: PatternRecord, index: int) -> PatternRecord:
 class Transfer:
     """A copy that gathers or scatters rows, and the bounds of the rows."""
 
-    def __init__(self, found: Placed, memory: Memory, store: Store) -> None:
-        self.found, self.memory, self.store = found, memory, store
-        self.dst, self.src = _tile(found, DST), _tile(found, SRC)
+    def __init__(self, resolved: Resolved, memory: Memory, store: Store) -> None:
+        self.found, self.memory, self.store = resolved, memory, store
+        self.dst, self.src = _tile(resolved, DST), _tile(resolved, SRC)
         self.is_cast = self.src.dtype is not self.dst.dtype
-        self.count = len(next(iter(found.rows.values())).at)
+        self.count = len(next(iter(resolved.rows.values())).at)
         self.errors = self._read()
-        known = self.is_cast and SRC not in found.rows
-        self.values = values_of(memory, self.src) if known else None
+        needs_values = self.is_cast and SRC not in resolved.rows
+        self.values = values_of(memory, self.src) if needs_values else None
 
     def _read(self) -> Doubles | None:
         source = self.found.rows.get(SRC)
         if source is None:
             return self.store.read(self.src).reshape(self.count, -1).copy()
-        every = self.store.places(self.src, source.size)
-        return None if every is None else every[source.at].reshape(self.count, -1)
+        windows = self.store.places(self.src, source.size)
+        return None if windows is None else windows[source.at].reshape(self.count, -1)
 
     def finish(self) -> bool:
         """Set the bounds of the destination; return False if they are not known."""
@@ -114,20 +116,20 @@ class Transfer:
     def _fill(self, errors: Doubles) -> bool:
         before = self.store.read(self.dst)
         inside = np.broadcast_to(self.found.inside, self.count)[:, None]
-        kept = np.where(inside, errors, before.reshape(self.count, -1))
-        self.store.write(self.dst, kept.reshape(before.shape))
+        bounds = np.where(inside, errors, before.reshape(self.count, -1))
+        self.store.write(self.dst, bounds.reshape(before.shape))
         return True
 
     def _scatter(self, errors: Doubles, target: Rows) -> bool:
-        every = self.store.places(self.dst, target.size)
-        if every is None:
+        windows = self.store.places(self.dst, target.size)
+        if windows is None:
             return False
         inside = np.broadcast_to(self.found.inside, self.count)
-        every[target.at[inside]] = errors.reshape(self.count, *every.shape[1:])[inside]
+        windows[target.at[inside]] = errors.reshape(self.count, *windows.shape[1:])[inside]
         return True
 
 
-def _tile(found: Placed, number: int) -> PatternRecord:
-    operand = found.record.operands[number]
+def _tile(resolved: Resolved, number: int) -> PatternRecord:
+    operand = resolved.record.operands[number]
     assert type(operand) is PatternRecord
     return operand

@@ -39,17 +39,17 @@ class Store:
 
     def places(self, pattern: PatternRecord, count: int) -> Errors | None:
         """Return a view of all places of a pattern with run-time offsets: (offsets, *shape)."""
-        errors, one = self.whole(pattern.tensor), None
+        errors, window = self.whole(pattern.tensor), None
         if pattern.dynamic is not None:
-            one = self._window(pattern.standing, errors)
-        if one is None or pattern.dynamic is None:
+            window = self._window(pattern.standing, errors)
+        if window is None or pattern.dynamic is None:
             return None
-        return as_strided(one, (count, *one.shape), (pattern.dynamic.stride * 8, *one.strides))
+        return as_strided(
+            window, (count, *window.shape), (pattern.dynamic.stride * 8, *window.strides)
+        )
 
     def write(self, pattern: PatternRecord, errors: Errors) -> None:
-        """Set the bounds; an access that is not to the tensor's own elements spoils the whole
-        tensor.
-        """
+        """Set the bounds; an access in another element size spoils the whole tensor."""
         whole = self.whole(pattern.tensor)
         window = self._window(pattern, whole)
         if window is not None:

@@ -107,7 +107,7 @@ def _errors(got: Numbers, expected: Numbers, dtype: DType, rule: Tolerance) -> N
     if rule.mode == "ulp":
         return _ulps(got, expected, dtype)
     if rule.mode == "exact":
-        return _ulps(got, expected, dtype) + _other_zero(got, expected)
+        return _ulps(got, expected, dtype) + _zero_signs_differ(got, expected)
     off = np.abs(got - expected)
     errors = np.where(off == 0, 0.0, off / _allowed(expected, rule))
     errors[~(np.isfinite(got) & np.isfinite(expected))] = np.nan
@@ -124,12 +124,12 @@ def _allowed(expected: Numbers, rule: Tolerance) -> Numbers | np.float64:
 
 
 def _wrong(got: Numbers, expected: Numbers, errors: Numbers, rule: Tolerance) -> Mask:
-    most = {"ulp": rule.max_ulp, "exact": 0.0, "cosine": np.inf}.get(rule.mode, 1.0)
-    right = (errors <= most) | (np.isinf(got) & (got == expected))
+    limit = {"ulp": rule.max_ulp, "exact": 0.0, "cosine": np.inf}.get(rule.mode, 1.0)
+    right = (errors <= limit) | (np.isinf(got) & (got == expected))
     if rule.equal_nan:
         right |= np.isnan(got) & np.isnan(expected)
-    found: Mask = ~right
-    return found
+    wrong: Mask = ~right
+    return wrong
 
 
 def _passed(
@@ -144,8 +144,8 @@ def _passed(
 
 def _cosine(got: Numbers, expected: Numbers) -> float:
     """Return the cosine of the finite elements, without BLAS: its sums differ between machines."""
-    both = np.isfinite(got) & np.isfinite(expected)
-    a, b = got[both], expected[both]
+    finite = np.isfinite(got) & np.isfinite(expected)
+    a, b = got[finite], expected[finite]
     lengths = np.sqrt((a * a).sum()) * np.sqrt((b * b).sum())
     if lengths == 0:
         return 1.0 if not a.any() and not b.any() else 0.0
@@ -155,16 +155,16 @@ def _cosine(got: Numbers, expected: Numbers) -> float:
 def _ulps(got: Numbers, expected: Numbers, dtype: DType) -> Numbers:
     """Return the steps of the grid between the elements, after rounding `expected` to the grid."""
     steps = np.abs(_ordinals(got, dtype) - _ordinals(expected, dtype))
-    off: Numbers = steps.astype(np.float64)
-    off[~(np.isfinite(got) & np.isfinite(expected))] = np.nan
-    return off
+    distance: Numbers = steps.astype(np.float64)
+    distance[~(np.isfinite(got) & np.isfinite(expected))] = np.nan
+    return distance
 
 
-def _other_zero(got: Numbers, expected: Numbers) -> Mask:
+def _zero_signs_differ(got: Numbers, expected: Numbers) -> Mask:
     """Return where one is 0 and the other -0: equal as numbers, not as bits."""
     zeros = (got == 0) & (expected == 0)
-    found: Mask = zeros & (np.signbit(got) != np.signbit(expected))
-    return found
+    mask: Mask = zeros & (np.signbit(got) != np.signbit(expected))
+    return mask
 
 
 def _ordinals(values: Numbers, dtype: DType) -> NDArray[np.int64]:

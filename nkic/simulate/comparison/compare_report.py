@@ -24,50 +24,59 @@ SHADES = ".:#"  # no element of a cell fails, some, all
 _UNITS = {"ulp": "ulp", "tolerance": "x tolerance"}
 
 
-def diagnostic(found: Comparison) -> Diagnostic:
+def diagnostic(comparison: Comparison) -> Diagnostic:
     """Return the error for an output that differs from its expected values."""
-    name = clean(found.name)
-    if found.cosine is not None and not found.failures:
-        limit = found.rule.min_cosine
-        what = f"the cosine with what was expected is {found.cosine:.8g}, below {limit:g}"
+    name = clean(comparison.name)
+    if comparison.cosine is not None and not comparison.failures:
+        limit = comparison.rule.min_cosine
+        verdict_text = (
+            f"the cosine with what was expected is {comparison.cosine:.8g}, below {limit:g}"
+        )
     else:
-        share = f"{grouped(found.failures)} of {plural(found.elements, 'element')}"
-        rate = found.rule.min_pass_rate
+        share = f"{grouped(comparison.failures)} of {plural(comparison.elements, 'element')}"
+        rate = comparison.rule.min_pass_rate
         allowed = f", more than the {1 - rate:.3%} allowed" if 0 < rate < 1 else ""
-        what = f"{share} differ from what was expected ({found.rule}){allowed}"
-    parts = ("\n".join(lines) for lines in (_points(found), _errors(found), _places(found)))
-    notes = [part for part in parts if part]
-    message = f"output `{name}`: {what}"
-    return make("outputs-differ", message, notes=notes, help=_advice(found))
+        verdict_text = f"{share} differ from what was expected ({comparison.rule}){allowed}"
+    parts = (
+        "\n".join(lines)
+        for lines in (_points(comparison), _errors(comparison), _places(comparison))
+    )
+    notes = [paragraph for paragraph in parts if paragraph]
+    message = f"output `{name}`: {verdict_text}"
+    return make("outputs-differ", message, notes=notes, help=_advice(comparison))
 
 
-def verdict(found: Comparison) -> str:
+def verdict(comparison: Comparison) -> str:
     """Return the line for an output that passes, with its largest error."""
-    text = f"{clean(found.name)}: as expected ({found.rule})"
-    if found.failures:
-        text += f", {grouped(found.failures)} of {plural(found.elements, 'element')} beyond it"
-    if found.cosine is not None:
-        return f"{text}, cosine {found.cosine:.8g}"
-    if found.worst is None or found.worst.difference == 0:
+    text = f"{clean(comparison.name)}: as expected ({comparison.rule})"
+    if comparison.failures:
+        elements = plural(comparison.elements, "element")
+        text += f", {grouped(comparison.failures)} of {elements} beyond it"
+    if comparison.cosine is not None:
+        return f"{text}, cosine {comparison.cosine:.8g}"
+    if comparison.worst is None or comparison.worst.difference == 0:
         return f"{text}, all equal"
-    return f"{text}, largest error {_off(found.worst)} at {_at(found.worst.index)}"
+    index = _index_text(comparison.worst.index)
+    return f"{text}, largest error {_error_text(comparison.worst)} at {index}"
 
 
-def as_json(found: Comparison) -> dict[str, Any]:
+def as_json(comparison: Comparison) -> dict[str, Any]:
     """Return the comparison as JSON; numbers that JSON lacks are null."""
     return {
-        "name": found.name,
-        "passed": found.passed,
-        "rule": vars(found.rule),
-        "elements": found.elements,
-        "failures": found.failures,
-        "not_finite": found.not_finite,
-        "cosine": found.cosine,
-        "first": _point_json(found.first),
-        "worst": _point_json(found.worst),
-        "unit": found.unit,
-        "histogram": [{"up_to": _number(end), "count": n} for end, n in found.histogram[:-1]],
-        "failing": [[list(pair) for pair in _ranges(indices)] for indices in _failing(found.wrong)],
+        "name": comparison.name,
+        "passed": comparison.passed,
+        "rule": vars(comparison.rule),
+        "elements": comparison.elements,
+        "failures": comparison.failures,
+        "not_finite": comparison.not_finite,
+        "cosine": comparison.cosine,
+        "first": _point_json(comparison.first),
+        "worst": _point_json(comparison.worst),
+        "unit": comparison.unit,
+        "histogram": [{"up_to": _number(end), "count": n} for end, n in comparison.histogram[:-1]],
+        "failing": [
+            [list(pair) for pair in _ranges(indices)] for indices in _failing(comparison.wrong)
+        ],
     }
 
 
@@ -87,29 +96,29 @@ def _number(value: float | None) -> float | None:
     return value if value is not None and isfinite(value) else None
 
 
-def _points(found: Comparison) -> Iterator[str]:
+def _points(comparison: Comparison) -> Iterator[str]:
     """Yield the first failing element, the worst one, and the neighbours of the first."""
-    if found.first is not None:
-        yield f"first: {_described(found.first)}"
-    if found.worst is not None and found.worst != found.first:
-        yield f"worst: {_described(found.worst)}"
-    if found.first is not None:
-        yield from _neighbours(found, found.first.index)
+    if comparison.first is not None:
+        yield f"first: {_described(comparison.first)}"
+    if comparison.worst is not None and comparison.worst != comparison.first:
+        yield f"worst: {_described(comparison.worst)}"
+    if comparison.first is not None:
+        yield from _neighbours(comparison, comparison.first.index)
 
 
 def _described(point: Point) -> str:
     return (
-        f"{_at(point.index)} is {_shown(point.got)}, expected {_shown(point.expected)}"
-        f" (off by {_off(point)})"
+        f"{_index_text(point.index)} is {_shown(point.got)}, expected {_shown(point.expected)}"
+        f" (off by {_error_text(point)})"
     )
 
 
-def _off(point: Point) -> str:
+def _error_text(point: Point) -> str:
     ulp = "" if point.ulp is None else f", {point.ulp:,} ulp"
     return f"{point.difference:.4g}{ulp}"
 
 
-def _at(index: Sequence[int]) -> str:
+def _index_text(index: Sequence[int]) -> str:
     return f"[{', '.join(map(str, index))}]"
 
 
@@ -117,15 +126,19 @@ def _shown(value: float) -> str:
     return f"{value:.9g}"
 
 
-def _neighbours(found: Comparison, index: tuple[int, ...]) -> Iterator[str]:
+def _neighbours(comparison: Comparison, index: tuple[int, ...]) -> Iterator[str]:
     """Yield the elements around `index` in the last two dimensions; a star marks failures."""
     lead, last = index[:-2], index[-2:]
-    shape = found.got.shape[-2:]
+    shape = comparison.got.shape[-2:]
     spans = [range(max(0, i - 1), min(n, i + 2)) for i, n in zip(last, shape, strict=True)]
-    if found.got.size == 1 or not spans:
+    if comparison.got.size == 1 or not spans:
         return
     window = np.ix_(*spans)
-    parts = (found.got[lead][window], found.expected[lead][window], found.wrong[lead][window])
+    parts = (
+        comparison.got[lead][window],
+        comparison.expected[lead][window],
+        comparison.wrong[lead][window],
+    )
     got, expected, wrong = (np.atleast_2d(part) for part in parts)
     left = [list(map(_cell, *rows)) for rows in zip(got, wrong, strict=True)]
     right = [[_cell(value) for value in row] for row in expected]
@@ -140,19 +153,20 @@ def _cell(value: float, bad: bool = False) -> str:
     return f"{value:.6g}{'*' if bad else ' '}"
 
 
-def _errors(found: Comparison) -> Iterator[str]:
+def _errors(comparison: Comparison) -> Iterator[str]:
     """Yield the histogram, without its empty bins."""
-    unit, before = _UNITS[found.unit], None
-    if found.cosine is not None:  # has no tolerance for elements
+    unit, before = _UNITS[comparison.unit], None
+    if comparison.cosine is not None:  # has no tolerance for elements
         return
-    yield f"elements by error, in {'steps of the grid' if found.unit == 'ulp' else 'tolerances'}:"
-    for end, count in found.histogram:
+    scale = "steps of the grid" if comparison.unit == "ulp" else "tolerances"
+    yield f"elements by error, in {scale}:"
+    for end, count in comparison.histogram:
         if count:
-            yield f"  {_bin(before, end, unit):<22} {grouped(count):>12}"
+            yield f"  {_bin_text(before, end, unit):<22} {grouped(count):>12}"
         before = end
 
 
-def _bin(before: float | None, end: float | None, unit: str) -> str:
+def _bin_text(before: float | None, end: float | None, unit: str) -> str:
     if end is None:
         return f"above {before:g} {unit}"
     if isnan(end):
@@ -160,17 +174,17 @@ def _bin(before: float | None, end: float | None, unit: str) -> str:
     return f"up to {end:g} {unit}" if end else "none"
 
 
-def _places(found: Comparison) -> Iterator[str]:
+def _places(comparison: Comparison) -> Iterator[str]:
     """Yield the indices of each dimension with failing elements, and a map of them."""
-    shape = found.wrong.shape
-    if not found.failures or not shape:
+    shape = comparison.wrong.shape
+    if not comparison.failures or not shape:
         return
     yield "where it fails:"
-    for axis, indices in enumerate(_failing(found.wrong)):
+    for axis, indices in enumerate(_failing(comparison.wrong)):
         yield f"  {_axis(axis, len(shape), shape[axis], indices)}"
     if len(shape) > 1 and shape[0] > PARTITIONS:
-        yield from _partitions(_failing(found.wrong)[0])
-    yield from _map(found.wrong)
+        yield from _partitions(_failing(comparison.wrong)[0])
+    yield from _map(comparison.wrong)
 
 
 def _failing(wrong: Mask) -> list[NDArray[np.intp]]:
@@ -200,9 +214,9 @@ def _partitions(rows: NDArray[np.intp]) -> Iterator[str]:
 
 
 def _listed(indices: NDArray[np.intp]) -> str:
-    found = _ranges(indices)
-    words = [f"{a}" if a == b else f"{a}-{b}" for a, b in found[:RANGES]]
-    return ", ".join(words) + (f", and {len(found) - RANGES} more" if len(found) > RANGES else "")
+    ranges = _ranges(indices)
+    words = [f"{a}" if a == b else f"{a}-{b}" for a, b in ranges[:RANGES]]
+    return ", ".join(words) + (f", and {len(ranges) - RANGES} more" if len(ranges) > RANGES else "")
 
 
 def _ranges(indices: NDArray[np.intp]) -> list[tuple[int, int]]:
@@ -214,7 +228,7 @@ def _ranges(indices: NDArray[np.intp]) -> list[tuple[int, int]]:
 def _map(wrong: Mask) -> Iterator[str]:
     """Yield rows of cells; a cell covers a power of two of rows and columns, so that tiles show."""
     plane = wrong.reshape(-1, wrong.shape[-1]).astype(np.float64)
-    steps = [_step(n, most) for n, most in zip(plane.shape, (MAP_ROWS, MAP_COLUMNS), strict=True)]
+    steps = [_step(n, limit) for n, limit in zip(plane.shape, (MAP_ROWS, MAP_COLUMNS), strict=True)]
     if plane.shape[0] <= steps[0] and plane.shape[1] <= steps[1]:
         return
     sums, areas = _summed(plane, steps), _summed(np.ones_like(plane), steps)
@@ -223,9 +237,9 @@ def _map(wrong: Mask) -> Iterator[str]:
         yield "    " + "".join(SHADES[level] for level in row)
 
 
-def _step(size: int, most: int) -> int:
+def _step(size: int, limit: int) -> int:
     step = 1
-    while size > step * most:
+    while size > step * limit:
         step *= 2
     return step
 
@@ -236,10 +250,14 @@ def _summed(plane: NDArray[np.float64], steps: Sequence[int]) -> NDArray[np.floa
     return plane
 
 
-def _advice(found: Comparison) -> str:
-    if found.not_finite and not found.rule.equal_nan and np.isnan(found.expected).any():
+def _advice(comparison: Comparison) -> str:
+    if (
+        comparison.not_finite
+        and not comparison.rule.equal_nan
+        and np.isnan(comparison.expected).any()
+    ):
         return "NaN equals nothing unless --equal-nan is given"
-    if found.rule.mode in ("close", "range") and not found.not_finite:
+    if comparison.rule.mode in ("close", "range") and not comparison.not_finite:
         keeps = "NKI_PRECISE_FP=0 or `--no-precise-fp` keeps float32 between instructions"
         return f"{keeps}: what still differs is logic"
     return ""

@@ -43,10 +43,10 @@ class Tolerance:
     equal_nan: bool = False
 
     def __str__(self) -> str:
-        heeded = [(name, getattr(self, name)) for name in MODES[self.mode]]
-        rest = [f"{n} {v:g}" for n, v in heeded if n != "min_pass_rate" or v < 1]
-        rest += ["NaN equals NaN"] if self.equal_nan else []
-        return ", ".join([self.mode, *rest])
+        used = [(name, getattr(self, name)) for name in MODES[self.mode]]
+        parts = [f"{n} {v:g}" for n, v in used if n != "min_pass_rate" or v < 1]
+        parts += ["NaN equals NaN"] if self.equal_nan else []
+        return ", ".join([self.mode, *parts])
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,13 @@ class ToleranceSettings:
 
     def rule(self, name: str, dtype: DType) -> Tolerance:
         """Return the rule for an output."""
-        mode = self._asked("mode", name) or "close"
+        mode = self._setting("mode", name) or "close"
         rule = _default(mode, dtype)
-        given = {key: self._asked(key, name) for key in MODES[mode]}
+        given = {key: self._setting(key, name) for key in MODES[mode]}
         chosen = {key: value for key, value in given.items() if value is not None}
         return Tolerance(**{**vars(rule), **chosen, "equal_nan": self.equal_nan})
 
-    def _asked(self, key: str, name: str) -> Any:
+    def _setting(self, key: str, name: str) -> Any:
         values = self.by_name.get(key, {})
         return values.get(name, values.get(EVERY))
 

@@ -11,11 +11,11 @@ from typing import NamedTuple
 from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.suggest import did_you_mean
 from nkic.base.text import clean
-from nkic.simulate.debug.observed import Happening, Observer, Scene
+from nkic.simulate.debug.observed import Execution, Observer, Scene
 from nkic.simulate.debug.writes import Write, Writes, line_of, path_of
 from nkic.simulate.streams import Item
 
-_WORDS = re.compile(r"(?:(.+?):)?(\d{1,9})(?::(\d{1,9}))?")
+_PLACE = re.compile(r"(?:(.+?):)?(\d{1,9})(?::(\d{1,9}))?")
 
 
 class Quit(Exception):
@@ -39,16 +39,16 @@ class Breakpoint(NamedTuple):
 
 def breakpoint_of(text: str) -> Breakpoint:
     """Parse `FILE:LINE`, `LINE` or `FILE:LINE:TIME`. Raises `UsageFailed`."""
-    found = _WORDS.fullmatch(text.strip())
-    if found is None or found[3] == "0":
+    match = _PLACE.fullmatch(text.strip())
+    if match is None or match[3] == "0":
         help = "for example kernel.py:12, 12, or kernel.py:12:3 for its third instruction to run"
         raise UsageFailed([make("bad-value", f"`{clean(text)}` is not a breakpoint", help=help)])
-    if found[1] is not None and found[1].isdigit() and found[3] is None:
-        return Breakpoint("", int(found[1]), int(found[2]))  # LINE:TIME
-    return Breakpoint(found[1] or "", int(found[2]), int(found[3]) if found[3] else None)
+    if match[1] is not None and match[1].isdigit() and match[3] is None:
+        return Breakpoint("", int(match[1]), int(match[2]))  # LINE:TIME
+    return Breakpoint(match[1] or "", int(match[2]), int(match[3]) if match[3] else None)
 
 
-class Going(Enum):
+class Resume(Enum):
     """Where to stop next, besides breakpoints."""
 
     ON = "nowhere"
@@ -74,14 +74,14 @@ class Debugger(Observer):
     def __init__(self, points: list[Breakpoint], talk: Callable[[Debugger], object]) -> None:
         self.points = points
         self.talk = talk
-        self.stop: Happening | None = None
+        self.stop: Execution | None = None
         self.point: Breakpoint | None = None  # the one it has stopped at
         self.scenes: list[Scene] = []
         self.written: dict[tuple[int, int], Write] = {}
         self.under_way: dict[int, deque[Transfer]] = defaultdict(deque)
         self.times: dict[tuple[str, int], int] = defaultdict(int)  # instructions started, by line
         self._writes: list[Writes] = []
-        self._going = Going.ON
+        self._resume = Resume.ON
         self._left = 0
         self._line = 0
 
@@ -97,35 +97,35 @@ class Debugger(Observer):
         lines = self._lines_of_files()
         paths = [path for path in lines if _is_path(path, point.path)]
         if not paths:
-            near = did_you_mean(point.path, lines) or f"there are: {', '.join(lines)}"
+            help = did_you_mean(point.path, lines) or f"there are: {', '.join(lines)}"
             text = f"{option} {clean(str(point))}: no file `{clean(point.path)}`"
-            raise UsageFailed([make("bad-value", text, help=near)])
-        known = sorted(set[int]().union(*(lines[path] for path in paths)))
-        if point.line not in known:
-            nearest = sorted(sorted(known, key=lambda one: abs(one - point.line))[:3])
+            raise UsageFailed([make("bad-value", text, help=help)])
+        lines_with_code = sorted(set[int]().union(*(lines[path] for path in paths)))
+        if point.line not in lines_with_code:
+            nearest = sorted(sorted(lines_with_code, key=lambda one: abs(one - point.line))[:3])
             text = f"{option} {clean(str(point))}: this line has no instruction"
             help = f"the nearest lines with one: {', '.join(map(str, nearest))}"
             raise UsageFailed([make("bad-value", text, help=help)])
 
     def _lines_of_files(self) -> dict[str, set[int]]:
         """Return the lines with instructions, by file."""
-        found: dict[str, set[int]] = defaultdict(set)
+        lines: dict[str, set[int]] = defaultdict(set)
         scene = self.scenes[0]
         for runner in scene.runners:
             for item in runner.items:
                 if isinstance(item, Item) and item.record.row is not None:
                     place = item.record.place
                     line = line_of(scene.executable, place)
-                    found[path_of(scene.executable, place)].add(line)
-        return found
+                    lines[path_of(scene.executable, place)].add(line)
+        return lines
 
-    def go(self, going: Going, count: int = 1) -> None:
-        """Continue after this stop, until `going` has been reached `count` times."""
-        self._going, self._left = going, count
+    def go(self, resume: Resume, count: int = 1) -> None:
+        """Continue after this stop, until `resume` has been reached `count` times."""
+        self._resume, self._left = resume, count
 
-    def before(self, happening: Happening) -> None:
+    def before(self, execution: Execution) -> None:
         """Stop here if a breakpoint or step requests it."""
-        scene, _, item, _, _ = happening
+        scene, _, item, _, _ = execution
         if item.record.row is None:
             return
         line = line_of(scene.executable, item.record.place)
@@ -133,8 +133,8 @@ class Debugger(Observer):
         self.times[path, line] += 1
         self.point = self._point(path, line)
         if self.point is not None or self._is_step(line):
-            self.stop, self._line = happening, line
-            self._going = Going.ON
+            self.stop, self._line = execution, line
+            self._resume = Resume.ON
             self.talk(self)
 
     def _point(self, path: str, line: int) -> Breakpoint | None:
@@ -145,16 +145,16 @@ class Debugger(Observer):
         return None
 
     def _is_step(self, line: int) -> bool:
-        if self._going is Going.ON or (self._going is Going.NEXT and line == self._line):
+        if self._resume is Resume.ON or (self._resume is Resume.NEXT and line == self._line):
             return False
         self._left -= 1
         self._line = line
         return self._left <= 0
 
-    def after(self, happening: Happening) -> None:
+    def after(self, execution: Execution) -> None:
         """Record the last writes, and the transfers in flight."""
-        scene, runner, item, start, done = happening
-        for write in self._writes[scene.rank].of(happening):
+        scene, runner, item, start, done = execution
+        for write in self._writes[scene.rank].of(execution):
             self.written[scene.rank, write.tensor] = write
         if runner.is_dma and item.record.row is not None:
             queue = self.under_way[runner.index]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from nkic.base.diagnostics import LimitHit, make
 from nkic.base.text import grouped
 from nkic.machine.dtypes import DType
-from nkic.simulate.debug.observed import Happening, Observer, Scene
+from nkic.simulate.debug.observed import Execution, Observer, Scene
 from nkic.simulate.debug.tensors import Stored
 from nkic.simulate.debug.writes import Write, Writes
 
@@ -65,10 +65,10 @@ class Dumps(Observer):
         self._writes.append(writes)
         self.found.append([])
 
-    def after(self, happening: Happening) -> None:
+    def after(self, execution: Execution) -> None:
         """Dump the selected writes."""
-        scene = happening.scene
-        for write in self._writes[scene.rank].of(happening):
+        scene = execution.scene
+        for write in self._writes[scene.rank].of(execution):
             if self._is_wanted(write):
                 array = scene.tensors.contents(write.tensor)
                 self._count(array.nbytes)
@@ -78,23 +78,23 @@ class Dumps(Observer):
 
     def end(self) -> None:
         """Number the writes of each line."""
-        for rank, found in enumerate(self.found):
+        for rank, dumps in enumerate(self.found):
             groups: dict[tuple[str, int], list[int]] = defaultdict(list)
-            for number, one in enumerate(found):
-                groups[one.write.name, one.write.line].append(number)
+            for number, dump in enumerate(dumps):
+                groups[dump.write.name, dump.write.line].append(number)
             for group in groups.values():
-                ordered = sorted(group, key=lambda number: found[number].write.key)
+                ordered = sorted(group, key=lambda number: dumps[number].write.key)
                 for time, number in enumerate(ordered):
-                    self.found[rank][number] = found[number]._replace(time=time)
+                    self.found[rank][number] = dumps[number]._replace(time=time)
 
     def chosen(self, rank: int) -> list[Dump]:
         """Return the dumps that were selected without a tap."""
-        return [one for one in self.found[rank] if self._is_chosen(one.write)]
+        return [dump for dump in self.found[rank] if self._is_chosen(dump.write)]
 
     def of(self, rank: int, tap: Tap) -> list[Dump]:
         """Return the dumps of a tap, in program order."""
-        found = [one for one in self.found[rank] if (one.write.name, one.write.line) == tap]
-        return sorted(found, key=lambda one: one.time)
+        dumps = [dump for dump in self.found[rank] if (dump.write.name, dump.write.line) == tap]
+        return sorted(dumps, key=lambda dump: dump.time)
 
     def _is_wanted(self, write: Write) -> bool:
         return self._is_chosen(write) or (write.name, write.line) in self.taps

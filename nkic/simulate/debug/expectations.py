@@ -18,7 +18,7 @@ from nkic.neff.records import TensorRecord
 from nkic.simulate.comparison.compare import Comparison, compare
 from nkic.simulate.comparison.compare_report import diagnostic
 from nkic.simulate.comparison.tolerance import EVERY, ToleranceSettings
-from nkic.simulate.debug.observed import Happening, Observer, Scene
+from nkic.simulate.debug.observed import Execution, Observer, Scene
 from nkic.simulate.debug.tensors import Stored
 from nkic.simulate.debug.writes import Write, Writes
 from nkic.simulate.faults import source_of
@@ -84,12 +84,16 @@ class Expectations(Observer):
         """Read the expected arrays. Raises `UsageFailed` and `InputFailed`."""
         writes = Writes(scene)
         wanted: dict[tuple[str, int], Wanted] = {}
-        for one in self.expected[scene.rank]:
-            writes.check_line("--expect-at", one.line)
-            for name, found in self._read(scene, writes, one).items():
-                if (name, one.line) in wanted:
-                    _bad(name, one, f"appears twice: in `{clean(wanted[name, one.line].path)}`")
-                wanted[name, one.line] = found
+        for expected in self.expected[scene.rank]:
+            writes.check_line("--expect-at", expected.line)
+            for name, tensor in self._read(scene, writes, expected).items():
+                if (name, expected.line) in wanted:
+                    _refuse(
+                        name,
+                        expected,
+                        f"appears twice: in `{clean(wanted[name, expected.line].path)}`",
+                    )
+                wanted[name, expected.line] = tensor
         self._refuse_ignored(scene, [name for name, _ in wanted])
         self._executable = scene.executable
         self._writes.append(writes)
@@ -107,34 +111,36 @@ class Expectations(Observer):
                     help = did_you_mean(name, known) or f"there are: {', '.join(known)}"
                     raise UsageFailed([make("bad-value", text, help=help)])
 
-    def _read(self, scene: Scene, writes: Writes, one: Expected) -> dict[str, Wanted]:
-        if one.arrays is not None:
-            return self._chosen(scene, writes, one, one.arrays)
-        with opened(one.path, MAX_BYTES) as file:
-            return self._chosen(scene, writes, one, read_npz(file, one.path))
+    def _read(self, scene: Scene, writes: Writes, expected: Expected) -> dict[str, Wanted]:
+        if expected.arrays is not None:
+            return self._chosen(scene, writes, expected, expected.arrays)
+        with opened(expected.path, MAX_BYTES) as file:
+            return self._chosen(scene, writes, expected, read_npz(file, expected.path))
 
     def _chosen(
-        self, scene: Scene, writes: Writes, one: Expected, offers: Given
+        self, scene: Scene, writes: Writes, expected: Expected, offers: Given
     ) -> dict[str, Wanted]:
         if not offers:
-            text = f"--expect-at {one.line}: `{clean(one.path)}` holds no array"
+            text = f"--expect-at {expected.line}: `{clean(expected.path)}` holds no array"
             raise UsageFailed([make("bad-value", text, help="give arrays by tensors' names")])
-        found = {}
+        wanted = {}
         for name, offer in offers.items():
-            writes.check(f"--expect-at {one.line}", name, one.line)
-            record = scene.tensors.record(writes.tensors[name, one.line][0])
+            writes.check(f"--expect-at {expected.line}", name, expected.line)
+            record = scene.tensors.record(writes.tensors[name, expected.line][0])
             shape = shape_as(offer, record.shape, record.dtype)
             each = len(offer.shape) == len(record.shape) + 1
             if shape is None or offer.shape[each:] != shape:
                 sizes = ", ".join(map(str, record.shape))
-                _bad(name, one, f"is {offer}, not {record.dtype}[{sizes}], or several of these")
-            found[name] = Wanted(one.path, numbers_of(offer, record.dtype), each)
-        return found
+                _refuse(
+                    name, expected, f"is {offer}, not {record.dtype}[{sizes}], or several of these"
+                )
+            wanted[name] = Wanted(expected.path, numbers_of(offer, record.dtype), each)
+        return wanted
 
-    def after(self, happening: Happening) -> None:
+    def after(self, execution: Execution) -> None:
         """Record the tensors to compare."""
-        scene = happening.scene
-        for write in self._writes[scene.rank].of(happening):
+        scene = execution.scene
+        for write in self._writes[scene.rank].of(execution):
             key = write.name, write.line
             wanted = self._wanted[scene.rank].get(key)
             if wanted is not None:
@@ -157,43 +163,43 @@ class Expectations(Observer):
         """Compare. Raises `InputFailed` if the number of writes is not the expected one."""
         for rank, kept in enumerate(self._kept):
             for key, wanted in self._wanted[rank].items():
-                found = sorted(kept.get(key, ()), key=lambda one: one.write.key)
-                if wanted.each and len(found) != len(wanted.numbers):
+                tensors = sorted(kept.get(key, ()), key=lambda tensor: tensor.write.key)
+                if wanted.each and len(tensors) != len(wanted.numbers):
                     has = plural(len(wanted.numbers), "array")
-                    times = plural(len(found), "time")
+                    times = plural(len(tensors), "time")
                     text = f"holds {has}, and the line writes the tensor {times}"
-                    _bad(key[0], Expected(key[1], wanted.path), text)
-                for time, one in enumerate(found):
+                    _refuse(key[0], Expected(key[1], wanted.path), text)
+                for time, tensor in enumerate(tensors):
                     numbers = wanted.numbers[time] if wanted.each else wanted.numbers
-                    self.judged[rank].append(self._judge(one, time, wanted, numbers))
+                    self.judged[rank].append(self._judge(tensor, time, wanted, numbers))
             self.judged[rank].sort(key=lambda judged: (judged.write.done, judged.write.start))
 
-    def _judge(self, one: Found, time: int, wanted: Wanted, numbers: Numbers) -> Judged:
-        write, record, stored, written = one
+    def _judge(self, tensor: Found, time: int, wanted: Wanted, numbers: Numbers) -> Judged:
+        write, record, stored, written = tensor
         rule = self.settings.rule(write.name, record.dtype)
-        known, there = _without(stored, numbers, written, record.dtype.lanes)
-        if known.size * record.dtype.lanes != there.size:
-            place = Expected(write.line, wanted.path)
-            _bad(write.name, place, f"has other sizes than the tensor's {record.shape}")
-        compared = compare(write.name, known, record.dtype, there, rule)
+        actual, wanted_numbers = _zero_uninitialised(stored, numbers, written, record.dtype.lanes)
+        if actual.size * record.dtype.lanes != wanted_numbers.size:
+            expected = Expected(write.line, wanted.path)
+            _refuse(write.name, expected, f"has other sizes than the tensor's {record.shape}")
+        compared = compare(write.name, actual, record.dtype, wanted_numbers, rule)
         return Judged(write, time if wanted.each else None, wanted.path, compared)
 
     def parted(self, rank: int) -> Diagnostic | None:
         """Return the error for the first line where the rank differs from the reference, if any."""
         judged = self.judged[rank]
-        first = next((n for n, one in enumerate(judged) if not one.found.passed), None)
+        first = next((n for n, judgement in enumerate(judged) if not judgement.found.passed), None)
         if first is None:
             return None
-        later = sum(not one.found.passed for one in judged[first + 1 :])
-        return _parting(self._executable, judged[first], first, later)
+        later = sum(not judgement.found.passed for judgement in judged[first + 1 :])
+        return _difference(self._executable, judged[first], first, later)
 
 
-def _parting(executable: Any, judged: Judged, before: int, later: int) -> Diagnostic:
-    write, _, path, found = judged
-    made = diagnostic(found)
+def _difference(executable: Any, judged: Judged, before: int, later: int) -> Diagnostic:
+    write, _, path, comparison = judged
+    base = diagnostic(comparison)
     name = clean(write.name)
-    _, _, what = made.message.partition(": ")
-    text = f"after line {write.line}, `{name}` differs from `{clean(path)}`: {what}"
+    _, _, difference = base.message.partition(": ")
+    text = f"after line {write.line}, `{name}` differs from `{clean(path)}`: {difference}"
     when = "last" if judged.time is None else f"the {ordinal(judged.time + 1)} time"
     iteration = f" ({write.unrolled})" if write.unrolled else ""
     note = f"written {when}{iteration} at {write.done / 1e6:.3f} us by {write.stream.name}; "
@@ -201,11 +207,11 @@ def _parting(executable: Any, judged: Judged, before: int, later: int) -> Diagno
     note += f", {later} after it did not" if later else ""
     span = source_of(executable, write.record.place)
     return replace(
-        made,
+        base,
         code=code("intermediate-differs"),
         message=text,
         primary=Label(span, "") if span else None,
-        notes=(note, *made.notes),
+        notes=(note, *base.notes),
     )
 
 
@@ -215,7 +221,9 @@ def ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
-def _without(stored: Stored, numbers: Numbers, mask: Mask, lanes: int) -> tuple[Stored, Numbers]:
+def _zero_uninitialised(
+    stored: Stored, numbers: Numbers, mask: Mask, lanes: int
+) -> tuple[Stored, Numbers]:
     """Return both with zeros for uninitialised elements."""
     if mask.all() or numbers.shape[:-1] != mask.shape[:-1]:
         return stored, numbers
@@ -223,7 +231,7 @@ def _without(stored: Stored, numbers: Numbers, mask: Mask, lanes: int) -> tuple[
     return np.where(mask, stored, stored.dtype.type(0)), np.where(wide, numbers, 0.0)
 
 
-def _bad(name: str, one: Expected, why: str) -> None:
-    text = f"--expect-at {one.line}: `{clean(name)}` of `{clean(one.path)}` {why}"
+def _refuse(name: str, expected: Expected, problem: str) -> None:
+    text = f"--expect-at {expected.line}: `{clean(name)}` of `{clean(expected.path)}` {problem}"
     help = "--dump-tensor writes arrays of the expected shape"
     raise InputFailed([make("expected-does-not-fit", text, help=help)])

@@ -19,7 +19,7 @@ from nkic.base.diagnostics import ProgramFault
 from nkic.neff.records import Executable
 from nkic.simulate.debug.interleaved import Action, Interleaved, Order, Recorded
 from nkic.simulate.debug.observed import Observed
-from nkic.simulate.debug.orders import Drawn, Written
+from nkic.simulate.debug.orders import Drawn, Scripted
 from nkic.simulate.options import RunOptions
 from nkic.simulate.stage import MachineMaker, simulate_ranks
 from nkic.simulate.streams import Item, Runner
@@ -41,7 +41,9 @@ class Outcome(NamedTuple):
         if self.failure:
             return "a run that does not fail"
         names = [
-            n for (n, one), (_, two) in zip(self.outputs, other.outputs, strict=True) if one != two
+            n
+            for (n, hash_here), (_, hash_there) in zip(self.outputs, other.outputs, strict=True)
+            if hash_here != hash_there
         ]
         return f"other values in {', '.join(f'`{name}`' for name in names)}"
 
@@ -82,88 +84,88 @@ class Fuzz:
     def search(self, count: int) -> Race | None:
         """Return the first of `count` orders whose outputs differ from the normal run's, if any."""
         recorded = Recorded()
-        usual = self._outcome(partial(Observed, observers=[recorded]))
+        normal = self._outcome(partial(Observed, observers=[recorded]))
         for number in range(count):
             drawn = Drawn(self.seed, number)
-            machine, found = self.run(drawn)
-            if found != usual:
-                return self._race(drawn, usual, found, recorded.log, machine)
+            machine, outcome = self.run(drawn)
+            if outcome != normal:
+                return self._race(drawn, normal, outcome, recorded.log, machine)
         return None
 
     def run(self, order: Order) -> tuple[Interleaved, Outcome]:
         """Run in that order."""
-        made: list[Interleaved] = []
+        machines: list[Interleaved] = []
 
         def make(*facts: object, **more: object) -> Interleaved:
-            made.append(Interleaved(*facts, order=order, **more))  # type: ignore[arg-type]
-            return made[-1]
+            machines.append(Interleaved(*facts, order=order, **more))  # type: ignore[arg-type]
+            return machines[-1]
 
-        found = self._outcome(make)
-        return made[0], found
+        outcome = self._outcome(make)
+        return machines[0], outcome
 
     def _outcome(self, make: MachineMaker) -> Outcome:
         try:
             results = simulate_ranks(self.executable, self.inputs, self.options, make)
         except ProgramFault as fault:
-            one = fault.diagnostics[0]
-            return Outcome((), f"{one.code.slug}: {one.message}")
+            diagnostic = fault.diagnostics[0]
+            return Outcome((), f"{diagnostic.code.slug}: {diagnostic.message}")
         outputs = [pair for result in results for pair in result.outputs.items()]
         return Outcome(tuple((n, sha256(a.tobytes()).hexdigest()) for n, a in outputs))
 
     def _race(
-        self, drawn: Drawn, usual: Outcome, found: Outcome, before: Log, machine: Interleaved
+        self, drawn: Drawn, normal: Outcome, outcome: Outcome, before: Log, machine: Interleaved
     ) -> Race:
         """Find the race between the orders of the normal run and of `machine`.
 
         A failed run is incomplete: the search continues it like the other one.
         """
-        whole, part = (machine.log, before) if usual.failure else (before, machine.log)
-        wanted = found if usual.failure else usual
-        pair = Pair(lambda order: self.run(Written(order))[1] == wanted)
-        both = pair.search(whole, part)
-        difference = usual.differs(found)
-        if both is None:
+        whole, part = (machine.log, before) if normal.failure else (before, machine.log)
+        wanted = outcome if normal.failure else normal
+        pair = Bisection(lambda order: self.run(Scripted(order))[1] == wanted)
+        actions = pair.search(whole, part)
+        difference = normal.differs(outcome)
+        if actions is None:
             return Race(drawn, difference, None, None, machine)
-        full, _ = self.run(Written(whole))
-        known = {**machine.items, **full.items}
-        first, second = (_party(full, known, action) for action in both)
-        if usual.failure:
+        full, _ = self.run(Scripted(whole))
+        items = {**machine.items, **full.items}
+        first, second = (_party(full, items, action) for action in actions)
+        if normal.failure:
             first, second = second, first
         return Race(drawn, difference, first, second, machine)
 
 
 def _party(
-    machine: Interleaved, known: Mapping[tuple[int, int], Item], action: Action
+    machine: Interleaved, items: Mapping[tuple[int, int], Item], action: Action
 ) -> Party | None:
-    item = known.get((action.stream, action.number))
+    item = items.get((action.stream, action.number))
     return Party(machine.runners[action.stream], item) if item is not None else None
 
 
-class Pair:
-    """Finds two actions whose order decides whether an order `is_usual`."""
+class Bisection:
+    """Finds two actions whose order decides whether an order `is_normal`."""
 
-    def __init__(self, is_usual: Callable[[Sequence[Action]], bool]) -> None:
-        self.is_usual = is_usual
+    def __init__(self, is_normal: Callable[[Sequence[Action]], bool]) -> None:
+        self.is_normal = is_normal
 
     def search(
-        self, usual: Sequence[Action], other: Sequence[Action]
+        self, normal: Sequence[Action], other: Sequence[Action]
     ) -> tuple[Action, Action] | None:
-        """Return the action that is first in `usual`, and the one that is first in `other`.
+        """Return the action that is first in `normal`, and the one that is first in `other`.
 
-        Every order tried is a prefix of `other` continued as `usual`: both satisfy the semaphores,
+        Every order tried is a prefix of `other` continued as `normal`: both satisfy the semaphores,
         and so does the combination.
         """
 
-        def begun(count: int) -> list[Action]:
+        def combined(count: int) -> list[Action]:
             done = set(other[:count])
-            return [*other[:count], *(action for action in usual if action not in done)]
+            return [*other[:count], *(action for action in normal if action not in done)]
 
-        if self.is_usual(begun(len(other))) or not self.is_usual(begun(0)):
+        if self.is_normal(combined(len(other))) or not self.is_normal(combined(0)):
             return None
-        count = self._halved(begun, 0, len(other))
-        return self._passed(begun(count), other[count], count)
+        count = self._bisect(combined, 0, len(other))
+        return self._obstacle(combined(count), other[count], count)
 
-    def _passed(
+    def _obstacle(
         self, order: list[Action], late: Action, start: int
     ) -> tuple[Action, Action] | None:
         """Return the action that `late` must not precede, as it moves ahead to `start`."""
@@ -172,17 +174,17 @@ class Pair:
         at = order.index(late)
 
         def ahead(steps: int) -> list[Action]:
-            place = at - steps
-            return [*order[:place], late, *order[place:at], *order[at + 1 :]]
+            position = at - steps
+            return [*order[:position], late, *order[position:at], *order[at + 1 :]]
 
-        steps = self._halved(ahead, 0, at - start)
+        steps = self._bisect(ahead, 0, at - start)
         return order[at - steps - 1], late
 
-    def _halved(self, order: Callable[[int], list[Action]], low: int, high: int) -> int:
+    def _bisect(self, order: Callable[[int], list[Action]], low: int, high: int) -> int:
         """Bisect: return the last number, from `low`, whose order is usual."""
         while high - low > 1:
             middle = (low + high) // 2
-            if self.is_usual(order(middle)):
+            if self.is_normal(order(middle)):
                 low = middle
             else:
                 high = middle

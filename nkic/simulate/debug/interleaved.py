@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
-from nkic.simulate.debug.observed import Happening, Observer
+from nkic.simulate.debug.observed import Execution, Observer
 from nkic.simulate.machine import Machine
 from nkic.simulate.storage.memory import Memory
 from nkic.simulate.streams import Item, Runner, nothing, unlimited
@@ -66,9 +66,9 @@ class Interleaved(Machine):
         self.limit_ps = None
         self.log: list[Action] = []
         self.items: dict[tuple[int, int], Item] = {}  # by stream and number
-        self._begun = [0] * len(self.runners)
+        self._started = [0] * len(self.runners)
         self._flights: list[deque[_Flight]] = [deque() for _ in self.runners]
-        self._waits_for_others: set[int] = set()  # streams that have reached a rendezvous
+        self._at_rendezvous: set[int] = set()  # streams that have reached a rendezvous
 
     def run(self) -> None:
         """Run until every stream has ended; raises as `Machine.run`."""
@@ -90,20 +90,20 @@ class Interleaved(Machine):
         """Yield the possible actions of the stream."""
         runner, flights = self.runners[stream], self._flights[stream]
         item = runner.item
-        if item is not None and stream not in self._waits_for_others and self._is_met(runner, item):
+        if item is not None and stream not in self._at_rendezvous and self._is_ready(runner, item):
             if not runner.is_dma:
-                yield Action(stream, Kind.RUN, self._begun[stream])
+                yield Action(stream, Kind.RUN, self._started[stream])
             elif not item.is_rendezvous:
-                yield Action(stream, Kind.START, self._begun[stream])
+                yield Action(stream, Kind.START, self._started[stream])
             elif not flights:
-                yield Action(stream, Kind.RUN, self._begun[stream])
+                yield Action(stream, Kind.RUN, self._started[stream])
         for flight in flights:
             if not flight.moved:
                 yield Action(stream, Kind.MOVE, flight.number)
         if flights and flights[0].moved:
             yield Action(stream, Kind.COMPLETE, flights[0].number)
 
-    def _is_met(self, runner: Runner, item: Item) -> bool:
+    def _is_ready(self, runner: Runner, item: Item) -> bool:
         tokens = self.tokens[runner.unit]
         return all(len(tokens[semaphore]) >= count for semaphore, count in item.waits)
 
@@ -116,8 +116,8 @@ class Interleaved(Machine):
         elif action.kind is Kind.START:
             self._start(runner, action)
         elif action.kind is Kind.MOVE:
-            found = self._flights[action.stream]
-            self._move(runner, next(one for one in found if one.number == action.number))
+            flights = self._flights[action.stream]
+            self._move(runner, next(flight for flight in flights if flight.number == action.number))
         else:
             self._complete(runner, self._flights[action.stream].popleft())
 
@@ -127,10 +127,10 @@ class Interleaved(Machine):
             self._execute(runner, item, 0, [])
             runner.current()
             return
-        self._waits_for_others.add(runner.index)
+        self._at_rendezvous.add(runner.index)
         self._meet(runner, item, 0, [])
-        for stream in [s for s in self._waits_for_others if self.runners[s].item is None]:
-            self._waits_for_others.remove(stream)
+        for stream in [s for s in self._at_rendezvous if self.runners[s].item is None]:
+            self._at_rendezvous.remove(stream)
             self.runners[stream].current()
 
     def _begin(self, runner: Runner, action: Action) -> Item:
@@ -138,7 +138,7 @@ class Interleaved(Machine):
         if item is None:
             raise RuntimeError(f"{runner.name} has ended")
         self.items[action.stream, action.number] = item
-        self._begun[action.stream] += 1
+        self._started[action.stream] += 1
         return item
 
     def _start(self, runner: Runner, action: Action) -> None:
@@ -147,8 +147,10 @@ class Interleaved(Machine):
             for _ in range(count):
                 self.tokens[runner.unit][semaphore].popleft()
         registers = runner.state.registers
-        kept = (list(registers.shared), dict(registers.own)) if item.dynamic is not None else None
-        flight = _Flight(action.number, item, item.step is None, kept)
+        registers_at_start = (
+            (list(registers.shared), dict(registers.own)) if item.dynamic is not None else None
+        )
+        flight = _Flight(action.number, item, item.step is None, registers_at_start)
         self._flights[runner.index].append(flight)
         runner.at += 1
         runner.item = None
@@ -177,9 +179,9 @@ class Recorded(Observer):
         self.log: list[Action] = []
         self._count: dict[int, int] = defaultdict(int)
 
-    def before(self, happening: Happening) -> None:
+    def before(self, execution: Execution) -> None:
         """Record the item's actions."""
-        runner, item = happening.runner, happening.item
+        runner, item = execution.runner, execution.item
         number = self._count[runner.index]
         self._count[runner.index] += 1
         if not runner.is_dma or item.is_rendezvous:

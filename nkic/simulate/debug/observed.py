@@ -27,7 +27,7 @@ class Scene(NamedTuple):
     machine: Observed
 
 
-class Happening(NamedTuple):
+class Execution(NamedTuple):
     """An execution of an item: its start and, known afterwards, its completion, in picoseconds."""
 
     scene: Scene
@@ -43,13 +43,13 @@ class Observer:
     def begin(self, scene: Scene) -> None:
         """Called before a rank runs. Raises `UsageFailed` for an invalid request."""
 
-    def before(self, happening: Happening) -> None:
+    def before(self, execution: Execution) -> None:
         """Called before the item is executed.
 
         At a rendezvous, values are exchanged before this is called for any of its items.
         """
 
-    def after(self, happening: Happening) -> None:
+    def after(self, execution: Execution) -> None:
         """Called after the item's values have been computed."""
 
     def end(self) -> None:
@@ -87,8 +87,8 @@ class Observed(Machine):
     ) -> None:
         scene = self.scenes[runner.rank]
         for observer in self.observers:
-            observer.before(Happening(scene, runner, item, start))
+            observer.before(Execution(scene, runner, item, start))
         super()._execute(runner, item, start, queue)
         begun = runner.moved - item.timing.hold if runner.is_dma else start
         for observer in self.observers:
-            observer.after(Happening(scene, runner, item, begun, runner.done))
+            observer.after(Execution(scene, runner, item, begun, runner.done))

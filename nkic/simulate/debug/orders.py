@@ -8,7 +8,7 @@ from random import Random
 
 from nkic.simulate.debug.interleaved import Action, Interleaved, Kind
 
-_CHANGES = (0.0, 0.02, 0.2, 1.0)  # the probability at every step that the priorities change
+_CHANGE_RATES = (0.0, 0.02, 0.2, 1.0)  # the probability at every step that the priorities change
 
 
 class Transfers(Enum):
@@ -30,40 +30,40 @@ class Drawn:
         self.number = number
         self.random = Random(f"{seed}/{number}")
         self.transfers = [*Transfers][number % len(Transfers)]
-        self.change = _CHANGES[number // len(Transfers) % len(_CHANGES)]
-        self._ranks: list[int] = []
-        self._at_once: list[Action] = []
+        self.change = _CHANGE_RATES[number // len(Transfers) % len(_CHANGE_RATES)]
+        self._priorities: list[int] = []
+        self._pending: list[Action] = []
 
     def choose(self, machine: Interleaved) -> Action | None:
         """Return the next action."""
-        if self._at_once:
-            return self._at_once.pop(0)
-        if not self._ranks or self.random.random() < self.change:
-            self._ranks = list(range(len(machine.runners)))
-            self.random.shuffle(self._ranks)
-        late: list[Action] = []
-        for stream in self._ranks:
+        if self._pending:
+            return self._pending.pop(0)
+        if not self._priorities or self.random.random() < self.change:
+            self._priorities = list(range(len(machine.runners)))
+            self.random.shuffle(self._priorities)
+        postponed: list[Action] = []
+        for stream in self._priorities:
             ready = list(machine.ready(stream))
             if ready and self.transfers is Transfers.MIXED:
                 return self.random.choice(ready)
             for action in ready:
                 if action.kind in (Kind.RUN, Kind.START):
-                    return self._begun(machine, action)
-            late += ready
-        return late[0] if late else None
+                    return self._with_consequences(machine, action)
+            postponed += ready
+        return postponed[0] if postponed else None
 
-    def _begun(self, machine: Interleaved, action: Action) -> Action:
+    def _with_consequences(self, machine: Interleaved, action: Action) -> Action:
         """Return the action; with eager transfers, also schedule the actions that follow it."""
         if action.kind is Kind.START and self.transfers is Transfers.EAGER:
             item = machine.runners[action.stream].item
             kinds = [Kind.MOVE, Kind.COMPLETE]
             if item is not None and item.step is None:
                 kinds.remove(Kind.MOVE)
-            self._at_once = [action._replace(kind=kind) for kind in kinds]
+            self._pending = [action._replace(kind=kind) for kind in kinds]
         return action
 
 
-class Written:
+class Scripted:
     """The possible actions of a list, in order; then whatever is left to do."""
 
     def __init__(self, actions: Sequence[Action]) -> None:
@@ -77,5 +77,5 @@ class Written:
             self._at += 1
             if action in machine.ready(action.stream):
                 return action
-        every = (action for s in range(len(machine.runners)) for action in machine.ready(s))
-        return next(every, None)
+        ready = (action for s in range(len(machine.runners)) for action in machine.ready(s))
+        return next(ready, None)

@@ -9,7 +9,7 @@ from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.text import clean
 from nkic.simulate.debug.tensors import Stored
 
-_WORDS = re.compile(r"([^\[\]]+?)\s*(?:\[([^\[\]]*)\])?")
+_PART = re.compile(r"([^\[\]]+?)\s*(?:\[([^\[\]]*)\])?")
 _AXIS = re.compile(r"(-?\d{1,9})?(?:(:)(-?\d{1,9})?)?")
 
 
@@ -23,34 +23,38 @@ class Part(NamedTuple):
     def of(self, array: Stored) -> Stored:
         """Return this part of `array`, with at least one dimension."""
         places = tuple(slice(*one) if isinstance(one, tuple) else one for one in self.axes)
-        found: Stored = array[places]
-        return found if found.ndim else found.reshape(1)
+        selected: Stored = array[places]
+        return selected if selected.ndim else selected.reshape(1)
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Raise `UsageFailed` if an array of that shape has no such part."""
         if len(self.axes) > len(shape):
-            self._bad(f"`{clean(self.name)}` has {len(shape)} dimensions: {shape}")
-        for axis, (size, one) in enumerate(zip(shape, self.axes, strict=False)):
-            if isinstance(one, int) and not -size <= one < size:
-                self._bad(f"index {one} is outside axis {axis} of `{clean(self.name)}`: {shape}")
-            if isinstance(one, tuple) and not range(*slice(*one).indices(size)):
-                self._bad(f"axis {axis} of `{clean(self.name)}` has {size} elements: none is left")
+            self._refuse(f"`{clean(self.name)}` has {len(shape)} dimensions: {shape}")
+        for axis, (size, index) in enumerate(zip(shape, self.axes, strict=False)):
+            if isinstance(index, int) and not -size <= index < size:
+                self._refuse(
+                    f"index {index} is outside axis {axis} of `{clean(self.name)}`: {shape}"
+                )
+            if isinstance(index, tuple) and not range(*slice(*index).indices(size)):
+                self._refuse(
+                    f"axis {axis} of `{clean(self.name)}` has {size} elements: none is left"
+                )
 
-    def _bad(self, why: str) -> None:
+    def _refuse(self, why: str) -> None:
         help = f"choose an existing part, or the whole tensor with `{clean(self.name)}`"
         raise UsageFailed([make("bad-value", f"{clean(self.text)}: {why}", help=help)])
 
 
 def part(text: str) -> Part:
     """Parse a user's text. Raises `UsageFailed`."""
-    found = _WORDS.fullmatch(text.strip())
-    words = found[2].split(",") if found is not None and found[2] else []
-    axes = [_AXIS.fullmatch(word.strip()) for word in words]
-    if found is None or any(one is None or not one[0] for one in axes):
+    match = _PART.fullmatch(text.strip())
+    axis_texts = match[2].split(",") if match is not None and match[2] else []
+    axes = [_AXIS.fullmatch(word.strip()) for word in axis_texts]
+    if match is None or any(one is None or not one[0] for one in axes):
         help = "for example acc, acc[0], or acc[0:4, 2]"
         raise UsageFailed([make("bad-value", f"`{clean(text)}` names no tensor", help=help)])
     places = [(_number(o[1]), _number(o[3])) if o[2] else int(o[1]) for o in axes if o is not None]
-    return Part(text, found[1].strip(), tuple(places))
+    return Part(text, match[1].strip(), tuple(places))
 
 
 def _number(text: str | None) -> int | None:

@@ -27,12 +27,14 @@ def diagnostic(executable: Executable, race: Race, seed: int) -> Diagnostic:
     both = listed(_what(executable, one) for one in (first, second))
     conflicts = sorted(set(_conflicts(executable, race, first, second)))
     over = f" over {listed(conflicts)}" if conflicts else " over a register or an engine's state"
-    here, there = (source_of(executable, one.item.record.place) for one in (second, first))
+    second_span, first_span = (
+        source_of(executable, one.item.record.place) for one in (second, first)
+    )
     return make(
         "order-race",
         f"{both} race{over}: no semaphore orders the two",
-        here,
-        labels=[Label(there, "the normal run executes this one first")] if there else [],
+        second_span,
+        labels=[Label(first_span, "the normal run executes this one first")] if first_span else [],
         notes=[f"{note}; the order of these two instructions makes the difference"],
         help=help,
     )

@@ -13,7 +13,7 @@ from nkic.machine.memory import MEMORIES
 from nkic.neff.records import InstructionRecord, PatternRecord, TensorRecord
 from nkic.simulate.comparison.stats import stats_of
 from nkic.simulate.debug.breakpoints import Debugger
-from nkic.simulate.debug.observed import Happening, Scene
+from nkic.simulate.debug.observed import Execution, Scene
 from nkic.simulate.debug.parts import Part, part
 from nkic.simulate.debug.writes import line_of, path_of, region_of, region_text
 from nkic.simulate.io.numbers import numbers
@@ -35,7 +35,7 @@ def place(scene: Scene, record: InstructionRecord) -> str:
     return f"{path}:{line_of(scene.executable, record.place)}"
 
 
-def header(stop: Happening) -> Iterator[str]:
+def header(stop: Execution) -> Iterator[str]:
     """Yield a line on where the run has stopped, and the line of source."""
     scene, runner, item, start, _ = stop
     row = item.record.row
@@ -43,15 +43,16 @@ def header(stop: Happening) -> Iterator[str]:
         f", iteration {', '.join(map(str, runner.iterations))}" if runner.iterations else ""
     )
     name = row.name if row is not None else "nothing"
-    where = place(scene, item.record)
-    yield f"{where}: {name} on {runner.name} is about to start at {microseconds(start)}{iterations}"
+    location = place(scene, item.record)
+    time = microseconds(start)
+    yield f"{location}: {name} on {runner.name} is about to start at {time}{iterations}"
     source = scene.executable.sources.get(path_of(scene.executable, item.record.place))
     line = line_of(scene.executable, item.record.place)
     if source is not None and 0 < line <= len(lines := source.text.splitlines()):
         yield f"  {line} | {clean(lines[line - 1])}"
 
 
-def where(stop: Happening) -> Iterator[str]:
+def where(stop: Execution) -> Iterator[str]:
     """Yield the instruction, with its operands and what it waited for."""
     scene, runner, item, _, _ = stop
     yield from header(stop)
@@ -70,8 +71,8 @@ def where(stop: Happening) -> Iterator[str]:
     for given, value in zip(row.attributes, item.record.attributes, strict=True):
         yield f"  {given.name} = {clean(repr(value))}"
     for semaphore, count in item.waits:
-        who = ", ".join(_signallers(scene, runner, semaphore)) or "nobody"
-        yield f"  waited for {plural(count, 'signal')} on semaphore {semaphore}, from {who}"
+        signallers = ", ".join(_signallers(scene, runner, semaphore)) or "nobody"
+        yield f"  waited for {plural(count, 'signal')} on semaphore {semaphore}, from {signallers}"
 
 
 def _operand(scene: Scene, operand: object) -> str:
@@ -106,7 +107,7 @@ def _signallers(scene: Scene, runner: Runner, semaphore: int) -> list[str]:
     ]
 
 
-def engines(stop: Happening) -> Iterator[str]:
+def engines(stop: Execution) -> Iterator[str]:
     """Yield the current and the next instruction of every stream."""
     for runner in stop.scene.runners:
         yield f"  {runner.name:<16} {plural(runner.count, 'instruction'):>18} started  " + _doing(
@@ -114,7 +115,7 @@ def engines(stop: Happening) -> Iterator[str]:
         )
 
 
-def _doing(stop: Happening, runner: Runner) -> str:
+def _doing(stop: Execution, runner: Runner) -> str:
     scene, here, item, now, _ = stop
     if runner is here:
         return f"about to start {_next(scene, item.record)}"
@@ -128,8 +129,8 @@ def _doing(stop: Happening, runner: Runner) -> str:
     lacking = [s for s, count in coming.waits if len(tokens[s]) < count]
     if not lacking:
         return f"next {_next(scene, coming.record)}"
-    who = ", ".join(n for s in lacking for n in _signallers(scene, runner, s)) or "nobody"
-    return f"waits for {who}; next {_next(scene, coming.record)}"
+    signallers = ", ".join(n for s in lacking for n in _signallers(scene, runner, s)) or "nobody"
+    return f"waits for {signallers}; next {_next(scene, coming.record)}"
 
 
 def _coming(runner: Runner) -> Item | None:
@@ -148,41 +149,46 @@ def _next(scene: Scene, record: InstructionRecord) -> str:
     return f"{record.row.name if record.row else 'nothing'} ({place(scene, record)})"
 
 
-def queues(debugger: Debugger, stop: Happening) -> Iterator[str]:
+def queues(debugger: Debugger, stop: Execution) -> Iterator[str]:
     """Yield every DMA queue, with its transfers in flight."""
     scene, now = stop.scene, stop.start
     for runner in scene.runners:
         if not runner.is_dma:
             continue
-        flying = [one for one in debugger.under_way[runner.index] if one.done > now]
+        in_flight = [
+            transfer for transfer in debugger.under_way[runner.index] if transfer.done > now
+        ]
         moved = f"{runner.count} started, {size(runner.bytes)} moved"
-        yield f"  {runner.name}: {len(flying)} under way, {moved}"
-        for one in flying:
-            what = _next(scene, one.item.record)
-            yield f"    {what}, {size(one.item.bytes)}, complete at {microseconds(one.done)}"
+        yield f"  {runner.name}: {len(in_flight)} under way, {moved}"
+        for transfer in in_flight:
+            next_text = _next(scene, transfer.item.record)
+            end = microseconds(transfer.done)
+            yield f"    {next_text}, {size(transfer.item.bytes)}, complete at {end}"
 
 
-def tensors(debugger: Debugger, stop: Happening) -> Iterator[str]:
+def tensors(debugger: Debugger, stop: Execution) -> Iterator[str]:
     """Yield all tensors: type, address, and last writer."""
     scene = stop.scene
     for number, tensor in enumerate(scene.executable.tensors):
         sizes = ", ".join(map(str, tensor.shape))
         last = debugger.written.get((scene.rank, number))
-        who = "given" if tensor.role in ("input", "constant") else "not written yet"
+        origin = "given" if tensor.role in ("input", "constant") else "not written yet"
         if last is not None:
             by = f"{place(scene, last.record)} on {last.stream.name}"
-            who = f"written by {by}, complete at {microseconds(last.done)}"
-        yield f"  {_named(scene, number)}: {tensor.dtype}[{sizes}] {_address(tensor)}; {who}"
+            origin = f"written by {by}, complete at {microseconds(last.done)}"
+        yield f"  {_named(scene, number)}: {tensor.dtype}[{sizes}] {_address(tensor)}; {origin}"
 
 
-def memory(stop: Happening) -> Iterator[str]:
+def memory(stop: Execution) -> Iterator[str]:
     """Yield the resident on-chip tensors by address, and the use of each memory."""
     scene = stop.scene
     for buffer in MEMORIES:
-        held = [n for n in _resident(scene) if scene.tensors.record(n).buffer is buffer]
-        total = sum(scene.tensors.record(n).bytes * scene.tensors.record(n).shape[0] for n in held)
-        yield f"  {buffer.value}: {plural(len(held), 'tensor')}, {size(total)}"
-        for number in sorted(held, key=lambda n: scene.tensors.record(n)[6:8]):
+        residents = [n for n in _resident(scene) if scene.tensors.record(n).buffer is buffer]
+        total = sum(
+            scene.tensors.record(n).bytes * scene.tensors.record(n).shape[0] for n in residents
+        )
+        yield f"  {buffer.value}: {plural(len(residents), 'tensor')}, {size(total)}"
+        for number in sorted(residents, key=lambda n: scene.tensors.record(n)[6:8]):
             tensor = scene.tensors.record(number)
             yield f"    {_named(scene, number)}: {_address(tensor)}, core {tensor.core}"
 
@@ -193,13 +199,13 @@ def _resident(scene: Scene) -> list[int]:
     Without the check of uninitialised bytes this is unknown, and all tensors are returned.
     """
     shadow = scene.tensors.shadow
-    every = range(len(scene.executable.tensors))
+    numbers = range(len(scene.executable.tensors))
     if shadow is None:
-        return list(every)
-    return [n for n in every if shadow.resident[n]]
+        return list(numbers)
+    return [n for n in numbers if shadow.resident[n]]
 
 
-def contents(debugger: Debugger, stop: Happening, text: str) -> Iterator[str]:
+def contents(debugger: Debugger, stop: Execution, text: str) -> Iterator[str]:
     """Yield the contents of a tensor, or of a part of one. Raises `UsageFailed`."""
     wanted, number = chosen(debugger, stop, text)
     scene = stop.scene
@@ -209,26 +215,26 @@ def contents(debugger: Debugger, stop: Happening, text: str) -> Iterator[str]:
     missing = int(np.count_nonzero(wanted.of(scene.tensors.written(number)) == 0))
     stats, shape = stats_of(array, tensor.dtype), ", ".join(map(str, array.shape))
     last = debugger.written.get((scene.rank, number))
-    who = ""
+    origin = ""
     if last is not None:
-        who = f", written by {place(scene, last.record)}"
+        origin = f", written by {place(scene, last.record)}"
         late = last.done > stop.start and last.stream is not stop.runner.record
-        who += f", which is under way until {microseconds(last.done)}" if late else ""
-    yield f"{_named(scene, number)} {tensor.dtype}[{shape}] at {_address(tensor)}{who}"
-    some = (
+        origin += f", which is under way until {microseconds(last.done)}" if late else ""
+    yield f"{_named(scene, number)} {tensor.dtype}[{shape}] at {_address(tensor)}{origin}"
+    statistics_text = (
         f"min {stats.minimum:g}  mean {stats.mean:g}  max {stats.maximum:g}  "
         if (stats.minimum is not None and stats.mean is not None and stats.maximum is not None)
         else ""
     )
     unwritten = f"  unwritten {grouped(missing)}" if missing else ""
-    yield f"{some}nan {stats.nan}  inf {stats.inf}{unwritten}"
+    yield f"{statistics_text}nan {stats.nan}  inf {stats.inf}{unwritten}"
     values = numbers(array, tensor.dtype)
     yield from np.array2string(
         values, max_line_width=100, precision=6, threshold=SHOWN, edgeitems=EDGE
     ).splitlines()
 
 
-def chosen(debugger: Debugger, stop: Happening, text: str) -> tuple[Part, int]:
+def chosen(debugger: Debugger, stop: Execution, text: str) -> tuple[Part, int]:
     """Return the tensor that `NAME` or `NAME#2` refers to.
 
     Among several of one name, it is the one that the instruction accesses, else the last one
@@ -238,8 +244,8 @@ def chosen(debugger: Debugger, stop: Happening, text: str) -> tuple[Part, int]:
     name, mark, which = wanted.name.partition("#")
     numbers = stop.scene.tensors.named.get(name, [])
     if not numbers:
-        every = [one for one in stop.scene.tensors.named if one]
-        help = did_you_mean(name, every) or f"there are: {', '.join(map(clean, every))}"
+        names = [one for one in stop.scene.tensors.named if one]
+        help = did_you_mean(name, names) or f"there are: {', '.join(map(clean, names))}"
         raise UsageFailed([make("bad-value", f"there is no tensor `{clean(name)}`", help=help)])
     if mark:
         if not which.isdigit() or not 0 < int(which) <= len(numbers):
@@ -248,8 +254,8 @@ def chosen(debugger: Debugger, stop: Happening, text: str) -> tuple[Part, int]:
             raise UsageFailed([make("bad-value", text, help=help)])
         return wanted, numbers[int(which) - 1]
     operands = stop.item.record.operands
-    here = [o.tensor for o in operands if isinstance(o, PatternRecord) and o.tensor in numbers]
-    if here:
-        return wanted, here[0]
-    rank, known = stop.scene.rank, debugger.written
-    return wanted, max(numbers, key=lambda n: known[rank, n].done if (rank, n) in known else -1)
+    accessed = [o.tensor for o in operands if isinstance(o, PatternRecord) and o.tensor in numbers]
+    if accessed:
+        return wanted, accessed[0]
+    rank, written = stop.scene.rank, debugger.written
+    return wanted, max(numbers, key=lambda n: written[rank, n].done if (rank, n) in written else -1)

@@ -61,8 +61,8 @@ class Tensors:
         every = every.repeat(flags.columns, axis=1)[:, :size]
         if flags.parts is not None:
             every = every | flags.parts.repeat(flags.grain, axis=1)[:, :size]
-        found: Mask = every.reshape(-1, tensor.dtype.size).all(axis=1).reshape(tensor.shape)
-        return found
+        mask: Mask = every.reshape(-1, tensor.dtype.size).all(axis=1).reshape(tensor.shape)
+        return mask
 
     def _is_noted(self, number: int, shadow: Shadow) -> bool:
         return self.record(number).buffer.on_chip or shadow.is_noted(number)

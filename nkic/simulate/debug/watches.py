@@ -9,7 +9,7 @@ import numpy as np
 
 from nkic.base.text import clean, plural
 from nkic.simulate.comparison.stats import Stats, stats_of
-from nkic.simulate.debug.observed import Happening, Observer, Scene
+from nkic.simulate.debug.observed import Execution, Observer, Scene
 from nkic.simulate.debug.parts import Part
 from nkic.simulate.debug.tensors import Stored
 from nkic.simulate.debug.writes import Write, Writes, region_text
@@ -35,7 +35,7 @@ class Watches(Observer):
         self.parts = parts
         self.tell = tell
         self._writes: list[Writes] = []
-        self._seen: dict[tuple[int, int, Part], Stored] = {}  # by rank, tensor and part
+        self._contents: dict[tuple[int, int, Part], Stored] = {}  # by rank, tensor and part
 
     def begin(self, scene: Scene) -> None:
         """Raise `UsageFailed` for a tensor that is never written, or for an invalid part."""
@@ -46,18 +46,18 @@ class Watches(Observer):
                 part.check(scene.tensors.record(number).shape)
         self._writes.append(writes)
 
-    def after(self, happening: Happening) -> None:
+    def after(self, execution: Execution) -> None:
         """Compare what was written with the previous contents."""
-        for write in self._writes[happening.scene.rank].of(happening):
+        for write in self._writes[execution.scene.rank].of(execution):
             for part in self.parts:
                 if part.name == write.name:
-                    self._look(happening.scene, part, write)
+                    self._compare(execution.scene, part, write)
 
-    def _look(self, scene: Scene, part: Part, write: Write) -> None:
+    def _compare(self, scene: Scene, part: Part, write: Write) -> None:
         key, now = (scene.rank, write.tensor, part), part.of(scene.tensors.contents(write.tensor))
-        before = self._seen.get(key)
+        before = self._contents.get(key)
         count = now.size if before is None else int(np.count_nonzero(_bits(now) != _bits(before)))
-        self._seen[key] = now
+        self._contents[key] = now
         if count:
             dtype = scene.tensors.record(write.tensor).dtype
             self.tell(Changed(part, write, count, stats_of(now, dtype)))
@@ -65,8 +65,8 @@ class Watches(Observer):
 
 def _bits(array: Stored) -> Stored:
     """Return the bits, so that equal NaNs compare equal, and -0 differs from 0."""
-    found: Stored = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
-    return found
+    bits: Stored = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
+    return bits
 
 
 def text(changed: Changed) -> str:

@@ -16,10 +16,10 @@ from nkic.machine.targets import Target
 from nkic.neff.places import iterations as unrolled
 from nkic.neff.places import users
 from nkic.neff.records import Executable, InstructionRecord, PatternRecord, StreamRecord
-from nkic.simulate.debug.observed import Happening, Scene
+from nkic.simulate.debug.observed import Execution, Scene
 from nkic.simulate.streams import Item, Runner
 
-_TURN = re.compile(r"=(-?\d+)")
+_ITERATION = re.compile(r"=(-?\d+)")
 Region = tuple[tuple[int, int], ...]  # start and end, by dimension
 
 
@@ -49,7 +49,9 @@ class Write(NamedTuple):
 
         Streams run unrolled iterations in any order that the data allow.
         """
-        return tuple(int(iteration) for iteration in _TURN.findall(self.unrolled)), self.iterations
+        return tuple(
+            int(iteration) for iteration in _ITERATION.findall(self.unrolled)
+        ), self.iterations
 
 
 class Writes:
@@ -70,9 +72,9 @@ class Writes:
                         self.lines[name].add(line)
                         self.tensors[name, line].append(number)
 
-    def of(self, happening: Happening) -> Iterator[Write]:
+    def of(self, execution: Execution) -> Iterator[Write]:
         """Yield the writes of an item that has run."""
-        scene, runner, item, start, done = happening
+        scene, runner, item, start, done = execution
         line = line_of(self.executable, item.record.place)
         for number, region in self._of(runner, item):
             name, iterations = self.executable.tensors[number].name, tuple(runner.iterations)
@@ -102,19 +104,19 @@ class Writes:
         lines = sorted(self.lines.get(name, ()))
         if lines and (line is None or line in lines):
             return
-        where = f"line {line} does not write" if line is not None else "nothing writes"
+        problem = f"line {line} does not write" if line is not None else "nothing writes"
         help = f"it is written in lines {', '.join(map(str, lines))}" if lines else ""
         help = help or did_you_mean(name, self.lines) or f"there are: {', '.join(self.lines)}"
-        text = f"{option}: {where} a tensor `{clean(name)}`"
+        text = f"{option}: {problem} a tensor `{clean(name)}`"
         raise UsageFailed([make("bad-value", text, help=help)])
 
     def check_line(self, option: str, line: int) -> None:
         """Raise `UsageFailed` for a line that writes no tensor."""
-        known = sorted(set().union(*self.lines.values()))
-        if line not in known:
-            near = sorted(known, key=lambda one: (abs(one - line), one))[:3]
+        lines = sorted(set().union(*self.lines.values()))
+        if line not in lines:
+            nearest = sorted(lines, key=lambda one: (abs(one - line), one))[:3]
             text = f"{option}: no instruction of line {line} writes a tensor"
-            help = f"the nearest lines that do: {', '.join(map(str, sorted(near)))}"
+            help = f"the nearest lines that do: {', '.join(map(str, sorted(nearest)))}"
             raise UsageFailed([make("bad-value", text, help=help)])
 
 
@@ -123,14 +125,14 @@ def written(
 ) -> dict[int, list[PatternRecord]]:
     """Return the tensors that an item writes, with the patterns."""
     record, row = item.record, item.record.row
-    found: dict[int, list[PatternRecord]] = {}
+    patterns: dict[int, list[PatternRecord]] = {}
     if row is None:
-        return found
+        return patterns
     facts = executable.facts(record, target, runner.record.engine)
     for rule, operand in zip(row.operands, record.operands, strict=False):
         if isinstance(operand, PatternRecord) and row.access_of(rule, facts).writes:
-            found.setdefault(operand.tensor, []).append(operand)
-    return found
+            patterns.setdefault(operand.tensor, []).append(operand)
+    return patterns
 
 
 def line_of(executable: Executable, place: int) -> int:

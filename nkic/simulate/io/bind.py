@@ -20,7 +20,7 @@ from nkic.base.text import clean, grouped
 from nkic.machine.dtypes import DType
 from nkic.simulate.io import numbers
 from nkic.simulate.io.fills import Generator
-from nkic.simulate.io.signature import ArrayParameter, Signature, SignatureLine, in_short, table
+from nkic.simulate.io.signature import ArrayParameter, Signature, SignatureLine, summary, table
 from nkic.simulate.io.specs import NpyFile, RawFile, Spec, Value
 
 Arrays = dict[str, NDArray[Any]]
@@ -64,21 +64,21 @@ def bind(signature: Signature, wanted: Wanted) -> BoundInputs:
 
 def _offers(signature: Signature, wanted: Wanted, files: ExitStack) -> dict[str, Choice]:
     """Return the offers by name; of files, only the headers are read."""
-    found: dict[str, Choice] = {}
+    offers: dict[str, Choice] = {}
     # Elements of another type have at most 8 bytes: the limit lets them be read and reported.
     sizes = {p.name: p.elements * 8 for p in signature.inputs}
     if wanted.file is not None:
         file = files.enter_context(opened(wanted.file, sum(sizes.values())))
-        found.update(read_npz(file, wanted.file))
+        offers.update(read_npz(file, wanted.file))
     for name, spec in wanted.specs.items():
-        found[name] = _choice(spec, files, sizes.get(name, 0))
-    return found
+        offers[name] = _choice(spec, files, sizes.get(name, 0))
+    return offers
 
 
-def _choice(spec: Spec | Offer, files: ExitStack, most: int) -> Choice:
+def _choice(spec: Spec | Offer, files: ExitStack, limit: int) -> Choice:
     if not isinstance(spec, NpyFile | RawFile):
         return spec
-    file: Opened = files.enter_context(opened(spec.path, most))
+    file: Opened = files.enter_context(opened(spec.path, limit))
     if isinstance(spec, NpyFile):
         return offer_npy(file, spec.path)
     return offer_raw(file, spec.path, spec.dtype, spec.shape)
@@ -99,7 +99,7 @@ def _check(
     if not any(line.problem for line in lines):
         return
     kernel = clean(signature.kernel)
-    message = f"the inputs do not fit kernel `{kernel}`: {in_short(lines)}"
+    message = f"the inputs do not fit kernel `{kernel}`: {summary(lines)}"
     note = table(f"inputs of {kernel}:", lines)
     help = _advice(signature, chosen)
     raise InputFailed([make("inputs-do-not-fit", message, notes=[note], help=help)])
@@ -117,7 +117,7 @@ def _problem(parameter: ArrayParameter, choice: Choice, cast: bool) -> str:
     if isinstance(choice, Value) and parameter.elements != 1:
         number, count = f"{choice.number:g}", grouped(parameter.elements)
         return f"one number for {count} elements; const({number}) fills them all"
-    return next(filter(None, (_unholdable(parameter.dtype, n) for n in _limits(choice))), "")
+    return next(filter(None, (_unrepresentable(parameter.dtype, n) for n in _limits(choice))), "")
 
 
 def _limits(choice: Generator | Value) -> tuple[float, ...]:
@@ -129,7 +129,7 @@ def _limits(choice: Generator | Value) -> tuple[float, ...]:
     return choice.numbers if choice.name == "const" else ()
 
 
-def _unholdable(dtype: DType, number: float) -> str:
+def _unrepresentable(dtype: DType, number: float) -> str:
     """Return why a type cannot represent a number, or an empty string.
 
     Rounding a float is not an error: nobody writes 0.1 and means its nearest bfloat16.
@@ -165,11 +165,11 @@ def _advice(signature: Signature, chosen: Mapping[str, Choice]) -> str:
         if isinstance(choice, Offer) and choice.shape != parameter.shape:
             return "compile for the shapes of the data: `nkic --like FILE.npz` takes them from it"
         if isinstance(choice, Offer) and not choice.is_of(parameter.dtype):
-            return _about_type(choice, parameter.dtype)
+            return _type_advice(choice, parameter.dtype)
     return "remove inputs that the kernel does not have, or rename them"
 
 
-def _about_type(offer: Offer, dtype: DType) -> str:
+def _type_advice(offer: Offer, dtype: DType) -> str:
     wanted = natural(dtype)
     if wanted.kind == "V" and offer.element.kind in "ui" and offer.element.size == wanted.size:
         bits = f"if its elements are the bits of {dtype}"
@@ -188,25 +188,25 @@ def _array(parameter: ArrayParameter, choice: Choice, remarks: list[Diagnostic])
     if choice.is_of(parameter.dtype):
         return choice.load_as(parameter.dtype)
     values = offered_numbers(choice)
-    found = numbers.stored(values, parameter.dtype)
-    error = numbers.rounding_error(values, numbers.numbers(found, parameter.dtype))
+    stored = numbers.stored(values, parameter.dtype)
+    error = numbers.rounding_error(values, numbers.numbers(stored, parameter.dtype))
     remarks.append(_cast(parameter, choice, error))
-    return found
+    return stored
 
 
 def offered_numbers(offer: Offer) -> numbers.Numbers:
     """Return the data as numbers, by its own type."""
     if offer.known is not None:
         return numbers.numbers(offer.load_as(offer.known), offer.known)
-    found: numbers.Numbers = offer.load().astype(np.float64)
-    return found
+    values: numbers.Numbers = offer.load().astype(np.float64)
+    return values
 
 
 def _cast(parameter: ArrayParameter, offer: Offer, error: float) -> Diagnostic:
-    lost = "a value beyond its range was lost" if error == float("inf") else ""
-    cost = lost or f"the largest rounding error is {error:.3g}"
+    loss = "a value beyond its range was lost" if error == float("inf") else ""
+    cost = loss or f"the largest rounding error is {error:.3g}"
     text = f"input `{parameter.name}` of {offer.origin}, {offer}, was cast to {parameter.dtype}"
-    level = Level.WARNING if lost else Level.REMARK
+    level = Level.WARNING if loss else Level.REMARK
     return make("input-cast", f"{text}: {cost}", level=level)
 
 

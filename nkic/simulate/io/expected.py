@@ -13,7 +13,7 @@ from nkic.base.text import clean
 from nkic.machine.dtypes import DType
 from nkic.simulate.io.bind import offered_numbers
 from nkic.simulate.io.numbers import Numbers, numbers, unpacked_shape
-from nkic.simulate.io.signature import ArrayParameter, Signature, SignatureLine, in_short, table
+from nkic.simulate.io.signature import ArrayParameter, Signature, SignatureLine, summary, table
 
 
 def load_expected(
@@ -48,7 +48,7 @@ def _check(signature: Signature, offers: dict[str, Offer], skipped: Collection[s
     if not any(line.problem for line in lines):
         return
     kernel = clean(signature.kernel)
-    message = f"the expected outputs do not fit kernel `{kernel}`: {in_short(lines)}"
+    message = f"the expected outputs do not fit kernel `{kernel}`: {summary(lines)}"
     note = table(f"outputs of {kernel}:", lines)
     help = "`--compare NAME=skip` leaves an output out"
     raise InputFailed([make("expected-does-not-fit", message, notes=[note], help=help)])

@@ -60,7 +60,7 @@ class Generator:
 
     def _values(self, key: str, dtype: DType, count: int) -> Numbers:
         if self.name == "iota":
-            return np.arange(count, dtype=np.float64) % _counts_to(dtype)
+            return np.arange(count, dtype=np.float64) % _first_unrepresentable(dtype)
         if self.name in ("randn", "uniform"):
             return self._random(key, dtype, count)
         constants = {"zeros": 0.0, "ones": 1.0, "poison": np.nan}
@@ -79,19 +79,19 @@ class Generator:
 
 def parse_generator(text: str) -> Generator | None:
     """Parse a generator such as `uniform(0,1,7)`; None if it is invalid."""
-    found = _CALL.fullmatch(text.strip())
-    if found is None or found[1] not in GENERATORS:
+    match = _CALL.fullmatch(text.strip())
+    if match is None or match[1] not in GENERATORS:
         return None
-    words = [word for word in (found[2] or "").split(",") if word.strip()]
+    words = [word for word in (match[2] or "").split(",") if word.strip()]
     try:
         numbers = tuple(float(word) for word in words)
     except ValueError:
         return None
-    generator = Generator(found[1], numbers)
-    return generator if _makes_sense(generator) else None
+    generator = Generator(match[1], numbers)
+    return generator if _is_valid(generator) else None
 
 
-def _makes_sense(generator: Generator) -> bool:
+def _is_valid(generator: Generator) -> bool:
     words, numbers = GENERATORS[generator.name], generator.numbers
     if len(words) != len(numbers):
         return False
@@ -102,7 +102,7 @@ def _makes_sense(generator: Generator) -> bool:
     )
 
 
-def _counts_to(dtype: DType) -> float:
+def _first_unrepresentable(dtype: DType) -> float:
     """Return the first integer that a type, or its elements, may not represent."""
     element = dtype.element or dtype
     if element.is_float:

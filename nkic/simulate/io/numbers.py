@@ -42,10 +42,10 @@ def stored(values: Numbers, dtype: DType) -> NDArray[Any]:
             return codecs.encode(values.astype(np.float32), dtype)
         values = values.astype(EXACT) if dtype.is_wide else values
         whole = np.nan_to_num(np.rint(values), nan=0.0)
-        found: NDArray[Any] = np.clip(whole, dtype.lowest, dtype.highest).astype(storage(dtype))
+        integers: NDArray[Any] = np.clip(whole, dtype.lowest, dtype.highest).astype(storage(dtype))
         if dtype.is_wide:  # as a float, the highest is one more
-            found[whole >= dtype.highest] = dtype.highest
-        return found
+            integers[whole >= dtype.highest] = dtype.highest
+        return integers
 
 
 def unpacked_shape(shape: tuple[int, ...], dtype: DType) -> tuple[int, ...]:
@@ -59,6 +59,6 @@ def rounding_error(values: Numbers, result: Numbers) -> float:
     """Return the largest difference that storing `values` made; infinite if one was lost."""
     with np.errstate(invalid="ignore"):
         same = (values == result) | (np.isnan(values) & np.isnan(result))
-        off = np.where(same, 0.0, np.abs(values - result))
-    off[np.isnan(off)] = np.inf
-    return float(off.max(initial=0.0))
+        errors = np.where(same, 0.0, np.abs(values - result))
+    errors[np.isnan(errors)] = np.inf
+    return float(errors.max(initial=0.0))

@@ -90,11 +90,11 @@ def _row(line: SignatureLine, names: int, types: int) -> str:
     return f"{mark} {padded}  {line.type:<{types}}  {line.problem}".rstrip()
 
 
-_NAMED = 3  # problems in one sentence
+_MAX_NAMED = 3  # problems in one sentence
 
 
-def in_short(lines: Sequence[SignatureLine]) -> str:
+def summary(lines: Sequence[SignatureLine]) -> str:
     """Return the problems in one sentence, `` `b`: missing; `c`: … ``, and how many more."""
     wrong = [f"`{clean(line.name)}`: {line.problem}" for line in lines if line.problem]
-    rest = f"; and {len(wrong) - _NAMED} more" if len(wrong) > _NAMED else ""
-    return "; ".join(wrong[:_NAMED]) + rest
+    more = f"; and {len(wrong) - _MAX_NAMED} more" if len(wrong) > _MAX_NAMED else ""
+    return "; ".join(wrong[:_MAX_NAMED]) + more

@@ -24,7 +24,7 @@ _BRACKETS = re.compile(r"(?P<dtype>[\w.]+)\s*\[(?P<sizes>[\d,\s]*)\]")
 _CROSSES = re.compile(r"(?P<sizes>\d+(?:x\d+)*)x(?P<dtype>[A-Za-z]\w*)")
 _WHOLE = re.compile(r"[+-]?\d{1,19}")
 _MAX_SIZE = 2**31 - 1
-_WAYS = f"write -i NAME=@FILE.npy, NAME=f32[128,512]=@FILE.bin, NAME=3.14, or NAME={FORMS}"
+_FORMS_HELP = f"write -i NAME=@FILE.npy, NAME=f32[128,512]=@FILE.bin, NAME=3.14, or NAME={FORMS}"
 
 
 @dataclass(frozen=True)
@@ -55,15 +55,15 @@ Spec = NpyFile | RawFile | Value | Generator
 
 def parse_inputs(texts: Iterable[str]) -> dict[str, Spec]:
     """Return every `-i` by name; raises `UsageFailed`."""
-    found: dict[str, Spec] = {}
+    specs: dict[str, Spec] = {}
     for text in texts:
-        name, equals, rest = text.partition("=")
-        if not name.strip() or not equals or not rest.strip():
-            _bad(f"-i {text}: expected NAME=WHAT", _WAYS)
-        if name.strip() in found:
-            _bad(f"-i {text}: `{name.strip()}` is given twice")
-        found[name.strip()] = _spec(rest.strip(), f"-i {text}")
-    return found
+        name, equals, value = text.partition("=")
+        if not name.strip() or not equals or not value.strip():
+            _refuse(f"-i {text}: expected NAME=WHAT", _FORMS_HELP)
+        if name.strip() in specs:
+            _refuse(f"-i {text}: `{name.strip()}` is given twice")
+        specs[name.strip()] = _spec(value.strip(), f"-i {text}")
+    return specs
 
 
 def _spec(text: str, where: str) -> Spec:
@@ -72,11 +72,11 @@ def _spec(text: str, where: str) -> Spec:
     if "=@" in text:
         return _raw(text, where)
     value = _number(text)
-    found = Value(value) if value is not None else parse_generator(text)
-    if found is None:
+    spec = Value(value) if value is not None else parse_generator(text)
+    if spec is None:
         near = did_you_mean(text.partition("(")[0], GENERATORS)
-        _bad(f"{where}: cannot make an input of `{text}`", near or _WAYS)
-    return found
+        _refuse(f"{where}: cannot make an input of `{text}`", near or _FORMS_HELP)
+    return spec
 
 
 def _number(text: str) -> float | None:
@@ -89,29 +89,29 @@ def _number(text: str) -> float | None:
 
 def _raw(text: str, where: str) -> RawFile:
     type, _, path = text.partition("=@")
-    found = _BRACKETS.fullmatch(type.strip()) or _CROSSES.fullmatch(type.strip())
-    if found is None or not path:
-        _bad(f"{where}: a type and a file are expected", "for example -i a=f32[128,512]=@a.bin")
-    sizes = [int(word) for word in re.findall(r"\d+", found["sizes"])]
+    match = _BRACKETS.fullmatch(type.strip()) or _CROSSES.fullmatch(type.strip())
+    if match is None or not path:
+        _refuse(f"{where}: a type and a file are expected", "for example -i a=f32[128,512]=@a.bin")
+    sizes = [int(word) for word in re.findall(r"\d+", match["sizes"])]
     if not all(0 < size <= _MAX_SIZE for size in sizes):
-        _bad(f"{where}: every size must be from 1 to {_MAX_SIZE}")
-    name = found["dtype"].removeprefix("nl.")
+        _refuse(f"{where}: every size must be from 1 to {_MAX_SIZE}")
+    name = match["dtype"].removeprefix("nl.")
     dtype = dtypes.find(name)
     if dtype is None:
-        near = "".join(f"did you mean `{other}`?" for other in dtypes.suggest(name))
-        known = f"known are: {', '.join(dtypes.DTYPES)}"
-        _bad(f"{where}: there is no dtype `{name}`", near or known)
+        near = "".join(f"did you mean `{suggestion}`?" for suggestion in dtypes.suggest(name))
+        choices = f"known are: {', '.join(dtypes.DTYPES)}"
+        _refuse(f"{where}: there is no dtype `{name}`", near or choices)
     return RawFile(path, dtype, tuple(sizes))
 
 
 def parse_fill(text: str | None) -> Generator | None:
     """Return the value of --fill; raises `UsageFailed`."""
-    found = parse_generator(text) if text is not None else None
-    if text is not None and found is None:
+    generator = parse_generator(text) if text is not None else None
+    if text is not None and generator is None:
         near = did_you_mean(text.partition("(")[0], GENERATORS)
-        _bad(f"--fill {text}: not a generator", near or f"known are: {FORMS}")
-    return found
+        _refuse(f"--fill {text}: not a generator", near or f"known are: {FORMS}")
+    return generator
 
 
-def _bad(message: str, help: str = "") -> NoReturn:
+def _refuse(message: str, help: str = "") -> NoReturn:
     raise UsageFailed([make("bad-value", clean(message), help=help)])

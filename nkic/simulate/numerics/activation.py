@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.machine.scratch import blocks
-from nkic.simulate.numerics.normal import FAR, erf, probability
+from nkic.simulate.numerics.normal import NORMAL_LIMIT, erf, probability
 from nkic.simulate.numerics.vector import select
 
 Floats = NDArray[np.float32]
@@ -25,7 +25,7 @@ Doubles = NDArray[np.float64]
 Function = Callable[[Floats, Floats, Floats], Any]  # input, out, parameter
 
 _SMALL_BLOCK = 1 << 13  # elements: temporaries of 64 KiB, from the heap and in the cache
-_CUT = 800.0  # beyond, exp is 0 or infinite even in float64
+_EXP_LIMIT = 800.0  # beyond, exp is 0 or infinite even in float64
 _ZERO = np.array(0, np.float32)
 _INF = np.array(np.inf, np.float32)
 _SINE = [(-1) ** k / factorial(2 * k + 1) for k in range(9)]
@@ -81,19 +81,19 @@ def _softplus(x: Doubles) -> Doubles:
 
 
 def _mish(x: Doubles) -> Doubles:
-    x = np.clip(x, -_CUT, inf)
+    x = np.clip(x, -_EXP_LIMIT, inf)
     power = np.exp(np.clip(x, -inf, 40))
     ratio: Doubles = power * (power + 2)
     return x * (ratio / (ratio + 2))
 
 
 def _silu(x: Doubles) -> Doubles:
-    x = np.clip(x, -_CUT, inf)
+    x = np.clip(x, -_EXP_LIMIT, inf)
     return x * _sigmoid(x)
 
 
 def _silu_dx(x: Doubles) -> Doubles:
-    x = np.clip(x, -_CUT, _CUT)
+    x = np.clip(x, -_EXP_LIMIT, _EXP_LIMIT)
     gate = _sigmoid(x)
     return gate * (1 + x * (1 - gate))
 
@@ -104,26 +104,26 @@ def _erf_dx(x: Doubles) -> Doubles:
 
 
 def _gelu(x: Doubles) -> Doubles:
-    return np.clip(x, -FAR, inf) * probability(np.clip(x, -FAR, FAR))
+    return np.clip(x, -NORMAL_LIMIT, inf) * probability(np.clip(x, -NORMAL_LIMIT, NORMAL_LIMIT))
 
 
 def _gelu_dx(x: Doubles) -> Doubles:
-    x = np.clip(x, -FAR, FAR)
+    x = np.clip(x, -NORMAL_LIMIT, NORMAL_LIMIT)
     return probability(x) + x * np.exp(x * x * -0.5) * (1 / sqrt(2 * pi))
 
 
 def _gelu_apprx_tanh(x: Doubles) -> Doubles:
-    x = np.clip(x, -_CUT, inf)
+    x = np.clip(x, -_EXP_LIMIT, inf)
     return x * _sigmoid(2 * sqrt(2 / pi) * (x + 0.044715 * x * x * x))
 
 
 def _gelu_apprx_sigmoid(x: Doubles) -> Doubles:
-    x = np.clip(x, -_CUT, inf)
+    x = np.clip(x, -_EXP_LIMIT, inf)
     return x * _sigmoid(1.702 * x)
 
 
 def _gelu_apprx_sigmoid_dx(x: Doubles) -> Doubles:
-    x = np.clip(x, -_CUT, _CUT)
+    x = np.clip(x, -_EXP_LIMIT, _EXP_LIMIT)
     gate = _sigmoid(1.702 * x)
     return gate * (1 + 1.702 * x * (1 - gate))
 

@@ -19,33 +19,33 @@ from nkic.machine.scratch import scratch
 Floats = NDArray[np.float32]
 
 SLAB = 128  # numbers of a row that are added at once
-LEAST = 256  # minimum length of a row for which this is faster
+MIN_LENGTH = 256  # minimum length of a row for which this is faster
 ROWS, COLUMNS = 32, 16  # multiples for which BLAS adds in order
 
 
-def added(rows: Floats, out: Floats) -> bool:
+def sum_rows(rows: Floats, out: Floats) -> bool:
     """Add up each row of (rows, elements) into `out`, (rows,); return whether this succeeded."""
-    if rows.shape[1] < LEAST or not _is_in_turn():
+    if rows.shape[1] < MIN_LENGTH or not _adds_in_order():
         return False
     _chain(rows, out)
     return bool(np.isfinite(out).all() and out.all())
 
 
 def _chain(rows: Floats, out: Floats) -> None:
-    kept, elements = rows.shape
-    shape = (-(-kept // ROWS) * ROWS, 1 + SLAB)
-    slab, found = (
+    count, elements = rows.shape
+    shape = (-(-count // ROWS) * ROWS, 1 + SLAB)
+    slab, sums = (
         scratch("chain", shape, np.float32),
         scratch("chain.found", (shape[0], COLUMNS), np.float32),
     )
     slab[...] = 0
     for start in range(0, elements, SLAB):
-        part = rows[:, start : start + SLAB]
-        slab[:kept, 1 : 1 + part.shape[1]] = part
-        slab[:, 1 + part.shape[1] :] = 0
-        np.matmul(slab, _ones(), out=found)
-        slab[:, 0] = found[:, 0]
-    np.copyto(out, found[:kept, 0])
+        numbers = rows[:, start : start + SLAB]
+        slab[:count, 1 : 1 + numbers.shape[1]] = numbers
+        slab[:, 1 + numbers.shape[1] :] = 0
+        np.matmul(slab, _ones(), out=sums)
+        slab[:, 0] = sums[:, 0]
+    np.copyto(out, sums[:count, 0])
 
 
 @cache
@@ -54,18 +54,18 @@ def _ones() -> Floats:
 
 
 @cache
-def _is_in_turn() -> bool:
+def _adds_in_order() -> bool:
     """Return whether this host's BLAS adds in order, tested on numbers that show the order."""
     return all(_agrees(*shape) for shape in ((128, 512), (64, 300), (32, 256), (1, 257)))
 
 
-def _agrees(kept: int, elements: int) -> bool:
-    rows, found = _probe(kept, elements), np.empty(kept, np.float32)
-    _chain(rows, found)
-    return np.array_equal(found, np.add.accumulate(rows, axis=1)[:, -1])
+def _agrees(count: int, elements: int) -> bool:
+    rows, sums = _probe(count, elements), np.empty(count, np.float32)
+    _chain(rows, sums)
+    return np.array_equal(sums, np.add.accumulate(rows, axis=1)[:, -1])
 
 
-def _probe(kept: int, elements: int) -> Any:
+def _probe(count: int, elements: int) -> Any:
     draw = np.random.Generator(np.random.PCG64(elements))
-    numbers = draw.standard_normal((kept, elements), dtype=np.float32)
+    numbers = draw.standard_normal((count, elements), dtype=np.float32)
     return np.ldexp(numbers, draw.integers(-20, 20, numbers.shape))

@@ -5,7 +5,7 @@ the operands, the products are added in float64, first row to last, from 0; the 
 slabs (double-row and MX modes) are added in order; the total is rounded once to float32. BLAS
 computes exactly this, on any processor, if it is given enough rows and columns (other shapes use
 kernels that add in another order): so operands are padded with zeros to multiples of 32 and 16.
-`_in_order` tests once whether this BLAS does, and otherwise a slow loop takes its place.
+`_adds_in_order` tests once whether this BLAS does, and otherwise a slow loop takes its place.
 
 With the order "float32" everything is in float32, where each product is added before it is rounded
 (a fused multiply-add), and the slabs' sums are rounded to float32 as well. BLAS does that too, on
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from nkic.machine.operators import SummationOrder
 from nkic.machine.scratch import scratch
-from nkic.simulate.numerics.sums import joined
+from nkic.simulate.numerics.sums import tree
 from nkic.simulate.numerics.vector import transpose
 
 Floats = NDArray[np.float32]
@@ -52,26 +52,26 @@ def matmul(
     `out` must not share memory with the factors.
     """
     if order != "pairwise" and _is_identity(moving) and np.isfinite(stationary).all():
-        _turned(stationary, out, accumulate)
+        _transposed(stationary, out, accumulate)
         return
     (rows, columns), size = stationary.shape, moving.shape[1]
     padded = (-(-columns // 32) * 32, -(-size // 16) * 16)
     kind, product = _PRODUCTS[order]
-    at_once = kind is np.float32 and rows <= SLAB and not accumulate and out.shape == padded
-    is_direct = at_once and _has_whole_rows(out)
+    fits_out = kind is np.float32 and rows <= SLAB and not accumulate and out.shape == padded
+    is_direct = fits_out and _has_contiguous_rows(out)
     total = out if is_direct else scratch("matmul.total", padded, kind)
     for start in range(0, rows, SLAB):
         slab = slice(start, start + SLAB)
         left = _padded("matmul.left", stationary[slab], padded[0], kind)
         right = moving[slab]  # in place if BLAS can read it; `left` is never the same array
-        if right.dtype != kind or size != padded[1] or not _has_whole_rows(right):
+        if right.dtype != kind or size != padded[1] or not _has_contiguous_rows(right):
             right = _padded("matmul.right", right, padded[1], kind)
         if start == 0:
             product(left, right, total)
             continue
-        more = scratch("matmul.more", padded, kind)
-        product(left, right, more)
-        np.add(total, more, out=total)
+        slab_total = scratch("matmul.more", padded, kind)
+        product(left, right, slab_total)
+        np.add(total, slab_total, out=total)
     if not is_direct:
         _store(total[:columns, :size], out, accumulate)
 
@@ -88,14 +88,14 @@ def _identity(size: int) -> Floats:
     return np.eye(size, dtype=np.float32)
 
 
-def _turned(values: Factor, out: Floats, accumulate: bool) -> None:
+def _transposed(values: Factor, out: Floats, accumulate: bool) -> None:
     """Write the transpose of `values` plus zero: -0 becomes 0."""
     shape = values.shape[::-1]
-    found = scratch("matmul.rounded", shape, np.float32) if accumulate else out
-    transpose(values, found)
-    np.add(found, _ZERO, out=found)
+    rounded = scratch("matmul.rounded", shape, np.float32) if accumulate else out
+    transpose(values, rounded)
+    np.add(rounded, _ZERO, out=rounded)
     if accumulate:
-        np.add(out, found, out=out)
+        np.add(out, rounded, out=out)
 
 
 def _store(total: Array, out: Floats, accumulate: bool) -> None:
@@ -106,7 +106,7 @@ def _store(total: Array, out: Floats, accumulate: bool) -> None:
         np.copyto(out, total, casting="same_kind")
 
 
-def _has_whole_rows(values: Array) -> bool:
+def _has_contiguous_rows(values: Array) -> bool:
     """Return whether rows are contiguous: BLAS accepts any distance between rows."""
     step, unit = values.strides
     return unit == values.itemsize and step >= values.shape[1] * unit and step % unit == 0
@@ -122,7 +122,7 @@ def _padded(slot: str, operand: Factor, columns: int, kind: type[np.generic]) ->
 
 
 def _exact(left: Doubles, right: Doubles, out: Doubles) -> None:
-    if _in_order():
+    if _adds_in_order():
         np.matmul(left.T, right, out=out)
     else:
         _loop(left, right, out)
@@ -149,17 +149,17 @@ def _fused_loop(left: Floats, right: Floats, out: Floats) -> None:
     out[...] = 0
     for column, row in zip(left, right, strict=True):
         term = np.multiply(column[:, None], row, dtype=np.float64)
-        np.copyto(out, _added_once(term, out), casting="same_kind")
+        np.copyto(out, _sum_to_odd(term, out), casting="same_kind")
 
 
-def _added_once(one: Doubles, other: Floats) -> Doubles:
+def _sum_to_odd(one: Doubles, other: Floats) -> Doubles:
     """Return one + other such that rounding it to float32 has no double-rounding error.
 
     If float64 cannot hold the sum, this is the neighbour whose last bit is 1 ("round to odd").
     """
     total: Doubles = one + other
-    part = total - one
-    error = (one - (total - part)) + (other - part)
+    addend = total - one
+    error = (one - (total - addend)) + (other - addend)
     inexact = (error != 0) & (total.view(np.int64) & 1 == 0) & np.isfinite(error)
     towards = np.copysign(np.inf, error[inexact])
     total[inexact] = np.nextafter(total[inexact], towards)
@@ -168,7 +168,7 @@ def _added_once(one: Doubles, other: Floats) -> Doubles:
 
 def _tree(left: Floats, right: Floats, out: Floats) -> None:
     terms = [column[:, None] * row for column, row in zip(left, right, strict=True)]
-    np.copyto(out, joined(np.add, terms))
+    np.copyto(out, tree(np.add, terms))
 
 
 _PRODUCTS: dict[SummationOrder, tuple[type[np.generic], Product]] = {
@@ -179,7 +179,7 @@ _PRODUCTS: dict[SummationOrder, tuple[type[np.generic], Product]] = {
 
 
 @cache
-def _in_order() -> bool:
+def _adds_in_order() -> bool:
     """Return whether this host's BLAS adds products in order, tested on sums that show it."""
     return all(_agrees(_loop, np.float64, *shape) for shape in _PROBES)
 

@@ -54,5 +54,5 @@ def dequantized(elements: Floats, codes: Codes) -> Doubles:
     groups = elements.astype(np.float64).reshape(rows, PARTITIONS, columns, LANES)
     scales = np.ldexp(1.0, codes.astype(np.int32) - BIAS)
     scales[codes == NAN] = np.nan
-    found: Doubles = groups * scales[:, None, :, None]
-    return found.reshape(elements.shape)
+    products: Doubles = groups * scales[:, None, :, None]
+    return products.reshape(elements.shape)

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 Doubles = NDArray[np.float64]
 
-FAR = 15.0  # the density of the normal distribution there is 0 in float32
-_LIMIT = FAR * sqrt(0.5)
+NORMAL_LIMIT = 15.0  # the density of the normal distribution there is 0 in float32
+_LIMIT = NORMAL_LIMIT * sqrt(0.5)
 _STEPS = 512  # nodes per unit
 _MIDDLE = int(_LIMIT * _STEPS) + 2  # index of the node at 0
 # Adding this to a number below 2^51 leaves the nearest integer in the low bits of the sum.
@@ -45,17 +45,17 @@ def _nodes() -> _Nodes:
 
 def erf(x: Doubles) -> Doubles:
     """Return the error function."""
-    node, rest = _from_node(np.clip(x, -_LIMIT, _LIMIT))
-    rest += np.take(_nodes().erf, node, mode="clip")
-    return rest
+    node, difference = _from_node(np.clip(x, -_LIMIT, _LIMIT))
+    difference += np.take(_nodes().erf, node, mode="clip")
+    return difference
 
 
 def probability(x: Doubles) -> Doubles:
     """Return Phi, the probability that a normal variable is less than x, for |x| <= FAR."""
-    node, rest = _from_node(x * sqrt(0.5))
-    rest *= 0.5
-    rest += np.take(_nodes().probability, node, mode="clip")
-    return rest
+    node, difference = _from_node(x * sqrt(0.5))
+    difference *= 0.5
+    difference += np.take(_nodes().probability, node, mode="clip")
+    return difference
 
 
 def _from_node(z: Doubles) -> tuple[NDArray[np.int64], Doubles]:

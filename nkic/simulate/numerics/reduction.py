@@ -54,12 +54,12 @@ def _accumulated(
     only_reads = kind is np.float32 and total is _add and values.flags.c_contiguous
     for rows in blocks(values.shape, cut=keep):
         part = values[rows]
-        kept, reduced = prod(part.shape[:keep]), prod(part.shape[keep:])
-        result = scratch("reduce.result", (kept,), kind)
+        rows_kept, reduced = prod(part.shape[:keep]), prod(part.shape[keep:])
+        result = scratch("reduce.result", (rows_kept,), kind)
         if only_reads:
-            total(part.reshape(kept, reduced), result, order)
+            total(part.reshape(rows_kept, reduced), result, order)
         else:
-            copy = scratch("reduce", (kept, reduced), kind)
+            copy = scratch("reduce", (rows_kept, reduced), kind)
             np.copyto(copy.reshape(part.shape), part)
             total(copy, result, order)
         np.copyto(out[rows], result.reshape(part.shape[:keep]), casting="same_kind")
@@ -103,8 +103,8 @@ def _signed(extreme: np.ufunc, values: Floats, out: Floats, axes: tuple[int, ...
     rows = values.reshape(*out.shape, -1)[..., ::-1]
     magnitude = np.abs(rows)
     best = extreme.reduce(magnitude, axis=-1, keepdims=True)
-    place = np.argmax((magnitude == best) | np.isnan(magnitude), axis=-1, keepdims=True)
-    np.copyto(out, np.take_along_axis(rows, place, axis=-1)[..., 0])
+    position = np.argmax((magnitude == best) | np.isnan(magnitude), axis=-1, keepdims=True)
+    np.copyto(out, np.take_along_axis(rows, position, axis=-1)[..., 0])
 
 
 def _truth(ufunc: np.ufunc, values: Floats, out: Floats, axes: tuple[int, ...]) -> None:

@@ -27,11 +27,11 @@ def sequence_bounds(ids: NDArray[Any]) -> Indices:
 def nonzero_with_count(values: NDArray[Any], offset: int, padding: int) -> Indices:
     """Return, for each row of (R, N), the indices of nonzero elements, padding, and their count."""
     rows, size = values.shape
-    there = values != 0
-    found = np.full((rows, size + 1), padding, np.int64)
-    row, column = np.nonzero(there)
-    counts = there.sum(axis=1)
+    is_nonzero = values != 0
+    indices = np.full((rows, size + 1), padding, np.int64)
+    row, column = np.nonzero(is_nonzero)
+    counts = is_nonzero.sum(axis=1)
     slot = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-    found[row, slot] = column + offset
-    found[:, -1] = counts
-    return found
+    indices[row, slot] = column + offset
+    indices[:, -1] = counts
+    return indices

@@ -21,16 +21,16 @@ def match8(data: Floats, values: Floats, order: Iterable[int], taken: Flags) -> 
     marks all occurrences found. NaN is never found.
     """
     rows = np.arange(len(data))
-    found = np.full(values.shape, NOWHERE, np.int64)
+    indices = np.full(values.shape, NOWHERE, np.int64)
     taken[...] = False
     for i in order:
         equal = data == values[:, i : i + 1]
         equal &= ~taken
         first = equal.argmax(axis=1)
-        there = equal[rows, first]
-        found[there, i] = first[there]
-        taken[rows[there], first[there]] = True
-    return found
+        occurs = equal[rows, first]
+        indices[occurs, i] = first[occurs]
+        taken[rows[occurs], first[occurs]] = True
+    return indices
 
 
 def largest(data: Floats, count: int) -> Indices:
@@ -39,7 +39,7 @@ def largest(data: Floats, count: int) -> Indices:
     NaN is the largest. Among equal values the first are taken, in the order of their indices.
     """
     # among equal values, the first comes last
-    backwards = np.argsort(data[:, ::-1], axis=1, kind="stable")
-    kept = np.sort(data.shape[1] - 1 - backwards[:, -count:], axis=1)
+    ascending = np.argsort(data[:, ::-1], axis=1, kind="stable")
+    kept = np.sort(data.shape[1] - 1 - ascending[:, -count:], axis=1)
     values = np.take_along_axis(data, kept, axis=1)
     return np.take_along_axis(kept, np.argsort(values, axis=1, kind="stable"), axis=1)

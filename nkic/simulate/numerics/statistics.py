@@ -49,7 +49,7 @@ def _copy(values: Floats, order: SummationOrder) -> Array:
 
 
 def _total(rows: Array, order: SummationOrder) -> Array:
-    found = np.zeros(len(rows), rows.dtype)
+    totals = np.zeros(len(rows), rows.dtype)
     if rows.shape[1]:
-        fold(np.add, rows, found, order)
-    return found
+        fold(np.add, rows, totals, order)
+    return totals

@@ -25,25 +25,25 @@ def fold(combine: np.ufunc, rows: Array, out: Array, order: SummationOrder) -> N
     if order == "exact":
         combine.reduce(rows, axis=1, out=out)
     elif order == "float32":
-        if combine is not np.add or not chain.added(rows, out):
-            _in_turn(combine, rows, out)
+        if combine is not np.add or not chain.sum_rows(rows, out):
+            _sequential(combine, rows, out)
     else:
-        np.copyto(out, joined(combine, list(rows.T)))
+        np.copyto(out, tree(combine, list(rows.T)))
 
 
-def _in_turn(combine: np.ufunc, rows: Floats, out: Floats) -> None:
+def _sequential(combine: np.ufunc, rows: Floats, out: Floats) -> None:
     """Combine sequentially: NumPy does so for whole rows of an array, not for a single column."""
-    kept, elements = rows.shape
-    columns = scratch("sums.columns", (elements, max(kept, 2)), np.float32)
-    if kept == 1:
+    count, elements = rows.shape
+    columns = scratch("sums.columns", (elements, max(count, 2)), np.float32)
+    if count == 1:
         columns[:, 1] = 0
-    transpose(rows, columns[:, :kept])
-    found = scratch("sums.found", (max(kept, 2),), np.float32)
-    combine.reduce(columns, axis=0, out=found)
-    np.copyto(out, found[:kept])
+    transpose(rows, columns[:, :count])
+    results = scratch("sums.found", (max(count, 2),), np.float32)
+    combine.reduce(columns, axis=0, out=results)
+    np.copyto(out, results[:count])
 
 
-def joined(combine: np.ufunc, terms: list[Any]) -> Any:
+def tree(combine: np.ufunc, terms: list[Any]) -> Any:
     """Return the combination of `terms`, arrays of one shape, as a binary tree."""
     while len(terms) > 1:
         pairs = [combine(a, b) for a, b in zip(terms[::2], terms[1::2], strict=False)]

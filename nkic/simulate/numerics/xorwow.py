@@ -54,8 +54,8 @@ def _hash(words: Words) -> Words:
     """Return a permutation of 32-bit words without visible structure (murmur3's finaliser)."""
     words = (words ^ (words >> _16)) * np.uint32(0x85EBCA6B)
     words = (words ^ (words >> _13)) * np.uint32(0xC2B2AE35)
-    found: Words = words ^ (words >> _16)
-    return found
+    hashed: Words = words ^ (words >> _16)
+    return hashed
 
 
 def uniform(bits: Words) -> Floats:

@@ -46,14 +46,14 @@ def results(
         for operand, pattern in _tiles(row, record)
         if row.access_of(operand, facts).reads
     ]
-    found = []
+    defined = []
     for operand, pattern in _tiles(row, record):
         if row.access_of(operand, facts).writes:
             mask = _mask(row, operand, sources, shadow.shape_of(pattern), facts)
             if mask is None:
                 return None
-            found.append((pattern, mask))
-    return found
+            defined.append((pattern, mask))
+    return defined
 
 
 def tile_of(record: InstructionRecord, name: str) -> PatternRecord:
@@ -86,11 +86,13 @@ def _elementwise(sources: list[Source], shape: Shape, facts: Facts) -> Mask | No
     """An element depends on those at its position; a single column is broadcast to all columns."""
     mask = np.ones(shape, np.bool_)
     for source in sources:
-        part = source.mask
-        if part.size == mask.size:
-            mask &= part.reshape(shape)
-        elif part.shape[0] == shape[0]:
-            mask &= part if part.shape[1] == 1 else part.all(axis=1, keepdims=True)
+        initialised = source.mask
+        if initialised.size == mask.size:
+            mask &= initialised.reshape(shape)
+        elif initialised.shape[0] == shape[0]:
+            mask &= (
+                initialised if initialised.shape[1] == 1 else initialised.all(axis=1, keepdims=True)
+            )
         else:
             return None
     return mask
@@ -133,15 +135,15 @@ def _product(sources: list[Source], shape: Shape, facts: Facts) -> Mask | None:
     A product with zero is initialised: kernels pad one tile with zeros, and leave the other as it
     is.
     """
-    own = {source.operand.name: source for source in sources}
-    rows, columns = _factor(own, "stationary"), _factor(own, "moving")
+    sources_by_name = {source.operand.name: source for source in sources}
+    rows, columns = _factor(sources_by_name, "stationary"), _factor(sources_by_name, "moving")
     if rows is None or columns is None or rows.written.shape[0] != columns.written.shape[0]:
         return None
     if (rows.written.shape[1], columns.written.shape[1]) != shape:
         return None
-    mask = own["dst"].mask if "dst" in own else np.ones(shape, np.bool_)
-    lost = _meet(~rows.written, ~columns.zero) | _meet(~rows.zero, ~columns.written)
-    return mask & ~lost
+    mask = sources_by_name["dst"].mask if "dst" in sources_by_name else np.ones(shape, np.bool_)
+    uninitialised = _meet(~rows.written, ~columns.zero) | _meet(~rows.zero, ~columns.written)
+    return mask & ~uninitialised
 
 
 class _Factor(NamedTuple):
@@ -151,8 +153,8 @@ class _Factor(NamedTuple):
     zero: Mask
 
 
-def _factor(own: dict[str, Source], name: str) -> _Factor | None:
-    source, scale = own[name], own.get(f"{name}_scale")
+def _factor(sources_by_name: dict[str, Source], name: str) -> _Factor | None:
+    source, scale = sources_by_name[name], sources_by_name.get(f"{name}_scale")
     written = source.mask
     if scale is not None:
         rows = np.arange(len(scale.mask)) % QUADRANT < SCALES_PER_QUADRANT
@@ -165,8 +167,8 @@ def _factor(own: dict[str, Source], name: str) -> _Factor | None:
 
 def _meet(one: Mask, other: Mask) -> Mask:
     """Return which columns of `one` and of `other` have a row in common."""
-    found: Mask = one.T.astype(np.float32) @ other.astype(np.float32) > 0
-    return found
+    common: Mask = one.T.astype(np.float32) @ other.astype(np.float32) > 0
+    return common
 
 
 def _quantized(sources: list[Source], shape: Shape, scales: bool) -> Mask | None:
@@ -182,8 +184,8 @@ def _quantized(sources: list[Source], shape: Shape, scales: bool) -> Mask | None
     members = source.mask.reshape(-1, SCALES_PER_QUADRANT, GROUP, shape[1], LANES)
     groups: Mask = np.logical_and.reduce(members, axis=(2, 4))
     if scales:
-        rest = QUADRANT - SCALES_PER_QUADRANT
-        other = np.logical_and.reduce(groups, axis=1, keepdims=True).repeat(rest, axis=1)
+        others = QUADRANT - SCALES_PER_QUADRANT
+        other = np.logical_and.reduce(groups, axis=1, keepdims=True).repeat(others, axis=1)
         groups = np.concatenate([groups, other], axis=1)
     else:
         groups = groups.repeat(GROUP, axis=1)

@@ -50,10 +50,10 @@ class Flags:
         """Return which elements of an access are initialised, as a flat array."""
         blocks = self.window(pattern, on_chip)
         rows = blocks.repeat(self.rows, axis=0) if on_chip else blocks
-        found = _regrouped(rows, self.columns, pattern.dtype.size)
+        mask = _regrouped(rows, self.columns, pattern.dtype.size)
         if self.parts is not None:
-            found |= self._parts(self.parts, pattern, on_chip).all(axis=-1).ravel()
-        return found
+            mask |= self._parts(self.parts, pattern, on_chip).all(axis=-1).ravel()
+        return mask
 
     def whole(self, size: int) -> Mask:
         """Return which elements, of `size` bytes, of a whole HBM tensor are initialised.
@@ -62,10 +62,10 @@ class Flags:
         whole.
         """
         total = self.shape[1]
-        found: Mask = self.array.ravel().repeat(self.columns)[:total]
+        flags: Mask = self.array.ravel().repeat(self.columns)[:total]
         if self.parts is not None:
-            np.logical_or(found, self.parts.ravel().repeat(self.grain)[:total], out=found)
-        written: Mask = np.logical_and.reduce(found.reshape(-1, size), axis=1)
+            np.logical_or(flags, self.parts.ravel().repeat(self.grain)[:total], out=flags)
+        written: Mask = np.logical_and.reduce(flags.reshape(-1, size), axis=1)
         return written
 
     def set_parts(self, pattern: PatternRecord, on_chip: bool, mask: Mask) -> None:
@@ -98,5 +98,5 @@ def _regrouped(flags: Mask, size: int, wanted: int) -> Mask:
     """Convert flags of blocks of `size` bytes to flags of blocks of `wanted` bytes."""
     common = gcd(size, wanted)
     pieces = flags.ravel().repeat(size // common).reshape(-1, wanted // common)
-    found: Mask = np.logical_and.reduce(pieces, axis=1)
-    return found
+    regrouped: Mask = np.logical_and.reduce(pieces, axis=1)
+    return regrouped

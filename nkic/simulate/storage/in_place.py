@@ -63,22 +63,22 @@ def find(
     `is_kept` returns whether an HBM tensor has initial contents; `alike`, whether a tile and an HBM
     tensor have the same representation.
     """
-    found, on_chip = InPlace(), [tensor.buffer.on_chip for tensor in executable.tensors]
+    in_place, on_chip = InPlace(), [tensor.buffer.on_chip for tensor in executable.tensors]
     stores: dict[int, list[tuple[int, Piece]]] = {}
     for dst, src in _transfers(executable, on_chip):
-        tile, other = (dst, src) if on_chip[dst.tensor] else (src, dst)
-        use, kept = uses[other.tensor], is_kept(other.tensor)
+        tile, hbm = (dst, src) if on_chip[dst.tensor] else (src, dst)
+        use, kept = uses[hbm.tensor], is_kept(hbm.tensor)
         if (use.written or not kept) if tile is dst else (use.read or kept):
             continue
-        piece = _piece(tile, other, executable, uses[tile.tensor])
+        piece = _piece(tile, hbm, executable, uses[tile.tensor])
         if piece is None:
             continue
         if tile is dst:
-            found.loaded[tile.tensor] = piece
-        elif alike(tile.tensor, other.tensor):
-            stores.setdefault(other.tensor, []).append((tile.tensor, piece))
-    _take(found, stores, executable, uses)
-    return found
+            in_place.loaded[tile.tensor] = piece
+        elif alike(tile.tensor, hbm.tensor):
+            stores.setdefault(hbm.tensor, []).append((tile.tensor, piece))
+    _keep_stores(in_place, stores, executable, uses)
+    return in_place
 
 
 def _transfers(
@@ -98,19 +98,17 @@ def _transfers(
 
 
 def _piece(
-    tile: PatternRecord, other: PatternRecord, executable: Executable, use: TensorUse
+    tile: PatternRecord, hbm: PatternRecord, executable: Executable, use: TensorUse
 ) -> Piece | None:
-    """Return the HBM piece of a whole tile, if one instruction fills it and all addresses are
-    fixed.
-    """
-    if use.writer is None or not use.is_static or use.types != [other.dtype]:
+    """Return the HBM piece of a whole tile with one writer and fixed addresses, or None."""
+    if use.writer is None or not use.is_static or use.types != [hbm.dtype]:
         return None
     (row, operands, *_), written = use.writer
     if row is None or len(operands) != len(row.operands):  # it may skip rows
         return None
-    shape, pitch = executable.tensors[tile.tensor].shape, _pitch(other, tile.partitions)
+    shape, pitch = executable.tensors[tile.tensor].shape, _pitch(hbm, tile.partitions)
     is_plain = pitch and is_whole(tile, shape) and (written is tile or is_whole(written, shape))
-    return Piece(other, pitch) if is_plain else None
+    return Piece(hbm, pitch) if is_plain else None
 
 
 def is_whole(pattern: PatternRecord, shape: tuple[int, ...]) -> bool:
@@ -146,8 +144,8 @@ def _row_pitch(pairs: Dims, partitions: int) -> int:
     return dims[0][0] if row == 1 and len(dims) == 1 else 0
 
 
-def _take(
-    found: InPlace,
+def _keep_stores(
+    in_place: InPlace,
     stores: dict[int, list[tuple[int, Piece]]],
     executable: Executable,
     uses: list[TensorUse],
@@ -158,12 +156,12 @@ def _take(
         tiles = {tile for tile, _ in pairs}
         if number not in results or not len(tiles) == len(pairs) == uses[number].writes:
             continue
-        written = _Written(executable, uses[number], number)
+        written = _WrittenElements(executable, uses[number], number)
         if all(written.add(piece.pattern) for _, piece in pairs):
-            found.stored |= {tile: p for tile, p in pairs if tile not in found.loaded}
+            in_place.stored |= {tile: p for tile, p in pairs if tile not in in_place.loaded}
 
 
-class _Written:
+class _WrittenElements:
     """The written elements of an HBM tensor, in granules that no access splits."""
 
     def __init__(self, executable: Executable, use: TensorUse, number: int) -> None:

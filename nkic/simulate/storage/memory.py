@@ -262,9 +262,7 @@ class Memory:
         return self._kinds[key]
 
     def spot(self, pattern: PatternRecord) -> Spot:
-        """Return the spot of `pattern`, which is not in `spots` yet. Equal patterns are mostly
-        interned.
-        """
+        """Make the spot of `pattern`, which has none yet. Equal patterns are mostly interned."""
         region = id(self.placed[pattern.tensor].region)
         found = self.spots[id(pattern)] = Spot(pattern, self.form(pattern), region)
         return found
@@ -358,9 +356,7 @@ class Memory:
         return self.homes[number].on_chip and self.in_place.get(number) is None
 
     def lend(self, contents: Contents) -> None:
-        """Begin another run: only memory that the run writes before it reads keeps its old
-        contents.
-        """
+        """Begin another run; memory that it writes before reading keeps its old contents."""
         self.contents = contents
         for number in self.lent:
             self._lay(number, self._filled(number, None))

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 SMALL = 1 << 20  # bytes; smaller arrays gain nothing over NumPy's own allocator
 LINE = 64  # bytes of a cache line
-HUGE = 1 << 21  # bytes of a huge page
+HUGE_PAGE = 1 << 21  # bytes of a huge page
 POPULATE_WRITE = 23  # MADV_POPULATE_WRITE of Linux 5.14, which Python does not define
 
 
 RESERVED = 1 << 26  # bytes of addresses that an arena reserves at once; pages are mapped with use
-ALONE = 2  # references to an object with a single owner: the owner's, and getrefcount's argument
-APART = 320  # bytes between neighbours, so that equal offsets in two arrays differ modulo 4 KiB
+SOLE_REFERENCES = 2  # of an object with one owner: the owner's, and getrefcount's argument
+GAP = 320  # bytes between neighbours, so that equal offsets in two arrays differ modulo 4 KiB
 
 
 def zeros(rows: int, columns: int, dtype: type[np.generic]) -> NDArray[Any]:
@@ -74,11 +74,11 @@ class Recycled:
 
 
 class _Pages:
-    """Reserved addresses: the first `there` bytes are mapped, and the first `used` are taken."""
+    """Reserved addresses: the first `mapped` bytes are mapped, and the first `used` are taken."""
 
     def __init__(self, size: int) -> None:
         self.memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        self.used = self.there = 0
+        self.used = self.mapped = 0
         with suppress(OSError):  # advice that this system does not support
             self.memory.madvise(mmap.MADV_HUGEPAGE)
 
@@ -89,16 +89,16 @@ class _Pages:
     @property
     def is_held(self) -> bool:
         """Whether an array refers to the memory."""
-        return getrefcount(self.memory) > ALONE
+        return getrefcount(self.memory) > SOLE_REFERENCES
 
     def take(self, size: int) -> memoryview:
         """Return the next `size` bytes."""
         first = self.used
         last = first + size
-        self.used = min(-(-last // LINE) * LINE + APART, len(self.memory))
-        if last > self.there:
-            end = min(-(-last // HUGE) * HUGE, len(self.memory))
+        self.used = min(-(-last // LINE) * LINE + GAP, len(self.memory))
+        if last > self.mapped:
+            end = min(-(-last // HUGE_PAGE) * HUGE_PAGE, len(self.memory))
             with suppress(OSError):
-                self.memory.madvise(POPULATE_WRITE, self.there, end - self.there)
-            self.there = end
+                self.memory.madvise(POPULATE_WRITE, self.mapped, end - self.mapped)
+            self.mapped = end
         return memoryview(self.memory)[first:last]

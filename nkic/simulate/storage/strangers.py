@@ -19,7 +19,7 @@ from nkic.neff.records import Executable, InstructionRecord, PatternRecord
 from nkic.simulate.remarks import Remark, Remarks
 from nkic.simulate.storage.shadow import Mark
 
-STRANGER = "accumulates-onto-data"
+SLUG = "accumulates-onto-data"
 
 
 def _once() -> Sequence[int]:
@@ -65,8 +65,8 @@ class Strangers:
         self.remarks = remarks
         self.histories: dict[int, History[tuple[str, int]]] = defaultdict(History)
         self._offers: list[_Offer] = []
-        self._adding: set[int] = set()
-        self._strange: set[int] = set()
+        self._accumulated: set[int] = set()
+        self._foreign: set[int] = set()
 
     def offer(self, item: Author, engine: Engine, written: Written) -> None:
         """Register a write of an item; `settle` decides which writes are tracked."""
@@ -74,14 +74,14 @@ class Strangers:
         if self.executable.tensors[tensor].buffer is not Buffer.PSUM:
             return
         if not by_matmul:
-            self._strange.add(tensor)
+            self._foreign.add(tensor)
         elif written.adds:
-            self._adding.add(tensor)
+            self._accumulated.add(tensor)
         self._offers.append(_Offer(item, by_matmul, written))
 
     def settle(self) -> None:
         """Attach the recorders of tracked writes to their items."""
-        mixed = self._adding & self._strange
+        mixed = self._accumulated & self._foreign
         for item, by_matmul, written in self._offers if mixed else ():
             if written.pattern.tensor in mixed:
                 mark = self._mark(item.record, by_matmul, written)
@@ -102,12 +102,12 @@ class Strangers:
         def follow() -> None:
             for shift in written.shifts():
                 if adds:
-                    self._judge(record, history, own.area.moved(shift), pattern.tensor)
+                    self._check(record, history, own.area.moved(shift), pattern.tensor)
                 history.note(own.moved(shift))
 
         return follow
 
-    def _judge(
+    def _check(
         self,
         record: InstructionRecord,
         history: History[tuple[str, int]],
@@ -130,4 +130,4 @@ class Strangers:
             "nisa.tensor_tensor afterwards"
         )
         label = f"{name} writes it here"
-        self.remarks.add(Remark(STRANGER, text, help, 1, Level.WARNING, place, label))
+        self.remarks.add(Remark(SLUG, text, help, 1, Level.WARNING, place, label))

@@ -12,7 +12,7 @@ from nkic.machine.patterns import Dims
 from nkic.neff.records import Executable, InstructionRecord, PatternRecord
 
 Modes = list[tuple[bool, bool]]
-AS_READ = (True, False)  # operands that hold offsets
+OFFSET_MODE = (True, False)  # operands that hold offsets
 
 
 class TensorUse:
@@ -73,12 +73,12 @@ class TensorUse:
 def tensor_usage(executable: Executable) -> list[TensorUse]:
     """Return the use of every tensor."""
     uses = [TensorUse() for _ in executable.tensors]
-    known: dict[Row, Modes] = {}
+    modes_by_row: dict[Row, Modes] = {}
     for item in instructions(executable):
         row = item.row
         if row is None:
             continue
-        modes = known.get(row) or known.setdefault(row, _modes(row))
+        modes = modes_by_row.get(row) or modes_by_row.setdefault(row, _modes(row))
         for operand, (reads, writes) in zip(item.operands, modes, strict=False):
             if type(operand) is PatternRecord:
                 use = uses[operand.tensor]
@@ -93,12 +93,12 @@ def tensor_usage(executable: Executable) -> list[TensorUse]:
 def _split(uses: list[TensorUse], item: InstructionRecord) -> None:
     """Split the tensors of a gather or scatter that may skip rows, since it writes row by row."""
     patterns = [operand for operand in item.operands if type(operand) is PatternRecord]
-    if leaves_out(item):
+    if skips_rows(item):
         for pattern in patterns:
             uses[pattern.tensor].split(pattern.dtype.size)
 
 
-def leaves_out(record: InstructionRecord) -> bool:
+def skips_rows(record: InstructionRecord) -> bool:
     """Return whether the instruction skips out-of-bounds rows."""
     row = record.row
     return row is not None and row.has_setting(row.skips, record.attributes)
@@ -119,7 +119,7 @@ def _modes(row: Row) -> Modes:
     """
     varies = row.access is not no_access
     modes = [(rule.access.reads or varies, rule.access.writes) for rule in row.operands]
-    return modes + [AS_READ] * len(modes)
+    return modes + [OFFSET_MODE] * len(modes)
 
 
 @lru_cache(maxsize=4096)

@@ -70,13 +70,11 @@ class Unwritten:
             return False
         if shadow is None:
             return False
-        absent, total = shadow.missing(pattern)
-        return absent < total or pattern.tensor in shadow.origins
+        unset, total = shadow.missing(pattern)
+        return unset < total or pattern.tensor in shadow.origins
 
     def prepare(self, runner: Runner, item: Item) -> None:
-        """Zero uninitialised factors, as the bytes may be a NaN and zero times anything is
-        initialised.
-        """
+        """Zero uninitialised factors: they may be NaN, but their products with 0 are defined."""
         row, shadow = item.record.row, self.shadows[runner.rank]
         if row is not None and row.depends is Depends.PRODUCT and shadow is not None:
             for pattern in (*item.patterns(item.reads), *(p for _, p in item.checks)):
@@ -89,10 +87,10 @@ class Unwritten:
         if shadow is None:
             return
         facts = self.executable.facts(record, TARGETS[self.executable.target], runner.record.engine)
-        found = definedness.results(shadow, record, facts)
-        if found is None:
+        defined = definedness.results(shadow, record, facts)
+        if defined is None:
             raise self._fault(runner, item, missing)
-        for pattern, mask in found:
+        for pattern, mask in defined:
             self._set(shadow, runner, item, missing, pattern, mask)
 
     def exchange(self, arrivals: Sequence[tuple[Runner, Item, Missing]]) -> None:
@@ -144,17 +142,17 @@ class Unwritten:
     def _fault(self, runner: Runner, item: Item, missing: PatternRecord) -> ProgramFault:
         record, row = item.record, item.record.row
         shadow = self.shadows[runner.rank] if missing.dynamic is None else None
-        absent, total = shadow.missing(missing) if shadow is not None else (0, 0)
+        unset, total = shadow.missing(missing) if shadow is not None else (0, 0)
         origin = shadow.origins.get(missing.tensor) if shadow is not None else None
         name = self.executable.tensors[missing.tensor].name
         first = self.executable.tensors[origin[1]].name if origin is not None else name
-        made = f", computed from uninitialised bytes of `{first}`"
-        why = " before it is written" if first == name else made
-        part = "" if absent == total else f" ({absent} of the {total} parts it reads)"
+        cause = f", computed from uninitialised bytes of `{first}`"
+        reason = " before it is written" if first == name else cause
+        part = "" if unset == total else f" ({unset} of the {total} parts it reads)"
         return fault(
             self.executable,
             "uninitialised-read",
-            f"{row.name if row else ''} reads `{name}`{why}{part}",
+            f"{row.name if row else ''} reads `{name}`{reason}{part}",
             record.place,
             missing.tensor,
             help=f"write `{first}` first: load it, or fill it with nisa.memset",
@@ -178,14 +176,14 @@ def never_written(executable: Executable, shadow: Shadow) -> list[Diagnostic]:
 
     An output that is also an input has been written by the caller.
     """
-    found = []
+    warnings = []
     for number, output in enumerate(executable.outputs):
         if output.tensor in shadow.given:
             continue
         missing = _missing(executable, shadow, output.tensor)
         if missing:
-            found.append(_not_written(executable, number, missing))
-    return found
+            warnings.append(_not_written(executable, number, missing))
+    return warnings
 
 
 def _missing(executable: Executable, shadow: Shadow, tensor: int) -> str:
@@ -197,11 +195,11 @@ def _missing(executable: Executable, shadow: Shadow, tensor: int) -> str:
         return ""
     count = prod(record.shape)
     written = flags.whole(record.dtype.size)
-    absent = count - int(np.count_nonzero(written))
-    if absent in (0, count):
-        return "all" if absent else ""
+    unset = count - int(np.count_nonzero(written))
+    if unset in (0, count):
+        return "all" if unset else ""
     first = [int(i) for i in np.unravel_index(int(written.argmin()), record.shape)]
-    return f"{grouped(absent)} of its {grouped(count)} elements, the first at {first}"
+    return f"{grouped(unset)} of its {grouped(count)} elements, the first at {first}"
 
 
 def _not_written(executable: Executable, number: int, missing: str) -> Diagnostic:

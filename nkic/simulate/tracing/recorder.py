@@ -80,20 +80,20 @@ class Recorder:
             bound = _Bound(start, Cause.RENDEZVOUS, self._together.before)
         elif start > bound.time:
             bound = _Bound(start, Cause.OTHER, bound.before)
-        late = self._late(runner, item, start, shared_from) if runner.is_dma else -1
-        self._open = (runner.free, start, bound, late, tokens)
+        mover = self._mover(runner, item, start, shared_from) if runner.is_dma else -1
+        self._open = (runner.free, start, bound, mover, tokens)
 
-    def _late(self, runner: Runner, item: Item, start: int, shared_from: int) -> int:
+    def _mover(self, runner: Runner, item: Item, start: int, shared_from: int) -> int:
         """Return the event whose data move before those of a transfer triggered at `start`."""
-        late, begins = -1, start
+        mover, begins = -1, start
         if item.timing.pool and shared_from > start:
-            late, begins = self._pool.get(runner.unit, -1), shared_from
-        return self._previous[runner.index - self.first] if runner.moved > begins else late
+            mover, begins = self._pool.get(runner.unit, -1), shared_from
+        return self._previous[runner.index - self.first] if runner.moved > begins else mover
 
     def _bound(self, runner: Runner, item: Item) -> tuple[_Bound, tuple[int, ...]]:
         """Return what keeps the item from starting earlier, and the events that it waits for."""
         number = runner.index - self.first
-        bound = self._held(runner, number)
+        bound = self._holder(runner, number)
         if item.follows and runner.done > bound.time:
             bound = _Bound(runner.done, Cause.RESULT, self._last[number])
         if item.timing.trigger:
@@ -107,9 +107,9 @@ class Recorder:
                 bound = access
         tokens = []
         for semaphore, count in item.waits:
-            there = self._tokens[runner.unit, semaphore]
-            tokens += [there[i].event for i in range(count)]
-            signal = there[count - 1]
+            signals = self._tokens[runner.unit, semaphore]
+            tokens += [signals[i].event for i in range(count)]
+            signal = signals[count - 1]
             if (time := signal.time + self.semaphore_ps) > bound.time:
                 bound = _Bound(time, Cause.SEMAPHORE, signal.last)
         return bound, tuple(tokens)
@@ -118,7 +118,7 @@ class Recorder:
         """Whether the stream itself made the access: an engine does not wait for its own."""
         return self.events[access.before].stream == number
 
-    def _held(self, runner: Runner, number: int) -> _Bound:
+    def _holder(self, runner: Runner, number: int) -> _Bound:
         """Return the previous holder of the stream."""
         if not runner.is_dma:
             return self._holders.get((runner.unit, runner.record.engine), _NOTHING)
@@ -131,26 +131,26 @@ class Recorder:
         if not self.complete:
             return
         number, index = runner.index - self.first, len(self.events)
-        idle, asked, bound, late, tokens = self._open
+        idle, issued, bound, mover, tokens = self._open
         hold, latency, lead, pool, trigger, by, _ = item.timing
         free = runner.moved if runner.is_dma else runner.free
-        start = free - hold if runner.is_dma else asked
+        start = free - hold if runner.is_dma else issued
         done = free + lead + latency
         table = free - start - hold if item.table else 0
         event = Event(
             *(number, item.record, idle, bound.time, start, free, done),
-            *(bound.cause, bound.before, late, pool, table),
+            *(bound.cause, bound.before, mover, pool, table),
             *(item.bytes, tokens, tuple(runner.iterations), trigger, by),
-            self._beside(runner, item, bound.time),
+            self._overlap(runner, item, bound.time),
         )
         self.events.append(event)
         self.items.append(item)
         self._note(runner, item, number, index)
 
-    def _beside(self, runner: Runner, item: Item, triggered: int) -> int:
+    def _overlap(self, runner: Runner, item: Item, triggered: int) -> int:
         """Return how long the triggering engine continues its own work during the trigger."""
-        held = self._holders.get((runner.unit, item.timing.by), _NOTHING).time
-        return max(0, min(item.timing.trigger, held - triggered))
+        busy_until = self._holders.get((runner.unit, item.timing.by), _NOTHING).time
+        return max(0, min(item.timing.trigger, busy_until - triggered))
 
     def _note(self, runner: Runner, item: Item, number: int, index: int) -> None:
         """Record the event as the latest of its stream, engine, pool and semaphores."""

@@ -19,7 +19,7 @@ from nkic.simulate.streams import Item, Runner
 from nkic.simulate.tracing.recorder import Recorder
 from nkic.trace import Change, Trace
 
-AS_IT_WAS = Change()
+UNCHANGED = Change()
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Recorded:
     items: Sequence[Item]
     can_repeat: bool
 
-    def again(self, change: Change = AS_IT_WAS) -> int:
+    def again(self, change: Change = UNCHANGED) -> int:
         """Return the time of the run with that change, in picoseconds."""
         executable = self.trace.executable
         runners = self._runners(change)
@@ -45,21 +45,23 @@ class Recorded:
         machine.run()
         return machine.end
 
-    def _runners(self, change: Change) -> list[_Again]:
+    def _runners(self, change: Change) -> list[_ReplayedStream]:
         executable = self.trace.executable
         target, cores = self.trace.target, max(1, executable.cores)
         runners = [
-            _Again(i, stream, [], _state(stream.core), Tables(target), Warmth(target), cores)
+            _ReplayedStream(
+                i, stream, [], _state(stream.core), Tables(target), Warmth(target), cores
+            )
             for i, stream in enumerate(self.trace.streams)
         ]
-        waits, signals = _orders(change.wires, len(self.items))
+        waits, signals = _dependences(change.wires, len(self.items))
         for number, (event, item) in enumerate(zip(self.trace.events, self.items, strict=True)):
             timing = item.timing
             if change.retimed is not None:
                 timing = change.retimed(number, event, timing)
             changed = item
             if timing is not item.timing or change.wires is not None or not change.tables:
-                changed = _emptied(item)
+                changed = _without_step(item)
                 changed.timing = timing
             if not change.tables:
                 changed.table = ""
@@ -71,14 +73,14 @@ class Recorded:
 
 def recorded(recorder: Recorder, end: int) -> Recorded:
     """Return what a recorder has kept, without references to the memory of the run."""
-    empty = {id(item): _emptied(item) for item in recorder.items}
+    empty = {id(item): _without_step(item) for item in recorder.items}
     groups = (item.rendezvous.group for item in recorder.items if item.rendezvous is not None)
     alone = not any(group is not None for group in groups)
     items = [empty[id(item)] for item in recorder.items]
     return Recorded(recorder.trace(end), items, recorder.complete and alone)
 
 
-class _Again(Runner):
+class _ReplayedStream(Runner):
     """A stream of items in the order of execution, with loops unrolled."""
 
     def current(self) -> Item | None:
@@ -93,7 +95,7 @@ def _state(core: int) -> EngineState:
     return EngineState(Registers([]), core)
 
 
-def _emptied(item: Item) -> Item:
+def _without_step(item: Item) -> Item:
     """Return the item without its step."""
     copy = Item(item.record, None, item.timing, item.bytes)
     copy.follows = item.follows
@@ -103,7 +105,7 @@ def _emptied(item: Item) -> Item:
     return copy
 
 
-def _orders(
+def _dependences(
     wires: Sequence[tuple[int, int]] | None, count: int
 ) -> tuple[list[list[tuple[int, int]]], list[list[int]]]:
     """Return the waits and the signals of each event, with one semaphore for each pair."""

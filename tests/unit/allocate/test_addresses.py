@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from nkic.allocate.liveness import Lifetime
-from nkic.allocate.pack import _by_area, _by_length, _by_size, _Together, pack
+from nkic.allocate.pack import _by_area, _by_length, _by_size, _Overlaps, pack
 from nkic.allocate.place import Addresses, DoesNotFit, Space, fit, place, space_of
 from nkic.base.source import NOWHERE, CallChain
 from nkic.ir.tensors import Tensor
@@ -181,7 +181,7 @@ def _listed(found: Addresses | None) -> str:
 def test_what_is_in_use_together_is_found_as_by_asking_each(seed: int) -> None:
     """Beside a tensor it may find itself; pairs are counted in both directions."""
     found = lives(seed, False)
-    together = _Together(found)
+    together = _Overlaps(found)
     count = 0
     for i, one in enumerate(found):
         wanted = {j for j, other in enumerate(found) if one.meets(other) and i != j}

@@ -7,7 +7,7 @@ import pytest
 from nkic.ir.dependence import Edge
 from nkic.ir.program import Instruction
 from nkic.machine.engines import Engine
-from nkic.schedule.remarks import WORTH, Issue, _union, _waits
+from nkic.schedule.remarks import MIN_WAIT_PS, Issue, _union, _waits
 from tests.programs import code, declare, op, program
 
 TILES = "".join(f"{declare(i, name, '128, 4')}\n" for i, name in enumerate("ab"))
@@ -29,7 +29,9 @@ def test_times_at_work_are_counted_once(
     assert _union(spans) == union
 
 
-@pytest.mark.parametrize(("waited", "told"), [(WORTH - 1, 0), (WORTH, 1), (WORTH + 1, 1)])
+@pytest.mark.parametrize(
+    ("waited", "told"), [(MIN_WAIT_PS - 1, 0), (MIN_WAIT_PS, 1), (MIN_WAIT_PS + 1, 1)]
+)
 def test_a_nanosecond_of_waiting_is_told(waited: int, told: int) -> None:
     one, other = (_copy(number) for number in (0, 1))
     issue = Issue(other, Engine.VECTOR, 500, 500 + waited, 500 + waited, 9000, Edge(0, "raw"))

@@ -122,5 +122,5 @@ def test_integers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_band_has_a_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST", 3 * 128 * 64)
+    monkeypatch.setattr(module, "MAX_ELEMENTS", 3 * 128 * 64)
     assert members(executable(ADD, "range(8)"), inputs(), monkeypatch) == [1, 1, 3, 3]

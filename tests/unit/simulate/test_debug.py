@@ -13,10 +13,10 @@ from nkic.neff.records import Executable
 from nkic.neff.verify import verify
 from nkic.simulate import RunOptions, simulate_ranks
 from nkic.simulate.debug.breakpoints import Breakpoint, breakpoint_of
-from nkic.simulate.debug.fuzz import Fuzz, Pair, Party
+from nkic.simulate.debug.fuzz import Bisection, Fuzz, Party
 from nkic.simulate.debug.interleaved import Action, Kind, Recorded
 from nkic.simulate.debug.observed import Observed
-from nkic.simulate.debug.orders import Drawn, Transfers, Written
+from nkic.simulate.debug.orders import Drawn, Scripted, Transfers
 from nkic.simulate.debug.parts import part
 from nkic.simulate.debug.writes import Write, line_of, written
 from tests.faults import inject
@@ -39,7 +39,7 @@ def test_the_order_of_a_run_in_time_can_be_followed(name: str) -> None:
     executable, recorded = found.compiled.executable, Recorded()
     make = partial(Observed, observers=[recorded])
     (usual,) = simulate_ranks(executable, [found.inputs], RunOptions(), make)
-    machine, outcome = Fuzz(executable, [found.inputs], RunOptions(), 0).run(Written(recorded.log))
+    machine, outcome = Fuzz(executable, [found.inputs], RunOptions(), 0).run(Scripted(recorded.log))
     assert machine.log == recorded.log and not outcome.failure
     assert [name for name, _ in outcome.outputs] == [*usual.outputs]
 
@@ -124,14 +124,15 @@ def test_the_pair_is_found_between_two_orders() -> None:
     steps = [Action(stream, Kind.RUN, 0) for stream in range(5)]
     tried = []
 
-    def is_usual(order: list[Action]) -> bool:
+    def is_normal(order: list[Action]) -> bool:
         tried.append(order)
         return order.index(steps[1]) < order.index(steps[3])
 
     usual, other = [steps[i] for i in (0, 1, 2, 3, 4)], [steps[i] for i in (4, 3, 2, 1, 0)]
-    assert Pair(is_usual).search(usual, other) == (steps[1], steps[3])  # type: ignore[arg-type]
+    found = Bisection(is_normal).search(usual, other)  # type: ignore[arg-type]
+    assert found == (steps[1], steps[3])
     assert all(sorted(order) == sorted(steps) for order in tried)
-    assert Pair(lambda order: True).search(usual, other) is None
+    assert Bisection(lambda order: True).search(usual, other) is None
 
 
 def test_writes_of_unrolled_loops_are_in_the_order_of_the_program() -> None:

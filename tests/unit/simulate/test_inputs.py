@@ -399,7 +399,7 @@ def test_the_footprint_is_told_from_sizes_alone(monkeypatch: pytest.MonkeyPatch)
     assert footprint.footprint(huge) > 4 << 40
     with pytest.raises(LimitHit, match="this machine has"):
         footprint.check_memory(huge, None)
-    monkeypatch.setattr(footprint, "physical", lambda: None)
+    monkeypatch.setattr(footprint, "physical_memory", lambda: None)
     footprint.check_memory(huge, None)
 
 

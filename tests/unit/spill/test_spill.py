@@ -375,7 +375,7 @@ def test_spill_changes_nothing_where_there_is_room() -> None:
 def test_what_cannot_be_spilled_is_said() -> None:
     with pytest.raises(CompileError, match="no room") as failed:
         api.compile(SOURCE, inputs={"x": data(28_000)}, spill=True)
-    assert "a single instruction needs more than there is" in failed.value.diagnostics[0].help
+    assert "a single instruction needs more memory" in failed.value.diagnostics[0].help
 
 
 def test_transfers_are_those_of_the_dma_engines() -> None:

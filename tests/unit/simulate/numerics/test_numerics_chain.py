@@ -25,11 +25,11 @@ def in_turn(rows: NDArray[Any]) -> NDArray[np.float32]:
 @pytest.mark.parametrize("kept", [1, 5, 32, 100, 128, 200])
 @pytest.mark.parametrize("elements", [256, 257, 384, 1000, 2048])
 def test_sums_are_first_to_last(kept: int, elements: int) -> None:
-    if not chain._is_in_turn():
+    if not chain._adds_in_order():
         pytest.skip("this machine's BLAS adds in another order")
     rows = drawn(kept, elements)
     found, wanted = np.empty(kept, np.float32), in_turn(rows)
-    assert chain.added(rows, found)
+    assert chain.sum_rows(rows, found)
     assert found.tobytes() == wanted.tobytes()
     exact = np.asarray(rows.astype(np.float64).sum(1), np.float32)
     assert kept < 32 or wanted.tobytes() != exact.tobytes()
@@ -43,7 +43,7 @@ def test_zeros_and_what_is_no_number_are_left_to_numpy(value: float) -> None:
     rows[7] = value
     found, wanted = np.empty(128, np.float32), np.empty(128, np.float32)
     with quiet():
-        assert not chain.added(rows, found)
+        assert not chain.sum_rows(rows, found)
         fold(np.add, rows.copy(), found, "float32")
         np.add.reduce(np.ascontiguousarray(rows.T), axis=0, out=wanted)
     assert found.tobytes() == wanted.tobytes()
@@ -51,8 +51,8 @@ def test_zeros_and_what_is_no_number_are_left_to_numpy(value: float) -> None:
 
 def test_a_blas_that_adds_otherwise_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, found = drawn(64, 512), np.empty(64, np.float32)
-    monkeypatch.setattr(chain, "_is_in_turn", lambda: False)
-    assert not chain.added(rows, found)
+    monkeypatch.setattr(chain, "_adds_in_order", lambda: False)
+    assert not chain.sum_rows(rows, found)
     fold(np.add, rows, found, "float32")
     assert found.tobytes() == in_turn(rows).tobytes()
 
@@ -66,4 +66,4 @@ def test_an_order_that_differs_is_noticed(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_few_numbers_are_not_worth_it() -> None:
-    assert not chain.added(drawn(128, chain.LEAST - 1), np.empty(128, np.float32))
+    assert not chain.sum_rows(drawn(128, chain.MIN_LENGTH - 1), np.empty(128, np.float32))

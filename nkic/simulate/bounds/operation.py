@@ -20,7 +20,7 @@ Doubles = NDArray[np.float64]
 Lanes = dict[str, Bounded]  # accumulators of an engine: 128 magnitudes and bounds
 
 
-class Seen:
+class Operation:
     """An instruction before it runs."""
 
     def __init__(
@@ -39,28 +39,28 @@ class Seen:
 
     def pattern(self, name: str) -> PatternRecord | None:
         """Return the operand if it is a tile."""
-        found = self.operands.get(name)
-        return found if type(found) is PatternRecord else None
+        operand = self.operands.get(name)
+        return operand if type(operand) is PatternRecord else None
 
     def dtype(self, name: str) -> DType:
         """Return the element type of a tile, or float32 for any other operand."""
-        found = self.pattern(name)
-        return found.dtype if found is not None else FLOAT32
+        operand = self.pattern(name)
+        return operand.dtype if operand is not None else FLOAT32
 
     def first(self, name: str) -> int:
         """Return the first partition of an on-chip tile."""
-        found = self.pattern(name)
-        return self._memory.form(found).first if found is not None else 0
+        operand = self.pattern(name)
+        return self._memory.form(operand).first if operand is not None else 0
 
     def sizes(self, name: str) -> tuple[int, ...]:
         """Return (partitions, *free dimensions), HBM (1, *dimensions)."""
-        found = self.pattern(name)
-        return self._memory.form(found).shape if found is not None else ()
+        operand = self.pattern(name)
+        return self._memory.form(operand).shape if operand is not None else ()
 
     def get_error(self, name: str) -> Doubles:
         """Return the bounds of a tile of any element type."""
-        found = self.pattern(name)
-        return self._store.read(found) if found is not None else np.zeros((1, 1))
+        operand = self.pattern(name)
+        return self._store.read(operand) if operand is not None else np.zeros((1, 1))
 
     def scaled(self, name: str) -> Doubles:
         """Return the numbers of a packed tile and its scales, as the tensor engine uses them."""
@@ -70,22 +70,22 @@ class Seen:
 
     def get(self, name: str, default: float = 0.0) -> Bounded:
         """Return a tile as (partitions, elements), or a number as a 0-dimensional array."""
-        found = self.operands.get(name)
-        if type(found) is PatternRecord:
-            return Bounded(values_of(self._memory, found), self._store.read(found).copy())
-        number = float(found) if isinstance(found, int | float) else default
+        operand = self.operands.get(name)
+        if type(operand) is PatternRecord:
+            return Bounded(values_of(self._memory, operand), self._store.read(operand).copy())
+        number = float(operand) if isinstance(operand, int | float) else default
         return Bounded(np.array(float(np.float32(number))), np.zeros(()))
 
 
 def values_of(memory: Memory, pattern: PatternRecord) -> Doubles:
     """Return the values of a tile."""
     memory.scratch.begin()
-    found = Tile(memory, pattern).bound().load()()
-    return np.array(found, np.float64)
+    operand = Tile(memory, pattern).bound().load()()
+    return np.array(operand, np.float64)
 
 
 Errors = Mapping[str, Doubles]
-BoundRule = Callable[[Seen], Errors | None]
+BoundRule = Callable[[Operation], Errors | None]
 RULES: dict[str, BoundRule] = {}
 
 
