@@ -356,7 +356,7 @@ class Runtime:
         for number in range(earlier[-1] + 1, index):
             node = self.module.tree.body[number]
             if isinstance(node, nodes.Assign | nodes.AnnAssign) and number not in self._done:
-                uses = scopes.taken_from_outside([node])
+                uses = scopes.free_names([node])
                 if any(use.id == binding.name for use in uses):
                     self._run(number)
 

@@ -203,7 +203,7 @@ def _colon_here(at: Situation, where: Span) -> CompileFailed:
 def _keyword_as_name(at: Situation) -> CompileFailed | None:
     word = at.token
     if (at.previous.text == "import" and word.text == "*") or not at.is_keyword(word):
-        if word.text == "=" and at.is_keyword(at.previous) and _could_be_name(at):
+        if word.text == "=" and at.is_keyword(at.previous) and _in_target_position(at):
             return _is_keyword(at, at.previous.text, at.previous.span(at.path))
         return None
     following = at.tokens[at.index + 1] if at.index + 1 < len(at.tokens) else word
@@ -216,7 +216,7 @@ def _keyword_as_name(at: Situation) -> CompileFailed | None:
     return None
 
 
-def _could_be_name(at: Situation) -> bool:
+def _in_target_position(at: Situation) -> bool:
     """Whether the keyword before `=` is in the position of an assignment target."""
     return at.index - 1 == at.first_index or at.previous.text in ("None", "True", "False")
 
@@ -416,14 +416,14 @@ def _side_by_side(at: Situation) -> CompileFailed | None:
         return None
     return refusal(
         "bad-syntax",
-        f"`{_short(at.previous.text)}` and `{_short(at.token.text)}` are next to each other "
+        f"`{_brief(at.previous.text)}` and `{_brief(at.token.text)}` are next to each other "
         "without an operator",
         at.span,
         help="put an operator between them, or start a new line",
     )
 
 
-def _short(text: str) -> str:
+def _brief(text: str) -> str:
     line = text.split("\n")[0]
     return line if len(line) <= 20 else line[:19] + "…"
 
@@ -434,7 +434,7 @@ def _anything_else(at: Situation) -> CompileFailed:
         message = f"the {end} ends within a statement"
         return refusal("bad-syntax", message, at.gap, help="write the rest of the statement")
     where = "start a statement" if at.at_start else "stand here"
-    message = f"`{_short(at.token.text)}` cannot {where}"
+    message = f"`{_brief(at.token.text)}` cannot {where}"
     return refusal(
         "bad-syntax", message, at.span, help="check this place and the text just before it"
     )

@@ -45,7 +45,7 @@ def bad_character(text: str, at: int, span: Span) -> CompileFailed:
         shown = "a backtick" if character == "`" else f"`{character}`"
         message = f"{shown} has no meaning here"
         return refusal("bad-character", message, span, help=_ADVICE.get(character, "remove it"))
-    return _foreign_character(character, span)
+    return _unsupported_character(character, span)
 
 
 def bad_name(text: str, span: Span) -> CompileFailed:
@@ -53,7 +53,7 @@ def bad_name(text: str, span: Span) -> CompileFailed:
     cannot = (i for i in range(len(text)) if not ("a" + text[: i + 1]).isidentifier())
     index = next(cannot, 0)
     column = span.column + index
-    return _foreign_character(text[index], span._replace(column=column, end_column=column + 1))
+    return _unsupported_character(text[index], span._replace(column=column, end_column=column + 1))
 
 
 def name_too_long(text: str, span: Span) -> CompileFailed:
@@ -66,7 +66,7 @@ def name_too_long(text: str, span: Span) -> CompileFailed:
     )
 
 
-def _foreign_character(character: str, span: Span) -> CompileFailed:
+def _unsupported_character(character: str, span: Span) -> CompileFailed:
     name = unicodedata.name(character, "").lower()
     shown = f"`{character}` " if character.isprintable() and not character.isspace() else ""
     message = (

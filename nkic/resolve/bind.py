@@ -46,7 +46,7 @@ class _Parts:
         for alias in node.names:
             first.setdefault(scopes.alias_name(alias), alias)
         for name, alias in first.items():
-            self.imports.setdefault(name, []).append(_target(name, node, alias))
+            self.imports.setdefault(name, []).append(_import_target(name, node, alias))
 
 
 class _Definition(NamedTuple):
@@ -57,7 +57,7 @@ class _Definition(NamedTuple):
     simple: bool  # whether it is a definition or an import at module level
 
 
-_NOTING = "__init_subclass__"
+_HOOK = "__init_subclass__"
 _SIMPLE = nodes.FunctionDef | nodes.ClassDef | nodes.Import | nodes.ImportFrom
 
 
@@ -83,7 +83,7 @@ def _binding(name: str, places: list[_Definition], parts: _Parts) -> Binding:
     return Binding(name, BindingKind.IMPORT, indices, span, target=parts.imports[name][0])
 
 
-def _target(name: str, node: nodes.Import | nodes.ImportFrom, alias: nodes.Alias) -> Import:
+def _import_target(name: str, node: nodes.Import | nodes.ImportFrom, alias: nodes.Alias) -> Import:
     if isinstance(node, nodes.ImportFrom):
         return Import(request(node), alias.name)
     return Import(alias.name if alias.asname else name)
@@ -110,12 +110,12 @@ def _with_changes(tree: nodes.Module, bindings: dict[str, Binding]) -> dict[str,
     """Add the statements that change a value without binding a name: `TABLE["a"] = 1`."""
     same = _aliases(tree)
     changes: dict[str, list[int]] = {}
-    told = 0
+    counted = 0
     registries = _Registries(bindings)
     for index, statement in enumerate(tree.body):
         for name in sorted({*_changed(statement), *registries.changed_by(statement)}):
-            told += len(same.get(name, [name]))
-            if told > MAX_SHARED:
+            counted += len(same.get(name, [name]))
+            if counted > MAX_SHARED:
                 raise _shared_too_much(name, statement)
             for one in same.get(name, [name]):
                 changes.setdefault(one, []).append(index)
@@ -138,11 +138,11 @@ def _aliases(tree: nodes.Module) -> dict[str, list[str]]:
         if isinstance(node, nodes.Assign) and isinstance(node.value, nodes.Name):
             targets = [target.id for target in node.targets if isinstance(target, nodes.Name)]
             for name in targets:
-                _join(same, name, node.value.id)
+                _merge_groups(same, name, node.value.id)
     return same
 
 
-def _join(same: dict[str, list[str]], one: str, other: str) -> None:
+def _merge_groups(same: dict[str, list[str]], one: str, other: str) -> None:
     """Merge two groups of names; the smaller joins the larger, so that names move rarely."""
     smaller, larger = sorted((same.get(n, [n]) for n in (one, other)), key=len)
     if smaller is larger or smaller == larger:
@@ -165,13 +165,13 @@ def _is_settled(binding: Binding) -> bool:
     A decorator may have replaced a function, and a class may record its subclasses.
     """
     node = binding.node
-    return binding.kind in _SETTLED and not (node and (node.decorators or _notes(node)))
+    return binding.kind in _SETTLED and not (node and (node.decorators or _subclass_hooks(node)))
 
 
-def _notes(node: nodes.Statement | None) -> tuple[nodes.FunctionDef, ...]:
+def _subclass_hooks(node: nodes.Statement | None) -> tuple[nodes.FunctionDef, ...]:
     """Return the `__init_subclass__` of a class, if it defines one."""
     body = node.body if isinstance(node, nodes.ClassDef) else ()
-    return tuple(one for one in body if isinstance(one, nodes.FunctionDef) and one.name == _NOTING)
+    return tuple(one for one in body if isinstance(one, nodes.FunctionDef) and one.name == _HOOK)
 
 
 class _Registries:
@@ -190,7 +190,7 @@ class _Registries:
         if not isinstance(statement, nodes.FunctionDef | nodes.ClassDef):
             return
         if isinstance(statement, nodes.ClassDef):
-            yield from self._noted_by(statement)
+            yield from self._changed_by_bases(statement)
         for decorator in statement.decorators:
             function = decorator.func if isinstance(decorator, nodes.Call) else decorator
             if isinstance(function, nodes.Name):
@@ -198,7 +198,7 @@ class _Registries:
             else:
                 yield from filter(self._has_value, _root(function))
 
-    def _noted_by(self, statement: nodes.ClassDef) -> Iterator[str]:
+    def _changed_by_bases(self, statement: nodes.ClassDef) -> Iterator[str]:
         """Yield the base classes here with an `__init_subclass__`, and the names it changes."""
         waiting, seen = [statement], set[str]()
         while waiting:
@@ -209,9 +209,9 @@ class _Registries:
                     continue
                 seen.add(name)
                 waiting.append(node)
-                for noting in _notes(node):
+                for hook in _subclass_hooks(node):
                     yield name
-                    inside = (one for part in walk(noting) for one in _changed_by(part))
+                    inside = (one for part in walk(hook) for one in _changed_by(part))
                     yield from (one for one in inside if one in self._bindings)
 
     def _has_value(self, name: str) -> bool:

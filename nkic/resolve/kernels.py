@@ -17,9 +17,9 @@ from nkic.syntax.places import function_at
 from nkic.syntax.walk import walk
 
 _WRAPPERS = frozenset({"jit", "trace", "baremetal", "benchmark", "profile"})
-_MAKERS = frozenset({"nki.jit", "nki.trace"})  # applied to a function, they return a kernel
+_KERNEL_MAKERS = frozenset({"nki.jit", "nki.trace"})  # applied to a function, they return a kernel
 _ROOTS = frozenset({"nki", "neuronxcc.nki"})
-_MAKING = re.compile(r"(?P<maker>\w+)\((?P<args>.*)\)(?:\.(?P<name>\w+))?")
+_MAKER_CALL = re.compile(r"(?P<maker>\w+)\((?P<args>.*)\)(?:\.(?P<name>\w+))?")
 
 
 def kernels(module: SourceModule) -> tuple[Kernel, ...]:
@@ -40,14 +40,16 @@ def choose(module: SourceModule, wanted: str | None, library: Library, report: R
     """
     found = kernels(module)
     if wanted is None:
-        return _only(module, found, report)
-    if call := _MAKING.fullmatch(wanted):
-        return _made(module, call, report)
+        return _single_kernel(module, found, report)
+    if call := _MAKER_CALL.fullmatch(wanted):
+        return _kernel_of_maker(module, call, report)
     named = next((kernel for kernel in reversed(found) if kernel.name == wanted), None)
-    return named or _from_elsewhere(module, wanted, library) or _plain(module, wanted, report)
+    return (
+        named or _imported_kernel(module, wanted, library) or _undecorated(module, wanted, report)
+    )
 
 
-def _made(module: SourceModule, call: re.Match[str], report: Reporter) -> Kernel:
+def _kernel_of_maker(module: SourceModule, call: re.Match[str], report: Reporter) -> Kernel:
     """Return the kernel inside the function that `maker(args)` or `maker(args).kernel` names."""
     maker = next((node for node in _functions(module) if node.name == call["maker"]), None)
     if maker is None:
@@ -72,7 +74,7 @@ def _made(module: SourceModule, call: re.Match[str], report: Reporter) -> Kernel
     return Kernel(inner[0].name, module, inner[0], "nki.jit", maker=maker, making=making)
 
 
-def _from_elsewhere(module: SourceModule, wanted: str, library: Library) -> Kernel | None:
+def _imported_kernel(module: SourceModule, wanted: str, library: Library) -> Kernel | None:
     """Return the kernel or function that the file imports under this name."""
     seen: set[tuple[str, str]] = set()
     while (module.source.path, wanted) not in seen:
@@ -95,7 +97,7 @@ def at(module: SourceModule, name: str, line: int) -> Kernel:
     return Kernel(name, module, node)
 
 
-def _only(module: SourceModule, found: tuple[Kernel, ...], report: Reporter) -> Kernel:
+def _single_kernel(module: SourceModule, found: tuple[Kernel, ...], report: Reporter) -> Kernel:
     if len({kernel.node.span for kernel in found}) == 1:
         return found[-1]  # the scheduled kernel: the other one was written to be scheduled
     if found:
@@ -103,14 +105,14 @@ def _only(module: SourceModule, found: tuple[Kernel, ...], report: Reporter) -> 
     for function in _functions(module):
         for decorator in function.decorators:
             _check_spelling(decorator, module, report)
-    _check_inner(module, report)
+    _check_nested(module, report)
     functions = [n.name for n in _functions(module)]
     advice = "put `@nki.jit` on the function to compile, or name it with `-k`"
     near = f"; functions in the file: {_listed(functions)}" if functions else ""
     return report.fatal("no-kernel", f"`{module.source.path}` has no kernel{near}", help=advice)
 
 
-def _check_inner(module: SourceModule, report: Reporter) -> None:
+def _check_nested(module: SourceModule, report: Reporter) -> None:
     """Report kernels inside a function: they exist only after the function was called."""
     for function in _functions(module):
         inner = (node for node in walk(function) if isinstance(node, nodes.FunctionDef))
@@ -127,10 +129,12 @@ def _check_inner(module: SourceModule, report: Reporter) -> None:
 
 
 def _is_kernel(node: nodes.FunctionDef, module: SourceModule) -> bool:
-    return any(_made_by(decorator, module) in _MAKERS for decorator in node.decorators)
+    return any(
+        _decorator_name(decorator, module) in _KERNEL_MAKERS for decorator in node.decorators
+    )
 
 
-def _made_by(decorator: nodes.Expression, module: SourceModule) -> str:
+def _decorator_name(decorator: nodes.Expression, module: SourceModule) -> str:
     func = decorator.func if isinstance(decorator, nodes.Call) else decorator
     return dotted(func, module)
 
@@ -156,7 +160,7 @@ def _ambiguous(module: SourceModule, found: tuple[Kernel, ...], report: Reporter
     )
 
 
-def _plain(module: SourceModule, wanted: str, report: Reporter) -> Kernel:
+def _undecorated(module: SourceModule, wanted: str, report: Reporter) -> Kernel:
     functions = {node.name: node for node in _functions(module)}
     if wanted in functions:
         return Kernel(wanted, module, functions[wanted])
@@ -199,7 +203,7 @@ def _wrapped(module: SourceModule) -> Iterator[Kernel]:
             continue
         name = wrapper(call.func, module)
         made = [target.id for target in statement.targets if isinstance(target, nodes.Name)]
-        if name in _MAKERS and made:
+        if name in _KERNEL_MAKERS and made:
             yield Kernel(made[0], module, functions[inner.id], name)
 
 
@@ -208,7 +212,7 @@ def _scheduled(module: SourceModule, known: dict[str, Kernel]) -> Iterator[Kerne
     for statement in module.tree.body:
         if not isinstance(statement, nodes.Assign) or not isinstance(statement.value, nodes.Call):
             continue
-        base = known.get(_base(statement.value))
+        base = known.get(_scheduled_base(statement.value))
         for target in statement.targets:
             if base is not None and isinstance(target, nodes.Name):
                 span = statement.value.span
@@ -216,7 +220,7 @@ def _scheduled(module: SourceModule, known: dict[str, Kernel]) -> Iterator[Kerne
                 yield known[target.id]
 
 
-def _base(expression: nodes.Expression) -> str:
+def _scheduled_base(expression: nodes.Expression) -> str:
     """Return `k` of `k.with_schedule(...)`, also of chained calls, or ""."""
     called = False
     while isinstance(expression, nodes.Call) and isinstance(expression.func, nodes.Attribute):

@@ -29,8 +29,8 @@ from nkic.syntax import names, nodes
 from nkic.syntax.bindings import Binding, BindingKind, HostModule, Import, SourceModule
 
 MAX_GUESSES = 20  # the most unknown names for which a message suggests a similar name
-Given = Callable[[str], frozenset[str]]
-"""The variables of a module, by its dotted name, that come from a running program."""
+Supplied = Callable[[str], frozenset[str]]
+"""Returns the variables of a module, by its dotted name, that a running program supplies."""
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Reach:
     library: Library
     profile: Profile
     report: Reporter
-    given: Given
+    supplied: Supplied
     reached: dict[Definition, SourceModule] = field(default_factory=dict)
     _waiting: deque[Definition] = field(default_factory=deque)
     _methods: dict[str, list[tuple[SourceModule, nodes.FunctionDef]]] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Reach:
             self._visit(self.reached[definition], definition)
             while self._pending:  # a queue, because a value may depend on thousands of others
                 module, statement = self._pending.popleft()
-                self._scan(module, mentions.of_values((statement,)), called=False)
+                self._use(module, mentions.of_values((statement,)), called=False)
         return tuple(self.reached)
 
     def _add(self, module: SourceModule, definition: Definition) -> None:
@@ -68,10 +68,10 @@ class Reach:
             self._waiting.append(definition)
 
     def _visit(self, module: SourceModule, definition: Definition) -> None:
-        said = mentions.of_definition(definition, definition in self._inner)
+        mentioned = mentions.of_definition(definition, definition in self._inner)
         if not module.trusted:
-            self._check(definition, said.hidden)
-        self._scan(module, said)
+            self._check(definition, mentioned.hidden)
+        self._use(module, mentioned)
         for method in mentions.methods(definition):
             self._inner.add(method)
             self._offer(module, method)
@@ -95,13 +95,15 @@ class Reach:
 
     # ---- names -----------------------------------------------------------------------------
 
-    def _scan(self, module: SourceModule, said: Mentions, *, called: bool = True) -> None:
+    def _use(self, module: SourceModule, mentioned: Mentions, *, called: bool = True) -> None:
         """Follow names and attributes; follow functions that are called only if `called`."""
-        self._use_attributes(said.attributes)
-        for name in said.uses:
-            self._name(module, name, said.near, follow=called or name not in said.called)
-        for path in said.paths:
-            self._chain(module, path)
+        self._use_attributes(mentioned.attributes)
+        for name in mentioned.uses:
+            self._use_name(
+                module, name, mentioned.near, follow=called or name not in mentioned.called
+            )
+        for path in mentioned.paths:
+            self._follow_path(module, path)
 
     def _use_attributes(self, attributes: frozenset[str]) -> None:
         new = attributes - self._attributes
@@ -117,7 +119,7 @@ class Reach:
         else:
             self._methods.setdefault(method.name, []).append((module, method))
 
-    def _name(
+    def _use_name(
         self, module: SourceModule, name: nodes.Name, near: frozenset[str], *, follow: bool
     ) -> None:
         holder, binding = self.library.binding(module, name.id)
@@ -132,7 +134,7 @@ class Reach:
     def _is_known(self, module: SourceModule, name: str) -> bool:
         """Whether the name has a value without an import."""
         memory = self.profile is Profile.BETA2 and name in names.MEMORIES
-        return memory or name in names.BUILTINS or name in self.given(module.name)
+        return memory or name in names.BUILTINS or name in self.supplied(module.name)
 
     def _unknown(self, module: SourceModule, name: nodes.Name, near: frozenset[str]) -> None:
         if names.is_special(name.id):
@@ -148,8 +150,8 @@ class Reach:
         text = f"`{name.id}` is not defined"
         fixes = respelt(advice, module.source, name.span)
         notes = [SECOND_WAY] if hasattr(builtins, name.id) else []
-        said = make("unknown-name", text, name.span, help=advice, fixes=fixes, notes=notes)
-        self.report.suspect(said)
+        diagnostic = make("unknown-name", text, name.span, help=advice, fixes=fixes, notes=notes)
+        self.report.suspect(diagnostic)
 
     def _guess(self, module: SourceModule, name: str, near: frozenset[str]) -> str:
         """Return a suggestion for an unknown name, or "" for all but the first few."""
@@ -170,30 +172,30 @@ class Reach:
         waiting = [(module, binding)]
         while waiting:
             module, binding = waiting.pop()
-            if self._seen(module, binding, functions):
+            if self._mark_followed(module, binding, functions):
                 continue
-            self._arrive(module, binding, functions)
+            self._visit_binding(module, binding, functions)
             for target in reversed(import_targets(module, binding)):
                 holder, found = self.library.member(target, module)
                 if found is not None and isinstance(holder, SourceModule):
                     waiting.append((holder, found))
 
-    def _arrive(self, module: SourceModule, binding: Binding, functions: bool) -> None:
+    def _visit_binding(self, module: SourceModule, binding: Binding, functions: bool) -> None:
         if binding.node is not None and (functions or binding.kind is not BindingKind.FUNCTION):
             self._add(module, binding.node)
         if binding.kind is BindingKind.IMPORT:
             check_import(module, binding, self.profile, self.library.provided, self.report)
         if binding.kind is BindingKind.VALUE:
-            self._value(module, binding)
+            self._queue_value(module, binding)
 
-    def _seen(self, module: SourceModule, binding: Binding, functions: bool) -> bool:
+    def _mark_followed(self, module: SourceModule, binding: Binding, functions: bool) -> bool:
         """Return whether the name was followed before, because imports may be cyclic; mark it."""
         key = (module.source.path, binding.name, functions)
         known = key in self._followed
         self._followed.add(key)
         return known
 
-    def _value(self, module: SourceModule, binding: Binding) -> None:
+    def _queue_value(self, module: SourceModule, binding: Binding) -> None:
         """Queue the statements of a module-level value, which may hold functions and classes."""
         for index in binding.statements:
             statement = module.tree.body[index]
@@ -201,13 +203,15 @@ class Reach:
                 self._values.add(statement)
                 self._pending.append((module, statement))
 
-    def _chain(self, module: SourceModule, path: Path) -> None:
+    def _follow_path(self, module: SourceModule, path: Path) -> None:
         """Follow `package.module.function`, where an import binds the package."""
         _, binding = self.library.binding(module, path.root)
         for target in import_targets(module, binding) if binding else ():
-            self._in_module(module, target, path.attributes)
+            self._follow_members(module, target, path.attributes)
 
-    def _in_module(self, module: SourceModule, target: Import, attributes: tuple[str, ...]) -> None:
+    def _follow_members(
+        self, module: SourceModule, target: Import, attributes: tuple[str, ...]
+    ) -> None:
         request = joined(target.request, target.member) if target.member else target.request
         for attribute in attributes:
             holder, found = self.library.member(Import(request, attribute), module)

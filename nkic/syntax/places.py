@@ -15,7 +15,7 @@ def function_at(module: SourceModule, name: str, line: int) -> Function:
 
     Raises `LookupError` if there is none, or more than one.
     """
-    found = [node for node in walk(module.tree) if _is(node, name, line)]
+    found = [node for node in walk(module.tree) if _starts_at(node, name, line)]
     if len(found) != 1:
         what = f"{len(found)} functions" if found else "no function"
         raise LookupError(f"{module.source.path} has {what} {name} in line {line}")
@@ -24,7 +24,7 @@ def function_at(module: SourceModule, name: str, line: int) -> Function:
     return only
 
 
-def _is(node: nodes.Node, name: str, line: int) -> bool:
+def _starts_at(node: nodes.Node, name: str, line: int) -> bool:
     if isinstance(node, nodes.Lambda):
         return name == LAMBDA and node.span.line == line
     if not isinstance(node, nodes.FunctionDef) or node.name != name:

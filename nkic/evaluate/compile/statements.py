@@ -296,7 +296,7 @@ class Statements(Comprehensions):
 
     def _bound_in(self, body: Sequence[nodes.Statement]) -> tuple[tuple[str, int, bool], ...]:
         """Return the name, slot and cell flag of the variables that the body of a loop assigns."""
-        names = scopes.handed_on(body)
+        names = scopes.loop_carried(body)
         places = [(name, self.unit.find(self.unit.mangled(name))) for name in names]
         return tuple((name, at.slot, at.boxed) for name, at in places if at and at.slot >= 0)
 

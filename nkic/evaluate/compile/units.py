@@ -140,7 +140,7 @@ def captured_names(scope: nodes.Node, bound: Iterable[str]) -> frozenset[str]:
             hidden = scopes.bound(node)
             found |= captured_names(node, wanted - hidden)
         elif scopes.is_scope(node):
-            found.update(use.id for use in scopes.taken_by(node) if use.id in wanted)
+            found.update(use.id for use in scopes.free_names_of(node) if use.id in wanted)
             found |= {n for n in scopes.nonlocals_inside(node) if n in wanted}
     return frozenset(found)
 
