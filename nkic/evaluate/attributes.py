@@ -322,7 +322,7 @@ def missing(m: Machine, owner: Any, name: str) -> Exception:
     known = offered(owner, cls)
     if owner is None:
         text = f"None has no attribute `{name}`"
-        advice = "a function without `return` gives None, and so does a field without a value"
+        advice = "a function without `return` returns None; a field without a value is None"
     elif owner.__class__ is Class:
         text, advice = f"`{owner.name}` has no attribute `{name}`", did_you_mean(name, known)
     else:

@@ -26,7 +26,7 @@ class BudgetExhausted(KernelError):
     def __init__(self, limits: Limits) -> None:
         super().__init__(
             "runaway",
-            f"the kernel has not been evaluated after {grouped(limits.steps)} steps "
+            f"the evaluation of the kernel did not finish within {grouped(limits.steps)} steps "
             "(nodes of its source, instructions, four bytes of a value)",
             help="check that the loop ends; move loops over data to the device: `nl.fori_loop`; "
             "`--limit steps=N` allows more",

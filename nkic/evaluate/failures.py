@@ -369,7 +369,7 @@ def _with_advice(reason: _Reason) -> _Reason:
     return reason._replace(help=next(found, ""))
 
 
-_NONE = "a function without `return` gives None, and so does a field without a value"
+_NONE = "a function without `return` returns None; a field without a value is None"
 _ADVICE = [
     ("NoneType", _NONE),
     ("'ndarray'", "use lists of numbers: there is no arithmetic with NumPy's arrays here"),
@@ -379,8 +379,8 @@ _ADVICE = [
     ),
     ("object is not callable", "remove the parentheses: it is a value"),
     ("can only concatenate|unsupported .*'str'", 'put values into text with f"{value}"'),
-    ("not enough values|too many values", "count the names on the left"),
-    ("division by zero|division or modulo", "exclude 0 with an `if`"),
+    ("not enough values|too many values", "compare the number of values with the targets"),
+    ("division by zero|division or modulo", "test for 0 with an `if`"),
     ("'float' object cannot be interpreted", "use `//` for whole numbers"),
 ]
 _NO_SUCH = re.compile(r"got an unexpected keyword argument '(\w+)'")
@@ -399,7 +399,7 @@ def _type_error(failure: Failure) -> _Reason:
     values = [value for one in given for value in _computed(failure, one)]
     lambdas = any(isinstance(one, nodes.Lambda) for one in given)
     if (callee := passed_on(text, values, lambdas)) is not None:
-        advice = f"`{callee}` is called by what it is passed to: let it take those arguments"
+        advice = f"`{callee}` is called by the function it is passed to: accept these arguments"
         return _Reason("wrong-call", text, advice)
     function = next(_computed(failure, call.func), None)
     owner = function.function if isinstance(function, Method) else function

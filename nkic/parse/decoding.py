@@ -71,7 +71,7 @@ def _undecodable(data: bytes, error: UnicodeError, name: str, path: str) -> Comp
 def _nul_byte(text: str, path: str) -> CompileFailed:
     line, column = _position(text[: text.index("\0")])
     span = Span(path, line, column, line, column + 1)
-    message = "the file holds a NUL character, which no source text has"
+    message = "the file contains a NUL character, which source text cannot contain"
     return refusal("nul-byte", message, span, help="save the file as plain text in UTF-8")
 
 

@@ -43,7 +43,7 @@ def explain(error: Unexpected, lexed: Tokens, path: str) -> CompileFailed:
 def _too_deep(at: Situation) -> CompileFailed:
     return refusal(
         "too-many-levels",
-        f"more than {MAX_NESTING} parts of this text are unfinished at once",
+        f"this text nests too deeply: more than {MAX_NESTING} parts are open at once",
         at.span,
         help="split it into several statements",
     )
@@ -340,7 +340,7 @@ def _missing_word(at: Situation) -> CompileFailed | None:
             "missing-value", message, at.gap, help="write `value if condition else other`"
         )
     if at.accepts("in") and _reads_loop_variable(at):
-        message = "`in` is missing behind the loop's variable"
+        message = "`in` is missing after the loop variable"
         return refusal("missing-value", message, at.gap, help="write `for name in values`")
     if at.opener and at.opener.text == "{" and at.accepts(":") and not at.accepts(","):
         message = "the key of a dict needs a colon and a value after it"
@@ -383,10 +383,10 @@ def _python_2(at: Situation) -> CompileFailed | None:
     if at.token.text != "," or at.brackets:
         return None
     if first.text == "raise":
-        message = "an exception is raised with its text in parentheses"
+        message = "the arguments of an exception need parentheses"
         return refusal("python-2-syntax", message, at.span, help="write `raise Error(text)`")
     if first.text == "except":
-        message = "several exceptions need parentheses, and a name for them `as`"
+        message = "several exceptions need parentheses, and a name for the exception needs `as`"
         help = "write `except (A, B):` or `except Error as name:`"
         return refusal("python-2-syntax", message, at.span, help=help)
     return None
@@ -433,7 +433,7 @@ def _anything_else(at: Situation) -> CompileFailed:
         end = "file" if at.token.kind == at.words.end else "line"
         message = f"the {end} ends within a statement"
         return refusal("bad-syntax", message, at.gap, help="write the rest of the statement")
-    where = "start a statement" if at.at_start else "stand here"
+    where = "start a statement" if at.at_start else "be used here"
     message = f"`{_brief(at.token.text)}` cannot {where}"
     return refusal(
         "bad-syntax", message, at.span, help="check this place and the text just before it"

@@ -127,7 +127,7 @@ def check_number(text: str, start: int, end: int, span: Span) -> None:
         message = f"`{whole}`: integers have no suffix; they can be of any size"
         raise refusal("bad-number", message, wide, help=f"write {whole[:-1]}", fixes=[fix])
     if "__" in whole or whole.endswith("_"):
-        message = f"`{whole}`: an underscore must stand between two digits"
+        message = f"`{whole}`: an underscore must be between two digits"
         raise refusal(
             "bad-number", message, wide, help=f"write {re.sub('_+', '_', whole).strip('_')}"
         )

@@ -124,10 +124,10 @@ def _with_changes(tree: nodes.Module, bindings: dict[str, Binding]) -> dict[str,
 
 def _shared_too_much(name: str, statement: nodes.Statement) -> CompileFailed:
     text = (
-        f"this changes `{name}`, whose value has other names too: more than {MAX_SHARED} changes,"
-        " counted once for each name"
+        f"this changes `{name}`, whose value has other names, too: more than {MAX_SHARED} changes,"
+        " counted once per name"
     )
-    help = "change the value before other names are given to it"
+    help = "change the value before it is assigned to other names"
     return CompileFailed([make("too-large", text, statement.span, help=help)])
 
 

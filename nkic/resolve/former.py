@@ -64,4 +64,4 @@ def _fix(module: SourceModule, span: Span) -> tuple[Fix, ...]:
     fixed = fixed.removesuffix(" as nki") if fixed == "import nki as nki" else fixed
     if span.line != span.end_line or fixed == text or ROOT in fixed:
         return ()
-    return (Fix(span, fixed, "import it under its name of today", sure=True),)
+    return (Fix(span, fixed, "import it by its current name", sure=True),)

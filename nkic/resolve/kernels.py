@@ -120,8 +120,8 @@ def _check_nested(module: SourceModule, report: Reporter) -> None:
         if found is not None:
             report.fatal(
                 "no-kernel",
-                f"the kernel `{found.name}` is inside of the function `{function.name}`, so it "
-                "exists only when that has been called",
+                f"the kernel `{found.name}` is inside the function `{function.name}`, so it exists "
+                "only after that function was called",
                 found.name_span,
                 help=f"call it: `-k '{function.name}(…).{found.name}'`; or run a program that "
                 f"calls `{function.name}` with `python -m nkic`",

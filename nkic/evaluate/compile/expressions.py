@@ -170,7 +170,7 @@ class Expressions:
             kinds = (first.__class__, last.__class__, by.__class__)
             if slice in kinds:
                 f[AT] = node
-                raise TypeError("the bounds of a slice are not slices")
+                raise TypeError("slice bounds cannot be slices")
             return slice(first, last, by)
 
         return make

@@ -121,7 +121,7 @@ def _check_method(node: nodes.FunctionDef) -> None:
     if names.is_special(node.name) and not names.may_define(node.name):
         raise Refused(
             "hidden-attribute",
-            f"`{node.name}` is out of reach of kernel code",
+            f"`{node.name}` is not accessible to kernel code",
             node.name_span,
             names.instead_of(node.name),
         )

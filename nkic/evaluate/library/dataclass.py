@@ -179,7 +179,7 @@ def _call_post_init(
 
 def _check_owner(m: Machine, cls: Class, owner: Any) -> None:
     if owner.__class__ not in INSTANCES or not owner.cls.is_a(cls):
-        raise TypeError(f"{cls.name}.__init__() takes an object of the class")
+        raise TypeError(f"{cls.name}.__init__() needs an object of the class")
 
 
 def _check_order(init_fields: list[Spec]) -> None:

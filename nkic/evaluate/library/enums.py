@@ -214,7 +214,7 @@ def _functional(
 ) -> Class:
     """Create an enumeration from `Enum("Mode", "SLOW FAST")`."""
     if not isinstance(value, str) or set(named) - {"module", "qualname"}:
-        raise TypeError("the name of an enumeration is text")
+        raise TypeError("the name of an enumeration must be a string")
     if isinstance(names, str):
         names = names.replace(",", " ").split()
     entries = list(m.iterate(names)) if not isinstance(names, dict) else list(names.items())

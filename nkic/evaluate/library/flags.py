@@ -59,7 +59,7 @@ def set_boundary(m: Machine, cls: Class, /, *, boundary: Any = None) -> None:
     if boundary is None:
         return
     if not is_instance_of(boundary, BOUNDARY):
-        raise TypeError("the boundary of a flag is STRICT, CONFORM, EJECT or KEEP")
+        raise TypeError("the boundary of a flag must be STRICT, CONFORM, EJECT or KEEP")
     members_of(cls).boundary = boundary.fields["_value_"]
 
 

@@ -39,7 +39,7 @@ MODULE: dict[str, Any] = {
     "lru_cache": lru_cache,
     "cached_property": CACHED_PROPERTY,
     "partialmethod": unsupported("partialmethod", "define a method that calls the other one"),
-    "singledispatchmethod": unsupported("singledispatchmethod", "choose with `isinstance`"),
+    "singledispatchmethod": unsupported("singledispatchmethod", "dispatch with `isinstance`"),
     "get_cache_token": unsupported("get_cache_token", "kernels have no abstract base class caches"),
     "WRAPPER_ASSIGNMENTS": ("__module__", "__name__", "__qualname__", "__doc__"),
     "WRAPPER_UPDATES": ("__dict__",),

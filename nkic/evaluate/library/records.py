@@ -80,7 +80,7 @@ def _subclass(
 def _init_of(cls: Class) -> Any:
     def call(m: Machine, owner: Any, /, *values: Any, **named: Any) -> None:
         if owner.__class__ not in INSTANCES or not owner.cls.is_a(cls):
-            raise TypeError(f"{cls.name}.__init__() takes an object of the class")
+            raise TypeError(f"{cls.name}.__init__() needs an object of the class")
         set_fields(m, cls, owner, values, named)
 
     return call

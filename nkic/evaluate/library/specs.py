@@ -90,7 +90,7 @@ def field(
 
 def _no_type(m: Machine, owner: Any) -> Any:
     text = "the type of a field is not kept: kernels never evaluate annotations"
-    raise Missing("unknown-attribute", text, "type", "name what the field is for in its metadata")
+    raise Missing("unknown-attribute", text, "type", "describe the field in its metadata")
 
 
 FIELD.members["type"] = Getter("type", _no_type)

@@ -59,7 +59,7 @@ def _filled(m: Machine, owner: Any, args: Any, named: dict[str, Any], safe: bool
     given = args[0] if args else {}
     known = containers.mapping(m, given)
     if len(args) > 1 or known is None:
-        raise TypeError("a template takes one mapping, and values by name")
+        raise TypeError("a template takes one mapping and keyword arguments")
     found: list[str] = []
     size = at = 0
     for match in _FIELD.finditer(template):

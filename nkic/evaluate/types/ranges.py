@@ -78,7 +78,7 @@ def make_slice(m: Machine, cls: Class, /, *args: Any, **named: Any) -> slice:
     reject_keywords("slice", named)
     check_arity("slice", args, 1, 3)
     if any(isinstance(one, slice) for one in args):
-        raise TypeError("the bounds of a slice are not slices")
+        raise TypeError("slice bounds cannot be slices")
     m.allocate(56)
     return slice(*args)
 

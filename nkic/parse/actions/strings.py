@@ -107,7 +107,7 @@ def _check_no_mix(pieces: Iterable[n.Constant | n.JoinedStr]) -> None:
     is_bytes = [isinstance(p, n.Constant) and isinstance(p.value, bytes) for p in pieces]
     if any(is_bytes) and not all(is_bytes):
         odd = next(p for p, b in zip(pieces, is_bytes, strict=True) if b is not is_bytes[0])
-        message = "strings next to each other must be all text or all bytes"
+        message = "adjacent strings must be all text or all bytes"
         raise refusal("bad-string", message, odd.span, help="put an operator or comma between")
 
 
@@ -176,7 +176,7 @@ def _by_name(span: Span, escape: str) -> str:
 
 def _bytes(span: Span, body: str, raw: bool) -> bytes:
     if not body.isascii():
-        message = "bytes can hold only ASCII characters as they are"
+        message = "a bytes literal can contain only ASCII characters"
         raise refusal("bad-string", message, span, help="write others as `\\x` and two digits")
     if not raw and "\\" in body:
         body = _BYTES_ESCAPE.sub(lambda match: _byte(span, match[1]), body)
