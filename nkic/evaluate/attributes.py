@@ -319,7 +319,7 @@ def missing(m: Machine, owner: Any, name: str) -> Exception:
     if hint is not None:
         return hint
     cls = m.class_of(owner)
-    known = offered(owner, cls)
+    known = public_names(owner, cls)
     if owner is None:
         text = f"None has no attribute `{name}`"
         advice = "a function without `return` returns None; a field without a value is None"
@@ -330,7 +330,7 @@ def missing(m: Machine, owner: Any, name: str) -> Exception:
     return Missing("unknown-attribute", text, name, advice)
 
 
-def offered(owner: Any, cls: Class) -> list[str]:
+def public_names(owner: Any, cls: Class) -> list[str]:
     """Return the public names of a value, for `did you mean` and `dir`."""
     found = dict.fromkeys(owner.fields) if owner.__class__ in INSTANCES else {}
     for one in (owner if owner.__class__ is Class else cls).mro:
@@ -436,12 +436,12 @@ def _not_assignable(m: Machine, owner: Any, name: str) -> KernelError:
         return KernelError("hidden-attribute", text, help=names.instead_of(name))
     return KernelError(
         "hidden-attribute",
-        f"attribute `{name}` of {described(m, owner)} cannot be assigned",
+        f"attribute `{name}` of {describe(m, owner)} cannot be assigned",
         help="only objects of the kernel's own classes have assignable fields",
     )
 
 
-def described(m: Machine, owner: Any) -> str:
+def describe(m: Machine, owner: Any) -> str:
     """Describe a value in words: "the class `A`", "a value of type `int`"."""
     if owner.__class__ is Class:
         return f"the class `{owner.name}`"

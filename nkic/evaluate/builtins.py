@@ -19,7 +19,7 @@ from nkic.evaluate.tables import OBJECT, builtin
 from nkic.evaluate.types.functions import NONE
 from nkic.evaluate.types.lazy import LAZY, is_callable
 from nkic.evaluate.types.root import attribute_name
-from nkic.evaluate.types.sequences import in_order
+from nkic.evaluate.types.sequences import sort_values
 from nkic.evaluate.types.shared import call_host, check_arity, number_of, reject_keywords, text_of
 from nkic.syntax import names
 
@@ -80,7 +80,7 @@ def _sum(m: Machine, iterable: Any, /, start: Any = 0) -> Any:
 
 @builtin("sorted", _FUNCTIONS)
 def _sorted(m: Machine, iterable: Any, /, *, key: Any = None, reverse: Any = False) -> list[Any]:
-    return in_order(m, m.listed(iterable), key, reverse)
+    return sort_values(m, m.to_list(iterable), key, reverse)
 
 
 @builtin("max", _FUNCTIONS)

@@ -125,7 +125,7 @@ def _call_method(m: Machine, cls: Class, name: str, owner: Any, argument: Any) -
     return NotImplemented
 
 
-def compared_by(m: Machine, name: str, left: Any, right: Any) -> Any:
+def compare_by_method(m: Machine, name: str, left: Any, right: Any) -> Any:
     """Compare a kernel object on behalf of Python's own containers."""
     result = _call_method(m, left.cls, name, left, right)
     if result is NotImplemented and name == "__eq__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from nkic.evaluate.attributes import described
+from nkic.evaluate.attributes import describe
 from nkic.evaluate.budget import POINTER
 from nkic.evaluate.errors import KernelError
 from nkic.evaluate.objects import INSTANCES, UNSET, Class, ClassMethod
@@ -134,7 +134,7 @@ def put(m: Machine, owner: Any, key: Any, value: Any) -> None:
 
 def _put_in_list(m: Machine, owner: list[Any], key: Any, value: Any) -> None:
     if key.__class__ is slice:
-        values = listed(m, value) if value is not owner else list(value)
+        values = to_list(m, value) if value is not owner else list(value)
         m.elements(len(values), "the list")
         m.allow_length(len(owner) + len(values), "the list")
         m.charge(len(owner) >> 5)
@@ -185,12 +185,12 @@ def remove(m: Machine, owner: Any, key: Any) -> None:
 # ---- building and growing -----------------------------------------------------------------------
 
 
-def listed(m: Machine, value: Any) -> list[Any]:
+def to_list(m: Machine, value: Any) -> list[Any]:
     """Return the elements of a value as a list."""
-    return extended(m, [], value)
+    return extend_list(m, [], value)
 
 
-def extended(m: Machine, owner: list[Any], values: Any) -> list[Any]:
+def extend_list(m: Machine, owner: list[Any], values: Any) -> list[Any]:
     """Execute `owner += values` for a list, and return it."""
     kind = values.__class__
     if kind is list or kind is tuple or kind is range or kind is str or kind is dict:
@@ -237,7 +237,7 @@ def as_set(m: Machine, values: Any) -> set[Any] | frozenset[Any]:
     return make_set(m, values)
 
 
-def joined(m: Machine, function: Any, left: Any, right: Any) -> Any:
+def set_operation(m: Machine, function: Any, left: Any, right: Any) -> Any:
     """Apply an operator of sets, dicts and dict views."""
     if isinstance(left, dict) and function.__name__ == "ior" and not isinstance(right, dict):
         merge_pairs(m, left, right)
@@ -273,7 +273,7 @@ def mapping(m: Machine, value: Any) -> dict[Any, Any] | None:
     if isinstance(value, dict):
         return value
     if value.__class__ in INSTANCES and value.cls.find("keys") is not UNSET:
-        keys = listed(m, m.call(value.cls.find("keys"), (value,), None))
+        keys = to_list(m, m.call(value.cls.find("keys"), (value,), None))
         return {key: item(m, value, key) for key in keys}
     return None
 
@@ -287,7 +287,7 @@ def merge_pairs(m: Machine, found: dict[Any, Any], given: Any) -> None:
     for number, pair in enumerate(m.iterate(given)):
         m.charge(DICT_ENTRY)
         try:
-            parts = listed(m, pair)
+            parts = to_list(m, pair)
         except TypeError:
             text = f"cannot convert dictionary update sequence element #{number} to a sequence"
             raise TypeError(text) from None
@@ -301,7 +301,7 @@ def merge_pairs(m: Machine, found: dict[Any, Any], given: Any) -> None:
         m.allow_length(len(found), "the dict")
 
 
-def spread_mapping(m: Machine, value: Any) -> dict[str, Any]:
+def keyword_mapping(m: Machine, value: Any) -> dict[str, Any]:
     """Return the operand of `**` in a call as a dict."""
     found = mapping(m, value)
     if found is None:
@@ -315,4 +315,4 @@ def spread_mapping(m: Machine, value: Any) -> dict[str, Any]:
 
 def not_assignable(m: Machine, owner: Any) -> KernelError:
     """Return the error about assigning to an item of an immutable value."""
-    return KernelError("hidden-attribute", f"items of {described(m, owner)} cannot be assigned")
+    return KernelError("hidden-attribute", f"items of {describe(m, owner)} cannot be assigned")

@@ -143,7 +143,7 @@ def is_fatal(error: BaseException) -> bool:
     return isinstance(error, RecursionError | MemoryError) or not isinstance(error, Exception)
 
 
-def caught(m: Machine, error: BaseException) -> ErrorInstance:
+def kernel_exception(m: Machine, error: BaseException) -> ErrorInstance:
     """Return the exception as a kernel object."""
     if isinstance(error, ErrorInstance):
         return error
@@ -166,10 +166,10 @@ def caught(m: Machine, error: BaseException) -> ErrorInstance:
 
 def is_a(m: Machine, error: BaseException, name: str) -> bool:
     """Whether the exception is an instance of the class called `name`."""
-    return not is_fatal(error) and caught(m, error).cls.is_a(m.builtins[name])
+    return not is_fatal(error) and kernel_exception(m, error).cls.is_a(m.builtins[name])
 
 
-def raised(m: Machine, value: Any, cause: Any) -> BaseException:
+def exception_of(m: Machine, value: Any, cause: Any) -> BaseException:
     """Return the exception of `raise value from cause`."""
     if value is UNSET:
         if not m.handling:
@@ -199,7 +199,7 @@ def handler_for(m: Machine, f: Frame, error: Exception, handlers: Any, before: A
     if is_fatal(error):
         return None, None
     m.note(error)
-    value = caught(m, error)
+    value = kernel_exception(m, error)
     for handler in handlers:
         kind, _, _, _, node = handler
         f[AT] = node
@@ -234,7 +234,7 @@ def _catches(m: Machine, kinds: Any, value: ErrorInstance) -> bool:
 Leave = Callable[[Any], bool]
 
 
-def entered(m: Machine, manager: Any) -> tuple[Any, Leave]:
+def enter_context(m: Machine, manager: Any) -> tuple[Any, Leave]:
     """Enter a context manager. Return the value for `as`, and a function that leaves it.
 
     The function takes the exception that left the block, or None.
@@ -261,12 +261,12 @@ def _described(m: Machine, value: Any) -> str:
     return f"the class `{value.name}`" if isinstance(value, Class) else f"a value of type `{name}`"
 
 
-def suppressed(m: Machine, leave: Leave, error: Exception, f: Frame, place: Any) -> bool:
+def suppresses(m: Machine, leave: Leave, error: Exception, f: Frame, place: Any) -> bool:
     """Leave a `with` block by an exception; return whether the manager suppresses it."""
     if is_fatal(error):
         return False
     m.note(error)
-    value = caught(m, error)
+    value = kernel_exception(m, error)
     f[AT] = place
     return leave(value)
 

@@ -120,7 +120,7 @@ def _by_items(m: Machine, value: Any) -> Iterator[Any]:
         place += 1
 
 
-def delegated(m: Machine, value: Any) -> Any:
+def delegate(m: Machine, value: Any) -> Any:
     """Execute `yield from value`."""
     if value.__class__ is Generator:
         sent = None
@@ -146,7 +146,7 @@ def delegated(m: Machine, value: Any) -> Any:
     return None
 
 
-def unpacked(m: Machine, value: Any, count: int) -> Sequence[Any]:
+def unpack(m: Machine, value: Any, count: int) -> Sequence[Any]:
     """Return the `count` values of `a, b = value`."""
     if isinstance(value, list | tuple) and value.__class__ not in INSTANCES:
         found: Sequence[Any] = value
@@ -176,9 +176,9 @@ def unpacked(m: Machine, value: Any, count: int) -> Sequence[Any]:
     return found
 
 
-def unpacked_starred(m: Machine, value: Any, before: int, after: int) -> list[Any]:
+def unpack_starred(m: Machine, value: Any, before: int, after: int) -> list[Any]:
     """Return the values of `a, *b, c = value`."""
-    found = m.extended([], value)
+    found = m.extend_list([], value)
     size, least = len(found), before + after
     if size < least:
         raise ValueError(f"not enough values to unpack (expected at least {least}, got {size})")

@@ -342,19 +342,19 @@ class Instance:
         return int(_machine(self).hash(self))
 
     def __eq__(self, other: object) -> Any:
-        return _machine(self).compared_by("__eq__", self, other)
+        return _machine(self).compare_by_method("__eq__", self, other)
 
     def __lt__(self, other: object) -> Any:
-        return _machine(self).compared_by("__lt__", self, other)
+        return _machine(self).compare_by_method("__lt__", self, other)
 
     def __le__(self, other: object) -> Any:
-        return _machine(self).compared_by("__le__", self, other)
+        return _machine(self).compare_by_method("__le__", self, other)
 
     def __gt__(self, other: object) -> Any:
-        return _machine(self).compared_by("__gt__", self, other)
+        return _machine(self).compare_by_method("__gt__", self, other)
 
     def __ge__(self, other: object) -> Any:
-        return _machine(self).compared_by("__ge__", self, other)
+        return _machine(self).compare_by_method("__ge__", self, other)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(_machine(self).iterate(self))

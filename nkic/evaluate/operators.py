@@ -144,7 +144,7 @@ def _dispatch(m: Machine, symbol: str, left: Any, right: Any) -> Any:
         return Union((*_parts(left), *_parts(right)))
     guard(m, left, right)
     if left.__class__ in JOINED or right.__class__ in JOINED:
-        return m.joined(function, left, right)
+        return m.set_operation(function, left, right)
     try:
         result = function(left, right)
     except TypeError as error:
@@ -235,14 +235,14 @@ def in_place(m: Machine, symbol: str, left: Any, right: Any) -> Any:
             if result is not NotImplemented:
                 return result
         if isinstance(left, list) and symbol == "+":
-            return m.extended(left, right)
+            return m.extend_list(left, right)
         return OPERATIONS[symbol](m, left, right)
     if kind is list and symbol == "+":
-        return m.extended(left, right)
+        return m.extend_list(left, right)
     if kind is list or kind is dict or kind is set:
         guard(m, left, right)
         if kind is not list:
-            return m.joined(function, left, right)
+            return m.set_operation(function, left, right)
         return function(left, right)
     served = UNSET if kind in NUMBERS else m.class_of(left).find(f"__i{name}__")
     if served.__class__ is Builtin:

@@ -71,7 +71,7 @@ class Displays(Expressions):
 
         return make
 
-    def joined(self, node: nodes.JoinedStr) -> Evaluate:
+    def fstring(self, node: nodes.JoinedStr) -> Evaluate:
         """Compile an f-string."""
         parts = [self._part(part) for part in node.values]
 
@@ -85,12 +85,12 @@ class Displays(Expressions):
         return make
 
     def _part(self, node: nodes.Constant | nodes.FormattedValue) -> Evaluate:
-        return self.constant(node) if isinstance(node, nodes.Constant) else self.formatted(node)
+        return self.constant(node) if isinstance(node, nodes.Constant) else self.fstring_field(node)
 
-    def formatted(self, node: nodes.FormattedValue) -> Evaluate:
+    def fstring_field(self, node: nodes.FormattedValue) -> Evaluate:
         """Compile `{value!conversion:format_spec}`."""
         value, conversion = self.expression(node.value), node.conversion
-        spec = None if node.format_spec is None else self.joined(node.format_spec)
+        spec = None if node.format_spec is None else self.fstring(node.format_spec)
 
         def make(f: Frame) -> str:
             shown = value(f)
@@ -111,6 +111,6 @@ expressions._COMPILERS |= {
     nodes.List: Displays.list,
     nodes.Set: Displays.set,
     nodes.Dict: Displays.dict,
-    nodes.JoinedStr: Displays.joined,
-    nodes.FormattedValue: Displays.formatted,
+    nodes.JoinedStr: Displays.fstring,
+    nodes.FormattedValue: Displays.fstring_field,
 }

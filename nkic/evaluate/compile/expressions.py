@@ -221,7 +221,7 @@ class Expressions:
         def merged(f: Frame) -> dict[str, Any]:
             found: dict[str, Any] = {}
             for name, value in parts:
-                more = {name: value(f)} if name else f[MACHINE].spread_mapping(value(f))
+                more = {name: value(f)} if name else f[MACHINE].keyword_mapping(value(f))
                 double = found.keys() & more.keys()
                 if double:
                     f[AT] = node
@@ -312,7 +312,7 @@ class Expressions:
                 value = part(f)
                 if star:
                     f[AT] = node
-                    f[MACHINE].extended(found, value)
+                    f[MACHINE].extend_list(found, value)
                 else:
                     found.append(value)
             return found

@@ -142,7 +142,7 @@ class Generators(Patterns):
             content = None if value is None else value(f)
             f[AT] = node
             if delegates:
-                f[slot] = yield from f[MACHINE].delegated(content)
+                f[slot] = yield from f[MACHINE].delegate(content)
             else:
                 f[slot] = yield content
 
@@ -245,13 +245,13 @@ class Generators(Patterns):
         def run(f: Frame) -> Any:
             m, manager = f[MACHINE], value(f)
             f[AT] = item.context_expr
-            entered, leave = m.entered(manager)
+            entered, leave = m.enter_context(manager)
             try:
                 if store is not None:
                     store(f, entered)
                 outcome = yield from body(f)
             except Exception as error:
-                if not m.suppressed(leave, error, f, item.context_expr):
+                if not m.suppresses(leave, error, f, item.context_expr):
                     raise
                 return None
             except GeneratorExit:

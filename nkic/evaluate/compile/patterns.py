@@ -101,7 +101,7 @@ class Patterns(Statements):
             count = m.length(found)
             if count < len(parts) - len(stars) or (not stars and count > len(parts)):
                 return False
-            values = m.listed(found)
+            values = m.to_list(found)
             if stars:
                 after = count - (len(parts) - before - 1)
                 values = [*values[:before], values[before:after], *values[after:]]

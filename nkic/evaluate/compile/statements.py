@@ -164,7 +164,7 @@ class Statements(Comprehensions):
             value = exc(f) if exc is not None else UNSET
             reason = cause(f) if cause is not None else UNSET
             f[AT] = node
-            raise f[MACHINE].raised(value, reason)
+            raise f[MACHINE].exception_of(value, reason)
 
         return run
 
@@ -351,13 +351,13 @@ class Statements(Comprehensions):
         def run(f: Frame) -> Any:
             m, manager = f[MACHINE], value(f)
             f[AT] = item.context_expr
-            entered, leave = m.entered(manager)
+            entered, leave = m.enter_context(manager)
             try:
                 if store is not None:
                     store(f, entered)
                 outcome = body(f)
             except Exception as error:
-                if not m.suppressed(leave, error, f, item.context_expr):
+                if not m.suppresses(leave, error, f, item.context_expr):
                     raise
                 return None
             f[AT] = item.context_expr

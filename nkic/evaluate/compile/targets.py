@@ -93,7 +93,7 @@ class Targets(Displays):
             def store(f: Frame, value: Any) -> None:
                 if value.__class__ is not tuple or len(value) != count:
                     f[AT] = node
-                    value = f[MACHINE].unpacked(value, count)
+                    value = f[MACHINE].unpack(value, count)
                 for one, part in zip(stores, value, strict=True):
                     one(f, part)
 
@@ -102,7 +102,7 @@ class Targets(Displays):
 
         def store_starred(f: Frame, value: Any) -> None:
             f[AT] = node
-            found = f[MACHINE].unpacked_starred(value, before, count - before - 1)
+            found = f[MACHINE].unpack_starred(value, before, count - before - 1)
             for one, part in zip(stores, found, strict=True):
                 one(f, part)
 

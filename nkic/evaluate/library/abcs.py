@@ -176,17 +176,17 @@ def _has(m: Machine, owner: Any, key: Any) -> bool:
 
 @methods(MAPPING, "keys")
 def _keys(m: Machine, owner: Any) -> Any:
-    return dict.fromkeys(m.listed(owner)).keys()
+    return dict.fromkeys(m.to_list(owner)).keys()
 
 
 @methods(MAPPING, "values")
 def _values(m: Machine, owner: Any) -> Any:
-    return {n: m.item(owner, key) for n, key in enumerate(m.listed(owner))}.values()
+    return {n: m.item(owner, key) for n, key in enumerate(m.to_list(owner))}.values()
 
 
 @methods(MAPPING, "items")
 def _items(m: Machine, owner: Any) -> Any:
-    return {key: m.item(owner, key) for key in m.listed(owner)}.items()
+    return {key: m.item(owner, key) for key in m.to_list(owner)}.items()
 
 
 @methods(MAPPING, "__eq__")
@@ -197,7 +197,7 @@ def _eq(m: Machine, owner: Any, other: Any) -> Any:
 
 
 def _as_dict(m: Machine, value: Any) -> dict[Any, Any]:
-    keys = m.listed(value)
+    keys = m.to_list(value)
     m.elements(3 * len(keys), "the dict")
     return {key: m.item(value, key) for key in keys}
 
@@ -271,7 +271,7 @@ def _append(m: Machine, owner: Any, value: Any) -> None:
 
 @methods(MUTABLE_SEQUENCE, "extend")
 def _extend(m: Machine, owner: Any, values: Any) -> None:
-    for value in m.listed(values):
+    for value in m.to_list(values):
         m.call(m.attribute(owner, "append"), (value,), None)
 
 

@@ -80,7 +80,7 @@ def _throw_into(m: Machine, generator: Generator, value: Any) -> bool:
     except StopIteration:
         return True
     except Exception as error:
-        if not exceptions.is_fatal(error) and exceptions.caught(m, error) is value:
+        if not exceptions.is_fatal(error) and exceptions.kernel_exception(m, error) is value:
             return False
         raise
     raise RuntimeError("generator didn't stop after throw()")
@@ -101,11 +101,11 @@ def _decorate(m: Machine, owner: Any, func: Any) -> Any:
 
 
 def _run_within(m: Machine, manager: Any, action: Any) -> Any:
-    _, leave = exceptions.entered(m, manager)
+    _, leave = exceptions.enter_context(m, manager)
     try:
         result = action()
     except Exception as error:
-        if exceptions.is_fatal(error) or not leave(exceptions.caught(m, error)):
+        if exceptions.is_fatal(error) or not leave(exceptions.kernel_exception(m, error)):
             raise
         return None
     leave(None)
@@ -232,7 +232,7 @@ def _stack_exit(m: Machine, owner: Any, kind: Any, value: Any, traceback: Any) -
         except Exception as error:
             if exceptions.is_fatal(error):
                 raise
-            pending, raised = exceptions.caught(m, error), error
+            pending, raised = exceptions.kernel_exception(m, error), error
     if raised is not None:
         raise raised
     return kind is not None and pending is None

@@ -227,7 +227,7 @@ def _functional(
             made = next_value(m, generate, str(entry), start, number, values)
             values.append(made)
             entry = (entry, made)
-        name, given = m.unpacked(entry, 2)
+        name, given = m.unpack(entry, 2)
         space[str(name)] = given
     return _subclass(m, str(value), (cls,), space, {})
 

@@ -141,7 +141,7 @@ def _starmap(m: Machine, function: Any, iterable: Any, /) -> Iterator[Any]:
 def _star_mapped(m: Machine, function: Any, values: Iterator[Any]) -> Iterator[Any]:
     for value in values:
         m.charge(_ELEMENT_STEPS)
-        yield m.call(function, tuple(m.listed(value)), None)
+        yield m.call(function, tuple(m.to_list(value)), None)
 
 
 @_steps("takewhile")
@@ -399,7 +399,7 @@ def _grouped(m: Machine, groups: _Groups) -> Iterator[Any]:
 
 
 def _pool(m: Machine, iterable: Any) -> tuple[Any, ...]:
-    return tuple(m.listed(iterable))
+    return tuple(m.to_list(iterable))
 
 
 def _size(m: Machine, r: Any) -> int:

@@ -232,7 +232,7 @@ def _fma_special(one: float, two: float, three: float) -> float:
 
 
 def _reals(m: Machine, values: Any) -> list[Any]:
-    return [real(m, value) for value in m.listed(values)]
+    return [real(m, value) for value in m.to_list(values)]
 
 
 @function("fsum", MODULE)
@@ -264,7 +264,7 @@ def _dist(m: Machine, p: Any, q: Any, /) -> float:
 @function("sumprod", MODULE)
 def _sumprod(m: Machine, p: Any, q: Any, /) -> Any:
     """Return the sum of products; since Python 3.12, where floats are summed exactly."""
-    one, other = m.listed(p), m.listed(q)
+    one, other = m.to_list(p), m.to_list(q)
     if len(one) != len(other):
         raise ValueError("Inputs are not the same length")
     pairs = list(zip(one, other, strict=True))

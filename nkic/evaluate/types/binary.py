@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nkic.evaluate.objects import INSTANCES, UNSET, Class
 from nkic.evaluate.tables import builtin_class, class_function, method
 from nkic.evaluate.types.shared import call_host, check_owner, class_method, constructor, text_of
-from nkic.evaluate.types.text import decoded, encoded, joined
+from nkic.evaluate.types.text import decode, encode, join
 from nkic.evaluate.types.textlike import textlike
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def make_bytes(m: Machine, cls: Class, /, *args: Any, **named: Any) -> bytes:
     if isinstance(value, str):
         if "encoding" not in given:
             raise TypeError("string argument without an encoding")
-        return encoded(m, value, given["encoding"], given.get("errors", "strict"), "bytes")
+        return encode(m, value, given["encoding"], given.get("errors", "strict"), "bytes")
     for name in ("encoding", "errors"):
         if name in given:
             raise TypeError(f"{name} without a string argument")
@@ -63,7 +63,7 @@ def as_bytes(m: Machine, value: Any) -> bytes:
     if isinstance(value, str):
         raise TypeError("cannot convert 'str' object to bytes")
     try:
-        values = value if value.__class__ in (list, tuple) else m.listed(value)
+        values = value if value.__class__ in (list, tuple) else m.to_list(value)
     except TypeError as error:
         if not str(error).endswith("is not iterable"):
             raise
@@ -102,13 +102,13 @@ def _maketrans(m: Machine, frm: Any, to: Any, /) -> Any:
 @method(BYTES, "join")
 def _join(m: Machine, data: bytes, iterable: Any, /) -> Any:
     check_owner(m, data, bytes, "join")
-    return joined(m, data, iterable, bytes, "a bytes-like object")
+    return join(m, data, iterable, bytes, "a bytes-like object")
 
 
 @method(BYTES, "decode")
 def _decode(m: Machine, data: bytes, /, encoding: Any = "utf-8", errors: Any = "strict") -> str:
     check_owner(m, data, bytes, "decode")
-    return decoded(m, data, encoding, errors, "decode")
+    return decode(m, data, encoding, errors, "decode")
 
 
 @method(BYTES, "hex")

@@ -155,7 +155,7 @@ def _throw(m: Machine, owner: Any, kind: Any, /, *more: Any) -> Any:
     value = more[0] if more and more[0] is not None else UNSET
     if isinstance(kind, Class) and value is not UNSET:
         kind = value if value.__class__ in INSTANCES else m.call(kind, (value,), None)
-    return m.resume(owner, m.raised(kind, UNSET), "throw")
+    return m.resume(owner, m.exception_of(kind, UNSET), "throw")
 
 
 @method(GENERATOR, "close")

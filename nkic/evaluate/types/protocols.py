@@ -307,7 +307,7 @@ def _remove_list_item(m: Machine, owner: Any, key: Any, /) -> None:
 @protocol(LIST, "__iadd__")
 def _extended(m: Machine, owner: Any, other: Any, /) -> Any:
     check_owner(m, owner, list, "__iadd__")
-    return m.extended(owner, list(list.__iter__(owner)) if other is owner else other)
+    return m.extend_list(owner, list(list.__iter__(owner)) if other is owner else other)
 
 
 @protocol(LIST, "__reversed__")

@@ -34,7 +34,7 @@ def make_list(m: Machine, cls: Class, /, *args: Any, **named: Any) -> list[Any]:
     """Return `list(values)`."""
     reject_keywords("list", named)
     check_arity("list", args, 0, 1)
-    return m.listed(args[0]) if args else []
+    return m.to_list(args[0]) if args else []
 
 
 @inheritable(LIST)
@@ -46,7 +46,7 @@ def _init(m: Machine, values: Any, /, *args: Any, **named: Any) -> None:
     check_owner(m, values, list, "__init__")
     reject_keywords("list", named)
     check_arity("list", args, 0, 1)
-    given = m.listed(args[0]) if args else []
+    given = m.to_list(args[0]) if args else []
     list.clear(values)
     list.extend(values, given)
 
@@ -63,7 +63,7 @@ def make_tuple(m: Machine, cls: Class, /, *args: Any, **named: Any) -> tuple[Any
         return ()
     if args[0].__class__ is tuple:
         return args[0]
-    return tuple(m.listed(args[0]))
+    return tuple(m.to_list(args[0]))
 
 
 @inheritable(TUPLE)
@@ -85,7 +85,7 @@ def _append(m: Machine, values: Any, item: Any, /) -> None:
 @method(LIST, "extend")
 def _extend(m: Machine, values: Any, iterable: Any, /) -> None:
     check_owner(m, values, list, "extend")
-    m.extended(values, list(values) if iterable is values else iterable)
+    m.extend_list(values, list(values) if iterable is values else iterable)
 
 
 @method(LIST, "insert")
@@ -230,7 +230,7 @@ def sort_keys(m: Machine, keys: list[Any]) -> list[Any]:
     return [Ordered(m, key) for key in keys]
 
 
-def in_order(m: Machine, values: list[Any], key: Any, reverse: Any) -> list[Any]:
+def sort_values(m: Machine, values: list[Any], key: Any, reverse: Any) -> list[Any]:
     """Return the values in ascending order. The sort is stable."""
     backwards = m.truth(reverse)
     m.elements(len(values), "the list")
@@ -249,7 +249,7 @@ def _sort(m: Machine, values: Any, /, *, key: Any = None, reverse: Any = False) 
     list.clear(values)  # as Python does, so that a key function cannot observe the list
     after = before
     try:
-        after = in_order(m, before, key, reverse)
+        after = sort_values(m, before, key, reverse)
     finally:
         changed = list.__len__(values) > 0
         list.__setitem__(values, slice(None), after)

@@ -69,7 +69,7 @@ def make_str(m: Machine, cls: Class, /, *args: Any, **named: Any) -> str:
     if not isinstance(value, bytes):
         kind = m.class_of(value).name
         raise TypeError(f"decoding to str: need a bytes-like object, {kind} found")
-    return decoded(m, value, given.get("encoding", "utf-8"), given.get("errors", "strict"), "str")
+    return decode(m, value, given.get("encoding", "utf-8"), given.get("errors", "strict"), "str")
 
 
 @inheritable(STR)
@@ -88,10 +88,10 @@ host_method(STR, str, "casefold", measures.copy)
 # ---- join, format, translate --------------------------------------------------------------------
 
 
-def joined(m: Machine, separator: Any, parts: Any, kind: Any, wanted: str) -> Any:
+def join(m: Machine, separator: Any, parts: Any, kind: Any, wanted: str) -> Any:
     """Return `separator.join(parts)`, for text and bytes."""
     try:
-        values = parts if parts.__class__ in (list, tuple) else m.listed(parts)
+        values = parts if parts.__class__ in (list, tuple) else m.to_list(parts)
     except TypeError as error:
         if str(error).endswith("is not iterable"):
             raise TypeError("can only join an iterable") from None
@@ -111,7 +111,7 @@ def joined(m: Machine, separator: Any, parts: Any, kind: Any, wanted: str) -> An
 @method(STR, "join")
 def _join(m: Machine, text: str, iterable: Any, /) -> Any:
     check_owner(m, text, str, "join")
-    return joined(m, text, iterable, str, "str instance")
+    return join(m, text, iterable, str, "str instance")
 
 
 @method(STR, "format")
@@ -185,10 +185,10 @@ def _place(m: Machine, table: Any, number: int) -> Any:
 @method(STR, "encode")
 def _encode(m: Machine, text: str, /, encoding: Any = "utf-8", errors: Any = "strict") -> bytes:
     check_owner(m, text, str, "encode")
-    return encoded(m, text, encoding, errors, "encode")
+    return encode(m, text, encoding, errors, "encode")
 
 
-def encoded(m: Machine, text: str, encoding: Any, errors: Any, name: str) -> bytes:
+def encode(m: Machine, text: str, encoding: Any, errors: Any, name: str) -> bytes:
     """Return the bytes of a text."""
     codec, handler = _codec(m, encoding, errors, name)
     longest = _LONGEST_NAME if handler == "namereplace" else 4
@@ -199,7 +199,7 @@ def encoded(m: Machine, text: str, encoding: Any, errors: Any, name: str) -> byt
     return found
 
 
-def decoded(m: Machine, value: bytes, encoding: Any, errors: Any, name: str) -> str:
+def decode(m: Machine, value: bytes, encoding: Any, errors: Any, name: str) -> str:
     """Return the text of bytes."""
     codec, handler = _codec(m, encoding, errors, name)
     m.text(len(value))

@@ -86,7 +86,7 @@ DEQUE.members["__iadd__"] = Builtin("deque.__iadd__", _iadd)
 
 
 def _extend(m: Machine, owner: Any, iterable: Any, left: bool = False) -> None:
-    values = m.listed(owner) if iterable is owner else m.iterate(iterable)
+    values = m.to_list(owner) if iterable is owner else m.iterate(iterable)
     for value in values:
         _put(m, owner, value, left)
 

@@ -183,7 +183,7 @@ CHAIN_MAP.extra["slots"] = frozenset({"maps"})
 
 
 def _maps(m: Machine, owner: Any) -> list[Any]:
-    return m.listed(owner.fields.get("maps", ()))
+    return m.to_list(owner.fields.get("maps", ()))
 
 
 def _holder(m: Machine, owner: Any, key: Any) -> Any:
@@ -217,7 +217,7 @@ def _chain_get(m: Machine, owner: Any, key: Any, default: Any = None) -> Any:
 def _all_keys(m: Machine, owner: Any) -> dict[Any, Any]:
     found: dict[Any, Any] = {}
     for one in reversed(_maps(m, owner)):
-        m.merge(found, dict.fromkeys(m.listed(one)))
+        m.merge(found, dict.fromkeys(m.to_list(one)))
     return found
 
 

@@ -61,7 +61,7 @@ def _new(signature: Any, m: Machine, /, *args: Any, **named: Any) -> Any:
 
 
 def _make(names: tuple[str, ...], m: Machine, cls: Class, iterable: Any, /) -> Any:
-    values = m.listed(iterable)
+    values = m.to_list(iterable)
     if len(values) != len(names):
         raise TypeError(f"Expected {len(names)} arguments, got {len(values)}")
     return _make_instance(m, cls, values)
@@ -193,7 +193,7 @@ NAMED_TUPLE.extra |= {"inheritable": True, "subclass": _subclass}
 
 def _call(m: Machine, cls: Class, typename: Any, fields: Any = (), /, **named: Any) -> Class:
     """Create a class from `NamedTuple("Pair", [("left", int)])`."""
-    pairs = [m.unpacked(one, 2) for one in m.listed(fields)]
+    pairs = [m.unpack(one, 2) for one in m.to_list(fields)]
     names = tuple([_text(m, name) for name, _ in pairs]) or tuple(named)
     return make_class(m, _text(m, typename), names, {}, {})
 
@@ -219,10 +219,10 @@ def _namedtuple(
 ) -> Class:
     if isinstance(field_names, str):
         field_names = field_names.replace(",", " ").split()
-    names = [m.str(one) for one in m.listed(field_names)]
+    names = [m.str(one) for one in m.to_list(field_names)]
     renamed = m.truth(rename)
     names = _renamed(names) if renamed else names
-    values = [] if defaults is None else m.listed(defaults)
+    values = [] if defaults is None else m.to_list(defaults)
     if len(values) > len(names):
         raise TypeError("Got more default values than field names")
     given = dict(zip(names[len(names) - len(values) :], values, strict=True))
