@@ -41,7 +41,7 @@ def functions() -> dict[str, Any]:
 def table() -> dict[str, Any]:
     """Return all names available without an import. All evaluations share the table."""
     constants = {"Ellipsis": ..., "NotImplemented": NotImplemented, "__debug__": True}
-    return {**types.named(), **_FUNCTIONS, **exceptions.table(OBJECT), **constants}
+    return {**types.by_name(), **_FUNCTIONS, **exceptions.table(OBJECT), **constants}
 
 
 # ---- iteration ----------------------------------------------------------------------------------

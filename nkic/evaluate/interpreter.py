@@ -143,11 +143,7 @@ class Interpreter:
         runtime = self.world.runtime(module or self.resolved.kernel.module)
         return self.run(lambda: runtime.evaluate(expression))
 
-    def made(self, cls: Any, values: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
-        """Instantiate a class of the kernel."""
-        return self.run(lambda: self.machine.call(cls, values, named))
-
-    def named(self, module: str, name: str) -> Any:
+    def lookup(self, module: str, name: str) -> Any:
         """Return the value of `name` (`Outer.Inner`) in a module; of "", the module itself."""
         importer, world = self.resolved.kernel.module, self.world
         if module == "builtins":

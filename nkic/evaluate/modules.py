@@ -142,8 +142,8 @@ class World:
         self.library = library
         self.provided = provided
         # module-level variables of a traced program
-        self.given: Mapping[str, Mapping[str, Any]] = {}
-        self.value: Callable[[Any], Any] = lambda given: given
+        self.program_variables: Mapping[str, Mapping[str, Any]] = {}
+        self.rebuild: Callable[[Any], Any] = lambda described: described
         self._runtimes: dict[str, Runtime] = {}
         self._values: dict[str, Provided] = {}
 
@@ -238,7 +238,7 @@ class Runtime:
 
     def defines(self, name: str) -> bool:
         """Whether the module binds the name, directly or by a star import."""
-        if name in self.module.bindings or name in self._given():
+        if name in self.module.bindings or name in self._program_variables():
             return True
         if not self.module.stars or name.startswith("_"):
             return False
@@ -272,8 +272,9 @@ class Runtime:
     def find(self, name: str) -> Any:
         """Compute the value of a name not in `globals` yet. Raises `KeyError` if there is none."""
         binding = self.module.bindings.get(name)
-        if name in self._given() and (binding is None or binding.kind is BindingKind.VALUE):
-            self.globals[name] = self.world.value(self._given()[name])
+        variables = self._program_variables()
+        if name in variables and (binding is None or binding.kind is BindingKind.VALUE):
+            self.globals[name] = self.world.rebuild(variables[name])
             return self.globals[name]
         if binding is not None:
             self._define(binding)
@@ -289,9 +290,9 @@ class Runtime:
         self.globals[name] = value
         return value
 
-    def _given(self) -> Mapping[str, Any]:
+    def _program_variables(self) -> Mapping[str, Any]:
         """Return the variables whose values the running program supplies."""
-        return self.world.given.get(self.module.name, {})
+        return self.world.program_variables.get(self.module.name, {})
 
     # ---- running ---------------------------------------------------------------------------
 
