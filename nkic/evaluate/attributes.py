@@ -268,16 +268,16 @@ class Space(Protocol):
 
 
 class Provided:
-    """A provided module as an immutable value. `known` memoises the values found before."""
+    """A provided module as an immutable value. `memo` holds the values found before."""
 
-    __slots__ = ("known", "module_name", "space", "world")
+    __slots__ = ("memo", "module_name", "space", "world")
     is_module = True
 
     def __init__(self, world: World, name: str, space: Space) -> None:
         self.world = world
         self.module_name = name
         self.space = space
-        self.known: dict[str, Any] = {}
+        self.memo: dict[str, Any] = {}
 
     def __repr__(self) -> str:
         return f"<module '{self.module_name}'>"
@@ -285,13 +285,13 @@ class Provided:
 
 def of_provided(m: Machine, module: Provided, name: str) -> Any:
     """Return `module.name`; a provided module may have submodules."""
-    found = module.known.get(name, UNSET)
+    found = module.memo.get(name, UNSET)
     if found is not UNSET:
         return found
     found = module.space.get(m, name)
     if found is not UNSET:
         if module.space.keeps(name):
-            module.known[name] = found
+            module.memo[name] = found
         return found
     inner = f"{module.module_name}.{name}"
     if inner in module.world.provided:

@@ -52,22 +52,22 @@ class Budget:
         """Spend steps on a value of `size` bytes before it is created."""
         self.charge(size // BYTES_PER_STEP)
 
-    def elements(self, count: int, what: str) -> None:
-        """Spend steps on a container of `count` elements before it is created; `what` names it."""
-        self.allow_length(count, what)
+    def elements(self, count: int, noun: str) -> None:
+        """Spend steps on a container of `count` elements before it is created; `noun` names it."""
+        self.allow_length(count, noun)
         self.allocate(count * POINTER)
 
-    def text(self, count: int, what: str = "the text") -> None:
+    def text(self, count: int, noun: str = "the text") -> None:
         """Spend steps on a text of `count` characters before it is created."""
-        self.allow_length(count, what)
+        self.allow_length(count, noun)
         self.allocate(count)
 
-    def allow_length(self, length: int, what: str) -> None:
-        """Raise if `what` would have more elements than a compile-time value may have."""
+    def allow_length(self, length: int, noun: str) -> None:
+        """Raise if `noun` would have more elements than a compile-time value may have."""
         if length > self.limits.length:
             raise KernelError(
                 "too-large",
-                f"{what} would have {grouped(length)} elements; "
+                f"{noun} would have {grouped(length)} elements; "
                 f"a compile-time value has at most {grouped(self.limits.length)}",
                 help="tensors hold data on the device; keep lists and strings small",
             )

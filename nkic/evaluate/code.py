@@ -64,7 +64,9 @@ class Code:
     cell_parameters: tuple[int, ...] = ()
     cell_locals: tuple[int, ...] = ()
     free: tuple[int, ...] = ()
-    outer: tuple[int, ...] = ()  # the slots of the enclosing function that hold the cells of `free`
+    outer_slots: tuple[
+        int, ...
+    ] = ()  # the slots of the enclosing function that hold the cells of `free`
     is_generator: bool = False
     is_plain_entry: bool = True  # whether a call has no cells to set up
     doc: str | None = None

@@ -106,12 +106,12 @@ class Interpreter:
         If the kernel's own decorators replaced the function by one with other parameters, the
         values are passed by the signature of the kernel's `def`.
         """
-        known = parameters(function) if isinstance(function, Function) else []
-        if not {parameter.name for parameter in known}.issuperset(arguments):
+        signature = parameters(function) if isinstance(function, Function) else []
+        if not {parameter.name for parameter in signature}.issuperset(arguments):
             return self._call_decorated(function, dict(arguments))
         args: list[Any] = []
         named: dict[str, Any] = {}
-        for parameter in known:
+        for parameter in signature:
             if parameter.name not in arguments:
                 continue
             value = arguments[parameter.name]
@@ -121,20 +121,20 @@ class Interpreter:
                 named |= value
             else:
                 named[parameter.name] = value
-        first = list(function.code.positional[: function.code.positional_only])
+        by_position = list(function.code.positional[: function.code.positional_only])
         if args:
-            first = list(function.code.positional)
-        given = [named.pop(name) for name in first if name in named]
-        return self.run(lambda: self.machine.call(function, (*given, *args), named))
+            by_position = list(function.code.positional)
+        positional = [named.pop(name) for name in by_position if name in named]
+        return self.run(lambda: self.machine.call(function, (*positional, *args), named))
 
     def _call_decorated(self, function: Any, values: dict[str, Any]) -> Any:
         """Pass values by position as far as the kernel's `def` allows, the others by keyword."""
-        own, given = self.resolved.kernel.node.args, []
-        for parameter in (*own.posonlyargs, *own.args):
+        signature, positional = self.resolved.kernel.node.args, []
+        for parameter in (*signature.posonlyargs, *signature.args):
             if parameter.name not in values:
                 break
-            given.append(values.pop(parameter.name))
-        return self.run(lambda: self.machine.call(function, tuple(given), values))
+            positional.append(values.pop(parameter.name))
+        return self.run(lambda: self.machine.call(function, tuple(positional), values))
 
     # ---- values ----------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ class Comprehensions(Targets):
         names = Names(unit, unit.scope, node)
         names.declare(sorted(bound), captured_names(node, bound))
         unit.scope, before = names, unit.scope
-        yield tuple(at.slot for at in names.known.values() if at.boxed)
+        yield tuple(at.slot for at in names.variables.values() if at.boxed)
         unit.scope = before
 
     def _clauses(

@@ -138,7 +138,7 @@ class Expressions:
             value = owner(f)
             f[AT] = node
             if value.__class__ is Provided:  # the most common owner
-                found = value.known.get(name, UNSET)
+                found = value.memo.get(name, UNSET)
                 if found is not UNSET:
                     return found
             return get(f[MACHINE], value, name)
@@ -247,7 +247,7 @@ class Expressions:
             m = f[MACHINE]
             found: Any = UNSET
             if value.__class__ is Provided:
-                found = value.known.get(name, UNSET)
+                found = value.memo.get(name, UNSET)
             elif value.__class__ in instances and name not in value.fields:
                 method = value.cls.find(name)
                 if method.__class__ is Function:

@@ -57,7 +57,7 @@ class Functions(Generators):
             if value is not None
         ]
         code = _function_code(self.unit, node, name)
-        outer = code.outer
+        outer_slots = code.outer_slots
 
         def make(f: Frame) -> Function:
             return Function(
@@ -65,7 +65,7 @@ class Functions(Generators):
                 f[FUNCTION].runtime,
                 tuple([value(f) for value in defaults]),
                 {key: value(f) for key, value in named},
-                tuple([f[slot] for slot in outer]),
+                tuple([f[slot] for slot in outer_slots]),
             )
 
         return make
@@ -78,13 +78,13 @@ class Functions(Generators):
         """Compile `(elt for …)`."""
         first, at = self.expression(node.generators[0].iter), node.generators[0].iter
         code = _generator_code(self.unit, node)
-        outer = code.outer
+        outer_slots = code.outer_slots
 
         def make(f: Frame) -> Any:
             values = first(f)
             f[AT] = at
             function = Function(
-                code, f[FUNCTION].runtime, (), {}, tuple([f[slot] for slot in outer])
+                code, f[FUNCTION].runtime, (), {}, tuple([f[slot] for slot in outer_slots])
             )
             m = f[MACHINE]
             return m.invoke(function, (iter(m.iterate_each(values)),), None)
@@ -97,7 +97,7 @@ class Functions(Generators):
         bases = self.sequence(node.bases)
         named = [(one.arg, self.expression(one.value)) for one in node.keywords]
         code = _class_code(self.unit, node)
-        outer, store = code.outer, self.store_name(self.unit.mangled(node.name), node)
+        outer_slots, store = code.outer_slots, self.store_name(self.unit.mangled(node.name), node)
         self.unit.cost += 400
 
         def run(f: Frame) -> None:
@@ -107,7 +107,7 @@ class Functions(Generators):
             options = {key or "**": value(f) for key, value in named}
             f[AT] = node
             made = m.make_class(
-                code, f[FUNCTION].runtime, parents, options, [f[slot] for slot in outer]
+                code, f[FUNCTION].runtime, parents, options, [f[slot] for slot in outer_slots]
             )
             for found, (_, place) in zip(reversed(applied), reversed(decorators), strict=True):
                 f[AT] = place
@@ -167,10 +167,10 @@ def _signature(code: Code, args: nodes.Arguments, unit: Unit) -> None:
 
 
 def _code(unit: Unit, node: nodes.Node, run: Run, parameters: Iterable[str] = ()) -> Code:
-    known = unit.outermost_scope.known
+    variables = unit.outermost_scope.variables
     first = frozenset(parameters)
-    cell_parameters = tuple(at.slot for name, at in known.items() if at.boxed and name in first)
-    cell_locals = tuple(at.slot for name, at in known.items() if at.boxed and name not in first)
+    cell_parameters = tuple(at.slot for name, at in variables.items() if at.boxed and name in first)
+    cell_locals = tuple(at.slot for name, at in variables.items() if at.boxed and name not in first)
     code = Code(
         name=unit.name,
         qualname=unit.qualname,
@@ -182,8 +182,8 @@ def _code(unit: Unit, node: nodes.Node, run: Run, parameters: Iterable[str] = ()
         cell_parameters=cell_parameters,
         cell_locals=cell_locals,
         free=tuple(unit.free.values()),
-        outer=tuple(unit.outer),
-        names={name: (at.slot, at.boxed) for name, at in known.items()},
+        outer_slots=tuple(unit.outer_slots),
+        names={name: (at.slot, at.boxed) for name, at in variables.items()},
     )
     code.unset_locals = (UNSET,) * (unit.size - FIRST - len(list(parameters)))
     code.is_plain_entry = not (cell_parameters or cell_locals or code.free)
@@ -208,7 +208,7 @@ def _generator_code(parent: Unit, node: nodes.GeneratorExp) -> Code:
     unit.scope.declare([_ITERATOR], frozenset())
     unit.scope.declare(sorted(bound), captured_names(node, bound))
     made = Functions(unit)
-    slot = unit.scope.known[_ITERATOR].slot
+    slot = unit.scope.variables[_ITERATOR].slot
     loops, (elt,), cost = made._clauses(node, lambda f: f[slot], (node.elt,))
     run = _generator_loops(loops, elt, cost, node.elt)
     code = _code(unit, node, run, [_ITERATOR])
@@ -292,8 +292,8 @@ def compile_function(
     around.scope.declare(wanted, frozenset(wanted))
     name = node.name if isinstance(node, nodes.FunctionDef) else "<lambda>"
     code = _function_code(around, node, name)
-    by_slot = {at.slot: key for key, at in around.scope.known.items()}
-    return code, tuple(by_slot[slot] for slot in code.outer)
+    by_slot = {at.slot: key for key, at in around.scope.variables.items()}
+    return code, tuple(by_slot[slot] for slot in code.outer_slots)
 
 
 expressions._COMPILERS |= {

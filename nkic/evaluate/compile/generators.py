@@ -127,7 +127,7 @@ class Generators(Patterns):
     def _temporary(self, node: nodes.Node) -> tuple[int, nodes.Name]:
         slot = self.unit.slot()
         name = f".{slot}"
-        self.unit.scope.known[name] = Variable(slot, False)
+        self.unit.scope.variables[name] = Variable(slot, False)
         return slot, nodes.Name(node.span, name)
 
     def _yield_variable(

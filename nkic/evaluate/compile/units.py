@@ -31,7 +31,7 @@ class Names:
     def __init__(self, unit: Unit, parent: Names | None, node: nodes.Node | None) -> None:
         self.unit = unit
         self.parent = parent
-        self.known: dict[str, Variable] = {}
+        self.variables: dict[str, Variable] = {}
         self.globals: frozenset[str] = frozenset()
         self.nonlocals: frozenset[str] = frozenset()
         if isinstance(node, scopes.Scope):
@@ -41,7 +41,7 @@ class Names:
     def declare(self, bound: Iterable[str], captured: frozenset[str]) -> None:
         """Assign a slot to every name."""
         for name in bound:
-            self.known[name] = Variable(self.unit.slot(), name in captured)
+            self.variables[name] = Variable(self.unit.slot(), name in captured)
 
 
 class Unit:
@@ -63,7 +63,7 @@ class Unit:
         self.is_generator = False
         self.class_name: str = parent.class_name if parent is not None else ""
         self.free: dict[str, int] = {}  # the slots of cells from the enclosing units
-        self.outer: list[int] = []  # the parent's slots of the same cells
+        self.outer_slots: list[int] = []  # the parent's slots of the same cells
         self.outermost_scope = Names(self, parent.scope if parent is not None else None, node)
         self.scope: Names = self.outermost_scope
 
@@ -86,8 +86,8 @@ class Unit:
         while scope is not None and scope.unit is self:
             if name in scope.globals:
                 return GLOBAL
-            if name in scope.known:
-                return scope.known[name]
+            if name in scope.variables:
+                return scope.variables[name]
             if self.kind == "class" and scope is self.outermost_scope:
                 break
             scope = scope.parent
@@ -99,7 +99,7 @@ class Unit:
         if found is None:
             return GLOBAL
         self.free[name] = self.slot()
-        self.outer.append(found)
+        self.outer_slots.append(found)
         return Variable(self.free[name], True)
 
     def captured(self, name: str) -> int | None:
@@ -109,8 +109,8 @@ class Unit:
             in_class = self.kind == "class" and scope is self.outermost_scope
             if name in scope.globals and not in_class:
                 return None
-            if name in scope.known and (not in_class or name == "__class__"):
-                return scope.known[name].slot
+            if name in scope.variables and (not in_class or name == "__class__"):
+                return scope.variables[name].slot
             scope = scope.parent
         if name in self.free:
             return self.free[name]
@@ -120,7 +120,7 @@ class Unit:
         if found is None:
             return None
         self.free[name] = self.slot()
-        self.outer.append(found)
+        self.outer_slots.append(found)
         return self.free[name]
 
     def mangled(self, name: str) -> str:
