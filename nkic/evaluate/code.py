@@ -75,11 +75,11 @@ class Code:
 
     def locals(self, frame: Frame) -> dict[str, Any]:
         """Return the variables that have a value, for messages."""
-        found = {}
+        values = {}
         for name, (slot, boxed) in self.names.items():
             value = frame[slot]
             if boxed:
                 value = value[0] if isinstance(value, list) and value else UNSET
             if value is not UNSET:
-                found[name] = value
-        return found
+                values[name] = value
+        return values

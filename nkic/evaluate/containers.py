@@ -31,9 +31,9 @@ def item(m: Machine, owner: Any, key: Any) -> Any:
         return _of_instance(m, owner, key)
     if kind is Class:
         return _of_class(m, owner, key)
-    found = m.class_of(owner).find("__getitem__")
-    if found is not UNSET:
-        return found.call(m, owner, key)
+    method = m.class_of(owner).find("__getitem__")
+    if method is not UNSET:
+        return method.call(m, owner, key)
     if hasattr(owner, "is_form"):
         return owner
     if hasattr(owner, "refuse"):
@@ -122,9 +122,9 @@ def put(m: Machine, owner: Any, key: Any, value: Any) -> None:
     elif kind in INSTANCES:
         _put_in_instance(m, owner, key, value)
     else:
-        found = m.class_of(owner).find("__setitem__")
-        if found is not UNSET:
-            found.call(m, owner, key, value)
+        method = m.class_of(owner).find("__setitem__")
+        if method is not UNSET:
+            method.call(m, owner, key, value)
             return
         if hasattr(owner, "refuse"):
             owner.refuse()
@@ -209,19 +209,19 @@ def extend_list(m: Machine, owner: list[Any], values: Any) -> list[Any]:
 
 def make_set(m: Machine, values: Iterable[Any]) -> KernelSet:
     """Return a set of the values."""
-    found = KernelSet()
-    add_all(m, found, values)
-    return found
+    elements = KernelSet()
+    add_all(m, elements, values)
+    return elements
 
 
-def add_all(m: Machine, found: set[Any], values: Iterable[Any]) -> None:
+def add_all(m: Machine, elements: set[Any], values: Iterable[Any]) -> None:
     """Add values to a set one by one, so that colliding hashes pay for their comparisons."""
     for value in m.iterate(values):
         m.charge(10)
-        m.check_key(value, len(found))
-        set.add(found, value)
-        if len(found) > m.limits.length:
-            m.allow_length(len(found), "the set")
+        m.check_key(value, len(elements))
+        set.add(elements, value)
+        if len(elements) > m.limits.length:
+            m.allow_length(len(elements), "the set")
 
 
 def make_frozenset(m: Machine, values: Iterable[Any]) -> KernelFrozenSet:
@@ -242,9 +242,9 @@ def set_operation(m: Machine, function: Any, left: Any, right: Any) -> Any:
     if isinstance(left, dict) and function.__name__ == "ior" and not isinstance(right, dict):
         merge_pairs(m, left, right)
         return left
-    for one in (left, right):
-        if isinstance(one, type({}.keys()) | type({}.items())):
-            m.elements(len(one), "the set")
+    for operand in (left, right):
+        if isinstance(operand, type({}.keys()) | type({}.items())):
+            m.elements(len(operand), "the set")
     try:
         result = function(left, right)
     except TypeError as error:
@@ -258,14 +258,14 @@ def set_operation(m: Machine, function: Any, left: Any, right: Any) -> Any:
     return KernelSet(result) if result.__class__ is set else result
 
 
-def merge(m: Machine, found: dict[Any, Any], more: Any) -> None:
+def merge(m: Machine, target: dict[Any, Any], source: Any) -> None:
     """Merge `more` into `found`, as `{**found, **more}` does."""
-    pairs = mapping(m, more)
+    pairs = mapping(m, source)
     if pairs is None:
-        raise TypeError(f"'{m.class_of(more).name}' object is not a mapping")
+        raise TypeError(f"'{m.class_of(source).name}' object is not a mapping")
     m.allocate(3 * POINTER * len(pairs))
-    m.allow_length(len(found) + len(pairs), "the dict")
-    dict.update(found, pairs)
+    m.allow_length(len(target) + len(pairs), "the dict")
+    dict.update(target, pairs)
 
 
 def mapping(m: Machine, value: Any) -> dict[Any, Any] | None:
@@ -278,13 +278,13 @@ def mapping(m: Machine, value: Any) -> dict[Any, Any] | None:
     return None
 
 
-def merge_pairs(m: Machine, found: dict[Any, Any], given: Any) -> None:
+def merge_pairs(m: Machine, target: dict[Any, Any], source: Any) -> None:
     """Execute `found.update(given)` for a mapping or an iterable of pairs."""
-    pairs = mapping(m, given)
+    pairs = mapping(m, source)
     if pairs is not None:
-        merge(m, found, pairs)
+        merge(m, target, pairs)
         return
-    for number, pair in enumerate(m.iterate(given)):
+    for number, pair in enumerate(m.iterate(source)):
         m.charge(DICT_ENTRY)
         try:
             parts = to_list(m, pair)
@@ -296,21 +296,21 @@ def merge_pairs(m: Machine, found: dict[Any, Any], given: Any) -> None:
                 f"dictionary update sequence element #{number} has length {len(parts)}; "
                 "2 is required"
             )
-        m.check_key(parts[0], len(found))
-        dict.__setitem__(found, parts[0], parts[1])
-        m.allow_length(len(found), "the dict")
+        m.check_key(parts[0], len(target))
+        dict.__setitem__(target, parts[0], parts[1])
+        m.allow_length(len(target), "the dict")
 
 
 def keyword_mapping(m: Machine, value: Any) -> dict[str, Any]:
     """Return the operand of `**` in a call as a dict."""
-    found = mapping(m, value)
-    if found is None:
+    keywords = mapping(m, value)
+    if keywords is None:
         kind = m.class_of(value).name
         raise TypeError(f"argument after ** must be a mapping, not {kind}")
-    m.allocate(3 * POINTER * len(found))
-    if not all(isinstance(key, str) for key in found):
+    m.allocate(3 * POINTER * len(keywords))
+    if not all(isinstance(key, str) for key in keywords):
         raise TypeError("keywords must be strings")
-    return {str(key): part for key, part in found.items()}
+    return {str(key): part for key, part in keywords.items()}
 
 
 def not_assignable(m: Machine, owner: Any) -> KernelError:

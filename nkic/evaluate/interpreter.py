@@ -67,8 +67,8 @@ class Interpreter:
         self.machine.builtins = builtins.table()
         self.machine.show = show
         tables = {
-            name: Table(name, found, INSTEAD.get(name, ""))
-            for name, found in library.modules().items()
+            name: Table(name, contents, INSTEAD.get(name, ""))
+            for name, contents in library.modules().items()
         }
         self.world = World(self.machine, resolved.library, {**tables, **provided})
         self.entry: Function | None = None
@@ -84,8 +84,10 @@ class Interpreter:
             raise
         except Exception as error:
             if not _is_the_kernels(error):
-                found = getattr(error, "nkic_frames", [])
-                error.add_note(f"while nkic evaluated {found[0][1].span if found else 'a kernel'}")
+                frames = getattr(error, "nkic_frames", [])
+                error.add_note(
+                    f"while nkic evaluated {frames[0][1].span if frames else 'a kernel'}"
+                )
                 raise
             self.report.add(failures.explain(error, machine, self.resolved))
             raise CompileFailed(self.report.all) from error
@@ -153,12 +155,12 @@ class Interpreter:
         first, *rest = name.split(".")
         holder = self.resolved.library.find(module, importer)
         if isinstance(holder, SourceModule):
-            found = world.runtime(holder).get(first)
+            value = world.runtime(holder).get(first)
         else:
-            found = world.member(Import(module, first), importer)
+            value = world.member(Import(module, first), importer)
         for part in rest:
-            found = self.machine.attribute(found, part)
-        return found
+            value = self.machine.attribute(value, part)
+        return value
 
     def function_at(
         self,
@@ -174,11 +176,11 @@ class Interpreter:
         `around` names the variables of the enclosing functions, `cells` returns their values, and
         `defaults` holds the default values by parameter name.
         """
-        found = self.resolved.library.find(module, self.resolved.kernel.module)
-        if not isinstance(found, SourceModule):
+        source_module = self.resolved.library.find(module, self.resolved.kernel.module)
+        if not isinstance(source_module, SourceModule):
             raise KernelError("host-module", f"the source of the module {module} is not available")
-        node = function_at(found, name, line)
-        return self.world.runtime(found).function(node, around, cells, defaults)
+        node = function_at(source_module, name, line)
+        return self.world.runtime(source_module).function(node, around, cells, defaults)
 
     def library_function(self, source: SourceFile, name: str) -> Any:
         """Return a function of nkic's own standard library, which is written as kernel source.
@@ -193,8 +195,8 @@ class Interpreter:
     def loop_context(self) -> list[Label]:
         """Label the current iterations of the loops around the current node and its callers."""
         places = [failures.ActiveNode(frame, frame[1]) for frame in reversed(self.machine.stack)]
-        own = [p for p in places if not p.span.path.startswith(STDLIB)]
-        return failures.iterations_of(own[: failures.MAX_CALLS], self.resolved)
+        user_places = [p for p in places if not p.span.path.startswith(STDLIB)]
+        return failures.iterations_of(user_places[: failures.MAX_CALLS], self.resolved)
 
 
 # Modules whose functions kernel code calls, and the modules that stand in for NumPy.

@@ -112,10 +112,10 @@ class Machine(Budget):
 
     def _chain(self, node: nodes.Node, below: CallChain | None) -> CallChain:
         key = (id(node), id(below))
-        found = self._chains.get(key)
-        if found is None:
-            found = self._chains[key] = (CallChain(node.span, below), node)
-        return found[0]
+        entry = self._chains.get(key)
+        if entry is None:
+            entry = self._chains[key] = (CallChain(node.span, below), node)
+        return entry[0]
 
     def push_resumed(self, frame: Frame) -> None:
         """Push the frame of a generator that resumes, possibly under another caller than before."""
@@ -217,10 +217,10 @@ class Machine(Budget):
 
     def super_of(self, cls: Class, owner: Any) -> Super:
         """Return `super()` in a method of `cls`."""
-        own = owner if owner.__class__ is Class and owner.is_a(cls) else self.class_of(owner)
-        if not own.is_a(cls):
+        start = owner if owner.__class__ is Class and owner.is_a(cls) else self.class_of(owner)
+        if not start.is_a(cls):
             raise TypeError("super(type, obj): obj must be an instance or subtype of type")
-        return Super(cls, own, owner)
+        return Super(cls, start, owner)
 
     def callee_name(self, node: nodes.Call) -> Str:
         """Return the name of the called function, for messages."""
@@ -235,10 +235,10 @@ class Machine(Budget):
         """Return `type(value)`."""
         kind = value.__class__
         if kind in INSTANCES:
-            found: Class = value.cls
-            return found
-        known = self.classes.get(kind)
-        return known if known is not None else classes.unknown(self, kind)
+            cls: Class = value.cls
+            return cls
+        registered = self.classes.get(kind)
+        return registered if registered is not None else classes.unknown(self, kind)
 
     def truth(self, value: Any) -> bool:
         """Return `bool(value)`."""
@@ -320,7 +320,7 @@ class Machine(Budget):
 
     def hint(self, owner: Any, name: Str) -> Exception | None:
         """Return the language's own error about a missing attribute, or None."""
-        return next((found for one in self.hints if (found := one(owner, name))), None)
+        return next((error for word_hint in self.hints if (error := word_hint(owner, name))), None)
 
     def is_quiet(self, value: Any) -> bool:
         """Whether messages omit such values: types and buffers of tensors."""
@@ -343,9 +343,9 @@ class Machine(Budget):
         """Run a class body and create the class."""
         return classes.make(self, code, runtime, bases, options, cells)
 
-    def finished_class(self, made: Any) -> Any:
+    def finished_class(self, cls: Any) -> Any:
         """Return the class after its decorators ran. Called for every class."""
-        return classes.finished(self, made)
+        return classes.finished(self, cls)
 
     # ---- containers ------------------------------------------------------------------------
 
@@ -369,9 +369,9 @@ class Machine(Budget):
         """Return a set of the values."""
         return containers.make_set(self, values)
 
-    def merge(self, found: dict[Any, Any], more: Any) -> None:
+    def merge(self, target: dict[Any, Any], source: Any) -> None:
         """Merge `more` into `found`, as `{**found, **more}` does."""
-        containers.merge(self, found, more)
+        containers.merge(self, target, source)
 
     def set_operation(self, function: Any, left: Any, right: Any) -> Any:
         """Apply an operator of sets and dicts."""
@@ -440,9 +440,9 @@ class Machine(Budget):
         """Enter a context manager. Return the value for `as`, and the function that leaves it."""
         return exceptions.enter_context(self, manager)
 
-    def suppresses(self, leave: Any, error: Exception, f: Frame, place: nodes.Node) -> bool:
+    def suppresses(self, leave: Any, error: Exception, f: Frame, node: nodes.Node) -> bool:
         """Leave a `with` block by an exception; return whether the manager suppresses it."""
-        return exceptions.suppresses(self, leave, error, f, place)
+        return exceptions.suppresses(self, leave, error, f, node)
 
 
 # ---- callable values ----------------------------------------------------------------------------
@@ -474,10 +474,10 @@ def _class(m: Machine, cls: Class, args: Sequence[Any], named: Mapping[Str, Any]
     return cls.make(m, cls, *args, **named)
 
 
-def _wrapped(m: Machine, found: Any, args: Sequence[Any], named: Mapping[Str, Any]) -> Any:
+def _wrapped(m: Machine, wrapper: Any, args: Sequence[Any], named: Mapping[Str, Any]) -> Any:
     m.deepen()
     try:
-        return m.call(found.function, args, named)
+        return m.call(wrapper.function, args, named)
     finally:
         m.level -= 1
 

@@ -50,13 +50,13 @@ class Table:
 
     def missing(self, name: str) -> Exception:
         """Return the error about a missing name."""
-        near = did_you_mean(name, self.names()) or self.advice
-        return Missing("unknown-attribute", f"`{self.name}` has no `{name}`", name, near)
+        suggestion = did_you_mean(name, self.names()) or self.advice
+        return Missing("unknown-attribute", f"`{self.name}` has no `{name}`", name, suggestion)
 
     def submodule(self, name: str) -> tuple[str, str, str]:
         """Return slug, message and advice of the error about a missing submodule."""
-        near = did_you_mean(name, self.names())
-        return "import-failed", f"`{self.name}` has no module `{name}`", near
+        suggestion = did_you_mean(name, self.names())
+        return "import-failed", f"`{self.name}` has no module `{name}`", suggestion
 
     def names(self) -> list[str]:
         """Return the public names."""
@@ -156,14 +156,14 @@ class World:
 
     def module(self, request: str, importer: SourceModule, *, soft: bool = False) -> Any:
         """Return the value of an imported module. If `soft`, raise `ImportError` for host code."""
-        found = self.library.find(request, importer)
-        if isinstance(found, SourceModule):
-            return self.runtime(found).value
-        if isinstance(found, ProvidedModule):
-            return self.provide(found.name)
+        resolved = self.library.find(request, importer)
+        if isinstance(resolved, SourceModule):
+            return self.runtime(resolved).value
+        if isinstance(resolved, ProvidedModule):
+            return self.provide(resolved.name)
         if soft:
-            raise ImportError(f"{found.name} is not kernel source")
-        return self._host(found.name, Import(request), importer)
+            raise ImportError(f"{resolved.name} is not kernel source")
+        return self._host(resolved.name, Import(request), importer)
 
     def _host(self, name: str, target: Import, importer: SourceModule) -> Foreign:
         """Return a placeholder for a host module or its member; NKI modules word the error."""
@@ -186,8 +186,8 @@ class World:
         if isinstance(module, ProvidedModule):
             return self._provided_member(module.name, member, soft)
         if isinstance(module, SourceModule) and module is not importer:
-            holder, found = self.library.binding(module, member)
-            if found is not None:
+            holder, binding = self.library.binding(module, member)
+            if binding is not None:
                 return self.runtime(holder).get(member)
         separator = "" if target.request.endswith(".") else "."
         inner = self.library.find(f"{target.request}{separator}{member}", importer)
@@ -242,8 +242,8 @@ class Runtime:
             return True
         if not self.module.stars or name.startswith("_"):
             return False
-        _, found = self.world.library.binding(self.module, name)
-        return found is not None or self._starred(name) is not None
+        _, binding = self.world.library.binding(self.module, name)
+        return binding is not None or self._starred(name) is not None
 
     def _starred(self, name: str) -> str | None:
         stars = self.world.library.provided_stars(self.module)
@@ -256,14 +256,14 @@ class Runtime:
 
     def get(self, name: str) -> Any:
         """Return the value of a global name, as seen from other modules."""
-        found = self.globals.get(name, UNSET)
-        return self.find(name) if found is UNSET else found
+        value = self.globals.get(name, UNSET)
+        return self.find(name) if value is UNSET else value
 
     def lookup(self, name: str) -> Any:
         """Return the value of a global name. Raises `NameError` if there is none."""
-        found = self.globals.get(name, UNSET)
-        if found is not UNSET:
-            return found
+        value = self.globals.get(name, UNSET)
+        if value is not UNSET:
+            return value
         try:
             return self.find(name)
         except KeyError:
@@ -279,8 +279,8 @@ class Runtime:
         if binding is not None:
             self._define(binding)
             return self.globals[name]
-        holder, found = self.world.library.binding(self.module, name)
-        if found is not None:
+        holder, star_binding = self.world.library.binding(self.module, name)
+        if star_binding is not None:
             value = self.world.runtime(holder).get(name)
         else:
             star = self._starred(name) if self.module.stars else None
@@ -320,15 +320,15 @@ class Runtime:
         `around` names the variables of the enclosing functions; `cells` returns their values given
         the new function, which may be one of them.
         """
-        code, wanted = compile_function(self.module.source, node, around)
-        boxes: dict[str, list[Any]] = {name: [UNSET] for name in wanted}
+        code, cell_names = compile_function(self.module.source, node, around)
+        boxes: dict[str, list[Any]] = {name: [UNSET] for name in cell_names}
         plain = tuple(defaults[name] for name in code.positional if name in defaults)
         named = {name: defaults[name] for name in code.keyword_only if name in defaults}
-        made = Function(code, self, plain, named, tuple(boxes[name] for name in wanted))
-        for name, value in cells(made).items():
+        new_function = Function(code, self, plain, named, tuple(boxes[name] for name in cell_names))
+        for name, value in cells(new_function).items():
             if name in boxes:
                 boxes[name][0] = value
-        return made
+        return new_function
 
     def _define(self, binding: Binding) -> None:
         """Run the statements that define a name, once and in source order.

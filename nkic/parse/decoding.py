@@ -35,9 +35,9 @@ def decode(data: bytes, path: str) -> SourceFile:
 def _declared(data: bytes, path: str) -> tuple[str, Span]:
     """Return the encoding declared in one of the first two lines, and its span; or UTF-8."""
     for number, line in enumerate(_LINE_END.split(data, maxsplit=2)[:2], 1):
-        if found := _DECLARATION.match(line):
-            start, end = found.span(1)
-            return found[1].decode("ascii", "replace"), Span(
+        if match := _DECLARATION.match(line):
+            start, end = match.span(1)
+            return match[1].decode("ascii", "replace"), Span(
                 path, number, start + 1, number, end + 1
             )
         if not _BLANK.match(line):

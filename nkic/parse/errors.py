@@ -37,7 +37,7 @@ def explain(error: Unexpected, lexed: Tokens, path: str) -> CompileFailed:
         return _too_deep(at)
     if lexed.failure and at.token.kind == at.words.error:
         return lexed.failure
-    return next(found for rule in RULES if (found := rule(at)))
+    return next(failure for rule in RULES if (failure := rule(at)))
 
 
 def _too_deep(at: Situation) -> CompileFailed:
@@ -320,14 +320,14 @@ def _empty_field(at: Situation) -> CompileFailed | None:
 def _missing_value(at: Situation) -> CompileFailed | None:
     if not at.wants_name or at.at_start or (at.wants_value and at.starts_value(at.token)):
         return None
-    what = "a value" if at.wants_value else "a name"
-    help = f"write {what}"
+    missing = "a value" if at.wants_value else "a name"
+    help = f"write {missing}"
     if at.previous.text in ("+", "-") and at.tokens[at.index - 2].text == at.previous.text:
         help = f"to count, write `{at.previous.text}= 1`"
     elif at.previous.text == ",":
         help += ", or remove the comma"
     where = at.gap if at.is_layout(at.token) else at.span
-    message = f"{what} is missing after `{at.previous.text}`"
+    message = f"{missing} is missing after `{at.previous.text}`"
     return refusal("missing-value", message, where, help=help)
 
 
@@ -396,10 +396,10 @@ def _misspelt(at: Situation) -> CompileFailed | None:
     """Report a probably misspelt keyword: a name at the start of a line before another value."""
     if at.index != at.first_index + 1 or at.previous.kind != at.words.name:
         return None
-    near = did_you_mean(at.previous.text, KEYWORDS)
+    suggestion = did_you_mean(at.previous.text, KEYWORDS)
     if (
-        not isinstance(near, Guess)
-        or not near.sure
+        not isinstance(suggestion, Guess)
+        or not suggestion.sure
         or not (at.starts_value(at.token) or at.is_keyword(at.token))
     ):
         return None
@@ -407,7 +407,7 @@ def _misspelt(at: Situation) -> CompileFailed | None:
         "bad-syntax",
         f"`{at.previous.text}` is not a keyword, and a name cannot be followed directly by a value",
         at.previous.span(at.path),
-        help=near,
+        help=suggestion,
     )
 
 

@@ -90,9 +90,9 @@ class _Lexer:
         handlers = {index: getattr(self, f"_{key}", self._bad) for key, index in group.items()}
         position, length = self._start_line(0), len(text)
         while position < length:
-            found = match(text, position)
-            number: int = found.lastindex  # type: ignore[union-attr, assignment]  # one matches
-            start, position = found.span(number)  # type: ignore[union-attr]
+            matched = match(text, position)
+            number: int = matched.lastindex  # type: ignore[union-attr, assignment]  # one matches
+            start, position = matched.span(number)  # type: ignore[union-attr]
             if number == word:
                 token_text = text[start:position]
                 kind = keywords.get(token_text, name)

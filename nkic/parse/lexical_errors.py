@@ -75,9 +75,9 @@ def _unsupported_character(character: str, span: Span) -> CompileFailed:
     plain = " " if character.isspace() else _LOOK_ALIKES.get(character, "")
     if not plain:
         return refusal("bad-character", message, span, help="remove it, or put it into a string")
-    wanted = "an ordinary space" if plain == " " else f"`{plain}`"
-    fix = Fix(span, plain, f"replace it by {wanted}")
-    return refusal("bad-character", message, span, help=f"write {wanted} instead", fixes=[fix])
+    replacement = "an ordinary space" if plain == " " else f"`{plain}`"
+    fix = Fix(span, plain, f"replace it by {replacement}")
+    return refusal("bad-character", message, span, help=f"write {replacement} instead", fixes=[fix])
 
 
 def bad_continuation(span: Span) -> CompileFailed:
@@ -131,10 +131,10 @@ def check_number(text: str, start: int, end: int, span: Span) -> None:
         raise refusal(
             "bad-number", message, wide, help=f"write {re.sub('_+', '_', whole).strip('_')}"
         )
-    what = f"a {base} number" if base else "a number"
+    expected = f"a {base} number" if base else "a number"
     raise refusal(
         "bad-number",
-        f"`{whole}` is not {what}",
+        f"`{whole}` is not {expected}",
         wide,
         help="a name cannot start with a digit; put a space or an operator after a number",
     )

@@ -20,9 +20,9 @@ def bind(
     name: str, source: SourceFile, tree: nodes.Module, *, trusted: bool = False
 ) -> SourceModule:
     """Return the module that a file defines."""
-    found = _Parts(tree)
+    parts = _Parts(tree)
     return SourceModule(
-        name, source, tree, _bindings(tree, found), found.stars, trusted, found.imports
+        name, source, tree, _bindings(tree, parts), parts.stars, trusted, parts.imports
     )
 
 
@@ -62,12 +62,12 @@ _SIMPLE = nodes.FunctionDef | nodes.ClassDef | nodes.Import | nodes.ImportFrom
 
 
 def _bindings(tree: nodes.Module, parts: _Parts) -> dict[str, Binding]:
-    found: dict[str, list[_Definition]] = {}
+    definitions: dict[str, list[_Definition]] = {}
     for index, statement in enumerate(tree.body):
         simple = isinstance(statement, _SIMPLE)
         for name in sorted(scopes.bound_by([statement])):
-            found.setdefault(name, []).append(_Definition(index, statement, simple))
-    bindings = {name: _binding(name, places, parts) for name, places in found.items()}
+            definitions.setdefault(name, []).append(_Definition(index, statement, simple))
+    bindings = {name: _binding(name, places, parts) for name, places in definitions.items()}
     return _with_changes(tree, bindings)
 
 
@@ -76,8 +76,10 @@ def _binding(name: str, places: list[_Definition], parts: _Parts) -> Binding:
     node, span = places[0].node, places[0].node.span
     if len(places) > 1 or not places[0].simple:
         # The only definition among several statements that bind a name, such as `f = nki.jit(f)`.
-        made = parts.definitions.get(name, [])
-        return Binding(name, BindingKind.VALUE, indices, span, made[0] if len(made) == 1 else None)
+        candidates = parts.definitions.get(name, [])
+        return Binding(
+            name, BindingKind.VALUE, indices, span, candidates[0] if len(candidates) == 1 else None
+        )
     if isinstance(node, nodes.FunctionDef | nodes.ClassDef):
         return Binding(name, _DEFINITIONS[type(node)], indices, node.name_span, node)
     return Binding(name, BindingKind.IMPORT, indices, span, target=parts.imports[name][0])
@@ -117,8 +119,8 @@ def _with_changes(tree: nodes.Module, bindings: dict[str, Binding]) -> dict[str,
             counted += len(same.get(name, [name]))
             if counted > MAX_SHARED:
                 raise _shared_too_much(name, statement)
-            for one in same.get(name, [name]):
-                changes.setdefault(one, []).append(index)
+            for alias in same.get(name, [name]):
+                changes.setdefault(alias, []).append(index)
     return {name: _changing(old, changes.get(name, [])) for name, old in bindings.items()}
 
 
@@ -142,9 +144,9 @@ def _aliases(tree: nodes.Module) -> dict[str, list[str]]:
     return same
 
 
-def _merge_groups(same: dict[str, list[str]], one: str, other: str) -> None:
+def _merge_groups(same: dict[str, list[str]], first: str, second: str) -> None:
     """Merge two groups of names; the smaller joins the larger, so that names move rarely."""
-    smaller, larger = sorted((same.get(n, [n]) for n in (one, other)), key=len)
+    smaller, larger = sorted((same.get(n, [n]) for n in (first, second)), key=len)
     if smaller is larger or smaller == larger:
         return
     larger += smaller
@@ -171,7 +173,9 @@ def _is_settled(binding: Binding) -> bool:
 def _subclass_hooks(node: nodes.Statement | None) -> tuple[nodes.FunctionDef, ...]:
     """Return the `__init_subclass__` of a class, if it defines one."""
     body = node.body if isinstance(node, nodes.ClassDef) else ()
-    return tuple(one for one in body if isinstance(one, nodes.FunctionDef) and one.name == _HOOK)
+    return tuple(
+        method for method in body if isinstance(method, nodes.FunctionDef) and method.name == _HOOK
+    )
 
 
 class _Registries:
@@ -211,8 +215,8 @@ class _Registries:
                 waiting.append(node)
                 for hook in _subclass_hooks(node):
                     yield name
-                    inside = (one for part in walk(hook) for one in _changed_by(part))
-                    yield from (one for one in inside if one in self._bindings)
+                    inside = (changed for part in walk(hook) for changed in _changed_by(part))
+                    yield from (changed for changed in inside if changed in self._bindings)
 
     def _has_value(self, name: str) -> bool:
         """Whether the name is a value of this file; modules and functions do not change."""
@@ -223,8 +227,10 @@ class _Registries:
             binding = self._bindings.get(name)
             node = binding.node if binding is not None else None
             inside = walk(node) if isinstance(node, nodes.FunctionDef) else ()
-            found = (one for part in inside for one in _changed_by(part))
-            self._by_function[name] = frozenset(one for one in found if one in self._bindings)
+            names_changed = (changed for part in inside for changed in _changed_by(part))
+            self._by_function[name] = frozenset(
+                changed for changed in names_changed if changed in self._bindings
+            )
         return self._by_function[name]
 
 

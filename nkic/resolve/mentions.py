@@ -43,7 +43,7 @@ def of_definition(definition: Definition, is_method: bool) -> Mentions:
     """Return the mentions of a function, or of a class without the bodies of its methods."""
     pieces = _evaluated_parts(definition, is_method)
     all_nodes = [node for piece in pieces for node in walk(piece)]
-    hidden = tuple(one for node in (definition, *all_nodes) for one in _hidden(node))
+    hidden = tuple(mention for node in (definition, *all_nodes) for mention in _hidden(node))
     if is_method:
         uses = scopes.free_names_of(definition)
     else:
@@ -75,14 +75,14 @@ def _mentions(
 ) -> Mentions:
     attributes = [node for node in all_nodes if isinstance(node, nodes.Attribute)]
     owners = {node.value for node in attributes}  # the path of `a.b.c` covers `a.b`
-    near = {node.id for node in all_nodes if isinstance(node, nodes.Name)}
-    near |= {node.name for node in all_nodes if isinstance(node, nodes.Arg)}
+    all_names = {node.id for node in all_nodes if isinstance(node, nodes.Name)}
+    all_names |= {node.name for node in all_nodes if isinstance(node, nodes.Arg)}
     return Mentions(
         tuple(sorted(uses, key=lambda node: node.span)),
         frozenset(node.func for node in all_nodes if isinstance(node, nodes.Call)),
         frozenset(node.attr for node in attributes),
         tuple([path for node in attributes if node not in owners and (path := _path(node))]),
-        frozenset(near),
+        frozenset(all_names),
         hidden,
     )
 

@@ -120,7 +120,7 @@ class Reach:
             self._methods.setdefault(method.name, []).append((module, method))
 
     def _use_name(
-        self, module: SourceModule, name: nodes.Name, near: frozenset[str], *, follow: bool
+        self, module: SourceModule, name: nodes.Name, local_names: frozenset[str], *, follow: bool
     ) -> None:
         holder, binding = self.library.binding(module, name.id)
         if binding is not None:
@@ -129,14 +129,14 @@ class Reach:
         elif self._is_known(module, name.id) or name.id in module.declared_global:
             return
         elif not self.library.provided_stars(module):
-            self._unknown(module, name, near)
+            self._unknown(module, name, local_names)
 
     def _is_known(self, module: SourceModule, name: str) -> bool:
         """Whether the name has a value without an import."""
         memory = self.profile is Profile.BETA2 and name in names.MEMORIES
         return memory or name in names.BUILTINS or name in self.supplied(module.name)
 
-    def _unknown(self, module: SourceModule, name: nodes.Name, near: frozenset[str]) -> None:
+    def _unknown(self, module: SourceModule, name: nodes.Name, local_names: frozenset[str]) -> None:
         if names.is_special(name.id):
             return
         if name.id in names.REFUSED_BUILTINS:
@@ -146,19 +146,19 @@ class Reach:
             self.report.error("unknown-name", text, name.span, help=advice, notes=notes)
             return
         # As in Python, an undefined name is an error only when it is evaluated.
-        advice = self._guess(module, name.id, near)
+        advice = self._guess(module, name.id, local_names)
         text = f"`{name.id}` is not defined"
         fixes = respelt(advice, module.source, name.span)
         notes = [SECOND_WAY] if hasattr(builtins, name.id) else []
         diagnostic = make("unknown-name", text, name.span, help=advice, fixes=fixes, notes=notes)
         self.report.suspect(diagnostic)
 
-    def _guess(self, module: SourceModule, name: str, near: frozenset[str]) -> str:
+    def _guess(self, module: SourceModule, name: str, local_names: frozenset[str]) -> str:
         """Return a suggestion for an unknown name, or "" for all but the first few."""
         key = (module.source.path, name)
         if key not in self._advice and len(self._advice) < MAX_GUESSES:
-            known = [*module.bindings, *sorted(names.BUILTINS), *sorted(near)]
-            self._advice[key] = names.customary(name) or did_you_mean(name, known)
+            candidates = [*module.bindings, *sorted(names.BUILTINS), *sorted(local_names)]
+            self._advice[key] = names.customary(name) or did_you_mean(name, candidates)
         return self._advice.get(key, "")
 
     def _check_sub_kernel(self, module: SourceModule, name: nodes.Name, binding: Binding) -> None:
@@ -176,9 +176,9 @@ class Reach:
                 continue
             self._visit_binding(module, binding, functions)
             for target in reversed(import_targets(module, binding)):
-                holder, found = self.library.member(target, module)
-                if found is not None and isinstance(holder, SourceModule):
-                    waiting.append((holder, found))
+                holder, target_binding = self.library.member(target, module)
+                if target_binding is not None and isinstance(holder, SourceModule):
+                    waiting.append((holder, target_binding))
 
     def _visit_binding(self, module: SourceModule, binding: Binding, functions: bool) -> None:
         if binding.node is not None and (functions or binding.kind is not BindingKind.FUNCTION):
@@ -191,9 +191,9 @@ class Reach:
     def _mark_followed(self, module: SourceModule, binding: Binding, functions: bool) -> bool:
         """Return whether the name was followed before, because imports may be cyclic; mark it."""
         key = (module.source.path, binding.name, functions)
-        known = key in self._followed
+        followed = key in self._followed
         self._followed.add(key)
-        return known
+        return followed
 
     def _queue_value(self, module: SourceModule, binding: Binding) -> None:
         """Queue the statements of a module-level value, which may hold functions and classes."""
@@ -214,9 +214,9 @@ class Reach:
     ) -> None:
         request = joined(target.request, target.member) if target.member else target.request
         for attribute in attributes:
-            holder, found = self.library.member(Import(request, attribute), module)
-            if found is not None and isinstance(holder, SourceModule):
-                self._follow(holder, found)
-            if found is not None or isinstance(holder, HostModule):
+            holder, member_binding = self.library.member(Import(request, attribute), module)
+            if member_binding is not None and isinstance(holder, SourceModule):
+                self._follow(holder, member_binding)
+            if member_binding is not None or isinstance(holder, HostModule):
                 return
             request = joined(request, attribute)

@@ -130,8 +130,8 @@ def violations(
 
     The insides of the scopes in `excluded` are left out.
     """
-    found = _constructs(definition, excluded)
-    wrong = ((RULES[key], part) for part, key in found if profile in RULES[key].refused)
+    constructs = _constructs(definition, excluded)
+    wrong = ((RULES[key], part) for part, key in constructs if profile in RULES[key].refused)
     return tuple([Violation(rule, place(part)) for rule, part in wrong])
 
 

@@ -155,11 +155,11 @@ def _local(scope: Scope) -> Names:
     if isinstance(scope, Comprehension):
         targets = frozenset(n for part in scope.generators for n in target_names(part.target))
         return Names(targets, frozenset(), frozenset())
-    found = _names(inside(scope))
-    names = found.bound
+    own_names = _names(inside(scope))
+    names = own_names.bound
     if isinstance(scope, Function):
         names |= {parameter.name for parameter in parameters(scope.args)}
-    return found._replace(bound=names - found.globals - found.nonlocals)
+    return own_names._replace(bound=names - own_names.globals - own_names.nonlocals)
 
 
 def _names(parts: Iterable[nodes.Node]) -> Names:
@@ -189,42 +189,48 @@ def loop_carried(body: Sequence[nodes.Statement]) -> tuple[str, ...]:
 
 def _upward_exposed(body: Sequence[nodes.Statement], assigned: set[str]) -> set[str]:
     """Return the upward-exposed uses of a block; add its definite assignments to `assigned`."""
-    found: set[str] = set()
-    for one in body:
-        found |= {name.id for part in _own_reads(one) for name in _all_names(part)} - assigned
-        if isinstance(one, nodes.Assign):
-            assigned |= {name for target in one.targets for name in target_names(target)}
-        elif isinstance(one, nodes.With):
-            found |= _upward_exposed(one.body, assigned)
-        elif isinstance(one, nodes.For | nodes.While):
-            inner = assigned | set(target_names(one.target) if isinstance(one, nodes.For) else ())
-            found |= _upward_exposed(one.body, inner) | _upward_exposed(one.orelse, set(assigned))
-        elif isinstance(one, nodes.If):
+    exposed: set[str] = set()
+    for statement in body:
+        exposed |= {
+            name.id for part in _own_reads(statement) for name in _all_names(part)
+        } - assigned
+        if isinstance(statement, nodes.Assign):
+            assigned |= {name for target in statement.targets for name in target_names(target)}
+        elif isinstance(statement, nodes.With):
+            exposed |= _upward_exposed(statement.body, assigned)
+        elif isinstance(statement, nodes.For | nodes.While):
+            inner = assigned | set(
+                target_names(statement.target) if isinstance(statement, nodes.For) else ()
+            )
+            exposed |= _upward_exposed(statement.body, inner) | _upward_exposed(
+                statement.orelse, set(assigned)
+            )
+        elif isinstance(statement, nodes.If):
             yes, no = set(assigned), set(assigned)
-            found |= _upward_exposed(one.body, yes) | _upward_exposed(one.orelse, no)
+            exposed |= _upward_exposed(statement.body, yes) | _upward_exposed(statement.orelse, no)
             assigned |= yes & no
-    return found
+    return exposed
 
 
-def _own_reads(one: nodes.Statement) -> Iterator[nodes.Node]:
+def _own_reads(statement: nodes.Statement) -> Iterator[nodes.Node]:
     """Yield the parts that a statement reads itself, without nested blocks and assigned names."""
-    if isinstance(one, nodes.Assign):
-        yield one.value
-        yield from (target for target in one.targets if not isinstance(target, nodes.Name))
-    elif isinstance(one, nodes.For):
-        yield one.iter
-    elif isinstance(one, nodes.While | nodes.If):
-        yield one.test
-    elif isinstance(one, nodes.With):
-        yield from one.items
+    if isinstance(statement, nodes.Assign):
+        yield statement.value
+        yield from (target for target in statement.targets if not isinstance(target, nodes.Name))
+    elif isinstance(statement, nodes.For):
+        yield statement.iter
+    elif isinstance(statement, nodes.While | nodes.If):
+        yield statement.test
+    elif isinstance(statement, nodes.With):
+        yield from statement.items
     else:
-        yield one
+        yield statement
 
 
 def _assigned(part: nodes.Node) -> Iterator[str]:
     targets = part.targets if isinstance(part, nodes.Assign) else ()
     targets = (part.target,) if isinstance(part, nodes.AugAssign) else targets
-    return (one.id for one in targets if isinstance(one, nodes.Name))
+    return (target.id for target in targets if isinstance(target, nodes.Name))
 
 
 def _all_names(part: nodes.Node) -> Iterator[nodes.Name]:

@@ -21,7 +21,7 @@ class Displays(Expressions):
     def tuple(self, node: nodes.Tuple) -> Evaluate:
         """Compile `a, b`."""
         self.unit.cost += _DISPLAY + _BYTES_PER_ELEMENT * len(node.elts)
-        if any(isinstance(one, nodes.Starred) for one in node.elts):
+        if any(isinstance(element, nodes.Starred) for element in node.elts):
             parts = self.sequence(node.elts)
             return lambda f: tuple(parts(f))
         return tuple_of(self.expressions(node.elts))
@@ -29,7 +29,7 @@ class Displays(Expressions):
     def list(self, node: nodes.List) -> Evaluate:
         """Compile `[a, b]`."""
         self.unit.cost += _DISPLAY + _BYTES_PER_ELEMENT * len(node.elts)
-        if any(isinstance(one, nodes.Starred) for one in node.elts):
+        if any(isinstance(element, nodes.Starred) for element in node.elts):
             return self.sequence(node.elts)
         parts = self.expressions(node.elts)
         return lambda f: [part(f) for part in parts]
@@ -54,20 +54,20 @@ class Displays(Expressions):
         ]
 
         def make(f: Frame) -> dict[Any, Any]:
-            found: dict[Any, Any] = {}
+            entries: dict[Any, Any] = {}
             for key, value in parts:
                 if key is None:
-                    more = value(f)
+                    mapping = value(f)
                     f[AT] = node
-                    f[MACHINE].merge(found, more)
+                    f[MACHINE].merge(entries, mapping)
                     continue
                 name = key(f)
                 content = value(f)
                 if name.__class__ is not str:
                     f[AT] = node
-                    f[MACHINE].check_key(name, len(found))
-                found[name] = content
-            return found
+                    f[MACHINE].check_key(name, len(entries))
+                entries[name] = content
+            return entries
 
         return make
 
@@ -76,11 +76,11 @@ class Displays(Expressions):
         parts = [self._part(part) for part in node.values]
 
         def make(f: Frame) -> str:
-            found = [part(f) for part in parts]
+            texts = [part(f) for part in parts]
             f[AT] = node
-            size = sum(map(len, found))
+            size = sum(map(len, texts))
             f[MACHINE].text(size)
-            return "".join(found)
+            return "".join(texts)
 
         return make
 

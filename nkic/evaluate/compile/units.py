@@ -35,8 +35,8 @@ class Names:
         self.globals: frozenset[str] = frozenset()
         self.nonlocals: frozenset[str] = frozenset()
         if isinstance(node, scopes.Scope):
-            found = scopes.declared(node)
-            self.globals, self.nonlocals = found.globals, found.nonlocals
+            declared = scopes.declared(node)
+            self.globals, self.nonlocals = declared.globals, declared.nonlocals
 
     def declare(self, bound: Iterable[str], captured: frozenset[str]) -> None:
         """Assign a slot to every name."""
@@ -95,11 +95,11 @@ class Unit:
             return Variable(self.free[name], True)
         if self.parent is None:
             return GLOBAL
-        found = self.parent.captured(name)
-        if found is None:
+        outer_slot = self.parent.captured(name)
+        if outer_slot is None:
             return GLOBAL
         self.free[name] = self.slot()
-        self.outer_slots.append(found)
+        self.outer_slots.append(outer_slot)
         return Variable(self.free[name], True)
 
     def captured(self, name: str) -> int | None:
@@ -116,11 +116,11 @@ class Unit:
             return self.free[name]
         if self.parent is None:
             return None
-        found = self.parent.captured(name)
-        if found is None:
+        outer_slot = self.parent.captured(name)
+        if outer_slot is None:
             return None
         self.free[name] = self.slot()
-        self.outer_slots.append(found)
+        self.outer_slots.append(outer_slot)
         return self.free[name]
 
     def mangled(self, name: str) -> str:
@@ -132,17 +132,17 @@ class Unit:
 
 def captured_names(scope: nodes.Node, bound: Iterable[str]) -> frozenset[str]:
     """Return the names in `bound` that an inner function uses, and that therefore need cells."""
-    wanted = frozenset(bound)
-    found: set[str] = set()
+    candidates = frozenset(bound)
+    captured: set[str] = set()
     waiting: list[nodes.Node] = [*scopes.inside(scope)]  # type: ignore[arg-type]
     for node in scopes.own(waiting):
         if isinstance(node, nodes.ListComp | nodes.SetComp | nodes.DictComp):
             hidden = scopes.bound(node)
-            found |= captured_names(node, wanted - hidden)
+            captured |= captured_names(node, candidates - hidden)
         elif scopes.is_scope(node):
-            found.update(use.id for use in scopes.free_names_of(node) if use.id in wanted)
-            found |= {n for n in scopes.nonlocals_inside(node) if n in wanted}
-    return frozenset(found)
+            captured.update(use.id for use in scopes.free_names_of(node) if use.id in candidates)
+            captured |= {n for n in scopes.nonlocals_inside(node) if n in candidates}
+    return frozenset(captured)
 
 
 def check_name(name: str, span: Span) -> None:

@@ -82,14 +82,14 @@ def make_property(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Proper
     names = ("fget", "fset", "fdel", "doc")
     if len(args) > len(names):
         raise TypeError(f"property() takes at most 4 arguments ({len(args)} given)")
-    given = dict(zip(names, args, strict=False)) | named
-    if given.keys() - {*names}:
-        wrong = min(given.keys() - {*names})
+    bound = dict(zip(names, args, strict=False)) | named
+    if bound.keys() - {*names}:
+        wrong = min(bound.keys() - {*names})
         raise TypeError(f"property() got an unexpected keyword argument '{wrong}'")
     m.allocate(72)
-    made: Any = Property(*(given.get(name) for name in names[:3]))
-    made.doc = given.get("doc", _doc(made.fget))
-    found: Property = made
+    prop: Any = Property(*(bound.get(name) for name in names[:3]))
+    prop.doc = bound.get("doc", _doc(prop.fget))
+    found: Property = prop
     return found
 
 

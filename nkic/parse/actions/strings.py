@@ -113,15 +113,15 @@ def _check_no_mix(pieces: Iterable[n.Constant | n.JoinedStr]) -> None:
 
 def _merged(parts: Iterable[Part]) -> tuple[Part, ...]:
     """Concatenate adjacent texts and drop empty ones."""
-    found: list[Part] = []
+    merged: list[Part] = []
     texts: list[n.Constant] = []
     for part in parts:
         if isinstance(part, n.FormattedValue):
-            found += [*_joined(texts), part]
+            merged += [*_joined(texts), part]
             texts = []
         elif part.value:
             texts.append(part)
-    return (*found, *_joined(texts))
+    return (*merged, *_joined(texts))
 
 
 def _joined(texts: list[n.Constant]) -> list[n.Constant]:
@@ -152,9 +152,9 @@ def _character(span: Span, escape: str) -> str:
 
 
 def _by_number(span: Span, escape: str) -> str:
-    wanted = _DIGITS[escape[0]]
-    if len(escape) != wanted + 1:
-        message = f"`\\{escape}` needs {wanted} hexadecimal digits after the `{escape[0]}`"
+    digits = _DIGITS[escape[0]]
+    if len(escape) != digits + 1:
+        message = f"`\\{escape}` needs {digits} hexadecimal digits after the `{escape[0]}`"
         raise refusal("bad-string", message, span, help=_BACKSLASH)
     code = int(escape[1:], 16)
     if code > 0x10FFFF:
