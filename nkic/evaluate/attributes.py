@@ -231,9 +231,9 @@ def _of_property(m: Machine, owner: Property, name: str) -> Any:
 
 
 _PROPERTY: dict[str, Any] = {
-    "getter": lambda one: lambda m, function: Property(function, one.fset, one.fdel),
-    "setter": lambda one: lambda m, function: Property(one.fget, function, one.fdel),
-    "deleter": lambda one: lambda m, function: Property(one.fget, one.fset, function),
+    "getter": lambda prop: lambda m, function: Property(function, prop.fset, prop.fdel),
+    "setter": lambda prop: lambda m, function: Property(prop.fget, function, prop.fdel),
+    "deleter": lambda prop: lambda m, function: Property(prop.fget, prop.fset, function),
 }
 SPECIAL: dict[type, Any] = {
     Super: _of_super,

@@ -106,10 +106,10 @@ def _missing_named(function: Function, passed: Mapping[str, Any]) -> TypeError:
 
 
 def _too_many(function: Function, count: int, named: Mapping[str, Any]) -> TypeError:
-    most, least = len(function.code.positional), len(function.code.positional)
-    least -= len(function.defaults)
-    takes = f"from {least} to {most}" if least != most else str(most)
-    plural = "" if most == 1 and least == most else "s"
+    maximum, minimum = len(function.code.positional), len(function.code.positional)
+    minimum -= len(function.defaults)
+    takes = f"from {minimum} to {maximum}" if minimum != maximum else str(maximum)
+    plural = "" if maximum == 1 and minimum == maximum else "s"
     were = "was" if count == 1 else "were"
     return TypeError(
         f"{function.qualname}() takes {takes} positional argument{plural} but {count} {were} given"
@@ -144,10 +144,10 @@ def without_machine(error: TypeError) -> TypeError:
     counts = _COUNTS.search(str(error))
     if counts is None or (inside is not None and inside.tb_next is not None):
         return error
-    least, most, given = (int(count or 0) - 1 for count in counts.groups())
-    takes = f"from {least} to {most}" if counts[1] else str(most)
-    plural, were = "" if most == 1 and not counts[1] else "s", "was" if given == 1 else "were"
-    text = f"takes {takes} positional argument{plural} but {given} {were} given"
+    minimum, maximum, passed = (int(count or 0) - 1 for count in counts.groups())
+    takes = f"from {minimum} to {maximum}" if counts[1] else str(maximum)
+    plural, were = "" if maximum == 1 and not counts[1] else "s", "was" if passed == 1 else "were"
+    text = f"takes {takes} positional argument{plural} but {passed} {were} given"
     return TypeError(str(error).replace(counts[0], text))
 
 

@@ -159,8 +159,8 @@ def explain(error: BaseException, machine: Machine, resolved: Resolved) -> Diagn
     kernel_error = error if isinstance(error, KernelError) else None
     # The error's own span replaces the innermost frame.
     moved = kernel_error is not None and kernel_error.span is not None
-    calls = [place.span for place in failure.own[0 if moved else 1 :]]
-    labels = [Label(caller, "called from here") for caller in shortened(calls)]
+    calls = [caller_node.span for caller_node in failure.own[0 if moved else 1 :]]
+    labels = [Label(caller_span, "called from here") for caller_span in shortened(calls)]
     if labels and (failure.while_importing or (moved and not isinstance(error, Refused))):
         labels[0] = replace(labels[0], text="used here")
     return make(
@@ -229,10 +229,10 @@ def _iterations(failure: Failure) -> list[Label]:
 def iterations_of(places: list[ActiveNode], resolved: Resolved) -> list[Label]:
     """Return a label such as ``here `i` is 3` for every loop around the places, outermost first."""
     labels: list[Label] = []
-    for place in places:
-        module = resolved.library.modules.get(place.span.path)
-        local = place.locals()
-        for loop in module.loops_around(place.span) if module is not None else ():
+    for active in places:
+        module = resolved.library.modules.get(active.span.path)
+        local = active.locals()
+        for loop in module.loops_around(active.span) if module is not None else ():
             labels += loop_values(loop, local, partial(brief, None))
     return labels
 
@@ -328,7 +328,7 @@ def _key_error(failure: Failure) -> _Reason:
     key = failure.error.args[0] if failure.error.args else None
     owner = next((o for o in _owners(failure) if isinstance(o, dict)), None)
     m = failure.machine
-    keys = ", ".join(brief(m, known) for known in list(owner)[:8]) if owner is not None else ""
+    keys = ", ".join(brief(m, other) for other in list(owner)[:8]) if owner is not None else ""
     suffix = f"; it has {keys}" if keys else ""
     texts = [k for k in owner or () if isinstance(k, str)]
     suggestion = did_you_mean(key, texts) if isinstance(key, str) else ""

@@ -167,20 +167,20 @@ class Interpreter:
         module: str,
         name: str,
         line: int,
-        around: Collection[str],
+        enclosing: Collection[str],
         cells: Callable[[Function], Mapping[str, Any]],
         defaults: Mapping[str, Any],
     ) -> Function:
         """Return the function defined at a place in the source.
 
-        `around` names the variables of the enclosing functions, `cells` returns their values, and
+        `enclosing` names the variables of outer functions, `cells` returns their values, and
         `defaults` holds the default values by parameter name.
         """
         source_module = self.resolved.library.find(module, self.resolved.kernel.module)
         if not isinstance(source_module, SourceModule):
             raise KernelError("host-module", f"the source of the module {module} is not available")
         node = function_at(source_module, name, line)
-        return self.world.runtime(source_module).function(node, around, cells, defaults)
+        return self.world.runtime(source_module).function(node, enclosing, cells, defaults)
 
     def library_function(self, source: SourceFile, name: str) -> Any:
         """Return a function of nkic's own standard library, which is written as kernel source.

@@ -311,23 +311,25 @@ class Runtime:
     def function(
         self,
         node: scopes.Function,
-        around: Collection[str],
+        enclosing: Collection[str],
         cells: Callable[[Function], Mapping[str, Any]],
         defaults: Mapping[str, Any],
     ) -> Function:
         """Return a function of this file without its decorators, however deeply it is nested.
 
-        `around` names the variables of the enclosing functions; `cells` returns their values given
+        `enclosing` names the variables of the outer functions; `cells` returns their values given
         the new function, which may be one of them.
         """
-        code, cell_names = compile_function(self.module.source, node, around)
-        boxes: dict[str, list[Any]] = {name: [UNSET] for name in cell_names}
+        code, cell_names = compile_function(self.module.source, node, enclosing)
+        new_cells: dict[str, list[Any]] = {name: [UNSET] for name in cell_names}
         plain = tuple(defaults[name] for name in code.positional if name in defaults)
         named = {name: defaults[name] for name in code.keyword_only if name in defaults}
-        new_function = Function(code, self, plain, named, tuple(boxes[name] for name in cell_names))
+        new_function = Function(
+            code, self, plain, named, tuple(new_cells[name] for name in cell_names)
+        )
         for name, value in cells(new_function).items():
-            if name in boxes:
-                boxes[name][0] = value
+            if name in new_cells:
+                new_cells[name][0] = value
         return new_function
 
     def _define(self, binding: Binding) -> None:

@@ -87,8 +87,8 @@ class SourceModule:
     @cached_property
     def statements(self) -> tuple[nodes.Statement, ...]:
         """All statements, including nested ones, in source order."""
-        found = [node for node in walk(self.tree) if isinstance(node, nodes.Statement)]
-        return tuple(sorted(found, key=lambda node: node.span[1:3]))
+        unordered = [node for node in walk(self.tree) if isinstance(node, nodes.Statement)]
+        return tuple(sorted(unordered, key=lambda node: node.span[1:3]))
 
     @cached_property
     def _starts(self) -> tuple[tuple[int, int], ...]:

@@ -295,14 +295,14 @@ class Expressions:
         return make
 
     def sequence(
-        self, elts: Sequence[nodes.Expression], place: nodes.Node | None = None
+        self, elts: Sequence[nodes.Expression], error_node: nodes.Node | None = None
     ) -> Evaluate:
         """Return a closure that builds a list of elements, some of them starred.
 
-        `place` is the node that errors of unpacking point at; by default, the starred element.
+        `error_node` is the node that errors of unpacking point at; by default, the starred element.
         """
         parts = [
-            (True, self.expression(element.value), place or element)
+            (True, self.expression(element.value), error_node or element)
             if isinstance(element, nodes.Starred)
             else (False, self.expression(element), element)
             for element in elts

@@ -62,7 +62,7 @@ def _deep_tuple(m: Machine, value: tuple[Any, ...], memo: dict[int, Any]) -> Any
     copied = tuple([deep(m, part, memo) for part in value])
     if id(value) in memo:  # it contains itself
         return memo[id(value)][1]
-    same = all(one is other for one, other in zip(copied, value, strict=True))
+    same = all(a is b for a, b in zip(copied, value, strict=True))
     return _keep(memo, value, value if same else copied)
 
 

@@ -89,8 +89,8 @@ def make_property(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Proper
     m.allocate(72)
     prop: Any = Property(*(bound.get(name) for name in names[:3]))
     prop.doc = bound.get("doc", _doc(prop.fget))
-    found: Property = prop
-    return found
+    typed: Property = prop
+    return typed
 
 
 def _doc(function: Any) -> Any:
