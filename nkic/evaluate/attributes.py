@@ -44,14 +44,14 @@ def get(m: Machine, owner: Any, name: str) -> Any:
     if special is not None:
         return special(m, owner, name)
     cls = m.classes.get(kind) or m.class_of(owner)
-    found = cls.find(name)
-    if found.__class__ is Getter:
-        return found.get(m, owner)
-    if found is UNSET:
-        found = by_protocol(cls.mro, name)
-    if found is UNSET:
+    member = cls.find(name)
+    if member.__class__ is Getter:
+        return member.get(m, owner)
+    if member is UNSET:
+        member = by_protocol(cls.mro, name)
+    if member is UNSET:
         raise missing(m, owner, name)
-    return bound(m, found, owner)
+    return bound(m, member, owner)
 
 
 def by_protocol(mro: Sequence[Class], name: str) -> Any:
@@ -60,9 +60,9 @@ def by_protocol(mro: Sequence[Class], name: str) -> Any:
     Class tables hold none of these: a class without `__eq__` in its tables compares by identity.
     """
     for cls in mro if name.startswith("__") else ():
-        found = cls.extra.get("protocol", _NO_TABLE).get(name, UNSET)
-        if found is not UNSET:
-            return found
+        member = cls.extra.get("protocol", _NO_TABLE).get(name, UNSET)
+        if member is not UNSET:
+            return member
     return UNSET
 
 
@@ -71,24 +71,24 @@ _NO_TABLE: dict[str, Any] = {}
 
 def _of_instance(m: Machine, owner: Any, name: str) -> Any:
     fields, cls = owner.fields, owner.cls
-    found = cls.find(name)
-    if found is UNSET:
+    member = cls.find(name)
+    if member is UNSET:
         value = fields.get(name, UNSET)
         if value is not UNSET:
             return value
-        found = by_protocol(cls.mro, name)
-        if found is not UNSET:
-            return bound(m, found, owner)
+        member = by_protocol(cls.mro, name)
+        if member is not UNSET:
+            return bound(m, member, owner)
         hook = cls.find("__getattr__")
         if hook is not UNSET:
             return m.call(hook, (owner, name), {})
         raise missing(m, owner, name)
-    if found.__class__ is Function and name not in fields:
-        return Method(found, owner)
-    if name in fields and not _is_data_descriptor(found):
+    if member.__class__ is Function and name not in fields:
+        return Method(member, owner)
+    if name in fields and not _is_data_descriptor(member):
         return fields[name]
     try:
-        return bound(m, found, owner)
+        return bound(m, member, owner)
     except AttributeError:
         hook = cls.find("__getattr__")
         if hook is UNSET:
@@ -96,56 +96,56 @@ def _of_instance(m: Machine, owner: Any, name: str) -> Any:
         return m.call(hook, (owner, name), {})
 
 
-def bound(m: Machine, found: Any, owner: Any) -> Any:
+def bound(m: Machine, member: Any, owner: Any) -> Any:
     """Return a member of a class as an attribute of one of its objects (bind it)."""
-    kind = found.__class__
+    kind = member.__class__
     if kind is Function:
-        return Method(found, owner)
+        return Method(member, owner)
     if kind is Builtin:
-        return found if found.static else Method(found, owner)
+        return member if member.static else Method(member, owner)
     if kind is Getter:
-        return found.get(m, owner)
+        return member.get(m, owner)
     if kind is Property:
-        if found.fget is None:
+        if member.fget is None:
             raise AttributeError("unreadable attribute")
-        return m.call(found.fget, (owner,), {})
+        return m.call(member.fget, (owner,), {})
     if kind is StaticMethod:
-        return found.function
+        return member.function
     if kind is ClassMethod:
-        return Method(found.function, m.class_of(owner))
-    if kind in INSTANCES and found.cls.find("__get__") is not UNSET:
-        return m.call(found.cls.find("__get__"), (found, owner, m.class_of(owner)), {})
-    return found
+        return Method(member.function, m.class_of(owner))
+    if kind in INSTANCES and member.cls.find("__get__") is not UNSET:
+        return m.call(member.cls.find("__get__"), (member, owner, m.class_of(owner)), {})
+    return member
 
 
-def _is_data_descriptor(found: Any) -> bool:
-    kind = found.__class__
+def _is_data_descriptor(member: Any) -> bool:
+    kind = member.__class__
     if kind is Property or kind is Getter:
         return True
-    return kind in INSTANCES and found.cls.find("__set__") is not UNSET
+    return kind in INSTANCES and member.cls.find("__set__") is not UNSET
 
 
 # ---- attributes of classes, functions and methods -----------------------------------------------
 
 
 def _of_class(m: Machine, owner: Class, name: str) -> Any:
-    found = owner.find(name)
-    if found is UNSET or found.__class__ is Getter:
-        shown = _CLASS_GETTERS.get(name)
-        if shown is not None:
-            return shown(m, owner)
-        if found is UNSET:
-            found = by_protocol(owner.mro, name)
-        if found is UNSET:
+    member = owner.find(name)
+    if member is UNSET or member.__class__ is Getter:
+        getter = _CLASS_GETTERS.get(name)
+        if getter is not None:
+            return getter(m, owner)
+        if member is UNSET:
+            member = by_protocol(owner.mro, name)
+        if member is UNSET:
             raise missing(m, owner, name)
-    kind = found.__class__
+    kind = member.__class__
     if kind is StaticMethod:
-        return found.function
+        return member.function
     if kind is ClassMethod:
-        return Method(found.function, owner)
-    if kind in INSTANCES and found.cls.find("__get__") is not UNSET:
-        return m.call(found.cls.find("__get__"), (found, None, owner), {})
-    return found
+        return Method(member.function, owner)
+    if kind in INSTANCES and member.cls.find("__get__") is not UNSET:
+        return m.call(member.cls.find("__get__"), (member, None, owner), {})
+    return member
 
 
 def _mro(m: Machine, owner: Class) -> Any:
@@ -167,27 +167,27 @@ _CLASS_GETTERS: dict[str, Any] = {
 def _of_super(m: Machine, owner: Super, name: str) -> Any:
     mro = owner.cls.mro
     for cls in mro[mro.index(owner.after) + 1 :]:
-        found = cls.members.get(name, UNSET)
-        if found is UNSET:
-            found = by_protocol((cls,), name)
-        if found is not UNSET:
+        member = cls.members.get(name, UNSET)
+        if member is UNSET:
+            member = by_protocol((cls,), name)
+        if member is not UNSET:
             if owner.owner is owner.cls:
-                if found.__class__ is ClassMethod:
-                    return Method(found.function, owner.owner)
-                return found.function if found.__class__ is StaticMethod else found
-            if found.__class__ is ClassMethod:
-                return Method(found.function, owner.cls)
-            return bound(m, found, owner.owner)
+                if member.__class__ is ClassMethod:
+                    return Method(member.function, owner.owner)
+                return member.function if member.__class__ is StaticMethod else member
+            if member.__class__ is ClassMethod:
+                return Method(member.function, owner.cls)
+            return bound(m, member, owner.owner)
     raise AttributeError(f"'super' object has no attribute '{name}'")
 
 
 def _of_function(m: Machine, owner: Function, name: str) -> Any:
     if owner.attributes is not None and name in owner.attributes:
         return owner.attributes[name]
-    shown = _FUNCTION_GETTERS.get(name)
-    if shown is None:
+    getter = _FUNCTION_GETTERS.get(name)
+    if getter is None:
         raise missing(m, owner, name)
-    return shown(owner)
+    return getter(owner)
 
 
 _FUNCTION_GETTERS: dict[str, Any] = {
@@ -231,9 +231,9 @@ def _of_property(m: Machine, owner: Property, name: str) -> Any:
 
 
 _PROPERTY: dict[str, Any] = {
-    "getter": lambda one: lambda m, function: Property(function, one.fset, one.fdel),
-    "setter": lambda one: lambda m, function: Property(one.fget, function, one.fdel),
-    "deleter": lambda one: lambda m, function: Property(one.fget, one.fset, function),
+    "getter": lambda prop: lambda m, function: Property(function, prop.fset, prop.fdel),
+    "setter": lambda prop: lambda m, function: Property(prop.fget, function, prop.fdel),
+    "deleter": lambda prop: lambda m, function: Property(prop.fget, prop.fset, function),
 }
 SPECIAL: dict[type, Any] = {
     Super: _of_super,
@@ -268,16 +268,16 @@ class Space(Protocol):
 
 
 class Provided:
-    """A provided module as an immutable value. `known` memoises the values found before."""
+    """A provided module as an immutable value. `memo` holds the values found before."""
 
-    __slots__ = ("known", "module_name", "space", "world")
+    __slots__ = ("memo", "module_name", "space", "world")
     is_module = True
 
     def __init__(self, world: World, name: str, space: Space) -> None:
         self.world = world
         self.module_name = name
         self.space = space
-        self.known: dict[str, Any] = {}
+        self.memo: dict[str, Any] = {}
 
     def __repr__(self) -> str:
         return f"<module '{self.module_name}'>"
@@ -285,14 +285,14 @@ class Provided:
 
 def of_provided(m: Machine, module: Provided, name: str) -> Any:
     """Return `module.name`; a provided module may have submodules."""
-    found = module.known.get(name, UNSET)
-    if found is not UNSET:
-        return found
-    found = module.space.get(m, name)
-    if found is not UNSET:
+    value = module.memo.get(name, UNSET)
+    if value is not UNSET:
+        return value
+    value = module.space.get(m, name)
+    if value is not UNSET:
         if module.space.keeps(name):
-            module.known[name] = found
-        return found
+            module.memo[name] = value
+        return value
     inner = f"{module.module_name}.{name}"
     if inner in module.world.provided:
         return module.world.provide(inner)
@@ -319,23 +319,29 @@ def missing(m: Machine, owner: Any, name: str) -> Exception:
     if hint is not None:
         return hint
     cls = m.class_of(owner)
-    known = offered(owner, cls)
+    names_of_owner = public_names(owner, cls)
     if owner is None:
         text = f"None has no attribute `{name}`"
-        advice = "a function without `return` gives None, and so does a field without a value"
+        advice = "a function without `return` returns None; a field without a value is None"
     elif owner.__class__ is Class:
-        text, advice = f"`{owner.name}` has no attribute `{name}`", did_you_mean(name, known)
+        text, advice = (
+            f"`{owner.name}` has no attribute `{name}`",
+            did_you_mean(name, names_of_owner),
+        )
     else:
-        text, advice = f"a `{cls.name}` has no attribute `{name}`", did_you_mean(name, known)
+        text, advice = (
+            f"a `{cls.name}` has no attribute `{name}`",
+            did_you_mean(name, names_of_owner),
+        )
     return Missing("unknown-attribute", text, name, advice)
 
 
-def offered(owner: Any, cls: Class) -> list[str]:
+def public_names(owner: Any, cls: Class) -> list[str]:
     """Return the public names of a value, for `did you mean` and `dir`."""
-    found = dict.fromkeys(owner.fields) if owner.__class__ in INSTANCES else {}
-    for one in (owner if owner.__class__ is Class else cls).mro:
-        found |= dict.fromkeys(one.members)
-    return [name for name in found if not name.startswith("_")]
+    members = dict.fromkeys(owner.fields) if owner.__class__ in INSTANCES else {}
+    for cls_in_mro in (owner if owner.__class__ is Class else cls).mro:
+        members |= dict.fromkeys(cls_in_mro.members)
+    return [name for name in members if not name.startswith("_")]
 
 
 # ---- assignment ---------------------------------------------------------------------------------
@@ -367,19 +373,19 @@ def put(m: Machine, owner: Any, name: str, value: Any) -> None:
 
 def put_field(m: Machine, owner: Any, name: str, value: Any) -> None:
     """Assign a field of an object, as `object.__setattr__` does."""
-    found = owner.cls.find(name)
-    kind = found.__class__
+    member = owner.cls.find(name)
+    kind = member.__class__
     if kind is Property:
-        if found.fset is None:
+        if member.fset is None:
             raise AttributeError(
                 f"property '{name}' of '{owner.cls.name}' object has no setter", name=name
             )
-        m.call(found.fset, (owner, value), {})
+        m.call(member.fset, (owner, value), {})
         return
     if kind is Getter:
         raise AttributeError("can't set attribute")
-    if kind in INSTANCES and found.cls.find("__set__") is not UNSET:
-        m.call(found.cls.find("__set__"), (found, owner, value), {})
+    if kind in INSTANCES and member.cls.find("__set__") is not UNSET:
+        m.call(member.cls.find("__set__"), (member, owner, value), {})
         return
     if name == "__class__" or name == "__dict__":
         raise _not_assignable(m, owner, name)
@@ -408,16 +414,16 @@ def remove(m: Machine, owner: Any, name: str) -> None:
     """Execute `del owner.name`."""
     kind = owner.__class__
     if kind in INSTANCES:
-        found = owner.cls.find(name)
+        member = owner.cls.find(name)
         hook = owner.cls.find("__delattr__")
         if hook is not UNSET:
             m.call(hook, (owner, name), {})
-        elif found.__class__ is Property:
-            if found.fdel is None:
+        elif member.__class__ is Property:
+            if member.fdel is None:
                 raise AttributeError(
                     f"property '{name}' of '{owner.cls.name}' object has no deleter", name=name
                 )
-            m.call(found.fdel, (owner,), {})
+            m.call(member.fdel, (owner,), {})
         elif name in owner.fields:
             del owner.fields[name]
         else:
@@ -436,12 +442,12 @@ def _not_assignable(m: Machine, owner: Any, name: str) -> KernelError:
         return KernelError("hidden-attribute", text, help=names.instead_of(name))
     return KernelError(
         "hidden-attribute",
-        f"attribute `{name}` of {described(m, owner)} cannot be assigned",
+        f"attribute `{name}` of {describe(m, owner)} cannot be assigned",
         help="only objects of the kernel's own classes have assignable fields",
     )
 
 
-def described(m: Machine, owner: Any) -> str:
+def describe(m: Machine, owner: Any) -> str:
     """Describe a value in words: "the class `A`", "a value of type `int`"."""
     if owner.__class__ is Class:
         return f"the class `{owner.name}`"
@@ -451,7 +457,7 @@ def described(m: Machine, owner: Any) -> str:
 
 def make_object(m: Machine, cls: Class, *_: Any, **__: Any) -> Instance:
     """Return a new object without fields, as `object.__new__` does."""
-    found = Instance()
-    found.cls, found.fields, found.serial = cls, {}, m.serial()
+    instance = Instance()
+    instance.cls, instance.fields, instance.serial = cls, {}, m.serial()
     m.allocate(200)
-    return found
+    return instance

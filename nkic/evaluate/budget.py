@@ -26,7 +26,7 @@ class BudgetExhausted(KernelError):
     def __init__(self, limits: Limits) -> None:
         super().__init__(
             "runaway",
-            f"the kernel has not been evaluated after {grouped(limits.steps)} steps "
+            f"the evaluation of the kernel did not finish within {grouped(limits.steps)} steps "
             "(nodes of its source, instructions, four bytes of a value)",
             help="check that the loop ends; move loops over data to the device: `nl.fori_loop`; "
             "`--limit steps=N` allows more",
@@ -52,22 +52,22 @@ class Budget:
         """Spend steps on a value of `size` bytes before it is created."""
         self.charge(size // BYTES_PER_STEP)
 
-    def elements(self, count: int, what: str) -> None:
-        """Spend steps on a container of `count` elements before it is created; `what` names it."""
-        self.allow_length(count, what)
+    def elements(self, count: int, noun: str) -> None:
+        """Spend steps on a container of `count` elements before it is created; `noun` names it."""
+        self.allow_length(count, noun)
         self.allocate(count * POINTER)
 
-    def text(self, count: int, what: str = "the text") -> None:
+    def text(self, count: int, noun: str = "the text") -> None:
         """Spend steps on a text of `count` characters before it is created."""
-        self.allow_length(count, what)
+        self.allow_length(count, noun)
         self.allocate(count)
 
-    def allow_length(self, length: int, what: str) -> None:
-        """Raise if `what` would have more elements than a compile-time value may have."""
+    def allow_length(self, length: int, noun: str) -> None:
+        """Raise if `noun` would have more elements than a compile-time value may have."""
         if length > self.limits.length:
             raise KernelError(
                 "too-large",
-                f"{what} would have {grouped(length)} elements; "
+                f"{noun} would have {grouped(length)} elements; "
                 f"a compile-time value has at most {grouped(self.limits.length)}",
                 help="tensors hold data on the device; keep lists and strings small",
             )

@@ -19,7 +19,7 @@ from nkic.evaluate.tables import OBJECT, builtin
 from nkic.evaluate.types.functions import NONE
 from nkic.evaluate.types.lazy import LAZY, is_callable
 from nkic.evaluate.types.root import attribute_name
-from nkic.evaluate.types.sequences import in_order
+from nkic.evaluate.types.sequences import sort_values
 from nkic.evaluate.types.shared import call_host, check_arity, number_of, reject_keywords, text_of
 from nkic.syntax import names
 
@@ -41,7 +41,7 @@ def functions() -> dict[str, Any]:
 def table() -> dict[str, Any]:
     """Return all names available without an import. All evaluations share the table."""
     constants = {"Ellipsis": ..., "NotImplemented": NotImplemented, "__debug__": True}
-    return {**types.named(), **_FUNCTIONS, **exceptions.table(OBJECT), **constants}
+    return {**types.by_name(), **_FUNCTIONS, **exceptions.table(OBJECT), **constants}
 
 
 # ---- iteration ----------------------------------------------------------------------------------
@@ -69,8 +69,8 @@ def _any(m: Machine, iterable: Any, /) -> bool:
 def _sum(m: Machine, iterable: Any, /, start: Any = 0) -> Any:
     for kind, advice in ((str, "''.join(seq)"), (bytes, "b''.join(seq)")):
         if isinstance(start, kind):
-            what = "strings" if kind is str else "bytes"
-            raise TypeError(f"sum() can't sum {what} [use {advice} instead]")
+            noun = "strings" if kind is str else "bytes"
+            raise TypeError(f"sum() can't sum {noun} [use {advice} instead]")
     total = start
     for value in m.iterate(iterable):
         m.charge(3)
@@ -80,7 +80,7 @@ def _sum(m: Machine, iterable: Any, /, start: Any = 0) -> Any:
 
 @builtin("sorted", _FUNCTIONS)
 def _sorted(m: Machine, iterable: Any, /, *, key: Any = None, reverse: Any = False) -> list[Any]:
-    return in_order(m, m.listed(iterable), key, reverse)
+    return sort_values(m, m.to_list(iterable), key, reverse)
 
 
 @builtin("max", _FUNCTIONS)
@@ -98,14 +98,14 @@ def _extremum(m: Machine, name: str, symbol: str, args: Any, key: Any, default: 
         raise TypeError(f"{name} expected at least 1 argument, got 0")
     if len(args) > 1 and default is not _NO_DEFAULT:
         raise TypeError(f"Cannot specify a default for {name}() with multiple positional arguments")
-    if len(args) == 2 and key is None and {type(one) for one in args} <= NUMBERS:
+    if len(args) == 2 and key is None and {type(arg) for arg in args} <= NUMBERS:
         return max(*args) if name == "max" else min(*args)
     best = best_key = _NO_DEFAULT
     for value in m.iterate(args[0]) if len(args) == 1 else args:
         m.charge(2)
-        found = value if key is None else m.call(key, (value,), None)
-        if best is _NO_DEFAULT or m.truth(compare(m, symbol, found, best_key)):
-            best, best_key = value, found
+        sort_key = value if key is None else m.call(key, (value,), None)
+        if best is _NO_DEFAULT or m.truth(compare(m, symbol, sort_key, best_key)):
+            best, best_key = value, sort_key
     if best is not _NO_DEFAULT:
         return best
     if default is _NO_DEFAULT:
@@ -137,9 +137,9 @@ def _len(m: Machine, obj: Any, /) -> int:
 def _abs(m: Machine, x: Any, /) -> Any:
     if x.__class__ in NUMBERS:
         return abs(x)
-    found = m.class_of(x).find("__abs__")
-    if found is not UNSET:
-        return m.call(found, (x,), None)
+    method = m.class_of(x).find("__abs__")
+    if method is not UNSET:
+        return m.call(method, (x,), None)
     if isinstance(x, int | float):
         return abs(number_of(x))
     raise TypeError(f"bad operand type for abs(): '{m.class_of(x).name}'")
@@ -152,9 +152,9 @@ def _divmod(m: Machine, x: Any, y: Any, /) -> Any:
         return divmod(x, y)
     for owner, other, name in ((x, y, "__divmod__"), (y, x, "__rdivmod__")):
         method = owner.cls.find(name) if owner.__class__ in INSTANCES else UNSET
-        found = NotImplemented if method is UNSET else m.call(method, (owner, other), None)
-        if found is not NotImplemented:
-            return found
+        result = NotImplemented if method is UNSET else m.call(method, (owner, other), None)
+        if result is not NotImplemented:
+            return result
     if isinstance(x, int | float) and isinstance(y, int | float):
         return divmod(number_of(x), number_of(y))
     kinds = f"'{m.class_of(x).name}' and '{m.class_of(y).name}'"
@@ -172,8 +172,8 @@ def _pow(m: Machine, base: Any, exp: Any, mod: Any = None) -> Any:
     method = base.cls.find("__pow__") if base.__class__ in INSTANCES else UNSET
     if method is not UNSET:
         return m.call(method, (base, exp, mod), None)
-    parts = [number_of(one) for one in (base, exp, mod)]
-    if all(isinstance(one, int) for one in parts):
+    parts = [number_of(operand) for operand in (base, exp, mod)]
+    if all(isinstance(operand, int) for operand in parts):
         words = 1 + (max(_bits(parts[0]), _bits(parts[2])) >> 6)
         m.charge(_bits(parts[1]) * words * words >> 3)
     return call_host(m, pow, parts)
@@ -188,9 +188,9 @@ def _round(m: Machine, number: Any, ndigits: Any = None) -> Any:
     if isinstance(number, int | float):
         digits = None if ndigits is None else m.index(ndigits)
         return _rounded(m, number_of(number), digits)
-    found = m.class_of(number).find("__round__")
-    if found is not UNSET:
-        return m.call(found, (number,) if ndigits is None else (number, ndigits), None)
+    special = m.class_of(number).find("__round__")
+    if special is not UNSET:
+        return m.call(special, (number,) if ndigits is None else (number, ndigits), None)
     raise TypeError(f"type {m.class_of(number).name} doesn't define __round__ method")
 
 
@@ -246,9 +246,9 @@ def _repr(m: Machine, obj: Any, /) -> str:
 
 @builtin("ascii", _FUNCTIONS)
 def _ascii(m: Machine, obj: Any, /) -> str:
-    found = m.repr(obj)
-    m.charge(len(found))
-    shown = found.encode("ascii", "backslashreplace").decode("ascii")
+    text = m.repr(obj)
+    m.charge(len(text))
+    shown = text.encode("ascii", "backslashreplace").decode("ascii")
     m.allow_length(len(shown), "the text")
     return shown
 
@@ -309,14 +309,14 @@ def _is_subclass(m: Machine, cls: Class, kinds: Any) -> bool:
         hook = kinds.extra.get("accepts_class")
         return cls.is_a(kinds) or (hook is not None and bool(hook(m, cls)))
     if isinstance(kinds, Union):
-        kinds = tuple(NONE if one is None else one for one in kinds.parts)
+        kinds = tuple(NONE if member is None else member for member in kinds.parts)
     if not isinstance(kinds, tuple):
         text = "issubclass() arg 2 must be a class, a tuple of classes, or a union"
         raise TypeError(text)
     m.charge(_CALL_STEPS * len(kinds))
     m.deepen()
     try:
-        return any(_is_subclass(m, cls, one) for one in kinds)
+        return any(_is_subclass(m, cls, member) for member in kinds)
     finally:
         m.level -= 1
 
@@ -336,9 +336,9 @@ def _getattr(m: Machine, *args: Any, **named: Any) -> Any:
 
 @builtin("hasattr", _FUNCTIONS)
 def _hasattr(m: Machine, obj: Any, name: Any, /) -> bool:
-    wanted = attribute_name(m, name)
+    attribute = attribute_name(m, name)
     try:
-        attributes.get(m, obj, wanted)
+        attributes.get(m, obj, attribute)
     except Exception as error:
         if exceptions.is_a(m, error, "AttributeError"):
             return False
@@ -357,10 +357,10 @@ def _delattr(m: Machine, obj: Any, name: Any, /) -> None:
 
 
 def _assignable(m: Machine, owner: Any, name: Any) -> str:
-    found = attribute_name(m, name)
-    if names.is_hidden(found):
-        raise attributes._not_assignable(m, owner, found)
-    if not found.isidentifier():
-        m.charge(len(found))
-        raise TypeError(f"attribute name must be a name, not {m.repr(found)}")
-    return found
+    attribute = attribute_name(m, name)
+    if names.is_hidden(attribute):
+        raise attributes._not_assignable(m, owner, attribute)
+    if not attribute.isidentifier():
+        m.charge(len(attribute))
+        raise TypeError(f"attribute name must be a name, not {m.repr(attribute)}")
+    return attribute

@@ -41,17 +41,17 @@ def _values(
     keywords: dict[str, Any] = {}
     extra_keywords: dict[str, Any] = {}
     for name, value in named.items():
-        place = names.index(name) if name in names else -1
-        if place >= code.positional_only:
-            if values[place] is not UNSET:
+        index = names.index(name) if name in names else -1
+        if index >= code.positional_only:
+            if values[index] is not UNSET:
                 raise TypeError(f"{function.name}() got multiple values for argument '{name}'")
-            values[place] = value
+            values[index] = value
         elif name in code.keyword_only:
             keywords[name] = value
         elif code.kwarg:
             extra_keywords[name] = value
         else:
-            raise _unknown(function, name, place)
+            raise _unknown(function, name, index)
     _fill(function, values)
     if code.vararg:
         m.elements(len(extra), "the arguments")
@@ -70,14 +70,14 @@ def _values(
 def _fill(function: Function, values: list[Any]) -> None:
     """Fill in the defaults of the parameters that the call leaves out."""
     defaults = function.defaults
-    first = len(values) - len(defaults)
+    first_default = len(values) - len(defaults)
     missing = []
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         if value is UNSET:
-            if place >= first:
-                values[place] = defaults[place - first]
+            if index >= first_default:
+                values[index] = defaults[index - first_default]
             else:
-                missing.append(function.code.positional[place])
+                missing.append(function.code.positional[index])
     if missing:
         raise _missing(function, missing, "positional ")
 
@@ -99,25 +99,25 @@ def _missing(function: Function, names: Sequence[str], kind: str) -> TypeError:
     )
 
 
-def _missing_named(function: Function, given: Mapping[str, Any]) -> TypeError:
-    known = {**function.keyword_defaults, **given}
-    names = [name for name in function.code.keyword_only if name not in known]
+def _missing_named(function: Function, passed: Mapping[str, Any]) -> TypeError:
+    bound_names = {**function.keyword_defaults, **passed}
+    names = [name for name in function.code.keyword_only if name not in bound_names]
     return _missing(function, names, "keyword-only ")
 
 
 def _too_many(function: Function, count: int, named: Mapping[str, Any]) -> TypeError:
-    most, least = len(function.code.positional), len(function.code.positional)
-    least -= len(function.defaults)
-    takes = f"from {least} to {most}" if least != most else str(most)
-    plural = "" if most == 1 and least == most else "s"
+    maximum, minimum = len(function.code.positional), len(function.code.positional)
+    minimum -= len(function.defaults)
+    takes = f"from {minimum} to {maximum}" if minimum != maximum else str(maximum)
+    plural = "" if maximum == 1 and minimum == maximum else "s"
     were = "was" if count == 1 else "were"
     return TypeError(
         f"{function.qualname}() takes {takes} positional argument{plural} but {count} {were} given"
     )
 
 
-def _unknown(function: Function, name: str, place: int) -> TypeError:
-    if place >= 0:
+def _unknown(function: Function, name: str, index: int) -> TypeError:
+    if index >= 0:
         return TypeError(
             f"{function.qualname}() got some positional-only arguments passed as keyword "
             f"arguments: '{name}'"
@@ -144,10 +144,10 @@ def without_machine(error: TypeError) -> TypeError:
     counts = _COUNTS.search(str(error))
     if counts is None or (inside is not None and inside.tb_next is not None):
         return error
-    least, most, given = (int(count or 0) - 1 for count in counts.groups())
-    takes = f"from {least} to {most}" if counts[1] else str(most)
-    plural, were = "" if most == 1 and not counts[1] else "s", "was" if given == 1 else "were"
-    text = f"takes {takes} positional argument{plural} but {given} {were} given"
+    minimum, maximum, passed = (int(count or 0) - 1 for count in counts.groups())
+    takes = f"from {minimum} to {maximum}" if counts[1] else str(maximum)
+    plural, were = "" if maximum == 1 and not counts[1] else "s", "was" if passed == 1 else "were"
+    text = f"takes {takes} positional argument{plural} but {passed} {were} given"
     return TypeError(str(error).replace(counts[0], text))
 
 
@@ -164,10 +164,10 @@ def is_languages(function: Any) -> bool:
 def parameters(function: Any) -> list[str] | None:
     """Return the parameter names of a callable, or None if they are unknown."""
     if isinstance(function, Class):
-        found = function.find("__init__")
-        if isinstance(found, Function):
-            return parameters(Method(found, None))
-        named = list(getattr(found, "parameters", ()))
+        names = function.find("__init__")
+        if isinstance(names, Function):
+            return parameters(Method(names, None))
+        named = list(getattr(names, "parameters", ()))
         return named or (_of_host(function.payload) if is_languages(function) else None)
     if isinstance(function, HostFunction):
         return _of_host(function.call)
@@ -177,8 +177,8 @@ def parameters(function: Any) -> list[str] | None:
     if not isinstance(function, Function):
         return None
     code = function.code
-    found = [*code.positional[1 if bound else 0 :], *code.keyword_only]
-    return [*found, *filter(None, (code.vararg, code.kwarg))]
+    names = [*code.positional[1 if bound else 0 :], *code.keyword_only]
+    return [*names, *filter(None, (code.vararg, code.kwarg))]
 
 
 def passed_on(text: str, values: Sequence[Any], lambdas: bool) -> str | None:
@@ -188,8 +188,8 @@ def passed_on(text: str, values: Sequence[Any], lambdas: bool) -> str | None:
     `values` are the arguments of the call; `lambdas` tells whether one of them is a lambda.
     """
     named = re.match(r"(?:\w+\.)*(\w+|<lambda>)\(\)", text)
-    known = [getattr(value, "function", value) for value in values]
-    passed = {one.name for one in known if isinstance(one, Function)}
+    functions = [getattr(value, "function", value) for value in values]
+    passed = {function.name for function in functions if isinstance(function, Function)}
     passed |= {"<lambda>"} if lambdas else set()
     return named[1] if named and named[1] in passed else None
 

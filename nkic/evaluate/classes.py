@@ -70,13 +70,13 @@ def make(
     m: Machine,
     code: Code,
     runtime: Any,
-    given: list[Any],
+    base_values: list[Any],
     options: dict[str, Any],
     cells: list[list[Any]],
 ) -> Class:
     """Run a class body and create the class."""
     _check_metaclass(m, options)
-    bases = tuple(_bases(m, given))
+    bases = tuple(_bases(m, base_values))
     body = ClassBody(code.name, runtime)
     space: dict[str, Any] = {}
     frame: Frame = [m, code.node, body, space, *code.unset_locals[1:]]
@@ -85,10 +85,10 @@ def make(
         space["__doc__"] = code.doc
     m.run(code, frame)
     m.allocate(800 + 100 * len(space))
-    made = of_members(m, code.qualname, bases, space, body.fields, options)
-    made.module = runtime.module.name
-    frame[code.names["__class__"][0]][0] = made
-    return made
+    cls = of_members(m, code.qualname, bases, space, body.fields, options)
+    cls.module = runtime.module.name
+    frame[code.names["__class__"][0]][0] = cls
+    return cls
 
 
 def of_members(
@@ -103,16 +103,21 @@ def of_members(
     m.charge(sum(len(base.mro) for base in bases) ** 2)
     qualname, name = name, name.rpartition(".")[2]
     maker = next(
-        (one.extra["subclass"] for base in bases for one in base.mro if "subclass" in one.extra),
+        (
+            ancestor.extra["subclass"]
+            for base in bases
+            for ancestor in base.mro
+            if "subclass" in ancestor.extra
+        ),
         None,
     )
     if maker is not None:
-        found: Class = maker(m, name, bases, space, fields)
+        cls: Class = maker(m, name, bases, space, fields)
     else:
-        found = plain(m, name, bases, space, fields)
-    found.qualname = qualname
-    _announce(m, found, options)
-    return found
+        cls = plain(m, name, bases, space, fields)
+    cls.qualname = qualname
+    _announce(m, cls, options)
+    return cls
 
 
 def plain(
@@ -135,57 +140,59 @@ def plain(
         space["__new__"] = StaticMethod(space["__new__"])
     if "__eq__" in space and "__hash__" not in space:
         space["__hash__"] = None
-    made = Class(name, bases, space, payload=payload, make=construct, machine=m)
-    made.fields = dict(fields)
-    _note_slots(made, space)
-    made.extra["abstract"] = _abstract(made)
-    return made
+    cls = Class(name, bases, space, payload=payload, make=construct, machine=m)
+    cls.fields = dict(fields)
+    _note_slots(cls, space)
+    cls.extra["abstract"] = _abstract(cls)
+    return cls
 
 
-def _note_slots(made: Class, space: dict[str, Any]) -> None:
+def _note_slots(new_class: Class, space: dict[str, Any]) -> None:
     """Restrict the fields of objects to the names in `__slots__`."""
     if "__slots__" not in space:
         return
-    given = space["__slots__"]
-    own = [given] if isinstance(given, str) else list(given)
-    above = [cls for cls in made.mro[1:] if cls.machine is not None]
-    if all("slots" in cls.extra for cls in above):
-        inherited = [name for cls in above for name in cls.extra["slots"]]
-        made.extra["slots"] = frozenset([*own, *inherited])
+    declared = space["__slots__"]
+    slots = [declared] if isinstance(declared, str) else list(declared)
+    ancestors = [cls for cls in new_class.mro[1:] if cls.machine is not None]
+    if all("slots" in cls.extra for cls in ancestors):
+        inherited = [name for cls in ancestors for name in cls.extra["slots"]]
+        new_class.extra["slots"] = frozenset([*slots, *inherited])
 
 
-def _abstract(made: Class) -> tuple[str, ...]:
+def _abstract(cls: Class) -> tuple[str, ...]:
     """Return the names of the methods that are still abstract."""
-    wanted = dict.fromkeys(name for base in made.bases for name in base.extra.get("abstract", ()))
-    wanted |= dict.fromkeys(made.members)
-    return tuple(sorted(name for name in wanted if _is_abstract(made.find(name))))
+    candidates = dict.fromkeys(
+        name for base in cls.bases for name in base.extra.get("abstract", ())
+    )
+    candidates |= dict.fromkeys(cls.members)
+    return tuple(sorted(name for name in candidates if _is_abstract(cls.find(name))))
 
 
-def _is_abstract(found: Any) -> bool:
-    function = getattr(found, "fget", None) or getattr(found, "function", found)
+def _is_abstract(member: Any) -> bool:
+    function = getattr(member, "fget", None) or getattr(member, "function", member)
     if not isinstance(function, Function) or function.attributes is None:
         return False
     return bool(function.attributes.get("__isabstractmethod__"))
 
 
-def _announce(m: Machine, made: Class, options: Mapping[str, Any]) -> None:
+def _announce(m: Machine, cls: Class, options: Mapping[str, Any]) -> None:
     """Call `__set_name__` of the members and `__init_subclass__` of the bases."""
-    for name, value in list(made.members.items()):
+    for name, value in list(cls.members.items()):
         if value.__class__ in INSTANCES:
             hook = value.cls.find("__set_name__")
             if hook is not UNSET:
-                m.call(hook, (value, made, name), None)
-    parent = next((c for c in made.mro[1:] if "__init_subclass__" in c.members), None)
+                m.call(hook, (value, cls, name), None)
+    parent = next((c for c in cls.mro[1:] if "__init_subclass__" in c.members), None)
     if parent is not None:
         hook = parent.members["__init_subclass__"]
-        m.call(getattr(hook, "function", hook), (made,), options)
+        m.call(getattr(hook, "function", hook), (cls,), options)
     elif options:
-        raise TypeError(f"{made.name}.__init_subclass__() takes no keyword arguments")
+        raise TypeError(f"{cls.name}.__init_subclass__() takes no keyword arguments")
 
 
 def _check_metaclass(m: Machine, options: dict[str, Any]) -> None:
-    found = options.pop("metaclass", None)
-    if found is None or isinstance(found, TypingForm) or found is m.builtins["type"]:
+    metaclass = options.pop("metaclass", None)
+    if metaclass is None or isinstance(metaclass, TypingForm) or metaclass is m.builtins["type"]:
         return
     raise KernelError(
         "not-in-nki",
@@ -194,9 +201,9 @@ def _check_metaclass(m: Machine, options: dict[str, Any]) -> None:
     )
 
 
-def _bases(m: Machine, given: list[Any]) -> list[Class]:
-    found = []
-    for value in given:
+def _bases(m: Machine, values: list[Any]) -> list[Class]:
+    bases = []
+    for value in values:
         if isinstance(value, TypingForm):
             continue
         hook = getattr(value, "as_base", None) if not isinstance(value, Class) else None
@@ -205,8 +212,8 @@ def _bases(m: Machine, given: list[Any]) -> list[Class]:
             raise _wrong_base(m, value)
         if base.machine is None and not base.extra.get("inheritable"):
             raise _wrong_base(m, value)
-        found.append(base)
-    return found
+        bases.append(base)
+    return bases
 
 
 def _wrong_base(m: Machine, value: Any) -> KernelError:
@@ -219,9 +226,9 @@ def _wrong_base(m: Machine, value: Any) -> KernelError:
     )
 
 
-def finished(m: Machine, made: Any) -> Any:
+def finished(m: Machine, cls: Any) -> Any:
     """Return the class after its decorators ran."""
-    return made
+    return cls
 
 
 # ---- making objects -----------------------------------------------------------------------------
@@ -233,18 +240,18 @@ def construct(m: Machine, cls: Class, *args: Any, **named: Any) -> Any:
         raise _cannot_make(cls)
     new = cls.find("__new__")
     if new is UNSET:
-        made = blank(m, cls, args, named)
+        instance = blank(m, cls, args, named)
     else:
-        made = m.call(getattr(new, "function", new), (cls, *args), named)
-        if not is_instance(m, made, cls):
-            return made
+        instance = m.call(getattr(new, "function", new), (cls, *args), named)
+        if not is_instance(m, instance, cls):
+            return instance
     init = cls.find("__init__")
     if init is not UNSET:
-        if m.call(init, (made, *args), named) is not None:
+        if m.call(init, (instance, *args), named) is not None:
             raise TypeError("__init__() should return None")
     elif cls.payload is Instance and new is UNSET and (args or named):
         raise TypeError(f"{cls.name}() takes no arguments")
-    return made
+    return instance
 
 
 def _cannot_make(cls: Class) -> TypeError:
@@ -261,14 +268,14 @@ def blank(m: Machine, cls: Class, args: Any = (), named: Any = None) -> Any:
     payload = cls.payload
     m.allocate(232)
     if payload is Instance:
-        made = Instance()
+        instance = Instance()
     else:
         content = cls.extra.get("content") or next(
-            (one.extra["content"] for one in cls.mro if "content" in one.extra), None
+            (ancestor.extra["content"] for ancestor in cls.mro if "content" in ancestor.extra), None
         )
-        made = content(m, cls, payload, args, named or {}) if content else payload()
-    made.cls, made.fields, made.serial = cls, {}, m.serial()
-    return made
+        instance = content(m, cls, payload, args, named or {}) if content else payload()
+    instance.cls, instance.fields, instance.serial = cls, {}, m.serial()
+    return instance
 
 
 # ---- operations on values -----------------------------------------------------------------------
@@ -276,33 +283,33 @@ def blank(m: Machine, cls: Class, args: Any = (), named: Any = None) -> Any:
 
 def unknown(m: Machine, kind: type) -> Class:
     """Return a class for values of a type without a table: a name and no members."""
-    made = Class(kind.__name__, (m.builtins["object"],), {}, make=no_objects)
-    made.payload = kind
-    m.classes[kind] = made
-    return made
+    cls = Class(kind.__name__, (m.builtins["object"],), {}, make=no_objects)
+    cls.payload = kind
+    m.classes[kind] = cls
+    return cls
 
 
 def special(m: Machine, value: Any, name: str) -> Any:
     """Return the result of calling the special method `name` of an object."""
-    found = value.cls.find(name) if value.__class__ in INSTANCES else UNSET
-    if found is UNSET:
+    method = value.cls.find(name) if value.__class__ in INSTANCES else UNSET
+    if method is UNSET:
         text = {
             "__int__": "int() argument must be a string, a bytes-like object or a real number",
             "__float__": "float() argument must be a string or a real number",
         }
         kind = m.class_of(value).name
         raise TypeError(f"{text.get(name, f'{name} is missing')}, not '{kind}'")
-    return m.call(found, (value,), None)
+    return m.call(method, (value,), None)
 
 
 def truth(m: Machine, value: Any) -> bool:
     """Return `bool(value)` for a kernel object."""
     method = value.cls.find("__bool__")
     if method is not UNSET:
-        found = m.call(method, (value,), None)
-        if found is not True and found is not False:
-            raise TypeError(f"__bool__ should return bool, returned {m.class_of(found).name}")
-        return bool(found)
+        result = m.call(method, (value,), None)
+        if result is not True and result is not False:
+            raise TypeError(f"__bool__ should return bool, returned {m.class_of(result).name}")
+        return bool(result)
     if value.cls.find("__len__") is not UNSET:
         return length(m, value) != 0
     if isinstance(value, int | float):
@@ -317,13 +324,13 @@ def length(m: Machine, value: Any) -> int:
     if value.__class__ in INSTANCES:
         method = value.cls.find("__len__")
         if method is not UNSET:
-            found = m.call(method, (value,), None)
-            if not isinstance(found, int):
-                kind = m.class_of(found).name
+            result = m.call(method, (value,), None)
+            if not isinstance(result, int):
+                kind = m.class_of(result).name
                 raise TypeError(f"'{kind}' object cannot be interpreted as an integer")
-            if found < 0:
+            if result < 0:
                 raise ValueError("__len__() should return >= 0")
-            return int(found)
+            return int(result)
         for kind in _SIZED:
             if isinstance(value, kind):
                 return int(kind.__len__(value))
@@ -340,7 +347,7 @@ def length(m: Machine, value: Any) -> int:
 
 def class_hook(cls: Class, name: str) -> Any:
     """Return a library's hook on the class itself, such as `length` of an enumeration, or None."""
-    return next((one.extra[name] for one in cls.mro if name in one.extra), None)
+    return next((ancestor.extra[name] for ancestor in cls.mro if name in ancestor.extra), None)
 
 
 def index(m: Machine, value: Any) -> int:
@@ -352,10 +359,10 @@ def index(m: Machine, value: Any) -> int:
         if method is UNSET:
             kind = value.cls.name
             raise TypeError(f"'{kind}' object cannot be interpreted as an integer")
-        found = m.call(method, (value,), None)
-        if not isinstance(found, int):
-            raise TypeError(f"__index__ returned non-int (type {m.class_of(found).name})")
-        return int(found)
+        result = m.call(method, (value,), None)
+        if not isinstance(result, int):
+            raise TypeError(f"__index__ returned non-int (type {m.class_of(result).name})")
+        return int(result)
     served = m.class_of(value).find("__index__")
     if served.__class__ is Builtin and value.__class__ is not int:
         return int(served.call(m, value))
@@ -375,8 +382,8 @@ def is_class(value: Any) -> bool:
 def is_instance(m: Machine, value: Any, kinds: Any) -> bool:
     """Return `isinstance(value, kinds)`."""
     if isinstance(kinds, Class):
-        found = m.class_of(value)
-        if found.is_a(kinds):
+        cls = m.class_of(value)
+        if cls.is_a(kinds):
             return True
         hook = kinds.extra.get("accepts")
         return bool(hook(m, value)) if hook is not None else False
@@ -384,11 +391,11 @@ def is_instance(m: Machine, value: Any, kinds: Any) -> bool:
         m.charge(16 + len(kinds))
         m.deepen()
         try:
-            return any(is_instance(m, value, one) for one in kinds)
+            return any(is_instance(m, value, member) for member in kinds)
         finally:
             m.level -= 1
     if isinstance(kinds, Union):
-        return any(is_instance(m, value, one) for one in kinds.parts)
+        return any(is_instance(m, value, member) for member in kinds.parts)
     if kinds is None:
         return value is None
     hook = getattr(kinds, "accepts", None)

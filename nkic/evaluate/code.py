@@ -64,7 +64,9 @@ class Code:
     cell_parameters: tuple[int, ...] = ()
     cell_locals: tuple[int, ...] = ()
     free: tuple[int, ...] = ()
-    outer: tuple[int, ...] = ()  # the slots of the enclosing function that hold the cells of `free`
+    outer_slots: tuple[
+        int, ...
+    ] = ()  # the slots of the enclosing function that hold the cells of `free`
     is_generator: bool = False
     is_plain_entry: bool = True  # whether a call has no cells to set up
     doc: str | None = None
@@ -73,11 +75,11 @@ class Code:
 
     def locals(self, frame: Frame) -> dict[str, Any]:
         """Return the variables that have a value, for messages."""
-        found = {}
+        values = {}
         for name, (slot, boxed) in self.names.items():
             value = frame[slot]
             if boxed:
                 value = value[0] if isinstance(value, list) and value else UNSET
             if value is not UNSET:
-                found[name] = value
-        return found
+                values[name] = value
+        return values

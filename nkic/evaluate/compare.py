@@ -36,25 +36,25 @@ _OPERATORS = {
 def compare(m: Machine, symbol: str, left: Any, right: Any) -> Any:
     """Return the result of a comparison operator, which need not be a truth value."""
     function, method, reflected = _OPERATORS[symbol]
-    one: Any = left.__class__
-    other: Any = right.__class__
-    if one in FLAT and other in FLAT:
-        if one is str or one is bytes:
+    left_kind: Any = left.__class__
+    right_kind: Any = right.__class__
+    if left_kind in FLAT and right_kind in FLAT:
+        if left_kind is str or left_kind is bytes:
             m.charge(_size(left) // _CHARACTERS_PER_STEP)
         return function(left, right)
-    if one in INSTANCES or other in INSTANCES:
-        found = _by_methods(m, symbol, left, right, method, reflected)
-        if found is not NotImplemented:
-            return found
+    if left_kind in INSTANCES or right_kind in INSTANCES:
+        result = _by_methods(m, symbol, left, right, method, reflected)
+        if result is not NotImplemented:
+            return result
     if isinstance(left, _ORDERED) and isinstance(right, _ORDERED):
         return _sequences(m, symbol, left, right)
     if isinstance(left, dict) and isinstance(right, dict) and symbol in ("==", "!="):
         return _dicts(m, left, right) is (symbol == "==")
     if isinstance(left, (*_SETS, *VIEWS)) and isinstance(right, (*_SETS, *VIEWS)):
         m.charge(_size(left) + _size(right))
-    if symbol in ("==", "!=") and (one in INSTANCES or other in INSTANCES):
+    if symbol in ("==", "!=") and (left_kind in INSTANCES or right_kind in INSTANCES):
         return _as_payload(m, function, left, right, symbol)
-    if one is slice and other is slice and symbol in ("==", "!="):
+    if left_kind is slice and right_kind is slice and symbol in ("==", "!="):
         parts = ((s.start, s.stop, s.step) for s in (left, right))
         return _sequences(m, symbol, *parts)
     try:
@@ -69,7 +69,11 @@ def _size(value: Any) -> int:
 
 def _as_payload(m: Machine, function: Any, left: Any, right: Any, symbol: str) -> bool:
     """Compare objects without `__eq__` by their number or text, or else by identity."""
-    plain = [one for one in (left, right) if not (one.__class__ in INSTANCES and _opaque(m, one))]
+    plain = [
+        operand
+        for operand in (left, right)
+        if not (operand.__class__ in INSTANCES and _opaque(m, operand))
+    ]
     if len(plain) == 2:
         kinds = (int, float, str, bytes)
         if isinstance(left, kinds) and isinstance(right, kinds):
@@ -99,9 +103,13 @@ def _not_ordered(m: Machine, symbol: str, left: Any, right: Any, error: TypeErro
 
 
 def _by_methods(m: Machine, symbol: str, left: Any, right: Any, method: str, reflected: str) -> Any:
-    one, other = m.class_of(left), m.class_of(right)
-    calls = [(one, method, left, right), (other, reflected, right, left)]
-    if other is not one and other.is_a(one) and right.__class__ in INSTANCES:
+    left_class, right_class = m.class_of(left), m.class_of(right)
+    calls = [(left_class, method, left, right), (right_class, reflected, right, left)]
+    if (
+        right_class is not left_class
+        and right_class.is_a(left_class)
+        and right.__class__ in INSTANCES
+    ):
         calls.reverse()
     for cls, name, owner, argument in calls:
         if owner.__class__ not in INSTANCES:
@@ -111,21 +119,21 @@ def _by_methods(m: Machine, symbol: str, left: Any, right: Any, method: str, ref
             return result
     if symbol in ("==", "!=") or isinstance(left, (int, float, str, list, tuple, dict)):
         return NotImplemented
-    kinds = f"'{one.name}' and '{other.name}'"
+    kinds = f"'{left_class.name}' and '{right_class.name}'"
     raise TypeError(f"'{symbol}' not supported between instances of {kinds}")
 
 
 def _call_method(m: Machine, cls: Class, name: str, owner: Any, argument: Any) -> Any:
-    found = cls.find(name)
-    if found is not UNSET and found is not None:
-        return m.call(found, (owner, argument), {})
+    method = cls.find(name)
+    if method is not UNSET and method is not None:
+        return m.call(method, (owner, argument), {})
     if name == "__ne__":  # as `object.__ne__` does
         result = _call_method(m, cls, "__eq__", owner, argument)
         return NotImplemented if result is NotImplemented else not m.truth(result)
     return NotImplemented
 
 
-def compared_by(m: Machine, name: str, left: Any, right: Any) -> Any:
+def compare_by_method(m: Machine, name: str, left: Any, right: Any) -> Any:
     """Compare a kernel object on behalf of Python's own containers."""
     result = _call_method(m, left.cls, name, left, right)
     if result is NotImplemented and name == "__eq__":
@@ -161,11 +169,11 @@ def _sequences(m: Machine, symbol: str, left: Any, right: Any) -> bool:
     m.charge(_CONTAINER_STEPS + min(len(left), len(right)))
     if symbol in ("==", "!=") and len(left) != len(right):
         return symbol == "!="
-    for one, other in zip(left, right, strict=False):
-        if not equal(m, one, other):
+    for left_item, right_item in zip(left, right, strict=False):
+        if not equal(m, left_item, right_item):
             if symbol in ("==", "!="):
                 return symbol == "!="
-            return bool(m.truth(compare(m, symbol, one, other)))
+            return bool(m.truth(compare(m, symbol, left_item, right_item)))
     return bool(_OPERATORS[symbol][0](len(left), len(right)))
 
 
@@ -184,12 +192,12 @@ def contains(m: Machine, container: Any, item: Any) -> bool:
         if method is not UNSET:
             return bool(m.truth(m.call(method, (container, item), {})))
         if not isinstance(container, list | tuple | dict | str):
-            return any(equal(m, item, one) for one in m.iterate(container))
+            return any(equal(m, item, element) for element in m.iterate(container))
     if isinstance(container, list | tuple):
         m.charge(len(container))
         if item.__class__ in FLAT:
             return item in container
-        return any(equal(m, one, item) for one in container)
+        return any(equal(m, element, item) for element in container)
     if isinstance(container, str | bytes):
         m.charge(len(container) >> 3)
         return item in container
@@ -202,12 +210,12 @@ def contains(m: Machine, container: Any, item: Any) -> bool:
         return item in container
     if isinstance(container, VIEWS):
         m.charge(len(container))
-        return any(equal(m, one, item) for one in container)
+        return any(equal(m, element, item) for element in container)
     if kind is Class:
         hook = next((c.extra["contains"] for c in container.mro if "contains" in c.extra), None)
         if hook is not None:
             return bool(hook(m, container, item))
-    return any(equal(m, item, one) for one in m.iterate(container, "in"))
+    return any(equal(m, item, element) for element in m.iterate(container, "in"))
 
 
 # ---- hashing ------------------------------------------------------------------------------------
@@ -233,8 +241,8 @@ def check_key(m: Machine, key: Any, size: int) -> None:
     if kind is bytes or kind is float:
         m.charge(1 + (size >> 4))
         return
-    own = kind in INSTANCES and m.class_of(key).find("__hash__") is not UNSET
-    if isinstance(key, tuple) and not own:
+    has_own_hash = kind in INSTANCES and m.class_of(key).find("__hash__") is not UNSET
+    if isinstance(key, tuple) and not has_own_hash:
         _check_tuple(m, key, size, 0)
     elif isinstance(key, frozenset):
         m.charge(1 + len(key) + (size >> 2))

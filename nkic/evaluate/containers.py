@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from nkic.evaluate.attributes import described
+from nkic.evaluate.attributes import describe
 from nkic.evaluate.budget import POINTER
 from nkic.evaluate.errors import KernelError
 from nkic.evaluate.objects import INSTANCES, UNSET, Class, ClassMethod
@@ -31,9 +31,9 @@ def item(m: Machine, owner: Any, key: Any) -> Any:
         return _of_instance(m, owner, key)
     if kind is Class:
         return _of_class(m, owner, key)
-    found = m.class_of(owner).find("__getitem__")
-    if found is not UNSET:
-        return found.call(m, owner, key)
+    method = m.class_of(owner).find("__getitem__")
+    if method is not UNSET:
+        return method.call(m, owner, key)
     if hasattr(owner, "is_form"):
         return owner
     if hasattr(owner, "refuse"):
@@ -122,9 +122,9 @@ def put(m: Machine, owner: Any, key: Any, value: Any) -> None:
     elif kind in INSTANCES:
         _put_in_instance(m, owner, key, value)
     else:
-        found = m.class_of(owner).find("__setitem__")
-        if found is not UNSET:
-            found.call(m, owner, key, value)
+        method = m.class_of(owner).find("__setitem__")
+        if method is not UNSET:
+            method.call(m, owner, key, value)
             return
         if hasattr(owner, "refuse"):
             owner.refuse()
@@ -134,7 +134,7 @@ def put(m: Machine, owner: Any, key: Any, value: Any) -> None:
 
 def _put_in_list(m: Machine, owner: list[Any], key: Any, value: Any) -> None:
     if key.__class__ is slice:
-        values = listed(m, value) if value is not owner else list(value)
+        values = to_list(m, value) if value is not owner else list(value)
         m.elements(len(values), "the list")
         m.allow_length(len(owner) + len(values), "the list")
         m.charge(len(owner) >> 5)
@@ -185,12 +185,12 @@ def remove(m: Machine, owner: Any, key: Any) -> None:
 # ---- building and growing -----------------------------------------------------------------------
 
 
-def listed(m: Machine, value: Any) -> list[Any]:
+def to_list(m: Machine, value: Any) -> list[Any]:
     """Return the elements of a value as a list."""
-    return extended(m, [], value)
+    return extend_list(m, [], value)
 
 
-def extended(m: Machine, owner: list[Any], values: Any) -> list[Any]:
+def extend_list(m: Machine, owner: list[Any], values: Any) -> list[Any]:
     """Execute `owner += values` for a list, and return it."""
     kind = values.__class__
     if kind is list or kind is tuple or kind is range or kind is str or kind is dict:
@@ -209,19 +209,19 @@ def extended(m: Machine, owner: list[Any], values: Any) -> list[Any]:
 
 def make_set(m: Machine, values: Iterable[Any]) -> KernelSet:
     """Return a set of the values."""
-    found = KernelSet()
-    add_all(m, found, values)
-    return found
+    elements = KernelSet()
+    add_all(m, elements, values)
+    return elements
 
 
-def add_all(m: Machine, found: set[Any], values: Iterable[Any]) -> None:
+def add_all(m: Machine, elements: set[Any], values: Iterable[Any]) -> None:
     """Add values to a set one by one, so that colliding hashes pay for their comparisons."""
     for value in m.iterate(values):
         m.charge(10)
-        m.check_key(value, len(found))
-        set.add(found, value)
-        if len(found) > m.limits.length:
-            m.allow_length(len(found), "the set")
+        m.check_key(value, len(elements))
+        set.add(elements, value)
+        if len(elements) > m.limits.length:
+            m.allow_length(len(elements), "the set")
 
 
 def make_frozenset(m: Machine, values: Iterable[Any]) -> KernelFrozenSet:
@@ -237,14 +237,14 @@ def as_set(m: Machine, values: Any) -> set[Any] | frozenset[Any]:
     return make_set(m, values)
 
 
-def joined(m: Machine, function: Any, left: Any, right: Any) -> Any:
+def set_operation(m: Machine, function: Any, left: Any, right: Any) -> Any:
     """Apply an operator of sets, dicts and dict views."""
     if isinstance(left, dict) and function.__name__ == "ior" and not isinstance(right, dict):
         merge_pairs(m, left, right)
         return left
-    for one in (left, right):
-        if isinstance(one, type({}.keys()) | type({}.items())):
-            m.elements(len(one), "the set")
+    for operand in (left, right):
+        if isinstance(operand, type({}.keys()) | type({}.items())):
+            m.elements(len(operand), "the set")
     try:
         result = function(left, right)
     except TypeError as error:
@@ -258,14 +258,14 @@ def joined(m: Machine, function: Any, left: Any, right: Any) -> Any:
     return KernelSet(result) if result.__class__ is set else result
 
 
-def merge(m: Machine, found: dict[Any, Any], more: Any) -> None:
+def merge(m: Machine, target: dict[Any, Any], source: Any) -> None:
     """Merge `more` into `found`, as `{**found, **more}` does."""
-    pairs = mapping(m, more)
+    pairs = mapping(m, source)
     if pairs is None:
-        raise TypeError(f"'{m.class_of(more).name}' object is not a mapping")
+        raise TypeError(f"'{m.class_of(source).name}' object is not a mapping")
     m.allocate(3 * POINTER * len(pairs))
-    m.allow_length(len(found) + len(pairs), "the dict")
-    dict.update(found, pairs)
+    m.allow_length(len(target) + len(pairs), "the dict")
+    dict.update(target, pairs)
 
 
 def mapping(m: Machine, value: Any) -> dict[Any, Any] | None:
@@ -273,21 +273,21 @@ def mapping(m: Machine, value: Any) -> dict[Any, Any] | None:
     if isinstance(value, dict):
         return value
     if value.__class__ in INSTANCES and value.cls.find("keys") is not UNSET:
-        keys = listed(m, m.call(value.cls.find("keys"), (value,), None))
+        keys = to_list(m, m.call(value.cls.find("keys"), (value,), None))
         return {key: item(m, value, key) for key in keys}
     return None
 
 
-def merge_pairs(m: Machine, found: dict[Any, Any], given: Any) -> None:
+def merge_pairs(m: Machine, target: dict[Any, Any], source: Any) -> None:
     """Execute `found.update(given)` for a mapping or an iterable of pairs."""
-    pairs = mapping(m, given)
+    pairs = mapping(m, source)
     if pairs is not None:
-        merge(m, found, pairs)
+        merge(m, target, pairs)
         return
-    for number, pair in enumerate(m.iterate(given)):
+    for number, pair in enumerate(m.iterate(source)):
         m.charge(DICT_ENTRY)
         try:
-            parts = listed(m, pair)
+            parts = to_list(m, pair)
         except TypeError:
             text = f"cannot convert dictionary update sequence element #{number} to a sequence"
             raise TypeError(text) from None
@@ -296,23 +296,23 @@ def merge_pairs(m: Machine, found: dict[Any, Any], given: Any) -> None:
                 f"dictionary update sequence element #{number} has length {len(parts)}; "
                 "2 is required"
             )
-        m.check_key(parts[0], len(found))
-        dict.__setitem__(found, parts[0], parts[1])
-        m.allow_length(len(found), "the dict")
+        m.check_key(parts[0], len(target))
+        dict.__setitem__(target, parts[0], parts[1])
+        m.allow_length(len(target), "the dict")
 
 
-def spread_mapping(m: Machine, value: Any) -> dict[str, Any]:
+def keyword_mapping(m: Machine, value: Any) -> dict[str, Any]:
     """Return the operand of `**` in a call as a dict."""
-    found = mapping(m, value)
-    if found is None:
+    keywords = mapping(m, value)
+    if keywords is None:
         kind = m.class_of(value).name
         raise TypeError(f"argument after ** must be a mapping, not {kind}")
-    m.allocate(3 * POINTER * len(found))
-    if not all(isinstance(key, str) for key in found):
+    m.allocate(3 * POINTER * len(keywords))
+    if not all(isinstance(key, str) for key in keywords):
         raise TypeError("keywords must be strings")
-    return {str(key): part for key, part in found.items()}
+    return {str(key): part for key, part in keywords.items()}
 
 
 def not_assignable(m: Machine, owner: Any) -> KernelError:
     """Return the error about assigning to an item of an immutable value."""
-    return KernelError("hidden-attribute", f"items of {described(m, owner)} cannot be assigned")
+    return KernelError("hidden-attribute", f"items of {describe(m, owner)} cannot be assigned")

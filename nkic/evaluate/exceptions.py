@@ -70,20 +70,20 @@ FrozenInstanceError AttributeError
 
 def table(root: Class) -> dict[str, Class]:
     """Return the exception classes by name."""
-    found: dict[str, Class] = {}
+    classes: dict[str, Class] = {}
     for line in _TREE.strip().split("\n"):
         name, *bases = line.split()
-        above = tuple(found[base] for base in bases) or (root,)
+        parents = tuple(classes[base] for base in bases) or (root,)
         members = dict(_MEMBERS) if name == "BaseException" else {}
         if name == "StopIteration":
             members["value"] = Getter("value", lambda m, error: (error.args or (None,))[0])
-        made = Class(name, above, members, payload=ErrorInstance, make=_construct)
-        made.extra["inheritable"] = name != "BaseException"
-        made.extra["content"] = _content
+        cls = Class(name, parents, members, payload=ErrorInstance, make=_construct)
+        cls.extra["inheritable"] = name != "BaseException"
+        cls.extra["content"] = _content
         if name == "FrozenInstanceError":
-            made.module = "dataclasses"
-        found[name] = made
-    return found
+            cls.module = "dataclasses"
+        classes[name] = cls
+    return classes
 
 
 def _content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> ErrorInstance:
@@ -94,10 +94,10 @@ def _construct(m: Machine, cls: Class, *args: Any, **named: Any) -> ErrorInstanc
     if named.keys() - {"name", "obj", "path"}:
         raise TypeError(f"{cls.name}() takes no keyword arguments")
     m.allocate(232)
-    made = ErrorInstance(cls, args)
-    made.serial = m.serial()
-    made.fields.update(named)
-    return made
+    error = ErrorInstance(cls, args)
+    error.serial = m.serial()
+    error.fields.update(named)
+    return error
 
 
 def _with_traceback(m: Machine, error: Any, traceback: Any) -> Any:
@@ -129,9 +129,9 @@ _MEMBERS: dict[str, Any] = {
 
 def make(m: Machine, name: str, args: tuple[Any, ...]) -> ErrorInstance:
     """Return an instance of one of the builtin exception classes."""
-    made = ErrorInstance(m.builtins[name], args)
-    made.serial = m.serial()
-    return made
+    error = ErrorInstance(m.builtins[name], args)
+    error.serial = m.serial()
+    return error
 
 
 def is_fatal(error: BaseException) -> bool:
@@ -143,33 +143,33 @@ def is_fatal(error: BaseException) -> bool:
     return isinstance(error, RecursionError | MemoryError) or not isinstance(error, Exception)
 
 
-def caught(m: Machine, error: BaseException) -> ErrorInstance:
+def kernel_exception(m: Machine, error: BaseException) -> ErrorInstance:
     """Return the exception as a kernel object."""
     if isinstance(error, ErrorInstance):
         return error
-    known = getattr(error, "nkic_value", None)
-    if known is not None:
-        return known  # type: ignore[no-any-return]
+    converted = getattr(error, "nkic_value", None)
+    if converted is not None:
+        return converted  # type: ignore[no-any-return]
     name = next((c.__name__ for c in type(error).__mro__ if c.__name__ in m.builtins), "Exception")
     args = tuple(error.args)
     if isinstance(error, KernelError):
         args = (error.message,)
-    made = make(m, name, args)
+    exception = make(m, name, args)
     if isinstance(error, AttributeError | NameError):
-        made.fields["name"] = error.name
-    error.nkic_value = made  # type: ignore[attr-defined]
+        exception.fields["name"] = error.name
+    error.nkic_value = exception  # type: ignore[attr-defined]
     for note in ("nkic_frames",):
         if hasattr(error, note):
-            setattr(made, note, getattr(error, note))
-    return made
+            setattr(exception, note, getattr(error, note))
+    return exception
 
 
 def is_a(m: Machine, error: BaseException, name: str) -> bool:
     """Whether the exception is an instance of the class called `name`."""
-    return not is_fatal(error) and caught(m, error).cls.is_a(m.builtins[name])
+    return not is_fatal(error) and kernel_exception(m, error).cls.is_a(m.builtins[name])
 
 
-def raised(m: Machine, value: Any, cause: Any) -> BaseException:
+def exception_of(m: Machine, value: Any, cause: Any) -> BaseException:
     """Return the exception of `raise value from cause`."""
     if value is UNSET:
         if not m.handling:
@@ -199,7 +199,7 @@ def handler_for(m: Machine, f: Frame, error: Exception, handlers: Any, before: A
     if is_fatal(error):
         return None, None
     m.note(error)
-    value = caught(m, error)
+    value = kernel_exception(m, error)
     for handler in handlers:
         kind, _, _, _, node = handler
         f[AT] = node
@@ -234,7 +234,7 @@ def _catches(m: Machine, kinds: Any, value: ErrorInstance) -> bool:
 Leave = Callable[[Any], bool]
 
 
-def entered(m: Machine, manager: Any) -> tuple[Any, Leave]:
+def enter_context(m: Machine, manager: Any) -> tuple[Any, Leave]:
     """Enter a context manager. Return the value for `as`, and a function that leaves it.
 
     The function takes the exception that left the block, or None.
@@ -261,13 +261,13 @@ def _described(m: Machine, value: Any) -> str:
     return f"the class `{value.name}`" if isinstance(value, Class) else f"a value of type `{name}`"
 
 
-def suppressed(m: Machine, leave: Leave, error: Exception, f: Frame, place: Any) -> bool:
+def suppresses(m: Machine, leave: Leave, error: Exception, f: Frame, node: Any) -> bool:
     """Leave a `with` block by an exception; return whether the manager suppresses it."""
     if is_fatal(error):
         return False
     m.note(error)
-    value = caught(m, error)
-    f[AT] = place
+    value = kernel_exception(m, error)
+    f[AT] = node
     return leave(value)
 
 

@@ -81,10 +81,10 @@ class Failure:
         self.error = error
         self.machine = machine
         self.resolved = resolved
-        found = getattr(error, "nkic_frames", [])
-        self.places = [ActiveNode(frame, node) for frame, node in found]
-        own = [p for p in self.places if not p.span.path.startswith(SHIPPED)]
-        self.own = own or self.places
+        frames = getattr(error, "nkic_frames", [])
+        self.places = [ActiveNode(frame, node) for frame, node in frames]
+        user_places = [p for p in self.places if not p.span.path.startswith(SHIPPED)]
+        self.own = user_places or self.places
 
     @property
     def inner(self) -> ActiveNode | None:
@@ -156,19 +156,20 @@ def explain(error: BaseException, machine: Machine, resolved: Resolved) -> Diagn
     failure = Failure(error, machine, resolved)
     reason = _reason(failure)
     span = _span(failure, reason)
-    given = error if isinstance(error, KernelError) else None
-    moved = given is not None and given.span is not None  # replaces the innermost frame
-    calls = [place.span for place in failure.own[0 if moved else 1 :]]
-    labels = [Label(caller, "called from here") for caller in shortened(calls)]
+    kernel_error = error if isinstance(error, KernelError) else None
+    # The error's own span replaces the innermost frame.
+    moved = kernel_error is not None and kernel_error.span is not None
+    calls = [caller_node.span for caller_node in failure.own[0 if moved else 1 :]]
+    labels = [Label(caller_span, "called from here") for caller_span in shortened(calls)]
     if labels and (failure.while_importing or (moved and not isinstance(error, Refused))):
         labels[0] = replace(labels[0], text="used here")
     return make(
         reason.slug,
         reason.message,
         span if span != NOWHERE else None,
-        labels=[*(given.labels if given else ()), *_iterations(failure), *labels],
+        labels=[*(kernel_error.labels if kernel_error else ()), *_iterations(failure), *labels],
         notes=[
-            *(given.notes if given else ()),
+            *(kernel_error.notes if kernel_error else ()),
             *_values(failure, reason.slug),
             *_notes(failure),
             *_second_way(failure, reason),
@@ -202,8 +203,8 @@ def _notes(failure: Failure) -> list[str]:
 
 def shortened(calls: list[Span]) -> list[Span]:
     """Return the nearest and the outermost calls of a long chain."""
-    found = [span for span in dict.fromkeys(calls) if span != NOWHERE]  # recursion repeats spans
-    return found if len(found) <= MAX_CALLS else [*found[: MAX_CALLS - 2], *found[-2:]]
+    spans = [span for span in dict.fromkeys(calls) if span != NOWHERE]  # recursion repeats spans
+    return spans if len(spans) <= MAX_CALLS else [*spans[: MAX_CALLS - 2], *spans[-2:]]
 
 
 def _span(failure: Failure, reason: _Reason) -> Span:
@@ -227,22 +228,22 @@ def _iterations(failure: Failure) -> list[Label]:
 
 def iterations_of(places: list[ActiveNode], resolved: Resolved) -> list[Label]:
     """Return a label such as ``here `i` is 3` for every loop around the places, outermost first."""
-    found: list[Label] = []
-    for place in places:
-        module = resolved.library.modules.get(place.span.path)
-        local = place.locals()
-        for loop in module.loops_around(place.span) if module is not None else ():
-            found += loop_values(loop, local, partial(brief, None))
-    return found
+    labels: list[Label] = []
+    for active in places:
+        module = resolved.library.modules.get(active.span.path)
+        local = active.locals()
+        for loop in module.loops_around(active.span) if module is not None else ():
+            labels += loop_values(loop, local, partial(brief, None))
+    return labels
 
 
 def loop_values(
     loop: nodes.For, local: Mapping[str, Any], show: Callable[[Any], str]
 ) -> Iterator[Label]:
     """Yield the values of a loop's variables that are numbers, text or None."""
-    wanted = [node.id for node in walk(loop.target) if isinstance(node, nodes.Name)]
-    known = {name: local[name] for name in wanted if name in local}
-    shown = [f"`{name}` is {show(v)}" for name, v in known.items() if _is_plain(v)]
+    targets = [node.id for node in walk(loop.target) if isinstance(node, nodes.Name)]
+    values = {name: local[name] for name in targets if name in local}
+    shown = [f"`{name}` is {show(v)}" for name, v in values.items() if _is_plain(v)]
     if shown:
         yield Label(loop.target.span, f"here {', '.join(shown)}")
 
@@ -314,8 +315,8 @@ def _visible(failure: Failure) -> list[str]:
     if failure.inner is None:
         return []
     runtime = failure.inner.body.runtime
-    known = [*failure.inner.locals(), *runtime.module.bindings, *failure.machine.builtins]
-    return [name for name in (*known, *runtime.starred_names()) if not name.startswith(".")]
+    visible = [*failure.inner.locals(), *runtime.module.bindings, *failure.machine.builtins]
+    return [name for name in (*visible, *runtime.starred_names()) if not name.startswith(".")]
 
 
 def _frozen(failure: Failure) -> _Reason:
@@ -327,11 +328,11 @@ def _key_error(failure: Failure) -> _Reason:
     key = failure.error.args[0] if failure.error.args else None
     owner = next((o for o in _owners(failure) if isinstance(o, dict)), None)
     m = failure.machine
-    keys = ", ".join(brief(m, known) for known in list(owner)[:8]) if owner is not None else ""
-    more = f"; it has {keys}" if keys else ""
+    keys = ", ".join(brief(m, other) for other in list(owner)[:8]) if owner is not None else ""
+    suffix = f"; it has {keys}" if keys else ""
     texts = [k for k in owner or () if isinstance(k, str)]
-    near = did_you_mean(key, texts) if isinstance(key, str) else ""
-    return _Reason("wrong-index", f"the dict has no key {brief(m, key)}{more}", near)
+    suggestion = did_you_mean(key, texts) if isinstance(key, str) else ""
+    return _Reason("wrong-index", f"the dict has no key {brief(m, key)}{suffix}", suggestion)
 
 
 def _index_error(failure: Failure) -> _Reason:
@@ -365,11 +366,11 @@ def _with_advice(reason: _Reason) -> _Reason:
     """Add advice for the most common of Python's messages."""
     if reason.help or reason.slug == "kernel-raised":
         return reason
-    found = (advice for pattern, advice in _ADVICE if re.search(pattern, reason.message))
-    return reason._replace(help=next(found, ""))
+    advices = (advice for pattern, advice in _ADVICE if re.search(pattern, reason.message))
+    return reason._replace(help=next(advices, ""))
 
 
-_NONE = "a function without `return` gives None, and so does a field without a value"
+_NONE = "a function without `return` returns None; a field without a value is None"
 _ADVICE = [
     ("NoneType", _NONE),
     ("'ndarray'", "use lists of numbers: there is no arithmetic with NumPy's arrays here"),
@@ -379,8 +380,8 @@ _ADVICE = [
     ),
     ("object is not callable", "remove the parentheses: it is a value"),
     ("can only concatenate|unsupported .*'str'", 'put values into text with f"{value}"'),
-    ("not enough values|too many values", "count the names on the left"),
-    ("division by zero|division or modulo", "exclude 0 with an `if`"),
+    ("not enough values|too many values", "compare the number of values with the targets"),
+    ("division by zero|division or modulo", "test for 0 with an `if`"),
     ("'float' object cannot be interpreted", "use `//` for whole numbers"),
 ]
 _NO_SUCH = re.compile(r"got an unexpected keyword argument '(\w+)'")
@@ -395,11 +396,11 @@ def _type_error(failure: Failure) -> _Reason:
     call = failure.call()
     if call is None or not _WRONG_CALL.search(reason.message):
         return reason
-    given = [*call.args, *(keyword.value for keyword in call.keywords)]
-    values = [value for one in given for value in _computed(failure, one)]
-    lambdas = any(isinstance(one, nodes.Lambda) for one in given)
+    arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+    values = [value for argument in arguments for value in _computed(failure, argument)]
+    lambdas = any(isinstance(argument, nodes.Lambda) for argument in arguments)
     if (callee := passed_on(text, values, lambdas)) is not None:
-        advice = f"`{callee}` is called by what it is passed to: let it take those arguments"
+        advice = f"`{callee}` is called by the function it is passed to: accept these arguments"
         return _Reason("wrong-call", text, advice)
     function = next(_computed(failure, call.func), None)
     owner = function.function if isinstance(function, Method) else function
@@ -407,13 +408,13 @@ def _type_error(failure: Failure) -> _Reason:
         name = owner.name.rpartition(".")[2]
         text = f"`{name}` is called with the wrong number or names of arguments"
         return reason._replace(message=text)
-    known = parameters(function)
-    if known is None:
+    parameter_names = parameters(function)
+    if parameter_names is None:
         return reason._replace(slug="wrong-call") if is_languages(owner) else reason
     unknown = _NO_SUCH.search(text)
-    near = did_you_mean(unknown[1], known) if unknown else ""
-    listed = ", ".join(known)
-    help = near or f"its parameters are {listed or 'none'}"
+    suggestion = did_you_mean(unknown[1], parameter_names) if unknown else ""
+    listed = ", ".join(parameter_names)
+    help = suggestion or f"its parameters are {listed or 'none'}"
     return _Reason("wrong-call", text, help, unknown[1] if unknown else "")
 
 
@@ -449,9 +450,9 @@ def _values(failure: Failure, slug: str) -> list[str]:
     if slug not in _WITH_VALUES:
         return []
     notes: dict[str, None] = {}
-    found = _expressions(failure)
-    owners = {id(node.value) for node in found if isinstance(node, nodes.Attribute)}
-    for node in found:
+    expressions = _expressions(failure)
+    owners = {id(node.value) for node in expressions if isinstance(node, nodes.Attribute)}
+    for node in expressions:
         if isinstance(node, nodes.Name | nodes.Attribute) and id(node) not in owners:
             notes |= dict.fromkeys(_note(failure, node))
     return list(notes)[:_MAX_SHOWN]
@@ -482,10 +483,10 @@ def _computed(failure: Failure, node: nodes.Expression) -> Iterator[Any]:
     if not isinstance(node, nodes.Name) or any(map(names.is_hidden, path)):
         return
     inner = failure.inner
-    known = {**inner.body.globals, **inner.locals()} if inner is not None else {}
-    if node.id not in known:
+    variables = {**inner.body.globals, **inner.locals()} if inner is not None else {}
+    if node.id not in variables:
         return
-    value = known[node.id]
+    value = variables[node.id]
     try:
         for name in path:
             if isinstance(value, Instance) and name not in value.fields:

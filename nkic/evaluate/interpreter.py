@@ -67,8 +67,8 @@ class Interpreter:
         self.machine.builtins = builtins.table()
         self.machine.show = show
         tables = {
-            name: Table(name, found, INSTEAD.get(name, ""))
-            for name, found in library.modules().items()
+            name: Table(name, contents, INSTEAD.get(name, ""))
+            for name, contents in library.modules().items()
         }
         self.world = World(self.machine, resolved.library, {**tables, **provided})
         self.entry: Function | None = None
@@ -84,8 +84,10 @@ class Interpreter:
             raise
         except Exception as error:
             if not _is_the_kernels(error):
-                found = getattr(error, "nkic_frames", [])
-                error.add_note(f"while nkic evaluated {found[0][1].span if found else 'a kernel'}")
+                frames = getattr(error, "nkic_frames", [])
+                error.add_note(
+                    f"while nkic evaluated {frames[0][1].span if frames else 'a kernel'}"
+                )
                 raise
             self.report.add(failures.explain(error, machine, self.resolved))
             raise CompileFailed(self.report.all) from error
@@ -106,12 +108,12 @@ class Interpreter:
         If the kernel's own decorators replaced the function by one with other parameters, the
         values are passed by the signature of the kernel's `def`.
         """
-        known = parameters(function) if isinstance(function, Function) else []
-        if not {parameter.name for parameter in known}.issuperset(arguments):
+        signature = parameters(function) if isinstance(function, Function) else []
+        if not {parameter.name for parameter in signature}.issuperset(arguments):
             return self._call_decorated(function, dict(arguments))
         args: list[Any] = []
         named: dict[str, Any] = {}
-        for parameter in known:
+        for parameter in signature:
             if parameter.name not in arguments:
                 continue
             value = arguments[parameter.name]
@@ -121,20 +123,20 @@ class Interpreter:
                 named |= value
             else:
                 named[parameter.name] = value
-        first = list(function.code.positional[: function.code.positional_only])
+        by_position = list(function.code.positional[: function.code.positional_only])
         if args:
-            first = list(function.code.positional)
-        given = [named.pop(name) for name in first if name in named]
-        return self.run(lambda: self.machine.call(function, (*given, *args), named))
+            by_position = list(function.code.positional)
+        positional = [named.pop(name) for name in by_position if name in named]
+        return self.run(lambda: self.machine.call(function, (*positional, *args), named))
 
     def _call_decorated(self, function: Any, values: dict[str, Any]) -> Any:
         """Pass values by position as far as the kernel's `def` allows, the others by keyword."""
-        own, given = self.resolved.kernel.node.args, []
-        for parameter in (*own.posonlyargs, *own.args):
+        signature, positional = self.resolved.kernel.node.args, []
+        for parameter in (*signature.posonlyargs, *signature.args):
             if parameter.name not in values:
                 break
-            given.append(values.pop(parameter.name))
-        return self.run(lambda: self.machine.call(function, tuple(given), values))
+            positional.append(values.pop(parameter.name))
+        return self.run(lambda: self.machine.call(function, tuple(positional), values))
 
     # ---- values ----------------------------------------------------------------------------
 
@@ -143,11 +145,7 @@ class Interpreter:
         runtime = self.world.runtime(module or self.resolved.kernel.module)
         return self.run(lambda: runtime.evaluate(expression))
 
-    def made(self, cls: Any, values: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
-        """Instantiate a class of the kernel."""
-        return self.run(lambda: self.machine.call(cls, values, named))
-
-    def named(self, module: str, name: str) -> Any:
+    def lookup(self, module: str, name: str) -> Any:
         """Return the value of `name` (`Outer.Inner`) in a module; of "", the module itself."""
         importer, world = self.resolved.kernel.module, self.world
         if module == "builtins":
@@ -157,32 +155,32 @@ class Interpreter:
         first, *rest = name.split(".")
         holder = self.resolved.library.find(module, importer)
         if isinstance(holder, SourceModule):
-            found = world.runtime(holder).get(first)
+            value = world.runtime(holder).get(first)
         else:
-            found = world.member(Import(module, first), importer)
+            value = world.member(Import(module, first), importer)
         for part in rest:
-            found = self.machine.attribute(found, part)
-        return found
+            value = self.machine.attribute(value, part)
+        return value
 
     def function_at(
         self,
         module: str,
         name: str,
         line: int,
-        around: Collection[str],
+        enclosing: Collection[str],
         cells: Callable[[Function], Mapping[str, Any]],
         defaults: Mapping[str, Any],
     ) -> Function:
         """Return the function defined at a place in the source.
 
-        `around` names the variables of the enclosing functions, `cells` returns their values, and
+        `enclosing` names the variables of outer functions, `cells` returns their values, and
         `defaults` holds the default values by parameter name.
         """
-        found = self.resolved.library.find(module, self.resolved.kernel.module)
-        if not isinstance(found, SourceModule):
+        source_module = self.resolved.library.find(module, self.resolved.kernel.module)
+        if not isinstance(source_module, SourceModule):
             raise KernelError("host-module", f"the source of the module {module} is not available")
-        node = function_at(found, name, line)
-        return self.world.runtime(found).function(node, around, cells, defaults)
+        node = function_at(source_module, name, line)
+        return self.world.runtime(source_module).function(node, enclosing, cells, defaults)
 
     def library_function(self, source: SourceFile, name: str) -> Any:
         """Return a function of nkic's own standard library, which is written as kernel source.
@@ -197,8 +195,8 @@ class Interpreter:
     def loop_context(self) -> list[Label]:
         """Label the current iterations of the loops around the current node and its callers."""
         places = [failures.ActiveNode(frame, frame[1]) for frame in reversed(self.machine.stack)]
-        own = [p for p in places if not p.span.path.startswith(STDLIB)]
-        return failures.iterations_of(own[: failures.MAX_CALLS], self.resolved)
+        user_places = [p for p in places if not p.span.path.startswith(STDLIB)]
+        return failures.iterations_of(user_places[: failures.MAX_CALLS], self.resolved)
 
 
 # Modules whose functions kernel code calls, and the modules that stand in for NumPy.

@@ -73,12 +73,12 @@ def _of_instance(m: Machine, value: Any) -> Iterable[Any]:
     if method is None:
         raise TypeError(f"'{value.cls.name}' object is not iterable")
     if method is not UNSET:
-        found = m.call(method, (value,), None)
-        if found.__class__ in INSTANCES and found.cls.find("__next__") is not UNSET:
-            return Steps(m, "iterator", _by_next(m, found))
-        if found.__class__ in _DIRECT and hasattr(found, "__next__"):
-            return found  # type: ignore[no-any-return]
-        raise TypeError(f"iter() returned non-iterator of type '{m.class_of(found).name}'")
+        iterator = m.call(method, (value,), None)
+        if iterator.__class__ in INSTANCES and iterator.cls.find("__next__") is not UNSET:
+            return Steps(m, "iterator", _by_next(m, iterator))
+        if iterator.__class__ in _DIRECT and hasattr(iterator, "__next__"):
+            return iterator  # type: ignore[no-any-return]
+        raise TypeError(f"iter() returned non-iterator of type '{m.class_of(iterator).name}'")
     for kind in _PLAIN:
         if isinstance(value, kind):
             return kind.__iter__(value)  # type: ignore[no-any-return]
@@ -89,12 +89,12 @@ def _of_instance(m: Machine, value: Any) -> Iterable[Any]:
     raise TypeError(f"'{value.cls.name}' object is not iterable")
 
 
-def _by_next(m: Machine, found: Any) -> Iterator[Any]:
-    method = found.cls.find("__next__")
+def _by_next(m: Machine, iterator: Any) -> Iterator[Any]:
+    method = iterator.cls.find("__next__")
     while True:
         m.charge(1)
         try:
-            value = m.call(method, (found,), None)
+            value = m.call(method, (iterator,), None)
         except ErrorInstance as error:
             if any(cls.name == "StopIteration" for cls in error.cls.mro):
                 return
@@ -105,32 +105,32 @@ def _by_next(m: Machine, found: Any) -> Iterator[Any]:
 
 
 def _by_items(m: Machine, value: Any) -> Iterator[Any]:
-    method, place = value.cls.find("__getitem__"), 0
+    method, index = value.cls.find("__getitem__"), 0
     while True:
         m.charge(1)
         try:
-            found = m.call(method, (value, place), None)
+            element = m.call(method, (value, index), None)
         except IndexError:
             return
         except ErrorInstance as error:
             if any(cls.name in ("IndexError", "StopIteration") for cls in error.cls.mro):
                 return
             raise
-        yield found
-        place += 1
+        yield element
+        index += 1
 
 
-def delegated(m: Machine, value: Any) -> Any:
+def delegate(m: Machine, value: Any) -> Any:
     """Execute `yield from value`."""
     if value.__class__ is Generator:
         sent = None
         while True:
             try:
-                given = m.resume(value, sent)
+                yielded = m.resume(value, sent)
             except StopIteration as stop:
                 return stop.value
             try:
-                sent = yield given
+                sent = yield yielded
             except GeneratorExit:
                 if m.closing:
                     value.values.close()
@@ -140,20 +140,20 @@ def delegated(m: Machine, value: Any) -> Any:
                     sent = yield m.resume(value, error, "throw")
                 except StopIteration as stop:
                     return stop.value
-    for one in iterate(m, value):
+    for element in iterate(m, value):
         m.charge(1)
-        yield one
+        yield element
     return None
 
 
-def unpacked(m: Machine, value: Any, count: int) -> Sequence[Any]:
+def unpack(m: Machine, value: Any, count: int) -> Sequence[Any]:
     """Return the `count` values of `a, b = value`."""
     if isinstance(value, list | tuple) and value.__class__ not in INSTANCES:
-        found: Sequence[Any] = value
-        if len(found) == count:
-            return found
-        more = len(found) > count
-        size = len(found)
+        elements: Sequence[Any] = value
+        if len(elements) == count:
+            return elements
+        too_many = len(elements) > count
+        size = len(elements)
     else:
         try:
             each = iter(iterate(m, value))
@@ -162,25 +162,25 @@ def unpacked(m: Machine, value: Any, count: int) -> Sequence[Any]:
                 kind = m.class_of(value).name
                 raise TypeError(f"cannot unpack non-iterable {kind} object") from None
             raise
-        found = []
-        for one in each:
+        elements = []
+        for element in each:
             m.charge(1)
-            found.append(one)
-            if len(found) > count:
+            elements.append(element)
+            if len(elements) > count:
                 break
-        size, more = len(found), len(found) > count
-    if more:
+        size, too_many = len(elements), len(elements) > count
+    if too_many:
         raise ValueError(f"too many values to unpack (expected {count})")
     if size < count:
         raise ValueError(f"not enough values to unpack (expected {count}, got {size})")
-    return found
+    return elements
 
 
-def unpacked_starred(m: Machine, value: Any, before: int, after: int) -> list[Any]:
+def unpack_starred(m: Machine, value: Any, before: int, after: int) -> list[Any]:
     """Return the values of `a, *b, c = value`."""
-    found = m.extended([], value)
-    size, least = len(found), before + after
-    if size < least:
-        raise ValueError(f"not enough values to unpack (expected at least {least}, got {size})")
+    elements = m.extend_list([], value)
+    size, minimum = len(elements), before + after
+    if size < minimum:
+        raise ValueError(f"not enough values to unpack (expected at least {minimum}, got {size})")
     end = size - after
-    return [*found[:before], found[before:end], *found[end:]]
+    return [*elements[:before], elements[before:end], *elements[end:]]

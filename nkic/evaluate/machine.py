@@ -112,10 +112,10 @@ class Machine(Budget):
 
     def _chain(self, node: nodes.Node, below: CallChain | None) -> CallChain:
         key = (id(node), id(below))
-        found = self._chains.get(key)
-        if found is None:
-            found = self._chains[key] = (CallChain(node.span, below), node)
-        return found[0]
+        entry = self._chains.get(key)
+        if entry is None:
+            entry = self._chains[key] = (CallChain(node.span, below), node)
+        return entry[0]
 
     def push_resumed(self, frame: Frame) -> None:
         """Push the frame of a generator that resumes, possibly under another caller than before."""
@@ -211,16 +211,16 @@ class Machine(Budget):
             self.level -= 1
             generator.running = False
 
-    def delegated(self, value: Any) -> Any:
+    def delegate(self, value: Any) -> Any:
         """`yield from value`: yield its values, and return its return value."""
-        return iteration.delegated(self, value)
+        return iteration.delegate(self, value)
 
     def super_of(self, cls: Class, owner: Any) -> Super:
         """Return `super()` in a method of `cls`."""
-        own = owner if owner.__class__ is Class and owner.is_a(cls) else self.class_of(owner)
-        if not own.is_a(cls):
+        start = owner if owner.__class__ is Class and owner.is_a(cls) else self.class_of(owner)
+        if not start.is_a(cls):
             raise TypeError("super(type, obj): obj must be an instance or subtype of type")
-        return Super(cls, own, owner)
+        return Super(cls, start, owner)
 
     def callee_name(self, node: nodes.Call) -> Str:
         """Return the name of the called function, for messages."""
@@ -235,10 +235,10 @@ class Machine(Budget):
         """Return `type(value)`."""
         kind = value.__class__
         if kind in INSTANCES:
-            found: Class = value.cls
-            return found
-        known = self.classes.get(kind)
-        return known if known is not None else classes.unknown(self, kind)
+            cls: Class = value.cls
+            return cls
+        registered = self.classes.get(kind)
+        return registered if registered is not None else classes.unknown(self, kind)
 
     def truth(self, value: Any) -> bool:
         """Return `bool(value)`."""
@@ -270,9 +270,9 @@ class Machine(Budget):
         """Return the hash of a kernel object for Python's containers."""
         return compare.hash_instance(self, value)
 
-    def compared_by(self, name: Str, left: Any, right: Any) -> Any:
+    def compare_by_method(self, name: Str, left: Any, right: Any) -> Any:
         """Return the result of the comparison method `name` of `left`'s class."""
-        return compare.compared_by(self, name, left, right)
+        return compare.compare_by_method(self, name, left, right)
 
     def equal(self, left: Any, right: Any) -> bool:
         """Return `left is right or left == right`."""
@@ -320,7 +320,7 @@ class Machine(Budget):
 
     def hint(self, owner: Any, name: Str) -> Exception | None:
         """Return the language's own error about a missing attribute, or None."""
-        return next((found for one in self.hints if (found := one(owner, name))), None)
+        return next((error for word_hint in self.hints if (error := word_hint(owner, name))), None)
 
     def is_quiet(self, value: Any) -> bool:
         """Whether messages omit such values: types and buffers of tensors."""
@@ -343,9 +343,9 @@ class Machine(Budget):
         """Run a class body and create the class."""
         return classes.make(self, code, runtime, bases, options, cells)
 
-    def finished_class(self, made: Any) -> Any:
+    def finished_class(self, cls: Any) -> Any:
         """Return the class after its decorators ran. Called for every class."""
-        return classes.finished(self, made)
+        return classes.finished(self, cls)
 
     # ---- containers ------------------------------------------------------------------------
 
@@ -361,25 +361,25 @@ class Machine(Budget):
         """Execute `del owner[key]`."""
         containers.remove(self, owner, key)
 
-    def extended(self, owner: list[Any], values: Any) -> list[Any]:
+    def extend_list(self, owner: list[Any], values: Any) -> list[Any]:
         """Execute `owner += values` for a list, and return it."""
-        return containers.extended(self, owner, values)
+        return containers.extend_list(self, owner, values)
 
     def make_set(self, values: Iterable[Any]) -> Any:
         """Return a set of the values."""
         return containers.make_set(self, values)
 
-    def merge(self, found: dict[Any, Any], more: Any) -> None:
+    def merge(self, target: dict[Any, Any], source: Any) -> None:
         """Merge `more` into `found`, as `{**found, **more}` does."""
-        containers.merge(self, found, more)
+        containers.merge(self, target, source)
 
-    def joined(self, function: Any, left: Any, right: Any) -> Any:
+    def set_operation(self, function: Any, left: Any, right: Any) -> Any:
         """Apply an operator of sets and dicts."""
-        return containers.joined(self, function, left, right)
+        return containers.set_operation(self, function, left, right)
 
-    def spread_mapping(self, value: Any) -> dict[Str, Any]:
+    def keyword_mapping(self, value: Any) -> dict[Str, Any]:
         """Return the operand of `**` in a call as a dict."""
-        return containers.spread_mapping(self, value)
+        return containers.keyword_mapping(self, value)
 
     def iterate(self, value: Any, where: Str = "") -> Iterable[Any]:
         """Return an iterable over the value that Python's `for` accepts."""
@@ -389,27 +389,27 @@ class Machine(Budget):
         """Like `iterate`, for a comprehension, which cannot run on the device."""
         return iteration.iterate_each(self, value)
 
-    def unpacked(self, value: Any, count: int) -> Sequence[Any]:
+    def unpack(self, value: Any, count: int) -> Sequence[Any]:
         """Return the `count` values of `a, b = value`."""
-        return iteration.unpacked(self, value, count)
+        return iteration.unpack(self, value, count)
 
-    def unpacked_starred(self, value: Any, before: int, after: int) -> list[Any]:
+    def unpack_starred(self, value: Any, before: int, after: int) -> list[Any]:
         """Return the values of `a, *b, c = value`."""
-        return iteration.unpacked_starred(self, value, before, after)
+        return iteration.unpack_starred(self, value, before, after)
 
     def is_sequence(self, value: Any) -> bool:
         """Whether the value matches a sequence pattern."""
         return classes.is_sequence(value)
 
-    def listed(self, value: Any) -> list[Any]:
+    def to_list(self, value: Any) -> list[Any]:
         """Return the elements of a value as a list."""
-        return containers.listed(self, value)
+        return containers.to_list(self, value)
 
     # ---- exceptions ------------------------------------------------------------------------
 
-    def raised(self, value: Any, cause: Any) -> BaseException:
+    def exception_of(self, value: Any, cause: Any) -> BaseException:
         """Return the exception of `raise value from cause`."""
-        return exceptions.raised(self, value, cause)
+        return exceptions.exception_of(self, value, cause)
 
     def assertion(self, args: tuple[Any, ...]) -> ErrorInstance:
         """Return the exception of a failing `assert`."""
@@ -430,19 +430,19 @@ class Machine(Budget):
     @contextmanager
     def handling_of(self, error: Exception) -> Iterator[None]:
         """Set the exception that a bare `raise` re-raises while a `finally` block runs."""
-        self.handling.append(exceptions.caught(self, error))
+        self.handling.append(exceptions.kernel_exception(self, error))
         try:
             yield
         finally:
             self.handling.pop()
 
-    def entered(self, manager: Any) -> tuple[Any, Any]:
+    def enter_context(self, manager: Any) -> tuple[Any, Any]:
         """Enter a context manager. Return the value for `as`, and the function that leaves it."""
-        return exceptions.entered(self, manager)
+        return exceptions.enter_context(self, manager)
 
-    def suppressed(self, leave: Any, error: Exception, f: Frame, place: nodes.Node) -> bool:
+    def suppresses(self, leave: Any, error: Exception, f: Frame, node: nodes.Node) -> bool:
         """Leave a `with` block by an exception; return whether the manager suppresses it."""
-        return exceptions.suppressed(self, leave, error, f, place)
+        return exceptions.suppresses(self, leave, error, f, node)
 
 
 # ---- callable values ----------------------------------------------------------------------------
@@ -474,10 +474,10 @@ def _class(m: Machine, cls: Class, args: Sequence[Any], named: Mapping[Str, Any]
     return cls.make(m, cls, *args, **named)
 
 
-def _wrapped(m: Machine, found: Any, args: Sequence[Any], named: Mapping[Str, Any]) -> Any:
+def _wrapped(m: Machine, wrapper: Any, args: Sequence[Any], named: Mapping[Str, Any]) -> Any:
     m.deepen()
     try:
-        return m.call(found.function, args, named)
+        return m.call(wrapper.function, args, named)
     finally:
         m.level -= 1
 

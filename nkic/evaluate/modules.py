@@ -50,13 +50,13 @@ class Table:
 
     def missing(self, name: str) -> Exception:
         """Return the error about a missing name."""
-        near = did_you_mean(name, self.names()) or self.advice
-        return Missing("unknown-attribute", f"`{self.name}` has no `{name}`", name, near)
+        suggestion = did_you_mean(name, self.names()) or self.advice
+        return Missing("unknown-attribute", f"`{self.name}` has no `{name}`", name, suggestion)
 
     def submodule(self, name: str) -> tuple[str, str, str]:
         """Return slug, message and advice of the error about a missing submodule."""
-        near = did_you_mean(name, self.names())
-        return "import-failed", f"`{self.name}` has no module `{name}`", near
+        suggestion = did_you_mean(name, self.names())
+        return "import-failed", f"`{self.name}` has no module `{name}`", suggestion
 
     def names(self) -> list[str]:
         """Return the public names."""
@@ -142,8 +142,8 @@ class World:
         self.library = library
         self.provided = provided
         # module-level variables of a traced program
-        self.given: Mapping[str, Mapping[str, Any]] = {}
-        self.value: Callable[[Any], Any] = lambda given: given
+        self.program_variables: Mapping[str, Mapping[str, Any]] = {}
+        self.rebuild: Callable[[Any], Any] = lambda described: described
         self._runtimes: dict[str, Runtime] = {}
         self._values: dict[str, Provided] = {}
 
@@ -156,14 +156,14 @@ class World:
 
     def module(self, request: str, importer: SourceModule, *, soft: bool = False) -> Any:
         """Return the value of an imported module. If `soft`, raise `ImportError` for host code."""
-        found = self.library.find(request, importer)
-        if isinstance(found, SourceModule):
-            return self.runtime(found).value
-        if isinstance(found, ProvidedModule):
-            return self.provide(found.name)
+        resolved = self.library.find(request, importer)
+        if isinstance(resolved, SourceModule):
+            return self.runtime(resolved).value
+        if isinstance(resolved, ProvidedModule):
+            return self.provide(resolved.name)
         if soft:
-            raise ImportError(f"{found.name} is not kernel source")
-        return self._host(found.name, Import(request), importer)
+            raise ImportError(f"{resolved.name} is not kernel source")
+        return self._host(resolved.name, Import(request), importer)
 
     def _host(self, name: str, target: Import, importer: SourceModule) -> Foreign:
         """Return a placeholder for a host module or its member; NKI modules word the error."""
@@ -186,8 +186,8 @@ class World:
         if isinstance(module, ProvidedModule):
             return self._provided_member(module.name, member, soft)
         if isinstance(module, SourceModule) and module is not importer:
-            holder, found = self.library.binding(module, member)
-            if found is not None:
+            holder, binding = self.library.binding(module, member)
+            if binding is not None:
                 return self.runtime(holder).get(member)
         separator = "" if target.request.endswith(".") else "."
         inner = self.library.find(f"{target.request}{separator}{member}", importer)
@@ -238,12 +238,12 @@ class Runtime:
 
     def defines(self, name: str) -> bool:
         """Whether the module binds the name, directly or by a star import."""
-        if name in self.module.bindings or name in self._given():
+        if name in self.module.bindings or name in self._program_variables():
             return True
         if not self.module.stars or name.startswith("_"):
             return False
-        _, found = self.world.library.binding(self.module, name)
-        return found is not None or self._starred(name) is not None
+        _, binding = self.world.library.binding(self.module, name)
+        return binding is not None or self._starred(name) is not None
 
     def _starred(self, name: str) -> str | None:
         stars = self.world.library.provided_stars(self.module)
@@ -256,14 +256,14 @@ class Runtime:
 
     def get(self, name: str) -> Any:
         """Return the value of a global name, as seen from other modules."""
-        found = self.globals.get(name, UNSET)
-        return self.find(name) if found is UNSET else found
+        value = self.globals.get(name, UNSET)
+        return self.find(name) if value is UNSET else value
 
     def lookup(self, name: str) -> Any:
         """Return the value of a global name. Raises `NameError` if there is none."""
-        found = self.globals.get(name, UNSET)
-        if found is not UNSET:
-            return found
+        value = self.globals.get(name, UNSET)
+        if value is not UNSET:
+            return value
         try:
             return self.find(name)
         except KeyError:
@@ -272,14 +272,15 @@ class Runtime:
     def find(self, name: str) -> Any:
         """Compute the value of a name not in `globals` yet. Raises `KeyError` if there is none."""
         binding = self.module.bindings.get(name)
-        if name in self._given() and (binding is None or binding.kind is BindingKind.VALUE):
-            self.globals[name] = self.world.value(self._given()[name])
+        variables = self._program_variables()
+        if name in variables and (binding is None or binding.kind is BindingKind.VALUE):
+            self.globals[name] = self.world.rebuild(variables[name])
             return self.globals[name]
         if binding is not None:
             self._define(binding)
             return self.globals[name]
-        holder, found = self.world.library.binding(self.module, name)
-        if found is not None:
+        holder, star_binding = self.world.library.binding(self.module, name)
+        if star_binding is not None:
             value = self.world.runtime(holder).get(name)
         else:
             star = self._starred(name) if self.module.stars else None
@@ -289,9 +290,9 @@ class Runtime:
         self.globals[name] = value
         return value
 
-    def _given(self) -> Mapping[str, Any]:
+    def _program_variables(self) -> Mapping[str, Any]:
         """Return the variables whose values the running program supplies."""
-        return self.world.given.get(self.module.name, {})
+        return self.world.program_variables.get(self.module.name, {})
 
     # ---- running ---------------------------------------------------------------------------
 
@@ -310,24 +311,26 @@ class Runtime:
     def function(
         self,
         node: scopes.Function,
-        around: Collection[str],
+        enclosing: Collection[str],
         cells: Callable[[Function], Mapping[str, Any]],
         defaults: Mapping[str, Any],
     ) -> Function:
         """Return a function of this file without its decorators, however deeply it is nested.
 
-        `around` names the variables of the enclosing functions; `cells` returns their values given
+        `enclosing` names the variables of the outer functions; `cells` returns their values given
         the new function, which may be one of them.
         """
-        code, wanted = compile_function(self.module.source, node, around)
-        boxes: dict[str, list[Any]] = {name: [UNSET] for name in wanted}
+        code, cell_names = compile_function(self.module.source, node, enclosing)
+        new_cells: dict[str, list[Any]] = {name: [UNSET] for name in cell_names}
         plain = tuple(defaults[name] for name in code.positional if name in defaults)
         named = {name: defaults[name] for name in code.keyword_only if name in defaults}
-        made = Function(code, self, plain, named, tuple(boxes[name] for name in wanted))
-        for name, value in cells(made).items():
-            if name in boxes:
-                boxes[name][0] = value
-        return made
+        new_function = Function(
+            code, self, plain, named, tuple(new_cells[name] for name in cell_names)
+        )
+        for name, value in cells(new_function).items():
+            if name in new_cells:
+                new_cells[name][0] = value
+        return new_function
 
     def _define(self, binding: Binding) -> None:
         """Run the statements that define a name, once and in source order.
@@ -356,7 +359,7 @@ class Runtime:
         for number in range(earlier[-1] + 1, index):
             node = self.module.tree.body[number]
             if isinstance(node, nodes.Assign | nodes.AnnAssign) and number not in self._done:
-                uses = scopes.taken_from_outside([node])
+                uses = scopes.free_names([node])
                 if any(use.id == binding.name for use in uses):
                     self._run(number)
 

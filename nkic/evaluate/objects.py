@@ -64,9 +64,9 @@ class Class:
     def find(self, name: str) -> Any:
         """Return the member that objects of the class have under `name`, or UNSET."""
         for cls in self.mro:
-            found = cls.members.get(name, UNSET)
-            if found is not UNSET:
-                return found
+            member = cls.members.get(name, UNSET)
+            if member is not UNSET:
+                return member
         return UNSET
 
     def holder(self, name: str) -> Class | None:
@@ -93,22 +93,22 @@ def no_objects(m: Machine, cls: Class, *_: Any, **__: Any) -> Any:
 
 def _linearised(bases: tuple[Class, ...], name: str) -> list[Class]:
     """Return the C3 linearisation of the bases' MROs."""
-    waiting = [*(list(base.mro) for base in bases), list(bases)]
-    found: list[Class] = []
-    while waiting := [one for one in waiting if one]:
-        for one in waiting:
-            if not any(one[0] in other[1:] for other in waiting):
+    sequences = [*(list(base.mro) for base in bases), list(bases)]
+    mro: list[Class] = []
+    while sequences := [sequence for sequence in sequences if sequence]:
+        for sequence in sequences:
+            if not any(sequence[0] in other[1:] for other in sequences):
                 break
         else:
             raise TypeError(
                 f"Cannot create a consistent method resolution order (MRO) for bases of {name}"
             )
-        chosen = one[0]
-        found.append(chosen)
-        for other in waiting:
-            if other[0] is chosen:
+        head = sequence[0]
+        mro.append(head)
+        for other in sequences:
+            if other[0] is head:
                 del other[0]
-    return found
+    return mro
 
 
 # ---- functions ----------------------------------------------------------------------------------
@@ -159,10 +159,10 @@ class Function:
 def _parameters(function: Function) -> Iterator[Parameter]:
     code = function.code
     first = len(code.positional) - len(function.defaults)
-    for place, name in enumerate(code.positional):
-        named = place >= code.positional_only
+    for index, name in enumerate(code.positional):
+        named = index >= code.positional_only
         kind = Parameter.POSITIONAL_OR_KEYWORD if named else Parameter.POSITIONAL_ONLY
-        default = function.defaults[place - first] if place >= first else Parameter.empty
+        default = function.defaults[index - first] if index >= first else Parameter.empty
         yield Parameter(name, kind, default=default)
     if code.vararg:
         yield Parameter(code.vararg, Parameter.VAR_POSITIONAL)
@@ -342,19 +342,19 @@ class Instance:
         return int(_machine(self).hash(self))
 
     def __eq__(self, other: object) -> Any:
-        return _machine(self).compared_by("__eq__", self, other)
+        return _machine(self).compare_by_method("__eq__", self, other)
 
     def __lt__(self, other: object) -> Any:
-        return _machine(self).compared_by("__lt__", self, other)
+        return _machine(self).compare_by_method("__lt__", self, other)
 
     def __le__(self, other: object) -> Any:
-        return _machine(self).compared_by("__le__", self, other)
+        return _machine(self).compare_by_method("__le__", self, other)
 
     def __gt__(self, other: object) -> Any:
-        return _machine(self).compared_by("__gt__", self, other)
+        return _machine(self).compare_by_method("__gt__", self, other)
 
     def __ge__(self, other: object) -> Any:
-        return _machine(self).compared_by("__ge__", self, other)
+        return _machine(self).compare_by_method("__ge__", self, other)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(_machine(self).iterate(self))

@@ -29,7 +29,7 @@ class Union:
         self.parts = parts
 
     def __repr__(self) -> str:
-        return " | ".join(getattr(one, "name", repr(one)) for one in self.parts)
+        return " | ".join(getattr(part, "name", repr(part)) for part in self.parts)
 
 
 # ---- arithmetic ---------------------------------------------------------------------------------
@@ -94,9 +94,9 @@ def _check_product(m: Machine, left: Any, right: Any) -> None:
 
 
 def _check_union(m: Machine, left: Any, right: Any) -> None:
-    for one in (left, right):
-        if isinstance(one, JOINED):
-            m.elements(len(one), "the set")
+    for operand in (left, right):
+        if isinstance(operand, JOINED):
+            m.elements(len(operand), "the set")
 
 
 def _charge_division(m: Machine, left: Any, right: Any) -> None:
@@ -134,9 +134,9 @@ def _dispatch(m: Machine, symbol: str, left: Any, right: Any) -> Any:
     """Apply the operator to values that are not both plain numbers."""
     function, _, name, guard = BINARY[symbol]
     if left.__class__ in INSTANCES or right.__class__ in INSTANCES:
-        found = _by_methods(m, left, right, f"__{name}__", f"__r{name}__")
-        if found is not NotImplemented:
-            return found
+        special = _by_methods(m, left, right, f"__{name}__", f"__r{name}__")
+        if special is not NotImplemented:
+            return special
         left, right = _plain_operands(m, symbol, left, right)
     if symbol == "%" and isinstance(left, str | bytes):
         return percent(m, left, right)
@@ -144,7 +144,7 @@ def _dispatch(m: Machine, symbol: str, left: Any, right: Any) -> Any:
         return Union((*_parts(left), *_parts(right)))
     guard(m, left, right)
     if left.__class__ in JOINED or right.__class__ in JOINED:
-        return m.joined(function, left, right)
+        return m.set_operation(function, left, right)
     try:
         result = function(left, right)
     except TypeError as error:
@@ -154,11 +154,13 @@ def _dispatch(m: Machine, symbol: str, left: Any, right: Any) -> Any:
 
 def _by_methods(m: Machine, left: Any, right: Any, name: str, reflected: str) -> Any:
     """Call `__add__` and `__radd__` of kernel classes; return NotImplemented if there is none."""
-    one, other = m.class_of(left), m.class_of(right)
-    calls = [(one.find(name), left, right), (other.find(reflected), right, left)]
-    if one is other:
+    left_class, right_class = m.class_of(left), m.class_of(right)
+    calls = [(left_class.find(name), left, right), (right_class.find(reflected), right, left)]
+    if left_class is right_class:
         del calls[1]
-    elif other.is_a(one) and other.find(reflected) is not one.find(reflected):
+    elif right_class.is_a(left_class) and right_class.find(reflected) is not left_class.find(
+        reflected
+    ):
         calls.reverse()
     for method, owner, argument in calls:
         if method is not UNSET:
@@ -172,8 +174,8 @@ def _plain_operands(m: Machine, symbol: str, left: Any, right: Any) -> tuple[Any
     """Check that instances among the operands are numbers, text or containers, too."""
     if symbol == "*" and (isinstance(left, SEQUENCES) or isinstance(right, SEQUENCES)):
         left, right = _as_count(m, left), _as_count(m, right)
-    for one in (left, right):
-        if one.__class__ in INSTANCES and m.class_of(one).payload in m.opaque:
+    for operand in (left, right):
+        if operand.__class__ in INSTANCES and m.class_of(operand).payload in m.opaque:
             raise _unsupported(m, symbol, left, right, None)
     return left, right
 
@@ -207,9 +209,9 @@ def _parts(value: Any) -> tuple[Any, ...]:
 
 def binary(symbol: str) -> Operation:
     """Return the function of a binary operator."""
-    known = {"+": add, "-": subtract, "*": multiply}
-    if symbol in known:
-        return known[symbol]
+    specialised = {"+": add, "-": subtract, "*": multiply}
+    if symbol in specialised:
+        return specialised[symbol]
     function, _, _, guard = BINARY[symbol]
 
     def apply(m: Machine, left: Any, right: Any) -> Any:
@@ -235,14 +237,14 @@ def in_place(m: Machine, symbol: str, left: Any, right: Any) -> Any:
             if result is not NotImplemented:
                 return result
         if isinstance(left, list) and symbol == "+":
-            return m.extended(left, right)
+            return m.extend_list(left, right)
         return OPERATIONS[symbol](m, left, right)
     if kind is list and symbol == "+":
-        return m.extended(left, right)
+        return m.extend_list(left, right)
     if kind is list or kind is dict or kind is set:
         guard(m, left, right)
         if kind is not list:
-            return m.joined(function, left, right)
+            return m.set_operation(function, left, right)
         return function(left, right)
     served = UNSET if kind in NUMBERS else m.class_of(left).find(f"__i{name}__")
     if served.__class__ is Builtin:

@@ -79,10 +79,10 @@ def representation(m: Machine, value: Any) -> str:
         m.text(len(value))
         return repr(value)
     if kind in _PLAIN:
-        found = repr(value)
-        if len(found) > _SHORT_NUMBER:
-            m.charge(len(found) * len(found) >> 6)
-        return found
+        text_of_value = repr(value)
+        if len(text_of_value) > _SHORT_NUMBER:
+            m.charge(len(text_of_value) * len(text_of_value) >> 6)
+        return text_of_value
     return Writer(m, m.limits.length).write(value)
 
 
@@ -155,13 +155,17 @@ class Writer:
         if value.__class__ is slice:
             self.named("slice", [("", value.start), ("", value.stop), ("", value.step)])
             return
-        found = self.m.shown(value)
-        self.add(_ADDRESS.sub("", repr(value)) if found is None else found)
+        shown = self.m.shown(value)
+        self.add(_ADDRESS.sub("", repr(value)) if shown is None else shown)
 
     def _plain_object(self, value: Any) -> None:
         kind = value.__class__
         if isinstance(value, int | float | str | bytes):
-            base = next(one for one in (int, float, str, bytes) if isinstance(value, one))
+            base = next(
+                kind_of_base
+                for kind_of_base in (int, float, str, bytes)
+                if isinstance(value, kind_of_base)
+            )
             self.add(base.__repr__(value))
         elif kind is ErrorInstance:
             self.add(value.cls.name)
@@ -216,11 +220,11 @@ def brief(m: Machine | None, value: Any, length: int = 60) -> str:
     if isinstance(value, list | tuple) and len(value) > 8:
         return f"a {name} of {len(value)}"
     try:
-        found = Writer(m, _MAX_READ).write(value) if m is not None else repr(value)
+        shown = Writer(m, _MAX_READ).write(value) if m is not None else repr(value)
     except Exception:  # too long, no steps left, or the kernel's own __repr__ failed
         return f"a {name}"
-    found = " ".join(found.split())
-    return found if len(found) <= length else f"{found[:length]}…"
+    shown = " ".join(shown.split())
+    return shown if len(shown) <= length else f"{shown[:length]}…"
 
 
 # ---- format -------------------------------------------------------------------------------------
@@ -228,7 +232,9 @@ def brief(m: Machine | None, value: Any, length: int = 60) -> str:
 
 def check_width(m: Machine, spec: str) -> None:
     """Raise for a format specification whose field width exceeds the limit."""
-    width = max((int(found.lstrip("0")[:12] or "0") for found in _NUMBER.findall(spec)), default=0)
+    width = max(
+        (int(digits.lstrip("0")[:12] or "0") for digits in _NUMBER.findall(spec)), default=0
+    )
     if width > m.limits.width:
         limit = grouped(m.limits.width)
         text = f"a formatted field has at most {limit} characters, not {grouped(width)}"
@@ -247,7 +253,9 @@ def formatted(m: Machine, value: Any, spec: Any = "") -> str:
             return _returned(m, "__format__", m.call(method, (value, spec), {}))
         if value.cls.payload in m.opaque or isinstance(value, tuple | list | dict):
             return _of_object(m, value, spec)
-        base = next(one for one in (int, float, str) if isinstance(value, one))
+        base = next(
+            kind_of_base for kind_of_base in (int, float, str) if isinstance(value, kind_of_base)
+        )
         if not spec or base is str:
             return _formatted_base(m, text(m, value), spec)
         return _formatted_base(m, base(value), spec)
@@ -262,9 +270,9 @@ def formatted(m: Machine, value: Any, spec: Any = "") -> str:
 
 
 def _formatted_base(m: Machine, value: Any, spec: str) -> str:
-    found = format(value, spec)
-    m.text(len(found))
-    return found
+    result = format(value, spec)
+    m.text(len(result))
+    return result
 
 
 def _of_object(m: Machine, value: Any, spec: str) -> str:
@@ -290,9 +298,9 @@ def format_method(m: Machine, template: str) -> Callable[..., str]:
 
     def fill(args: Sequence[Any], named: Mapping[str, Any]) -> str:
         m.text(len(template))
-        found = _Formatter(m).vformat(template, args, named)
-        m.text(len(found))
-        return found
+        result = _Formatter(m).vformat(template, args, named)
+        m.text(len(result))
+        return result
 
     return fill
 
@@ -325,10 +333,10 @@ class _Formatter(string.Formatter):
 
     def format_field(self, value: Any, format_spec: str) -> str:
         """Return the value formatted by its specification."""
-        found = formatted(self._m, value, format_spec)
-        self._length += len(found)
+        result = formatted(self._m, value, format_spec)
+        self._length += len(result)
         self._m.allow_length(self._length, "the text")
-        return found
+        return result
 
     def convert_field(self, value: Any, conversion: Any) -> Any:
         """Return the value after a conversion such as `!r`."""
@@ -358,11 +366,11 @@ def percent(m: Machine, template: Any, values: Any) -> Any:
     longest = max(sizes, default=0)
     m.allow_length((len(template) + len(template) * longest) // 64, "the text")
     try:
-        found = template % shown
+        result = template % shown
     except TypeError as error:
         raise TypeError(_ADDRESS.sub("", str(error))) from None
-    m.text(len(found))
-    return found
+    m.text(len(result))
+    return result
 
 
 def _percent_operands(m: Machine, values: Any) -> Any:

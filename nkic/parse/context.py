@@ -49,7 +49,7 @@ def check_context(module: n.Module, words: Iterable[str]) -> None:
     waiting: list[Found] = [(statement, Context()) for statement in reversed(module.body)]
     while waiting:
         node, context = waiting.pop()
-        if error := _complaint(node, context):
+        if error := _error_at(node, context):
             raise error
         waiting.extend(reversed(list(below(node, context))))
 
@@ -102,7 +102,7 @@ def _below_comprehension(node: Comprehension, context: Context) -> Iterator[Foun
 # ---- complaints ----------------------------------------------------------------------------
 
 
-def _complaint(node: n.Node, context: Context) -> CompileFailed | None:
+def _error_at(node: n.Node, context: Context) -> CompileFailed | None:
     if isinstance(node, n.Break | n.Continue):
         return None if context.in_loop else _outside_loop(node)
     if isinstance(node, n.Return):

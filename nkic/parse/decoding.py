@@ -35,9 +35,9 @@ def decode(data: bytes, path: str) -> SourceFile:
 def _declared(data: bytes, path: str) -> tuple[str, Span]:
     """Return the encoding declared in one of the first two lines, and its span; or UTF-8."""
     for number, line in enumerate(_LINE_END.split(data, maxsplit=2)[:2], 1):
-        if found := _DECLARATION.match(line):
-            start, end = found.span(1)
-            return found[1].decode("ascii", "replace"), Span(
+        if match := _DECLARATION.match(line):
+            start, end = match.span(1)
+            return match[1].decode("ascii", "replace"), Span(
                 path, number, start + 1, number, end + 1
             )
         if not _BLANK.match(line):
@@ -71,7 +71,7 @@ def _undecodable(data: bytes, error: UnicodeError, name: str, path: str) -> Comp
 def _nul_byte(text: str, path: str) -> CompileFailed:
     line, column = _position(text[: text.index("\0")])
     span = Span(path, line, column, line, column + 1)
-    message = "the file holds a NUL character, which no source text has"
+    message = "the file contains a NUL character, which source text cannot contain"
     return refusal("nul-byte", message, span, help="save the file as plain text in UTF-8")
 
 

@@ -37,13 +37,13 @@ def explain(error: Unexpected, lexed: Tokens, path: str) -> CompileFailed:
         return _too_deep(at)
     if lexed.failure and at.token.kind == at.words.error:
         return lexed.failure
-    return next(found for rule in RULES if (found := rule(at)))
+    return next(failure for rule in RULES if (failure := rule(at)))
 
 
 def _too_deep(at: Situation) -> CompileFailed:
     return refusal(
         "too-many-levels",
-        f"more than {MAX_NESTING} parts of this text are unfinished at once",
+        f"this text nests too deeply: more than {MAX_NESTING} parts are open at once",
         at.span,
         help="split it into several statements",
     )
@@ -203,7 +203,7 @@ def _colon_here(at: Situation, where: Span) -> CompileFailed:
 def _keyword_as_name(at: Situation) -> CompileFailed | None:
     word = at.token
     if (at.previous.text == "import" and word.text == "*") or not at.is_keyword(word):
-        if word.text == "=" and at.is_keyword(at.previous) and _could_be_name(at):
+        if word.text == "=" and at.is_keyword(at.previous) and _in_target_position(at):
             return _is_keyword(at, at.previous.text, at.previous.span(at.path))
         return None
     following = at.tokens[at.index + 1] if at.index + 1 < len(at.tokens) else word
@@ -216,7 +216,7 @@ def _keyword_as_name(at: Situation) -> CompileFailed | None:
     return None
 
 
-def _could_be_name(at: Situation) -> bool:
+def _in_target_position(at: Situation) -> bool:
     """Whether the keyword before `=` is in the position of an assignment target."""
     return at.index - 1 == at.first_index or at.previous.text in ("None", "True", "False")
 
@@ -320,14 +320,14 @@ def _empty_field(at: Situation) -> CompileFailed | None:
 def _missing_value(at: Situation) -> CompileFailed | None:
     if not at.wants_name or at.at_start or (at.wants_value and at.starts_value(at.token)):
         return None
-    what = "a value" if at.wants_value else "a name"
-    help = f"write {what}"
+    missing = "a value" if at.wants_value else "a name"
+    help = f"write {missing}"
     if at.previous.text in ("+", "-") and at.tokens[at.index - 2].text == at.previous.text:
         help = f"to count, write `{at.previous.text}= 1`"
     elif at.previous.text == ",":
         help += ", or remove the comma"
     where = at.gap if at.is_layout(at.token) else at.span
-    message = f"{what} is missing after `{at.previous.text}`"
+    message = f"{missing} is missing after `{at.previous.text}`"
     return refusal("missing-value", message, where, help=help)
 
 
@@ -340,7 +340,7 @@ def _missing_word(at: Situation) -> CompileFailed | None:
             "missing-value", message, at.gap, help="write `value if condition else other`"
         )
     if at.accepts("in") and _reads_loop_variable(at):
-        message = "`in` is missing behind the loop's variable"
+        message = "`in` is missing after the loop variable"
         return refusal("missing-value", message, at.gap, help="write `for name in values`")
     if at.opener and at.opener.text == "{" and at.accepts(":") and not at.accepts(","):
         message = "the key of a dict needs a colon and a value after it"
@@ -383,10 +383,10 @@ def _python_2(at: Situation) -> CompileFailed | None:
     if at.token.text != "," or at.brackets:
         return None
     if first.text == "raise":
-        message = "an exception is raised with its text in parentheses"
+        message = "the arguments of an exception need parentheses"
         return refusal("python-2-syntax", message, at.span, help="write `raise Error(text)`")
     if first.text == "except":
-        message = "several exceptions need parentheses, and a name for them `as`"
+        message = "several exceptions need parentheses, and a name for the exception needs `as`"
         help = "write `except (A, B):` or `except Error as name:`"
         return refusal("python-2-syntax", message, at.span, help=help)
     return None
@@ -396,10 +396,10 @@ def _misspelt(at: Situation) -> CompileFailed | None:
     """Report a probably misspelt keyword: a name at the start of a line before another value."""
     if at.index != at.first_index + 1 or at.previous.kind != at.words.name:
         return None
-    near = did_you_mean(at.previous.text, KEYWORDS)
+    suggestion = did_you_mean(at.previous.text, KEYWORDS)
     if (
-        not isinstance(near, Guess)
-        or not near.sure
+        not isinstance(suggestion, Guess)
+        or not suggestion.sure
         or not (at.starts_value(at.token) or at.is_keyword(at.token))
     ):
         return None
@@ -407,7 +407,7 @@ def _misspelt(at: Situation) -> CompileFailed | None:
         "bad-syntax",
         f"`{at.previous.text}` is not a keyword, and a name cannot be followed directly by a value",
         at.previous.span(at.path),
-        help=near,
+        help=suggestion,
     )
 
 
@@ -416,14 +416,14 @@ def _side_by_side(at: Situation) -> CompileFailed | None:
         return None
     return refusal(
         "bad-syntax",
-        f"`{_short(at.previous.text)}` and `{_short(at.token.text)}` are next to each other "
+        f"`{_brief(at.previous.text)}` and `{_brief(at.token.text)}` are next to each other "
         "without an operator",
         at.span,
         help="put an operator between them, or start a new line",
     )
 
 
-def _short(text: str) -> str:
+def _brief(text: str) -> str:
     line = text.split("\n")[0]
     return line if len(line) <= 20 else line[:19] + "…"
 
@@ -433,8 +433,8 @@ def _anything_else(at: Situation) -> CompileFailed:
         end = "file" if at.token.kind == at.words.end else "line"
         message = f"the {end} ends within a statement"
         return refusal("bad-syntax", message, at.gap, help="write the rest of the statement")
-    where = "start a statement" if at.at_start else "stand here"
-    message = f"`{_short(at.token.text)}` cannot {where}"
+    where = "start a statement" if at.at_start else "be used here"
+    message = f"`{_brief(at.token.text)}` cannot {where}"
     return refusal(
         "bad-syntax", message, at.span, help="check this place and the text just before it"
     )

@@ -68,8 +68,8 @@ def generate(grammar: bytes) -> dict[str, Any]:
 
 
 def _terminals(lark: Lark) -> list[str]:
-    found = {symbol.name for rule in lark.rules for symbol in rule.expansion if symbol.is_term}
-    plain = sorted(found - set(LOOKAHEAD_WORDS))
+    names = {symbol.name for rule in lark.rules for symbol in rule.expansion if symbol.is_term}
+    plain = sorted(names - set(LOOKAHEAD_WORDS))
     return [END, *plain, *LOOKAHEAD_WORDS, ERROR]
 
 
@@ -120,34 +120,34 @@ def _actions(
                 reduces.setdefault(rule_order[target], []).append(terminals.index(symbol))
             elif symbol in terminals:
                 shifts += [terminals.index(symbol), target]
-        sets = {rule: tuple(sorted(found)) for rule, found in reduces.items()}
+        sets = {rule: tuple(sorted(lookahead)) for rule, lookahead in reduces.items()}
         numbered = [(r, lookaheads.setdefault(s, len(lookaheads))) for r, s in sets.items()]
         rows.append([shifts, [number for pair in numbered for number in pair]])
-    return {"lookaheads": [list(found) for found in lookaheads], "actions": rows}
+    return {"lookaheads": [list(lookahead) for lookahead in lookaheads], "actions": rows}
 
 
 def _gotos(row: Row, nonterminals: list[str]) -> list[int]:
-    found = [(nonterminals.index(s), t) for s, (_, t) in row.items() if s in nonterminals]
-    return [number for pair in found for number in pair]
+    pairs = [(nonterminals.index(s), t) for s, (_, t) in row.items() if s in nonterminals]
+    return [number for pair in pairs for number in pair]
 
 
 def _rule(row: dict[str, Any], nonterminals: list[str]) -> list[Any]:
     name, options, parts = row["origin"]["name"], row["options"], row["expansion"]
     keep_all = options["keep_all_tokens"]
     is_rule = [part["__type__"] == "NonTerminal" for part in parts]
-    kept = [is_rule[i] or keep_all or not part["filter_out"] for i, part in enumerate(parts)]
-    args = _with_gaps(kept, options["empty_indices"])
+    is_kept = [is_rule[i] or keep_all or not part["filter_out"] for i, part in enumerate(parts)]
+    args = _with_gaps(is_kept, options["empty_indices"])
     spliced = [i for i, part in enumerate(parts) if is_rule[i] and part["name"].startswith("__")]
     only_one = options["expand1"] and not row["alias"] and len(args) == 1 and not spliced
     action = "+" if name.startswith("__") else "" if only_one else row["alias"] or name
     return [nonterminals.index(name), len(parts), action, args, spliced]
 
 
-def _with_gaps(kept: list[bool], is_empty: Sequence[bool]) -> list[int]:
+def _with_gaps(is_kept: list[bool], is_empty: Sequence[bool]) -> list[int]:
     """Return the positions of the kept parts, with -1 for each optional part that Lark omits."""
-    positions = iter(i for i in range(len(kept)))
-    all_parts = [-1 if gap else next(positions) for gap in is_empty or [False] * len(kept)]
-    return [position for position in all_parts if position < 0 or kept[position]]
+    positions = iter(i for i in range(len(is_kept)))
+    all_parts = [-1 if gap else next(positions) for gap in is_empty or [False] * len(is_kept)]
+    return [position for position in all_parts if position < 0 or is_kept[position]]
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from nkic.base.diagnostics import CompileFailed
 from nkic.base.source import SourceFile, Span
 from nkic.parse import lexical_errors as errors
 from nkic.parse.limits import MAX_BLOCKS, MAX_BRACKETS, MAX_FIELDS, MAX_NAME
-from nkic.parse.lookahead import settle
+from nkic.parse.lookahead import classify
 from nkic.parse.tokens import Bracket, Token, Tokens
 from nkic.parse.words import literal_pattern, words
 
@@ -32,7 +32,7 @@ def lex(source: SourceFile) -> Tokens:
     try:
         lexer.run()
     except CompileFailed as failure:
-        return lexer.given_up(failure)
+        return lexer.tokens_with_error(failure)
     return Tokens(lexer.tokens, None, ())
 
 
@@ -76,7 +76,7 @@ class _Lexer:
         self.strings: list[_OpenString] = []
         self.comments: list[tuple[int, int]] = []  # those within f-string fields
         self.blocks = [_Block(0, 0)]
-        self.marked: list[int] = []  # tokens of this line for `settle`
+        self.marked: list[int] = []  # tokens of this line for `classify`
         self.opens_match = False
 
     # ---- the loop --------------------------------------------------------------------------
@@ -90,9 +90,9 @@ class _Lexer:
         handlers = {index: getattr(self, f"_{key}", self._bad) for key, index in group.items()}
         position, length = self._start_line(0), len(text)
         while position < length:
-            found = match(text, position)
-            number: int = found.lastindex  # type: ignore[union-attr, assignment]  # one matches
-            start, position = found.span(number)  # type: ignore[union-attr]
+            matched = match(text, position)
+            number: int = matched.lastindex  # type: ignore[union-attr, assignment]  # one matches
+            start, position = matched.span(number)  # type: ignore[union-attr]
             if number == word:
                 token_text = text[start:position]
                 kind = keywords.get(token_text, name)
@@ -136,9 +136,9 @@ class _Lexer:
             Token(self.words.end, "", self.line, end - self.base + 1, *self._last_end())
         )
 
-    def given_up(self, failure: CompileFailed) -> Tokens:
+    def tokens_with_error(self, failure: CompileFailed) -> Tokens:
         """Return the tokens up to the failure, terminated by an ERROR token."""
-        self._settle()
+        self._classify_marked()
         primary = failure.diagnostics[0].primary
         where = primary.span[1:] if primary else (self.line, 1, self.line, 1)
         self.tokens.append(Token(self.words.error, "", *where))
@@ -154,15 +154,15 @@ class _Lexer:
                 self.comments.append((start, end - 1))
             return end
         if len(self.tokens) > self.first:  # not after a continuation followed by an empty line
-            self._settle()
+            self._classify_marked()
             self.tokens.append(Token(self.words.newline, "", line, column, *self._last_end()))
         return self._start_line(end)
 
-    def _settle(self) -> None:
+    def _classify_marked(self) -> None:
         if self.marked:
             in_match = self.blocks[-1].of_match
             marked, self.marked = self.marked, []
-            self.opens_match = settle(self.tokens, marked, self.first, in_match, self.words)
+            self.opens_match = classify(self.tokens, marked, self.first, in_match, self.words)
 
     def _last_end(self) -> tuple[int, int]:
         return self.tokens[-1][4:] if self.tokens else (1, 1)

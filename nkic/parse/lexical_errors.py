@@ -45,7 +45,7 @@ def bad_character(text: str, at: int, span: Span) -> CompileFailed:
         shown = "a backtick" if character == "`" else f"`{character}`"
         message = f"{shown} has no meaning here"
         return refusal("bad-character", message, span, help=_ADVICE.get(character, "remove it"))
-    return _foreign_character(character, span)
+    return _unsupported_character(character, span)
 
 
 def bad_name(text: str, span: Span) -> CompileFailed:
@@ -53,7 +53,7 @@ def bad_name(text: str, span: Span) -> CompileFailed:
     cannot = (i for i in range(len(text)) if not ("a" + text[: i + 1]).isidentifier())
     index = next(cannot, 0)
     column = span.column + index
-    return _foreign_character(text[index], span._replace(column=column, end_column=column + 1))
+    return _unsupported_character(text[index], span._replace(column=column, end_column=column + 1))
 
 
 def name_too_long(text: str, span: Span) -> CompileFailed:
@@ -66,7 +66,7 @@ def name_too_long(text: str, span: Span) -> CompileFailed:
     )
 
 
-def _foreign_character(character: str, span: Span) -> CompileFailed:
+def _unsupported_character(character: str, span: Span) -> CompileFailed:
     name = unicodedata.name(character, "").lower()
     shown = f"`{character}` " if character.isprintable() and not character.isspace() else ""
     message = (
@@ -75,9 +75,9 @@ def _foreign_character(character: str, span: Span) -> CompileFailed:
     plain = " " if character.isspace() else _LOOK_ALIKES.get(character, "")
     if not plain:
         return refusal("bad-character", message, span, help="remove it, or put it into a string")
-    wanted = "an ordinary space" if plain == " " else f"`{plain}`"
-    fix = Fix(span, plain, f"replace it by {wanted}")
-    return refusal("bad-character", message, span, help=f"write {wanted} instead", fixes=[fix])
+    replacement = "an ordinary space" if plain == " " else f"`{plain}`"
+    fix = Fix(span, plain, f"replace it by {replacement}")
+    return refusal("bad-character", message, span, help=f"write {replacement} instead", fixes=[fix])
 
 
 def bad_continuation(span: Span) -> CompileFailed:
@@ -127,14 +127,14 @@ def check_number(text: str, start: int, end: int, span: Span) -> None:
         message = f"`{whole}`: integers have no suffix; they can be of any size"
         raise refusal("bad-number", message, wide, help=f"write {whole[:-1]}", fixes=[fix])
     if "__" in whole or whole.endswith("_"):
-        message = f"`{whole}`: an underscore must stand between two digits"
+        message = f"`{whole}`: an underscore must be between two digits"
         raise refusal(
             "bad-number", message, wide, help=f"write {re.sub('_+', '_', whole).strip('_')}"
         )
-    what = f"a {base} number" if base else "a number"
+    expected = f"a {base} number" if base else "a number"
     raise refusal(
         "bad-number",
-        f"`{whole}` is not {what}",
+        f"`{whole}` is not {expected}",
         wide,
         help="a name cannot start with a digit; put a space or an operator after a number",
     )

@@ -13,7 +13,7 @@ _OPEN, _CLOSE = frozenset("([{"), frozenset(")]}")
 _EXPRESSION_ONLY = frozenset({"for", ":=", "yield"})
 
 
-def settle(
+def classify(
     tokens: list[Token], marked: list[int], first: int, in_match: bool, words: Words
 ) -> bool:
     """Set the kinds of the marked tokens in the line that starts at `first`.
@@ -24,7 +24,7 @@ def settle(
     for index in marked:
         if tokens[index].kind == words.with_:
             if index == first or tokens[index - 1].text == "async":  # elsewhere it is an error
-                _settle_with(tokens, index, words)
+                _classify_with(tokens, index, words)
         elif not _is_keyword(tokens, index, first, in_match, words):
             tokens[index] = tokens[index]._replace(kind=words.name)
     return tokens[first].kind == words.match
@@ -51,7 +51,7 @@ def _is_type_alias(tokens: list[Token], index: int, first: int, words: Words) ->
     return tokens[index + 1].kind in (words.name, words.match, words.case, words.type)
 
 
-def _settle_with(tokens: list[Token], index: int, words: Words) -> None:
+def _classify_with(tokens: list[Token], index: int, words: Words) -> None:
     if index + 1 == len(tokens) or tokens[index + 1].text != "(":
         return
     if _holds_items(tokens, index + 1, words):

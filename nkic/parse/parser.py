@@ -152,12 +152,12 @@ def _pick_spliced(offsets: list[int], spliced: list[bool]) -> Pick:
     parts = list(zip(offsets, spliced, strict=True))
 
     def pick(values: list[Any]) -> Sequence[Any]:
-        found: list[Any] = []
+        parts_found: list[Any] = []
         for offset, is_list in parts:
             if is_list:
-                found += values[offset]
+                parts_found += values[offset]
             else:
-                found.append(values[offset])
-        return found
+                parts_found.append(values[offset])
+        return parts_found
 
     return pick

@@ -19,5 +19,5 @@ def refusal(
     fixes: Iterable[Fix] = (),
 ) -> CompileFailed:
     """Return the exception for source text that is not in the language."""
-    found = make(slug, message, span, label=label, labels=labels, help=help, fixes=fixes)
-    return CompileFailed([found])
+    diagnostic = make(slug, message, span, label=label, labels=labels, help=help, fixes=fixes)
+    return CompileFailed([diagnostic])

@@ -101,14 +101,18 @@ class Situation:
     @cached_property
     def brackets(self) -> list[Bracket]:
         """The brackets open before the token, innermost last."""
-        found: list[Bracket] = []
+        open_brackets: list[Bracket] = []
         for index in range(self.first_index, self.index):
             text = self.tokens[index].text
             if self.is_opening(self.tokens[index]):
-                found.append(Bracket({"(": ")", "[": "]", "{": "}"}[text], index))
-            elif found and text == found[-1].closer and self.is_closing(self.tokens[index]):
-                found.pop()
-        return found
+                open_brackets.append(Bracket({"(": ")", "[": "]", "{": "}"}[text], index))
+            elif (
+                open_brackets
+                and text == open_brackets[-1].closer
+                and self.is_closing(self.tokens[index])
+            ):
+                open_brackets.pop()
+        return open_brackets
 
     def is_opening(self, token: Token) -> bool:
         """Whether the token opens a bracket, a field or the items of `with`."""

@@ -64,19 +64,19 @@ def as_deleted(node: n.Expression) -> n.Expression:
     return node
 
 
-def as_single_target(node: n.Expression, what: str) -> n.Expression:
+def as_single_target(node: n.Expression, action: str) -> n.Expression:
     """Return `node` if it is one name, attribute or subscript; `what` words the error."""
     if isinstance(node, _PLAIN):
         return node
-    raise not_assignable(node, f"cannot {what}", "a name, `a.b` or `a[i]`")
+    raise not_assignable(node, f"cannot {action}", "a name, `a.b` or `a[i]`")
 
 
-def not_assignable(node: n.Expression, verdict: str, wanted: str) -> CompileFailed:
+def not_assignable(node: n.Expression, verdict: str, expected: str) -> CompileFailed:
     """Return the error that `node` is not a target."""
     thing = _SINGULAR.get(type(node), "this")
     if isinstance(node, n.Constant) and isinstance(node.value, bool | None):
         thing = f"`{node.value}`"
-    return refusal("not-assignable", f"{thing} {verdict}", node.span, help=f"write {wanted}")
+    return refusal("not-assignable", f"{thing} {verdict}", node.span, help=f"write {expected}")
 
 
 def _check_stars(display: n.Tuple | n.List) -> None:

@@ -20,9 +20,9 @@ def bind(
     name: str, source: SourceFile, tree: nodes.Module, *, trusted: bool = False
 ) -> SourceModule:
     """Return the module that a file defines."""
-    found = _Parts(tree)
+    parts = _Parts(tree)
     return SourceModule(
-        name, source, tree, _bindings(tree, found), found.stars, trusted, found.imports
+        name, source, tree, _bindings(tree, parts), parts.stars, trusted, parts.imports
     )
 
 
@@ -46,7 +46,7 @@ class _Parts:
         for alias in node.names:
             first.setdefault(scopes.alias_name(alias), alias)
         for name, alias in first.items():
-            self.imports.setdefault(name, []).append(_target(name, node, alias))
+            self.imports.setdefault(name, []).append(_import_target(name, node, alias))
 
 
 class _Definition(NamedTuple):
@@ -57,17 +57,17 @@ class _Definition(NamedTuple):
     simple: bool  # whether it is a definition or an import at module level
 
 
-_NOTING = "__init_subclass__"
+_HOOK = "__init_subclass__"
 _SIMPLE = nodes.FunctionDef | nodes.ClassDef | nodes.Import | nodes.ImportFrom
 
 
 def _bindings(tree: nodes.Module, parts: _Parts) -> dict[str, Binding]:
-    found: dict[str, list[_Definition]] = {}
+    definitions: dict[str, list[_Definition]] = {}
     for index, statement in enumerate(tree.body):
         simple = isinstance(statement, _SIMPLE)
         for name in sorted(scopes.bound_by([statement])):
-            found.setdefault(name, []).append(_Definition(index, statement, simple))
-    bindings = {name: _binding(name, places, parts) for name, places in found.items()}
+            definitions.setdefault(name, []).append(_Definition(index, statement, simple))
+    bindings = {name: _binding(name, places, parts) for name, places in definitions.items()}
     return _with_changes(tree, bindings)
 
 
@@ -76,14 +76,16 @@ def _binding(name: str, places: list[_Definition], parts: _Parts) -> Binding:
     node, span = places[0].node, places[0].node.span
     if len(places) > 1 or not places[0].simple:
         # The only definition among several statements that bind a name, such as `f = nki.jit(f)`.
-        made = parts.definitions.get(name, [])
-        return Binding(name, BindingKind.VALUE, indices, span, made[0] if len(made) == 1 else None)
+        candidates = parts.definitions.get(name, [])
+        return Binding(
+            name, BindingKind.VALUE, indices, span, candidates[0] if len(candidates) == 1 else None
+        )
     if isinstance(node, nodes.FunctionDef | nodes.ClassDef):
         return Binding(name, _DEFINITIONS[type(node)], indices, node.name_span, node)
     return Binding(name, BindingKind.IMPORT, indices, span, target=parts.imports[name][0])
 
 
-def _target(name: str, node: nodes.Import | nodes.ImportFrom, alias: nodes.Alias) -> Import:
+def _import_target(name: str, node: nodes.Import | nodes.ImportFrom, alias: nodes.Alias) -> Import:
     if isinstance(node, nodes.ImportFrom):
         return Import(request(node), alias.name)
     return Import(alias.name if alias.asname else name)
@@ -110,24 +112,24 @@ def _with_changes(tree: nodes.Module, bindings: dict[str, Binding]) -> dict[str,
     """Add the statements that change a value without binding a name: `TABLE["a"] = 1`."""
     same = _aliases(tree)
     changes: dict[str, list[int]] = {}
-    told = 0
+    counted = 0
     registries = _Registries(bindings)
     for index, statement in enumerate(tree.body):
         for name in sorted({*_changed(statement), *registries.changed_by(statement)}):
-            told += len(same.get(name, [name]))
-            if told > MAX_SHARED:
+            counted += len(same.get(name, [name]))
+            if counted > MAX_SHARED:
                 raise _shared_too_much(name, statement)
-            for one in same.get(name, [name]):
-                changes.setdefault(one, []).append(index)
+            for alias in same.get(name, [name]):
+                changes.setdefault(alias, []).append(index)
     return {name: _changing(old, changes.get(name, [])) for name, old in bindings.items()}
 
 
 def _shared_too_much(name: str, statement: nodes.Statement) -> CompileFailed:
     text = (
-        f"this changes `{name}`, whose value has other names too: more than {MAX_SHARED} changes,"
-        " counted once for each name"
+        f"this changes `{name}`, whose value has other names, too: more than {MAX_SHARED} changes,"
+        " counted once per name"
     )
-    help = "change the value before other names are given to it"
+    help = "change the value before it is assigned to other names"
     return CompileFailed([make("too-large", text, statement.span, help=help)])
 
 
@@ -138,13 +140,13 @@ def _aliases(tree: nodes.Module) -> dict[str, list[str]]:
         if isinstance(node, nodes.Assign) and isinstance(node.value, nodes.Name):
             targets = [target.id for target in node.targets if isinstance(target, nodes.Name)]
             for name in targets:
-                _join(same, name, node.value.id)
+                _merge_groups(same, name, node.value.id)
     return same
 
 
-def _join(same: dict[str, list[str]], one: str, other: str) -> None:
+def _merge_groups(same: dict[str, list[str]], first: str, second: str) -> None:
     """Merge two groups of names; the smaller joins the larger, so that names move rarely."""
-    smaller, larger = sorted((same.get(n, [n]) for n in (one, other)), key=len)
+    smaller, larger = sorted((same.get(n, [n]) for n in (first, second)), key=len)
     if smaller is larger or smaller == larger:
         return
     larger += smaller
@@ -165,13 +167,15 @@ def _is_settled(binding: Binding) -> bool:
     A decorator may have replaced a function, and a class may record its subclasses.
     """
     node = binding.node
-    return binding.kind in _SETTLED and not (node and (node.decorators or _notes(node)))
+    return binding.kind in _SETTLED and not (node and (node.decorators or _subclass_hooks(node)))
 
 
-def _notes(node: nodes.Statement | None) -> tuple[nodes.FunctionDef, ...]:
+def _subclass_hooks(node: nodes.Statement | None) -> tuple[nodes.FunctionDef, ...]:
     """Return the `__init_subclass__` of a class, if it defines one."""
     body = node.body if isinstance(node, nodes.ClassDef) else ()
-    return tuple(one for one in body if isinstance(one, nodes.FunctionDef) and one.name == _NOTING)
+    return tuple(
+        method for method in body if isinstance(method, nodes.FunctionDef) and method.name == _HOOK
+    )
 
 
 class _Registries:
@@ -190,7 +194,7 @@ class _Registries:
         if not isinstance(statement, nodes.FunctionDef | nodes.ClassDef):
             return
         if isinstance(statement, nodes.ClassDef):
-            yield from self._noted_by(statement)
+            yield from self._changed_by_bases(statement)
         for decorator in statement.decorators:
             function = decorator.func if isinstance(decorator, nodes.Call) else decorator
             if isinstance(function, nodes.Name):
@@ -198,7 +202,7 @@ class _Registries:
             else:
                 yield from filter(self._has_value, _root(function))
 
-    def _noted_by(self, statement: nodes.ClassDef) -> Iterator[str]:
+    def _changed_by_bases(self, statement: nodes.ClassDef) -> Iterator[str]:
         """Yield the base classes here with an `__init_subclass__`, and the names it changes."""
         waiting, seen = [statement], set[str]()
         while waiting:
@@ -209,10 +213,10 @@ class _Registries:
                     continue
                 seen.add(name)
                 waiting.append(node)
-                for noting in _notes(node):
+                for hook in _subclass_hooks(node):
                     yield name
-                    inside = (one for part in walk(noting) for one in _changed_by(part))
-                    yield from (one for one in inside if one in self._bindings)
+                    inside = (changed for part in walk(hook) for changed in _changed_by(part))
+                    yield from (changed for changed in inside if changed in self._bindings)
 
     def _has_value(self, name: str) -> bool:
         """Whether the name is a value of this file; modules and functions do not change."""
@@ -223,8 +227,10 @@ class _Registries:
             binding = self._bindings.get(name)
             node = binding.node if binding is not None else None
             inside = walk(node) if isinstance(node, nodes.FunctionDef) else ()
-            found = (one for part in inside for one in _changed_by(part))
-            self._by_function[name] = frozenset(one for one in found if one in self._bindings)
+            names_changed = (changed for part in inside for changed in _changed_by(part))
+            self._by_function[name] = frozenset(
+                changed for changed in names_changed if changed in self._bindings
+            )
         return self._by_function[name]
 
 

@@ -14,7 +14,7 @@ from nkic.syntax.bindings import Binding, SourceModule
 
 ROOT = "neuronxcc"
 PREFIX = f"{ROOT}.nki"
-_OTHERS = {"nki", "nki.compiler"}  # today's `nki.compiler` has other contents
+_REUSED = {"nki", "nki.compiler"}  # today's `nki.compiler` has other contents
 
 
 def check_import(
@@ -33,25 +33,25 @@ def check_import(
         return  # one of several imports that bind the name, such as a fallback
     name = f"{target.request}.{target.member}" if target.member else target.request
     if profile is Profile.BETA1:
-        alike = f"{name}.".startswith("nki.language.constants.")
-        if f"{name}.".startswith("nki.") and not alike and not module.trusted:
-            _check_later(name, binding, report)
+        is_constants = f"{name}.".startswith("nki.language.constants.")
+        if f"{name}.".startswith("nki.") and not is_constants and not module.trusted:
+            _check_too_new(name, binding, report)
         return
     if not f"{name}.".startswith(f"{PREFIX}."):
         return
-    gone = profile >= Profile.NKI_0_4
-    slug, level = ("removed-name", Level.ERROR) if gone else ("deprecated", Level.WARNING)
+    is_removed = profile >= Profile.NKI_0_4
+    slug, level = ("removed-name", Level.ERROR) if is_removed else ("deprecated", Level.WARNING)
     text = f"`{name}` is deprecated since NKI beta2, as all of `{PREFIX}`"
-    if gone:
+    if is_removed:
         text = f"NKI {profile.label} has no `{name}`: all of `{PREFIX}` was removed in NKI 0.4"
-    today = name.removeprefix(f"{ROOT}.")
-    is_there = {today, today.rpartition(".")[0]} & {*provided} - _OTHERS or today == "nki"
-    help = f"import `{today}`" if is_there else "leave it out: `nki` has no such module"
-    fixes = _fix(module, binding.span) if is_there else ()
+    current = name.removeprefix(f"{ROOT}.")
+    exists = {current, current.rpartition(".")[0]} & {*provided} - _REUSED or current == "nki"
+    help = f"import `{current}`" if exists else "leave it out: `nki` has no such module"
+    fixes = _fix(module, binding.span) if exists else ()
     report.add(make(slug, text, binding.span, help=help, level=level, fixes=fixes))
 
 
-def _check_later(name: str, binding: Binding, report: Reporter) -> None:
+def _check_too_new(name: str, binding: Binding, report: Reporter) -> None:
     text = f"NKI beta1 has no `{name}`: `nki` was added in NKI beta2"
     help = f"import `{ROOT}.{name}`, or compile with the version that the kernel is written for"
     report.error("needs-profile", text, binding.span, help=help)
@@ -64,4 +64,4 @@ def _fix(module: SourceModule, span: Span) -> tuple[Fix, ...]:
     fixed = fixed.removesuffix(" as nki") if fixed == "import nki as nki" else fixed
     if span.line != span.end_line or fixed == text or ROOT in fixed:
         return ()
-    return (Fix(span, fixed, "import it under its name of today", sure=True),)
+    return (Fix(span, fixed, "import it by its current name", sure=True),)

@@ -17,9 +17,9 @@ from nkic.syntax.places import function_at
 from nkic.syntax.walk import walk
 
 _WRAPPERS = frozenset({"jit", "trace", "baremetal", "benchmark", "profile"})
-_MAKERS = frozenset({"nki.jit", "nki.trace"})  # applied to a function, they return a kernel
+_KERNEL_MAKERS = frozenset({"nki.jit", "nki.trace"})  # applied to a function, they return a kernel
 _ROOTS = frozenset({"nki", "neuronxcc.nki"})
-_MAKING = re.compile(r"(?P<maker>\w+)\((?P<args>.*)\)(?:\.(?P<name>\w+))?")
+_MAKER_CALL = re.compile(r"(?P<maker>\w+)\((?P<args>.*)\)(?:\.(?P<name>\w+))?")
 
 
 def kernels(module: SourceModule) -> tuple[Kernel, ...]:
@@ -28,43 +28,43 @@ def kernels(module: SourceModule) -> tuple[Kernel, ...]:
     A kernel is a decorated function, the result of `f = nki.jit(g)`, or a kernel derived from
     another by `f = g.with_schedule([...])`.
     """
-    found = [*_decorated(module), *_wrapped(module)]
-    found += _scheduled(module, {kernel.name: kernel for kernel in found})
-    return tuple(sorted(found, key=lambda kernel: kernel.node.span))
+    result = [*_decorated(module), *_wrapped(module)]
+    result += _scheduled(module, {kernel.name: kernel for kernel in result})
+    return tuple(sorted(result, key=lambda kernel: kernel.node.span))
 
 
-def choose(module: SourceModule, wanted: str | None, library: Library, report: Reporter) -> Kernel:
+def choose(module: SourceModule, name: str | None, library: Library, report: Reporter) -> Kernel:
     """Return the kernel called `wanted`, or the only kernel; otherwise a fatal error lists them.
 
     A function without a decorator, or an imported function, counts if it is requested by name.
     """
-    found = kernels(module)
-    if wanted is None:
-        return _only(module, found, report)
-    if call := _MAKING.fullmatch(wanted):
-        return _made(module, call, report)
-    named = next((kernel for kernel in reversed(found) if kernel.name == wanted), None)
-    return named or _from_elsewhere(module, wanted, library) or _plain(module, wanted, report)
+    module_kernels = kernels(module)
+    if name is None:
+        return _single_kernel(module, module_kernels, report)
+    if call := _MAKER_CALL.fullmatch(name):
+        return _kernel_of_maker(module, call, report)
+    named = next((kernel for kernel in reversed(module_kernels) if kernel.name == name), None)
+    return named or _imported_kernel(module, name, library) or _undecorated(module, name, report)
 
 
-def _made(module: SourceModule, call: re.Match[str], report: Reporter) -> Kernel:
+def _kernel_of_maker(module: SourceModule, call: re.Match[str], report: Reporter) -> Kernel:
     """Return the kernel inside the function that `maker(args)` or `maker(args).kernel` names."""
     maker = next((node for node in _functions(module) if node.name == call["maker"]), None)
     if maker is None:
         names = [node.name for node in _functions(module)]
-        near = did_you_mean(call["maker"], names)
+        suggestion = did_you_mean(call["maker"], names)
         text = f"`{module.source.path}` has no function `{call['maker']}`"
-        report.fatal("no-kernel", text, help=near)
+        report.fatal("no-kernel", text, help=suggestion)
     inner = [n for n in walk(maker) if isinstance(n, nodes.FunctionDef) and n is not maker]
     if call["name"]:
         inner = [node for node in inner if node.name == call["name"]]
     elif len(inner) > 1:
         inner = [node for node in inner if _is_kernel(node, module)]
     if len(inner) != 1:
-        many = f"{len(inner)} kernels" if inner else "no kernel"
+        count = f"{len(inner)} kernels" if inner else "no kernel"
         report.fatal(
             "no-kernel",
-            f"the function `{maker.name}` makes {many} of that name",
+            f"the function `{maker.name}` makes {count} of that name",
             maker.name_span,
             help=f"write `-k '{maker.name}(…).NAME'`, NAME that of a function inside it",
         )
@@ -72,19 +72,19 @@ def _made(module: SourceModule, call: re.Match[str], report: Reporter) -> Kernel
     return Kernel(inner[0].name, module, inner[0], "nki.jit", maker=maker, making=making)
 
 
-def _from_elsewhere(module: SourceModule, wanted: str, library: Library) -> Kernel | None:
+def _imported_kernel(module: SourceModule, name: str, library: Library) -> Kernel | None:
     """Return the kernel or function that the file imports under this name."""
     seen: set[tuple[str, str]] = set()
-    while (module.source.path, wanted) not in seen:
-        seen.add((module.source.path, wanted))
-        module, binding = library.binding(module, wanted)
+    while (module.source.path, name) not in seen:
+        seen.add((module.source.path, name))
+        module, binding = library.binding(module, name)
         for target in import_targets(module, binding) if binding else ():
-            holder, found = library.member(target, module)
-            if found is not None and isinstance(holder, SourceModule):
-                module, wanted = holder, found.name
+            holder, binding_found = library.member(target, module)
+            if binding_found is not None and isinstance(holder, SourceModule):
+                module, name = holder, binding_found.name
                 break
     named = {n.name: Kernel(n.name, module, n) for n in _functions(module)}
-    return {**named, **{kernel.name: kernel for kernel in kernels(module)}}.get(wanted)
+    return {**named, **{kernel.name: kernel for kernel in kernels(module)}}.get(name)
 
 
 def at(module: SourceModule, name: str, line: int) -> Kernel:
@@ -95,42 +95,46 @@ def at(module: SourceModule, name: str, line: int) -> Kernel:
     return Kernel(name, module, node)
 
 
-def _only(module: SourceModule, found: tuple[Kernel, ...], report: Reporter) -> Kernel:
-    if len({kernel.node.span for kernel in found}) == 1:
-        return found[-1]  # the scheduled kernel: the other one was written to be scheduled
-    if found:
-        _ambiguous(module, found, report)
+def _single_kernel(
+    module: SourceModule, candidates: tuple[Kernel, ...], report: Reporter
+) -> Kernel:
+    if len({kernel.node.span for kernel in candidates}) == 1:
+        return candidates[-1]  # the scheduled kernel: the other one was written to be scheduled
+    if candidates:
+        _ambiguous(module, candidates, report)
     for function in _functions(module):
         for decorator in function.decorators:
             _check_spelling(decorator, module, report)
-    _check_inner(module, report)
+    _check_nested(module, report)
     functions = [n.name for n in _functions(module)]
     advice = "put `@nki.jit` on the function to compile, or name it with `-k`"
-    near = f"; functions in the file: {_listed(functions)}" if functions else ""
-    return report.fatal("no-kernel", f"`{module.source.path}` has no kernel{near}", help=advice)
+    listing = f"; functions in the file: {_listed(functions)}" if functions else ""
+    return report.fatal("no-kernel", f"`{module.source.path}` has no kernel{listing}", help=advice)
 
 
-def _check_inner(module: SourceModule, report: Reporter) -> None:
+def _check_nested(module: SourceModule, report: Reporter) -> None:
     """Report kernels inside a function: they exist only after the function was called."""
     for function in _functions(module):
         inner = (node for node in walk(function) if isinstance(node, nodes.FunctionDef))
-        found = next((n for n in inner if n is not function and _is_kernel(n, module)), None)
-        if found is not None:
+        nested = next((n for n in inner if n is not function and _is_kernel(n, module)), None)
+        if nested is not None:
             report.fatal(
                 "no-kernel",
-                f"the kernel `{found.name}` is inside of the function `{function.name}`, so it "
-                "exists only when that has been called",
-                found.name_span,
-                help=f"call it: `-k '{function.name}(…).{found.name}'`; or run a program that "
+                f"the kernel `{nested.name}` is inside the function `{function.name}`, so it "
+                "exists only after that function was called",
+                nested.name_span,
+                help=f"call it: `-k '{function.name}(…).{nested.name}'`; or run a program that "
                 f"calls `{function.name}` with `python -m nkic`",
             )
 
 
 def _is_kernel(node: nodes.FunctionDef, module: SourceModule) -> bool:
-    return any(_made_by(decorator, module) in _MAKERS for decorator in node.decorators)
+    return any(
+        _decorator_name(decorator, module) in _KERNEL_MAKERS for decorator in node.decorators
+    )
 
 
-def _made_by(decorator: nodes.Expression, module: SourceModule) -> str:
+def _decorator_name(decorator: nodes.Expression, module: SourceModule) -> str:
     func = decorator.func if isinstance(decorator, nodes.Call) else decorator
     return dotted(func, module)
 
@@ -139,33 +143,33 @@ def _check_spelling(decorator: nodes.Expression, module: SourceModule, report: R
     """Report a decorator that is probably a misspelt `nki.jit`."""
     func = decorator.func if isinstance(decorator, nodes.Call) else decorator
     root, _, last = dotted(func, module).rpartition(".")
-    near = did_you_mean(last, ["jit"]) if root in _ROOTS else ""
-    if near:
-        fixes = respelt(near, module.source, func.span)
+    suggestion = did_you_mean(last, ["jit"]) if root in _ROOTS else ""
+    if suggestion:
+        fixes = respelt(suggestion, module.source, func.span)
         text = f"`{root}` has no `{last}`, which would make a kernel of this function"
-        report.fatal("unknown-attribute", text, func.span, help=near, fixes=fixes)
+        report.fatal("unknown-attribute", text, func.span, help=suggestion, fixes=fixes)
 
 
-def _ambiguous(module: SourceModule, found: tuple[Kernel, ...], report: Reporter) -> NoReturn:
+def _ambiguous(module: SourceModule, candidates: tuple[Kernel, ...], report: Reporter) -> NoReturn:
     report.fatal(
         "which-kernel",
-        f"`{module.source.path}` has {len(found)} kernels; choose one",
-        labels=[Label(k.node.name_span, k.signature) for k in found],
-        notes=[f"-k {k.name}" for k in found],
-        help=f"for example `-k {found[0].name}`",
+        f"`{module.source.path}` has {len(candidates)} kernels; choose one",
+        labels=[Label(k.node.name_span, k.signature) for k in candidates],
+        notes=[f"-k {k.name}" for k in candidates],
+        help=f"for example `-k {candidates[0].name}`",
     )
 
 
-def _plain(module: SourceModule, wanted: str, report: Reporter) -> Kernel:
+def _undecorated(module: SourceModule, name: str, report: Reporter) -> Kernel:
     functions = {node.name: node for node in _functions(module)}
-    if wanted in functions:
-        return Kernel(wanted, module, functions[wanted])
-    known = [k.name for k in kernels(module)] or sorted(functions)
-    near = did_you_mean(wanted, known)
+    if name in functions:
+        return Kernel(name, module, functions[name])
+    names = [k.name for k in kernels(module)] or sorted(functions)
+    suggestion = did_you_mean(name, names)
     return report.fatal(
         "no-kernel",
-        f"`{module.source.path}` has no kernel `{wanted}`",
-        help=near or f"it has {_listed(known) or 'no functions'}",
+        f"`{module.source.path}` has no kernel `{name}`",
+        help=suggestion or f"it has {_listed(names) or 'no functions'}",
     )
 
 
@@ -198,25 +202,25 @@ def _wrapped(module: SourceModule) -> Iterator[Kernel]:
         if not isinstance(inner, nodes.Name) or inner.id not in functions:
             continue
         name = wrapper(call.func, module)
-        made = [target.id for target in statement.targets if isinstance(target, nodes.Name)]
-        if name in _MAKERS and made:
-            yield Kernel(made[0], module, functions[inner.id], name)
+        targets = [target.id for target in statement.targets if isinstance(target, nodes.Name)]
+        if name in _KERNEL_MAKERS and targets:
+            yield Kernel(targets[0], module, functions[inner.id], name)
 
 
-def _scheduled(module: SourceModule, known: dict[str, Kernel]) -> Iterator[Kernel]:
+def _scheduled(module: SourceModule, by_name: dict[str, Kernel]) -> Iterator[Kernel]:
     """Yield the kernels of `ordered = kernel.with_schedule([...])` at module level."""
     for statement in module.tree.body:
         if not isinstance(statement, nodes.Assign) or not isinstance(statement.value, nodes.Call):
             continue
-        base = known.get(_base(statement.value))
+        base = by_name.get(_scheduled_base(statement.value))
         for target in statement.targets:
             if base is not None and isinstance(target, nodes.Name):
                 span = statement.value.span
-                known[target.id] = replace(base, name=target.id, scheduled=span)
-                yield known[target.id]
+                by_name[target.id] = replace(base, name=target.id, scheduled=span)
+                yield by_name[target.id]
 
 
-def _base(expression: nodes.Expression) -> str:
+def _scheduled_base(expression: nodes.Expression) -> str:
     """Return `k` of `k.with_schedule(...)`, also of chained calls, or ""."""
     called = False
     while isinstance(expression, nodes.Call) and isinstance(expression.func, nodes.Attribute):

@@ -40,11 +40,11 @@ class Library:
 
     def add(self, name: str, source: SourceFile, *, trusted: bool = False) -> SourceModule:
         """Read a file, unless it was read before."""
-        known = self.modules.get(source.path)
-        if known is None:
-            known = bind(name, source, self.parse(source), trusted=trusted)
-            self.modules[source.path] = known
-        return known
+        module = self.modules.get(source.path)
+        if module is None:
+            module = bind(name, source, self.parse(source), trusted=trusted)
+            self.modules[source.path] = module
+        return module
 
     def find(self, request: str, importer: SourceModule) -> Found:
         """Return the module that `request`, as written, refers to in `importer`."""
@@ -72,9 +72,9 @@ class Library:
         if target.member is None:
             return module, None
         if isinstance(module, SourceModule) and module is not importer:
-            holder, found = self.binding(module, target.member)
-            if found is not None:
-                return holder, found
+            holder, binding = self.binding(module, target.member)
+            if binding is not None:
+                return holder, binding
         inner = self.find(joined(target.request, target.member), importer)
         if isinstance(inner, HostModule):
             return module, None
@@ -87,24 +87,24 @@ class Library:
             at = waiting.pop()
             if name in at.bindings:
                 return at, at.bindings[name]
-            for found in () if name.startswith("_") else self._star_sources(at):
-                if found.source.path not in seen:
-                    seen.add(found.source.path)
-                    waiting.append(found)
+            for source_module in () if name.startswith("_") else self._star_sources(at):
+                if source_module.source.path not in seen:
+                    seen.add(source_module.source.path)
+                    waiting.append(source_module)
         return module, None
 
     def _star_sources(self, module: SourceModule) -> tuple[SourceModule, ...]:
         """Return the files that a module star-imports, the first import first."""
         if module.source.path not in self._stars:
-            found = [self.find(request, module) for request in reversed(module.stars)]
-            sources = tuple([one for one in found if isinstance(one, SourceModule)])
+            modules = [self.find(request, module) for request in reversed(module.stars)]
+            sources = tuple([starred for starred in modules if isinstance(starred, SourceModule)])
             self._stars[module.source.path] = sources
         return self._stars[module.source.path]
 
     def provided_stars(self, module: SourceModule) -> tuple[str, ...]:
         """Return the provided modules that a module star-imports."""
-        found = (self.find(request, module) for request in module.stars)
-        return tuple(one.name for one in found if isinstance(one, ProvidedModule))
+        modules = (self.find(request, module) for request in module.stars)
+        return tuple(starred.name for starred in modules if isinstance(starred, ProvidedModule))
 
 
 def joined(request: str, name: str) -> str:

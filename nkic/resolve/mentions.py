@@ -41,24 +41,24 @@ class Mentions(NamedTuple):
 @lru_cache(maxsize=2048)
 def of_definition(definition: Definition, is_method: bool) -> Mentions:
     """Return the mentions of a function, or of a class without the bodies of its methods."""
-    pieces = _pieces(definition, is_method)
-    everything = [node for piece in pieces for node in walk(piece)]
-    hidden = tuple(one for node in (definition, *everything) for one in _hidden(node))
+    pieces = _evaluated_parts(definition, is_method)
+    all_nodes = [node for piece in pieces for node in walk(piece)]
+    hidden = tuple(mention for node in (definition, *all_nodes) for mention in _hidden(node))
     if is_method:
-        uses = scopes.taken_by(definition)
+        uses = scopes.free_names_of(definition)
     else:
         is_class = isinstance(definition, nodes.ClassDef)
         local = scopes.bound(definition) if is_class else frozenset[str]()
-        uses = scopes.taken_from_outside(pieces, local)
-    return _mentions(everything, uses, hidden)
+        uses = scopes.free_names(pieces, local)
+    return _mentions(all_nodes, uses, hidden)
 
 
 @lru_cache(maxsize=2048)
 def of_values(statements: tuple[nodes.Statement, ...]) -> Mentions:
     """Return the mentions of the values that these statements assign to a name."""
     parts = [part for statement in statements for part in _value_parts(statement)]
-    everything = [node for part in parts for node in walk(part)]
-    return _mentions(everything, scopes.taken_from_outside(parts), ())
+    all_nodes = [node for part in parts for node in walk(part)]
+    return _mentions(all_nodes, scopes.free_names(parts), ())
 
 
 def methods(definition: Definition) -> tuple[nodes.FunctionDef, ...]:
@@ -69,25 +69,25 @@ def methods(definition: Definition) -> tuple[nodes.FunctionDef, ...]:
 
 
 def _mentions(
-    everything: list[nodes.Node],
+    all_nodes: list[nodes.Node],
     uses: Iterable[nodes.Name],
     hidden: tuple[tuple[str, Span], ...],
 ) -> Mentions:
-    attributes = [node for node in everything if isinstance(node, nodes.Attribute)]
+    attributes = [node for node in all_nodes if isinstance(node, nodes.Attribute)]
     owners = {node.value for node in attributes}  # the path of `a.b.c` covers `a.b`
-    near = {node.id for node in everything if isinstance(node, nodes.Name)}
-    near |= {node.name for node in everything if isinstance(node, nodes.Arg)}
+    all_names = {node.id for node in all_nodes if isinstance(node, nodes.Name)}
+    all_names |= {node.name for node in all_nodes if isinstance(node, nodes.Arg)}
     return Mentions(
         tuple(sorted(uses, key=lambda node: node.span)),
-        frozenset(node.func for node in everything if isinstance(node, nodes.Call)),
+        frozenset(node.func for node in all_nodes if isinstance(node, nodes.Call)),
         frozenset(node.attr for node in attributes),
         tuple([path for node in attributes if node not in owners and (path := _path(node))]),
-        frozenset(near),
+        frozenset(all_names),
         hidden,
     )
 
 
-def _pieces(definition: Definition, is_method: bool) -> list[nodes.Node]:
+def _evaluated_parts(definition: Definition, is_method: bool) -> list[nodes.Node]:
     """Return the parts that are evaluated with a definition: of a class, not its methods' bodies.
 
     The signature of a method belongs to its class.

@@ -29,8 +29,8 @@ from nkic.syntax import names, nodes
 from nkic.syntax.bindings import Binding, BindingKind, HostModule, Import, SourceModule
 
 MAX_GUESSES = 20  # the most unknown names for which a message suggests a similar name
-Given = Callable[[str], frozenset[str]]
-"""The variables of a module, by its dotted name, that come from a running program."""
+Supplied = Callable[[str], frozenset[str]]
+"""Returns the variables of a module, by its dotted name, that a running program supplies."""
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Reach:
     library: Library
     profile: Profile
     report: Reporter
-    given: Given
+    supplied: Supplied
     reached: dict[Definition, SourceModule] = field(default_factory=dict)
     _waiting: deque[Definition] = field(default_factory=deque)
     _methods: dict[str, list[tuple[SourceModule, nodes.FunctionDef]]] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Reach:
             self._visit(self.reached[definition], definition)
             while self._pending:  # a queue, because a value may depend on thousands of others
                 module, statement = self._pending.popleft()
-                self._scan(module, mentions.of_values((statement,)), called=False)
+                self._use(module, mentions.of_values((statement,)), called=False)
         return tuple(self.reached)
 
     def _add(self, module: SourceModule, definition: Definition) -> None:
@@ -68,10 +68,10 @@ class Reach:
             self._waiting.append(definition)
 
     def _visit(self, module: SourceModule, definition: Definition) -> None:
-        said = mentions.of_definition(definition, definition in self._inner)
+        mentioned = mentions.of_definition(definition, definition in self._inner)
         if not module.trusted:
-            self._check(definition, said.hidden)
-        self._scan(module, said)
+            self._check(definition, mentioned.hidden)
+        self._use(module, mentioned)
         for method in mentions.methods(definition):
             self._inner.add(method)
             self._offer(module, method)
@@ -95,13 +95,15 @@ class Reach:
 
     # ---- names -----------------------------------------------------------------------------
 
-    def _scan(self, module: SourceModule, said: Mentions, *, called: bool = True) -> None:
+    def _use(self, module: SourceModule, mentioned: Mentions, *, called: bool = True) -> None:
         """Follow names and attributes; follow functions that are called only if `called`."""
-        self._use_attributes(said.attributes)
-        for name in said.uses:
-            self._name(module, name, said.near, follow=called or name not in said.called)
-        for path in said.paths:
-            self._chain(module, path)
+        self._use_attributes(mentioned.attributes)
+        for name in mentioned.uses:
+            self._use_name(
+                module, name, mentioned.near, follow=called or name not in mentioned.called
+            )
+        for path in mentioned.paths:
+            self._follow_path(module, path)
 
     def _use_attributes(self, attributes: frozenset[str]) -> None:
         new = attributes - self._attributes
@@ -117,8 +119,8 @@ class Reach:
         else:
             self._methods.setdefault(method.name, []).append((module, method))
 
-    def _name(
-        self, module: SourceModule, name: nodes.Name, near: frozenset[str], *, follow: bool
+    def _use_name(
+        self, module: SourceModule, name: nodes.Name, local_names: frozenset[str], *, follow: bool
     ) -> None:
         holder, binding = self.library.binding(module, name.id)
         if binding is not None:
@@ -127,14 +129,14 @@ class Reach:
         elif self._is_known(module, name.id) or name.id in module.declared_global:
             return
         elif not self.library.provided_stars(module):
-            self._unknown(module, name, near)
+            self._unknown(module, name, local_names)
 
     def _is_known(self, module: SourceModule, name: str) -> bool:
         """Whether the name has a value without an import."""
         memory = self.profile is Profile.BETA2 and name in names.MEMORIES
-        return memory or name in names.BUILTINS or name in self.given(module.name)
+        return memory or name in names.BUILTINS or name in self.supplied(module.name)
 
-    def _unknown(self, module: SourceModule, name: nodes.Name, near: frozenset[str]) -> None:
+    def _unknown(self, module: SourceModule, name: nodes.Name, local_names: frozenset[str]) -> None:
         if names.is_special(name.id):
             return
         if name.id in names.REFUSED_BUILTINS:
@@ -144,19 +146,19 @@ class Reach:
             self.report.error("unknown-name", text, name.span, help=advice, notes=notes)
             return
         # As in Python, an undefined name is an error only when it is evaluated.
-        advice = self._guess(module, name.id, near)
+        advice = self._guess(module, name.id, local_names)
         text = f"`{name.id}` is not defined"
         fixes = respelt(advice, module.source, name.span)
         notes = [SECOND_WAY] if hasattr(builtins, name.id) else []
-        said = make("unknown-name", text, name.span, help=advice, fixes=fixes, notes=notes)
-        self.report.suspect(said)
+        diagnostic = make("unknown-name", text, name.span, help=advice, fixes=fixes, notes=notes)
+        self.report.suspect(diagnostic)
 
-    def _guess(self, module: SourceModule, name: str, near: frozenset[str]) -> str:
+    def _guess(self, module: SourceModule, name: str, local_names: frozenset[str]) -> str:
         """Return a suggestion for an unknown name, or "" for all but the first few."""
         key = (module.source.path, name)
         if key not in self._advice and len(self._advice) < MAX_GUESSES:
-            known = [*module.bindings, *sorted(names.BUILTINS), *sorted(near)]
-            self._advice[key] = names.customary(name) or did_you_mean(name, known)
+            candidates = [*module.bindings, *sorted(names.BUILTINS), *sorted(local_names)]
+            self._advice[key] = names.customary(name) or did_you_mean(name, candidates)
         return self._advice.get(key, "")
 
     def _check_sub_kernel(self, module: SourceModule, name: nodes.Name, binding: Binding) -> None:
@@ -170,30 +172,30 @@ class Reach:
         waiting = [(module, binding)]
         while waiting:
             module, binding = waiting.pop()
-            if self._seen(module, binding, functions):
+            if self._mark_followed(module, binding, functions):
                 continue
-            self._arrive(module, binding, functions)
+            self._visit_binding(module, binding, functions)
             for target in reversed(import_targets(module, binding)):
-                holder, found = self.library.member(target, module)
-                if found is not None and isinstance(holder, SourceModule):
-                    waiting.append((holder, found))
+                holder, target_binding = self.library.member(target, module)
+                if target_binding is not None and isinstance(holder, SourceModule):
+                    waiting.append((holder, target_binding))
 
-    def _arrive(self, module: SourceModule, binding: Binding, functions: bool) -> None:
+    def _visit_binding(self, module: SourceModule, binding: Binding, functions: bool) -> None:
         if binding.node is not None and (functions or binding.kind is not BindingKind.FUNCTION):
             self._add(module, binding.node)
         if binding.kind is BindingKind.IMPORT:
             check_import(module, binding, self.profile, self.library.provided, self.report)
         if binding.kind is BindingKind.VALUE:
-            self._value(module, binding)
+            self._queue_value(module, binding)
 
-    def _seen(self, module: SourceModule, binding: Binding, functions: bool) -> bool:
+    def _mark_followed(self, module: SourceModule, binding: Binding, functions: bool) -> bool:
         """Return whether the name was followed before, because imports may be cyclic; mark it."""
         key = (module.source.path, binding.name, functions)
-        known = key in self._followed
+        followed = key in self._followed
         self._followed.add(key)
-        return known
+        return followed
 
-    def _value(self, module: SourceModule, binding: Binding) -> None:
+    def _queue_value(self, module: SourceModule, binding: Binding) -> None:
         """Queue the statements of a module-level value, which may hold functions and classes."""
         for index in binding.statements:
             statement = module.tree.body[index]
@@ -201,18 +203,20 @@ class Reach:
                 self._values.add(statement)
                 self._pending.append((module, statement))
 
-    def _chain(self, module: SourceModule, path: Path) -> None:
+    def _follow_path(self, module: SourceModule, path: Path) -> None:
         """Follow `package.module.function`, where an import binds the package."""
         _, binding = self.library.binding(module, path.root)
         for target in import_targets(module, binding) if binding else ():
-            self._in_module(module, target, path.attributes)
+            self._follow_members(module, target, path.attributes)
 
-    def _in_module(self, module: SourceModule, target: Import, attributes: tuple[str, ...]) -> None:
+    def _follow_members(
+        self, module: SourceModule, target: Import, attributes: tuple[str, ...]
+    ) -> None:
         request = joined(target.request, target.member) if target.member else target.request
         for attribute in attributes:
-            holder, found = self.library.member(Import(request, attribute), module)
-            if found is not None and isinstance(holder, SourceModule):
-                self._follow(holder, found)
-            if found is not None or isinstance(holder, HostModule):
+            holder, member_binding = self.library.member(Import(request, attribute), module)
+            if member_binding is not None and isinstance(holder, SourceModule):
+                self._follow(holder, member_binding)
+            if member_binding is not None or isinstance(holder, HostModule):
                 return
             request = joined(request, attribute)

@@ -11,7 +11,7 @@ from nkic.resolve import subset
 from nkic.resolve.bind import bind
 from nkic.resolve.kernels import at, choose, kernels
 from nkic.resolve.library import Library, Load, Parse
-from nkic.resolve.reach import Given, Reach
+from nkic.resolve.reach import Reach, Supplied
 from nkic.syntax.bindings import Kernel, Resolved
 
 
@@ -30,7 +30,7 @@ def resolve(
     profile: Profile = DEFAULT,
     name: str = "__kernel__",
     line: int | None = None,
-    given: Given = _nothing,
+    given: Supplied = _nothing,
 ) -> Resolved:
     """Return the kernel called `kernel` in the file `entry`, or its only one, with all it reaches.
 

@@ -124,14 +124,14 @@ _BY_NODE: dict[type[nodes.Node], str] = {
 
 @lru_cache(maxsize=2048)
 def violations(
-    definition: nodes.Node, profile: Profile, apart: frozenset[scopes.Scope] = frozenset()
+    definition: nodes.Node, profile: Profile, excluded: frozenset[scopes.Scope] = frozenset()
 ) -> tuple[Violation, ...]:
     """Return the constructs in `definition` that `profile` lacks.
 
-    The insides of the scopes in `apart` are left out.
+    The insides of the scopes in `excluded` are left out.
     """
-    found = _constructs(definition, apart)
-    wrong = ((RULES[key], part) for part, key in found if profile in RULES[key].refused)
+    constructs = _constructs(definition, excluded)
+    wrong = ((RULES[key], part) for part, key in constructs if profile in RULES[key].refused)
     return tuple([Violation(rule, place(part)) for rule, part in wrong])
 
 
@@ -160,16 +160,16 @@ _BLOCKS = nodes.Try | nodes.With | nodes.Match | nodes.For | nodes.While
 
 
 def _constructs(
-    definition: nodes.Node, apart: frozenset[scopes.Scope]
+    definition: nodes.Node, excluded: frozenset[scopes.Scope]
 ) -> Iterator[tuple[nodes.Node, str]]:
     """Yield every node of a definition that has a rule, with its key; annotations have none."""
     waiting: list[tuple[Iterator[nodes.Node], bool]] = [(iter([definition]), False)]
     while waiting:
         parts, in_function = waiting.pop()
         for node in scopes.own(parts):
-            if type(node) in _RULED:
+            if type(node) in _CHECKED:
                 yield from ((node, key) for key in _keys(node, in_function))
-            if scopes.is_scope(node) and node not in apart:
+            if scopes.is_scope(node) and node not in excluded:
                 yield from _in_signature(node)
                 waiting.append((scopes.inside(node), isinstance(node, scopes.Function)))
 
@@ -264,4 +264,4 @@ _SPECIAL: dict[type[nodes.Node], Callable[[Any], Iterator[str]]] = {
     nodes.AugAssign: _operator,
     nodes.Compare: _compare,
 }
-_RULED = _BY_NODE.keys() | _SPECIAL.keys()
+_CHECKED = _BY_NODE.keys() | _SPECIAL.keys()

@@ -141,7 +141,7 @@ def _add_functions(found: dict[str, Any]) -> None:
     @builtin("prod", found)
     def prod(m: Any, values: Any) -> Any:
         result: Any = 1
-        for value in m.listed(values):
+        for value in m.to_list(values):
             result = OPERATIONS["*"](m, result, value)
         return result
 

@@ -79,7 +79,7 @@ class Rebuilder:
         dtype = dtypes.find(given.name) if root == "dtypes" else None
         if dtype is not None:
             return dtype
-        found = self.interpreter.named(given.module, given.name)
+        found = self.interpreter.lookup(given.module, given.name)
         if isinstance(found, Foreign):
             raise _no_source(given)
         return found

@@ -109,7 +109,8 @@ def _called(
         if request.entry is None:
             return _function(interpreter.kernel())
         given = {module: dict(found) for module, found in request.entry.globals}
-        interpreter.world.given, interpreter.world.value = given, rebuilder.value
+        interpreter.world.program_variables = given
+        interpreter.world.rebuild = rebuilder.value
         return rebuilder.value(request.entry.function)
 
     function = interpreter.run(enter)

@@ -75,20 +75,20 @@ class SourceModule:
     @cached_property
     def calls(self) -> Mapping[tuple[int, int], nodes.Call]:
         """Every call by the position of its closing parenthesis, which is unique to it."""
-        found = (node for node in walk(self.tree) if isinstance(node, nodes.Call))
-        return {(call.span.end_line, call.span.end_column): call for call in found}
+        nodes_found = (node for node in walk(self.tree) if isinstance(node, nodes.Call))
+        return {(call.span.end_line, call.span.end_column): call for call in nodes_found}
 
     @cached_property
     def declared_global(self) -> frozenset[str]:
         """The names that functions declare `global`, which an assignment there defines."""
-        found = (node.names for node in walk(self.tree) if isinstance(node, nodes.Global))
-        return frozenset().union(*found)
+        declared = (node.names for node in walk(self.tree) if isinstance(node, nodes.Global))
+        return frozenset().union(*declared)
 
     @cached_property
     def statements(self) -> tuple[nodes.Statement, ...]:
         """All statements, including nested ones, in source order."""
-        found = [node for node in walk(self.tree) if isinstance(node, nodes.Statement)]
-        return tuple(sorted(found, key=lambda node: node.span[1:3]))
+        unordered = [node for node in walk(self.tree) if isinstance(node, nodes.Statement)]
+        return tuple(sorted(unordered, key=lambda node: node.span[1:3]))
 
     @cached_property
     def _starts(self) -> tuple[tuple[int, int], ...]:
@@ -98,13 +98,13 @@ class SourceModule:
     @cached_property
     def _around(self) -> tuple[int, ...]:
         """The index of the enclosing statement of each of `statements`; -1 at module level."""
-        found: list[int] = []
+        parents: list[int] = []
         for index, node in enumerate(self.statements):
             outer = index - 1
             while outer >= 0 and self.statements[outer].span[3:] < node.span[3:]:
-                outer = found[outer]
-            found.append(outer)
-        return tuple(found)
+                outer = parents[outer]
+            parents.append(outer)
+        return tuple(parents)
 
     def _holding(self, span: Span) -> Iterator[nodes.Statement]:
         """Yield the statements that contain `span`, innermost first."""
@@ -120,13 +120,13 @@ class SourceModule:
 
     def loops_around(self, span: Span) -> tuple[nodes.For, ...]:
         """Return the `for` loops of one function whose bodies contain `span`, outermost first."""
-        found: list[nodes.For] = []
+        loops: list[nodes.For] = []
         for node in self._holding(span):
             if isinstance(node, nodes.FunctionDef):
                 break
             if isinstance(node, nodes.For) and node.body[0].span[1:3] <= span[1:3]:
-                found.append(node)
-        return tuple(reversed(found))
+                loops.append(node)
+        return tuple(reversed(loops))
 
 
 @dataclass(frozen=True)
@@ -216,8 +216,8 @@ class Resolved:
     def call_at(self, chain: CallChain) -> nodes.Call | None:
         """Return the call expression at a chain's innermost position, if it is a call."""
         module = self.library.modules.get(chain.span.path)
-        place = (chain.span.end_line, chain.span.end_column)
-        call = module.calls.get(place) if module else None
+        end = (chain.span.end_line, chain.span.end_column)
+        call = module.calls.get(end) if module else None
         # Python reports a call of several lines from the method's name on.
         return call if call is not None and call.span.covers(chain.span) else None
 
@@ -236,12 +236,12 @@ class Resolved:
         keyword.
         """
         call = self.call_at(chain)
-        found = _argument(call, parameter, position) if call is not None else None
-        if found is None:
+        argument = _argument(call, parameter, position) if call is not None else None
+        if argument is None:
             return chain.span
-        value: nodes.Node = found.value if isinstance(found, nodes.Keyword) else found
+        value: nodes.Node = argument.value if isinstance(argument, nodes.Keyword) else argument
         inner = value.keywords if isinstance(value, nodes.Call) else ()
-        return next((one.span for one in inner if one.arg in within), found.span)
+        return next((keyword.span for keyword in inner if keyword.arg in within), argument.span)
 
 
 def _argument(call: nodes.Call, parameter: str, position: int | None) -> nodes.Node | None:

@@ -74,8 +74,10 @@ _MEMORIES = frozenset({"sbuf", "psum", "hbm", "shared_hbm", "private_hbm"})
 def customary(name: str) -> str:
     """Return advice on an undefined name whose import was probably forgotten, or ""."""
     if name in _MEMORIES:
-        made = f"nl.ndarray(shape, dtype=dtype, buffer=nl.{name})"
-        return f"write `nl.{name}`; `{made}` is what examples of NKI Beta 2 write as `{name}.view`"
+        creation = f"nl.ndarray(shape, dtype=dtype, buffer=nl.{name})"
+        return (
+            f"write `nl.{name}`; `{creation}` is what examples of NKI Beta 2 write as `{name}.view`"
+        )
     line = _CUSTOMARY.get(name)
     return f"write `{line}` at the top of the file" if line else ""
 

@@ -15,19 +15,19 @@ def function_at(module: SourceModule, name: str, line: int) -> Function:
 
     Raises `LookupError` if there is none, or more than one.
     """
-    found = [node for node in walk(module.tree) if _is(node, name, line)]
-    if len(found) != 1:
-        what = f"{len(found)} functions" if found else "no function"
-        raise LookupError(f"{module.source.path} has {what} {name} in line {line}")
-    only = found[0]
+    candidates = [node for node in walk(module.tree) if _starts_at(node, name, line)]
+    if len(candidates) != 1:
+        count = f"{len(candidates)} functions" if candidates else "no function"
+        raise LookupError(f"{module.source.path} has {count} {name} in line {line}")
+    only = candidates[0]
     assert isinstance(only, nodes.FunctionDef | nodes.Lambda)
     return only
 
 
-def _is(node: nodes.Node, name: str, line: int) -> bool:
+def _starts_at(node: nodes.Node, name: str, line: int) -> bool:
     if isinstance(node, nodes.Lambda):
         return name == LAMBDA and node.span.line == line
     if not isinstance(node, nodes.FunctionDef) or node.name != name:
         return False
-    starts = [node.span.line, *(one.span.line for one in node.decorators)]
+    starts = [node.span.line, *(decorator.span.line for decorator in node.decorators)]
     return line in starts

@@ -90,7 +90,7 @@ def _own_children(node: nodes.Node) -> list[nodes.Node]:
 
 
 _BLOCKS = frozenset({nodes.If, nodes.For, nodes.While, nodes.With, nodes.Try})
-_LEAVES = nodes.Return | nodes.Raise | nodes.Break | nodes.Continue
+_EXITS = nodes.Return | nodes.Raise | nodes.Break | nodes.Continue
 
 
 def _unreachable(node: nodes.Node) -> set[nodes.Node]:
@@ -101,18 +101,18 @@ def _unreachable(node: nodes.Node) -> set[nodes.Node]:
 def reachable(block: tuple[nodes.Statement, ...]) -> tuple[nodes.Statement, ...]:
     """Return the statements of a block up to the first that leaves it."""
     # The last statement need not be tested: a chain of `elif` is the last one of every `else`.
-    ends = (number for number, node in enumerate(block[:-1], 1) if _leaves(node))
+    ends = (number for number, node in enumerate(block[:-1], 1) if _never_continues(node))
     return block[: next(ends, len(block))]
 
 
-def _leaves(node: nodes.Statement) -> bool:
+def _never_continues(node: nodes.Statement) -> bool:
     """Whether no statement after this one is reachable."""
     waiting = [node]
     while waiting:
         at = waiting.pop()
         if isinstance(at, nodes.If) and at.orelse:
             waiting += [at.orelse[-1], at.body[-1]]
-        elif not isinstance(at, _LEAVES):
+        elif not isinstance(at, _EXITS):
             return False
     return True
 
@@ -155,11 +155,11 @@ def _local(scope: Scope) -> Names:
     if isinstance(scope, Comprehension):
         targets = frozenset(n for part in scope.generators for n in target_names(part.target))
         return Names(targets, frozenset(), frozenset())
-    found = _names(inside(scope))
-    names = found.bound
+    own_names = _names(inside(scope))
+    names = own_names.bound
     if isinstance(scope, Function):
         names |= {parameter.name for parameter in parameters(scope.args)}
-    return found._replace(bound=names - found.globals - found.nonlocals)
+    return own_names._replace(bound=names - own_names.globals - own_names.nonlocals)
 
 
 def _names(parts: Iterable[nodes.Node]) -> Names:
@@ -170,11 +170,11 @@ def _names(parts: Iterable[nodes.Node]) -> Names:
             names.update(_BINDERS[type(node)](node))
         elif isinstance(node, nodes.Global | nodes.Nonlocal):
             declared[type(node)].update(node.names)
-    outer, around = declared[nodes.Global], declared[nodes.Nonlocal]
-    return Names(frozenset(names), frozenset(outer), frozenset(around))
+    global_names, nonlocal_names = declared[nodes.Global], declared[nodes.Nonlocal]
+    return Names(frozenset(names), frozenset(global_names), frozenset(nonlocal_names))
 
 
-def handed_on(body: Sequence[nodes.Statement]) -> tuple[str, ...]:
+def loop_carried(body: Sequence[nodes.Statement]) -> tuple[str, ...]:
     """Return the loop-carried variables of a loop's body.
 
     These are the names that the body assigns by `=` or `+=` and may read before that: their value
@@ -183,48 +183,54 @@ def handed_on(body: Sequence[nodes.Statement]) -> tuple[str, ...]:
     names: dict[str, None] = {}
     for part in own(body):
         names |= dict.fromkeys(_assigned(part))
-    read = _read_first(body, set())
+    read = _upward_exposed(body, set())
     return tuple(name for name in names if name in read)
 
 
-def _read_first(body: Sequence[nodes.Statement], done: set[str]) -> set[str]:
-    """Return the names that a block may read and `done` lacks; add its assignments to `done`."""
-    found: set[str] = set()
-    for one in body:
-        found |= {name.id for part in _heads(one) for name in _all_names(part)} - done
-        if isinstance(one, nodes.Assign):
-            done |= {name for target in one.targets for name in target_names(target)}
-        elif isinstance(one, nodes.With):
-            found |= _read_first(one.body, done)
-        elif isinstance(one, nodes.For | nodes.While):
-            inner = done | set(target_names(one.target) if isinstance(one, nodes.For) else ())
-            found |= _read_first(one.body, inner) | _read_first(one.orelse, set(done))
-        elif isinstance(one, nodes.If):
-            yes, no = set(done), set(done)
-            found |= _read_first(one.body, yes) | _read_first(one.orelse, no)
-            done |= yes & no
-    return found
+def _upward_exposed(body: Sequence[nodes.Statement], assigned: set[str]) -> set[str]:
+    """Return the upward-exposed uses of a block; add its definite assignments to `assigned`."""
+    exposed: set[str] = set()
+    for statement in body:
+        exposed |= {
+            name.id for part in _own_reads(statement) for name in _all_names(part)
+        } - assigned
+        if isinstance(statement, nodes.Assign):
+            assigned |= {name for target in statement.targets for name in target_names(target)}
+        elif isinstance(statement, nodes.With):
+            exposed |= _upward_exposed(statement.body, assigned)
+        elif isinstance(statement, nodes.For | nodes.While):
+            inner = assigned | set(
+                target_names(statement.target) if isinstance(statement, nodes.For) else ()
+            )
+            exposed |= _upward_exposed(statement.body, inner) | _upward_exposed(
+                statement.orelse, set(assigned)
+            )
+        elif isinstance(statement, nodes.If):
+            yes, no = set(assigned), set(assigned)
+            exposed |= _upward_exposed(statement.body, yes) | _upward_exposed(statement.orelse, no)
+            assigned |= yes & no
+    return exposed
 
 
-def _heads(one: nodes.Statement) -> Iterator[nodes.Node]:
+def _own_reads(statement: nodes.Statement) -> Iterator[nodes.Node]:
     """Yield the parts that a statement reads itself, without nested blocks and assigned names."""
-    if isinstance(one, nodes.Assign):
-        yield one.value
-        yield from (target for target in one.targets if not isinstance(target, nodes.Name))
-    elif isinstance(one, nodes.For):
-        yield one.iter
-    elif isinstance(one, nodes.While | nodes.If):
-        yield one.test
-    elif isinstance(one, nodes.With):
-        yield from one.items
+    if isinstance(statement, nodes.Assign):
+        yield statement.value
+        yield from (target for target in statement.targets if not isinstance(target, nodes.Name))
+    elif isinstance(statement, nodes.For):
+        yield statement.iter
+    elif isinstance(statement, nodes.While | nodes.If):
+        yield statement.test
+    elif isinstance(statement, nodes.With):
+        yield from statement.items
     else:
-        yield one
+        yield statement
 
 
 def _assigned(part: nodes.Node) -> Iterator[str]:
     targets = part.targets if isinstance(part, nodes.Assign) else ()
     targets = (part.target,) if isinstance(part, nodes.AugAssign) else targets
-    return (one.id for one in targets if isinstance(one, nodes.Name))
+    return (target.id for target in targets if isinstance(target, nodes.Name))
 
 
 def _all_names(part: nodes.Node) -> Iterator[nodes.Name]:
@@ -265,7 +271,7 @@ def _of_capture(node: nodes.ExceptHandler | nodes.MatchStar | nodes.MatchAs) -> 
     return (node.name,) if node.name else ()
 
 
-def _of_rest(node: nodes.MatchMapping) -> Iterable[str]:
+def _of_mapping_rest(node: nodes.MatchMapping) -> Iterable[str]:
     return (node.rest,) if node.rest else ()
 
 
@@ -306,13 +312,13 @@ _BINDERS: dict[type[nodes.Node], Callable[[Any], Iterable[str]]] = {
     **dict.fromkeys((nodes.Assign, nodes.Delete), _of_targets),
     **dict.fromkeys((nodes.AugAssign, nodes.AnnAssign, nodes.For, nodes.NamedExpr), _of_target),
     **dict.fromkeys(get_args(Comprehension), _walrus_inside),
-    nodes.MatchMapping: _of_rest,
+    nodes.MatchMapping: _of_mapping_rest,
     nodes.WithItem: _of_with,
     nodes.TypeAlias: _of_alias,
 }
 
 
-def taken_from_outside(
+def free_names(
     parts: Iterable[nodes.Node], local: frozenset[str] = frozenset()
 ) -> Iterator[nodes.Name]:
     """Yield the free names in `parts`, nested scopes included.
@@ -320,64 +326,64 @@ def taken_from_outside(
     `local` holds names that `parts` see but nested scopes do not: those of a class body.
     Unreachable statements do not count.
     """
-    yield from _taken(parts, local, frozenset())
+    yield from _free_names(parts, local, frozenset())
 
 
-def taken_by(scope: Scope) -> Iterator[nodes.Name]:
+def free_names_of(scope: Scope) -> Iterator[nodes.Name]:
     """Yield the free names inside a scope."""
     names = bound(scope)
-    below = frozenset[str]() if isinstance(scope, nodes.ClassDef) else names
-    yield from _taken(_live_inside(scope), names, below)
+    inner_visible = frozenset[str]() if isinstance(scope, nodes.ClassDef) else names
+    yield from _free_names(_live_inside(scope), names, inner_visible)
 
 
 class _Frame(NamedTuple):
     """A scope during the walk.
 
     `names` holds the names that it alone sees, `globals` those that it takes from the module.
-    `entered` holds the names that nested scopes see, too; `covered` saves how many scopes bound the
+    `local` holds the names that nested scopes see, too; `shadowed` saves how many scopes bound the
     names that it declares global.
     """
 
     parts: Iterator[nodes.Node]
     names: frozenset[str]
     globals: frozenset[str] = frozenset()
-    entered: frozenset[str] = frozenset()
-    covered: tuple[tuple[str, int], ...] = ()
+    local: frozenset[str] = frozenset()
+    shadowed: tuple[tuple[str, int], ...] = ()
 
 
-def _taken(
-    parts: Iterable[nodes.Node], here: frozenset[str], below: frozenset[str]
+def _free_names(
+    parts: Iterable[nodes.Node], own_visible: frozenset[str], inner_visible: frozenset[str]
 ) -> Iterator[nodes.Name]:
-    """Yield the free names: `parts` see the names `here`, nested scopes see those in `below`."""
-    in_sight = dict.fromkeys(below, 1)  # the number of enclosing scopes that bind a name
-    frames = [_Frame(own(parts, live=True), here)]
+    """Yield the free names; nested scopes see the names in `inner_visible` only."""
+    visible = dict.fromkeys(inner_visible, 1)  # the number of enclosing scopes that bind a name
+    frames = [_Frame(own(parts, live=True), own_visible)]
     while frames:
         frame = frames[-1]
         node = next(frame.parts, None)
         if node is None:
-            _leave(frames.pop(), in_sight)
+            _exit_scope(frames.pop(), visible)
         elif isinstance(node, nodes.Name):
-            seen = node.id not in frame.globals and in_sight.get(node.id)
+            seen = node.id not in frame.globals and visible.get(node.id)
             if not seen and node.id not in frame.names:
                 yield node
         elif is_scope(node):
-            frames.append(_enter(node, in_sight))
+            frames.append(_enter_scope(node, visible))
 
 
-def _enter(scope: Scope, in_sight: dict[str, int]) -> _Frame:
+def _enter_scope(scope: Scope, visible: dict[str, int]) -> _Frame:
     local, parts = _local(scope), own(_live_inside(scope), live=True)
     if isinstance(scope, nodes.ClassDef):  # functions in its body do not see its names
         return _Frame(parts, local.bound, local.globals)
-    covered = tuple([(name, in_sight.pop(name, 0)) for name in local.globals])
+    shadowed = tuple([(name, visible.pop(name, 0)) for name in local.globals])
     for name in local.bound:
-        in_sight[name] = in_sight.get(name, 0) + 1
-    return _Frame(parts, frozenset(), frozenset(), local.bound, covered)
+        visible[name] = visible.get(name, 0) + 1
+    return _Frame(parts, frozenset(), frozenset(), local.bound, shadowed)
 
 
-def _leave(frame: _Frame, in_sight: dict[str, int]) -> None:
-    for name in frame.entered:
-        in_sight[name] -= 1
-    in_sight.update(frame.covered)
+def _exit_scope(frame: _Frame, visible: dict[str, int]) -> None:
+    for name in frame.local:
+        visible[name] -= 1
+    visible.update(frame.shadowed)
 
 
 def _live_inside(scope: Scope) -> list[nodes.Node]:

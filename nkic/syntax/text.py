@@ -24,8 +24,8 @@ def tree_text(root: Node) -> str:
 def _line(node: Node) -> str:
     span = node.span
     plain = [f"{name}={value!r}" for name, value in _plain(node)]
-    place = f"@{span.line}:{span.column}-{span.end_line}:{span.end_column}"
-    return " ".join([type(node).__name__, *plain, place])
+    position = f"@{span.line}:{span.column}-{span.end_line}:{span.end_column}"
+    return " ".join([type(node).__name__, *plain, position])
 
 
 def _plain(node: Node) -> Iterator[tuple[str, object]]:

@@ -24,17 +24,17 @@ def _child_fields(cls: type[Any]) -> tuple[tuple[str, bool], ...]:
 
 def children(node: Node) -> list[Node]:
     """Return the nodes directly below `node`, in the order of its fields."""
-    found: list[Node] = []
+    nodes: list[Node] = []
     kind: Any = type(node)  # mypy considers a class of unhashable objects unhashable itself
     for name, several in _child_fields(kind):
         value = getattr(node, name)
         if value is None:
             continue
         if several:
-            found += value if None not in value else [one for one in value if one is not None]
+            nodes += value if None not in value else [child for child in value if child is not None]
         else:
-            found.append(value)
-    return found
+            nodes.append(value)
+    return nodes
 
 
 def walk(node: Node) -> Iterator[Node]:

@@ -90,7 +90,7 @@ def edges(m: Machine, value: Any) -> Iterator[Any]:
         yield from (*value.keys(), *value.values())
     elif isinstance(value, list | tuple | set | frozenset):
         yield from value
-    known = list(attributes.offered(value, m.class_of(value)))
+    known = list(attributes.public_names(value, m.class_of(value)))
     if isinstance(value, Provided):
         known += value.space.names()
     if isinstance(value, ModuleValue):

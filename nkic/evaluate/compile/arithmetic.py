@@ -16,13 +16,13 @@ def _add(node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate:
     apply = OPERATIONS["+"]
 
     def run(f: Frame) -> Any:
-        one, other = left(f), right(f)
-        if one.__class__ is int and other.__class__ is int:
-            result = one + other
+        a, b = left(f), right(f)
+        if a.__class__ is int and b.__class__ is int:
+            result = a + b
             if -SMALL < result < SMALL:
                 return result
         f[AT] = node
-        return apply(f[MACHINE], one, other)
+        return apply(f[MACHINE], a, b)
 
     return run
 
@@ -31,13 +31,13 @@ def _subtract(node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate:
     apply = OPERATIONS["-"]
 
     def run(f: Frame) -> Any:
-        one, other = left(f), right(f)
-        if one.__class__ is int and other.__class__ is int:
-            result = one - other
+        a, b = left(f), right(f)
+        if a.__class__ is int and b.__class__ is int:
+            result = a - b
             if -SMALL < result < SMALL:
                 return result
         f[AT] = node
-        return apply(f[MACHINE], one, other)
+        return apply(f[MACHINE], a, b)
 
     return run
 
@@ -49,12 +49,12 @@ def _multiply(node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate:
     apply = OPERATIONS["*"]
 
     def run(f: Frame) -> Any:
-        one, other = left(f), right(f)
-        plain = one.__class__ is int and other.__class__ is int
-        if plain and -HALF < one < HALF and -HALF < other < HALF:
-            return one * other
+        a, b = left(f), right(f)
+        plain = a.__class__ is int and b.__class__ is int
+        if plain and -HALF < a < HALF and -HALF < b < HALF:
+            return a * b
         f[AT] = node
-        return apply(f[MACHINE], one, other)
+        return apply(f[MACHINE], a, b)
 
     return run
 
@@ -64,12 +64,12 @@ def _divided(symbol: str, function: Callable[[int, int], int]) -> Any:
 
     def compile_(node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate:
         def run(f: Frame) -> Any:
-            one, other = left(f), right(f)
-            plain = one.__class__ is int and other.__class__ is int
-            if plain and 0 < other < SMALL and -SMALL < one < SMALL:
-                return function(one, other)
+            a, b = left(f), right(f)
+            plain = a.__class__ is int and b.__class__ is int
+            if plain and 0 < b < SMALL and -SMALL < a < SMALL:
+                return function(a, b)
             f[AT] = node
-            return apply(f[MACHINE], one, other)
+            return apply(f[MACHINE], a, b)
 
         return run
 
@@ -124,23 +124,23 @@ _FAST: dict[str, Callable[[Any, Any], Any]] = {
 
 def compile_comparison(node: nodes.Compare, op: str, left: Evaluate, right: Evaluate) -> Evaluate:
     if op == "is" or op == "is not":
-        wanted = op == "is"
-        return lambda f: f[MACHINE].identical(left(f), right(f)) is wanted
+        expected = op == "is"
+        return lambda f: f[MACHINE].identical(left(f), right(f)) is expected
     test, fast = comparison_function(op), _FAST.get(op)
     if fast is None:
 
         def run(f: Frame) -> Any:
-            one, other = left(f), right(f)
+            a, b = left(f), right(f)
             f[AT] = node
-            return test(f[MACHINE], one, other)
+            return test(f[MACHINE], a, b)
 
         return run
 
     def run_fast(f: Frame) -> Any:
-        one, other = left(f), right(f)
-        if one.__class__ is int and other.__class__ is int:
-            return fast(one, other)
+        a, b = left(f), right(f)
+        if a.__class__ is int and b.__class__ is int:
+            return fast(a, b)
         f[AT] = node
-        return test(f[MACHINE], one, other)
+        return test(f[MACHINE], a, b)
 
     return run_fast

@@ -25,7 +25,7 @@ def each_iteration(
     that number; `slots` lists the variables that the body binds.
     """
     before = [(*slot, _held(f, *slot[1:])) for slot in slots]
-    before = [one for one in before if one[3].__class__ in _PLAIN]
+    before = [entry for entry in before if entry[3].__class__ in _PLAIN]
     for iteration, value in enumerate(values):
         for name, slot, boxed, old in before if iteration else ():
             if _held(f, slot, boxed) is not old and _held(f, slot, boxed) != old:
@@ -135,11 +135,11 @@ def finally_(body: Run, last: Run) -> Run:
             m.note(error)
             handled = m.handling_of(error)
             with handled:
-                found = last(f)
-            if found is not None:
-                return found
+                override = last(f)
+            if override is not None:
+                return override
             raise
-        found = last(f)
-        return outcome if found is None else found
+        override = last(f)
+        return outcome if override is None else override
 
     return run

@@ -54,8 +54,8 @@ def tuple_of(parts: tuple[Evaluate, ...]) -> Evaluate:
         (only,) = parts
         return lambda f: (only(f),)
     if len(parts) == 2:
-        one, two = parts
-        return lambda f: (one(f), two(f))
+        first_part, second_part = parts
+        return lambda f: (first_part(f), second_part(f))
     if len(parts) == 3:
         first, second, third = parts
         return lambda f: (first(f), second(f), third(f))
@@ -103,8 +103,8 @@ def plain_call(
         return run
 
     def run_named(f: Frame) -> Any:
-        function, args, more = func(f), positional(f), keywords(f)
+        function, args, named = func(f), positional(f), keywords(f)
         f[AT] = node
-        return f[MACHINE].call(function, args, more)
+        return f[MACHINE].call(function, args, named)
 
     return run_named

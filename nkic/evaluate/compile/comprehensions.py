@@ -28,7 +28,7 @@ class Comprehensions(Targets):
         names = Names(unit, unit.scope, node)
         names.declare(sorted(bound), captured_names(node, bound))
         unit.scope, before = names, unit.scope
-        yield tuple(at.slot for at in names.known.values() if at.boxed)
+        yield tuple(at.slot for at in names.variables.values() if at.boxed)
         unit.scope = before
 
     def _clauses(
@@ -38,15 +38,15 @@ class Comprehensions(Targets):
         unit = self.unit
         outer, unit.cost = unit.cost, 2
         loops = []
-        for number, one in enumerate(node.generators):
-            if one.is_async:
-                raise Refused("not-in-nki", "`async` cannot be used in kernel code", one.span)
-            values = first if number == 0 else self.expression(one.iter)
-            tests = tuple(self.test(self.expression(test), test) for test in one.ifs)
-            loops.append((values, self.store(one.target), tests, one.iter))
-        made = self.expressions(parts)
+        for number, clause in enumerate(node.generators):
+            if clause.is_async:
+                raise Refused("not-in-nki", "`async` cannot be used in kernel code", clause.span)
+            values = first if number == 0 else self.expression(clause.iter)
+            tests = tuple(self.test(self.expression(test), test) for test in clause.ifs)
+            loops.append((values, self.store(clause.target), tests, clause.iter))
+        parts_of_element = self.expressions(parts)
         cost, unit.cost = unit.cost, outer + 1
-        return loops, made, cost
+        return loops, parts_of_element, cost
 
     def list_comprehension(self, node: nodes.ListComp) -> Evaluate:
         """Compile `[elt for …]`."""
@@ -54,20 +54,20 @@ class Comprehensions(Targets):
         with self._scope(node) as cells:
             loops, (elt,), cost = self._clauses(node, first, (node.elt,))
 
-        def emit(f: Frame, found: list[Any]) -> None:
-            found.append(elt(f))
-            if len(found) > f[MACHINE].limits.length:
+        def emit(f: Frame, elements: list[Any]) -> None:
+            elements.append(elt(f))
+            if len(elements) > f[MACHINE].limits.length:
                 f[AT] = node
-                f[MACHINE].allow_length(len(found), "the list")
+                f[MACHINE].allow_length(len(elements), "the list")
 
         run = _nested(loops, emit, cost + 4)
 
         def make(f: Frame) -> list[Any]:
             for slot in cells:
                 f[slot] = [UNSET]
-            found: list[Any] = []
-            run(f, found)
-            return found
+            elements: list[Any] = []
+            run(f, elements)
+            return elements
 
         return make
 
@@ -76,9 +76,9 @@ class Comprehensions(Targets):
         values = self.list_comprehension(nodes.ListComp(node.span, node.elt, node.generators))
 
         def make(f: Frame) -> Any:
-            found = values(f)
+            elements = values(f)
             f[AT] = node
-            return f[MACHINE].make_set(found)
+            return f[MACHINE].make_set(elements)
 
         return make
 
@@ -88,19 +88,19 @@ class Comprehensions(Targets):
         with self._scope(node) as cells:
             loops, (key, value), cost = self._clauses(node, first, (node.key, node.value))
 
-        def emit(f: Frame, found: dict[Any, Any]) -> None:
+        def emit(f: Frame, entries: dict[Any, Any]) -> None:
             name, content = key(f), value(f)
             f[AT] = node
-            f[MACHINE].put_item(found, name, content)
+            f[MACHINE].put_item(entries, name, content)
 
         run = _nested(loops, emit, cost + 4)
 
         def make(f: Frame) -> dict[Any, Any]:
             for slot in cells:
                 f[slot] = [UNSET]
-            found: dict[Any, Any] = {}
-            run(f, found)
-            return found
+            entries: dict[Any, Any] = {}
+            run(f, entries)
+            return entries
 
         return make
 
@@ -116,7 +116,7 @@ def _nested(loops: list[Any], emit: Emit, cost: int) -> Emit:
 def _loop(
     values: Evaluate, store: Emit, tests: Any, inner: Emit, cost: int, node: nodes.Node
 ) -> Emit:
-    def run(f: Frame, found: Any) -> None:
+    def run(f: Frame, result: Any) -> None:
         m = f[MACHINE]
         each = values(f)
         f[AT] = node
@@ -129,7 +129,7 @@ def _loop(
                 if not test(f):
                     break
             else:
-                inner(f, found)
+                inner(f, result)
             f[AT] = node
 
     return run

@@ -21,7 +21,7 @@ class Displays(Expressions):
     def tuple(self, node: nodes.Tuple) -> Evaluate:
         """Compile `a, b`."""
         self.unit.cost += _DISPLAY + _BYTES_PER_ELEMENT * len(node.elts)
-        if any(isinstance(one, nodes.Starred) for one in node.elts):
+        if any(isinstance(element, nodes.Starred) for element in node.elts):
             parts = self.sequence(node.elts)
             return lambda f: tuple(parts(f))
         return tuple_of(self.expressions(node.elts))
@@ -29,7 +29,7 @@ class Displays(Expressions):
     def list(self, node: nodes.List) -> Evaluate:
         """Compile `[a, b]`."""
         self.unit.cost += _DISPLAY + _BYTES_PER_ELEMENT * len(node.elts)
-        if any(isinstance(one, nodes.Starred) for one in node.elts):
+        if any(isinstance(element, nodes.Starred) for element in node.elts):
             return self.sequence(node.elts)
         parts = self.expressions(node.elts)
         return lambda f: [part(f) for part in parts]
@@ -54,43 +54,43 @@ class Displays(Expressions):
         ]
 
         def make(f: Frame) -> dict[Any, Any]:
-            found: dict[Any, Any] = {}
+            entries: dict[Any, Any] = {}
             for key, value in parts:
                 if key is None:
-                    more = value(f)
+                    mapping = value(f)
                     f[AT] = node
-                    f[MACHINE].merge(found, more)
+                    f[MACHINE].merge(entries, mapping)
                     continue
                 name = key(f)
                 content = value(f)
                 if name.__class__ is not str:
                     f[AT] = node
-                    f[MACHINE].check_key(name, len(found))
-                found[name] = content
-            return found
+                    f[MACHINE].check_key(name, len(entries))
+                entries[name] = content
+            return entries
 
         return make
 
-    def joined(self, node: nodes.JoinedStr) -> Evaluate:
+    def fstring(self, node: nodes.JoinedStr) -> Evaluate:
         """Compile an f-string."""
         parts = [self._part(part) for part in node.values]
 
         def make(f: Frame) -> str:
-            found = [part(f) for part in parts]
+            texts = [part(f) for part in parts]
             f[AT] = node
-            size = sum(map(len, found))
+            size = sum(map(len, texts))
             f[MACHINE].text(size)
-            return "".join(found)
+            return "".join(texts)
 
         return make
 
     def _part(self, node: nodes.Constant | nodes.FormattedValue) -> Evaluate:
-        return self.constant(node) if isinstance(node, nodes.Constant) else self.formatted(node)
+        return self.constant(node) if isinstance(node, nodes.Constant) else self.fstring_field(node)
 
-    def formatted(self, node: nodes.FormattedValue) -> Evaluate:
+    def fstring_field(self, node: nodes.FormattedValue) -> Evaluate:
         """Compile `{value!conversion:format_spec}`."""
         value, conversion = self.expression(node.value), node.conversion
-        spec = None if node.format_spec is None else self.joined(node.format_spec)
+        spec = None if node.format_spec is None else self.fstring(node.format_spec)
 
         def make(f: Frame) -> str:
             shown = value(f)
@@ -111,6 +111,6 @@ expressions._COMPILERS |= {
     nodes.List: Displays.list,
     nodes.Set: Displays.set,
     nodes.Dict: Displays.dict,
-    nodes.JoinedStr: Displays.joined,
-    nodes.FormattedValue: Displays.formatted,
+    nodes.JoinedStr: Displays.fstring,
+    nodes.FormattedValue: Displays.fstring_field,
 }

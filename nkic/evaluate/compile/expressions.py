@@ -55,9 +55,9 @@ class Expressions:
                 node.span,
                 "assign parts of it to variables",
             )
-        found: Evaluate = _COMPILERS[type(node)](self, node)
+        closure: Evaluate = _COMPILERS[type(node)](self, node)
         unit.depth -= 1
-        return found
+        return closure
 
     def expressions(self, parts: Sequence[nodes.Expression]) -> tuple[Evaluate, ...]:
         """Return the closures of several expressions."""
@@ -138,9 +138,9 @@ class Expressions:
             value = owner(f)
             f[AT] = node
             if value.__class__ is Provided:  # the most common owner
-                found = value.known.get(name, UNSET)
-                if found is not UNSET:
-                    return found
+                memoised = value.memo.get(name, UNSET)
+                if memoised is not UNSET:
+                    return memoised
             return get(f[MACHINE], value, name)
 
         return load
@@ -163,14 +163,16 @@ class Expressions:
     def slice(self, node: nodes.Slice) -> Evaluate:
         """Compile `lower:upper:step`."""
         parts = (node.lower, node.upper, node.step)
-        lower, upper, step = (nothing if one is None else self.expression(one) for one in parts)
+        lower, upper, step = (
+            nothing if bound is None else self.expression(bound) for bound in parts
+        )
 
         def make(f: Frame) -> Any:
             first, last, by = lower(f), upper(f), step(f)
             kinds = (first.__class__, last.__class__, by.__class__)
             if slice in kinds:
                 f[AT] = node
-                raise TypeError("the bounds of a slice are not slices")
+                raise TypeError("slice bounds cannot be slices")
             return slice(first, last, by)
 
         return make
@@ -180,9 +182,9 @@ class Expressions:
     def call(self, node: nodes.Call) -> Evaluate:
         """Compile `func(args, keywords)`."""
         if isinstance(node.func, nodes.Name) and node.func.id == "super" and not node.args:
-            found = self._super(node)
-            if found is not None:
-                return found
+            super_call = self._super(node)
+            if super_call is not None:
+                return super_call
         arguments = self._call_arguments(node)
         if isinstance(node.func, nodes.Attribute) and self._is_plain_attribute(node.func.attr):
             return self._method_call(node, node.func, arguments)
@@ -192,20 +194,20 @@ class Expressions:
 
     def _call_arguments(self, node: nodes.Call) -> CallArguments:
         """Compile the arguments of a call."""
-        if any(isinstance(one, nodes.Starred) for one in node.args):
+        if any(isinstance(argument, nodes.Starred) for argument in node.args):
             # errors point where Python's do
             alone = node if len(node.args) == 1 and not node.keywords else None
             return CallArguments(self.sequence(node.args, alone), self._keywords(node))
         first = self.expressions(node.args)
-        if any(one.arg is None for one in node.keywords):
+        if any(argument.arg is None for argument in node.keywords):
             return CallArguments(tuple_of(first), self._keywords(node))
         names, others = self._named(node)
         keywords = dict_of(names, others) if names else None
         return CallArguments(tuple_of(first), keywords, (*first, *others), (len(first), names))
 
     def _named(self, node: nodes.Call) -> tuple[tuple[str, ...], tuple[Evaluate, ...]]:
-        names = tuple([one.arg or "" for one in node.keywords])
-        return names, self.expressions([one.value for one in node.keywords])
+        names = tuple([keyword.arg or "" for keyword in node.keywords])
+        return names, self.expressions([keyword.value for keyword in node.keywords])
 
     def _is_plain_attribute(self, attribute: str) -> bool:
         """Whether the attribute needs no check of hidden names."""
@@ -214,22 +216,22 @@ class Expressions:
     def _keywords(self, node: nodes.Call) -> Evaluate | None:
         if not node.keywords:
             return None
-        if all(one.arg is not None for one in node.keywords):
+        if all(keyword.arg is not None for keyword in node.keywords):
             return dict_of(*self._named(node))
-        parts = [(one.arg, self.expression(one.value)) for one in node.keywords]
+        parts = [(keyword.arg, self.expression(keyword.value)) for keyword in node.keywords]
 
         def merged(f: Frame) -> dict[str, Any]:
-            found: dict[str, Any] = {}
+            keywords: dict[str, Any] = {}
             for name, value in parts:
-                more = {name: value(f)} if name else f[MACHINE].spread_mapping(value(f))
-                double = found.keys() & more.keys()
+                entries = {name: value(f)} if name else f[MACHINE].keyword_mapping(value(f))
+                double = keywords.keys() & entries.keys()
                 if double:
                     f[AT] = node
                     name = min(map(str, double))
                     text = f"got multiple values for keyword argument '{name}'"
                     raise TypeError(f"{f[MACHINE].called(node)}() {text}")
-                found |= more
-            return found
+                keywords |= entries
+            return keywords
 
         return merged
 
@@ -245,30 +247,30 @@ class Expressions:
             value = owner(f)
             f[AT] = func
             m = f[MACHINE]
-            found: Any = UNSET
+            member: Any = UNSET
             if value.__class__ is Provided:
-                found = value.known.get(name, UNSET)
+                member = value.memo.get(name, UNSET)
             elif value.__class__ in instances and name not in value.fields:
                 method = value.cls.find(name)
                 if method.__class__ is Function:
                     args = (value, *positional(f))
-                    more = None if keywords is None else keywords(f)
+                    named = None if keywords is None else keywords(f)
                     f[AT] = node
-                    return m.invoke(method, args, more)
-            if found is UNSET:
-                found = get(m, value, name)
-            kind = found.__class__
+                    return m.invoke(method, args, named)
+            if member is UNSET:
+                member = get(m, value, name)
+            kind = member.__class__
             vectorcall = m.vectorcalls.get(kind)
             if vectorcall is not None and values is not None:
-                each = [one(f) for one in values]
+                each = [argument(f) for argument in values]
                 f[AT] = node
-                return vectorcall(found, form, each)
-            args, more = positional(f), None if keywords is None else keywords(f)
+                return vectorcall(member, form, each)
+            args, named = positional(f), None if keywords is None else keywords(f)
             f[AT] = node
             if kind is Class:
                 m.left -= CLASS_COST
-                return found.make(m, found, *args, **(more or {}))
-            return m.call(found, args, more)
+                return member.make(m, member, *args, **(named or {}))
+            return m.call(member, args, named)
 
         return run
 
@@ -284,38 +286,38 @@ class Expressions:
         if not first or first[0] is None:
             return None
         cls = self.variable("__class__", at, node)
-        own = self.load(first[0].name, node)
+        first_argument = self.load(first[0].name, node)
 
         def make(f: Frame) -> Any:
             f[AT] = node
-            return f[MACHINE].super_of(cls(f), own(f))
+            return f[MACHINE].super_of(cls(f), first_argument(f))
 
         return make
 
     def sequence(
-        self, elts: Sequence[nodes.Expression], place: nodes.Node | None = None
+        self, elts: Sequence[nodes.Expression], error_node: nodes.Node | None = None
     ) -> Evaluate:
         """Return a closure that builds a list of elements, some of them starred.
 
-        `place` is the node that errors of unpacking point at; by default, the starred element.
+        `error_node` is the node that errors of unpacking point at; by default, the starred element.
         """
         parts = [
-            (True, self.expression(one.value), place or one)
-            if isinstance(one, nodes.Starred)
-            else (False, self.expression(one), one)
-            for one in elts
+            (True, self.expression(element.value), error_node or element)
+            if isinstance(element, nodes.Starred)
+            else (False, self.expression(element), element)
+            for element in elts
         ]
 
         def make(f: Frame) -> list[Any]:
-            found: list[Any] = []
+            elements: list[Any] = []
             for star, part, node in parts:
                 value = part(f)
                 if star:
                     f[AT] = node
-                    f[MACHINE].extended(found, value)
+                    f[MACHINE].extend_list(elements, value)
                 else:
-                    found.append(value)
-            return found
+                    elements.append(value)
+            return elements
 
         return make
 
@@ -334,9 +336,9 @@ class Expressions:
         apply = OPERATIONS[node.op]
 
         def run(f: Frame) -> Any:
-            one, other = left(f), right(f)
+            a, b = left(f), right(f)
             f[AT] = node
-            return apply(f[MACHINE], one, other)
+            return apply(f[MACHINE], a, b)
 
         return run
 
@@ -350,12 +352,12 @@ class Expressions:
             return None
 
         def run(f: Frame) -> Any:
-            one = f[slot]
-            if one.__class__ is int and -HALF < one < HALF:
-                return fast(one, number)
-            one = left(f)
+            operand = f[slot]
+            if operand.__class__ is int and -HALF < operand < HALF:
+                return fast(operand, number)
+            operand = left(f)
             f[AT] = node
-            return apply(f[MACHINE], one, number)
+            return apply(f[MACHINE], operand, number)
 
         return run
 
@@ -388,17 +390,17 @@ class Expressions:
         """Return a closure for the truth value of `value`."""
 
         def run(f: Frame) -> bool:
-            found = value(f)
-            if found is True or found is False:
-                return bool(found)
+            result = value(f)
+            if result is True or result is False:
+                return bool(result)
             f[AT] = node
-            return bool(f[MACHINE].truth(found))
+            return bool(f[MACHINE].truth(result))
 
         return run
 
     def boolean(self, node: nodes.BoolOp) -> Evaluate:
         """Compile `a and b and c` or `a or b or c`."""
-        parts, wanted = self.expressions(node.values), node.op == "or"
+        parts, deciding = self.expressions(node.values), node.op == "or"
         *first, last = parts
         places = node.values
 
@@ -410,7 +412,7 @@ class Expressions:
                 else:
                     f[AT] = places[number]
                     decided = f[MACHINE].truth(value)
-                if decided is wanted:
+                if decided is deciding:
                     return value
             return last(f)
 

@@ -35,16 +35,18 @@ class Functions(Generators):
 
         def run(f: Frame) -> None:
             applied = [decorator(f) for decorator, _ in decorators]
-            made = make(f)
-            for found, (_, place) in zip(reversed(applied), reversed(decorators), strict=True):
-                f[AT] = place
-                made = f[MACHINE].call(found, (made,), None)
-            store(f, made)
+            function = make(f)
+            for decorator_value, (_, decorator_node) in zip(
+                reversed(applied), reversed(decorators), strict=True
+            ):
+                f[AT] = decorator_node
+                function = f[MACHINE].call(decorator_value, (function,), None)
+            store(f, function)
 
         return run
 
     def _decorators(self, node: Any) -> list[tuple[Evaluate, nodes.Node]]:
-        return [(self.expression(one), one) for one in node.decorators]
+        return [(self.expression(decorator), decorator) for decorator in node.decorators]
 
     def _maker(self, node: scopes.Function, name: str) -> Evaluate:
         """Return the closure that creates a function object."""
@@ -57,7 +59,7 @@ class Functions(Generators):
             if value is not None
         ]
         code = _function_code(self.unit, node, name)
-        outer = code.outer
+        outer_slots = code.outer_slots
 
         def make(f: Frame) -> Function:
             return Function(
@@ -65,7 +67,7 @@ class Functions(Generators):
                 f[FUNCTION].runtime,
                 tuple([value(f) for value in defaults]),
                 {key: value(f) for key, value in named},
-                tuple([f[slot] for slot in outer]),
+                tuple([f[slot] for slot in outer_slots]),
             )
 
         return make
@@ -78,13 +80,13 @@ class Functions(Generators):
         """Compile `(elt for …)`."""
         first, at = self.expression(node.generators[0].iter), node.generators[0].iter
         code = _generator_code(self.unit, node)
-        outer = code.outer
+        outer_slots = code.outer_slots
 
         def make(f: Frame) -> Any:
             values = first(f)
             f[AT] = at
             function = Function(
-                code, f[FUNCTION].runtime, (), {}, tuple([f[slot] for slot in outer])
+                code, f[FUNCTION].runtime, (), {}, tuple([f[slot] for slot in outer_slots])
             )
             m = f[MACHINE]
             return m.invoke(function, (iter(m.iterate_each(values)),), None)
@@ -95,9 +97,9 @@ class Functions(Generators):
         """Compile `class`."""
         decorators = self._decorators(node)
         bases = self.sequence(node.bases)
-        named = [(one.arg, self.expression(one.value)) for one in node.keywords]
+        named = [(keyword.arg, self.expression(keyword.value)) for keyword in node.keywords]
         code = _class_code(self.unit, node)
-        outer, store = code.outer, self.store_name(self.unit.mangled(node.name), node)
+        outer_slots, store = code.outer_slots, self.store_name(self.unit.mangled(node.name), node)
         self.unit.cost += 400
 
         def run(f: Frame) -> None:
@@ -106,13 +108,15 @@ class Functions(Generators):
             parents = bases(f)
             options = {key or "**": value(f) for key, value in named}
             f[AT] = node
-            made = m.make_class(
-                code, f[FUNCTION].runtime, parents, options, [f[slot] for slot in outer]
+            cls = m.make_class(
+                code, f[FUNCTION].runtime, parents, options, [f[slot] for slot in outer_slots]
             )
-            for found, (_, place) in zip(reversed(applied), reversed(decorators), strict=True):
-                f[AT] = place
-                made = m.call(found, (made,), None)
-            store(f, m.finished_class(made))
+            for decorator_value, (_, decorator_node) in zip(
+                reversed(applied), reversed(decorators), strict=True
+            ):
+                f[AT] = decorator_node
+                cls = m.call(decorator_value, (cls,), None)
+            store(f, m.finished_class(cls))
 
         return run
 
@@ -121,7 +125,7 @@ def _check_method(node: nodes.FunctionDef) -> None:
     if names.is_special(node.name) and not names.may_define(node.name):
         raise Refused(
             "hidden-attribute",
-            f"`{node.name}` is out of reach of kernel code",
+            f"`{node.name}` is not accessible to kernel code",
             node.name_span,
             names.instead_of(node.name),
         )
@@ -139,14 +143,16 @@ def _function_code(parent: Unit, node: scopes.Function, name: str) -> Code:
         check_name(arg.name, arg.span)
     ordered = dict.fromkeys([*parameters, *sorted(map(unit.mangled, bound))])
     unit.scope.declare(ordered, frozenset(map(unit.mangled, captured)))
-    made = Functions(unit)
+    compiler = Functions(unit)
     if isinstance(node, nodes.Lambda):
         is_generator = yields(node.body)
         statement = nodes.Return(node.body.span, node.body)
-        run = made.generator_block([statement]) if is_generator else made.statement(statement)
+        run = (
+            compiler.generator_block([statement]) if is_generator else compiler.statement(statement)
+        )
     else:
         is_generator = any(map(yields, node.body))
-        run = made.generator_block(node.body) if is_generator else made.block(node.body)
+        run = compiler.generator_block(node.body) if is_generator else compiler.block(node.body)
     code = _code(unit, node, run, parameters)
     code.is_generator = is_generator
     _signature(code, node.args, unit)
@@ -167,10 +173,10 @@ def _signature(code: Code, args: nodes.Arguments, unit: Unit) -> None:
 
 
 def _code(unit: Unit, node: nodes.Node, run: Run, parameters: Iterable[str] = ()) -> Code:
-    known = unit.outermost_scope.known
+    variables = unit.outermost_scope.variables
     first = frozenset(parameters)
-    cell_parameters = tuple(at.slot for name, at in known.items() if at.boxed and name in first)
-    cell_locals = tuple(at.slot for name, at in known.items() if at.boxed and name not in first)
+    cell_parameters = tuple(at.slot for name, at in variables.items() if at.boxed and name in first)
+    cell_locals = tuple(at.slot for name, at in variables.items() if at.boxed and name not in first)
     code = Code(
         name=unit.name,
         qualname=unit.qualname,
@@ -182,8 +188,8 @@ def _code(unit: Unit, node: nodes.Node, run: Run, parameters: Iterable[str] = ()
         cell_parameters=cell_parameters,
         cell_locals=cell_locals,
         free=tuple(unit.free.values()),
-        outer=tuple(unit.outer),
-        names={name: (at.slot, at.boxed) for name, at in known.items()},
+        outer_slots=tuple(unit.outer_slots),
+        names={name: (at.slot, at.boxed) for name, at in variables.items()},
     )
     code.unset_locals = (UNSET,) * (unit.size - FIRST - len(list(parameters)))
     code.is_plain_entry = not (cell_parameters or cell_locals or code.free)
@@ -207,9 +213,9 @@ def _generator_code(parent: Unit, node: nodes.GeneratorExp) -> Code:
     bound = scopes.bound(node)
     unit.scope.declare([_ITERATOR], frozenset())
     unit.scope.declare(sorted(bound), captured_names(node, bound))
-    made = Functions(unit)
-    slot = unit.scope.known[_ITERATOR].slot
-    loops, (elt,), cost = made._clauses(node, lambda f: f[slot], (node.elt,))
+    compiler = Functions(unit)
+    slot = unit.scope.variables[_ITERATOR].slot
+    loops, (elt,), cost = compiler._clauses(node, lambda f: f[slot], (node.elt,))
     run = _generator_loops(loops, elt, cost, node.elt)
     code = _code(unit, node, run, [_ITERATOR])
     code.is_generator, code.simple_arity, code.positional = True, 1, (_ITERATOR,)
@@ -217,13 +223,13 @@ def _generator_code(parent: Unit, node: nodes.GeneratorExp) -> Code:
 
 
 def _generator_loops(
-    loops: list[Any], elt: Evaluate, cost: int, place: nodes.Node
+    loops: list[Any], elt: Evaluate, cost: int, node_of_element: nodes.Node
 ) -> Callable[..., Any]:
     """Nest the loops of a generator expression."""
 
     def innermost(f: Frame) -> Any:
         value = elt(f)
-        f[AT] = place
+        f[AT] = node_of_element
         yield value
 
     run = innermost
@@ -287,13 +293,13 @@ def compile_function(
 ) -> tuple[Code, tuple[str, ...]]:
     """Compile a single function. Return its code and the names of its cells, in slot order."""
     unit = _module_unit(source)
-    around = Unit(source, unit, None, "function", "<around>")
-    wanted = sorted(cells)
-    around.scope.declare(wanted, frozenset(wanted))
+    enclosing = Unit(source, unit, None, "function", "<around>")
+    cell_names = sorted(cells)
+    enclosing.scope.declare(cell_names, frozenset(cell_names))
     name = node.name if isinstance(node, nodes.FunctionDef) else "<lambda>"
-    code = _function_code(around, node, name)
-    by_slot = {at.slot: key for key, at in around.scope.known.items()}
-    return code, tuple(by_slot[slot] for slot in code.outer)
+    code = _function_code(enclosing, node, name)
+    by_slot = {at.slot: key for key, at in enclosing.scope.variables.items()}
+    return code, tuple(by_slot[slot] for slot in code.outer_slots)
 
 
 expressions._COMPILERS |= {

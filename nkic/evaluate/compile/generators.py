@@ -27,7 +27,7 @@ _ALSO_STRICT = nodes.Attribute | nodes.Compare | nodes.Keyword | nodes.Starred
 
 def yields(node: nodes.Node) -> bool:
     """Whether the node contains a `yield` that belongs to its own unit."""
-    return any(isinstance(one, _YIELDS) for one in scopes.own([node]))
+    return any(isinstance(inner, _YIELDS) for inner in scopes.own([node]))
 
 
 class Generators(Patterns):
@@ -55,8 +55,8 @@ class Generators(Patterns):
         self.unit.cost += 1
         compile_ = _COMPILERS.get(type(node))
         if compile_ is not None:
-            found: GeneratorRun = compile_(self, node)
-            return found
+            closure: GeneratorRun = compile_(self, node)
+            return closure
         return self._with_hoisted_yields(node)
 
     # ---- yields in expressions -------------------------------------------------------------
@@ -108,10 +108,10 @@ class Generators(Patterns):
 
     def _operand(self, value: Any, before: list[tuple[GeneratorRun | Run, bool]]) -> Any:
         if isinstance(value, tuple):
-            last = max((n for n, one in enumerate(value) if yields(one)), default=-1)
+            last = max((n for n, operand in enumerate(value) if yields(operand)), default=-1)
             return tuple(
-                self._operand(one, before) if number <= last else one
-                for number, one in enumerate(value)
+                self._operand(operand, before) if number <= last else operand
+                for number, operand in enumerate(value)
             )
         if yields(value) or isinstance(value, nodes.Constant | nodes.Keyword | nodes.Starred):
             return self._hoist(value, before)
@@ -127,7 +127,7 @@ class Generators(Patterns):
     def _temporary(self, node: nodes.Node) -> tuple[int, nodes.Name]:
         slot = self.unit.slot()
         name = f".{slot}"
-        self.unit.scope.known[name] = Variable(slot, False)
+        self.unit.scope.variables[name] = Variable(slot, False)
         return slot, nodes.Name(node.span, name)
 
     def _yield_variable(
@@ -142,7 +142,7 @@ class Generators(Patterns):
             content = None if value is None else value(f)
             f[AT] = node
             if delegates:
-                f[slot] = yield from f[MACHINE].delegated(content)
+                f[slot] = yield from f[MACHINE].delegate(content)
             else:
                 f[slot] = yield content
 
@@ -158,9 +158,9 @@ class Generators(Patterns):
             content = None if value.value is None else self.expression(value.value)
 
             def give(f: Frame) -> Any:
-                found = None if content is None else content(f)
+                value_of_yield = None if content is None else content(f)
                 f[AT] = value
-                yield found
+                yield value_of_yield
 
             return give
         return self._with_hoisted_yields(node)
@@ -180,9 +180,9 @@ class Generators(Patterns):
     def _generator_loop_body(self, body: Sequence[nodes.Statement]) -> tuple[GeneratorRun, int]:
         unit = self.unit
         outer, unit.cost = unit.cost, 1
-        made = self.generator_block(body)
+        closure = self.generator_block(body)
         cost, unit.cost = unit.cost, outer
-        return made, cost
+        return closure, cost
 
     def _for(self, node: nodes.For) -> GeneratorRun:
         if node.is_async:
@@ -245,13 +245,13 @@ class Generators(Patterns):
         def run(f: Frame) -> Any:
             m, manager = f[MACHINE], value(f)
             f[AT] = item.context_expr
-            entered, leave = m.entered(manager)
+            entered, leave = m.enter_context(manager)
             try:
                 if store is not None:
                     store(f, entered)
                 outcome = yield from body(f)
             except Exception as error:
-                if not m.suppressed(leave, error, f, item.context_expr):
+                if not m.suppresses(leave, error, f, item.context_expr):
                     raise
                 return None
             except GeneratorExit:
@@ -267,7 +267,7 @@ class Generators(Patterns):
         if node.is_star:
             raise Refused("not-in-nki", "`except*` cannot be used in kernel code", node.span)
         body, orelse = self.generator_block(node.body), self.generator_block(node.orelse)
-        handlers = [self._generator_handler(one) for one in node.handlers]
+        handlers = [self._generator_handler(handler) for handler in node.handlers]
         run = _generator_try_except(body, handlers, orelse)
         return (
             _generator_finally(run, self.generator_block(node.finalbody)) if node.finalbody else run
@@ -339,12 +339,12 @@ def _generator_finally(body: GeneratorRun, last: GeneratorRun) -> GeneratorRun:
                 raise
             m.note(error)
             with m.handling_of(error):
-                found = yield from last(f)
-            if found is not None:
-                return found
+                override = yield from last(f)
+            if override is not None:
+                return override
             raise
-        found = yield from last(f)
-        return outcome if found is None else found
+        override = yield from last(f)
+        return outcome if override is None else override
 
     return run
 

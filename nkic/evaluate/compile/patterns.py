@@ -46,8 +46,8 @@ class Patterns(Statements):
     def pattern(self, node: nodes.Pattern) -> Matches:
         """Return the closure of a pattern."""
         self.unit.cost += 2
-        found: Matches = _PATTERNS[type(node)](self, node)
-        return found
+        closure: Matches = _PATTERNS[type(node)](self, node)
+        return closure
 
     def _capture(self, name: str | None, node: nodes.Node) -> Any:
         if name is None:
@@ -56,52 +56,54 @@ class Patterns(Statements):
 
     def _value(self, node: nodes.MatchValue) -> Matches:
         value = self.expression(node.value)
-        return lambda f, found: f[MACHINE].equal(found, value(f))
+        return lambda f, subject: f[MACHINE].equal(subject, value(f))
 
     def _singleton(self, node: nodes.MatchSingleton) -> Matches:
-        wanted = node.value
-        return lambda f, found: found is wanted
+        singleton = node.value
+        return lambda f, subject: subject is singleton
 
     def _as(self, node: nodes.MatchAs) -> Matches:
         inner = None if node.pattern is None else self.pattern(node.pattern)
         store = self._capture(node.name, node)
 
-        def matches(f: Frame, found: Any) -> bool:
-            if inner is not None and not inner(f, found):
+        def matches(f: Frame, subject: Any) -> bool:
+            if inner is not None and not inner(f, subject):
                 return False
-            store(f, found)
+            store(f, subject)
             return True
 
         return matches
 
     def _or(self, node: nodes.MatchOr) -> Matches:
-        parts = [self.pattern(one) for one in node.patterns]
-        return lambda f, found: any(part(f, found) for part in parts)
+        parts = [self.pattern(alternative) for alternative in node.patterns]
+        return lambda f, subject: any(part(f, subject) for part in parts)
 
     def _star(self, node: nodes.MatchStar) -> Matches:
         store = self._capture(node.name, node)
 
-        def matches(f: Frame, found: Any) -> bool:
-            store(f, found)
+        def matches(f: Frame, subject: Any) -> bool:
+            store(f, subject)
             return True
 
         return matches
 
     def _sequence(self, node: nodes.MatchSequence) -> Matches:
-        stars = [n for n, one in enumerate(node.patterns) if isinstance(one, nodes.MatchStar)]
+        stars = [
+            n for n, pattern in enumerate(node.patterns) if isinstance(pattern, nodes.MatchStar)
+        ]
         if len(stars) > 1:
             raise Refused("bad-syntax", "multiple starred expressions in pattern", node.span)
-        parts = [self.pattern(one) for one in node.patterns]
+        parts = [self.pattern(pattern) for pattern in node.patterns]
         before = stars[0] if stars else len(parts)
 
-        def matches(f: Frame, found: Any) -> bool:
+        def matches(f: Frame, subject: Any) -> bool:
             m = f[MACHINE]
-            if not m.is_sequence(found):
+            if not m.is_sequence(subject):
                 return False
-            count = m.length(found)
+            count = m.length(subject)
             if count < len(parts) - len(stars) or (not stars and count > len(parts)):
                 return False
-            values = m.listed(found)
+            values = m.to_list(subject)
             if stars:
                 after = count - (len(parts) - before - 1)
                 values = [*values[:before], values[before:after], *values[after:]]
@@ -111,22 +113,22 @@ class Patterns(Statements):
 
     def _mapping(self, node: nodes.MatchMapping) -> Matches:
         keys = self.expressions(node.keys)
-        parts = [self.pattern(one) for one in node.patterns]
+        parts = [self.pattern(pattern) for pattern in node.patterns]
         rest = self._capture(node.rest, node) if node.rest is not None else None
 
-        def matches(f: Frame, found: Any) -> bool:
-            if not isinstance(found, dict) or len(found) < len(keys):
+        def matches(f: Frame, subject: Any) -> bool:
+            if not isinstance(subject, dict) or len(subject) < len(keys):
                 return False
-            wanted = [key(f) for key in keys]
-            for key in wanted:
-                f[MACHINE].check_key(key, len(found))
-            if not all(key in found for key in wanted):
+            key_values = [key(f) for key in keys]
+            for key in key_values:
+                f[MACHINE].check_key(key, len(subject))
+            if not all(key in subject for key in key_values):
                 return False
-            if not all(part(f, found[key]) for part, key in zip(parts, wanted, strict=True)):
+            if not all(part(f, subject[key]) for part, key in zip(parts, key_values, strict=True)):
                 return False
             if rest is not None:
-                f[MACHINE].elements(2 * len(found), "the dict")
-                rest(f, {key: value for key, value in found.items() if key not in wanted})
+                f[MACHINE].elements(2 * len(subject), "the dict")
+                rest(f, {key: value for key, value in subject.items() if key not in key_values})
             return True
 
         return matches
@@ -137,25 +139,25 @@ class Patterns(Statements):
                 text = f"`{name}` cannot be used in a pattern"
                 raise Refused("hidden-attribute", text, node.span, names.instead_of(name))
         cls = self.expression(node.cls)
-        positional = [self.pattern(one) for one in node.patterns]
+        positional = [self.pattern(part) for part in node.patterns]
         named = [
-            (self.unit.mangled(name), self.pattern(one))
-            for name, one in zip(node.kwd_attrs, node.kwd_patterns, strict=True)
+            (self.unit.mangled(name), self.pattern(part))
+            for name, part in zip(node.kwd_attrs, node.kwd_patterns, strict=True)
         ]
 
-        def matches(f: Frame, found: Any) -> bool:
+        def matches(f: Frame, subject: Any) -> bool:
             kind = cls(f)
             f[AT] = node
             m = f[MACHINE]
             if not m.is_class(kind):
                 raise TypeError("called match pattern must be a class")
-            if not m.isinstance(found, kind):
+            if not m.isinstance(subject, kind):
                 return False
-            wanted = _positional(m, kind, len(positional))
-            if wanted is None:
-                return positional[0](f, found) and _named(f, found, named)
-            pairs = [*zip(wanted, positional, strict=False), *named]
-            return _named(f, found, pairs)
+            attribute_names = _positional(m, kind, len(positional))
+            if attribute_names is None:
+                return positional[0](f, subject) and _named(f, subject, named)
+            pairs = [*zip(attribute_names, positional, strict=False), *named]
+            return _named(f, subject, pairs)
 
         return matches
 
@@ -164,42 +166,42 @@ def _positional(m: Any, kind: Any, count: int) -> Sequence[str] | None:
     """Return the attributes that positional patterns match; None for the value itself."""
     if not count:
         return ()
-    found = kind.find("__match_args__") if isinstance(kind, Class) else UNSET
-    if found is UNSET and _matches_itself(kind):
+    match_args = kind.find("__match_args__") if isinstance(kind, Class) else UNSET
+    if match_args is UNSET and _matches_itself(kind):
         if count > 1:
             raise TypeError(f"{kind.name}() accepts 1 positional sub-pattern ({count} given)")
         return None
-    if found is UNSET:
-        found = ()
-    if not isinstance(found, tuple):
+    if match_args is UNSET:
+        match_args = ()
+    if not isinstance(match_args, tuple):
         raise TypeError(f"{kind.name}.__match_args__ must be a tuple")
-    if count > len(found):
+    if count > len(match_args):
         raise TypeError(
-            f"{kind.name}() accepts {len(found)} positional sub-patterns ({count} given)"
+            f"{kind.name}() accepts {len(match_args)} positional sub-patterns ({count} given)"
         )
-    if not all(isinstance(name, str) for name in found):
+    if not all(isinstance(name, str) for name in match_args):
         raise TypeError("__match_args__ elements must be strings")
-    return found
+    return match_args
 
 
 def _matches_itself(kind: Any) -> bool:
     """Whether the class is a builtin whose positional pattern matches the value itself."""
     mro = kind.mro if isinstance(kind, Class) else ()
-    return any(one.name in _MATCH_SELF and one.machine is None for one in mro)
+    return any(cls.name in _MATCH_SELF and cls.machine is None for cls in mro)
 
 
-def _named(f: Frame, found: Any, pairs: Sequence[tuple[str, Matches]]) -> bool:
+def _named(f: Frame, subject: Any, pairs: Sequence[tuple[str, Matches]]) -> bool:
     m = f[MACHINE]
     for name, part in pairs:
         if names.is_hidden(name):
             text = f"`{name}` cannot be used in a pattern"
             raise KernelError("hidden-attribute", text, help=names.instead_of(name))
         try:
-            value = attributes.get(m, found, name)
+            value = attributes.get(m, subject, name)
         except AttributeError:
             return False
         except Exception as error:
-            if found.__class__ in INSTANCES and m.is_attribute_error(error):
+            if subject.__class__ in INSTANCES and m.is_attribute_error(error):
                 return False
             raise
         if not part(f, value):

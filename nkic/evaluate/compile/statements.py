@@ -36,8 +36,8 @@ class Statements(Comprehensions):
     def statement(self, node: nodes.Statement) -> Run:
         """Return the closure of a statement."""
         self.unit.cost += 1
-        found: Run = _COMPILERS[type(node)](self, node)
-        return found
+        closure: Run = _COMPILERS[type(node)](self, node)
+        return closure
 
     def block(self, body: Sequence[nodes.Statement]) -> Run:
         """Return the closure of a sequence of statements."""
@@ -80,9 +80,9 @@ class Statements(Comprehensions):
             return one
 
         def run(f: Frame) -> None:
-            found = value(f)
+            assigned = value(f)
             for store in stores:
-                store(f, found)
+                store(f, assigned)
 
         return run
 
@@ -122,9 +122,9 @@ class Statements(Comprehensions):
             return nothing
 
         def run(f: Frame) -> Any:
-            found = (value(f),)
+            outcome = (value(f),)
             f[AT] = node
-            return found
+            return outcome
 
         return run
 
@@ -164,7 +164,7 @@ class Statements(Comprehensions):
             value = exc(f) if exc is not None else UNSET
             reason = cause(f) if cause is not None else UNSET
             f[AT] = node
-            raise f[MACHINE].raised(value, reason)
+            raise f[MACHINE].exception_of(value, reason)
 
         return run
 
@@ -249,10 +249,10 @@ class Statements(Comprehensions):
         unit = self.unit
         unit.loops += 1
         outer, unit.cost = unit.cost, 1
-        made = self.block(body)
+        closure = self.block(body)
         cost, unit.cost = unit.cost, outer
         unit.loops -= 1
-        return made, cost
+        return closure, cost
 
     def for_(self, node: nodes.For) -> Run:
         """Compile `for target in iter`."""
@@ -296,7 +296,7 @@ class Statements(Comprehensions):
 
     def _bound_in(self, body: Sequence[nodes.Statement]) -> tuple[tuple[str, int, bool], ...]:
         """Return the name, slot and cell flag of the variables that the body of a loop assigns."""
-        names = scopes.handed_on(body)
+        names = scopes.loop_carried(body)
         places = [(name, self.unit.find(self.unit.mangled(name))) for name in names]
         return tuple((name, at.slot, at.boxed) for name, at in places if at and at.slot >= 0)
 
@@ -351,13 +351,13 @@ class Statements(Comprehensions):
         def run(f: Frame) -> Any:
             m, manager = f[MACHINE], value(f)
             f[AT] = item.context_expr
-            entered, leave = m.entered(manager)
+            entered, leave = m.enter_context(manager)
             try:
                 if store is not None:
                     store(f, entered)
                 outcome = body(f)
             except Exception as error:
-                if not m.suppressed(leave, error, f, item.context_expr):
+                if not m.suppresses(leave, error, f, item.context_expr):
                     raise
                 return None
             f[AT] = item.context_expr
@@ -372,7 +372,7 @@ class Statements(Comprehensions):
             raise Refused("not-in-nki", "`except*` cannot be used in kernel code", node.span)
         body = self.try_body(node)
         orelse = self.block(node.orelse) if node.orelse else None
-        handlers = [self.handler(one) for one in node.handlers]
+        handlers = [self.handler(handler) for handler in node.handlers]
         run = try_except(body, handlers, orelse) if handlers else with_else(body, orelse)
         return finally_(run, self.block(node.finalbody)) if node.finalbody else run
 
@@ -433,8 +433,8 @@ def _catches_imports(handler: nodes.ExceptHandler) -> bool:
     caught = [handler.type]
     if isinstance(handler.type, nodes.Tuple):
         caught = list(handler.type.elts)
-    found = {node.id for node in caught if isinstance(node, nodes.Name)}
-    return handler.type is None or bool(found & _IMPORT_ERRORS)
+    names = {node.id for node in caught if isinstance(node, nodes.Name)}
+    return handler.type is None or bool(names & _IMPORT_ERRORS)
 
 
 _COMPILERS: dict[type[nodes.Node], Callable[[Any, Any], Run]] = {

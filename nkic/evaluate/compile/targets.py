@@ -83,28 +83,28 @@ class Targets(Displays):
 
     def _store_several(self, node: nodes.Tuple | nodes.List) -> Store:
         parts = node.elts
-        stars = [n for n, one in enumerate(parts) if isinstance(one, nodes.Starred)]
+        stars = [n for n, target in enumerate(parts) if isinstance(target, nodes.Starred)]
         if len(stars) > 1:
             raise Refused("bad-syntax", "multiple starred expressions in assignment", node.span)
-        plain = [one.value if isinstance(one, nodes.Starred) else one for one in parts]
-        stores, count = [self.store(one) for one in plain], len(parts)
+        plain = [target.value if isinstance(target, nodes.Starred) else target for target in parts]
+        stores, count = [self.store(target) for target in plain], len(parts)
         if not stars:
 
             def store(f: Frame, value: Any) -> None:
                 if value.__class__ is not tuple or len(value) != count:
                     f[AT] = node
-                    value = f[MACHINE].unpacked(value, count)
-                for one, part in zip(stores, value, strict=True):
-                    one(f, part)
+                    value = f[MACHINE].unpack(value, count)
+                for store_part, part in zip(stores, value, strict=True):
+                    store_part(f, part)
 
             return store
         before = stars[0]
 
         def store_starred(f: Frame, value: Any) -> None:
             f[AT] = node
-            found = f[MACHINE].unpacked_starred(value, before, count - before - 1)
-            for one, part in zip(stores, found, strict=True):
-                one(f, part)
+            values = f[MACHINE].unpack_starred(value, before, count - before - 1)
+            for store_part, part in zip(stores, values, strict=True):
+                store_part(f, part)
 
         return store_starred
 
@@ -118,9 +118,9 @@ class Targets(Displays):
         unit.scope = scope
 
         def run(f: Frame) -> Any:
-            found = value(f)
-            store(f, found)
-            return found
+            assigned = value(f)
+            store(f, assigned)
+            return assigned
 
         return run
 
@@ -191,7 +191,7 @@ class Targets(Displays):
     def delete(self, node: nodes.Expression) -> Run:
         """Compile `del target`."""
         if isinstance(node, nodes.Tuple | nodes.List):
-            parts = [self.delete(one) for one in node.elts]
+            parts = [self.delete(target) for target in node.elts]
 
             def several(f: Frame) -> None:
                 for part in parts:
@@ -251,10 +251,10 @@ class Targets(Displays):
         slot, boxed = at
 
         def run(f: Frame) -> None:
-            place, index = (f[slot], 0) if boxed else (f, slot)
-            if place[index] is UNSET:
+            holder, index = (f[slot], 0) if boxed else (f, slot)
+            if holder[index] is UNSET:
                 f[AT] = node
                 raise unset(name)
-            place[index] = UNSET
+            holder[index] = UNSET
 
         return run

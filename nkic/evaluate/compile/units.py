@@ -31,17 +31,17 @@ class Names:
     def __init__(self, unit: Unit, parent: Names | None, node: nodes.Node | None) -> None:
         self.unit = unit
         self.parent = parent
-        self.known: dict[str, Variable] = {}
+        self.variables: dict[str, Variable] = {}
         self.globals: frozenset[str] = frozenset()
         self.nonlocals: frozenset[str] = frozenset()
         if isinstance(node, scopes.Scope):
-            found = scopes.declared(node)
-            self.globals, self.nonlocals = found.globals, found.nonlocals
+            declared = scopes.declared(node)
+            self.globals, self.nonlocals = declared.globals, declared.nonlocals
 
     def declare(self, bound: Iterable[str], captured: frozenset[str]) -> None:
         """Assign a slot to every name."""
         for name in bound:
-            self.known[name] = Variable(self.unit.slot(), name in captured)
+            self.variables[name] = Variable(self.unit.slot(), name in captured)
 
 
 class Unit:
@@ -63,7 +63,7 @@ class Unit:
         self.is_generator = False
         self.class_name: str = parent.class_name if parent is not None else ""
         self.free: dict[str, int] = {}  # the slots of cells from the enclosing units
-        self.outer: list[int] = []  # the parent's slots of the same cells
+        self.outer_slots: list[int] = []  # the parent's slots of the same cells
         self.outermost_scope = Names(self, parent.scope if parent is not None else None, node)
         self.scope: Names = self.outermost_scope
 
@@ -86,8 +86,8 @@ class Unit:
         while scope is not None and scope.unit is self:
             if name in scope.globals:
                 return GLOBAL
-            if name in scope.known:
-                return scope.known[name]
+            if name in scope.variables:
+                return scope.variables[name]
             if self.kind == "class" and scope is self.outermost_scope:
                 break
             scope = scope.parent
@@ -95,11 +95,11 @@ class Unit:
             return Variable(self.free[name], True)
         if self.parent is None:
             return GLOBAL
-        found = self.parent.captured(name)
-        if found is None:
+        outer_slot = self.parent.captured(name)
+        if outer_slot is None:
             return GLOBAL
         self.free[name] = self.slot()
-        self.outer.append(found)
+        self.outer_slots.append(outer_slot)
         return Variable(self.free[name], True)
 
     def captured(self, name: str) -> int | None:
@@ -109,18 +109,18 @@ class Unit:
             in_class = self.kind == "class" and scope is self.outermost_scope
             if name in scope.globals and not in_class:
                 return None
-            if name in scope.known and (not in_class or name == "__class__"):
-                return scope.known[name].slot
+            if name in scope.variables and (not in_class or name == "__class__"):
+                return scope.variables[name].slot
             scope = scope.parent
         if name in self.free:
             return self.free[name]
         if self.parent is None:
             return None
-        found = self.parent.captured(name)
-        if found is None:
+        outer_slot = self.parent.captured(name)
+        if outer_slot is None:
             return None
         self.free[name] = self.slot()
-        self.outer.append(found)
+        self.outer_slots.append(outer_slot)
         return self.free[name]
 
     def mangled(self, name: str) -> str:
@@ -132,17 +132,17 @@ class Unit:
 
 def captured_names(scope: nodes.Node, bound: Iterable[str]) -> frozenset[str]:
     """Return the names in `bound` that an inner function uses, and that therefore need cells."""
-    wanted = frozenset(bound)
-    found: set[str] = set()
+    candidates = frozenset(bound)
+    captured: set[str] = set()
     waiting: list[nodes.Node] = [*scopes.inside(scope)]  # type: ignore[arg-type]
     for node in scopes.own(waiting):
         if isinstance(node, nodes.ListComp | nodes.SetComp | nodes.DictComp):
             hidden = scopes.bound(node)
-            found |= captured_names(node, wanted - hidden)
+            captured |= captured_names(node, candidates - hidden)
         elif scopes.is_scope(node):
-            found.update(use.id for use in scopes.taken_by(node) if use.id in wanted)
-            found |= {n for n in scopes.nonlocals_inside(node) if n in wanted}
-    return frozenset(found)
+            captured.update(use.id for use in scopes.free_names_of(node) if use.id in candidates)
+            captured |= {n for n in scopes.nonlocals_inside(node) if n in candidates}
+    return frozenset(captured)
 
 
 def check_name(name: str, span: Span) -> None:

@@ -47,23 +47,25 @@ def _accepting(kinds: tuple[type, ...], methods: tuple[str, ...]) -> Callable[[A
             return isinstance(value, kinds)
         if isinstance(value, kinds) and value.__class__ is not Instance:
             return True
-        found = [value.cls.find(name) for name in methods]
-        return bool(methods) and all(one is not UNSET and one is not None for one in found)
+        members_found = [value.cls.find(name) for name in methods]
+        return bool(methods) and all(
+            member is not UNSET and member is not None for member in members_found
+        )
 
     return accepts
 
 
 def _abc(name: str, kinds: tuple[type, ...], methods: str = "", *bases: str) -> Class:
-    above = tuple(MODULE[base] for base in bases) or (OBJECT,)
-    found = Class(
-        name, above, {}, payload=Instance, make=classes.construct, module="collections.abc"
+    parents = tuple(MODULE[base] for base in bases) or (OBJECT,)
+    new_class = Class(
+        name, parents, {}, payload=Instance, make=classes.construct, module="collections.abc"
     )
     names = tuple(f"__{word}__" for word in methods.split())
-    found.extra |= {"inheritable": True, "accepts": _accepting(kinds, names)}
-    found.extra["accepts_class"] = _accepting_class(kinds, names, found.extra)
-    found.extra["item"] = lambda m, cls, key: cls
-    MODULE[name] = found
-    return found
+    new_class.extra |= {"inheritable": True, "accepts": _accepting(kinds, names)}
+    new_class.extra["accepts_class"] = _accepting_class(kinds, names, new_class.extra)
+    new_class.extra["item"] = lambda m, cls, key: cls
+    MODULE[name] = new_class
+    return new_class
 
 
 def _accepting_class(
@@ -75,8 +77,10 @@ def _accepting_class(
         payload = cls.payload
         if payload is not None and payload is not Instance and issubclass(payload, kinds or ()):
             return True
-        found = [cls.find(name) for name in methods]
-        return bool(methods) and all(one is not UNSET and one is not None for one in found)
+        members_found = [cls.find(name) for name in methods]
+        return bool(methods) and all(
+            member is not UNSET and member is not None for member in members_found
+        )
 
     return accepts
 
@@ -105,9 +109,9 @@ def _is_callable(m: Machine, value: Any) -> bool:
 
 def _is_hashable(m: Machine, value: Any) -> bool:
     if value.__class__ in INSTANCES:
-        found = value.cls.find("__hash__")
-        if found is not UNSET:
-            return found is not None
+        method = value.cls.find("__hash__")
+        if method is not UNSET:
+            return method is not None
         return not isinstance(value, list | dict | set)
     return not isinstance(value, list | dict | set | _KEYS | _ITEMS)
 
@@ -176,17 +180,17 @@ def _has(m: Machine, owner: Any, key: Any) -> bool:
 
 @methods(MAPPING, "keys")
 def _keys(m: Machine, owner: Any) -> Any:
-    return dict.fromkeys(m.listed(owner)).keys()
+    return dict.fromkeys(m.to_list(owner)).keys()
 
 
 @methods(MAPPING, "values")
 def _values(m: Machine, owner: Any) -> Any:
-    return {n: m.item(owner, key) for n, key in enumerate(m.listed(owner))}.values()
+    return {n: m.item(owner, key) for n, key in enumerate(m.to_list(owner))}.values()
 
 
 @methods(MAPPING, "items")
 def _items(m: Machine, owner: Any) -> Any:
-    return {key: m.item(owner, key) for key in m.listed(owner)}.items()
+    return {key: m.item(owner, key) for key in m.to_list(owner)}.items()
 
 
 @methods(MAPPING, "__eq__")
@@ -197,37 +201,37 @@ def _eq(m: Machine, owner: Any, other: Any) -> Any:
 
 
 def _as_dict(m: Machine, value: Any) -> dict[Any, Any]:
-    keys = m.listed(value)
+    keys = m.to_list(value)
     m.elements(3 * len(keys), "the dict")
     return {key: m.item(value, key) for key in keys}
 
 
 @methods(MUTABLE_MAPPING, "setdefault")
 def _setdefault(m: Machine, owner: Any, key: Any, default: Any = None) -> Any:
-    found = _item_or_default(m, owner, key, _NO_DEFAULT)
-    if found is not _NO_DEFAULT:
-        return found
+    value = _item_or_default(m, owner, key, _NO_DEFAULT)
+    if value is not _NO_DEFAULT:
+        return value
     m.put_item(owner, key, default)
     return default
 
 
 @methods(MUTABLE_MAPPING, "update")
 def _update(m: Machine, owner: Any, other: Any = (), /, **named: Any) -> None:
-    found: dict[Any, Any] = {}
-    m.call(m.builtins["dict"].members["update"], (found, other), named)
-    for key, value in found.items():
+    entries: dict[Any, Any] = {}
+    m.call(m.builtins["dict"].members["update"], (entries, other), named)
+    for key, value in entries.items():
         m.put_item(owner, key, value)
 
 
 @methods(MUTABLE_MAPPING, "pop")
 def _pop(m: Machine, owner: Any, key: Any, default: Any = _NO_DEFAULT) -> Any:
-    found = _item_or_default(m, owner, key, _NO_DEFAULT)
-    if found is _NO_DEFAULT:
+    value = _item_or_default(m, owner, key, _NO_DEFAULT)
+    if value is _NO_DEFAULT:
         if default is _NO_DEFAULT:
             raise KeyError(key)
         return default
     m.remove_item(owner, key)
-    return found
+    return value
 
 
 @methods(SEQUENCE, "__iter__")
@@ -236,9 +240,9 @@ def _iter(m: Machine, owner: Any) -> Any:
 
 
 def _each(m: Machine, owner: Any) -> Any:
-    for place in range(m.length(owner)):
+    for index in range(m.length(owner)):
         m.charge(1)
-        yield m.item(owner, place)
+        yield m.item(owner, index)
 
 
 @methods(SEQUENCE, "__reversed__")
@@ -248,20 +252,20 @@ def _reversed(m: Machine, owner: Any) -> Any:
 
 @methods(SEQUENCE, "__contains__")
 def _among(m: Machine, owner: Any, value: Any) -> bool:
-    return any(m.equal(one, value) for one in m.iterate(owner))
+    return any(m.equal(element, value) for element in m.iterate(owner))
 
 
 @methods(SEQUENCE, "index")
 def _index(m: Machine, owner: Any, value: Any) -> int:
-    for place, one in enumerate(m.iterate(owner)):
-        if m.equal(one, value):
-            return place
+    for index, element in enumerate(m.iterate(owner)):
+        if m.equal(element, value):
+            return index
     raise ValueError
 
 
 @methods(SEQUENCE, "count")
 def _count(m: Machine, owner: Any, value: Any) -> int:
-    return sum(m.equal(one, value) for one in m.iterate(owner))
+    return sum(m.equal(element, value) for element in m.iterate(owner))
 
 
 @methods(MUTABLE_SEQUENCE, "append")
@@ -271,7 +275,7 @@ def _append(m: Machine, owner: Any, value: Any) -> None:
 
 @methods(MUTABLE_SEQUENCE, "extend")
 def _extend(m: Machine, owner: Any, values: Any) -> None:
-    for value in m.listed(values):
+    for value in m.to_list(values):
         m.call(m.attribute(owner, "append"), (value,), None)
 
 

@@ -29,9 +29,9 @@ _ENTRY_STEPS = 100  # steps for the bytes of an entry
 class _State:
     """The results of a function by its arguments, the most recently used last."""
 
-    def __init__(self, function: Any, most: int | None, typed: bool) -> None:
+    def __init__(self, function: Any, maxsize: int | None, typed: bool) -> None:
         self.function = function
-        self.maxsize = most
+        self.maxsize = maxsize
         self.typed = typed
         self.found: dict[Any, Any] = {}
         self.hits = self.misses = 0
@@ -47,17 +47,17 @@ class _Separator:
 _SEPARATOR = _Separator()
 
 
-def _wrapped(m: Machine, function: Any, most: int | None, typed: bool) -> Any:
-    found = new_instance(m, CACHED, __wrapped__=function)
-    found.fields[_STATE] = _State(function, most, typed)
-    return found
+def _wrapped(m: Machine, function: Any, maxsize: int | None, typed: bool) -> Any:
+    wrapper = new_instance(m, CACHED, __wrapped__=function)
+    wrapper.fields[_STATE] = _State(function, maxsize, typed)
+    return wrapper
 
 
 def _lru_cache(m: Machine, maxsize: Any = 128, typed: Any = False) -> Any:
     if maxsize is None or isinstance(maxsize, int):
-        most = None if maxsize is None else max(0, int(number_of(maxsize)))
+        limit = None if maxsize is None else max(0, int(number_of(maxsize)))
         decides = m.truth(typed)
-        return Builtin("lru_cache", lambda m, function, /: _wrapped(m, function, most, decides))
+        return Builtin("lru_cache", lambda m, function, /: _wrapped(m, function, limit, decides))
     if maxsize.__class__ in m.callables or callable(maxsize):
         return _wrapped(m, maxsize, 128, m.truth(typed))
     raise TypeError("Expected first argument to be an integer, a callable, or None")
@@ -77,7 +77,7 @@ def _key(m: Machine, state: _State, args: tuple[Any, ...], named: dict[str, Any]
     if named:
         key = (*args, _SEPARATOR, *(part for pair in named.items() for part in pair))
     if state.typed:
-        key = (*key, _SEPARATOR, *(m.class_of(one) for one in (*args, *named.values())))
+        key = (*key, _SEPARATOR, *(m.class_of(value) for value in (*args, *named.values())))
     elif len(key) == 1 and key[0].__class__ in (int, str):
         key = key[0]
     m.check_key(key, len(state.found))
@@ -157,11 +157,11 @@ def _init(m: Machine, owner: Any, func: Any) -> None:
 
 @methods(CACHED_PROPERTY, "__set_name__")
 def _set_name(m: Machine, owner: Any, cls: Any, name: Any) -> None:
-    known = owner.fields.get("attrname")
-    if known is not None and known != name:
+    attribute = owner.fields.get("attrname")
+    if attribute is not None and attribute != name:
         raise TypeError(
             "Cannot assign the same cached_property to two different names "
-            f"({known!r} and {name!r})."
+            f"({attribute!r} and {name!r})."
         )
     owner.fields["attrname"] = name
 

@@ -45,10 +45,10 @@ def _contextmanager(m: Machine, func: Any) -> Any:
 
 
 def _generator(owner: Any) -> Generator:
-    found = owner.fields.get("gen")
-    if not isinstance(found, Generator):
+    generator = owner.fields.get("gen")
+    if not isinstance(generator, Generator):
         raise TypeError("the function under @contextmanager does not yield")
-    return found
+    return generator
 
 
 @methods(MANAGER, "__enter__")
@@ -80,7 +80,7 @@ def _throw_into(m: Machine, generator: Generator, value: Any) -> bool:
     except StopIteration:
         return True
     except Exception as error:
-        if not exceptions.is_fatal(error) and exceptions.caught(m, error) is value:
+        if not exceptions.is_fatal(error) and exceptions.kernel_exception(m, error) is value:
             return False
         raise
     raise RuntimeError("generator didn't stop after throw()")
@@ -91,21 +91,21 @@ def _decorate(m: Machine, owner: Any, func: Any) -> Any:
     """Use a manager as a decorator: every call of the function runs under a new manager."""
     maker, args, named = owner.fields["again"]
 
-    def inner(m: Machine, /, *more: Any, **further: Any) -> Any:
+    def inner(m: Machine, /, *positional: Any, **keywords: Any) -> Any:
         manager = new_instance(
             m, MANAGER, gen=m.call(maker, args, named), again=(maker, args, named)
         )
-        return _run_within(m, manager, lambda: m.call(func, more, further))
+        return _run_within(m, manager, lambda: m.call(func, positional, keywords))
 
     return Builtin(getattr(func, "name", "inner"), inner)
 
 
 def _run_within(m: Machine, manager: Any, action: Any) -> Any:
-    _, leave = exceptions.entered(m, manager)
+    _, leave = exceptions.enter_context(m, manager)
     try:
         result = action()
     except Exception as error:
-        if exceptions.is_fatal(error) or not leave(exceptions.caught(m, error)):
+        if exceptions.is_fatal(error) or not leave(exceptions.kernel_exception(m, error)):
             raise
         return None
     leave(None)
@@ -158,8 +158,8 @@ MODULE["ExitStack"] = STACK
 
 
 def _callbacks(owner: Any) -> list[Any]:
-    found: list[Any] = owner.fields.setdefault("_exit_callbacks", [])
-    return found
+    callbacks: list[Any] = owner.fields.setdefault("_exit_callbacks", [])
+    return callbacks
 
 
 def _push(m: Machine, owner: Any, leave: Any) -> None:
@@ -206,10 +206,10 @@ def _callback(m: Machine, owner: Any, callback: Any, /, *args: Any, **named: Any
 
 @methods(STACK, "pop_all")
 def _pop_all(m: Machine, owner: Any) -> Any:
-    found = m.call(owner.cls, (), None)
-    found.fields["_exit_callbacks"] = list(_callbacks(owner))
+    new_stack = m.call(owner.cls, (), None)
+    new_stack.fields["_exit_callbacks"] = list(_callbacks(owner))
     _callbacks(owner).clear()
-    return found
+    return new_stack
 
 
 @methods(STACK, "close")
@@ -232,7 +232,7 @@ def _stack_exit(m: Machine, owner: Any, kind: Any, value: Any, traceback: Any) -
         except Exception as error:
             if exceptions.is_fatal(error):
                 raise
-            pending, raised = exceptions.caught(m, error), error
+            pending, raised = exceptions.kernel_exception(m, error), error
     if raised is not None:
         raise raised
     return kind is not None and pending is None

@@ -31,9 +31,9 @@ def deep(m: Machine, value: Any, memo: dict[int, Any]) -> Any:
     kind = value.__class__
     if kind not in INSTANCES and kind not in _COPIERS:
         return value
-    known = memo.get(id(value))
-    if known is not None:
-        return known[1]
+    copied = memo.get(id(value))
+    if copied is not None:
+        return copied[1]
     m.deepen()
     try:
         m.charge(20)
@@ -44,36 +44,36 @@ def deep(m: Machine, value: Any, memo: dict[int, Any]) -> Any:
         m.level -= 1
 
 
-def _keep(memo: dict[int, Any], value: Any, made: Any) -> Any:
-    memo[id(value)] = (value, made)
-    return made
+def _keep(memo: dict[int, Any], value: Any, copied: Any) -> Any:
+    memo[id(value)] = (value, copied)
+    return copied
 
 
 def _deep_list(m: Machine, value: list[Any], memo: dict[int, Any]) -> list[Any]:
     m.elements(len(value), "the list")
-    found: list[Any] = _keep(memo, value, [])
+    copied: list[Any] = _keep(memo, value, [])
     for part in value:
-        found.append(deep(m, part, memo))
-    return found
+        copied.append(deep(m, part, memo))
+    return copied
 
 
 def _deep_tuple(m: Machine, value: tuple[Any, ...], memo: dict[int, Any]) -> Any:
     m.elements(len(value), "the tuple")
-    found = tuple([deep(m, part, memo) for part in value])
+    copied = tuple([deep(m, part, memo) for part in value])
     if id(value) in memo:  # it contains itself
         return memo[id(value)][1]
-    same = all(one is other for one, other in zip(found, value, strict=True))
-    return _keep(memo, value, value if same else found)
+    same = all(a is b for a, b in zip(copied, value, strict=True))
+    return _keep(memo, value, value if same else copied)
 
 
 def _deep_dict(m: Machine, value: dict[Any, Any], memo: dict[int, Any]) -> dict[Any, Any]:
     m.elements(3 * len(value), "the dict")
-    found: dict[Any, Any] = _keep(memo, value, {})
+    copied: dict[Any, Any] = _keep(memo, value, {})
     for key, part in list(value.items()):
         key = deep(m, key, memo)
-        m.check_key(key, len(found))
-        found[key] = deep(m, part, memo)
-    return found
+        m.check_key(key, len(copied))
+        copied[key] = deep(m, part, memo)
+    return copied
 
 
 def _deep_set(m: Machine, value: Any, memo: dict[int, Any]) -> Any:
@@ -97,16 +97,16 @@ def _deep_object(m: Machine, value: Any, memo: dict[int, Any]) -> Any:
         return _keep(memo, value, m.call(hook, (value, {}), None))
     if _stays(value):
         return value
-    found = _keep(memo, value, _copied(m, value, {}))
+    copied = _keep(memo, value, _copied(m, value, {}))
     for name, part in list(value.fields.items()):
-        found.fields[name] = deep(m, part, memo)
-    if isinstance(found, list):
-        list.__setitem__(found, slice(None), [deep(m, p, memo) for p in list.__iter__(value)])
-    elif isinstance(found, dict):
-        dict.clear(found)
+        copied.fields[name] = deep(m, part, memo)
+    if isinstance(copied, list):
+        list.__setitem__(copied, slice(None), [deep(m, p, memo) for p in list.__iter__(value)])
+    elif isinstance(copied, dict):
+        dict.clear(copied)
         for key, part in list(dict.items(value)):
-            dict.__setitem__(found, deep(m, key, memo), deep(m, part, memo))
-    return found
+            dict.__setitem__(copied, deep(m, key, memo), deep(m, part, memo))
+    return copied
 
 
 def _stays(value: Any) -> bool:
@@ -119,16 +119,16 @@ def _copied(m: Machine, value: Any, fields: dict[str, Any]) -> Any:
     """Return an object of the same class with these fields and the elements of `value`."""
     m.elements(3 * len(fields), "the fields")
     base: Any = next(
-        (one for one in (list, dict, tuple, str, int, float) if isinstance(value, one)), None
+        (kind for kind in (list, dict, tuple, str, int, float) if isinstance(value, kind)), None
     )
     if base is None:
-        found = value.__class__()
+        copied = value.__class__()
     else:
         m.elements(1 if base in (int, float) else base.__len__(value), "the copy")
-        found = value.__class__(_content(base, value))
-    found.cls, found.fields, found.serial = value.cls, fields, m.serial()
+        copied = value.__class__(_content(base, value))
+    copied.cls, copied.fields, copied.serial = value.cls, fields, m.serial()
     m.allocate(232)
-    return found
+    return copied
 
 
 def _content(base: Any, value: Any) -> Any:

@@ -50,9 +50,9 @@ def dataclass(m: Machine, cls: Any = None, /, **named: Any) -> Any:
     return process(m, cls, options)
 
 
-def process(m: Machine, given: Any, options: DataclassOptions) -> Class:
+def process(m: Machine, value: Any, options: DataclassOptions) -> Class:
     """Add the methods that the fields and the options call for."""
-    cls = kernel_class(m, given, "dataclass")
+    cls = kernel_class(m, value, "dataclass")
     m.allocate(8000)
     records.complete(m, cls)
     specs = all_specs(m, cls, options.kw_only)
@@ -94,8 +94,8 @@ def _has_hash(cls: Class) -> bool:
 def _check_annotations(cls: Class, specs: Mapping[str, Spec]) -> None:
     """Check that `__annotations__`, if the body assigns it, names the fields again."""
     annotations = cls.members.get("__annotations__")
-    known = {name for base in cls.mro[1:] for name in base.extra.get("dataclass", ())}
-    same = annotations.__class__ is dict and set(annotations) | known == set(specs)
+    inherited = {name for base in cls.mro[1:] for name in base.extra.get("dataclass", ())}
+    same = annotations.__class__ is dict and set(annotations) | inherited == set(specs)
     if annotations is not None and not same:
         text = f"`__annotations__` of `{cls.name}` has other names than its fields"
         help = "write the fields as annotated names alone: kernels never evaluate annotations"
@@ -103,11 +103,11 @@ def _check_annotations(cls: Class, specs: Mapping[str, Spec]) -> None:
 
 
 def _check_frozen(cls: Class, options: DataclassOptions) -> None:
-    above = [base for base in cls.mro[1:] if "dataclass" in base.extra]
-    frozen = any(base.extra.get("frozen") for base in above)
+    dataclass_bases = [base for base in cls.mro[1:] if "dataclass" in base.extra]
+    frozen = any(base.extra.get("frozen") for base in dataclass_bases)
     if frozen and not options.frozen:
         raise TypeError("cannot inherit non-frozen dataclass from a frozen one")
-    if above and not frozen and options.frozen:
+    if dataclass_bases and not frozen and options.frozen:
         raise TypeError("cannot inherit frozen dataclass from a non-frozen one")
 
 
@@ -148,10 +148,10 @@ def _init(m: Machine, cls: Class, specs: dict[str, Spec], options: DataclassOpti
 
     def call(m: Machine, /, *args: Any, **named: Any) -> None:
         values = bind(m, signature, args, named)[FIRST:]
-        owner, given = values[0], values[1:]
+        owner, field_values = values[0], values[1:]
         _check_owner(m, cls, owner)
         first: list[Any] = []
-        for spec, value in zip(signature.specs, given, strict=True):
+        for spec, value in zip(signature.specs, field_values, strict=True):
             if value is _FROM_FACTORY:
                 value = m.call(spec.factory, (), None)
             if spec.kind == "initvar":
@@ -179,7 +179,7 @@ def _call_post_init(
 
 def _check_owner(m: Machine, cls: Class, owner: Any) -> None:
     if owner.__class__ not in INSTANCES or not owner.cls.is_a(cls):
-        raise TypeError(f"{cls.name}.__init__() takes an object of the class")
+        raise TypeError(f"{cls.name}.__init__() needs an object of the class")
 
 
 def _check_order(init_fields: list[Spec]) -> None:
@@ -245,8 +245,8 @@ def _add_hash(cls: Class, fields: list[Spec], options: DataclassOptions, explici
     if explicit:
         return
     if options.unsafe_hash or (options.eq and options.frozen):
-        kept = [s for s in fields if (s.compare if s.hash is None else s.hash)]
-        cls.members["__hash__"] = _hash(cls, tuple(spec.name for spec in kept))
+        hashed = [s for s in fields if (s.compare if s.hash is None else s.hash)]
+        cls.members["__hash__"] = _hash(cls, tuple(spec.name for spec in hashed))
     elif options.eq:
         cls.members["__hash__"] = None
 
@@ -284,11 +284,11 @@ def _refusing(cls: Class, names: set[str], verb: str) -> Callable[..., None]:
 def _add_slots(cls: Class, fields: list[Spec]) -> None:
     if "__slots__" in cls.members:
         raise TypeError(f"{short_name(cls)} already specifies __slots__")
-    above = [base for base in cls.mro[1:] if base.machine is not None]
+    ancestors = [base for base in cls.mro[1:] if base.machine is not None]
     names = tuple(spec.name for spec in fields)
     cls.members["__slots__"] = names
     for name in names:
         cls.members.pop(name, None)
-    if all("slots" in base.extra for base in above):
-        more = [name for base in above for name in base.extra["slots"]]
-        cls.extra["slots"] = frozenset([*names, *more])
+    if all("slots" in base.extra for base in ancestors):
+        inherited = [name for base in ancestors for name in base.extra["slots"]]
+        cls.extra["slots"] = frozenset([*names, *inherited])

@@ -27,23 +27,25 @@ MODULE: dict[str, Any] = {
 
 def _specs(m: Machine, value: Any) -> dict[str, Spec] | None:
     cls = value if isinstance(value, Class) else m.class_of(value)
-    return next((one.extra["dataclass"] for one in cls.mro if "dataclass" in one.extra), None)
+    return next(
+        (ancestor.extra["dataclass"] for ancestor in cls.mro if "dataclass" in ancestor.extra), None
+    )
 
 
 def _of_object(m: Machine, value: Any) -> list[Spec] | None:
     if value.__class__ not in INSTANCES:
         return None
-    found = _specs(m, value)
-    return None if found is None else [s for s in found.values() if s.kind == "field"]
+    specs = _specs(m, value)
+    return None if specs is None else [s for s in specs.values() if s.kind == "field"]
 
 
 @function("fields", MODULE)
 def _fields(m: Machine, class_or_instance: Any, /) -> tuple[Any, ...]:
-    found = _specs(m, class_or_instance)
-    if found is None:
+    specs = _specs(m, class_or_instance)
+    if specs is None:
         raise TypeError("must be called with a dataclass type or instance")
-    m.elements(len(found), "the fields")
-    return tuple([spec.shown for spec in found.values() if spec.kind == "field"])
+    m.elements(len(specs), "the fields")
+    return tuple([spec.shown for spec in specs.values() if spec.kind == "field"])
 
 
 @function("is_dataclass", MODULE)
@@ -53,11 +55,11 @@ def _is_dataclass(m: Machine, obj: Any, /) -> bool:
 
 @function("replace", MODULE)
 def _replace(m: Machine, obj: Any, /, **changes: Any) -> Any:
-    found = _specs(m, obj)
-    if obj.__class__ not in INSTANCES or found is None:
+    specs = _specs(m, obj)
+    if obj.__class__ not in INSTANCES or specs is None:
         raise TypeError("replace() should be called on dataclass instances")
-    m.elements(3 * len(found), "the fields")
-    for name, spec in found.items():
+    m.elements(3 * len(specs), "the fields")
+    for name, spec in specs.items():
         if not spec.init:
             if name in changes:
                 raise ValueError(
@@ -127,10 +129,10 @@ def _like(m: Machine, value: Any, parts: list[Any]) -> Any:
 
 def _like_dict(m: Machine, value: Any, pairs: list[Any]) -> Any:
     if value.__class__ in INSTANCES and value.cls.name == "defaultdict":
-        made = m.call(value.cls, (m.attribute(value, "default_factory"),), None)
+        copied = m.call(value.cls, (m.attribute(value, "default_factory"),), None)
         for key, part in pairs:
-            m.put_item(made, key, part)
-        return made
+            m.put_item(copied, key, part)
+        return copied
     return m.call(m.class_of(value), (pairs,), None)
 
 
@@ -142,6 +144,6 @@ def replaced(m: Machine, obj: Any, /, **changes: Any) -> Any:
             hook = obj.cls.find("_replace")
         if hook is not UNSET:
             return m.call(hook, (obj,), changes)
-        if any("dataclass" in one.extra for one in obj.cls.mro):
+        if any("dataclass" in ancestor.extra for ancestor in obj.cls.mro):
             return MODULE["replace"].call(m, obj, **changes)
     raise TypeError(f"replace() does not support {m.class_of(obj).name} objects")

@@ -66,20 +66,20 @@ def _subclass(
         key: unwrapped(value) for key, value in space.items() if key not in member_values
     }
     _check_bases(m, name, bases)
-    found = classes.plain(m, name, bases, other_values, fields)
-    found.make = _call
-    state = found.extra["enum"] = Members(found)
-    state.flag = found.is_a(FLAG)
-    _add_payload_hash(found)
-    generate = found.find("_generate_next_value_")
+    cls = classes.plain(m, name, bases, other_values, fields)
+    cls.make = _call
+    state = cls.extra["enum"] = Members(cls)
+    state.flag = cls.is_a(FLAG)
+    _add_payload_hash(cls)
+    generate = cls.find("_generate_next_value_")
     values: list[Any] = []
     for count, (key, value) in enumerate(member_values.items()):
         arguments = (generate, key, count, values)
         _add_member(m, state, key, resolved(m, unwrapped(value), arguments))
     if state.flag:
         give_bits(state)
-    found.members["__members__"] = dict(state.named)
-    return found
+    cls.members["__members__"] = dict(state.named)
+    return cls
 
 
 def _is_member(key: str, value: Any) -> bool:
@@ -105,10 +105,10 @@ def _check_bases(m: Machine, name: str, bases: Iterable[Class]) -> None:
             raise TypeError(f"<{kind} '{name}'> cannot extend {_text(base)}")
 
 
-def _add_payload_hash(found: Class) -> None:
+def _add_payload_hash(cls: Class) -> None:
     """Make members that are numbers or text hash like those."""
-    if found.payload is not Instance and "__hash__" not in found.members:
-        checked_methods(found, {"__hash__": lambda m, owner: hash(_base(owner))})
+    if cls.payload is not Instance and "__hash__" not in cls.members:
+        checked_methods(cls, {"__hash__": lambda m, owner: hash(_base(owner))})
 
 
 def _base(owner: Any) -> Any:
@@ -122,15 +122,15 @@ def _add_member(m: Machine, state: Members, name: str, value: Any) -> None:
     if name == "mro":
         raise ValueError("invalid enum member name(s) 'mro'")
     m.allocate(400)
-    made = _member(m, state.cls, value)
-    value = made.fields["_value_"]
-    made.fields["_name_"] = name
-    made.fields["_sort_order_"] = len(state.canonical)
+    member = _member(m, state.cls, value)
+    value = member.fields["_value_"]
+    member.fields["_name_"] = name
+    member.fields["_sort_order_"] = len(state.canonical)
     same = state.find(m, value)
     if same is None:
-        same = made
+        same = member
         if not state.flag or (isinstance(value, int) and value & (value - 1) == 0 and value > 0):
-            state.canonical.append(made)
+            state.canonical.append(member)
     state.named[name] = same
     state.keep(m, value, same)
     state.cls.members[name] = same
@@ -144,28 +144,28 @@ def _member(m: Machine, cls: Class, value: Any) -> Any:
     if cls.is_a(STR_ENUM):
         _check_text(m, args)
     if new is not UNSET:
-        found = m.call(getattr(new, "function", new), (cls, *args), None)
+        member = m.call(getattr(new, "function", new), (cls, *args), None)
     else:
-        found = classes.blank(m, cls, args if cls.payload is not Instance else (), None)
-    if "_value_" not in found.fields:
-        found.fields["_value_"] = _value(m, cls, mixed, found, args, value)
+        member = classes.blank(m, cls, args if cls.payload is not Instance else (), None)
+    if "_value_" not in member.fields:
+        member.fields["_value_"] = _value(m, cls, mixed, member, args, value)
     init = cls.find("__init__")
     if init is not UNSET:
-        m.call(init, (found, *args), None)
-    return found
+        m.call(init, (member, *args), None)
+    return member
 
 
-def _value(m: Machine, cls: Class, mixed: Any, found: Any, args: Any, value: Any) -> Any:
+def _value(m: Machine, cls: Class, mixed: Any, member: Any, args: Any, value: Any) -> Any:
     if cls.payload is not Instance:
-        return _base(found)
+        return _base(member)
     return value if mixed is None else m.call(mixed, args, None)
 
 
 def _data_class(cls: Class) -> Class | None:
     """Return the dataclass of the kernel that is mixed into an enumeration, if any."""
-    for one in cls.mro[1:]:
-        if "dataclass" in one.extra and not one.is_a(ENUM):
-            return one
+    for ancestor in cls.mro[1:]:
+        if "dataclass" in ancestor.extra and not ancestor.is_a(ENUM):
+            return ancestor
     return None
 
 
@@ -197,15 +197,15 @@ def _looked_up(m: Machine, cls: Class, state: Members, args: tuple[Any, ...]) ->
     value = args[0] if len(args) == 1 else args
     if m.class_of(value) is cls:
         return value
-    found = state.find(m, value)
-    if found is not None:
-        return found
-    found = m.call(m.attribute(cls, "_missing_"), (value,), None)
-    if found is None:
+    member = state.find(m, value)
+    if member is not None:
+        return member
+    member = m.call(m.attribute(cls, "_missing_"), (value,), None)
+    if member is None:
         raise ValueError(f"{m.repr(value)} is not a valid {cls.qualname}")
-    if m.class_of(found).is_a(cls) or isinstance(found, int):
-        return found
-    text = f"returned {m.repr(found)} instead of None or a valid member"
+    if m.class_of(member).is_a(cls) or isinstance(member, int):
+        return member
+    text = f"returned {m.repr(member)} instead of None or a valid member"
     raise TypeError(f"error in {short_name(cls)}._missing_: {text}")
 
 
@@ -214,7 +214,7 @@ def _functional(
 ) -> Class:
     """Create an enumeration from `Enum("Mode", "SLOW FAST")`."""
     if not isinstance(value, str) or set(named) - {"module", "qualname"}:
-        raise TypeError("the name of an enumeration is text")
+        raise TypeError("the name of an enumeration must be a string")
     if isinstance(names, str):
         names = names.replace(",", " ").split()
     entries = list(m.iterate(names)) if not isinstance(names, dict) else list(names.items())
@@ -224,11 +224,11 @@ def _functional(
     for number, entry in enumerate(entries):
         if isinstance(entry, str):
             generate = cls.find("_generate_next_value_")
-            made = next_value(m, generate, str(entry), start, number, values)
-            values.append(made)
-            entry = (entry, made)
-        name, given = m.unpacked(entry, 2)
-        space[str(name)] = given
+            generated = next_value(m, generate, str(entry), start, number, values)
+            values.append(generated)
+            entry = (entry, generated)
+        name, member_value = m.unpack(entry, 2)
+        space[str(name)] = member_value
     return _subclass(m, str(value), (cls,), space, {})
 
 
@@ -291,9 +291,9 @@ _HOOKS: dict[str, Any] = {
 
 
 def _enumeration(name: str, *bases: Class, payload: type | None = None) -> Class:
-    found = Class(name, bases, {}, payload=payload, make=_call, module="enum")
-    found.extra |= _HOOKS
-    return found
+    cls = Class(name, bases, {}, payload=payload, make=_call, module="enum")
+    cls.extra |= _HOOKS
+    return cls
 
 
 ENUM = _enumeration("Enum", OBJECT, payload=Instance)
@@ -363,8 +363,8 @@ INT_FLAG.members["@keep"] = True  # values without a name are kept
 
 def _unique(m: Machine, enumeration: Any, /) -> Any:
     cls = kernel_class(m, enumeration, "unique")
-    found = members_of(cls)
-    pairs = [(n, v.fields.get("_name_")) for n, v in found.named.items()]
+    state = members_of(cls)
+    pairs = [(n, v.fields.get("_name_")) for n, v in state.named.items()]
     again = ", ".join(f"{name} -> {first}" for name, first in pairs if name != first)
     if again:
         raise ValueError(f"duplicate values found in {_text(cls)}: {again}")

@@ -47,11 +47,11 @@ def _show_boundary(m: Machine, owner: Any, writer: Any) -> None:
 
 def boundaries() -> dict[str, Any]:
     """Return `enum.STRICT` and the other boundaries."""
-    found = {}
+    by_name = {}
     for word in BOUNDARIES:
-        made = found[word.upper()] = shared_instance(BOUNDARY)
-        made.fields |= {"_name_": word.upper(), "_value_": word}
-    return found
+        member = by_name[word.upper()] = shared_instance(BOUNDARY)
+        member.fields |= {"_name_": word.upper(), "_value_": word}
+    return by_name
 
 
 def set_boundary(m: Machine, cls: Class, /, *, boundary: Any = None) -> None:
@@ -59,7 +59,7 @@ def set_boundary(m: Machine, cls: Class, /, *, boundary: Any = None) -> None:
     if boundary is None:
         return
     if not is_instance_of(boundary, BOUNDARY):
-        raise TypeError("the boundary of a flag is STRICT, CONFORM, EJECT or KEEP")
+        raise TypeError("the boundary of a flag must be STRICT, CONFORM, EJECT or KEEP")
     members_of(cls).boundary = boundary.fields["_value_"]
 
 
@@ -88,13 +88,13 @@ def _missing(m: Machine, cls: Class, value: Any, /) -> Any:
         return value
     number = _in_range(m, cls, state, value)
     m.charge(1 + len(state.named))
-    known = state.find(m, number)
-    if known is None:
-        known = _composite(m, cls, state, number)
-        state.keep(m, number, known)
+    member = state.find(m, number)
+    if member is None:
+        member = _composite(m, cls, state, number)
+        state.keep(m, number, member)
     if value < 0:
-        state.keep(m, value, known)
-    return known
+        state.keep(m, value, member)
+    return member
 
 
 def _in_range(m: Machine, cls: Class, state: Members, value: int) -> int:
@@ -115,9 +115,9 @@ def _in_range(m: Machine, cls: Class, state: Members, value: int) -> int:
 
 def _invalid(cls: Class, state: Members, value: int) -> str:
     bits = max(value.bit_length(), state.mask.bit_length())
-    given, allowed = _bits(value, bits), _bits(state.mask, bits)
+    given_bits, allowed = _bits(value, bits), _bits(state.mask, bits)
     name = f"<flag '{short_name(cls)}'>"
-    return f"{name} invalid value {value}\n    given {given}\n  allowed {allowed}"
+    return f"{name} invalid value {value}\n    given {given_bits}\n  allowed {allowed}"
 
 
 def _bits(value: int, bits: int) -> str:
@@ -128,23 +128,23 @@ def _bits(value: int, bits: int) -> str:
 
 
 def _composite(m: Machine, cls: Class, state: Members, value: int) -> Any:
-    found = classes.blank(m, cls, (value,) if cls.payload is not Instance else (), None)
-    found.fields["_value_"] = value
-    found.fields["_name_"] = _name(cls, state, value)
-    return found
+    member = classes.blank(m, cls, (value,) if cls.payload is not Instance else (), None)
+    member.fields["_value_"] = value
+    member.fields["_name_"] = _name(cls, state, value)
+    return member
 
 
 def _name(cls: Class, state: Members, value: int) -> str | None:
-    parts = [one for one in _in_order(state) if _number(one) & value]
+    parts = [member for member in _in_order(state) if _number(member) & value]
     if value & ~state.singles:
-        for one in state.named.values():
-            number = _number(one)
-            if one not in parts and number and number & value == number:
-                parts.append(one)
+        for member in state.named.values():
+            number = _number(member)
+            if member not in parts and number and number & value == number:
+                parts.append(member)
     covered = 0
-    for one in parts:
-        covered |= _number(one)
-    text = "|".join(str(one.fields.get("_name_")) for one in parts)
+    for member in parts:
+        covered |= _number(member)
+    text = "|".join(str(member.fields.get("_name_")) for member in parts)
     unknown = value ^ covered
     if not covered:
         return None
@@ -188,7 +188,9 @@ def _contains(m: Machine, owner: Any, other: Any, /) -> bool:
 
 
 def _iter(m: Machine, owner: Any, /) -> Any:
-    return iter([one for one in _in_order(members_of(owner.cls)) if _number(one) & _number(owner)])
+    return iter(
+        [member for member in _in_order(members_of(owner.cls)) if _number(member) & _number(owner)]
+    )
 
 
 def _str(m: Machine, owner: Any, /) -> str:

@@ -89,9 +89,13 @@ def alias(name: str, cls: Class) -> None:
 def _union(m: Machine, cls: Class, key: Any) -> Any:
     parts = key if key.__class__ is tuple else (key,)
     m.elements(len(parts), "the union")
-    flat = [one for part in parts for one in (part.parts if isinstance(part, Union) else (part,))]
-    kept = list({id(one): one for one in flat}.values())
-    return kept[0] if len(kept) == 1 else Union(tuple(kept))
+    flat = [
+        alternative
+        for part in parts
+        for alternative in (part.parts if isinstance(part, Union) else (part,))
+    ]
+    unique = list({id(alternative): alternative for alternative in flat}.values())
+    return unique[0] if len(unique) == 1 else Union(tuple(unique))
 
 
 def _optional(m: Machine, cls: Class, key: Any) -> Any:
@@ -99,10 +103,10 @@ def _optional(m: Machine, cls: Class, key: Any) -> Any:
 
 
 def _special(name: str, item: Any) -> Class:
-    found = Class(name, (OBJECT,), {}, module="typing")
-    found.extra["item"] = item
-    MODULE[name] = found
-    return found
+    cls = Class(name, (OBJECT,), {}, module="typing")
+    cls.extra["item"] = item
+    MODULE[name] = cls
+    return cls
 
 
 _special("Union", _union)
@@ -116,10 +120,10 @@ _special("Type", lambda m, cls, key: cls).extra["accepts"] = lambda m, value: is
 
 
 def _base(name: str, *bases: Class) -> Class:
-    found = Class(name, bases or (OBJECT,), {}, payload=Instance, module="typing")
-    found.extra |= {"inheritable": True, "item": lambda m, cls, key: cls}
-    MODULE[name] = found
-    return found
+    new_class = Class(name, bases or (OBJECT,), {}, payload=Instance, module="typing")
+    new_class.extra |= {"inheritable": True, "item": lambda m, cls, key: cls}
+    MODULE[name] = new_class
+    return new_class
 
 
 GENERIC = _base("Generic")
@@ -130,11 +134,11 @@ PROTOCOL.make = GENERIC.make = no_objects  # the two classes themselves cannot b
 def _protocol(
     m: Machine, name: str, bases: tuple[Class, ...], space: dict[str, Any], fields: dict[str, str]
 ) -> Class:
-    made = classes.plain(m, name, bases, space, fields)
+    cls = classes.plain(m, name, bases, space, fields)
     if PROTOCOL in bases:
-        made.extra["protocol of"] = [*fields, *(key for key in space if not key.startswith("__"))]
-        made.make = _no_protocol_objects
-    return made
+        cls.extra["protocol of"] = [*fields, *(key for key in space if not key.startswith("__"))]
+        cls.make = _no_protocol_objects
+    return cls
 
 
 def _no_protocol_objects(m: Machine, cls: Class, /, *_: Any, **__: Any) -> Any:
@@ -145,11 +149,11 @@ PROTOCOL.extra["subclass"] = _protocol
 
 
 def _runtime_checkable(m: Machine, cls: Any, /) -> Any:
-    wanted = cls.extra.get("protocol of") if isinstance(cls, Class) else None
-    if wanted is None or cls.machine is not m:
+    names = cls.extra.get("protocol of") if isinstance(cls, Class) else None
+    if names is None or cls.machine is not m:
         shown = m.repr(cls)
         raise TypeError(f"@runtime_checkable can be only applied to protocol classes, got {shown}")
-    cls.extra["accepts"] = lambda m, value: all(_has(m, value, name) for name in wanted)
+    cls.extra["accepts"] = lambda m, value: all(_has(m, value, name) for name in names)
     return cls
 
 
@@ -170,10 +174,10 @@ def _no_options(m: Machine, cls: Class, /, **named: Any) -> None:
 def _typed_dict(
     m: Machine, name: str, bases: tuple[Class, ...], space: dict[str, Any], fields: dict[str, str]
 ) -> Class:
-    made = classes.plain(m, name, bases, space, fields)
-    made.make = _make_dict
-    made.extra["accepts"] = _no_checks
-    return made
+    cls = classes.plain(m, name, bases, space, fields)
+    cls.make = _make_dict
+    cls.extra["accepts"] = _no_checks
+    return cls
 
 
 def _make_dict(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Any:

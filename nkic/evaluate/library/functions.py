@@ -39,7 +39,7 @@ MODULE: dict[str, Any] = {
     "lru_cache": lru_cache,
     "cached_property": CACHED_PROPERTY,
     "partialmethod": unsupported("partialmethod", "define a method that calls the other one"),
-    "singledispatchmethod": unsupported("singledispatchmethod", "choose with `isinstance`"),
+    "singledispatchmethod": unsupported("singledispatchmethod", "dispatch with `isinstance`"),
     "get_cache_token": unsupported("get_cache_token", "kernels have no abstract base class caches"),
     "WRAPPER_ASSIGNMENTS": ("__module__", "__name__", "__qualname__", "__doc__"),
     "WRAPPER_UPDATES": ("__dict__",),
@@ -99,7 +99,7 @@ def _call(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
 @repr_of(PARTIAL)
 def _show(m: Machine, owner: Any, writer: Writer) -> None:
     fields = owner.fields
-    parts = [("", fields.get("func")), *(("", one) for one in fields.get("args", ()))]
+    parts = [("", fields.get("func")), *(("", arg) for arg in fields.get("args", ()))]
     writer.named("functools.partial", [*parts, *fields.get("keywords", {}).items()])
 
 
@@ -138,8 +138,8 @@ def _key_order(symbol: str) -> Any:
         if not is_instance_of(owner, KEY) or not is_instance_of(other, KEY):
             raise TypeError("other argument must be K instance")
         fields = owner.fields
-        found = m.call(fields["compare"], (fields["obj"], other.fields["obj"]), None)
-        return compare(m, symbol, found, 0)
+        order = m.call(fields["compare"], (fields["obj"], other.fields["obj"]), None)
+        return compare(m, symbol, order, 0)
 
     return call
 
@@ -163,16 +163,16 @@ _DERIVED = {
 
 @function("total_ordering", MODULE)
 def _total_ordering(m: Machine, cls: Any, /) -> Any:
-    found = kernel_class(m, cls, "total_ordering")
-    roots = [name for name in _DERIVED if _defined(found, name)]
+    target_class = kernel_class(m, cls, "total_ordering")
+    roots = [name for name in _DERIVED if _defined(target_class, name)]
     if not roots:
         raise ValueError("must define at least one ordering operation: < > <= >=")
     root = next(name for name in ("__lt__", "__le__", "__gt__", "__ge__") if name in roots)
     for name, (negated, combined) in _DERIVED[root].items():
         if name not in roots:
             m.allocate(300)
-            found.members[name] = Builtin(name, _derived(root, negated, combined))
-    return found
+            target_class.members[name] = Builtin(name, _derived(root, negated, combined))
+    return target_class
 
 
 def _defined(cls: Class, name: str) -> bool:
@@ -209,19 +209,23 @@ def _update_wrapper(
             continue
         _set(m, wrapper, name, value)
     if isinstance(wrapper, Function):
-        more = (wrapped.attributes or {}) if isinstance(wrapped, Function) else {}
-        m.elements(3 * len(more), "the attributes")
-        wrapper.attributes = {**(wrapper.attributes or {}), **more, "__wrapped__": wrapped}
+        attributes_found = (wrapped.attributes or {}) if isinstance(wrapped, Function) else {}
+        m.elements(3 * len(attributes_found), "the attributes")
+        wrapper.attributes = {
+            **(wrapper.attributes or {}),
+            **attributes_found,
+            "__wrapped__": wrapped,
+        }
     elif wrapper.__class__ in INSTANCES and "slots" not in wrapper.cls.extra:
         wrapper.fields["__wrapped__"] = wrapped
     return wrapper
 
 
 def _assigned(m: Machine, assigned: Any) -> list[str]:
-    known = ("__name__", "__qualname__", "__doc__")
+    supported = ("__name__", "__qualname__", "__doc__")
     if assigned is None:
-        return list(known)
-    return [str(name) for name in m.iterate(assigned) if name in known]
+        return list(supported)
+    return [str(name) for name in m.iterate(assigned) if name in supported]
 
 
 def _set(m: Machine, wrapper: Any, name: str, value: Any) -> None:
@@ -267,7 +271,7 @@ def _dispatch(m: Machine, owner: Any, cls: Any) -> Any:
     registry = owner.fields["registry"]
     if not isinstance(cls, Class) or not isinstance(registry, dict):
         raise TypeError("dispatch() takes a class")
-    return next(registry[one] for one in cls.mro if one in registry)
+    return next(registry[ancestor] for ancestor in cls.mro if ancestor in registry)
 
 
 @methods(DISPATCH, "__call__")

@@ -87,14 +87,14 @@ def _cycle(m: Machine, iterable: Any, /) -> Iterator[Any]:
 
 
 def _cycled(m: Machine, values: Iterator[Any]) -> Iterator[Any]:
-    kept: list[Any] = []
+    saved: list[Any] = []
     for value in values:
         m.charge(_ELEMENT_STEPS + 2)
-        m.allow_length(len(kept) + 1, "the list")
-        kept.append(value)
+        m.allow_length(len(saved) + 1, "the list")
+        saved.append(value)
         yield value
-    while kept:
-        for value in kept:
+    while saved:
+        for value in saved:
             m.charge(_ELEMENT_STEPS)
             yield value
 
@@ -141,7 +141,7 @@ def _starmap(m: Machine, function: Any, iterable: Any, /) -> Iterator[Any]:
 def _star_mapped(m: Machine, function: Any, values: Iterator[Any]) -> Iterator[Any]:
     for value in values:
         m.charge(_ELEMENT_STEPS)
-        yield m.call(function, tuple(m.listed(value)), None)
+        yield m.call(function, tuple(m.to_list(value)), None)
 
 
 @_steps("takewhile")
@@ -180,8 +180,8 @@ def _filterfalse(m: Machine, function: Any, iterable: Any, /) -> Iterator[Any]:
 def _filtered_false(m: Machine, function: Any, values: Iterator[Any]) -> Iterator[Any]:
     for value in values:
         m.charge(_ELEMENT_STEPS)
-        found = value if function is None else m.call(function, (value,), None)
-        if not m.truth(found):
+        verdict = value if function is None else m.call(function, (value,), None)
+        if not m.truth(verdict):
             yield value
 
 
@@ -191,8 +191,8 @@ def _filtered_false(m: Machine, function: Any, values: Iterator[Any]) -> Iterato
 @_steps("islice")
 def _islice(m: Machine, iterable: Any, /, *bounds: Any) -> Iterator[Any]:
     if not 1 <= len(bounds) <= 3:
-        least = "at least 2 arguments" if not bounds else "at most 4 arguments"
-        raise TypeError(f"islice expected {least}, got {1 + len(bounds)}")
+        expected = "at least 2 arguments" if not bounds else "at most 4 arguments"
+        raise TypeError(f"islice expected {expected}, got {1 + len(bounds)}")
     start, stop, step = 0, bounds[0], 1
     if len(bounds) > 1:
         start = _bound(
@@ -222,27 +222,27 @@ def _bound(m: Machine, value: Any, default: Any, text: str) -> Any:
     if value is None:
         return default
     try:
-        found = m.index(value)
+        number = m.index(value)
     except TypeError:
         raise ValueError(text) from None
-    if not 0 <= found < 1 << 63:
+    if not 0 <= number < 1 << 63:
         raise ValueError(text)
-    return found
+    return number
 
 
 def _sliced(m: Machine, values: Iterator[Any], start: int, stop: Any, step: int) -> Iterator[Any]:
-    place, wanted = 0, start
-    while stop is None or place < stop:
-        if stop is not None and wanted >= stop:
-            wanted = stop  # elements before the end are consumed nevertheless
+    index, next_index = 0, start
+    while stop is None or index < stop:
+        if stop is not None and next_index >= stop:
+            next_index = stop  # elements before the end are consumed nevertheless
         m.charge(_ELEMENT_STEPS)
         value = next(values, UNSET)
         if value is UNSET:
             return
-        if place == wanted:
+        if index == next_index:
             yield value
-            wanted += step
-        place += 1
+            next_index += step
+        index += 1
 
 
 @_steps("compress")
@@ -300,17 +300,17 @@ def _in_batches(m: Machine, values: Iterator[Any], size: int, strict: bool) -> I
 @_steps("zip_longest")
 def _zip_longest(m: Machine, /, *iterables: Any, fillvalue: Any = None) -> Iterator[Any]:
     m.elements(len(iterables), "the arguments")
-    return _zipped(m, [_iterator(m, one) for one in iterables], fillvalue)
+    return _zipped(m, [_iterator(m, iterable) for iterable in iterables], fillvalue)
 
 
 def _zipped(m: Machine, waiting: list[Any], fill: Any) -> Iterator[Any]:
     while waiting:
         m.elements(len(waiting), "the tuple")
         row, alive = [], False
-        for place, values in enumerate(waiting):
+        for index, values in enumerate(waiting):
             value = UNSET if values is None else next(values, UNSET)
             if value is UNSET:
-                waiting[place] = None
+                waiting[index] = None
             alive = alive or value is not UNSET
             row.append(fill if value is UNSET else value)
         if not alive:
@@ -399,7 +399,7 @@ def _grouped(m: Machine, groups: _Groups) -> Iterator[Any]:
 
 
 def _pool(m: Machine, iterable: Any) -> tuple[Any, ...]:
-    return tuple(m.listed(iterable))
+    return tuple(m.to_list(iterable))
 
 
 def _size(m: Machine, r: Any) -> int:
@@ -422,7 +422,7 @@ def _product(m: Machine, /, *iterables: Any, repeat: Any = 1) -> Iterator[Any]:
     if times < 0:
         raise ValueError("repeat argument cannot be negative")
     m.elements(len(iterables) * times, "the tuple")
-    pools = [_pool(m, one) for one in iterables] * times
+    pools = [_pool(m, iterable) for iterable in iterables] * times
     return _charged(m, itertools.product(*pools), len(pools))
 
 

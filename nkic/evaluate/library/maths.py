@@ -29,9 +29,9 @@ def real(m: Machine, value: Any) -> Any:
     if value.__class__ in _NUMBERS:
         return value
     if value.__class__ in INSTANCES:
-        found = value.cls.find("__float__")
-        if found is not UNSET:
-            return _float(m, m.call(found, (value,), None), value)
+        method = value.cls.find("__float__")
+        if method is not UNSET:
+            return _float(m, m.call(method, (value,), None), value)
         if isinstance(value, int | float):
             return number_of(value)
         if value.cls.find("__index__") is not UNSET:
@@ -39,11 +39,11 @@ def real(m: Machine, value: Any) -> Any:
     return _other(m, value)
 
 
-def _float(m: Machine, found: Any, value: Any) -> float:
-    if not isinstance(found, float):
+def _float(m: Machine, result: Any, value: Any) -> float:
+    if not isinstance(result, float):
         kinds = f"{m.class_of(value).name}.__float__ returned non-float"
-        raise TypeError(f"{kinds} (type {m.class_of(found).name})")
-    return float(number_of(found))
+        raise TypeError(f"{kinds} (type {m.class_of(result).name})")
+    return float(number_of(result))
 
 
 def _other(m: Machine, value: Any) -> Any:
@@ -59,10 +59,10 @@ def _other(m: Machine, value: Any) -> Any:
 
 
 def _of_floats(name: str) -> None:
-    found: Callable[..., Any] = getattr(math, name)
+    math_function: Callable[..., Any] = getattr(math, name)
 
     def call(m: Machine, /, *numbers: Any) -> Any:
-        return found(*[real(m, number) for number in numbers])
+        return math_function(*[real(m, number) for number in numbers])
 
     MODULE[name] = Builtin(name, call)
 
@@ -75,10 +75,10 @@ for _name in _OF_FLOATS:
 
 
 def _logarithm(name: str) -> None:
-    found: Callable[..., float] = getattr(math, name)
+    math_function: Callable[..., float] = getattr(math, name)
 
     def call(m: Machine, x: Any, /, *base: Any) -> float:
-        return found(real(m, x), *[real(m, number) for number in base])
+        return math_function(real(m, x), *[real(m, number) for number in base])
 
     MODULE[name] = Builtin(name, call)
 
@@ -88,7 +88,7 @@ for _name in ("log", "log2", "log10"):
 
 
 def _rounding(name: str) -> None:
-    found: Callable[..., Any] = getattr(math, name)
+    math_function: Callable[..., Any] = getattr(math, name)
 
     def call(m: Machine, x: Any, /) -> Any:
         if x.__class__ in INSTANCES:
@@ -99,7 +99,7 @@ def _rounding(name: str) -> None:
                 raise TypeError(f"type {x.cls.name} doesn't define __trunc__ method")
         elif name == "trunc" and not isinstance(x, int | float):
             raise TypeError(f"type {m.class_of(x).name} doesn't define __trunc__ method")
-        return found(real(m, x))
+        return math_function(real(m, x))
 
     MODULE[name] = Builtin(name, call)
 
@@ -110,27 +110,27 @@ for _name in ("ceil", "floor", "trunc"):
 
 def _counting(name: str) -> None:
     """Register a combinatorial function, whose result is checked before it is computed."""
-    found: Callable[..., int] = getattr(math, name)
+    math_function: Callable[..., int] = getattr(math, name)
 
     def call(m: Machine, /, *numbers: Any) -> int:
-        given = [number if number is None else _integer(m, number, name) for number in numbers]
-        largest = max((number for number in given if number is not None), default=0)
-        least = min((number for number in given if number is not None), default=0)
-        if least >= 0 and len(given) <= 2:
-            m.allow_bits(_bits(name, given, largest))
+        integers = [number if number is None else _integer(m, number, name) for number in numbers]
+        largest = max((number for number in integers if number is not None), default=0)
+        smallest = min((number for number in integers if number is not None), default=0)
+        if smallest >= 0 and len(integers) <= 2:
+            m.allow_bits(_bits(name, integers, largest))
             m.charge(min(largest, m.limits.bits))
-        return found(*given)
+        return math_function(*integers)
 
     MODULE[name] = Builtin(name, call)
 
 
-def _bits(name: str, given: list[Any], largest: int) -> int:
+def _bits(name: str, integers: list[Any], largest: int) -> int:
     """Return an upper bound of the result's bits."""
     factors = largest
-    if len(given) == 2 and given[1] is not None:
-        factors = given[1] if given[1] <= given[0] else 0
+    if len(integers) == 2 and integers[1] is not None:
+        factors = integers[1] if integers[1] <= integers[0] else 0
         if name == "comb":
-            factors = min(factors, max(given[0] - factors, 0))
+            factors = min(factors, max(integers[0] - factors, 0))
     return factors * max(largest, 1).bit_length()
 
 
@@ -208,23 +208,23 @@ def _nextafter(m: Machine, x: Any, y: Any, /, *, steps: Any = None) -> float:
 def _fma(m: Machine, x: Any, y: Any, z: Any, /) -> float:
     """Return `x * y + z`, rounded once; exists since Python 3.13."""
     numbers = [float(real(m, number)) for number in (x, y, z)]
-    one, two, three = numbers
+    x_value, y_value, z_value = numbers
     if not all(map(math.isfinite, numbers)):
-        return _fma_special(one, two, three)
+        return _fma_special(x_value, y_value, z_value)
     from fractions import Fraction  # here: few kernels need it, and it is slow to import
 
-    exact = Fraction(one) * Fraction(two) + Fraction(three)
+    exact = Fraction(x_value) * Fraction(y_value) + Fraction(z_value)
     if not exact:
-        return one * two + three
+        return x_value * y_value + z_value
     try:
         return float(exact)
     except OverflowError:
         raise OverflowError("overflow in fma") from None
 
 
-def _fma_special(one: float, two: float, three: float) -> float:
-    result = one * two + three
-    if math.isnan(result) and not any(map(math.isnan, (one, two, three))):
+def _fma_special(x: float, y: float, z: float) -> float:
+    result = x * y + z
+    if math.isnan(result) and not any(map(math.isnan, (x, y, z))):
         raise ValueError("invalid operation in fma")
     return result
 
@@ -233,7 +233,7 @@ def _fma_special(one: float, two: float, three: float) -> float:
 
 
 def _reals(m: Machine, values: Any) -> list[Any]:
-    return [real(m, value) for value in m.listed(values)]
+    return [real(m, value) for value in m.to_list(values)]
 
 
 @function("fsum", MODULE)
@@ -265,10 +265,10 @@ def _dist(m: Machine, p: Any, q: Any, /) -> float:
 @function("sumprod", MODULE)
 def _sumprod(m: Machine, p: Any, q: Any, /) -> Any:
     """Return the sum of products; since Python 3.12, where floats are summed exactly."""
-    one, other = m.listed(p), m.listed(q)
-    if len(one) != len(other):
+    left, right = m.to_list(p), m.to_list(q)
+    if len(left) != len(right):
         raise ValueError("Inputs are not the same length")
-    pairs = list(zip(one, other, strict=True))
+    pairs = list(zip(left, right, strict=True))
     if any(isinstance(part, float) for pair in pairs for part in pair) and all(
         part.__class__ in _NUMBERS for pair in pairs for part in pair
     ):
@@ -283,7 +283,7 @@ def _sumprod(m: Machine, p: Any, q: Any, /) -> Any:
 def _exact(m: Machine, pairs: list[tuple[Any, Any]]) -> float:
     m.charge(60 * len(pairs))
     if not all(math.isfinite(part) for pair in pairs for part in pair):
-        return math.fsum(float(one) * float(two) for one, two in pairs)
+        return math.fsum(float(a) * float(b) for a, b in pairs)
     from fractions import Fraction  # here: see `fma`
 
-    return float(sum(Fraction(one) * Fraction(two) for one, two in pairs))
+    return float(sum(Fraction(a) * Fraction(b) for a, b in pairs))

@@ -32,7 +32,10 @@ class Members:
             m.check_key(value, len(self._by_value))
             return self._by_value.get(value)
         except TypeError:
-            return next((one for known, one in self._others if m.equal(known, value)), None)
+            return next(
+                (member for other_value, member in self._others if m.equal(other_value, value)),
+                None,
+            )
 
     def keep(self, m: Machine, value: Any, member: Any) -> None:
         """Register a member by its value."""
@@ -45,8 +48,8 @@ class Members:
 
 def members_of(cls: Class) -> Members:
     """Return the members of a class; none for `Enum` itself."""
-    found = cls.extra.get("enum")
-    return found if found is not None else Members(cls)
+    members = cls.extra.get("enum")
+    return members if members is not None else Members(cls)
 
 
 # ---- auto ---------------------------------------------------------------------------------------
@@ -90,10 +93,10 @@ def resolved(m: Machine, value: Any, arguments: tuple[Any, str, int, list[Any]])
     values = arguments[-1]
     if value.__class__ is tuple and any(_is_auto(part) for part in value):
         return tuple([_number(m, part, arguments) for part in value])
-    found = _number(m, value, arguments)
+    number = _number(m, value, arguments)
     if not _is_auto(value) or "symbol" in value.fields:
-        values.append(found)
-    return found
+        values.append(number)
+    return number
 
 
 def _number(m: Machine, value: Any, arguments: tuple[Any, str, int, list[Any]]) -> Any:
@@ -103,13 +106,13 @@ def _number(m: Machine, value: Any, arguments: tuple[Any, str, int, list[Any]]) 
     if "value" in fields:
         return fields["value"]
     if "symbol" in fields:
-        found = _computed(m, fields["symbol"], fields["parts"], arguments)
+        number = _computed(m, fields["symbol"], fields["parts"], arguments)
     else:
         generate, name, count, values = arguments
-        found = next_value(m, generate, name, 1, count, values)
-        values.append(found)
-    fields["value"] = found
-    return found
+        number = next_value(m, generate, name, 1, count, values)
+        values.append(number)
+    fields["value"] = number
+    return number
 
 
 def _computed(m: Machine, symbol: str, parts: Any, arguments: Any) -> Any:

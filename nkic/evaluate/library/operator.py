@@ -119,19 +119,19 @@ def _contains(m: Machine, a: Any, b: Any, /) -> bool:
 
 @function("countOf", MODULE)
 def _count_of(m: Machine, a: Any, b: Any, /) -> int:
-    found = 0
+    count = 0
     for value in m.iterate(a):
         m.charge(1)
-        found += m.equal(value, b)
-    return found
+        count += m.equal(value, b)
+    return count
 
 
 @function("indexOf", MODULE)
 def _index_of(m: Machine, a: Any, b: Any, /) -> int:
-    for place, value in enumerate(m.iterate(a)):
+    for index, value in enumerate(m.iterate(a)):
         m.charge(1)
         if m.equal(value, b):
-            return place
+            return index
     raise ValueError("sequence.index(x): x not in sequence")
 
 
@@ -221,14 +221,14 @@ def _init_method(m: Machine, owner: Any, name: Any, /, *args: Any, **named: Any)
 @methods(METHOD_CALLER, "__call__")
 def _method(m: Machine, owner: Any, obj: Any, /) -> Any:
     fields = owner.fields
-    found = m.call(m.builtins["getattr"], (obj, fields["name"]), None)
+    method = m.call(m.builtins["getattr"], (obj, fields["name"]), None)
     charge_arguments(m, fields["args"], fields["keywords"])
-    return m.call(found, fields["args"], fields["keywords"])
+    return m.call(method, fields["args"], fields["keywords"])
 
 
 def _texts(name: str, key: str) -> Any:
     def show(m: Machine, owner: Any, writer: Writer) -> None:
-        parts = [("", one) for one in owner.fields.get(key, ())]
+        parts = [("", arg) for arg in owner.fields.get(key, ())]
         writer.named(f"operator.{name}", parts)
 
     return show
@@ -241,5 +241,5 @@ repr_of(ATTRIBUTE_GETTER)(_texts("attrgetter", "attrs"))
 @repr_of(METHOD_CALLER)
 def _show_caller(m: Machine, owner: Any, writer: Writer) -> None:
     fields = owner.fields
-    parts = [("", fields.get("name")), *(("", one) for one in fields.get("args", ()))]
+    parts = [("", fields.get("name")), *(("", arg) for arg in fields.get("args", ()))]
     writer.named("operator.methodcaller", [*parts, *fields.get("keywords", {}).items()])

@@ -37,15 +37,15 @@ def field_class(name: str, module: str) -> Class:
     without a default may be omitted and is then None. A plain value in the class body is a field,
     too.
     """
-    found = Class(name, (OBJECT,), {}, payload=Instance, make=classes.construct, module=module)
-    found.extra |= {"inheritable": True, "subclass": _subclass, "record": True}
-    found.members |= {
+    cls = Class(name, (OBJECT,), {}, payload=Instance, make=classes.construct, module=module)
+    cls.extra |= {"inheritable": True, "subclass": _subclass, "record": True}
+    cls.members |= {
         "__post_init__": Builtin("__post_init__", lambda m, owner, /, *values: None),
         "__eq__": Builtin("__eq__", _eq),
         "__hash__": Builtin("__hash__", _hash),
         "__repr__": representation(name, _show),
     }
-    return found
+    return cls
 
 
 def _eq(m: Machine, owner: Any, other: Any, /) -> Any:
@@ -69,18 +69,18 @@ def _show(m: Machine, owner: Any, writer: Writer) -> None:
 def _subclass(
     m: Machine, name: str, bases: tuple[Class, ...], space: dict[str, Any], fields: dict[str, str]
 ) -> Class:
-    made = classes.plain(m, name, bases, space, fields)
-    holder = next((one for one in made.mro if "__init__" in one.members), None)
+    cls = classes.plain(m, name, bases, space, fields)
+    holder = next((ancestor for ancestor in cls.mro if "__init__" in ancestor.members), None)
     if holder is None or holder.members["__init__"] is holder.extra.get("given init"):
-        init = Builtin(f"{name}.__init__", _init_of(made))
-        made.members["__init__"] = made.extra["given init"] = init
-    return made
+        init = Builtin(f"{name}.__init__", _init_of(cls))
+        cls.members["__init__"] = cls.extra["given init"] = init
+    return cls
 
 
 def _init_of(cls: Class) -> Any:
     def call(m: Machine, owner: Any, /, *values: Any, **named: Any) -> None:
         if owner.__class__ not in INSTANCES or not owner.cls.is_a(cls):
-            raise TypeError(f"{cls.name}.__init__() takes an object of the class")
+            raise TypeError(f"{cls.name}.__init__() needs an object of the class")
         set_fields(m, cls, owner, values, named)
 
     return call
@@ -92,12 +92,12 @@ def set_fields(
     """Assign the fields, as the generated `__init__` does."""
     names = field_names(cls)
     m.charge(10 * len(names))
-    given = _field_values(cls.name, names, values, named)
+    values_by_name = _field_values(cls.name, names, values, named)
     for name in names:
-        value = given.get(name, UNSET)
+        value = values_by_name.get(name, UNSET)
         if value is UNSET:
-            found = cls.find(name)
-            value = None if found is UNSET else found
+            default = cls.find(name)
+            value = None if default is UNSET else default
         attributes.put(m, owner, name, value)
     m.call(attributes.get(m, owner, "__post_init__"), (), None)
 
@@ -107,27 +107,27 @@ def _field_values(
 ) -> dict[str, Any]:
     if len(values) > len(names):
         raise TypeError(f"{owner}() takes {len(names)} fields but {len(values)} were given")
-    given = dict(zip(names, values, strict=False))
+    values_by_name = dict(zip(names, values, strict=False))
     for name, value in named.items():
-        if name in given:
+        if name in values_by_name:
             raise TypeError(f"{owner}() got multiple values for field {name!r}")
         if name not in names:
             help = did_you_mean(name, names) or f"its fields are {', '.join(names) or 'none'}"
             text = f"a `{owner}` has no field `{name}`"
             raise KernelError("wrong-call", text, help=help, argument=name)
-        given[name] = value
-    return given
+        values_by_name[name] = value
+    return values_by_name
 
 
 def field_names(cls: Class) -> list[str]:
     """Return the fields of a class and its bases, in their order."""
-    found: dict[str, None] = {}
-    for one in reversed(cls.mro):
-        if one.machine is None:
+    names: dict[str, None] = {}
+    for ancestor in reversed(cls.mro):
+        if ancestor.machine is None:
             continue
-        found |= {name: None for name, marker in one.fields.items() if marker != "ClassVar"}
-        found |= dict.fromkeys(_plain_values(one))
-    return list(found)
+        names |= {name: None for name, marker in ancestor.fields.items() if marker != "ClassVar"}
+        names |= dict.fromkeys(_plain_values(ancestor))
+    return list(names)
 
 
 def _plain_values(cls: Class) -> list[str]:
@@ -143,10 +143,10 @@ def _plain_values(cls: Class) -> list[str]:
 
 def complete(m: Machine, cls: Class) -> None:
     """Let a record class be a dataclass, with the fields that have no annotation or default."""
-    if not any(one.extra.get("record") for one in cls.mro):
+    if not any(ancestor.extra.get("record") for ancestor in cls.mro):
         return
-    given = cls.extra.pop("given init", None)
-    if given is not None and cls.members.get("__init__") is given:
+    generated = cls.extra.pop("given init", None)
+    if generated is not None and cls.members.get("__init__") is generated:
         del cls.members["__init__"]
     for name, marker in cls.fields.items():
         if marker != "ClassVar" and name not in cls.members:

@@ -37,19 +37,19 @@ class Spec:
         "shown",
     )
 
-    def __init__(self, name: str, kind: str, given: Any, kw_only: bool) -> None:
+    def __init__(self, name: str, kind: str, field_object: Any, kw_only: bool) -> None:
         self.name = name
         self.kind = kind
-        self.default: Any = given.fields["default"]
-        self.factory: Any = given.fields["default_factory"]
-        self.init: bool = given.fields["init"]
-        self.repr: bool = given.fields["repr"]
-        self.hash: bool | None = given.fields["hash"]
-        self.compare: bool = given.fields["compare"]
-        own = given.fields["kw_only"]
-        self.kw_only: bool = kw_only if own is MISSING else own
-        given.fields["kw_only"] = self.kw_only
-        self.shown = given
+        self.default: Any = field_object.fields["default"]
+        self.factory: Any = field_object.fields["default_factory"]
+        self.init: bool = field_object.fields["init"]
+        self.repr: bool = field_object.fields["repr"]
+        self.hash: bool | None = field_object.fields["hash"]
+        self.compare: bool = field_object.fields["compare"]
+        explicit = field_object.fields["kw_only"]
+        self.kw_only: bool = kw_only if explicit is MISSING else explicit
+        field_object.fields["kw_only"] = self.kw_only
+        self.shown = field_object
 
     @property
     def required(self) -> bool:
@@ -90,7 +90,7 @@ def field(
 
 def _no_type(m: Machine, owner: Any) -> Any:
     text = "the type of a field is not kept: kernels never evaluate annotations"
-    raise Missing("unknown-attribute", text, "type", "name what the field is for in its metadata")
+    raise Missing("unknown-attribute", text, "type", "describe the field in its metadata")
 
 
 FIELD.members["type"] = Getter("type", _no_type)
@@ -111,7 +111,7 @@ def is_field(value: Any) -> bool:
 
 def own_specs(m: Machine, cls: Class, kw_only: bool) -> dict[str, Spec]:
     """Return the fields that a class body declares."""
-    found: dict[str, Spec] = {}
+    specs: dict[str, Spec] = {}
     markers = list(cls.fields.items())
     m.charge(20 * len(markers))
     has_marker = False
@@ -121,33 +121,33 @@ def own_specs(m: Machine, cls: Class, kw_only: bool) -> dict[str, Spec]:
                 raise TypeError(f"'{name}' is KW_ONLY, but KW_ONLY has already been specified")
             has_marker = kw_only = True
             continue
-        found[name] = _spec(m, cls, name, marker, kw_only)
+        specs[name] = _spec(m, cls, name, marker, kw_only)
     for name, value in cls.members.items():
         if is_field(value) and name not in cls.fields:
             raise TypeError(f"'{name}' is a field but has no type annotation")
-    for spec in found.values():
+    for spec in specs.values():
         _set_class_default(cls, spec)
-    return {name: spec for name, spec in found.items() if spec.kind != "classvar"}
+    return {name: spec for name, spec in specs.items() if spec.kind != "classvar"}
 
 
 def _spec(m: Machine, cls: Class, name: str, marker: str, kw_only: bool) -> Spec:
     value = cls.find(name)
     if value is UNSET or value.__class__ is Getter:
         value = MISSING
-    given = value if is_field(value) else field(m, default=value)
-    if given.fields["name"] is not None:  # one field object under several names
-        given = new_instance(m, FIELD, **given.fields)
-    given.fields["name"] = name
+    field_object = value if is_field(value) else field(m, default=value)
+    if field_object.fields["name"] is not None:  # one field object under several names
+        field_object = new_instance(m, FIELD, **field_object.fields)
+    field_object.fields["name"] = name
     kind = {"ClassVar": "classvar", "InitVar": "initvar"}.get(marker, "field")
-    _check_special(m, cls, name, kind, given)
-    _check_default(m, name, given.fields["default"], kind)
-    return Spec(name, kind, given, kw_only and kind != "classvar")
+    _check_special(m, cls, name, kind, field_object)
+    _check_default(m, name, field_object.fields["default"], kind)
+    return Spec(name, kind, field_object, kw_only and kind != "classvar")
 
 
-def _check_special(m: Machine, cls: Class, name: str, kind: str, given: Any) -> None:
-    if kind != "field" and given.fields["default_factory"] is not MISSING:
+def _check_special(m: Machine, cls: Class, name: str, kind: str, field_object: Any) -> None:
+    if kind != "field" and field_object.fields["default_factory"] is not MISSING:
         raise TypeError(f"field {name} cannot have a default factory")
-    if kind == "classvar" and given.fields["kw_only"] is not MISSING:
+    if kind == "classvar" and field_object.fields["kw_only"] is not MISSING:
         raise TypeError(f"field {name} is a ClassVar but specifies kw_only")
 
 
@@ -161,8 +161,8 @@ def _check_default(m: Machine, name: str, default: Any, kind: str) -> None:
 
 def _is_mutable(default: Any) -> bool:
     if default.__class__ in INSTANCES:
-        found = default.cls.find("__hash__")
-        return found is None or (found is UNSET and isinstance(default, list | dict | set))
+        method = default.cls.find("__hash__")
+        return method is None or (method is UNSET and isinstance(default, list | dict | set))
     return isinstance(default, list | dict | set)
 
 
@@ -177,9 +177,9 @@ def _set_class_default(cls: Class, spec: Spec) -> None:
 
 def all_specs(m: Machine, cls: Class, kw_only: bool) -> dict[str, Spec]:
     """Return the fields of a class and of its bases, in their order."""
-    found: dict[str, Spec] = {}
+    specs: dict[str, Spec] = {}
     for base in reversed(cls.mro[1:]):
-        found |= base.extra.get("dataclass", {})
-    found |= own_specs(m, cls, kw_only)
-    m.elements(len(found), "the fields")
-    return found
+        specs |= base.extra.get("dataclass", {})
+    specs |= own_specs(m, cls, kw_only)
+    m.elements(len(specs), "the fields")
+    return specs

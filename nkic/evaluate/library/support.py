@@ -39,12 +39,12 @@ class Hidden(str):
 # ---- classes ------------------------------------------------------------------------------------
 
 
-def library_class(name: str, module: str, *bases: Class, **more: Any) -> Class:
+def library_class(name: str, module: str, *bases: Class, **options: Any) -> Class:
     """Return a class whose objects are set up by its `__init__`; kernels may inherit from it."""
-    found = Class(name, bases or (OBJECT,), {}, make=classes.construct, module=module, **more)
-    found.extra["inheritable"] = True
-    found.extra["slots"] = frozenset()
-    return found
+    cls = Class(name, bases or (OBJECT,), {}, make=classes.construct, module=module, **options)
+    cls.extra["inheritable"] = True
+    cls.extra["slots"] = frozenset()
+    return cls
 
 
 def final(cls: Class) -> Class:
@@ -56,16 +56,16 @@ def final(cls: Class) -> Class:
 def new_instance(m: Machine, cls: Class, **fields: Any) -> Instance:
     """Return an object of a library class."""
     m.allocate(232)
-    found = Instance()
-    found.cls, found.fields, found.serial = cls, fields, m.serial()
-    return found
+    instance = Instance()
+    instance.cls, instance.fields, instance.serial = cls, fields, m.serial()
+    return instance
 
 
 def shared_instance(cls: Class) -> Instance:
     """Return an immutable object that all evaluations share."""
-    found = Instance()
-    found.cls, found.fields, found.serial = final(cls), {}, 0
-    return found
+    instance = Instance()
+    instance.cls, instance.fields, instance.serial = final(cls), {}, 0
+    return instance
 
 
 def methods(cls: Class, *names: str) -> Callable[[_Function], _Function]:

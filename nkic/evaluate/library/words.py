@@ -34,9 +34,9 @@ def _text(m: Machine, value: Any) -> str:
 @function("capwords", MODULE)
 def _capwords(m: Machine, s: Any, sep: Any = None) -> str:
     separator = None if sep is None else _text(m, sep)
-    found = string.capwords(_text(m, s), separator)
-    m.text(len(found))
-    return found
+    capitalised = string.capwords(_text(m, s), separator)
+    m.text(len(capitalised))
+    return capitalised
 
 
 # ---- Template -----------------------------------------------------------------------------------
@@ -56,19 +56,19 @@ def _init(m: Machine, owner: Any, template: Any) -> None:
 
 def _filled(m: Machine, owner: Any, args: Any, named: dict[str, Any], safe: bool) -> str:
     template = _text(m, owner.fields.get("template"))
-    given = args[0] if args else {}
-    known = containers.mapping(m, given)
-    if len(args) > 1 or known is None:
-        raise TypeError("a template takes one mapping, and values by name")
-    found: list[str] = []
+    argument = args[0] if args else {}
+    mapping = containers.mapping(m, argument)
+    if len(args) > 1 or mapping is None:
+        raise TypeError("a template takes one mapping and keyword arguments")
+    pieces: list[str] = []
     size = at = 0
     for match in _FIELD.finditer(template):
-        part = _replaced(m, match, template, {**known, **named} if named else known, safe)
+        part = _replaced(m, match, template, {**mapping, **named} if named else mapping, safe)
         piece = template[at : match.start()] + part
         at, size = match.end(), size + len(piece)
         m.text(size)
-        found.append(piece)
-    return "".join([*found, template[at:]])
+        pieces.append(piece)
+    return "".join([*pieces, template[at:]])
 
 
 def _replaced(m: Machine, match: Any, template: str, values: Any, safe: bool) -> str:
@@ -103,14 +103,14 @@ def _safe_substitute(m: Machine, owner: Any, /, *args: Any, **named: Any) -> str
 
 @methods(TEMPLATE, "get_identifiers")
 def _identifiers(m: Machine, owner: Any) -> list[str]:
-    found = _FIELD.finditer(_text(m, owner.fields.get("template")))
-    return list(dict.fromkeys(n for one in found if (n := one["named"] or one["braced"])))
+    matches = _FIELD.finditer(_text(m, owner.fields.get("template")))
+    return list(dict.fromkeys(n for match in matches if (n := match["named"] or match["braced"])))
 
 
 @methods(TEMPLATE, "is_valid")
 def _is_valid(m: Machine, owner: Any) -> bool:
-    found = _FIELD.finditer(_text(m, owner.fields.get("template")))
-    return all(one["escaped"] or one["named"] or one["braced"] for one in found)
+    matches = _FIELD.finditer(_text(m, owner.fields.get("template")))
+    return all(match["escaped"] or match["named"] or match["braced"] for match in matches)
 
 
 # ---- textwrap -----------------------------------------------------------------------------------
@@ -120,7 +120,10 @@ def _is_valid(m: Machine, owner: Any) -> bool:
 def _dedent(m: Machine, text: Any) -> str:
     """Remove the blanks that all lines start with."""
     lines = _lines(m, text)
-    lines = [one if one.strip(" \t\n") else one[len(one.rstrip("\n")) :] for one in lines]
+    lines = [
+        text_line if text_line.strip(" \t\n") else text_line[len(text_line.rstrip("\n")) :]
+        for text_line in lines
+    ]
     heads = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line.strip("\n")]
     common = min(heads, default="")
     for head in heads:
@@ -132,12 +135,12 @@ def _dedent(m: Machine, text: Any) -> str:
 
 
 def _lines(m: Machine, text: Any) -> list[str]:
-    found = _text(m, text)
-    count = found.count("\n") + 1
+    content = _text(m, text)
+    count = content.count("\n") + 1
     m.elements(count, "the list")
     m.charge(15 * count)
-    m.text(len(found))
-    parts = found.split("\n")
+    m.text(len(content))
+    parts = content.split("\n")
     return [f"{part}\n" for part in parts[:-1]] + [parts[-1]]
 
 
@@ -150,6 +153,6 @@ def _indent(m: Machine, text: Any, prefix: Any, predicate: Any = None) -> str:
     chosen = []
     for line in lines:
         m.charge(15)
-        wanted = line.strip() if predicate is None else m.call(predicate, (line,), None)
-        chosen.append(start + line if m.truth(wanted) else line)
+        chosen_line = line.strip() if predicate is None else m.call(predicate, (line,), None)
+        chosen.append(start + line if m.truth(chosen_line) else line)
     return "".join(chosen)

@@ -75,7 +75,7 @@ def table() -> dict[type, Class]:
 
 
 @cache
-def named() -> dict[str, Class]:
+def by_name() -> dict[str, Class]:
     """Return the classes that are available by name without an import."""
     return {cls.name: cls for cls in _NAMED}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nkic.evaluate.objects import INSTANCES, UNSET, Class
 from nkic.evaluate.tables import builtin_class, class_function, method
 from nkic.evaluate.types.shared import call_host, check_owner, class_method, constructor, text_of
-from nkic.evaluate.types.text import decoded, encoded, joined
+from nkic.evaluate.types.text import decode, encode, join
 from nkic.evaluate.types.textlike import textlike
 
 if TYPE_CHECKING:
@@ -19,32 +19,32 @@ BYTES = builtin_class("bytes", bytes)
 @constructor(BYTES)
 def make_bytes(m: Machine, cls: Class, /, *args: Any, **named: Any) -> bytes:
     """Return `bytes(count)`, `bytes(values)` or `bytes(text, encoding)`."""
-    given = dict(zip(("source", "encoding", "errors"), args, strict=False)) | named
+    bound = dict(zip(("source", "encoding", "errors"), args, strict=False)) | named
     if len(args) + len(named) > 3:
         raise TypeError(f"bytes() takes at most 3 arguments ({len(args) + len(named)} given)")
-    unknown = given.keys() - {"source", "encoding", "errors"}
+    unknown = bound.keys() - {"source", "encoding", "errors"}
     if unknown:
         raise TypeError(f"'{min(unknown)}' is an invalid keyword argument for bytes()")
-    if not given:
+    if not bound:
         return b""
-    value = given.get("source", UNSET)
+    value = bound.get("source", UNSET)
     if isinstance(value, str):
-        if "encoding" not in given:
+        if "encoding" not in bound:
             raise TypeError("string argument without an encoding")
-        return encoded(m, value, given["encoding"], given.get("errors", "strict"), "bytes")
+        return encode(m, value, bound["encoding"], bound.get("errors", "strict"), "bytes")
     for name in ("encoding", "errors"):
-        if name in given:
+        if name in bound:
             raise TypeError(f"{name} without a string argument")
     return _of_value(m, value)
 
 
 def _of_value(m: Machine, value: Any) -> bytes:
     if value.__class__ in INSTANCES and value.cls.find("__bytes__") is not UNSET:
-        found = m.call(value.cls.find("__bytes__"), (value,), None)
-        if not isinstance(found, bytes):
-            kind = m.class_of(found).name
+        result = m.call(value.cls.find("__bytes__"), (value,), None)
+        if not isinstance(result, bytes):
+            kind = m.class_of(result).name
             raise TypeError(f"__bytes__ returned non-bytes (type {kind})")
-        return found
+        return result
     if isinstance(value, int) or (
         value.__class__ in INSTANCES and value.cls.find("__index__") is not UNSET
     ):
@@ -63,7 +63,7 @@ def as_bytes(m: Machine, value: Any) -> bytes:
     if isinstance(value, str):
         raise TypeError("cannot convert 'str' object to bytes")
     try:
-        values = value if value.__class__ in (list, tuple) else m.listed(value)
+        values = value if value.__class__ in (list, tuple) else m.to_list(value)
     except TypeError as error:
         if not str(error).endswith("is not iterable"):
             raise
@@ -71,7 +71,7 @@ def as_bytes(m: Machine, value: Any) -> bytes:
         raise TypeError(f"cannot convert '{kind}' object to bytes") from None
     m.text(len(values), "the bytes")
     m.charge(len(values))
-    return bytes([_byte(m, one) for one in values])
+    return bytes([_byte(m, number) for number in values])
 
 
 def _byte(m: Machine, value: Any) -> int:
@@ -102,13 +102,13 @@ def _maketrans(m: Machine, frm: Any, to: Any, /) -> Any:
 @method(BYTES, "join")
 def _join(m: Machine, data: bytes, iterable: Any, /) -> Any:
     check_owner(m, data, bytes, "join")
-    return joined(m, data, iterable, bytes, "a bytes-like object")
+    return join(m, data, iterable, bytes, "a bytes-like object")
 
 
 @method(BYTES, "decode")
 def _decode(m: Machine, data: bytes, /, encoding: Any = "utf-8", errors: Any = "strict") -> str:
     check_owner(m, data, bytes, "decode")
-    return decoded(m, data, encoding, errors, "decode")
+    return decode(m, data, encoding, errors, "decode")
 
 
 @method(BYTES, "hex")

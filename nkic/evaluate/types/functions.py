@@ -82,15 +82,15 @@ def make_property(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Proper
     names = ("fget", "fset", "fdel", "doc")
     if len(args) > len(names):
         raise TypeError(f"property() takes at most 4 arguments ({len(args)} given)")
-    given = dict(zip(names, args, strict=False)) | named
-    if given.keys() - {*names}:
-        wrong = min(given.keys() - {*names})
+    bound = dict(zip(names, args, strict=False)) | named
+    if bound.keys() - {*names}:
+        wrong = min(bound.keys() - {*names})
         raise TypeError(f"property() got an unexpected keyword argument '{wrong}'")
     m.allocate(72)
-    made: Any = Property(*(given.get(name) for name in names[:3]))
-    made.doc = given.get("doc", _doc(made.fget))
-    found: Property = made
-    return found
+    prop: Any = Property(*(bound.get(name) for name in names[:3]))
+    prop.doc = bound.get("doc", _doc(prop.fget))
+    typed: Property = prop
+    return typed
 
 
 def _doc(function: Any) -> Any:
@@ -155,7 +155,7 @@ def _throw(m: Machine, owner: Any, kind: Any, /, *more: Any) -> Any:
     value = more[0] if more and more[0] is not None else UNSET
     if isinstance(kind, Class) and value is not UNSET:
         kind = value if value.__class__ in INSTANCES else m.call(kind, (value,), None)
-    return m.resume(owner, m.raised(kind, UNSET), "throw")
+    return m.resume(owner, m.exception_of(kind, UNSET), "throw")
 
 
 @method(GENERATOR, "close")

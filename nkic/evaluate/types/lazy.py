@@ -49,10 +49,10 @@ def _iter(m: Machine, *args: Any, **named: Any) -> Any:
     return iterator_of(m, value)
 
 
-def _returned_iterator(m: Machine, found: Any) -> Any:
-    if _is_iterator(m, found):
-        return found
-    raise TypeError(f"iter() returned non-iterator of type '{m.class_of(found).name}'")
+def _returned_iterator(m: Machine, iterator: Any) -> Any:
+    if _is_iterator(m, iterator):
+        return iterator
+    raise TypeError(f"iter() returned non-iterator of type '{m.class_of(iterator).name}'")
 
 
 def _is_iterator(m: Machine, value: Any) -> bool:
@@ -123,10 +123,10 @@ def _map(m: Machine, *args: Any, **named: Any) -> Steps:
 def _mapped_one(m: Machine, function: Any, values: Iterator[Any]) -> Iterator[Any]:
     for value in values:
         m.charge(_CALL_STEPS)
-        found = _call_or_exhausted(m, function, (value,))
-        if found is _EXHAUSTED:
+        result = _call_or_exhausted(m, function, (value,))
+        if result is _EXHAUSTED:
             return
-        yield found
+        yield result
 
 
 def _mapped(m: Machine, function: Any, parts: list[Iterator[Any]]) -> Iterator[Any]:
@@ -138,10 +138,10 @@ def _mapped(m: Machine, function: Any, parts: list[Iterator[Any]]) -> Iterator[A
             if value is _EXHAUSTED:
                 return
             values.append(value)
-        found = _call_or_exhausted(m, function, values)
-        if found is _EXHAUSTED:
+        result = _call_or_exhausted(m, function, values)
+        if result is _EXHAUSTED:
             return
-        yield found
+        yield result
 
 
 @builtin("filter", LAZY)
@@ -152,10 +152,10 @@ def _filter(m: Machine, function: Any, iterable: Any, /) -> Steps:
 def _filtered(m: Machine, function: Any, values: Iterator[Any]) -> Iterator[Any]:
     for value in values:
         m.charge(_CALL_STEPS)
-        found = value if function is None else _call_or_exhausted(m, function, (value,))
-        if found is _EXHAUSTED:
+        verdict = value if function is None else _call_or_exhausted(m, function, (value,))
+        if verdict is _EXHAUSTED:
             return
-        if m.truth(found):
+        if m.truth(verdict):
             yield value
 
 
@@ -183,14 +183,14 @@ def _check_all_end(parts: list[Any], ended: int) -> None:
     """For `zip(strict=True)`: raise unless all iterators end together; number `ended` has ended."""
     if ended:
         raise ValueError(_uneven(ended, "shorter"))
-    for place, part in enumerate(parts[1:], 1):
+    for index, part in enumerate(parts[1:], 1):
         if next(part, _EXHAUSTED) is not _EXHAUSTED:
-            raise ValueError(_uneven(place, "longer"))
+            raise ValueError(_uneven(index, "longer"))
 
 
-def _uneven(place: int, how: str) -> str:
-    others = "argument 1" if place == 1 else f"arguments 1-{place}"
-    return f"zip() argument {place + 1} is {how} than {others}"
+def _uneven(index: int, how: str) -> str:
+    others = "argument 1" if index == 1 else f"arguments 1-{index}"
+    return f"zip() argument {index + 1} is {how} than {others}"
 
 
 @builtin("reversed", LAZY)
@@ -210,9 +210,9 @@ def _reversed(m: Machine, sequence: Any, /) -> Any:
     hook = classes.class_hook(value, "reversed") if isinstance(value, Class) else None
     if hook is not None:
         return hook(m, value)
-    found = m.class_of(value).find("__reversed__")
-    if found is not UNSET:
-        return m.call(found, (value,), None)
+    special = m.class_of(value).find("__reversed__")
+    if special is not UNSET:
+        return m.call(special, (value,), None)
     raise TypeError(f"'{m.class_of(value).name}' object is not reversible")
 
 
@@ -226,8 +226,8 @@ def _host_reversed(value: Any) -> Iterator[Any]:
     if isinstance(value, str | tuple):
         kind: Any = str if isinstance(value, str) else tuple
         return iter(kind.__getitem__(value, slice(None, None, -1)))
-    found: Iterator[Any] = reversed(value)
-    return found
+    iterator: Iterator[Any] = reversed(value)
+    return iterator
 
 
 def _each(m: Machine, values: Iterator[Any]) -> Iterator[Any]:
@@ -236,11 +236,11 @@ def _each(m: Machine, values: Iterator[Any]) -> Iterator[Any]:
         yield value
 
 
-def _backwards(m: Machine, value: Any, place: int) -> Iterator[Any]:
-    while place > 0:
-        place -= 1
+def _backwards(m: Machine, value: Any, index: int) -> Iterator[Any]:
+    while index > 0:
+        index -= 1
         m.charge(2)
-        yield m.item(value, place)
+        yield m.item(value, index)
 
 
 def is_callable(m: Machine, value: Any) -> bool:

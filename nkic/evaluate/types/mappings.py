@@ -35,17 +35,17 @@ ITEMS = builtin_class("dict_items", _ITEMS)
 @constructor(DICT)
 def make_dict(m: Machine, cls: Class, /, *args: Any, **named: Any) -> dict[Any, Any]:
     """Return `dict(pairs, **named)`."""
-    found: dict[Any, Any] = {}
-    _fill(m, found, "dict", args, named)
-    return found
+    entries: dict[Any, Any] = {}
+    _fill(m, entries, "dict", args, named)
+    return entries
 
 
-def _fill(m: Machine, found: dict[Any, Any], name: str, args: Any, named: Any) -> None:
+def _fill(m: Machine, entries: dict[Any, Any], name: str, args: Any, named: Any) -> None:
     check_arity(name, args, 0, 1)
     if args:
-        containers.merge_pairs(m, found, args[0])
+        containers.merge_pairs(m, entries, args[0])
     if named:
-        containers.merge(m, found, named)
+        containers.merge(m, entries, named)
 
 
 @inheritable(DICT)
@@ -53,9 +53,9 @@ def _content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> An
     return DictInstance()
 
 
-def _init(m: Machine, found: Any, /, *args: Any, **named: Any) -> None:
-    check_owner(m, found, dict, "__init__")
-    _fill(m, found, "dict", args, named)
+def _init(m: Machine, owner: Any, /, *args: Any, **named: Any) -> None:
+    check_owner(m, owner, dict, "__init__")
+    _fill(m, owner, "dict", args, named)
 
 
 DICT.members["__init__"] = Builtin("dict.__init__", _init)
@@ -63,50 +63,50 @@ DICT.members["__init__"] = Builtin("dict.__init__", _init)
 
 @class_method(DICT, "fromkeys")
 def _fromkeys(m: Machine, cls: Class, iterable: Any, value: Any = None, /) -> Any:
-    found: Any = {} if cls is DICT else m.call(cls, (), None)
+    entries: Any = {} if cls is DICT else m.call(cls, (), None)
     for key in m.iterate(iterable):
-        m.put_item(found, key, value)
+        m.put_item(entries, key, value)
         m.charge(2)
-    return found
+    return entries
 
 
 # ---- methods ------------------------------------------------------------------------------------
 
 
-def _charge_lookup(m: Machine, found: Any, key: Any, name: str) -> None:
-    check_owner(m, found, dict, name)
+def _charge_lookup(m: Machine, owner: Any, key: Any, name: str) -> None:
+    check_owner(m, owner, dict, name)
     if key.__class__ is not str:
-        m.check_key(key, dict.__len__(found))
+        m.check_key(key, dict.__len__(owner))
 
 
 @method(DICT, "get")
-def _get(m: Machine, found: Any, key: Any, default: Any = None, /) -> Any:
-    _charge_lookup(m, found, key, "get")
-    return call_host(m, dict.get, (found, key, default))
+def _get(m: Machine, owner: Any, key: Any, default: Any = None, /) -> Any:
+    _charge_lookup(m, owner, key, "get")
+    return call_host(m, dict.get, (owner, key, default))
 
 
 @method(DICT, "setdefault")
-def _setdefault(m: Machine, found: Any, key: Any, default: Any = None, /) -> Any:
-    _charge_lookup(m, found, key, "setdefault")
+def _setdefault(m: Machine, owner: Any, key: Any, default: Any = None, /) -> Any:
+    _charge_lookup(m, owner, key, "setdefault")
     m.charge(containers.DICT_ENTRY)
-    m.allow_length(dict.__len__(found) + 1, "the dict")
-    return call_host(m, dict.setdefault, (found, key, default))
+    m.allow_length(dict.__len__(owner) + 1, "the dict")
+    return call_host(m, dict.setdefault, (owner, key, default))
 
 
 @method(DICT, "pop")
-def _pop(m: Machine, found: Any, key: Any, /, *default: Any) -> Any:
-    _charge_lookup(m, found, key, "pop")
-    return call_host(m, dict.pop, (found, key, *default))
+def _pop(m: Machine, owner: Any, key: Any, /, *default: Any) -> Any:
+    _charge_lookup(m, owner, key, "pop")
+    return call_host(m, dict.pop, (owner, key, *default))
 
 
 @method(DICT, "update")
-def _update(m: Machine, found: Any, /, *args: Any, **named: Any) -> None:
-    check_owner(m, found, dict, "update")
-    _fill(m, found, "update", args, named)
+def _update(m: Machine, owner: Any, /, *args: Any, **named: Any) -> None:
+    check_owner(m, owner, dict, "update")
+    _fill(m, owner, "update", args, named)
 
 
-def _charge_length(m: Machine, found: Any, args: Any) -> None:
-    m.charge(dict.__len__(found) >> 1)
+def _charge_length(m: Machine, owner: Any, args: Any) -> None:
+    m.charge(dict.__len__(owner) >> 1)
 
 
 # `popitem` skips deleted entries at the end; Python keeps no count of them.
@@ -118,10 +118,10 @@ host_method(DICT, dict, "items", no_extra_cost)
 
 
 @method(DICT, "copy")
-def _copy(m: Machine, found: Any, /) -> dict[Any, Any]:
-    check_owner(m, found, dict, "copy")
-    m.allocate(8 * 3 * dict.__len__(found))
-    return dict(dict.items(found))
+def _copy(m: Machine, owner: Any, /) -> dict[Any, Any]:
+    check_owner(m, owner, dict, "copy")
+    m.allocate(8 * 3 * dict.__len__(owner))
+    return dict(dict.items(owner))
 
 
 # ---- views --------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def _copy(m: Machine, found: Any, /) -> dict[Any, Any]:
 def _isdisjoint(kind: type, cls: Class) -> None:
     def isdisjoint(m: Machine, view: Any, other: Any, /) -> bool:
         check_owner(m, view, kind, "isdisjoint")
-        return not any(m.contains(view, one) for one in m.iterate(other))
+        return not any(m.contains(view, element) for element in m.iterate(other))
 
     cls.members["isdisjoint"] = Builtin(f"{cls.name}.isdisjoint", isdisjoint)
 

@@ -48,7 +48,7 @@ def _pattern_bound(text: Any) -> int:
 def starts(m: Machine, text: Any, args: Sequence[Any]) -> None:
     """Charge for `startswith` and `endswith`, of one string or a tuple of them."""
     parts = args[0] if args and isinstance(args[0], tuple) else args[:1]
-    m.charge(1 + sum(1 + (len(one) >> 4) for one in parts if isinstance(one, str | bytes)))
+    m.charge(1 + sum(1 + (len(part) >> 4) for part in parts if isinstance(part, str | bytes)))
 
 
 def strip(m: Machine, text: Any, args: Sequence[Any]) -> None:
@@ -75,9 +75,9 @@ def _charge_parts(m: Machine, text: Any, args: Sequence[Any]) -> None:
         count = 1 + _count(text, separator)
     else:
         count = 1 + len(text) // 2
-    most = args[1] if len(args) > 1 else -1
-    if isinstance(most, int) and 0 <= most < count:
-        count = most + 1
+    maxsplit = args[1] if len(args) > 1 else -1
+    if isinstance(maxsplit, int) and 0 <= maxsplit < count:
+        count = maxsplit + 1
     m.elements(count, "the list")
     m.charge(len(text) >> 2)
     m.charge(count * _STRING_STEPS)
@@ -89,15 +89,15 @@ def lines(m: Machine, text: Any, args: Sequence[Any]) -> None:
     if isinstance(text, bytes):
         count = 1 + text.count(b"\n") + text.count(b"\r")
     else:
-        count = 1 + sum(_count(text, one) for one in kinds)
+        count = 1 + sum(_count(text, line_end) for line_end in kinds)
     m.elements(count, "the list")
     m.charge(len(text) + count * _STRING_STEPS)
 
 
 def width(m: Machine, text: Any, args: Sequence[Any]) -> None:
     """Charge for `ljust` and the like, whose result has the requested length."""
-    wanted = _integer(m, args, 0)
-    m.text(max(len(text), wanted))
+    requested = _integer(m, args, 0)
+    m.text(max(len(text), requested))
 
 
 def tabs(m: Machine, text: Any, size: int) -> None:
@@ -114,9 +114,9 @@ def replaced(m: Machine, text: Any, args: Sequence[Any]) -> None:
         return
     old, new = args[0], args[1]
     times = _count(text, old)
-    most = args[2] if len(args) > 2 else -1
-    if isinstance(most, int) and 0 <= most < times:
-        times = int(most)
+    limit = args[2] if len(args) > 2 else -1
+    if isinstance(limit, int) and 0 <= limit < times:
+        times = int(limit)
     m.text(len(text) + times * (len(new) - len(old)))
     m.charge(times)
 
@@ -129,13 +129,13 @@ def _same_type(text: Any, part: Any) -> bool:
     return isinstance(part, str if isinstance(text, str) else bytes)
 
 
-def _length(args: Sequence[Any], place: int) -> int:
-    part = args[place] if len(args) > place else None
+def _length(args: Sequence[Any], index: int) -> int:
+    part = args[index] if len(args) > index else None
     return len(part) if isinstance(part, str | bytes) else 1
 
 
-def _integer(m: Machine, args: Sequence[Any], place: int) -> int:
-    value = args[place] if len(args) > place else 0
+def _integer(m: Machine, args: Sequence[Any], index: int) -> int:
+    value = args[index] if len(args) > index else 0
     if isinstance(value, int) and value.__class__ not in INSTANCES:
         return value
     return m.index(value) if value.__class__ in INSTANCES else 0

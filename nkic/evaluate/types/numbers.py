@@ -71,9 +71,9 @@ def _to_int(m: Machine, value: Any) -> int:
         return int(value)
     if kind in INSTANCES:
         for special in ("__int__", "__index__", "__trunc__"):
-            found = value.cls.find(special)
-            if found is not UNSET:
-                return _returned(m, special, m.call(found, (value,), None))
+            method = value.cls.find(special)
+            if method is not UNSET:
+                return _returned(m, special, m.call(method, (value,), None))
         if isinstance(value, int | float):
             return int(number_of(value))
     if isinstance(value, str | bytes):
@@ -93,10 +93,10 @@ def _returned(m: Machine, special: str, value: Any) -> int:
     return int(number_of(value))
 
 
-def _checked(m: Machine, made: int) -> int:
-    if made.bit_length() > _WIDE:
-        m.allow_bits(made.bit_length())
-    return made
+def _checked(m: Machine, number: int) -> int:
+    if number.bit_length() > _WIDE:
+        m.allow_bits(number.bit_length())
+    return number
 
 
 @inheritable(INT)
@@ -132,14 +132,14 @@ def _to_bytes(
 def _from_bytes(
     m: Machine, cls: Class, /, bytes: Any, byteorder: Any = "big", *, signed: Any = False
 ) -> Any:
-    found = as_bytes(m, bytes)
-    m.allow_bits(8 * len(found.strip(b"\0")))
+    data = as_bytes(m, bytes)
+    m.allow_bits(8 * len(data.strip(b"\0")))
     if not isinstance(byteorder, str):
         kind = m.class_of(byteorder).name
         raise TypeError(f"from_bytes() argument 'byteorder' must be str, not {kind}")
-    made = call_host(m, int.from_bytes, (found, byteorder), {"signed": m.truth(signed)})
-    m.allow_bits(made.bit_length())
-    return made if cls in (INT, BOOL) and cls is INT else m.call(cls, (made,), None)
+    number = call_host(m, int.from_bytes, (data, byteorder), {"signed": m.truth(signed)})
+    m.allow_bits(number.bit_length())
+    return number if cls in (INT, BOOL) and cls is INT else m.call(cls, (number,), None)
 
 
 getter(INT, "real")(lambda m, number: +number_of(number))
@@ -174,9 +174,9 @@ def _to_float(m: Machine, value: Any) -> float:
     if kind is float or kind is int or kind is bool:
         return float(value)
     if kind in INSTANCES:
-        found = value.cls.find("__float__")
-        if found is not UNSET:
-            return _returned_float(m, m.call(found, (value,), None), value)
+        method = value.cls.find("__float__")
+        if method is not UNSET:
+            return _returned_float(m, m.call(method, (value,), None), value)
         if isinstance(value, int | float):
             return float(number_of(value))
         if value.cls.find("__index__") is not UNSET:
@@ -193,11 +193,11 @@ def _to_float(m: Machine, value: Any) -> float:
     raise TypeError(f"float() argument must be a string or a real number, not '{kind_name}'")
 
 
-def _returned_float(m: Machine, found: Any, value: Any) -> float:
-    if not isinstance(found, float):
+def _returned_float(m: Machine, result: Any, value: Any) -> float:
+    if not isinstance(result, float):
         kinds = f"{m.class_of(value).name}.__float__ returned non-float"
-        raise TypeError(f"{kinds} (type {m.class_of(found).name})")
-    return float(number_of(found))
+        raise TypeError(f"{kinds} (type {m.class_of(result).name})")
+    return float(number_of(result))
 
 
 @inheritable(FLOAT)
@@ -214,8 +214,8 @@ def _fromhex(m: Machine, cls: Class, string: Any, /) -> Any:
     m.charge(len(string) if isinstance(string, str) else 1)
     if not isinstance(string, str):
         raise TypeError("bad argument type for built-in operation")
-    made = float.fromhex(text_of(m, string))
-    return made if cls is FLOAT else m.call(cls, (made,), None)
+    number = float.fromhex(text_of(m, string))
+    return number if cls is FLOAT else m.call(cls, (number,), None)
 
 
 getter(FLOAT, "real")(lambda m, number: number_of(number))

@@ -277,7 +277,9 @@ def _dict_update(m: Machine, owner: Any, other: Any, /) -> Any:
 @protocol(BYTES, "__getitem__")
 @protocol(RANGE, "__getitem__")
 def _item(m: Machine, owner: Any, key: Any, /) -> Any:
-    kind = next((one for one in (list, tuple, str, bytes, range) if isinstance(owner, one)), None)
+    kind = next(
+        (base for base in (list, tuple, str, bytes, range) if isinstance(owner, base)), None
+    )
     if kind is None:
         check_owner(m, owner, list, "__getitem__")
     if key.__class__ is int and kind is not None:
@@ -296,10 +298,12 @@ def _remove_list_item(m: Machine, owner: Any, key: Any, /) -> None:
     check_owner(m, owner, list, "__delitem__")
     m.charge(list.__len__(owner) >> 5)
     if key.__class__ is slice:
-        places = set(range(*key.indices(list.__len__(owner))))
+        removed = set(range(*key.indices(list.__len__(owner))))
         m.allocate(8 * 2 * list.__len__(owner))
-        kept = [one for place, one in enumerate(list.__iter__(owner)) if place not in places]
-        list.__setitem__(owner, slice(None), kept)
+        remaining = [
+            element for index, element in enumerate(list.__iter__(owner)) if index not in removed
+        ]
+        list.__setitem__(owner, slice(None), remaining)
     else:
         list.__delitem__(owner, m.index(key))
 
@@ -307,7 +311,7 @@ def _remove_list_item(m: Machine, owner: Any, key: Any, /) -> None:
 @protocol(LIST, "__iadd__")
 def _extended(m: Machine, owner: Any, other: Any, /) -> Any:
     check_owner(m, owner, list, "__iadd__")
-    return m.extended(owner, list(list.__iter__(owner)) if other is owner else other)
+    return m.extend_list(owner, list(list.__iter__(owner)) if other is owner else other)
 
 
 @protocol(LIST, "__reversed__")

@@ -30,13 +30,13 @@ def make_range(m: Machine, cls: Class, /, *args: Any, **named: Any) -> range | D
     """
     reject_keywords("range", named)
     check_arity("range", args, 1, 3)
-    for one in args:
-        if isinstance(one, DeviceBound):
-            return one.counted(args)
-    made = range(*(one if one.__class__ is int else _bound(m, one) for one in args))
-    reach = abs(made.stop - made.start)  # `len` overflows for the largest ranges
-    m.allow_length(-(-reach // abs(made.step)) if made else 0, "the range")
-    return made
+    for arg in args:
+        if isinstance(arg, DeviceBound):
+            return arg.counted(args)
+    values = range(*(arg if arg.__class__ is int else _bound(m, arg) for arg in args))
+    reach = abs(values.stop - values.start)  # `len` overflows for the largest ranges
+    m.allow_length(-(-reach // abs(values.step)) if values else 0, "the range")
+    return values
 
 
 def _bound(m: Machine, value: Any) -> int:
@@ -77,8 +77,8 @@ def make_slice(m: Machine, cls: Class, /, *args: Any, **named: Any) -> slice:
     """Return `slice(stop)`. Nested slices are refused: freeing them overflows the C stack."""
     reject_keywords("slice", named)
     check_arity("slice", args, 1, 3)
-    if any(isinstance(one, slice) for one in args):
-        raise TypeError("the bounds of a slice are not slices")
+    if any(isinstance(arg, slice) for arg in args):
+        raise TypeError("slice bounds cannot be slices")
     m.allocate(56)
     return slice(*args)
 

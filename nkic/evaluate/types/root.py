@@ -113,10 +113,10 @@ def _setattr(m: Machine, owner: Any, name: Any, value: Any, /) -> None:
 @protocol(OBJECT, "__delattr__")
 def _delattr(m: Machine, owner: Any, name: Any, /) -> None:
     _check_field(m, owner, name, "__delattr__")
-    found = owner.cls.find(name)
-    if name in owner.fields and not attributes._is_data_descriptor(found):
+    member = owner.cls.find(name)
+    if name in owner.fields and not attributes._is_data_descriptor(member):
         del owner.fields[name]
-    elif found.__class__ is Function or found is UNSET:
+    elif member.__class__ is Function or member is UNSET:
         raise attributes.missing(m, owner, name)
     else:
         raise AttributeError(f"'{owner.cls.name}' object attribute '{name}' is read-only")
@@ -155,8 +155,8 @@ def _ne(m: Machine, owner: Any, other: Any, /) -> Any:
     method = m.class_of(owner).find("__eq__")
     if method is UNSET or method is None:
         return False if owner is other else NotImplemented
-    found = m.call(method, (owner, other), None)
-    return found if found is NotImplemented else not m.truth(found)
+    result = m.call(method, (owner, other), None)
+    return result if result is NotImplemented else not m.truth(result)
 
 
 @protocol(OBJECT, "__lt__", "__le__", "__gt__", "__ge__")

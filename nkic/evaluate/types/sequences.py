@@ -34,7 +34,7 @@ def make_list(m: Machine, cls: Class, /, *args: Any, **named: Any) -> list[Any]:
     """Return `list(values)`."""
     reject_keywords("list", named)
     check_arity("list", args, 0, 1)
-    return m.listed(args[0]) if args else []
+    return m.to_list(args[0]) if args else []
 
 
 @inheritable(LIST)
@@ -46,9 +46,9 @@ def _init(m: Machine, values: Any, /, *args: Any, **named: Any) -> None:
     check_owner(m, values, list, "__init__")
     reject_keywords("list", named)
     check_arity("list", args, 0, 1)
-    given = m.listed(args[0]) if args else []
+    elements = m.to_list(args[0]) if args else []
     list.clear(values)
-    list.extend(values, given)
+    list.extend(values, elements)
 
 
 LIST.members["__init__"] = Builtin("list.__init__", _init)
@@ -63,7 +63,7 @@ def make_tuple(m: Machine, cls: Class, /, *args: Any, **named: Any) -> tuple[Any
         return ()
     if args[0].__class__ is tuple:
         return args[0]
-    return tuple(m.listed(args[0]))
+    return tuple(m.to_list(args[0]))
 
 
 @inheritable(TUPLE)
@@ -85,7 +85,7 @@ def _append(m: Machine, values: Any, item: Any, /) -> None:
 @method(LIST, "extend")
 def _extend(m: Machine, values: Any, iterable: Any, /) -> None:
     check_owner(m, values, list, "extend")
-    m.extended(values, list(values) if iterable is values else iterable)
+    m.extend_list(values, list(values) if iterable is values else iterable)
 
 
 @method(LIST, "insert")
@@ -99,21 +99,21 @@ def _insert(m: Machine, values: Any, index: Any, item: Any, /) -> None:
 @method(LIST, "pop")
 def _pop(m: Machine, values: Any, index: Any = -1, /) -> Any:
     check_owner(m, values, list, "pop")
-    place = index if index.__class__ is int else m.index(index)
-    if place != -1:
+    position = index if index.__class__ is int else m.index(index)
+    if position != -1:
         m.charge(list.__len__(values) >> 5)
-    return list.pop(values, place)
+    return list.pop(values, position)
 
 
 @method(LIST, "remove")
 def _remove(m: Machine, values: Any, item: Any, /) -> None:
     check_owner(m, values, list, "remove")
-    place = _find(m, values, item, 0, list.__len__(values))
-    if place < 0:
+    index = _find(m, values, item, 0, list.__len__(values))
+    if index < 0:
         raise ValueError("list.remove(x): x not in list")
     m.charge(list.__len__(values) >> 5)
-    if place < list.__len__(values):
-        list.__delitem__(values, place)
+    if index < list.__len__(values):
+        list.__delitem__(values, index)
 
 
 def _charge_search(m: Machine, values: Any, item: Any) -> None:
@@ -131,40 +131,40 @@ def _find(m: Machine, values: Any, item: Any, start: int, stop: int) -> int:
             return int(kind.index(values, item, start, stop))
         except ValueError:
             return -1
-    place = start
-    while place < min(stop, kind.__len__(values)):  # a kernel's `__eq__` may change the list
+    index = start
+    while index < min(stop, kind.__len__(values)):  # a kernel's `__eq__` may change the list
         m.charge(2)
-        if m.equal(kind.__getitem__(values, place), item):
-            return place
-        place += 1
+        if m.equal(kind.__getitem__(values, index), item):
+            return index
+        index += 1
     return -1
 
 
 def _bounds(m: Machine, values: Any, start: Any, stop: Any) -> tuple[int, int]:
     size = (list if isinstance(values, list) else tuple).__len__(values)
-    places = []
+    positions = []
     for bound in (start, stop):
-        place = m.index(bound) if bound is not None else size
-        places.append(max(place + size, 0) if place < 0 else place)
-    return places[0], min(places[1], size)
+        position = m.index(bound) if bound is not None else size
+        positions.append(max(position + size, 0) if position < 0 else position)
+    return positions[0], min(positions[1], size)
 
 
 @method(LIST, "index")
 def _list_index(m: Machine, values: Any, item: Any, start: Any = 0, stop: Any = None, /) -> int:
     check_owner(m, values, list, "index")
-    place = _find(m, values, item, *_bounds(m, values, start, stop))
-    if place < 0:
+    index = _find(m, values, item, *_bounds(m, values, start, stop))
+    if index < 0:
         raise ValueError(f"{m.repr(item)} is not in list")
-    return place
+    return index
 
 
 @method(TUPLE, "index")
 def _tuple_index(m: Machine, values: Any, item: Any, start: Any = 0, stop: Any = None, /) -> int:
     check_owner(m, values, tuple, "index")
-    place = _find(m, values, item, *_bounds(m, values, start, stop))
-    if place < 0:
+    index = _find(m, values, item, *_bounds(m, values, start, stop))
+    if index < 0:
         raise ValueError("tuple.index(x): x not in tuple")
-    return place
+    return index
 
 
 def _count(m: Machine, values: Any, item: Any, kind: Any) -> int:
@@ -173,7 +173,7 @@ def _count(m: Machine, values: Any, item: Any, kind: Any) -> int:
         _charge_search(m, values, item)
         return int(kind.count(values, item))
     m.charge(2 * len(values))
-    return sum(m.equal(one, item) for one in kind.__iter__(values))
+    return sum(m.equal(element, item) for element in kind.__iter__(values))
 
 
 @method(LIST, "count")
@@ -230,7 +230,7 @@ def sort_keys(m: Machine, keys: list[Any]) -> list[Any]:
     return [Ordered(m, key) for key in keys]
 
 
-def in_order(m: Machine, values: list[Any], key: Any, reverse: Any) -> list[Any]:
+def sort_values(m: Machine, values: list[Any], key: Any, reverse: Any) -> list[Any]:
     """Return the values in ascending order. The sort is stable."""
     backwards = m.truth(reverse)
     m.elements(len(values), "the list")
@@ -238,8 +238,8 @@ def in_order(m: Machine, values: list[Any], key: Any, reverse: Any) -> list[Any]
     keys = sort_keys(m, keys)
     if keys is values:
         return sorted(values, reverse=backwards)
-    places = sorted(range(len(values)), key=keys.__getitem__, reverse=backwards)
-    return [values[place] for place in places]
+    order = sorted(range(len(values)), key=keys.__getitem__, reverse=backwards)
+    return [values[index] for index in order]
 
 
 @method(LIST, "sort")
@@ -249,7 +249,7 @@ def _sort(m: Machine, values: Any, /, *, key: Any = None, reverse: Any = False) 
     list.clear(values)  # as Python does, so that a key function cannot observe the list
     after = before
     try:
-        after = in_order(m, before, key, reverse)
+        after = sort_values(m, before, key, reverse)
     finally:
         changed = list.__len__(values) > 0
         list.__setitem__(values, slice(None), after)

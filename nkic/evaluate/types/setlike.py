@@ -67,10 +67,10 @@ def _copy(m: Machine, owner: Any, /) -> Any:
 
 def _union(m: Machine, owner: Any, /, *others: Any) -> Any:
     m.allocate(8 * 3 * len(owner))
-    found = KernelSet(_unordered(owner))
+    elements = KernelSet(_unordered(owner))
     for other in others:
-        containers.add_all(m, found, _unordered_or_same(m, other))
-    return found if isinstance(owner, set) else KernelFrozenSet(_unordered(found))
+        containers.add_all(m, elements, _unordered_or_same(m, other))
+    return elements if isinstance(owner, set) else KernelFrozenSet(_unordered(elements))
 
 
 def _unordered_or_same(m: Machine, other: Any) -> Any:
@@ -79,44 +79,48 @@ def _unordered_or_same(m: Machine, other: Any) -> Any:
 
 def _intersection(m: Machine, owner: Any, /, *others: Any) -> Any:
     m.allocate(8 * 3 * len(owner))
-    found: Any = set(_unordered(owner))
+    elements: Any = set(_unordered(owner))
     for other in others:
-        known = containers.as_set(m, other)
-        found = set.intersection(found, known)
-    return _same_type(owner, found)
+        other_set = containers.as_set(m, other)
+        elements = set.intersection(elements, other_set)
+    return _same_type(owner, elements)
 
 
 def _difference(m: Machine, owner: Any, /, *others: Any) -> Any:
     m.allocate(8 * 3 * len(owner))
-    found = set(_unordered(owner))
+    elements = set(_unordered(owner))
     for other in others:
-        set.difference_update(found, containers.as_set(m, other))
-    return _same_type(owner, found)
+        set.difference_update(elements, containers.as_set(m, other))
+    return _same_type(owner, elements)
 
 
 def _symmetric_difference(m: Machine, owner: Any, other: Any, /) -> Any:
-    known = containers.as_set(m, other)
-    m.allocate(8 * 3 * (len(owner) + len(known)))
+    other_set = containers.as_set(m, other)
+    m.allocate(8 * 3 * (len(owner) + len(other_set)))
     return _same_type(
-        owner, set.symmetric_difference(set(_unordered(owner)), set(_unordered(known)))
+        owner, set.symmetric_difference(set(_unordered(owner)), set(_unordered(other_set)))
     )
 
 
 def _issubset(m: Machine, owner: Any, other: Any, /) -> bool:
-    known = containers.as_set(m, other)
+    other_set = containers.as_set(m, other)
     m.charge(len(owner))
-    return len(owner) <= len(known) and all(one in known for one in _unordered(owner))
+    return len(owner) <= len(other_set) and all(
+        element in other_set for element in _unordered(owner)
+    )
 
 
 def _issuperset(m: Machine, owner: Any, other: Any, /) -> bool:
-    known = containers.as_set(m, other)
-    return len(known) <= len(owner) and all(one in owner for one in _unordered(known))
+    other_set = containers.as_set(m, other)
+    return len(other_set) <= len(owner) and all(
+        element in owner for element in _unordered(other_set)
+    )
 
 
 def _isdisjoint(m: Machine, owner: Any, other: Any, /) -> bool:
-    known = containers.as_set(m, other)
-    m.charge(len(known))
-    return not any(one in owner for one in _unordered(known))
+    other_set = containers.as_set(m, other)
+    m.charge(len(other_set))
+    return not any(element in owner for element in _unordered(other_set))
 
 
 def _add(name: str, function: Callable[..., Any]) -> None:
@@ -192,9 +196,9 @@ def _update(m: Machine, owner: Any, /, *others: Any) -> None:
         containers.add_all(m, owner, _unordered_or_same(m, other))
 
 
-def _replace_elements(m: Machine, owner: Any, found: Any) -> None:
+def _replace_elements(m: Machine, owner: Any, elements: Any) -> None:
     set.clear(owner)
-    set.update(owner, _unordered(found))
+    set.update(owner, _unordered(elements))
 
 
 @method(SET, "intersection_update")

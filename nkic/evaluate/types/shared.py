@@ -36,12 +36,12 @@ def call_host(
 
 def with_class_names(m: Machine, error: TypeError, values: Sequence[Any]) -> TypeError:
     """Return the error with the names of the kernel's classes in place of Python's."""
-    before = found = str(error)
+    original = message = str(error)
     for value in values:
-        own, shown = type(value).__name__, m.class_of(value).name
-        if own != shown and own in found:
-            found = re.sub(rf"\b{own}\b", shown, found)
-    return error if found == before else TypeError(found)
+        python_name, kernel_name = type(value).__name__, m.class_of(value).name
+        if python_name != kernel_name and python_name in message:
+            message = re.sub(rf"\b{python_name}\b", kernel_name, message)
+    return error if message == original else TypeError(message)
 
 
 def host_method(cls: Class, kind: type, name: str, cost: Cost) -> None:
@@ -103,15 +103,15 @@ def inheritable(cls: Class) -> Callable[[Callable[..., Any]], Callable[..., Any]
     return add
 
 
-def check_arity(name: str, args: Sequence[Any], least: int, most: int) -> None:
+def check_arity(name: str, args: Sequence[Any], minimum: int, maximum: int) -> None:
     """Raise Python's error about a wrong number of arguments."""
     count = len(args)
-    if least <= count <= most:
+    if minimum <= count <= maximum:
         return
-    if least == most:
-        raise TypeError(f"{name} expected {most} argument{_s(most)}, got {count}")
-    bound = least if count < least else most
-    which = "at least" if count < least else "at most"
+    if minimum == maximum:
+        raise TypeError(f"{name} expected {maximum} argument{_s(maximum)}, got {count}")
+    bound = minimum if count < minimum else maximum
+    which = "at least" if count < minimum else "at most"
     raise TypeError(f"{name} expected {which} {bound} argument{_s(bound)}, got {count}")
 
 

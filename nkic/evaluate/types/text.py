@@ -55,21 +55,21 @@ _LONGEST_NAME = 90  # characters that `namereplace` substitutes for one
 @constructor(STR)
 def make_str(m: Machine, cls: Class, /, *args: Any, **named: Any) -> str:
     """Return `str(value)` or `str(bytes, encoding, errors)`."""
-    given = dict(zip(("object", "encoding", "errors"), args, strict=False)) | named
+    bound = dict(zip(("object", "encoding", "errors"), args, strict=False)) | named
     if len(args) + len(named) > 3:
         raise TypeError(f"str() takes at most 3 arguments ({len(args) + len(named)} given)")
-    unknown = given.keys() - {"object", "encoding", "errors"}
+    unknown = bound.keys() - {"object", "encoding", "errors"}
     if unknown:
         raise TypeError(f"'{min(unknown)}' is an invalid keyword argument for str()")
-    if given.keys() <= {"object"}:
-        return m.str(given["object"]) if given else ""
-    value = given.get("object", b"")
+    if bound.keys() <= {"object"}:
+        return m.str(bound["object"]) if bound else ""
+    value = bound.get("object", b"")
     if isinstance(value, str):
         raise TypeError("decoding str is not supported")
     if not isinstance(value, bytes):
         kind = m.class_of(value).name
         raise TypeError(f"decoding to str: need a bytes-like object, {kind} found")
-    return decoded(m, value, given.get("encoding", "utf-8"), given.get("errors", "strict"), "str")
+    return decode(m, value, bound.get("encoding", "utf-8"), bound.get("errors", "strict"), "str")
 
 
 @inheritable(STR)
@@ -88,19 +88,19 @@ host_method(STR, str, "casefold", measures.copy)
 # ---- join, format, translate --------------------------------------------------------------------
 
 
-def joined(m: Machine, separator: Any, parts: Any, kind: Any, wanted: str) -> Any:
+def join(m: Machine, separator: Any, parts: Any, kind: Any, expected: str) -> Any:
     """Return `separator.join(parts)`, for text and bytes."""
     try:
-        values = parts if parts.__class__ in (list, tuple) else m.listed(parts)
+        values = parts if parts.__class__ in (list, tuple) else m.to_list(parts)
     except TypeError as error:
         if str(error).endswith("is not iterable"):
             raise TypeError("can only join an iterable") from None
         raise
     size = 0
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         if not isinstance(value, kind):
-            found = m.class_of(value).name
-            text = f"sequence item {place}: expected {wanted}, {found} found"
+            actual = m.class_of(value).name
+            text = f"sequence item {index}: expected {expected}, {actual} found"
             raise TypeError(text)
         size += len(value)
     m.charge(len(values) >> 1)
@@ -111,7 +111,7 @@ def joined(m: Machine, separator: Any, parts: Any, kind: Any, wanted: str) -> An
 @method(STR, "join")
 def _join(m: Machine, text: str, iterable: Any, /) -> Any:
     check_owner(m, text, str, "join")
-    return joined(m, text, iterable, str, "str instance")
+    return join(m, text, iterable, str, "str instance")
 
 
 @method(STR, "format")
@@ -157,13 +157,15 @@ def _translate(m: Machine, text: str, table: Any, /) -> Any:
     check_owner(m, text, str, "translate")
     m.charge(2 * len(text))
     plain = text_of(m, text)
-    found = {ord(one): _place(m, table, ord(one)) for one in dict.fromkeys(plain)}
-    if any(isinstance(part, str) and len(part) > 1 for part in found.values()):
-        lengths = {n: len(part) if isinstance(part, str) else 1 for n, part in found.items()}
-        m.text(sum(lengths[ord(one)] for one in plain))
+    replacements = {
+        ord(character): _place(m, table, ord(character)) for character in dict.fromkeys(plain)
+    }
+    if any(isinstance(part, str) and len(part) > 1 for part in replacements.values()):
+        lengths = {n: len(part) if isinstance(part, str) else 1 for n, part in replacements.items()}
+        m.text(sum(lengths[ord(character)] for character in plain))
     else:
         m.text(len(plain))
-    return plain.translate(found)
+    return plain.translate(replacements)
 
 
 def _place(m: Machine, table: Any, number: int) -> Any:
@@ -185,37 +187,37 @@ def _place(m: Machine, table: Any, number: int) -> Any:
 @method(STR, "encode")
 def _encode(m: Machine, text: str, /, encoding: Any = "utf-8", errors: Any = "strict") -> bytes:
     check_owner(m, text, str, "encode")
-    return encoded(m, text, encoding, errors, "encode")
+    return encode(m, text, encoding, errors, "encode")
 
 
-def encoded(m: Machine, text: str, encoding: Any, errors: Any, name: str) -> bytes:
+def encode(m: Machine, text: str, encoding: Any, errors: Any, name: str) -> bytes:
     """Return the bytes of a text."""
     codec, handler = _codec(m, encoding, errors, name)
     longest = _LONGEST_NAME if handler == "namereplace" else 4
     m.text(len(text))
     m.charge(len(text) * longest >> 2)
-    found = text_of(m, text).encode(codec, handler)
-    m.allow_length(len(found), "the bytes")
-    return found
+    data = text_of(m, text).encode(codec, handler)
+    m.allow_length(len(data), "the bytes")
+    return data
 
 
-def decoded(m: Machine, value: bytes, encoding: Any, errors: Any, name: str) -> str:
+def decode(m: Machine, value: bytes, encoding: Any, errors: Any, name: str) -> str:
     """Return the text of bytes."""
     codec, handler = _codec(m, encoding, errors, name)
     m.text(len(value))
-    found = value.decode(codec, handler)
-    m.text(len(found))
-    return found
+    text = value.decode(codec, handler)
+    m.text(len(text))
+    return text
 
 
 def _codec(m: Machine, encoding: Any, errors: Any, name: str) -> tuple[str, str]:
-    for place, value in (("encoding", encoding), ("errors", errors)):
+    for parameter, value in (("encoding", encoding), ("errors", errors)):
         if not isinstance(value, str):
             kind = m.class_of(value).name
-            raise TypeError(f"{name}() argument '{place}' must be str, not {kind}")
-    wanted = "".join(one for one in str.lower(encoding) if one.isalnum())
-    if wanted not in _ENCODINGS:
+            raise TypeError(f"{name}() argument '{parameter}' must be str, not {kind}")
+    normalised = "".join(character for character in str.lower(encoding) if character.isalnum())
+    if normalised not in _ENCODINGS:
         raise LookupError(f"unknown encoding: {text_of(m, encoding)}")
     if errors not in _ERRORS:
         raise LookupError(f"unknown error handler name '{text_of(m, errors)}'")
-    return _ENCODINGS[wanted], text_of(m, errors)
+    return _ENCODINGS[normalised], text_of(m, errors)

@@ -163,11 +163,11 @@ def slash(span: Span) -> ParsedParameter:
 
 
 def parameters(span: Span, *items: ParsedParameter | None) -> n.Arguments:
-    found = _Signature()
+    signature = _Signature()
     for item in items:
         if item is not None:
-            found.add(item)
-    return found.finish(span)
+            signature.add(item)
+    return signature.finish(span)
 
 
 @dataclass

@@ -36,8 +36,8 @@ def match_statement(span: Span, subject: n.Expression, cases: tuple[n.MatchCase,
     return n.Match(span, subject, cases)
 
 
-def cases(span: Span, *found: n.MatchCase) -> tuple[n.MatchCase, ...]:
-    return found
+def cases(span: Span, *blocks: n.MatchCase) -> tuple[n.MatchCase, ...]:
+    return blocks
 
 
 def case_block(

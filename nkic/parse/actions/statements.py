@@ -239,8 +239,8 @@ def try_finally(span: Span, body: Block, final: Block) -> n.Try:
     return n.Try(span, body, (), (), final)
 
 
-def handlers(span: Span, *found: n.ExceptHandler) -> Handlers:
-    return found
+def handlers(span: Span, *clauses: n.ExceptHandler) -> Handlers:
+    return clauses
 
 
 star_handlers = handlers
@@ -257,8 +257,8 @@ def bare_handler(span: Span, body: Block) -> n.ExceptHandler:
 # ---- definitions ---------------------------------------------------------------------------
 
 
-def decorators(span: Span, *found: n.Expression) -> tuple[n.Expression, ...]:
-    return found
+def decorators(span: Span, *expressions: n.Expression) -> tuple[n.Expression, ...]:
+    return expressions
 
 
 def decorated(

@@ -107,21 +107,21 @@ def _check_no_mix(pieces: Iterable[n.Constant | n.JoinedStr]) -> None:
     is_bytes = [isinstance(p, n.Constant) and isinstance(p.value, bytes) for p in pieces]
     if any(is_bytes) and not all(is_bytes):
         odd = next(p for p, b in zip(pieces, is_bytes, strict=True) if b is not is_bytes[0])
-        message = "strings next to each other must be all text or all bytes"
+        message = "adjacent strings must be all text or all bytes"
         raise refusal("bad-string", message, odd.span, help="put an operator or comma between")
 
 
 def _merged(parts: Iterable[Part]) -> tuple[Part, ...]:
     """Concatenate adjacent texts and drop empty ones."""
-    found: list[Part] = []
+    merged: list[Part] = []
     texts: list[n.Constant] = []
     for part in parts:
         if isinstance(part, n.FormattedValue):
-            found += [*_joined(texts), part]
+            merged += [*_joined(texts), part]
             texts = []
         elif part.value:
             texts.append(part)
-    return (*found, *_joined(texts))
+    return (*merged, *_joined(texts))
 
 
 def _joined(texts: list[n.Constant]) -> list[n.Constant]:
@@ -152,9 +152,9 @@ def _character(span: Span, escape: str) -> str:
 
 
 def _by_number(span: Span, escape: str) -> str:
-    wanted = _DIGITS[escape[0]]
-    if len(escape) != wanted + 1:
-        message = f"`\\{escape}` needs {wanted} hexadecimal digits after the `{escape[0]}`"
+    digits = _DIGITS[escape[0]]
+    if len(escape) != digits + 1:
+        message = f"`\\{escape}` needs {digits} hexadecimal digits after the `{escape[0]}`"
         raise refusal("bad-string", message, span, help=_BACKSLASH)
     code = int(escape[1:], 16)
     if code > 0x10FFFF:
@@ -176,7 +176,7 @@ def _by_name(span: Span, escape: str) -> str:
 
 def _bytes(span: Span, body: str, raw: bool) -> bytes:
     if not body.isascii():
-        message = "bytes can hold only ASCII characters as they are"
+        message = "a bytes literal can contain only ASCII characters"
         raise refusal("bad-string", message, span, help="write others as `\\x` and two digits")
     if not raw and "\\" in body:
         body = _BYTES_ESCAPE.sub(lambda match: _byte(span, match[1]), body)

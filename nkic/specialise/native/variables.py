@@ -47,7 +47,7 @@ class Variables:
         span = self._places.here().span
         module = self._places.sources.module(span.path)
         loop = module.statement_at(span) if module is not None else None
-        return scopes.handed_on(loop.body) if isinstance(loop, nodes.For) else ()
+        return scopes.loop_carried(loop.body) if isinstance(loop, nodes.For) else ()
 
 
 def _kernels() -> FrameType:

@@ -270,7 +270,7 @@ def test_a_function_that_is_passed_on_is_the_one_that_does_not_fit(call: str) ->
     done = body(f"def g(): return 1\nreturn {call}")
     assert done.slugs == ["wrong-call"]
     assert done.said[0].message.endswith("() takes 0 positional arguments but 1 was given")
-    assert "is called by what it is passed to" in done.said[0].help
+    assert "is called by the function it is passed to" in done.said[0].help
 
 
 def test_names_of_the_function_itself_are_suggested() -> None:

@@ -94,7 +94,7 @@ def test_every_public_name_of_a_type_is_in_its_table(owner: Any) -> None:
 @pytest.mark.parametrize("name", ["str", "bytes", "list", "tuple", "dict", "set", "int", "float"])
 def test_every_method_is_tried(name: str) -> None:
     tried = "\n".join(SECTIONS[name])
-    cls = types.named()[name]
+    cls = types.by_name()[name]
     public = [method for method in cls.members if not method.startswith("_")]
     assert [method for method in public if not re.search(rf"\.{method}\b", tried)] in (
         [],

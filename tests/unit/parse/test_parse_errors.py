@@ -32,9 +32,9 @@ bad-character 1:6-1:7 | x = a␀b
 bad-number 1:5-1:9 | x = 0777
     `0777` starts with a zero, which is neither decimal nor octal
 bad-number 1:1-1:5 | 1__0
-    `1__0`: an underscore must stand between two digits
+    `1__0`: an underscore must be between two digits
 bad-number 1:1-1:3 | 1_
-    `1_`: an underscore must stand between two digits
+    `1_`: an underscore must be between two digits
 bad-number 1:1-1:4 | 12L
     `12L`: integers have no suffix; they can be of any size
 bad-number 1:1-1:5 | 0b12
@@ -54,9 +54,9 @@ bad-string 1:1-1:13 | '\U00110000'
 bad-string 1:6-1:13 | f'{a}\N{foo}'
     `\N{foo}` does not name a character
 bad-string 1:1-1:5 | b'é'
-    bytes can hold only ASCII characters as they are
+    a bytes literal can contain only ASCII characters
 bad-string 1:5-1:9 | 'a' b'b'
-    strings next to each other must be all text or all bytes
+    adjacent strings must be all text or all bytes
 bad-continuation 1:3-1:4 | a \ ⏎b
     a backslash continues a line only if it is the last character
 bad-continuation 1:2-1:2 | a \
@@ -138,7 +138,7 @@ missing-value 1:7-1:8 | def f(1): pass
 missing-value 1:11-1:11 | x = 1 if y
     a conditional expression needs an `else`
 missing-value 1:6-1:6 | for x of y: pass
-    `in` is missing behind the loop's variable
+    `in` is missing after the loop variable
 missing-value 1:13-1:13 | x = {1: 2, 3}
     the key of a dict needs a colon and a value after it
 
@@ -196,9 +196,9 @@ python-2-syntax 1:1-1:8 | print x
 python-2-syntax 1:6-1:8 | if a <> b: pass
     `<>` is not an operator
 python-2-syntax 1:8-1:9 | raise A, 'b'
-    an exception is raised with its text in parentheses
+    the arguments of an exception need parentheses
 python-2-syntax 2:9-2:10 | try: pass⏎except A, e: pass
-    several exceptions need parentheses, and a name for them `as`
+    several exceptions need parentheses, and a name for the exception needs `as`
 
 # clauses
 misplaced-clause 1:1-1:5 | else: pass
@@ -294,7 +294,7 @@ bad-syntax 1:6-1:6 | def f: pass
 bad-syntax 2:3-2:7 | match x:⏎  pass
     the block of a `match` holds only `case` blocks
 bad-syntax 1:8-1:9 | class a.b: pass
-    `.` cannot stand here
+    `.` cannot be used here
 bad-syntax 1:9-1:9 | lambda x
     the line ends within a statement
 """

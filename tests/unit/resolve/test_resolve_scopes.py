@@ -84,7 +84,7 @@ def test_locals_of_tricky_cases() -> None:
 def test_names_taken_from_outside() -> None:
     tree = parse(SourceFile("t.py", TRICKY))
     function = next(node for node in tree.body if isinstance(node, nodes.FunctionDef))
-    used = {name.id for name in scopes.taken_from_outside([function])}
+    used = {name.id for name in scopes.free_names([function])}
     # `m` of the class body is not seen by its method; `x` is declared global.
     assert used == {"x", "m", "cc", "print"}
 
@@ -95,7 +95,7 @@ def test_unreachable_statements() -> None:
         "        break\n        e\n    g\n"
     )
     function = parse(SourceFile("t.py", text)).body[0]
-    assert {name.id for name in scopes.taken_from_outside([function])} == {"a", "b"}
+    assert {name.id for name in scopes.free_names([function])} == {"a", "b"}
     first = text.replace("else: raise b", "else: b")
     function = parse(SourceFile("t.py", first)).body[0]
-    assert {name.id for name in scopes.taken_from_outside([function])} == {"a", "b", "c", "d", "g"}
+    assert {name.id for name in scopes.free_names([function])} == {"a", "b", "c", "d", "g"}

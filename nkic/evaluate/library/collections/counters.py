@@ -33,12 +33,12 @@ def _subtract(m: Machine, owner: Any, iterable: Any = None, /, **named: Any) -> 
     _count_all(m, owner, iterable, named, "-")
 
 
-def _count_all(m: Machine, owner: Any, given: Any, named: dict[str, Any], symbol: str) -> None:
-    if isinstance(given, dict):
-        for key, count in list(dict.items(given)):
+def _count_all(m: Machine, owner: Any, source: Any, named: dict[str, Any], symbol: str) -> None:
+    if isinstance(source, dict):
+        for key, count in list(dict.items(source)):
             _add(m, owner, key, count, symbol)
-    elif given is not None:
-        for key in m.iterate(given):
+    elif source is not None:
+        for key in m.iterate(source):
             _add(m, owner, key, 1, symbol)
     for key, count in named.items():
         _add(m, owner, key, count, symbol)
@@ -80,8 +80,8 @@ def _sorted(m: Machine, owner: Any) -> list[Any]:
     m.elements(10 * dict.__len__(owner), "the list")
     pairs = list(dict.items(owner))
     by_count = Builtin("key", lambda m, pair, /: pair[1])
-    found: list[Any] = m.call(m.builtins["sorted"], (pairs,), {"key": by_count, "reverse": True})
-    return found
+    ordered: list[Any] = m.call(m.builtins["sorted"], (pairs,), {"key": by_count, "reverse": True})
+    return ordered
 
 
 @methods(COUNTER, "elements")
@@ -122,30 +122,30 @@ def _positive(m: Machine, value: Any) -> bool:
 
 
 def _make_instance(m: Machine, pairs: Any) -> Any:
-    found = m.call(COUNTER, (), None)
+    counter = m.call(COUNTER, (), None)
     for key, count in pairs:
         if _positive(m, count):
-            _put(m, found, key, count)
-    return found
+            _put(m, counter, key, count)
+    return counter
 
 
-def _combine(m: Machine, symbol: str, one: Any, other: Any) -> Any:
+def _combine(m: Machine, symbol: str, left: Any, right: Any) -> Any:
     """Combine the counts of one key in both counters by the operator."""
     if symbol in ("+", "-"):
-        return OPERATIONS[symbol](m, one, other)
+        return OPERATIONS[symbol](m, left, right)
     if symbol == "|":
-        return other if m.less(one, other) else one
-    return one if m.less(one, other) else other
+        return right if m.less(left, right) else left
+    return left if m.less(left, right) else right
 
 
 def _combining(symbol: str) -> Any:
     def call(m: Machine, owner: Any, other: Any, /) -> Any:
         if not is_instance_of(other, COUNTER) or not is_instance_of(owner, COUNTER):
             return NotImplemented
-        one, two = plain(m, owner), plain(m, other)
-        keys = one if symbol == "&" else {**one, **two}
+        left, right = plain(m, owner), plain(m, other)
+        keys = left if symbol == "&" else {**left, **right}
         return _make_instance(
-            m, ((k, _combine(m, symbol, one.get(k, 0), two.get(k, 0))) for k in keys)
+            m, ((k, _combine(m, symbol, left.get(k, 0), right.get(k, 0))) for k in keys)
         )
 
     return call
@@ -155,11 +155,11 @@ def _in_place(symbol: str) -> Any:
     combine = _combining(symbol)
 
     def call(m: Machine, owner: Any, other: Any, /) -> Any:
-        found = combine(m, owner, other)
-        if found is NotImplemented:
-            return found
+        result = combine(m, owner, other)
+        if result is NotImplemented:
+            return result
         dict.clear(owner)
-        dict.update(owner, dict.items(found))
+        dict.update(owner, dict.items(result))
         return owner
 
     return call
@@ -181,11 +181,11 @@ def _comparing(symbol: str) -> Any:
     def call(m: Machine, owner: Any, other: Any, /) -> Any:
         if not is_instance_of(other, COUNTER) or not is_instance_of(owner, COUNTER):
             return NotImplemented
-        one, two = plain(m, owner), plain(m, other)
+        left, right = plain(m, owner), plain(m, other)
         each = "==" if symbol == "!=" else symbol
-        pairs = ((one.get(k, 0), two.get(k, 0)) for k in {**one, **two})
-        found = all(m.truth(compare(m, each, *pair)) for pair in pairs)
-        return found is not (symbol == "!=")
+        pairs = ((left.get(k, 0), right.get(k, 0)) for k in {**left, **right})
+        holds = all(m.truth(compare(m, each, *pair)) for pair in pairs)
+        return holds is not (symbol == "!=")
 
     return call
 
@@ -194,8 +194,8 @@ def _strictly(symbol: str) -> Any:
     weak, equal = _comparing(f"{symbol}="), _comparing("==")
 
     def call(m: Machine, owner: Any, other: Any, /) -> Any:
-        found = weak(m, owner, other)
-        return found if found is NotImplemented else found and not equal(m, owner, other)
+        result = weak(m, owner, other)
+        return result if result is NotImplemented else result and not equal(m, owner, other)
 
     return call
 

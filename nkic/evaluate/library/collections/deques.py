@@ -34,26 +34,26 @@ DEQUE.members["maxlen"] = Getter("maxlen", lambda m, owner: _maxlen(owner))
 
 @methods(DEQUE, "__init__")
 def _init(m: Machine, owner: Any, iterable: Any = (), maxlen: Any = None) -> None:
-    most = None if maxlen is None else m.index(maxlen)
-    if most is not None and most < 0:
+    limit = None if maxlen is None else m.index(maxlen)
+    if limit is not None and limit < 0:
         raise ValueError("maxlen must be non-negative")
     list.clear(owner)
-    owner.fields[_MAXLEN] = most
+    owner.fields[_MAXLEN] = limit
     _extend(m, owner, iterable)
 
 
 def _put(m: Machine, owner: Any, value: Any, left: bool) -> None:
     """Append at one end; if the deque is full, drop an element at the other end."""
     m.charge(8)
-    size, most = list.__len__(owner), _maxlen(owner)
-    if most == 0:
+    size, limit = list.__len__(owner), _maxlen(owner)
+    if limit == 0:
         return
     if left:
         m.charge(size >> 5)
         list.insert(owner, 0, value)
     else:
         list.append(owner, value)
-    if most is not None and size >= most:
+    if limit is not None and size >= limit:
         m.charge(size >> 5)
         list.pop(owner, -1 if left else 0)
     else:
@@ -86,7 +86,7 @@ DEQUE.members["__iadd__"] = Builtin("deque.__iadd__", _iadd)
 
 
 def _extend(m: Machine, owner: Any, iterable: Any, left: bool = False) -> None:
-    values = m.listed(owner) if iterable is owner else m.iterate(iterable)
+    values = m.to_list(owner) if iterable is owner else m.iterate(iterable)
     for value in values:
         _put(m, owner, value, left)
 
@@ -96,11 +96,11 @@ def _extendleft(m: Machine, owner: Any, iterable: Any, /) -> None:
     _extend(m, owner, iterable, left=True)
 
 
-def _pop_at(m: Machine, owner: Any, place: int) -> Any:
+def _pop_at(m: Machine, owner: Any, index: int) -> Any:
     if not list.__len__(owner):
         raise IndexError("pop from an empty deque")
     m.charge(list.__len__(owner) >> 5)
-    return list.pop(owner, place)
+    return list.pop(owner, index)
 
 
 @methods(DEQUE, "pop")
@@ -136,8 +136,8 @@ def _reverse(m: Machine, owner: Any) -> None:
 
 @methods(DEQUE, "insert")
 def _insert(m: Machine, owner: Any, i: Any, x: Any, /) -> None:
-    most, size = _maxlen(owner), list.__len__(owner)
-    if most is not None and size >= most:
+    limit, size = _maxlen(owner), list.__len__(owner)
+    if limit is not None and size >= limit:
         raise IndexError("deque already at its maximum size")
     m.charge(3 + (size >> 5))
     m.allow_length(size + 1, "the deque")
@@ -146,36 +146,36 @@ def _insert(m: Machine, owner: Any, i: Any, x: Any, /) -> None:
 
 def _find(m: Machine, owner: Any, value: Any, bounds: tuple[Any, ...] = ()) -> int:
     size = list.__len__(owner)
-    given = [m.index(bound) for bound in bounds]
-    first, last, _ = slice(*(given + [0, size][len(given) :])).indices(size)
-    for place in range(first, last):
+    indices = [m.index(bound) for bound in bounds]
+    first, last, _ = slice(*(indices + [0, size][len(indices) :])).indices(size)
+    for index in range(first, last):
         m.charge(1)
-        if place < list.__len__(owner) and m.equal(list.__getitem__(owner, place), value):
+        if index < list.__len__(owner) and m.equal(list.__getitem__(owner, index), value):
             if list.__len__(owner) != size:
                 raise RuntimeError("deque mutated during iteration")
-            return place
+            return index
     return -1
 
 
 @methods(DEQUE, "index")
 def _index(m: Machine, owner: Any, x: Any, /, *bounds: Any) -> int:
-    place = _find(m, owner, x, bounds)
-    if place < 0:
+    index = _find(m, owner, x, bounds)
+    if index < 0:
         raise ValueError(f"{m.repr(x)} is not in deque")
-    return place
+    return index
 
 
 @methods(DEQUE, "remove")
 def _remove(m: Machine, owner: Any, value: Any, /) -> None:
-    place = _find(m, owner, value)
-    if place < 0:
+    index = _find(m, owner, value)
+    if index < 0:
         raise ValueError(f"{m.repr(value)} is not in deque")
-    _pop_at(m, owner, place)
+    _pop_at(m, owner, index)
 
 
 @methods(DEQUE, "count")
 def _count(m: Machine, owner: Any, x: Any, /) -> int:
-    return sum(m.equal(one, x) for one in _values(m, owner))
+    return sum(m.equal(element, x) for element in _values(m, owner))
 
 
 def _values(m: Machine, owner: Any) -> list[Any]:
@@ -185,7 +185,7 @@ def _values(m: Machine, owner: Any) -> list[Any]:
 
 @methods(DEQUE, "__contains__")
 def _contains(m: Machine, owner: Any, value: Any, /) -> bool:
-    return any(m.equal(one, value) for one in _values(m, owner))
+    return any(m.equal(element, value) for element in _values(m, owner))
 
 
 @methods(DEQUE, "__reversed__")
@@ -196,10 +196,10 @@ def _reversed(m: Machine, owner: Any) -> Any:
 def _checked_index(m: Machine, owner: Any, key: Any) -> int:
     if isinstance(key, slice):
         raise TypeError("sequence index must be integer, not 'slice'")
-    place = m.index(key)
-    if not -list.__len__(owner) <= place < list.__len__(owner):
+    index = m.index(key)
+    if not -list.__len__(owner) <= index < list.__len__(owner):
         raise IndexError("deque index out of range")
-    return place
+    return index
 
 
 @methods(DEQUE, "__getitem__")
@@ -227,9 +227,9 @@ def _add(m: Machine, owner: Any, other: Any, /) -> Any:
     if not is_instance_of(other, DEQUE):
         kind = m.class_of(other).name
         raise TypeError(f'can only concatenate deque (not "{kind}") to deque')
-    found = _copy(m, owner)
-    _extend(m, found, _values(m, other))
-    return found
+    joined = _copy(m, owner)
+    _extend(m, joined, _values(m, other))
+    return joined
 
 
 @methods(DEQUE, "__mul__", "__rmul__")
@@ -244,7 +244,7 @@ def _compare_unlike(m: Machine, symbol: str, owner: Any, other: Any) -> bool:
     """Compare with a list, which a deque is never equal to."""
     if symbol in ("==", "!="):
         return symbol == "!="
-    kinds = " and ".join(_kind(m, one) for one in (owner, other))
+    kinds = " and ".join(_kind(m, operand) for operand in (owner, other))
     raise TypeError(f"'{symbol}' not supported between instances of {kinds}")
 
 
@@ -276,5 +276,5 @@ for _symbol, _name in {
 def _show(m: Machine, owner: Any, writer: Writer) -> None:
     writer.add("deque(")
     writer.container(_values(m, owner), "[", "]")
-    most = _maxlen(owner)
-    writer.add(")" if most is None else f", maxlen={most})")
+    limit = _maxlen(owner)
+    writer.add(")" if limit is None else f", maxlen={limit})")

@@ -23,9 +23,9 @@ def content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> Any
 
 def dict_class(name: str) -> Class:
     """Return a class whose objects are dicts."""
-    found = library_class(name, "collections", DICT, payload=dict)
-    found.extra |= {"content": content, "copied": True}
-    return found
+    cls = library_class(name, "collections", DICT, payload=dict)
+    cls.extra |= {"content": content, "copied": True}
+    return cls
 
 
 def fill(m: Machine, owner: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -82,9 +82,9 @@ def _union(m: Machine, copy: Callable[[Machine, Any], Any], owner: Any, other: A
     """Return `owner | other`: a copy, merged with the other dict."""
     if not isinstance(other, dict):
         return NotImplemented
-    found = copy(m, owner)
-    m.merge(found, other)
-    return found
+    merged = copy(m, owner)
+    m.merge(merged, other)
+    return merged
 
 
 @repr_of(DEFAULT_DICT)
@@ -141,10 +141,10 @@ def _ordered_copy(m: Machine, owner: Any) -> Any:
 def _ordered_eq(m: Machine, owner: Any, other: Any, /) -> Any:
     if not isinstance(other, dict):
         return NotImplemented
-    one, two = plain(m, owner), dict(dict.items(other))
-    same = m.equal(one, two)
+    left, right = plain(m, owner), dict(dict.items(other))
+    same = m.equal(left, right)
     if same and is_instance_of(other, ORDERED_DICT):
-        return m.equal(list(one), list(two))
+        return m.equal(list(left), list(right))
     return same
 
 
@@ -183,19 +183,19 @@ CHAIN_MAP.extra["slots"] = frozenset({"maps"})
 
 
 def _maps(m: Machine, owner: Any) -> list[Any]:
-    return m.listed(owner.fields.get("maps", ()))
+    return m.to_list(owner.fields.get("maps", ()))
 
 
 def _holder(m: Machine, owner: Any, key: Any) -> Any:
-    return next((one for one in _maps(m, owner) if m.contains(one, key)), None)
+    return next((mapping for mapping in _maps(m, owner) if m.contains(mapping, key)), None)
 
 
 @methods(CHAIN_MAP, "__getitem__")
 def _chain_item(m: Machine, owner: Any, key: Any, /) -> Any:
-    found = _holder(m, owner, key)
-    if found is None:
+    holder = _holder(m, owner, key)
+    if holder is None:
         return m.call(m.attribute(owner, "__missing__"), (key,), None)
-    return m.item(found, key)
+    return m.item(holder, key)
 
 
 @methods(CHAIN_MAP, "__missing__")
@@ -210,15 +210,15 @@ def _chain_has(m: Machine, owner: Any, key: Any, /) -> bool:
 
 @methods(CHAIN_MAP, "get")
 def _chain_get(m: Machine, owner: Any, key: Any, default: Any = None) -> Any:
-    found = _holder(m, owner, key)
-    return default if found is None else m.item(found, key)
+    holder = _holder(m, owner, key)
+    return default if holder is None else m.item(holder, key)
 
 
 def _all_keys(m: Machine, owner: Any) -> dict[Any, Any]:
-    found: dict[Any, Any] = {}
-    for one in reversed(_maps(m, owner)):
-        m.merge(found, dict.fromkeys(m.listed(one)))
-    return found
+    keys: dict[Any, Any] = {}
+    for mapping in reversed(_maps(m, owner)):
+        m.merge(keys, dict.fromkeys(m.to_list(mapping)))
+    return keys
 
 
 @methods(CHAIN_MAP, "__iter__")
@@ -233,7 +233,7 @@ def _chain_len(m: Machine, owner: Any) -> int:
 
 @methods(CHAIN_MAP, "__bool__")
 def _chain_bool(m: Machine, owner: Any) -> bool:
-    return any(m.truth(one) for one in _maps(m, owner))
+    return any(m.truth(mapping) for mapping in _maps(m, owner))
 
 
 def _first(m: Machine, owner: Any) -> Any:
@@ -279,4 +279,4 @@ CHAIN_MAP.members["parents"] = Getter("parents", _parents)
 
 @repr_of(CHAIN_MAP)
 def _show_chain(m: Machine, owner: Any, writer: Writer) -> None:
-    writer.named(owner.cls.name, [("", one) for one in _maps(m, owner)])
+    writer.named(owner.cls.name, [("", mapping) for mapping in _maps(m, owner)])

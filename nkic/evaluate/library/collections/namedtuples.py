@@ -61,7 +61,7 @@ def _new(signature: Any, m: Machine, /, *args: Any, **named: Any) -> Any:
 
 
 def _make(names: tuple[str, ...], m: Machine, cls: Class, iterable: Any, /) -> Any:
-    values = m.listed(iterable)
+    values = m.to_list(iterable)
     if len(values) != len(names):
         raise TypeError(f"Expected {len(names)} arguments, got {len(values)}")
     return _make_instance(m, cls, values)
@@ -83,10 +83,10 @@ def _show(names: tuple[str, ...], m: Machine, owner: Any, writer: Writer) -> Non
     writer.named(short_name(owner.cls), list(zip(names, tuple.__iter__(owner), strict=True)))
 
 
-def _field(cls: Class, name: str, place: int) -> Getter:
+def _field(cls: Class, name: str, index: int) -> Getter:
     def get(m: Machine, owner: Any) -> Any:
         _check(m, cls, owner, name)
-        return tuple.__getitem__(owner, place)
+        return tuple.__getitem__(owner, index)
 
     return Getter(name, get)
 
@@ -131,7 +131,9 @@ def make_class(
         "__match_args__": names,
         "__repr__": representation(name, _checked_show(cls, names)),
     }
-    cls.members |= {one: _field(cls, one, place) for place, one in enumerate(names)}
+    cls.members |= {
+        field_name: _field(cls, field_name, index) for index, field_name in enumerate(names)
+    }
     _add_members(cls, space)
     return cls
 
@@ -182,8 +184,8 @@ def _subclass(
         if field in space:
             defaults[field] = space[field]
         elif defaults:
-            given = f"default field{'s' if len(defaults) > 1 else ''} {', '.join(defaults)}"
-            raise TypeError(f"Non-default namedtuple field {field} cannot follow {given}")
+            described = f"default field{'s' if len(defaults) > 1 else ''} {', '.join(defaults)}"
+            raise TypeError(f"Non-default namedtuple field {field} cannot follow {described}")
     return make_class(m, name, tuple(fields), defaults, space)
 
 
@@ -193,7 +195,7 @@ NAMED_TUPLE.extra |= {"inheritable": True, "subclass": _subclass}
 
 def _call(m: Machine, cls: Class, typename: Any, fields: Any = (), /, **named: Any) -> Class:
     """Create a class from `NamedTuple("Pair", [("left", int)])`."""
-    pairs = [m.unpacked(one, 2) for one in m.listed(fields)]
+    pairs = [m.unpack(pair, 2) for pair in m.to_list(fields)]
     names = tuple([_text(m, name) for name, _ in pairs]) or tuple(named)
     return make_class(m, _text(m, typename), names, {}, {})
 
@@ -219,19 +221,19 @@ def _namedtuple(
 ) -> Class:
     if isinstance(field_names, str):
         field_names = field_names.replace(",", " ").split()
-    names = [m.str(one) for one in m.listed(field_names)]
+    names = [m.str(field) for field in m.to_list(field_names)]
     renamed = m.truth(rename)
     names = _renamed(names) if renamed else names
-    values = [] if defaults is None else m.listed(defaults)
+    values = [] if defaults is None else m.to_list(defaults)
     if len(values) > len(names):
         raise TypeError("Got more default values than field names")
-    given = dict(zip(names[len(names) - len(values) :], values, strict=True))
-    return make_class(m, m.str(typename), tuple(names), given, {}, renamed)
+    defaults_by_name = dict(zip(names[len(names) - len(values) :], values, strict=True))
+    return make_class(m, m.str(typename), tuple(names), defaults_by_name, {}, renamed)
 
 
 def _renamed(names: Sequence[str]) -> list[str]:
-    found: list[str] = []
-    for place, name in enumerate(names):
+    valid: list[str] = []
+    for index, name in enumerate(names):
         bad = not name.isidentifier() or iskeyword(name) or name.startswith("_")
-        found.append(f"_{place}" if bad or name in found else name)
-    return found
+        valid.append(f"_{index}" if bad or name in valid else name)
+    return valid
