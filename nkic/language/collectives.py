@@ -265,7 +265,7 @@ class Triggering(CollectiveFunction):
         found: Prepared | None = trace.prepared
         if found is None or found.instruction != instruction or found.trigger != self._row.name:
             text = f"`prepare_instr` is not an ncc.{name} that waits for its trigger"
-            raise CallRefused(SLUG, text, f"trigger the result of ncc.{name} returned, once")
+            raise CallRefused(SLUG, text, f"trigger the result of ncc.{name} exactly once")
         if found.body is not trace.body:
             text = "the prepare and its trigger are in different device loops"
             raise CallRefused(SLUG, text, "put both inside the same loop, or both outside")

@@ -80,7 +80,7 @@ def named(profile: Profile) -> dict[str, DType]:
 def _no_dtype(value: Any) -> tuple[str, str]:
     """Return a message and a help text for a value that is not a dtype."""
     if str(value) in _UNSUPPORTED:
-        return f"no Trainium engine has {value!s}", f"use {_UNSUPPORTED[str(value)]}"
+        return f"no Trainium engine supports {value!s}", f"use {_UNSUPPORTED[str(value)]}"
     if isinstance(value, type) and value in _PYTHON_TYPES:
         return f"`{value.__name__}` is a Python type, not a dtype", f"write {_PYTHON_TYPES[value]}"
     help = did_you_mean(value, dtypes.DTYPES) if isinstance(value, str) else ""

@@ -122,7 +122,7 @@ def _dynamic(
         raise KernelError(
             "loop-bounds",
             f"the step of a device loop must be an int of at least 1, not {brief(step)}",
-            help="count upwards, and compute what goes down from the counter",
+            help="count upwards, and compute descending values from the counter",
             argument="step",
             position=2,
         )

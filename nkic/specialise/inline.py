@@ -131,13 +131,13 @@ class _Block:
     ) -> dict[str, Any]:
         values = table.get(key, {})
         if not isinstance(values, dict):
-            raise self.error(self.line_of(key), f"`{key}` of the block is a table: [{key}]")
+            raise self.error(self.line_of(key), f"`{key}` of the block must be a table: [{key}]")
         return {name: self.value(values, name, read) for name in values}
 
 
 def _text(value: Any, where: str) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{where} is a string, not {value!r}")
+        raise ValueError(f"{where} must be a string, not {value!r}")
     return value
 
 
@@ -163,13 +163,13 @@ def _grid(value: Any, where: str) -> tuple[int, ...]:
 def _sizes(value: Any, where: str) -> tuple[int, ...]:
     sizes = value if isinstance(value, list) else [value]
     if not sizes or any(type(n) is not int or n < 1 for n in sizes):
-        raise ValueError(f"{where} is an int or a list of ints, each at least 1, not {value!r}")
+        raise ValueError(f"{where} must be an int or a list of ints of at least 1, not {value!r}")
     return tuple(sizes)
 
 
 def _lnc(value: Any, where: str) -> int:
     if value not in (1, 2) or type(value) is not int:
-        raise ValueError(f"{where} is 1 or 2, not {value!r}")
+        raise ValueError(f"{where} must be 1 or 2, not {value!r}")
     return value
 
 

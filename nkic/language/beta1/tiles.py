@@ -269,7 +269,7 @@ class Blocks:
         return KernelError(
             "block-dimension",
             f"the first {count} dimension{'s' * (count > 1)} of a tensor of shape {self.shape} "
-            f"count blocks, and are indexed with an int or the variable of a loop{said}",
+            f"select a block, and must be indexed with an int or a loop variable{said}",
             help="index one block at a time, or put the partition dimension first",
         )
 

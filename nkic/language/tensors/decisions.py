@@ -63,14 +63,14 @@ def no_loop(view: View) -> KernelError:
 
 def no_array(view: View) -> KernelError:
     """Return the error for making a NumPy array of a tensor."""
-    text = f"{_quoted_names(view)} cannot be made an array: its values are {UNKNOWN}"
+    text = f"{_quoted_names(view)} cannot be converted to an array: its values are {UNKNOWN}"
     return _error(view, text, "compute with `nl` functions or `nisa` instructions")
 
 
 def with_array(view: View) -> KernelError:
     """Return the error for an operation with a NumPy array."""
     names = _quoted_names(view)
-    text = f"an array of NumPy's cannot be combined with {names}, whose values are {UNKNOWN}"
+    text = f"a NumPy array cannot be combined with {names}, whose values are {UNKNOWN}"
     return _error(view, text, "pass the array to the kernel as an argument")
 
 

@@ -326,6 +326,6 @@ def _sizes(value: Any, name: str, least: int) -> Shape:
         return parts
     raise KernelError(
         "bad-shape",
-        f"{name} is a tuple of at least {least} positive ints, not {brief(value)}",
+        f"{name} must be a tuple of at least {least} positive ints, not {brief(value)}",
         argument=name,
     )

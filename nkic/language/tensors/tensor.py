@@ -435,7 +435,7 @@ def _require(name: str) -> None:
 def _tensor(value: Any, what: str) -> View:
     if isinstance(value, NkiTensor):
         return value._access
-    raise KernelError("argument-kind", f"{what} is a tensor, not {brief(value)}")
+    raise KernelError("argument-kind", f"{what} must be a tensor, not {brief(value)}")
 
 
 def _source(value: Any, buffer: Buffer) -> View | Register:
