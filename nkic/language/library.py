@@ -123,7 +123,7 @@ def known_issue(what: str, depth: int, help: str, *, last: str = "") -> None:
     """Warn of a feature that the kernel's NKI version documents as unsupported on hardware.
 
     The release notes list it from NKI 0.3 to `last`, or up to the present if `last` is empty.
-    `depth` is that of `is_kernels`.
+    `depth` is that of `called_by_kernel`.
     """
     profile, until = active().profile, profiles.find(last) or profiles.DEFAULT
     if not called_by_kernel(depth) or not profiles.Profile.NKI_0_3 <= profile <= until:

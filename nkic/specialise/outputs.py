@@ -56,7 +56,7 @@ class Outputs:
             return value
         from nkic.language.beta1 import moving  # imported lazily: rarely needed
 
-        return moving.kept(value)
+        return moving.copied_to_hbm(value)
 
     def program(self, arguments: dict[str, str]) -> Program:
         """Return the recorded program; `arguments` are the kernel's, for `--info`."""

@@ -45,14 +45,14 @@ class Indexed(NamedTuple):
 
 
 class AtRunTime(NamedTuple):
-    """An index of which a part is read from a tile at run time; `rest` is the static part."""
+    """An index that adds an element of a tile, read at run time, to a static part."""
 
     source: View
-    rest: Index
+    static: Index
 
     def moved(self, other: Any) -> AtRunTime:
         """Return the index with `other` added to its static part."""
-        return AtRunTime(self.source, self.rest + other)
+        return AtRunTime(self.source, self.static + other)
 
 
 Part = slice | Index | AtRunTime | None  # None: a new dimension
@@ -248,7 +248,7 @@ def _advanced(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
         elif isinstance(part, Index):
             _note_outside(beyond, view, axis, merged(part, Index(0, together))[0], at)
         if not isinstance(part, slice):
-            index = part.rest if isinstance(part, AtRunTime) else part
+            index = part.static if isinstance(part, AtRunTime) else part
             if isinstance(part, AtRunTime):
                 dynamic = _dynamic(view, axis, part, dynamic)
             offset += index.start * stride
@@ -266,9 +266,9 @@ def _advanced(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
     elif dynamic is not None and dynamic is not view.dynamic and dynamic.kind == "vector":
         strides[at] = dynamic.stride  # of the rows, wherever they are
     found = View(view.tensor, tuple(shape), tuple(strides), offset, view.dtype, dynamic)
-    rest = [(place + rank, index, axis) for place, index, axis in after]
+    shifted = [(place + rank, index, axis) for place, index, axis in after]
     shift = int(len(shape) > length)
-    return Indexed(found, tuple(kept), _extend(view, [*beyond, *rest], len(shape), shift))
+    return Indexed(found, tuple(kept), _extend(view, [*beyond, *shifted], len(shape), shift))
 
 
 def _common_dims(parts: Sequence[Part]) -> tuple[Dim, ...]:
@@ -276,7 +276,7 @@ def _common_dims(parts: Sequence[Part]) -> tuple[Dim, ...]:
     found = Index(0, ())
     for part in parts:
         if isinstance(part, Index | AtRunTime):
-            index = part.rest if isinstance(part, AtRunTime) else part
+            index = part.static if isinstance(part, AtRunTime) else part
             found = merged(found, index)[0]
     return found.dims
 

@@ -54,17 +54,17 @@ def ndarray(
 def _make(shape: Any, dtype: Any, buffer: Any, name: str, filled: Callable[[Tile], Tile]) -> Any:
     sizes, partition = _sizes(shape)
     placed = buffer if isinstance(buffer, Allocator) else None
-    where = placed.buffer if placed else Buffer.SBUF if buffer is None else as_buffer(buffer)
+    memory = placed.buffer if placed else Buffer.SBUF if buffer is None else as_buffer(buffer)
     kind = as_dtype(dtype)
-    if not where.on_chip:
-        return filled(new(sizes, kind, where, name))
+    if not memory.on_chip:
+        return filled(new(sizes, kind, memory, name))
     within = sizes[partition:]
     small = prod(within[1:]) * kind.size
 
     def make(place: tuple[int, ...]) -> Tile:
         address = placed.address(place, within[0], small) if placed else None
         full = within if len(within) > 1 else (*within, 1)
-        tensor = _tensor(full, kind, where, name, address)
+        tensor = _tensor(full, kind, memory, name, address)
         view = tensor._access
         if len(within) == 1:
             view = view._replace(shape=within, strides=view.strides[:1])
@@ -74,19 +74,19 @@ def _make(shape: Any, dtype: Any, buffer: Any, name: str, filled: Callable[[Tile
         return make(())
     if prod(sizes[:partition]) == 1:
         only = make((0,) * partition)
-        return Blocks(sizes, partition, kind, where, lambda place: only)
-    made = Blocks(sizes, partition, kind, where, make)
+        return Blocks(sizes, partition, kind, memory, lambda place: only)
+    made = Blocks(sizes, partition, kind, memory, make)
     list(made._tiles())
     return made
 
 
 def _tensor(
-    sizes: tuple[int, ...], kind: DType, where: Buffer, name: str, address: Any
+    sizes: tuple[int, ...], kind: DType, memory: Buffer, name: str, address: Any
 ) -> NkiTensor:
-    made = creation.make_tensor(sizes, kind, where, name, None)
+    made = creation.make_tensor(sizes, kind, memory, name, None)
     tensor = made._access.tensor
     if address is not None and tensor.number >= 0:
-        tensor.fixed = creation.as_address(address, where, sizes, kind)
+        tensor.fixed = creation.as_address(address, memory, sizes, kind)
         tensor.first = tensor.fixed.partition
     return made
 

@@ -43,14 +43,14 @@ def note_sum() -> None:
 class Producer(NamedTuple):
     """The instruction that wrote a tile, until something reads it.
 
-    It wrote only `part` of the tile, and of that only what `rest` does not mask.
+    It wrote only `part` of the tile, and of that only what `remaining` does not mask.
     """
 
     body: list[Item]
     place: int
     operand: int
     part: Box | None = None
-    rest: Mask | None = None
+    remaining: Mask | None = None
 
 
 class RowBroadcast(NamedTuple):
@@ -171,13 +171,13 @@ def count_write(number: int) -> None:
 
 
 class Part(NamedTuple):
-    """The written part of a new tile: `box` without what `rest` masks; None for all.
+    """The written part of a new tile: `box` without what `remaining` masks; None for all.
 
     With `bare`, masked elements are uninitialised.
     """
 
     box: Box | None = None
-    rest: Mask | None = None
+    remaining: Mask | None = None
     bare: bool = False
 
 
@@ -258,7 +258,7 @@ def result(
     tile: Tile,
     *,
     part: Box | None = None,
-    rest: Mask | None = None,
+    remaining: Mask | None = None,
     **named: Any,
 ) -> Tile:
     """Record an instruction that writes a new tile, or a part of one."""
@@ -266,8 +266,8 @@ def result(
     done = emit(row, dst, **named)
     if done._place >= 0:
         place = ROWS[row].operand_index["dst"]
-        tile._written_by = Producer(done._body, done._place, place, part, rest)
-    note_part(tile, Part(part, rest))
+        tile._written_by = Producer(done._body, done._place, place, part, remaining)
+    note_part(tile, Part(part, remaining))
     return tile
 
 
@@ -285,19 +285,23 @@ _ELEMENTWISE = frozenset(
 def redirect(value: Tile, target: Tile) -> bool:
     """Redirect the instruction that wrote `value` to `target` if possible; return whether it is."""
     made = value._written_by
-    if made is None or made.rest is not None or made.place != len(made.body) - 1:
+    if made is None or made.remaining is not None or made.place != len(made.body) - 1:
         return False
     trace = active()
     if trace.body is not made.body:
         return False
     item = made.body[made.place]
-    goal = shaped_like(target._access, value.shape)
-    if not isinstance(item, Instruction) or goal is None or not _can_redirect(item, value, goal):
+    aligned = shaped_like(target._access, value.shape)
+    if (
+        not isinstance(item, Instruction)
+        or aligned is None
+        or not _can_redirect(item, value, aligned)
+    ):
         return False
     number = target._access.tensor.number
-    if number == POISON or number in trace.beyond or _too_deep(Tile(goal)):
+    if number == POISON or number in trace.beyond or _too_deep(Tile(aligned)):
         return False
-    view = goal if made.part is None else part_of(goal, made.part.starts, made.part.sizes)
+    view = aligned if made.part is None else part_of(aligned, made.part.starts, made.part.sizes)
     if any(
         _overwrites_input(item, one, view)
         for n, one in enumerate(item.operands)
@@ -317,7 +321,7 @@ def redirect(value: Tile, target: Tile) -> bool:
     trace.written.add(number)
     count_write(number)
     release(old)
-    value._access = goal
+    value._access = aligned
     value._written_by = None
     state().aliases.setdefault(number, []).append(ref(value))
     return True
@@ -349,20 +353,20 @@ def shaped_like(view: View, shape: tuple[int, ...]) -> View | None:
     return view._replace(shape=shape, strides=tuple(step for _, step in dims))
 
 
-def _can_redirect(item: Instruction, value: Tile, goal: View) -> bool:
+def _can_redirect(item: Instruction, value: Tile, aligned: View) -> bool:
     """Return whether the instruction may write to the target without changing its result."""
     row = item.row
     old = value._access
     buffers = row.operands[row.operand_index["dst"]].buffers
-    if goal.tensor.buffer not in buffers or goal.dynamic is not None:
+    if aligned.tensor.buffer not in buffers or aligned.dynamic is not None:
         return False
-    if row.name == "nc_transpose" and goal.tensor.buffer is not old.tensor.buffer:
+    if row.name == "nc_transpose" and aligned.tensor.buffer is not old.tensor.buffer:
         return False  # the copy would run on another engine
-    if goal.dtype is old.dtype:
+    if aligned.dtype is old.dtype:
         return True
-    wide = goal.dtype.is_float and old.dtype.is_float and goal.dtype.size <= old.dtype.size
+    wide = aligned.dtype.is_float and old.dtype.is_float and aligned.dtype.size <= old.dtype.size
     if row.name in ("dma_copy", "tensor_copy", "memset"):
-        return goal.dtype.is_float == old.dtype.is_float and goal.dtype.size >= old.dtype.size
+        return aligned.dtype.is_float == old.dtype.is_float and aligned.dtype.size >= old.dtype.size
     return wide and row.name in _ELEMENTWISE | {"nc_matmul"}
 
 

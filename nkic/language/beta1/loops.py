@@ -17,7 +17,7 @@ from nkic.language.beta1.emit import hide, is_hidden, new, note_sum, result, sta
 from nkic.language.beta1.extents import ALL, extent
 from nkic.language.beta1.functions import update
 from nkic.language.beta1.indices import Index
-from nkic.language.beta1.moving import kind, tile, without
+from nkic.language.beta1.moving import fill_hidden, kind, tile
 from nkic.language.beta1.operators import operator_name
 from nkic.language.beta1.recorded.carried import DependenceCheck
 from nkic.language.beta1.tiles import Tile
@@ -156,10 +156,10 @@ def loop_reduce(x: Any, op: Any, loop_indices: Any, *, dtype: Any = None, mask: 
     key = (here(), *_reduction_key(indices))
     known = state().reduced.get(key)
     if mask is not None:
-        where = extent(mask, source.shape, source._axes)
-        if where != ALL:
-            source = without(source, name, mask) if not where.empty else source
-        if where.empty or is_hidden(source):
+        region = extent(mask, source.shape, source._axes)
+        if region != ALL:
+            source = fill_hidden(source, name, mask) if not region.empty else source
+        if region.empty or is_hidden(source):
             return known if known is not None else _hidden(source)
     if known is None:
         known = new(source.shape, kind(dtype, source.dtype))

@@ -96,10 +96,10 @@ class Compared(Mask):
         if self.symbol == ">=":
             return True if low >= 0 else False if high < 0 else None
         outside = low > 0 or high < 0
-        exact = low == high == 0
-        if not outside and not exact:
+        check_box = low == high == 0
+        if not outside and not check_box:
             return None
-        return exact if self.symbol == "==" else outside
+        return check_box if self.symbol == "==" else outside
 
 
 class All(Mask):
@@ -267,7 +267,7 @@ def bounding(mask: Mask, shape: Shape) -> tuple[Box | None, Mask | None]:
     The box is None if the mask hides everything; the condition is None if all of the box remains.
     """
     box: Box = whole(shape)
-    rest: list[Mask] = []
+    remaining: list[Mask] = []
     for part in mask.parts if isinstance(mask, All) else (mask,):
         cut = _shrunk(part, box)
         if cut is None:
@@ -277,10 +277,10 @@ def bounding(mask: Mask, shape: Shape) -> tuple[Box | None, Mask | None]:
         found = part.holds(box)
         if found is False:
             return None, None
-        rest += [part] if found is None else []
-    if not rest:
+        remaining += [part] if found is None else []
+    if not remaining:
         return box, None
-    return box, rest[0] if len(rest) == 1 else All(*rest)
+    return box, remaining[0] if len(remaining) == 1 else All(*remaining)
 
 
 def _shrunk(mask: Mask, box: Box) -> Box | None:

@@ -256,4 +256,4 @@ def namespaces(annotation: Any) -> Mapping[str, Namespace]:
             "sizeinbytes": more.sizeinbytes,
         },
     }
-    return {f"{ROOT}{rest}": Namespace(f"{ROOT}{rest}", own) for rest, own in spaces.items()}
+    return {f"{ROOT}{name}": Namespace(f"{ROOT}{name}", own) for name, own in spaces.items()}

@@ -241,13 +241,13 @@ class Blocks:
 
     def _inner(self, place: tuple[int, ...]) -> Blocks:
         """Return the blocks with the given leading coordinates."""
-        rest = self.shape[len(place) :]
+        inner_shape = self.shape[len(place) :]
         left = len(self._counts) - len(place)
 
         def make(inner: tuple[int, ...]) -> Tile:
             return self._tile((*place, *inner))
 
-        return Blocks(rest, left, self.dtype, self.buffer, make)
+        return Blocks(inner_shape, left, self.dtype, self.buffer, make)
 
     def _number(self, axis: int, part: Any) -> int:
         size = self.shape[axis]

@@ -59,7 +59,7 @@ def index(view: View, key: Any) -> View:
         if axis >= len(shape):
             raise _too_many(view, key)
         stride = strides[axis]
-        if is_static and type(item) is DynamicSlice:  # the common case of `_stretch`
+        if is_static and type(item) is DynamicSlice:  # the common case of `_dynamic_slice`
             first, count = item
             if type(first) is type(count) is int and 0 <= first < first + count <= shape[axis]:
                 offset += first * stride

@@ -175,8 +175,8 @@ class _Rewriter:
             if plan.reader >= 0:
                 self.replacements[tile] = result
             else:
-                goal = Tile(part_of(whole(tile), (0, start), shape))
-                self._add(at, "tensor_copy", goal, src=Tile(whole(result)))
+                destination = Tile(part_of(whole(tile), (0, start), shape))
+                self._add(at, "tensor_copy", destination, src=Tile(whole(result)))
 
     def _ones(self, row: View, tile: Tensor, at: Instruction) -> Tile:
         """Return ones in the row's partition, one per partition of the tile."""
