@@ -223,8 +223,8 @@ class Preparing(Collective):
 
     def _record(self, operands: dict[str, Any], name: Any) -> NkiInstruction:
         trace = active()
-        mine = {key: operands[key] for key in ("prepared", "metadata_tensor")}
-        made: NkiInstruction = self._binder(**mine, name=name)
+        prepare_operands = {key: operands[key] for key in ("prepared", "metadata_tensor")}
+        made: NkiInstruction = self._binder(**prepare_operands, name=name)
         trace.prepared = Prepared(made, self._trigger, operands, trace.body, here())
         return made
 

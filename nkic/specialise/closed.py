@@ -62,10 +62,10 @@ class LanguageSpace:
 
     def submodule(self, name: str) -> tuple[str, str, str]:
         """Return slug, message and help for a submodule that does not exist."""
-        said = submodule(self.namespace, name)
+        absent = submodule(self.namespace, name)
         within = f"{self._contents['@name']}."
         inner = [n.removeprefix(within) for n in provide.MODULES if n.startswith(within)]
-        return said.slug, said.text, said.help or did_you_mean(name, inner)
+        return absent.slug, absent.text, absent.help or did_you_mean(name, inner)
 
     def names(self) -> list[str]:
         """Return the public names."""

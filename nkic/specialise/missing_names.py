@@ -51,9 +51,9 @@ def _missing_module(binding: Binding, module: SourceModule, spaces: Spaces) -> I
     request = binding.target.request if binding.target is not None else ""
     parent, _, last = request.rpartition(".")
     if parent in spaces and request not in spaces:
-        said = submodule(spaces[parent], last)
-        fixes = respelt(said.help, module.source, binding.span)
-        yield make(said.slug, said.text, binding.span, help=said.help, fixes=fixes)
+        absent = submodule(spaces[parent], last)
+        fixes = respelt(absent.help, module.source, binding.span)
+        yield make(absent.slug, absent.text, binding.span, help=absent.help, fixes=fixes)
 
 
 _MAX_PARTS = 8  # at most, in a module's full name

@@ -138,9 +138,9 @@ class Rebuilder:
             return {name: self.value(one) for name, one in given.cells}
 
         defaults = {name: self.value(one) for name, one in given.defaults}
-        around = [name for name, _ in given.cells]
+        free_variables = [name for name, _ in given.cells]
         place = (given.module, given.name, given.line)
-        return self.interpreter.function_at(*place, around, cells, defaults)
+        return self.interpreter.function_at(*place, free_variables, cells, defaults)
 
     def _bound(self, given: runtime_values.BoundAttribute) -> Any:
         return self.machine.attribute(self.value(given.owner), given.name)

@@ -67,21 +67,23 @@ def bind(
     _check_lists(kernel, request, report)
     types = {p.name: _type(p, request) for p in found if p.name not in request.consts}
     tensors = {name: kind for name, kind in types.items() if kind.known and not kind.note}
-    missing = [p for p in found if p.name in types and p.name not in tensors and _needed(p, types)]
+    missing = [
+        p for p in found if p.name in types and p.name not in tensors and _is_required(p, types)
+    ]
     if missing:
         _missing(kernel, found, types, missing, request, report)
     return BoundArguments(found, tensors, dict(request.consts))
 
 
-def _needed(parameter: KernelParameter, types: dict[str, TensorType]) -> bool:
+def _is_required(parameter: KernelParameter, types: dict[str, TensorType]) -> bool:
     """Return whether a type is required: there is no default, or the given type is unusable."""
     kind = types[parameter.name]
     return not parameter.default or (kind.origin != "" and kind != parameter.annotated)
 
 
 def _type(parameter: KernelParameter, request: Request) -> TensorType:
-    asked = request.args.get(parameter.name) or request.like.get(parameter.name) or UNKNOWN
-    return asked.filled(parameter.annotated)
+    requested = request.args.get(parameter.name) or request.like.get(parameter.name) or UNKNOWN
+    return requested.filled(parameter.annotated)
 
 
 def parameters(kernel: Kernel, evaluate: Evaluate) -> Iterator[KernelParameter]:
@@ -103,8 +105,8 @@ def _annotated(arg: nodes.Arg, evaluate: Evaluate) -> TensorType:
     if not isinstance(note, nodes.Subscript) or _last_name(note.value) != "tensor":
         return UNKNOWN
     shape = getattr(evaluate(note), "shape", ())
-    sound = shape and all(type(size) is int and size > 0 for size in shape)
-    return TensorType(shape=tuple(shape), origin="annotation") if sound else UNKNOWN
+    is_valid = shape and all(type(size) is int and size > 0 for size in shape)
+    return TensorType(shape=tuple(shape), origin="annotation") if is_valid else UNKNOWN
 
 
 def _last_name(expression: nodes.Expression) -> str:
@@ -154,7 +156,7 @@ def _missing(
     report: Reporter,
 ) -> NoReturn:
     names = ", ".join(f"`{p.name}`" for p in missing)
-    lines = [f"  {p.name}: {_known(p, types, request, p in missing)}" for p in found]
+    lines = [f"  {p.name}: {_described(p, types, request, p in missing)}" for p in found]
     report.fatal(
         "argument-type-missing",
         f"kernel `{kernel.name}` cannot be compiled: no type for {names}",
@@ -164,7 +166,7 @@ def _missing(
     )
 
 
-def _known(
+def _described(
     parameter: KernelParameter, types: dict[str, TensorType], request: Request, missing: bool
 ) -> str:
     """Describe the type or value of a parameter, and its source."""

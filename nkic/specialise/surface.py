@@ -187,11 +187,11 @@ def callers() -> dict[type, Callable[..., Any]]:
 def hint(owner: Any, name: str) -> Exception | None:
     """Return the error of an API value for an attribute that it does not have, or None."""
     known = any(kind in SURFACE for kind in type(owner).__mro__)
-    asked = getattr(type(owner), "__getattr__", None) if known else None
-    if asked is None or name.startswith("__"):
+    getattribute = getattr(type(owner), "__getattr__", None) if known else None
+    if getattribute is None or name.startswith("__"):
         return None
     try:
-        asked(owner, name)
+        getattribute(owner, name)
     except AttributeError as error:
         return error
     return None

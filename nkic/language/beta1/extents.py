@@ -134,10 +134,10 @@ def axes_of(shape: Shape, *tiles: Tile) -> list[frozenset[int]]:
     """Return the `arange` calls along each dimension of the tiles' broadcast shape."""
     found = [NO_AXES] * len(shape)
     for tile in tiles:
-        behind = len(shape) - len(tile._axes)
+        shift = len(shape) - len(tile._axes)
         for place, axes in enumerate(tile._axes):
-            if behind + place >= 0 and tile.shape[place] == shape[behind + place]:
-                found[behind + place] |= axes
+            if shift + place >= 0 and tile.shape[place] == shape[shift + place]:
+                found[shift + place] |= axes
     return found
 
 

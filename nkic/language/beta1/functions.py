@@ -102,8 +102,8 @@ def readable_with(first: Tile, second: Tile) -> Tile:
 
     That is, not both in PSUM, and in all partitions of the first.
     """
-    both = first._access.tensor.buffer is second._access.tensor.buffer is Buffer.PSUM
-    second = in_sbuf(second) if both else second
+    both_in_psum = first._access.tensor.buffer is second._access.tensor.buffer is Buffer.PSUM
+    second = in_sbuf(second) if both_in_psum else second
     if second.shape[0] == 1 and first.shape[0] != 1 and len(second.shape) == len(first.shape):
         return across_partitions(second, first.shape[0])
     return second
@@ -137,21 +137,21 @@ def _accumulated(target: Tile, source: Tile) -> bool:
         else part_of(destination, producer.part.starts, producer.part.sizes)
     )
     fill = state().zeros.pop(number_, None)
-    onto: bool | None = True if number_ in state().overwritten else None
+    accumulate: bool | None = True if number_ in state().overwritten else None
     if fill is not None and covers(part):
-        onto = False
+        accumulate = False
     elif fill is not None:
         producer.body.pop()
         fill()
         trace.again(item)
         state().accumulated[number_] = []
-    begun = state().accumulated.get(number_)
-    if begun is not None:  # the first product in each place overwrites its zeros
-        onto = any(overlap(one, part) for one in begun)
+    covered = state().accumulated.get(number_)
+    if covered is not None:  # the first product in each place overwrites its zeros
+        accumulate = any(overlap(one, part) for one in covered)
     count_write(number_)
-    if begun is not None:
-        state().accumulated[number_] = [*begun, part]
-    _redirect(item, producer, part, onto)
+    if covered is not None:
+        state().accumulated[number_] = [*covered, part]
+    _redirect(item, producer, part, accumulate)
     note_sum()
     trace.written.add(number_)
     source._written_by = None
@@ -173,11 +173,11 @@ def _add_on_vector(target: Tile, source: Tile, region: Extent) -> None:
         emit("tensor_copy_predicated", destination, src=total, predicate=chosen)
 
 
-def _redirect(item: Instruction, producer: Any, part: Any, onto: bool | None) -> None:
+def _redirect(item: Instruction, producer: Any, part: Any, accumulate: bool | None) -> None:
     """Redirect the matmul, recorded last, to a part of a tile in PSUM."""
     operands, attributes = list(item.operands), list(item.attributes)
     operands[producer.operand] = operand(Tile(part))._access
-    attributes[item.row.attribute_index["accumulate"]] = onto
+    attributes[item.row.attribute_index["accumulate"]] = accumulate
     last = producer.body[-1]
     producer.body[-1] = last._replace(operands=tuple(operands), attributes=tuple(attributes))
 
@@ -304,10 +304,14 @@ def _divide(x: Any, y: Any, dtype: Any, mask: Any) -> Tile:
     """Multiply x by the reciprocal of y: no engine divides."""
     if not isinstance(y, NkiTensor):
         return _with_number("multiply", tile(x), 1.0 / y, dtype, mask, False)
-    below = tile(y)
-    turned = unary("reciprocal", below, dtypes.FLOAT32, mask)
-    both = library.promoted(x.dtype, below.dtype) if isinstance(x, NkiTensor) else below.dtype
-    return binary("multiply", x, turned, kind(dtype, both), mask)  # type: ignore[no-any-return]
+    denominator = tile(y)
+    inverse = unary("reciprocal", denominator, dtypes.FLOAT32, mask)
+    common = (
+        library.promoted(x.dtype, denominator.dtype)
+        if isinstance(x, NkiTensor)
+        else denominator.dtype
+    )
+    return binary("multiply", x, inverse, kind(dtype, common), mask)  # type: ignore[no-any-return]
 
 
 def _from_library(name: str, x: Any, y: Any, dtype: Any, mask: Any) -> Tile:
@@ -358,17 +362,17 @@ def _unary(name: str, source: Tile, dtype: Any, mask: Any) -> Tile:
 
 def where_(condition: Any, x: Any, y: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
     """Return x where the condition is not 0, else y."""
-    asked = tile(condition, "condition")
+    selector = tile(condition, "condition")
     tiles = [tile(v) for v in (x, y) if isinstance(v, NkiTensor)]
-    shape = asked.shape
+    shape = selector.shape
     for one in tiles:
         shape = _common(shape, one.shape)
     default = library.promoted(tiles[0].dtype, tiles[-1].dtype) if tiles else dtypes.FLOAT32
-    output, region = output_for(shape, kind(dtype, default), mask, asked, *tiles)
+    output, region = output_for(shape, kind(dtype, default), mask, selector, *tiles)
     if region.empty:
         return output
-    asked = expanded(asked, shape, region)
-    chosen = _with_number("not_equal", asked, 0.0, dtypes.UINT8, None, False)
+    selector = expanded(selector, shape, region)
+    chosen = _with_number("not_equal", selector, 0.0, dtypes.UINT8, None, False)
     for value in (y, x):
         destination = part_inside(output, region)
         if not isinstance(value, NkiTensor):

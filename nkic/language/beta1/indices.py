@@ -335,9 +335,10 @@ class MakesGrids:
     def __getitem__(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
         made = [_of_slice(part) for part in parts]
-        still = tuple(one.dims[0]._replace(step=0) for one in made)
+        constant_dims = tuple(one.dims[0]._replace(step=0) for one in made)
         found = [
-            Index(one.start, still[:n] + one.dims + still[n + 1 :]) for n, one in enumerate(made)
+            Index(one.start, constant_dims[:n] + one.dims + constant_dims[n + 1 :])
+            for n, one in enumerate(made)
         ]
         return Grid(found) if isinstance(key, tuple) else Grid(found[:1])
 

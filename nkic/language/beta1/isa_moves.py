@@ -44,7 +44,7 @@ from nkic.machine.memory import PARTITIONS, Buffer
 ANY = engine.unknown
 
 
-def chosen(value: Any) -> Any:
+def engine_choice(value: Any) -> Any:
     return None if value is engine.unknown else value
 
 
@@ -184,13 +184,13 @@ def nc_transpose(data: Any, *, mask: Any = None, dtype: Any = None, engine: Any 
         output,
         reordered(region, (1, 0)),
         data=part if on_vector else in_sbuf(part),
-        engine=chosen(engine),
+        engine=engine_choice(engine),
     )
 
 
 def tensor_copy(src: Any, *, mask: Any = None, dtype: Any = None, engine: Any = ANY) -> Tile:
     """Return a copy of a tile."""
-    return copy(tile(src, "src"), mask=mask, dtype=dtype, engine=chosen(engine))
+    return copy(tile(src, "src"), mask=mask, dtype=dtype, engine=engine_choice(engine))
 
 
 tensor_copy_dynamic_src = tensor_copy
@@ -211,7 +211,7 @@ def tensor_copy_dynamic_dst(
             "tensor_copy",
             part,
             src=expanded(source, target.shape, region),
-            engine=chosen(engine),
+            engine=engine_choice(engine),
         )
 
 

@@ -17,7 +17,7 @@ from nkic.language.beta1.extents import (
     startable,
 )
 from nkic.language.beta1.indices import ONE, Index, as_index
-from nkic.language.beta1.isa_moves import ANY, chosen
+from nkic.language.beta1.isa_moves import ANY, engine_choice
 from nkic.language.beta1.isa_vectors import per_partition
 from nkic.language.beta1.masks import All, Compared, Mask
 from nkic.language.beta1.moving import (
@@ -51,9 +51,11 @@ def tensor_copy_predicated(
     dtype: Any = None,
 ) -> None:
     """dst = src where the predicate is not 0."""
-    target, asked, source = tile(dst, "dst"), _bits(tile(predicate, "predicate")), number(src)
+    target, selector, source = tile(dst, "dst"), _bits(tile(predicate, "predicate")), number(src)
     check_kind(dtype, target)
-    region = check_box(extent(mask, target.shape, axes_of(target.shape, target, asked)), "the copy")
+    region = check_box(
+        extent(mask, target.shape, axes_of(target.shape, target, selector)), "the copy"
+    )
     if region.empty:
         return
     given = (
@@ -63,14 +65,14 @@ def tensor_copy_predicated(
         "tensor_copy_predicated",
         part_inside(target, region),
         src=given,
-        predicate=expanded(asked, target.shape, region),
+        predicate=expanded(selector, target.shape, region),
         reverse_pred=reverse_pred,
     )
 
 
-def _bits(asked: Tile) -> Tile:
+def _bits(selector: Tile) -> Tile:
     """Reinterpret a predicate of bool as bytes."""
-    return asked.view(dtypes.UINT8) if asked.dtype is dtypes.BOOL else asked
+    return selector.view(dtypes.UINT8) if selector.dtype is dtypes.BOOL else selector
 
 
 def range_select(
@@ -124,17 +126,17 @@ def select_reduce(
     dtype: Any = None,
 ) -> None:
     """dst = on_true where the predicate is not 0, else on_false."""
-    target, asked = tile(dst, "dst"), _bits(tile(predicate, "predicate"))
+    target, selector = tile(dst, "dst"), _bits(tile(predicate, "predicate"))
     check_kind(dtype, target)
     region = check_box(
-        extent(mask, target.shape, axes_of(target.shape, target, asked)), "select_reduce"
+        extent(mask, target.shape, axes_of(target.shape, target, selector)), "select_reduce"
     )
     if region.empty:
         return
     emit(
         "select_reduce",
         part_inside(target, region),
-        predicate=expanded(asked, target.shape, region),
+        predicate=expanded(selector, target.shape, region),
         on_true=expanded(tile(on_true, "on_true"), target.shape, region),
         on_false=per_partition(on_false, region),
         reduce_res=None if reduce_res is None else column(tile(reduce_res), region),
@@ -234,7 +236,7 @@ def memset(shape: Any, value: Any, dtype: Any, *, mask: Any = None, engine: Any 
     if region.empty:
         hide(output)
         return output
-    return record("memset", output, region, value=number(value), engine=chosen(engine))
+    return record("memset", output, region, value=number(value), engine=engine_choice(engine))
 
 
 def dropout(data: Any, prob: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
@@ -261,8 +263,8 @@ def local_gather(
         raise KernelError(
             "argument-kind", "nkic does not support mask= of local_gather", argument="mask"
         )
-    most = places.shape[1] * 16 if num_valid_indices is None else int(num_valid_indices)
-    sizes = (most,) if num_elem_per_idx == 1 else (most, num_elem_per_idx)
+    count = places.shape[1] * 16 if num_valid_indices is None else int(num_valid_indices)
+    sizes = (count,) if num_elem_per_idx == 1 else (count, num_elem_per_idx)
     output = new((source.shape[0], *sizes), source.dtype)
     return result(
         "local_gather",

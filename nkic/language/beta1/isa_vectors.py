@@ -7,7 +7,7 @@ from typing import Any
 from nkic.language import library
 from nkic.language.beta1.extents import Extent, column, expanded
 from nkic.language.beta1.functions import common_shape, readable_with
-from nkic.language.beta1.isa_moves import ANY, chosen
+from nkic.language.beta1.isa_moves import ANY, engine_choice
 from nkic.language.beta1.moving import (
     in_sbuf,
     kind,
@@ -110,7 +110,7 @@ def tensor_tensor(
         data1=expanded(one, shape, region),
         data2=expanded(readable_with(one, two), shape, region),
         op=found,
-        engine=chosen(engine),
+        engine=engine_choice(engine),
     )
 
 
@@ -143,7 +143,7 @@ def tensor_scalar(
         op1=operator(op1, "op1"),
         operand1=None if operand1 is None else per_partition(operand1, region),
         reverse1=reverse1,
-        engine=chosen(engine),
+        engine=engine_choice(engine),
     )
 
 

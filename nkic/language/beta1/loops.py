@@ -61,8 +61,8 @@ class Range:
         return lambda ended=False: None
 
     def __iter__(self) -> Iterator[LoopIndex]:
-        loop, around = next(_loops), state().loops
-        depth, at = len(around), here()
+        loop, variables = next(_loops), state().loops
+        depth, at = len(variables), here()
         remember = active().remember if isinstance(self, TracedRange) else None
         restore = remember() if remember is not None else None
         watch = self.watch()
@@ -71,16 +71,16 @@ class Range:
                 watch()
                 for name in restore() if iteration and restore is not None else ():
                     self.reset(name)
-                around[depth:] = [LoopIndex.of(value, loop)]
+                variables[depth:] = [LoopIndex.of(value, loop)]
                 try:
-                    yield around[depth]
+                    yield variables[depth]
                 except GeneratorExit:
                     if restore is not None and iteration < len(self) - 1:  # left early
                         active().left.append(at)
                     raise
             watch(True)
         finally:
-            del around[depth:]
+            del variables[depth:]
 
     def __len__(self) -> int:
         return len(self._range)
@@ -98,12 +98,12 @@ class TracedRange(Range, TracedOnce):
         """Compare the first iterations."""
         seen = DependenceCheck(self.independent)
 
-        def told(ended: bool = False) -> None:
+        def on_iteration(ended: bool = False) -> None:
             seen.iteration()
             if ended:
                 seen.report()
 
-        return told
+        return on_iteration
 
     def reset(self, name: str) -> None:
         """Report a number that loses the value assigned in the body."""

@@ -228,14 +228,14 @@ def _aligned(index: Index, axes: Axes, shape: Shape, product: bool) -> Index:
     """
     rank = len(shape)
     found = [ONE] * rank
-    behind = rank - len(index.dims)
+    shift = rank - len(index.dims)
     for place, dim in enumerate(index.dims):
         if dim.size == 1 or not dim.step:
             continue
         at = next((n for n in range(rank) if dim.axes & axes[n] and shape[n] > 1), -1)
         if at < 0:  # partitions stay first if the tile has more dimensions
-            deeper = not place and behind > 0 and len(index.dims) > 1 and not product
-            at = 0 if deeper and shape[0] == dim.size else behind + place
+            deeper = not place and shift > 0 and len(index.dims) > 1 and not product
+            at = 0 if deeper and shape[0] == dim.size else shift + place
         if not 0 <= at < rank or shape[at] != dim.size:
             text = f"a mask over an index of shape {index.shape} does not fit a tile of {shape}"
             raise KernelError("bad-index", text, help="make the mask from the indices of the tile")

@@ -91,8 +91,8 @@ def _mean_of_rows(
     assert region.remaining is not None
     chosen = Tile(cut(predicate(region.remaining, source.shape)._access, region))
     counted = tensor_reduce(OPERATORS["add"], chosen, axis, dtype=dtypes.FLOAT32, keepdims=keepdims)
-    below = unary("reciprocal", binary("maximum", counted, 1.0))
-    return _in_part(total, "multiply", below, dtype)
+    scales = unary("reciprocal", binary("maximum", counted, 1.0))
+    return _in_part(total, "multiply", scales, dtype)
 
 
 def _in_part(output: Tile, name: str, other: Any, dtype: DType) -> Tile:
@@ -133,12 +133,12 @@ def softmax(
 ) -> Tile:
     """exp(x) / sum of exp(x), shifted by the greatest element."""
     source = tile(x, "x")
-    greatest = max(source, axis, dtype=dtypes.FLOAT32, mask=mask, keepdims=True)
-    shifted = binary("subtract", source, greatest, dtypes.FLOAT32, mask)
+    largest = max(source, axis, dtype=dtypes.FLOAT32, mask=mask, keepdims=True)
+    shifted = binary("subtract", source, largest, dtypes.FLOAT32, mask)
     powers = unary("exp", shifted, compute_dtype and as_dtype(compute_dtype), mask)
     total = sum(powers, axis, dtype=dtypes.FLOAT32, mask=mask, keepdims=True)
-    turned = unary("reciprocal", total)
-    found: Tile = binary("multiply", powers, turned, kind(dtype, source.dtype), mask)
+    inverse = unary("reciprocal", total)
+    found: Tile = binary("multiply", powers, inverse, kind(dtype, source.dtype), mask)
     return found
 
 
@@ -280,15 +280,15 @@ def all_reduce(
     return _with_other_core(name, source, kind(dtype, source.dtype), region, mask)
 
 
-def _with_other_core(name: str, mine: Tile, dtype: DType, region: Extent, mask: Any) -> Tile:
-    """Reduce `mine` of both cores, in the same order on both."""
-    other = new(mine.shape, mine.dtype)
-    other._axes = mine._axes
+def _with_other_core(name: str, own_tile: Tile, dtype: DType, region: Extent, mask: Any) -> Tile:
+    """Reduce `own_tile` of both cores, in the same order on both."""
+    other = new(own_tile.shape, own_tile.dtype)
+    other._axes = own_tile._axes
     if not region.empty:
-        own, rank = part_inside(mine, region), 1 - active().ids[0]
+        own, rank = part_inside(own_tile, region), 1 - active().ids[0]
         received = part_inside(other, region)
         emit("sendrecv", received, src=own, send_to_rank=rank, recv_from_rank=rank, pipe_id=0)
-    pair = (other, mine) if active().ids[0] else (mine, other)
+    pair = (other, own_tile) if active().ids[0] else (own_tile, other)
     found: Tile = binary(name, *pair, dtype, mask)
     return found
 

@@ -140,10 +140,10 @@ def _consumer() -> _Consumer | None:
     statement = module.statement_at(place) if module is not None else None
     if module is None or statement is None:
         return None
-    around = [
+    enclosing = [
         node for node in walk(statement) if type(node) in _DECIDING and _needs_value_at(place, node)
     ]
-    return _Consumer(around[-1], module) if around else None
+    return _Consumer(enclosing[-1], module) if enclosing else None
 
 
 def _needs_value_at(place: Span, node: nodes.Node) -> bool:

@@ -116,7 +116,9 @@ class CallSites:
     def _remember(self, key: tuple[int, ...], frame: FrameType) -> CallChain:
         if len(self._chains) >= _CHAINS:
             self._chains.clear()
-        found = self._chains[key] = self.chain_of([place.span for place in self._around(frame)])
+        found = self._chains[key] = self.chain_of(
+            [place.span for place in self._kernel_frames(frame)]
+        )
         return found
 
     def _new(self, frame: FrameType) -> _Code:
@@ -125,7 +127,7 @@ class CallSites:
         self._known[id(code)] = made
         return made
 
-    def _around(self, frame: FrameType | None) -> Iterator[CallSite]:
+    def _kernel_frames(self, frame: FrameType | None) -> Iterator[CallSite]:
         """Yield the kernel's frames from `frame` outward."""
         inlined = False
         while frame is not None:
@@ -138,18 +140,20 @@ class CallSites:
                 inlined = code.inlined
             frame = frame.f_back
 
-    def asking(self) -> CallSite | None:
+    def testing_frame(self) -> CallSite | None:
         """Return the frame that tests a value's truth, if it is the kernel's own."""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_globals.get("__name__", "").startswith("nkic."):
             frame = frame.f_back
-        place = next(self._around(frame), None)
+        place = next(self._kernel_frames(frame), None)
         return place if place is not None and place.frame is frame else None
 
-    def own(self, most: int) -> list[CallSite]:
-        """Return the innermost locations in the user's own files, at most `most`."""
-        found = (p for p in self._around(sys._getframe(1)) if not p.span.path.startswith(SHIPPED))
-        return [place for place, _ in zip(found, range(most), strict=False)]
+    def own(self, limit: int) -> list[CallSite]:
+        """Return the innermost locations in the user's own files, at most `limit`."""
+        found = (
+            p for p in self._kernel_frames(sys._getframe(1)) if not p.span.path.startswith(SHIPPED)
+        )
+        return [place for place, _ in zip(found, range(limit), strict=False)]
 
     def of(self, traceback: TracebackType | None) -> list[CallSite]:
         """Return the locations of a traceback, innermost first."""

@@ -43,9 +43,9 @@ def _span(error: KernelError, own: list[CallSite], places: CallSites, resolved: 
     return resolved.locate(places.chain_of([own[0].span]), error.argument, error.position)
 
 
-def loop_context(around: list[CallSite], places: CallSites) -> list[Label]:
+def loop_context(call_sites: list[CallSite], places: CallSites) -> list[Label]:
     """Return ``here `i` is 3`` for the loops around the locations, outermost first."""
-    return [label for place in around for label in _loop_context(place, places)]
+    return [label for place in call_sites for label in _loop_context(place, places)]
 
 
 def _loop_context(place: CallSite, places: CallSites) -> Iterator[Label]:

@@ -39,7 +39,7 @@ class Whiles:
 
     def decide(self, register: VirtualRegister) -> bool:
         """Return the truth of a register in a loop's test: True once, then False."""
-        place = self._places.asking()
+        place = self._places.testing_frame()
         node = self._node(place) if place is not None else None
         if place is None or node is None:
             register._refuse_decision()

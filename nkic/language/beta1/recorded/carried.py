@@ -140,8 +140,8 @@ def _reads(iteration: int, item: Instruction) -> Iterator[_Access]:
         if operand.dynamic is not None and isinstance(operand.dynamic.source, View):
             yield _Access(iteration, item, operand.dynamic.source, "")
         if not spec.access.writes or fold == "nc_matmul":
-            mine = fold and any(operand == one.view for one in _writes(iteration, item))
-            yield _Access(iteration, item, operand, fold if mine else "")
+            is_update = fold and any(operand == one.view for one in _writes(iteration, item))
+            yield _Access(iteration, item, operand, fold if is_update else "")
 
 
 def _writes(iteration: int, item: Instruction) -> Iterator[_Access]:
