@@ -63,13 +63,13 @@ def as_dtype(value: Any, position: int | None = None) -> DType:
     """
     if type(value) is DType:
         return value
-    found = dtypes.find(value if isinstance(value, str) else element(value))
-    if found is None:
+    dtype = dtypes.find(value if isinstance(value, str) else element(value))
+    if dtype is None:
         text, help = _no_dtype(value)
         raise KernelError("unknown-dtype", text, help=help, argument="dtype", position=position)
-    if found.is_wide:
-        since.require(f"`nl.{found}`", since.LANGUAGE[found.name])
-    return found
+    if dtype.is_wide:
+        since.require(f"`nl.{dtype}`", since.LANGUAGE[dtype.name])
+    return dtype
 
 
 def named(profile: Profile) -> dict[str, DType]:

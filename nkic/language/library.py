@@ -35,13 +35,13 @@ Load = Callable[[SourceFile, str], Callable[..., Any]]
 def sources() -> dict[str, SourceFile]:
     """Return the file that defines each function, by the function's name."""
     folder = resources.files(MODULE)
-    found: dict[str, SourceFile] = {}
+    files: dict[str, SourceFile] = {}
     for name in sorted(entry.name for entry in folder.iterdir()):
         if name.endswith(".py") and name != "__init__.py":
             text = folder.joinpath(name).read_text(encoding="utf-8")
             file = SourceFile(STDLIB + name, text)
-            found |= dict.fromkeys(_DEFINITION.findall(text), file)
-    return found
+            files |= dict.fromkeys(_DEFINITION.findall(text), file)
+    return files
 
 
 def public() -> tuple[str, ...]:
@@ -81,14 +81,14 @@ def namespace(load: Load) -> Namespace:
         return lambda: load(file, name)
 
     lazy = {name: load_lazily(name, file) for name, file in sources().items()}
-    own = {
+    helpers = {
         "_promoted": promoted,
         "_require": require,
         "_known_issue": known_issue,
         "_version_between": version_between,
         "_called_by_kernel": called_by_kernel,
     }
-    return Namespace(MODULE, own, lazy=lazy)
+    return Namespace(MODULE, helpers, lazy=lazy)
 
 
 def require(condition: bool, message: str, *values: Any, help: str = "") -> None:

@@ -173,12 +173,12 @@ class ScalarLoad(Binder):
     """`nisa.scalar_load`, which returns a scalar of its source's dtype."""
 
     def __call__(self, *args: Any, **more: Any) -> Any:
-        found = super().__call__(*args, **more)
-        if not isinstance(found, VirtualRegister):
-            return found
+        result = super().__call__(*args, **more)
+        if not isinstance(result, VirtualRegister):
+            return result
         src = args[0] if args else more["src"]
         is_long = isinstance(src, NkiTensor) and src.dtype is INT64  # the row rejects other dtypes
-        return NkiScalar(found._register, INT64 if is_long else INT32)
+        return NkiScalar(result._register, INT64 if is_long else INT32)
 
 
 class ScalarStore(Binder):

@@ -24,9 +24,11 @@ def report_missing(resolved: Resolved, spaces: Spaces, report: Reporter) -> None
     """Report one error for each missing name in code that is certainly evaluated."""
     for definition in resolved.reached:
         module = resolved.library.modules[definition.span.path]
-        for one in () if module.trusted else _missing(definition, module, spaces):
-            if one.primary is not None and not report.knows(one.code.slug, one.primary.span):
-                report.add(one)
+        for diagnostic in () if module.trusted else _missing(definition, module, spaces):
+            if diagnostic.primary is not None and not report.knows(
+                diagnostic.code.slug, diagnostic.primary.span
+            ):
+                report.add(diagnostic)
 
 
 def _missing(definition: Definition, module: SourceModule, spaces: Spaces) -> Iterator[Diagnostic]:

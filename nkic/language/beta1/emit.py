@@ -99,10 +99,10 @@ _states: WeakKeyDictionary[Trace, State] = WeakKeyDictionary()
 def state() -> State:
     """Return the state of the active trace."""
     trace = active()
-    found = _states.get(trace)
-    if found is None:
-        found = _states[trace] = State()
-    return found
+    result = _states.get(trace)
+    if result is None:
+        result = _states[trace] = State()
+    return result
 
 
 @cache
@@ -159,8 +159,8 @@ def emit(row: str, dst: Any = None, **named: Any) -> NkiInstruction:
         count_write(dst._access.tensor.number)
         if dst._access.tensor.buffer is Buffer.PSUM and row != "nc_matmul":
             state().overwritten.add(dst._access.tensor.number)
-    found: NkiInstruction = binders()[row](**given)
-    return found
+    instruction: NkiInstruction = binders()[row](**given)
+    return instruction
 
 
 def count_write(number: int) -> None:
@@ -201,7 +201,7 @@ def _too_deep(*values: Any) -> bool:
     """Return whether a tile has too many free dimensions, after merging contiguous ones."""
     views_ = (value._access for value in values if isinstance(value, NkiTensor))
     pairs = (tuple(zip(v.strides[1:], v.shape[1:], strict=True)) for v in views_)
-    return any(len(merged(one)) > _DIMENSIONS for one in pairs)
+    return any(len(merged(dims)) > _DIMENSIONS for dims in pairs)
 
 
 def _emit_slices(row: str, dst: Tile, named: Mapping[str, Any]) -> NkiInstruction:
@@ -284,13 +284,17 @@ _ELEMENTWISE = frozenset(
 
 def redirect(value: Tile, target: Tile) -> bool:
     """Redirect the instruction that wrote `value` to `target` if possible; return whether it is."""
-    made = value._written_by
-    if made is None or made.remaining is not None or made.place != len(made.body) - 1:
+    producer = value._written_by
+    if (
+        producer is None
+        or producer.remaining is not None
+        or producer.place != len(producer.body) - 1
+    ):
         return False
     trace = active()
-    if trace.body is not made.body:
+    if trace.body is not producer.body:
         return False
-    item = made.body[made.place]
+    item = producer.body[producer.place]
     aligned = shaped_like(target._access, value.shape)
     if (
         not isinstance(item, Instruction)
@@ -301,11 +305,15 @@ def redirect(value: Tile, target: Tile) -> bool:
     number = target._access.tensor.number
     if number == POISON or number in trace.beyond or _too_deep(Tile(aligned)):
         return False
-    view = aligned if made.part is None else part_of(aligned, made.part.starts, made.part.sizes)
+    view = (
+        aligned
+        if producer.part is None
+        else part_of(aligned, producer.part.starts, producer.part.sizes)
+    )
     if any(
-        _overwrites_input(item, one, view)
-        for n, one in enumerate(item.operands)
-        if n != made.operand
+        _overwrites_input(item, read, view)
+        for n, read in enumerate(item.operands)
+        if n != producer.operand
     ):
         return False
     fill = state().zeros.pop(number, None)
@@ -316,8 +324,8 @@ def redirect(value: Tile, target: Tile) -> bool:
         return False
     old = value._access.tensor
     operands = list(item.operands)
-    operands[made.operand] = _at_least_2d(view)
-    made.body[made.place] = item._replace(operands=tuple(operands))
+    operands[producer.operand] = _at_least_2d(view)
+    producer.body[producer.place] = item._replace(operands=tuple(operands))
     trace.written.add(number)
     count_write(number)
     release(old)
@@ -428,8 +436,8 @@ def covers(view: View) -> bool:
 
 
 def _has_alias(view: View) -> bool:
-    found = [one() for one in state().aliases.get(view.tensor.number, ())]
-    return any(tile is not None and overlap(tile._access, view) for tile in found)
+    tiles = [reference() for reference in state().aliases.get(view.tensor.number, ())]
+    return any(tile is not None and overlap(tile._access, view) for tile in tiles)
 
 
 def save_aliases(view: View, writer: Any = None) -> None:
@@ -437,19 +445,19 @@ def save_aliases(view: View, writer: Any = None) -> None:
 
     They keep the value that was assigned. `writer` is the tile being written.
     """
-    known = state().aliases.get(view.tensor.number)
-    if not known:
+    references = state().aliases.get(view.tensor.number)
+    if not references:
         return
     kept = []
-    for one in known:
-        tile = one()
+    for reference in references:
+        tile = reference()
         if tile is None:
             continue
         if tile is writer:
-            kept.append(one)
+            kept.append(reference)
             continue
         if not overlap(tile._access, view):
-            kept.append(one)
+            kept.append(reference)
             continue
         copy = new(tile.shape, tile.dtype, Buffer.SBUF)
         binders()["tensor_copy" if tile._access.tensor.on_chip else "dma_copy"](

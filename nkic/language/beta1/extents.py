@@ -51,13 +51,13 @@ ALL = Extent()
 
 def extent(mask: Any, shape: Shape, axes: Axes, product: bool = False) -> Extent:
     """Return the part that a mask leaves of a tile, or of a product; `axes` as in `Indexed`."""
-    found = as_mask(mask)
-    if found is None:
+    value = as_mask(mask)
+    if value is None:
         return ALL
-    if found is False:
+    if value is False:
         return Extent(empty=True)
-    assert isinstance(found, Mask)
-    box, remaining = bounding(found.placed(axes, shape, product), shape)
+    assert isinstance(value, Mask)
+    box, remaining = bounding(value.placed(axes, shape, product), shape)
     if box is None:
         return Extent(empty=True)
     whole = box.sizes == shape
@@ -89,17 +89,17 @@ def check_inside(tile: Tile, region: Extent) -> None:
         return
     box = region.box or Box((0,) * len(tile.shape), tile.shape)
     for index, size, axis in tile._outside:
-        known = _reach(index, box, region)
-        if known is None:
+        reach = _reach(index, box, region)
+        if reach is None:
             continue
-        low, high = known
+        low, high = reach
         if low < 0 or high >= size:
             shape = tile._access.tensor.shape
-            one = f"is {low}" if low == high else f"goes from {low} to {high}"
+            reach_ = f"is {low}" if low == high else f"goes from {low} to {high}"
             fixed = f"indices of it go from 0 to {size - 1}"
             raise KernelError(
                 "index-out-of-bounds",
-                f"the index of dimension {axis} {one}, which has {size} elements: the shape of "
+                f"the index of dimension {axis} {reach_}, which has {size} elements: the shape of "
                 f"`{tile._access.tensor.name}` is {shape}",
                 help=fixed if low == high else f"mask the elements outside: mask=(index < {size})",
             )
@@ -132,13 +132,13 @@ def reordered(region: Extent, order: Sequence[int]) -> Extent:
 
 def axes_of(shape: Shape, *tiles: Tile) -> list[frozenset[int]]:
     """Return the `arange` calls along each dimension of the tiles' broadcast shape."""
-    found = [NO_AXES] * len(shape)
+    result = [NO_AXES] * len(shape)
     for tile in tiles:
         shift = len(shape) - len(tile._axes)
         for place, axes in enumerate(tile._axes):
             if shift + place >= 0 and tile.shape[place] == shape[shift + place]:
-                found[shift + place] |= axes
-    return found
+                result[shift + place] |= axes
+    return result
 
 
 def expanded(tile: Tile, shape: Shape, region: Extent = ALL) -> Tile:
@@ -199,10 +199,10 @@ _SELECTS = {">=": "greater_equal", "==": "equal", "!=": "not_equal"}
 def predicate(mask: Mask, shape: Shape) -> Tile:
     """Return a tile of ones where a placed mask is true, else zeros; memoised per core."""
     key = (repr(mask), shape, len(active().bodies))
-    found = state().predicates.get(key)
-    if found is None:
-        found = state().predicates[key] = _predicate(mask, shape)
-    return found
+    tile = state().predicates.get(key)
+    if tile is None:
+        tile = state().predicates[key] = _predicate(mask, shape)
+    return tile
 
 
 def _predicate(mask: Mask, shape: Shape) -> Tile:
@@ -210,13 +210,13 @@ def _predicate(mask: Mask, shape: Shape) -> Tile:
     conditions = [part for part in parts if isinstance(part, Compared)]
     if len(conditions) < len(parts):
         return _constant(mask, shape)
-    found = new(shape, dtypes.UINT8)
-    emit("memset", found, value=1)
+    result = new(shape, dtypes.UINT8)
+    emit("memset", result, value=1)
     for condition in conditions:
         chosen = new(shape, dtypes.UINT8)
-        select(chosen, condition, found, 0)
-        found = chosen
-    return found
+        select(chosen, condition, result, 0)
+        result = chosen
+    return result
 
 
 def select(dst: Tile, condition: Compared, source: Tile, other: Any) -> None:
@@ -238,6 +238,6 @@ def select(dst: Tile, condition: Compared, source: Tile, other: Any) -> None:
 def _constant(mask: Mask, shape: Shape) -> Tile:
     data = bytes(elements(mask, shape))
     source = shared_constant(ConstantArray(dtypes.UINT8, shape, data))
-    found = new(shape, dtypes.UINT8, Buffer.SBUF)
-    emit("dma_copy", found, src=source)
-    return found
+    result = new(shape, dtypes.UINT8, Buffer.SBUF)
+    emit("dma_copy", result, src=source)
+    return result

@@ -147,7 +147,7 @@ def _accumulated(target: Tile, source: Tile) -> bool:
         state().accumulated[number_] = []
     covered = state().accumulated.get(number_)
     if covered is not None:  # the first product in each place overwrites its zeros
-        accumulate = any(overlap(one, part) for one in covered)
+        accumulate = any(overlap(earlier, part) for earlier in covered)
     count_write(number_)
     if covered is not None:
         state().accumulated[number_] = [*covered, part]
@@ -194,7 +194,7 @@ def binary(name: str, x: Any, y: Any, dtype: Any = None, mask: Any = None) -> An
 
 def _note_computed(output: Tile, *operands: Any) -> None:
     """Record a result's operands, for errors about its value."""
-    views = [one._access for one in operands if isinstance(one, NkiTensor)]
+    views = [operand_._access for operand_ in operands if isinstance(operand_, NkiTensor)]
     decisions.computed(output._access, *views)
 
 
@@ -217,14 +217,14 @@ def common_shape(x: Tile, y: Tile) -> tuple[int, ...]:
 
 def _common(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
     rank = max(len(x), len(y))
-    one, two = ((1,) * (rank - len(shape)) + shape for shape in (x, y))
+    left, right = ((1,) * (rank - len(shape)) + shape for shape in (x, y))
     if len(x) != len(y):  # the partition dimension stays first
-        one, two = _aligned(x, rank), _aligned(y, rank)
-    for a, b in zip(one, two, strict=True):
+        left, right = _aligned(x, rank), _aligned(y, rank)
+    for a, b in zip(left, right, strict=True):
         if a != b and 1 not in (a, b):
             text = f"{x} and {y} cannot be broadcast together: sizes must be equal, or 1"
             raise KernelError("operand-shape", text, help="index or reshape one of them")
-    return tuple(max(a, b) for a, b in zip(one, two, strict=True))
+    return tuple(max(a, b) for a, b in zip(left, right, strict=True))
 
 
 def _aligned(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
@@ -365,8 +365,8 @@ def where_(condition: Any, x: Any, y: Any, *, dtype: Any = None, mask: Any = Non
     selector = tile(condition, "condition")
     tiles = [tile(v) for v in (x, y) if isinstance(v, NkiTensor)]
     shape = selector.shape
-    for one in tiles:
-        shape = _common(shape, one.shape)
+    for other in tiles:
+        shape = _common(shape, other.shape)
     default = library.promoted(tiles[0].dtype, tiles[-1].dtype) if tiles else dtypes.FLOAT32
     output, region = output_for(shape, kind(dtype, default), mask, selector, *tiles)
     if region.empty:

@@ -135,7 +135,9 @@ def tensor_reduce(
     order = [*kept, *axes]
     shape = tuple(1 if n in axes else size for n, size in enumerate(source.shape))
     output = new(shape, kind(dtype, source.dtype))
-    output._axes = tuple(frozenset() if n in axes else one for n, one in enumerate(source._axes))
+    output._axes = tuple(
+        frozenset() if n in axes else dim_axes for n, dim_axes in enumerate(source._axes)
+    )
     region = startable(extent(mask, source.shape, source._axes), source.shape)
     remaining = None
     if region.remaining is not None and region.box is not None:
@@ -194,16 +196,17 @@ def _without(output: Tile, axes: Sequence[int]) -> Tile:
             kept.remove(axis)
     if len(kept) == len(output.shape):
         return output
-    found = Tile(_permuted(view, kept), tuple(output._axes[n] for n in kept))
-    known = output._written_by
-    if known is not None:
-        part = known.part and Box(
-            tuple(known.part.starts[n] for n in kept), tuple(known.part.sizes[n] for n in kept)
+    squeezed = Tile(_permuted(view, kept), tuple(output._axes[n] for n in kept))
+    producer = output._written_by
+    if producer is not None:
+        part = producer.part and Box(
+            tuple(producer.part.starts[n] for n in kept),
+            tuple(producer.part.sizes[n] for n in kept),
         )
-        remaining = None if known.remaining is None else rearranged(known.remaining, kept)
-        found._written_by = known._replace(part=part, remaining=remaining)
-        note_part(found, Part(part, remaining))
-    return found
+        remaining = None if producer.remaining is None else rearranged(producer.remaining, kept)
+        squeezed._written_by = producer._replace(part=part, remaining=remaining)
+        note_part(squeezed, Part(part, remaining))
+    return squeezed
 
 
 def tensor_partition_reduce(op: Any, data: Any, *, mask: Any = None, dtype: Any = None) -> Tile:

@@ -98,9 +98,9 @@ def _side(value: Any, name: str) -> Tile:
     """Return a side of a product in SBUF. A mask in its index may hide a part of it."""
     if not isinstance(value, Tile) or value._mask is None:
         return in_sbuf(tile(value, name))
-    found = in_sbuf(Tile(value._access, value._axes))
-    found._mask = value._mask
-    return found
+    result = in_sbuf(Tile(value._access, value._axes))
+    result._mask = value._mask
+    return result
 
 
 def _of_product(
@@ -270,7 +270,7 @@ def _combined(target: Tile, source: Tile, op: Any, region: Extent, oob_mode: Any
 
 def _plain(tiles: Sequence[Tile]) -> list[Any]:
 
-    return [operand(one) for one in tiles]
+    return [operand(tile_) for tile_ in tiles]
 
 
 def dma_transpose(src: Any, *, axes: Any = None, mask: Any = None, dtype: Any = None) -> Tile:
@@ -286,5 +286,5 @@ def dma_transpose(src: Any, *, axes: Any = None, mask: Any = None, dtype: Any = 
         return output
     part = part_inside(source, region)
     named: dict[str, Any] = {} if axes is None else {"axes": tuple(axes)}
-    found = record("dma_transpose", output, reordered(region, order), src=part, **named)
-    return found if dtype is None else copy(found, dtype=dtype)
+    transposed = record("dma_transpose", output, reordered(region, order), src=part, **named)
+    return transposed if dtype is None else copy(transposed, dtype=dtype)

@@ -93,23 +93,23 @@ def tensor_tensor(
     data1: Any, data2: Any, op: Any, *, dtype: Any = None, mask: Any = None, engine: Any = ANY
 ) -> Tile:
     """data1 op data2."""
-    one, two = tile(data1, "data1"), tile(data2, "data2")
-    shape = common_shape(one, two)
-    default = library.promoted(one.dtype, two.dtype)
-    output, region = output_for(shape, kind(dtype, default), mask, one, two)
+    left, right = tile(data1, "data1"), tile(data2, "data2")
+    shape = common_shape(left, right)
+    default = library.promoted(left.dtype, right.dtype)
+    output, region = output_for(shape, kind(dtype, default), mask, left, right)
     if region.empty:
         return output
-    found = operator(op)
-    assert found is not None
-    if found.name == "power":
-        one, two = in_sbuf(one), in_sbuf(two)
+    op_ = operator(op)
+    assert op_ is not None
+    if op_.name == "power":
+        left, right = in_sbuf(left), in_sbuf(right)
     return record(
         "tensor_tensor",
         output,
         region,
-        data1=expanded(one, shape, region),
-        data2=expanded(readable_with(one, two), shape, region),
-        op=found,
+        data1=expanded(left, shape, region),
+        data2=expanded(readable_with(left, right), shape, region),
+        op=op_,
         engine=engine_choice(engine),
     )
 
@@ -220,10 +220,10 @@ def tensor_tensor_scan(
     mask: Any = None,
 ) -> Tile:
     """result[i] = (data0[i] op0 result[i - 1]) op1 data1[i], `initial` before the first."""
-    one, two = tile(data0, "data0"), tile(data1, "data1")
-    shape = common_shape(one, two)
+    left, right = tile(data0, "data0"), tile(data1, "data1")
+    shape = common_shape(left, right)
     output, region = output_for(
-        shape, kind(dtype, library.promoted(one.dtype, two.dtype)), mask, one, two
+        shape, kind(dtype, library.promoted(left.dtype, right.dtype)), mask, left, right
     )
     if region.empty:
         return output
@@ -231,8 +231,8 @@ def tensor_tensor_scan(
         "tensor_tensor_scan",
         output,
         region,
-        data0=expanded(one, shape, region),
-        data1=expanded(two, shape, region),
+        data0=expanded(left, shape, region),
+        data1=expanded(right, shape, region),
         initial=per_partition(initial, region),
         op0=operator(op0, "op0"),
         op1=operator(op1, "op1"),

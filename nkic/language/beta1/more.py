@@ -80,7 +80,7 @@ def mean(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bo
     if region.remaining is not None:
         return _mean_of_rows(total, source, region, axis, keepdims, result_type)
     sizes = source.shape if region.box is None else region.box.sizes
-    count = prod_of(sizes[one] for one in reduced_axes(axis, source))
+    count = prod_of(sizes[reduced] for reduced in reduced_axes(axis, source))
     return _in_part(total, "multiply", 1.0 / count, result_type)
 
 
@@ -97,13 +97,13 @@ def _mean_of_rows(
 
 def _in_part(output: Tile, name: str, other: Any, dtype: DType) -> Tile:
     """`made op other`, for the written part of a result."""
-    found = new(output.shape, dtype)
-    found._axes = output._axes
+    result_ = new(output.shape, dtype)
+    result_._axes = output._axes
     box, remaining, _ = written_part(output)
     region = Extent(box)
     if is_hidden(output):
-        hide(found)
-        return found
+        hide(result_)
+        return result_
     part = part_inside(output, region)
     row = "tensor_tensor" if isinstance(other, Tile) else "tensor_scalar"
     named: dict[str, Any]
@@ -111,7 +111,7 @@ def _in_part(output: Tile, name: str, other: Any, dtype: DType) -> Tile:
         named = {"data1": part, "data2": other.reshape(part.shape), "op": OPERATORS[name]}
     else:
         named = {"data": part, "op0": OPERATORS[name], "operand0": other}
-    return result(row, found, part=box, remaining=remaining, **named)
+    return result(row, result_, part=box, remaining=remaining, **named)
 
 
 def var(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
@@ -138,8 +138,8 @@ def softmax(
     powers = unary("exp", shifted, compute_dtype and as_dtype(compute_dtype), mask)
     total = sum(powers, axis, dtype=dtypes.FLOAT32, mask=mask, keepdims=True)
     inverse = unary("reciprocal", total)
-    found: Tile = binary("multiply", powers, inverse, kind(dtype, source.dtype), mask)
-    return found
+    result_: Tile = binary("multiply", powers, inverse, kind(dtype, source.dtype), mask)
+    return result_
 
 
 def rms_norm(
@@ -163,8 +163,8 @@ def rms_norm(
     )
     scaled = tensor_scalar(scaled, OPERATORS["rsqrt"], 0.0)
     normal = binary("multiply", source, scaled, inner, mask)
-    found: Tile = binary("multiply", normal, w, kind(dtype, source.dtype), mask)
-    return found
+    result_: Tile = binary("multiply", normal, w, kind(dtype, source.dtype), mask)
+    return result_
 
 
 REDUCTIONS = ("sum", "prod", "max", "min", "all")
@@ -285,12 +285,12 @@ def _with_other_core(name: str, own_tile: Tile, dtype: DType, region: Extent, ma
     other = new(own_tile.shape, own_tile.dtype)
     other._axes = own_tile._axes
     if not region.empty:
-        own, rank = part_inside(own_tile, region), 1 - active().ids[0]
+        sent, rank = part_inside(own_tile, region), 1 - active().ids[0]
         received = part_inside(other, region)
-        emit("sendrecv", received, src=own, send_to_rank=rank, recv_from_rank=rank, pipe_id=0)
+        emit("sendrecv", received, src=sent, send_to_rank=rank, recv_from_rank=rank, pipe_id=0)
     pair = (other, own_tile) if active().ids[0] else (own_tile, other)
-    found: Tile = binary(name, *pair, dtype, mask)
-    return found
+    result_: Tile = binary(name, *pair, dtype, mask)
+    return result_
 
 
 def _axes_of_grid(written: Any) -> list[Any]:
@@ -299,9 +299,9 @@ def _axes_of_grid(written: Any) -> list[Any]:
     Kernels also pass an index along an axis, `[nl.program_id(0)]`, which identifies the axis only
     if the grid has just one.
     """
-    found = [plain(one) for one in (written if isinstance(written, list | tuple) else [written])]
+    axes = [plain(axis) for axis in (written if isinstance(written, list | tuple) else [written])]
     ids = active().ids
-    return [0 if len(ids) == 1 and one == ids[0] else one for one in found]
+    return [0 if len(ids) == 1 and axis == ids[0] else axis for axis in axes]
 
 
 def _check_fold(name: str, count: int) -> None:
@@ -344,8 +344,8 @@ class FloatLimits(NamedTuple):
 
 def finfo(dtype: Any) -> FloatLimits:
     """Return the limits of a float dtype."""
-    found = as_dtype(dtype)
-    return FloatLimits(found.lowest, found.highest, 2.0**-found.mantissa_bits, found)
+    dtype_ = as_dtype(dtype)
+    return FloatLimits(dtype_.lowest, dtype_.highest, 2.0**-dtype_.mantissa_bits, dtype_)
 
 
 def instances(axes: Any = None) -> int:
@@ -361,6 +361,6 @@ def nc(count: Any) -> int:
 def spmd_dim(*dims: Any) -> int:
     """`nl.spmd_dim(a, b)`: a dimension of a grid composed of several."""
     output = 1
-    for one in dims:
-        output *= int(plain(one))
+    for dim in dims:
+        output *= int(plain(dim))
     return output

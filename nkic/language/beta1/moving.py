@@ -101,8 +101,8 @@ def number(value: Any) -> Any:
 def stdlib(name: str, *args: Any, **named: Any) -> Any:
     """Call a function of the standard library, which does not support masks."""
     given = [operand(value) if isinstance(value, NkiTensor) else value for value in args]
-    found = active().library(name)(*given, **named)
-    return Tile(found._access) if isinstance(found, NkiTensor) else found
+    result_ = active().library(name)(*given, **named)
+    return Tile(result_._access) if isinstance(result_, NkiTensor) else result_
 
 
 def across_partitions(row: Tile, count: int) -> Tile:
@@ -162,13 +162,13 @@ def copy_boxes(dst: Tile, src: Tile, region: Extent, **more: Any) -> None:
 def store(dst: Any, value: Any, *, mask: Any = None, mode: Any = None) -> None:
     """Write a tile to a tensor in HBM. `mode` as in nl.load."""
     destination = tile(dst, "dst")
-    found = number(value)
-    if is_hidden(found):
+    stored = number(value)
+    if is_hidden(stored):
         return
-    if not isinstance(found, NkiTensor):
+    if not isinstance(stored, NkiTensor):
         shape = destination.shape if len(destination.shape) > 1 else (1, *destination.shape)
-        found = full(shape, found, destination.dtype)
-    source = in_sbuf(tile(found, "value"))
+        stored = full(shape, stored, destination.dtype)
+    source = in_sbuf(tile(stored, "value"))
     view = access.fitted(source._access, destination.shape)
     if view is None:
         text = f"a tile of shape {source.shape} cannot be stored to {destination.shape}"
@@ -280,10 +280,10 @@ def fill_hidden(source: Tile, name: str, mask: Any) -> Tile:
     """Replace the elements that a mask hides by the identity of a reduction."""
     if name not in IDENTITY:
         check_box(extent(mask, source.shape, source._axes), f"a reduction with {name}")
-    found = full(source.shape, IDENTITY[name], source.dtype)
-    found._axes = source._axes
-    assign(found, copy(source, mask=mask))
-    return found
+    filled = full(source.shape, IDENTITY[name], source.dtype)
+    filled._axes = source._axes
+    assign(filled, copy(source, mask=mask))
+    return filled
 
 
 def in_sbuf(value: Tile) -> Tile:

@@ -37,8 +37,8 @@ class Function(Operator):
 
 def operator_name(value: Any, parameter: str = "op") -> str:
     """Return the name of an operator in the instruction table, or of a composed function."""
-    found = plain(value)
-    name = getattr(found, "name", None) or getattr(found, "__name__", None)
+    function = plain(value)
+    name = getattr(function, "name", None) or getattr(function, "__name__", None)
     if not isinstance(name, str) or isinstance(value, int | float | bool):
         raise KernelError(
             "argument-kind",

@@ -265,8 +265,8 @@ def _dynamic_slice(
     if not 0 < size <= view.shape[axis]:
         _checked(view, axis, 0, size, 1)
     register = start._offset(view.tensor.buffer)
-    found = at_run_time(view._replace(dynamic=dynamic), axis, register)
-    return size, 0, found._replace(limit=view.shape[axis] - size + 1)
+    offset = at_run_time(view._replace(dynamic=dynamic), axis, register)
+    return size, 0, offset._replace(limit=view.shape[axis] - size + 1)
 
 
 def _as_int(view: View, axis: int, item: Any) -> int:

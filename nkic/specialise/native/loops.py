@@ -69,8 +69,8 @@ class Whiles:
 
 def _only_continues(node: nodes.While) -> bool:
     """Return whether the body has `continue`, and no other statement that leaves it early."""
-    found = {type(one) for statement in node.body for one in _own(statement)}
-    return nodes.Continue in found and not found & {nodes.Break, nodes.Return, nodes.Try}
+    kinds = {type(node_) for statement in node.body for node_ in _own(statement)}
+    return nodes.Continue in kinds and not kinds & {nodes.Break, nodes.Return, nodes.Try}
 
 
 def left_early(head: Span, places: CallSites) -> KernelError:

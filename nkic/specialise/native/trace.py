@@ -112,14 +112,14 @@ class _Tracer:
         given = self._arguments(bound, inputs)
         call = inspect.BoundArguments(inspect.signature(function), given)
         try:
-            found = call_sites.run(function, *call.args, **call.kwargs)
+            result = call_sites.run(function, *call.args, **call.kwargs)
         except KernelError as error:
             self.report.add(failures.explain(error, self.places, self.resolved))
             failed = CompileFailed(self.report.all)
             failed.frames = failures.only_own(error.__traceback__)
             raise failed from None
         self._check_loops()
-        return found
+        return result
 
     def _arguments(
         self, bound: BoundArguments, inputs: tuple[TensorParameter, ...]
