@@ -70,10 +70,10 @@ class _Checker:
         location = id(instruction.at)
         last = self.legal.get(location)
         if last is None or not alike(instruction, last):
-            violations_ = self.bounds(instruction) or self.rules(instruction)
-            for violation in violations_:
+            problems = self.bounds(instruction) or self.rules(instruction)
+            for violation in problems:
                 self.complain(instruction, violation)
-            if violations_:
+            if problems:
                 return False
             self.legal[location] = instruction
         return True

@@ -137,9 +137,9 @@ _AS_INSTRUCTIONS = {
 def _instructions_only(name: str, profile: Profile) -> dict[str, Absent]:
     """Return the errors for functions of tensors in a version that has only instructions."""
     absent: dict[str, Absent] = {}
-    for name_ in library.public():
-        instead = _AS_INSTRUCTIONS.get(name_, "write it with the instructions of nki.isa")
-        absent |= removed.newer(name, [name_], Profile.NKI_0_3, profile, instead)
+    for function in library.public():
+        instead = _AS_INSTRUCTIONS.get(function, "write it with the instructions of nki.isa")
+        absent |= removed.newer(name, [function], Profile.NKI_0_3, profile, instead)
     return absent
 
 

@@ -50,7 +50,7 @@ class Iterations:
 
     def of(self, stack: Sequence[Frame]) -> str:
         """Return the iterations around every call on the stack, outermost first: "i=3 j=0"."""
-        pairs_: list[object] = []
+        values: list[object] = []
         for frame in stack:
             cached = self._known.get(id(frame[AT])) or self._lookup(frame)
             for name, place, boxed in cached[1]:
@@ -58,19 +58,21 @@ class Iterations:
                 if boxed:
                     value = value[0] if value else None
                 if value.__class__ is int:
-                    pairs_ += (name, value)
-        if pairs_ != self._last:  # most often the iteration of the previous instruction
-            self._last = pairs_
-            pairs = zip(pairs_[::2], pairs_[1::2], strict=True)
+                    values += (name, value)
+        if values != self._last:  # most often the iteration of the previous instruction
+            self._last = values
+            pairs = zip(values[::2], values[1::2], strict=True)
             self._text = " ".join([f"{name}={value}" for name, value in pairs])
         return self._text
 
     def _lookup(self, frame: Frame) -> tuple[nodes.Node, tuple[_Slot, ...]]:
         node = frame[AT]
         code: Code | None = getattr(frame[FUNCTION], "code", None)
-        slots_ = code.names if code is not None else {}
+        variable_slots = code.names if code is not None else {}
         module = self.resolved.library.modules.get(node.span.path)
         names = variables(module, node.span)
-        slots = tuple(_Slot(name, *slots_[name]) for name in names if name in slots_)
+        slots = tuple(
+            _Slot(name, *variable_slots[name]) for name in names if name in variable_slots
+        )
         self._known[id(node)] = (node, slots)
         return node, slots

@@ -62,19 +62,17 @@ def bind(
     `evaluate` returns the value of an annotation. With `called`, the arguments are those of a
     Python call, and include `*args` and `**kwargs`.
     """
-    parameters_ = tuple(parameters(kernel, evaluate))
-    _check_names(kernel, parameters_, request, report, called)
+    declared = tuple(parameters(kernel, evaluate))
+    _check_names(kernel, declared, request, report, called)
     _check_lists(kernel, request, report)
-    types = {p.name: _type(p, request) for p in parameters_ if p.name not in request.consts}
+    types = {p.name: _type(p, request) for p in declared if p.name not in request.consts}
     tensors = {name: kind for name, kind in types.items() if kind.known and not kind.note}
     missing = [
-        p
-        for p in parameters_
-        if p.name in types and p.name not in tensors and _is_required(p, types)
+        p for p in declared if p.name in types and p.name not in tensors and _is_required(p, types)
     ]
     if missing:
-        _missing(kernel, parameters_, types, missing, request, report)
-    return BoundArguments(parameters_, tensors, dict(request.consts))
+        _missing(kernel, declared, types, missing, request, report)
+    return BoundArguments(declared, tensors, dict(request.consts))
 
 
 def _is_required(parameter: KernelParameter, types: dict[str, TensorType]) -> bool:
@@ -119,14 +117,14 @@ def _last_name(expression: nodes.Expression) -> str:
 
 def _check_names(
     kernel: Kernel,
-    parameters_: tuple[KernelParameter, ...],
+    declared: tuple[KernelParameter, ...],
     request: Request,
     report: Reporter,
     called: bool,
 ) -> None:
     args = kernel.node.args
     stars = [arg.name for arg in (args.vararg, args.kwarg) if arg is not None]
-    names = [*(p.name for p in parameters_), *(stars if called else ())]
+    names = [*(p.name for p in declared), *(stars if called else ())]
     unknown = [name for name in (*request.args, *request.consts) if name not in names]
     if not unknown:
         return
@@ -151,20 +149,20 @@ def _check_lists(kernel: Kernel, request: Request, report: Reporter) -> None:
 
 def _missing(
     kernel: Kernel,
-    parameters_: tuple[KernelParameter, ...],
+    declared: tuple[KernelParameter, ...],
     types: dict[str, TensorType],
     missing: list[KernelParameter],
     request: Request,
     report: Reporter,
 ) -> NoReturn:
     names = ", ".join(f"`{p.name}`" for p in missing)
-    lines = [f"  {p.name}: {_described(p, types, request, p in missing)}" for p in parameters_]
+    lines = [f"  {p.name}: {_described(p, types, request, p in missing)}" for p in declared]
     report.fatal(
         "argument-type-missing",
         f"kernel `{kernel.name}` cannot be compiled: no type for {names}",
         kernel.node.name_span,
         notes=["\n".join([f"{kernel.name}(", *lines, ")"])],
-        help=f"complete and run: {_command(kernel, parameters_, types, missing, request)}",
+        help=f"complete and run: {_command(kernel, declared, types, missing, request)}",
     )
 
 
@@ -184,7 +182,7 @@ def _described(
 
 def _command(
     kernel: Kernel,
-    parameters_: tuple[KernelParameter, ...],
+    declared: tuple[KernelParameter, ...],
     types: dict[str, TensorType],
     missing: list[KernelParameter],
     request: Request,
@@ -192,7 +190,7 @@ def _command(
     """Return a command line with all known arguments, and likely types for missing ones."""
     example = next((kind for kind in types.values() if kind.known), None)
     words = ["nkic", kernel.module.source.path, "-k", kernel.name]
-    for parameter in parameters_:
+    for parameter in declared:
         kind = types.get(parameter.name)
         if kind is None:
             words.append(f"--const {parameter.name}={request.consts[parameter.name]!r}")

@@ -70,8 +70,8 @@ def specialise(
 def _schedule(request: Request, world: World) -> tuple[Any, ...]:
     """Return the edges of `with_schedule`, in the file and in a running program."""
     kernel = world.interpreter.resolved.kernel
-    kernel_ = world.interpreter.kernel() if request.entry is None and kernel.scheduled else None
-    in_file = kernel_.schedule if isinstance(kernel_, Kernel) else ()
+    scheduled = world.interpreter.kernel() if request.entry is None and kernel.scheduled else None
+    in_file = scheduled.schedule if isinstance(scheduled, Kernel) else ()
     return (*in_file, *request.schedule)
 
 

@@ -95,11 +95,11 @@ def check_inside(tile: Tile, region: Extent) -> None:
         low, high = reach
         if low < 0 or high >= size:
             shape = tile._access.tensor.shape
-            reach_ = f"is {low}" if low == high else f"goes from {low} to {high}"
+            values = f"is {low}" if low == high else f"goes from {low} to {high}"
             fixed = f"indices of it go from 0 to {size - 1}"
             raise KernelError(
                 "index-out-of-bounds",
-                f"the index of dimension {axis} {reach_}, which has {size} elements: the shape of "
+                f"the index of dimension {axis} {values}, which has {size} elements: the shape of "
                 f"`{tile._access.tensor.name}` is {shape}",
                 help=fixed if low == high else f"mask the elements outside: mask=(index < {size})",
             )

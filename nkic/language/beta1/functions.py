@@ -194,7 +194,7 @@ def binary(name: str, x: Any, y: Any, dtype: Any = None, mask: Any = None) -> An
 
 def _note_computed(output: Tile, *operands: Any) -> None:
     """Record a result's operands, for errors about its value."""
-    views = [operand_._access for operand_ in operands if isinstance(operand_, NkiTensor)]
+    views = [value._access for value in operands if isinstance(value, NkiTensor)]
     decisions.computed(output._access, *views)
 
 

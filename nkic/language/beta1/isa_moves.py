@@ -270,7 +270,7 @@ def _combined(target: Tile, source: Tile, op: Any, region: Extent, oob_mode: Any
 
 def _plain(tiles: Sequence[Tile]) -> list[Any]:
 
-    return [operand(tile_) for tile_ in tiles]
+    return [operand(value) for value in tiles]
 
 
 def dma_transpose(src: Any, *, axes: Any = None, mask: Any = None, dtype: Any = None) -> Tile:

@@ -99,9 +99,9 @@ def tensor_tensor(
     output, region = output_for(shape, kind(dtype, default), mask, left, right)
     if region.empty:
         return output
-    op_ = operator(op)
-    assert op_ is not None
-    if op_.name == "power":
+    alu = operator(op)
+    assert alu is not None
+    if alu.name == "power":
         left, right = in_sbuf(left), in_sbuf(right)
     return record(
         "tensor_tensor",
@@ -109,7 +109,7 @@ def tensor_tensor(
         region,
         data1=expanded(left, shape, region),
         data2=expanded(readable_with(left, right), shape, region),
-        op=op_,
+        op=alu,
         engine=engine_choice(engine),
     )
 

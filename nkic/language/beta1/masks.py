@@ -354,11 +354,11 @@ def _fixed(mask: Mask, box: Box) -> Mask:
     return Compared(Index(start, tuple(dims)), mask.symbol)
 
 
-def _extended(boxes_: list[Box], new: Box) -> list[Box]:
+def _extended(merged: list[Box], new: Box) -> list[Box]:
     """Append a box, merged with the previous one if their union is a box."""
-    if not boxes_:
+    if not merged:
         return [new]
-    old = boxes_[-1]
+    old = merged[-1]
     differing = [
         n
         for n in range(len(old.starts))
@@ -368,9 +368,9 @@ def _extended(boxes_: list[Box], new: Box) -> list[Box]:
         at = differing[0]
         if old.starts[at] + old.sizes[at] == new.starts[at]:
             sizes = (*old.sizes[:at], old.sizes[at] + new.sizes[at], *old.sizes[at + 1 :])
-            return [*boxes_[:-1], Box(old.starts, sizes)]
-    boxes_.append(new)
-    return boxes_
+            return [*merged[:-1], Box(old.starts, sizes)]
+    merged.append(new)
+    return merged
 
 
 def projected(mask: Mask, box: Box, axes: Sequence[int]) -> Mask | None:

@@ -97,13 +97,13 @@ def _mean_of_rows(
 
 def _in_part(output: Tile, name: str, other: Any, dtype: DType) -> Tile:
     """`made op other`, for the written part of a result."""
-    result_ = new(output.shape, dtype)
-    result_._axes = output._axes
+    updated = new(output.shape, dtype)
+    updated._axes = output._axes
     box, remaining, _ = written_part(output)
     region = Extent(box)
     if is_hidden(output):
-        hide(result_)
-        return result_
+        hide(updated)
+        return updated
     part = part_inside(output, region)
     row = "tensor_tensor" if isinstance(other, Tile) else "tensor_scalar"
     named: dict[str, Any]
@@ -111,7 +111,7 @@ def _in_part(output: Tile, name: str, other: Any, dtype: DType) -> Tile:
         named = {"data1": part, "data2": other.reshape(part.shape), "op": OPERATORS[name]}
     else:
         named = {"data": part, "op0": OPERATORS[name], "operand0": other}
-    return result(row, result_, part=box, remaining=remaining, **named)
+    return result(row, updated, part=box, remaining=remaining, **named)
 
 
 def var(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
@@ -138,8 +138,8 @@ def softmax(
     powers = unary("exp", shifted, compute_dtype and as_dtype(compute_dtype), mask)
     total = sum(powers, axis, dtype=dtypes.FLOAT32, mask=mask, keepdims=True)
     inverse = unary("reciprocal", total)
-    result_: Tile = binary("multiply", powers, inverse, kind(dtype, source.dtype), mask)
-    return result_
+    normalised: Tile = binary("multiply", powers, inverse, kind(dtype, source.dtype), mask)
+    return normalised
 
 
 def rms_norm(
@@ -163,8 +163,8 @@ def rms_norm(
     )
     scaled = tensor_scalar(scaled, OPERATORS["rsqrt"], 0.0)
     normal = binary("multiply", source, scaled, inner, mask)
-    result_: Tile = binary("multiply", normal, w, kind(dtype, source.dtype), mask)
-    return result_
+    normalised: Tile = binary("multiply", normal, w, kind(dtype, source.dtype), mask)
+    return normalised
 
 
 REDUCTIONS = ("sum", "prod", "max", "min", "all")
@@ -289,8 +289,8 @@ def _with_other_core(name: str, own_tile: Tile, dtype: DType, region: Extent, ma
         received = part_inside(other, region)
         emit("sendrecv", received, src=sent, send_to_rank=rank, recv_from_rank=rank, pipe_id=0)
     pair = (other, own_tile) if active().ids[0] else (own_tile, other)
-    result_: Tile = binary(name, *pair, dtype, mask)
-    return result_
+    reduced: Tile = binary(name, *pair, dtype, mask)
+    return reduced
 
 
 def _axes_of_grid(written: Any) -> list[Any]:
@@ -344,8 +344,8 @@ class FloatLimits(NamedTuple):
 
 def finfo(dtype: Any) -> FloatLimits:
     """Return the limits of a float dtype."""
-    dtype_ = as_dtype(dtype)
-    return FloatLimits(dtype_.lowest, dtype_.highest, 2.0**-dtype_.mantissa_bits, dtype_)
+    kind = as_dtype(dtype)
+    return FloatLimits(kind.lowest, kind.highest, 2.0**-kind.mantissa_bits, kind)
 
 
 def instances(axes: Any = None) -> int:

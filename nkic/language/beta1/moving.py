@@ -101,8 +101,8 @@ def number(value: Any) -> Any:
 def stdlib(name: str, *args: Any, **named: Any) -> Any:
     """Call a function of the standard library, which does not support masks."""
     given = [operand(value) if isinstance(value, NkiTensor) else value for value in args]
-    result_ = active().library(name)(*given, **named)
-    return Tile(result_._access) if isinstance(result_, NkiTensor) else result_
+    returned = active().library(name)(*given, **named)
+    return Tile(returned._access) if isinstance(returned, NkiTensor) else returned
 
 
 def across_partitions(row: Tile, count: int) -> Tile:

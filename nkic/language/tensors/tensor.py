@@ -231,7 +231,7 @@ class NkiTensor(Identical):
         """Report the error, unless it follows from an earlier one, and return a ghost."""
         tensor = self._access.tensor
         if tensor.number != POISON:
-            about = [tensor_ for tensor_ in (tensor, error.index) if tensor_ is not None]
+            about = [each for each in (tensor, error.index) if each is not None]
             what, argument = error.message, error.argument
             complain(error.slug, what, help=error.help, about=about, argument=argument)
         return NkiTensor(active().ghost(self._access, error.shape or self._access.shape))

@@ -69,7 +69,7 @@ class Whiles:
 
 def _only_continues(node: nodes.While) -> bool:
     """Return whether the body has `continue`, and no other statement that leaves it early."""
-    kinds = {type(node_) for statement in node.body for node_ in _own(statement)}
+    kinds = {type(each) for statement in node.body for each in _own(statement)}
     return nodes.Continue in kinds and not kinds & {nodes.Break, nodes.Return, nodes.Try}
 
 

@@ -47,10 +47,10 @@ class _Library:
         return function
 
     def _execute(self) -> None:
-        builtins_ = {**vars(builtins), "__import__": self._import}
+        namespace = {**vars(builtins), "__import__": self._import}
         files = dict.fromkeys(library.sources().values())
         globals_of = {
-            file: {"__name__": library.MODULE, "__builtins__": builtins_} for file in files
+            file: {"__name__": library.MODULE, "__builtins__": namespace} for file in files
         }
         for file, space in globals_of.items():
             exec(compile(file.text, file.path, "exec", dont_inherit=True), space)

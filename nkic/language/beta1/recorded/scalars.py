@@ -90,6 +90,6 @@ def _flush() -> None:
         fill()
     pending.accumulated.clear()
     for aliases in list(pending.aliases.values()):
-        alive = [tile_ for ref in aliases if (tile_ := ref()) is not None]
+        alive = [alias for ref in aliases if (alias := ref()) is not None]
         if alive:
             save_aliases(whole(alive[0]._access.tensor))
