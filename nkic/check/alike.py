@@ -11,14 +11,14 @@ from nkic.ir.program import Instruction
 from nkic.ir.tensors import Tensor, View
 
 
-def alike(one: Instruction, other: Instruction) -> bool:
+def alike(first: Instruction, second: Instruction) -> bool:
     """Return whether rules, bounds and warnings certainly have the same results for both."""
-    row, operands, attributes, engine = one[:4]
-    if row is not other.row or engine is not other.engine:
+    row, operands, attributes, engine = first[:4]
+    if row is not second.row or engine is not second.engine:
         return False
-    if attributes is not other.attributes and not _equal(attributes, other.attributes):
+    if attributes is not second.attributes and not _equal(attributes, second.attributes):
         return False
-    for new, old in zip(operands, other.operands, strict=True):
+    for new, old in zip(operands, second.operands, strict=True):
         if new is old:
             continue
         if type(new) is not View or type(old) is not View:

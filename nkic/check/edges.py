@@ -18,14 +18,14 @@ Loops = tuple[int, ...]  # loop numbers, outermost first
 def find_edges(program: Program, report: Reporter) -> None:
     """Report every edge that leaves a device loop."""
     for body in program.cores:
-        if not any(one.after for one in instructions(body)):
+        if not any(instruction.after for instruction in instructions(body)):
             continue
-        known: dict[int, tuple[Instruction, Loops]] = {}
-        for one, loops in _nested(body):
-            known[one.number] = one, loops
-            for number in one.after:
-                if number in known and loops[: len(known[number][1])] != known[number][1]:
-                    _complain(one, known[number][0], report)
+        numbered: dict[int, tuple[Instruction, Loops]] = {}
+        for instruction, loops in _nested(body):
+            numbered[instruction.number] = instruction, loops
+            for number in instruction.after:
+                if number in numbered and loops[: len(numbered[number][1])] != numbered[number][1]:
+                    _complain(instruction, numbered[number][0], report)
 
 
 def _nested(body: Body, loops: Loops = ()) -> Iterator[tuple[Instruction, Loops]]:
@@ -37,15 +37,15 @@ def _nested(body: Body, loops: Loops = ()) -> Iterator[tuple[Instruction, Loops]
             yield from _nested(item.body, (*loops, item.number))
 
 
-def _complain(one: Instruction, producer: Instruction, report: Reporter) -> None:
+def _complain(consumer: Instruction, producer: Instruction, report: Reporter) -> None:
     report.error(
         "bad-schedule",
-        f"{one.row.name} is ordered after {producer.row.name}, which is inside a device loop, "
+        f"{consumer.row.name} is ordered after {producer.row.name}, which is inside a device loop, "
         "but is itself outside it: nothing outside the loop can wait for one iteration",
-        one.at.primary,
+        consumer.at.primary,
         labels=[
             Label(producer.at.primary, f"{producer.row.name} is in the loop"),
-            *call_labels(one.at),
+            *call_labels(consumer.at),
         ],
         help="remove the edge: instructions after the loop wait for its end; or order two "
         "instructions of the same loop",

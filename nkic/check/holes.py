@@ -13,11 +13,11 @@ def first_hole(area: Box, boxes: Iterable[Box], size: int) -> str | None:
 
     The innermost axis of boxes is in bytes, `size` per element.
     """
-    known = list(boxes)
-    cells = Cells([area, *known])
+    covering = list(boxes)
+    cells = Cells([area, *covering])
     if cells.count == 1:
-        return None if known else _slice(area, size)
-    covered = {cell for one in known for cell in cells[one]}
+        return None if covering else _slice(area, size)
+    covered = {cell for box in covering for cell in cells[box]}
     missing = next((cell for cell in cells[area] if cell not in covered), None)
     return None if missing is None else _slice(tuple(_ranges(cells, missing)), size)
 

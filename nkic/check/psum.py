@@ -27,35 +27,35 @@ from nkic.machine.psum import (
 
 def find_banks(placed: Program, report: Reporter) -> None:
     """Report results of the tensor engine that cross banks at their final addresses."""
-    known: set[tuple[int, int]] = set()  # by identity: loops repeat one expression
+    reported: set[tuple[int, int]] = set()  # by identity: loops repeat one expression
     for body in placed.cores:
-        for one in instructions(body):
-            if not is_matmul(one.engine):
+        for instruction in instructions(body):
+            if not is_matmul(instruction.engine):
                 continue
-            for rule, operand in zip(one.row.operands, one.operands, strict=True):
-                key = id(operand), id(one.at)
-                if rule.one_bank and type(operand) is AccessPattern and key not in known:
-                    known.add(key)
-                    _bank(one, rule.name, operand, placed, report)
+            for rule, operand in zip(instruction.row.operands, instruction.operands, strict=True):
+                key = id(operand), id(instruction.at)
+                if rule.one_bank and type(operand) is AccessPattern and key not in reported:
+                    reported.add(key)
+                    _bank(instruction, rule.name, operand, placed, report)
 
 
 def _bank(
-    one: Instruction, name: str, dst: AccessPattern, placed: Program, report: Reporter
+    instruction: Instruction, name: str, dst: AccessPattern, placed: Program, report: Reporter
 ) -> None:
     tensor = dst.tensor
     if dst.dynamic is not None or tensor.buffer is not Buffer.PSUM:
         return
     low, high = dst.extent()
     at = placed.addresses[tensor.number].byte
-    text = bank_problem(one.row, name, at + low, at + high, placed.target)
+    text = bank_problem(instruction.row, name, at + low, at + high, placed.target)
     if text:
         sizes = ", ".join(map(str, tensor.shape))
         what = f"`{tensor.name}` is {tensor.dtype.name}[{sizes}], from byte {at:,} on"
         report.error(
             "psum-bank",
-            f"{one.row.name}: {text}",
-            one.at.primary,
-            labels=[Label(tensor.at.primary, what), *call_labels(one.at)],
+            f"{instruction.row.name}: {text}",
+            instruction.at.primary,
+            labels=[Label(tensor.at.primary, what), *call_labels(instruction.at)],
             help=f"write a part that is within one bank: `{tensor.name}` has the columns of a "
             f"bank at multiples of {PSUM_BANK_BYTES // dst.dtype.size}",
         )
@@ -71,20 +71,20 @@ def find_strangers(lowered: Program, report: Reporter) -> None:
 def _follow(body: Body, lowered: Program, report: Reporter) -> None:
     """Walk a body in program order, with one iteration of each device loop."""
     histories: dict[int, History[Instruction]] = defaultdict(History)
-    found = touches_of(body, lowered.target)
-    for one in instructions(body):
-        for pattern, reads, writes, *_ in found[one.number]:
+    touches = touches_of(body, lowered.target)
+    for instruction in instructions(body):
+        for pattern, reads, writes, *_ in touches[instruction.number]:
             tensor = pattern.tensor
             if tensor.buffer is not Buffer.PSUM or not writes:
                 continue
             area, history = _area(pattern), histories[tensor.number]
-            if is_matmul(one.engine):
+            if is_matmul(instruction.engine):
                 stranger = _stranger(history, pattern, area) if reads else None
                 if stranger is not None:
-                    _warn(one, stranger, tensor.name, lowered, report)
+                    _warn(instruction, stranger, tensor.name, lowered, report)
                 history.note(Write(area, None))
             elif pattern.dynamic is None and _is_dense(pattern, area):
-                history.note(Write(area, one))
+                history.note(Write(area, instruction))
 
 
 def _area(pattern: AccessPattern) -> Rectangle:
@@ -111,17 +111,17 @@ def _stranger(
 
 
 def _warn(
-    one: Instruction, stranger: Instruction, name: str, lowered: Program, report: Reporter
+    instruction: Instruction, stranger: Instruction, name: str, lowered: Program, report: Reporter
 ) -> None:
     report.warning(
         "accumulates-onto-data",
-        f"{one.row.name} accumulates onto what {stranger.row.name} wrote into `{name}`, which is "
-        "undefined "
+        f"{instruction.row.name} accumulates onto what {stranger.row.name} wrote into `{name}`, "
+        "which is undefined "
         f"on {lowered.target.name}: an accumulation must begin with a matmul",
-        one.at.primary,
+        instruction.at.primary,
         labels=[
             Label(stranger.at.primary, f"{stranger.row.name} writes it here"),
-            *call_labels(one.at),
+            *call_labels(instruction.at),
         ],
         help="let the first matmul overwrite with accumulate=False, and add the former values "
         "with nisa.tensor_tensor afterwards",

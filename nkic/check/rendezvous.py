@@ -34,29 +34,29 @@ def check_rendezvous(program: Program, report: Reporter) -> None:
 
 
 def _outline(body: Body) -> Outline[Item]:
-    found: list[Step[Item]] = []
+    steps: list[Step[Item]] = []
     for item in body:
         if isinstance(item, Instruction):
-            found += [Stop[Item](item, item.row)] if item.row.is_rendezvous else []
+            steps += [Stop[Item](item, item.row)] if item.row.is_rendezvous else []
         elif inside := _outline(item.body):
-            found.append(Round[Item](item, item.trips, inside))
-    return tuple(found)
+            steps.append(Round[Item](item, item.trips, inside))
+    return tuple(steps)
 
 
-def _complain(found: Mismatch[Item], report: Reporter) -> None:
-    at = found.first[1].item.at
+def _complain(mismatch: Mismatch[Item], report: Reporter) -> None:
+    at = mismatch.first[1].item.at
     calls = [Label(span, "called from here") for span in at.user_frames()[1:]]
-    advice = found.violation.help if found.violation else ""
+    advice = mismatch.violation.help if mismatch.violation else ""
     advice = advice or "let both cores reach the same rendezvous in the same order"
-    report.error(SLUG, found.text, at.primary, labels=[*_others(found), *calls], help=advice)
+    report.error(SLUG, mismatch.text, at.primary, labels=[*_others(mismatch), *calls], help=advice)
 
 
-def _others(found: Mismatch[Item]) -> list[Label]:
+def _others(mismatch: Mismatch[Item]) -> list[Label]:
     """Return labels for the location of the other core."""
-    if (core := found.without) is not None:
-        before = found.last[core]
+    if (core := mismatch.without) is not None:
+        before = mismatch.last[core]
         return [_label(core, "was last at", before)] if before else []
-    steps = [step for step in found.steps if step is not None]
+    steps = [step for step in mismatch.steps if step is not None]
     return [_label(1, "is at", steps[-1])] if len(steps) > 1 else []
 
 
@@ -65,30 +65,30 @@ def _label(core: int, what: str, step: Step[Item]) -> Label:
     return Label(span, f"core {core} {what} {step.name}")
 
 
-def _engines(found: Sequence[Instruction], facts: Sequence[Facts]) -> Violation | None:
+def _engines(items: Sequence[Instruction], facts: Sequence[Facts]) -> Violation | None:
     """Check that all cores use the same engine."""
-    names = [_engine(one, fact).value for one, fact in zip(found, facts, strict=True)]
+    names = [_engine(item, fact).value for item, fact in zip(items, facts, strict=True)]
     if len(set(names)) == 1:
         return None
     text = (
-        f"{found[0].row.name}: runs on the {names[0]} engine on core 0 and on the {names[-1]} "
+        f"{items[0].row.name}: runs on the {names[0]} engine on core 0 and on the {names[-1]} "
         "engine on core 1"
     )
     return Violation(SLUG, text, help="pass the same `engine` on both cores")
 
 
-def _engine(one: Instruction, facts: Facts) -> Engine:
-    return one.engine or one.row.choose(facts)
+def _engine(instruction: Instruction, facts: Facts) -> Engine:
+    return instruction.engine or instruction.row.choose(facts)
 
 
-def _tensors(found: Sequence[Instruction]) -> Violation | None:
+def _tensors(items: Sequence[Instruction]) -> Violation | None:
     """Check that the cores share the same tensor."""
-    first = found[0]
+    first = items[0]
     for index, operand in enumerate(first.operands):
         rule = first.row.operands[index]
         if not isinstance(operand, View | AccessPattern) or rule.access is not Access.ORDER:
             continue
-        other = found[-1].operands[index]
+        other = items[-1].operands[index]
         if isinstance(other, View | AccessPattern) and other.tensor is not operand.tensor:
             text = (
                 f"{first.row.name}: core 0 synchronises on `{operand.tensor.name}` and core 1 on "

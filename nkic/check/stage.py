@@ -70,10 +70,10 @@ class _Checker:
         location = id(instruction.at)
         last = self.legal.get(location)
         if last is None or not alike(instruction, last):
-            found = self.bounds(instruction) or self.rules(instruction)
-            for violation in found:
+            problems = self.bounds(instruction) or self.rules(instruction)
+            for violation in problems:
                 self.complain(instruction, violation)
-            if found:
+            if problems:
                 return False
             self.legal[location] = instruction
         return True
@@ -87,18 +87,18 @@ class _Checker:
             instruction.engine,
             *(seen(o) for o in instruction.operands),
         )
-        found = self.cached.get(key)
-        if found is None:
-            found = self.cached[key] = violations(row, instruction.facts(self.target))
-        return list(found)
+        result = self.cached.get(key)
+        if result is None:
+            result = self.cached[key] = violations(row, instruction.facts(self.target))
+        return list(result)
 
     def bounds(self, instruction: Instruction) -> list[Violation]:
-        found = []
+        result = []
         for name, index in instruction.row.operand_index.items():
             view = instruction.operands[index]
             if type(view) is View and (wrong := out_of_bounds(view, instruction.row.name, name)):
-                found.append(wrong)
-        return found
+                result.append(wrong)
+        return result
 
     def complain(self, instruction: Instruction, violation: Violation) -> None:
         at, names = instruction.at, OFFSETS if violation.offsets else ()
@@ -117,17 +117,20 @@ class _Checker:
 
     def iteration(self, instruction: Instruction) -> tuple[str, ...]:
         """Return a note that numbers the instruction if unrolled loops made several here."""
-        same = [one for one in instructions(self.of(instruction)) if one.at is instruction.at]
-        if len(same) < 2:
+        siblings = [
+            other for other in instructions(self.of(instruction)) if other.at is instruction.at
+        ]
+        if len(siblings) < 2:
             return ()
-        place = next(n for n, one in enumerate(same, 1) if one is instruction)
+        place = next(n for n, other in enumerate(siblings, 1) if other is instruction)
         return (
-            f"this is instruction {place} of the {len(same)} that unrolled loops make of this line",
+            f"this is instruction {place} of the {len(siblings)} that unrolled loops make of this "
+            "line",
         )
 
     def of(self, instruction: Instruction) -> Body:
         """Return the body of the core that runs the instruction."""
-        return next(b for b in self.cores if any(one is instruction for one in instructions(b)))
+        return next(b for b in self.cores if any(item is instruction for item in instructions(b)))
 
 
 def seen(operand: Operand) -> object:

@@ -38,10 +38,10 @@ class _Finder:
     settled: set[int] = field(default_factory=set)  # fully written, reported, or in HBM
 
     def body(self, body: Body, program: Program) -> None:
-        found = touches_of(body, program.target)
+        touches = touches_of(body, program.target)
         settled = self.settled
-        for one in instructions(body):
-            for touch in found[one.number]:  # reads come first
+        for instruction in instructions(body):
+            for touch in touches[instruction.number]:  # reads come first
                 pattern, reads, writes, area = touch
                 tensor = pattern.tensor
                 if tensor.number in settled:
@@ -50,7 +50,7 @@ class _Finder:
                     settled.add(tensor.number)
                     continue
                 if reads:
-                    self.read(one, touch)
+                    self.read(instruction, touch)
                 if writes:
                     self.write(tensor, area.box)
 
@@ -60,27 +60,29 @@ class _Finder:
         if area == _whole(tensor.shape, tensor.dtype.size) or len(boxes) > MAX_BOXES:
             self.settled.add(tensor.number)
 
-    def read(self, one: Instruction, touch: Touch) -> None:
+    def read(self, instruction: Instruction, touch: Touch) -> None:
         tensor = touch.pattern.tensor
         boxes = self.written.get(tensor.number, {})
         if touch.area in boxes or not _is_exact(touch):
             return
-        if boxes and one.row.depends in _PARTIAL_INPUTS:
+        if boxes and instruction.row.depends in _PARTIAL_INPUTS:
             return
         hole = first_hole(touch.area, boxes, tensor.dtype.size)
         if hole:
             self.settled.add(tensor.number)
-            self.complain(one, tensor, hole, bool(boxes))
+            self.complain(instruction, tensor, hole, bool(boxes))
 
-    def complain(self, one: Instruction, tensor: Tensor, hole: str, is_partial: bool) -> None:
+    def complain(
+        self, instruction: Instruction, tensor: Tensor, hole: str, is_partial: bool
+    ) -> None:
         part = f"{hole} of `{tensor.name}`" if is_partial else f"`{tensor.name}`"
         sizes = ", ".join(map(str, tensor.shape))
         what = f"`{tensor.name}` is {tensor.dtype.name}[{sizes}] in {tensor.buffer.value}"
         self.report.warning(
             "read-unwritten",
-            f"{one.row.name} reads {part}, which is uninitialised",
-            one.at.primary,
-            labels=[Label(tensor.at.primary, what), *call_labels(one.at)],
+            f"{instruction.row.name} reads {part}, which is uninitialised",
+            instruction.at.primary,
+            labels=[Label(tensor.at.primary, what), *call_labels(instruction.at)],
             help="initialise it first, for example with nisa.memset, or read a smaller part",
         )
 

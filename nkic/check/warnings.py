@@ -35,8 +35,8 @@ def warn(program: Program, report: Reporter) -> None:
     """Report all warnings, once per source line."""
     finder = _Finder(program, report)
     for body in program.cores:
-        for one in instructions(body):
-            finder.instruction(one)
+        for instruction in instructions(body):
+            finder.instruction(instruction)
     for last in finder.last.values():
         finder.count_repeats(last)
     finder.unused_tensors()
@@ -85,63 +85,67 @@ class _Finder:
         """Count the last instruction's warnings again for its equivalents."""
         if last is None or not last.repeats:
             return
-        for known in last.diagnostics:
-            self.report.again(known, last.repeats)
+        for diagnostic in last.diagnostics:
+            self.report.again(diagnostic, last.repeats)
 
-    def diagnose(self, one: Instruction, moves: bool) -> tuple[Diagnostic, ...]:
+    def diagnose(self, instruction: Instruction, moves: bool) -> tuple[Diagnostic, ...]:
         """Return the warnings of an instruction; most signatures have none."""
-        row = one.row
-        key = (row, one.attributes, one.engine, *map(seen, one.operands))
+        row = instruction.row
+        key = (row, instruction.attributes, instruction.engine, *map(seen, instruction.operands))
         if key in self.clean:
             return ()
-        own = self.warn(one, key)
-        rows = self.dma_rows(one) if moves else None
-        diagnostics = tuple([found for found in (own, rows) if found is not None])
+        warning = self.warn(instruction, key)
+        rows = self.dma_rows(instruction) if moves else None
+        diagnostics = tuple(
+            [diagnostic for diagnostic in (warning, rows) if diagnostic is not None]
+        )
         if not diagnostics:
             self.clean.add(key)
         return diagnostics
 
-    def warn(self, one: Instruction, key: tuple[object, ...]) -> Diagnostic | None:
+    def warn(self, instruction: Instruction, key: tuple[object, ...]) -> Diagnostic | None:
         """Report the row's own warning about a legal instruction, once per signature."""
-        row = one.row
+        row = instruction.row
         if row.warn is None and not row.constants:
             return None
         if key not in self.warnings:
-            facts = one.facts(self.program.target)
-            own = row.warn(facts, len(self.program.cores)) if row.warn else None
-            self.warnings[key] = own or beyond_type(row, facts)
-        found = self.warnings[key]
-        if found is None:
+            facts = instruction.facts(self.program.target)
+            warning = row.warn(facts, len(self.program.cores)) if row.warn else None
+            self.warnings[key] = warning or beyond_type(row, facts)
+        violation = self.warnings[key]
+        if violation is None:
             return None
-        return self.complain(found.slug, f"{row.name}: {found.message}", one.at, found.help)
+        return self.complain(
+            violation.slug, f"{row.name}: {violation.message}", instruction.at, violation.help
+        )
 
     def complain(self, slug: str, message: str, at: CallChain, help: str) -> Diagnostic:
-        known = self.again(slug, at)
-        if known is None:
+        diagnostic = self.again(slug, at)
+        if diagnostic is None:
             labels, level = call_labels(at), Level.WARNING
-            known = make(slug, message, at.primary, labels=labels, help=help, level=level)
-            self.reported[slug, id(at)] = known
-            self.report.add(known)
-        return known
+            diagnostic = make(slug, message, at.primary, labels=labels, help=help, level=level)
+            self.reported[slug, id(at)] = diagnostic
+            self.report.add(diagnostic)
+        return diagnostic
 
     def again(self, slug: str, at: CallChain) -> Diagnostic | None:
         """Count a warning already reported at this location, which unrolled loops visit often."""
-        known = self.reported.get((slug, id(at)))
-        if known is not None:
-            self.report.add(known)
-        return known
+        diagnostic = self.reported.get((slug, id(at)))
+        if diagnostic is not None:
+            self.report.add(diagnostic)
+        return diagnostic
 
     # ---- memory ----------------------------------------------------------------------------
 
-    def note_uses(self, one: Instruction) -> None:
-        for index, operand in enumerate(one.operands):
+    def note_uses(self, instruction: Instruction) -> None:
+        for index, operand in enumerate(instruction.operands):
             if type(operand) is not View and type(operand) is not AccessPattern:
                 continue
             number, dynamic = operand.tensor.number, operand.dynamic
             self.used.add(number)
             if dynamic is not None and isinstance(dynamic.source, TILES):
                 self.used.add(dynamic.source.tensor.number)
-            if number in self.outputs and one.row.operands[index].access.writes:
+            if number in self.outputs and instruction.row.operands[index].access.writes:
                 self.written.setdefault(number, {})[_box(operand)] = None
 
     def unused_tensors(self) -> None:
@@ -149,9 +153,9 @@ class _Finder:
         tensors = self.program.tensors
         # A loop or an allocator may make several tensors at one location; some may be left over.
         used = {id(t.at): t.at for t in tensors if t.number in self.used or t.number in bound}
-        known = {at.primary for at in used.values()}
+        used_spans = {at.primary for at in used.values()}
         for tensor in tensors:
-            if id(tensor.at) in used or tensor.at.primary in known:
+            if id(tensor.at) in used or tensor.at.primary in used_spans:
                 continue
             # Tensors that nkic's own library leaves unused are not the kernel's fault.
             if not tensor.at.span.path.startswith(SHIPPED):
@@ -170,9 +174,9 @@ class _Finder:
 
     # ---- speed -----------------------------------------------------------------------------
 
-    def dma_rows(self, one: Instruction) -> Diagnostic | None:
+    def dma_rows(self, instruction: Instruction) -> Diagnostic | None:
         """Warn of short rows. The result depends on the instruction's signature only."""
-        for operand in one.operands:
+        for operand in instruction.operands:
             if not isinstance(operand, TILES) or operand.tensor.on_chip:
                 continue
             dynamic = operand.dynamic
@@ -180,23 +184,25 @@ class _Finder:
                 continue  # one row per index: the tensor decides its length
             rows, length = _rows(_dims(operand), operand.dtype.size)
             if length < EFFICIENT_ROW and rows * length > SMALL_TRANSFER:
-                return self.small_rows(one, operand.tensor, rows, length)
+                return self.small_rows(instruction, operand.tensor, rows, length)
         return None
 
-    def small_rows(self, one: Instruction, tensor: Tensor, rows: int, length: int) -> Diagnostic:
+    def small_rows(
+        self, instruction: Instruction, tensor: Tensor, rows: int, length: int
+    ) -> Diagnostic:
         slug = "tiny-dma-rows" if length < TINY_ROW else "small-dma-rows"
-        known = self.again(slug, one.at)
-        if known is not None:
-            return known
+        diagnostic = self.again(slug, instruction.at)
+        if diagnostic is not None:
+            return diagnostic
         text = (
-            f"{one.row.name}: {grouped(rows)} rows of {plural(length, 'byte')} of "
+            f"{instruction.row.name}: {grouped(rows)} rows of {plural(length, 'byte')} of "
             f"`{tensor.name}`; rows under {EFFICIENT_ROW} bytes waste DMA bandwidth, since each "
             "costs "
             f"{self.program.target.figures['dma.descriptor_ns']:g} ns besides the time for its "
             "bytes"
         )
         help = "move longer rows and slice them in SBUF, or store the tensor in another layout"
-        return self.complain(slug, text, one.at, help)
+        return self.complain(slug, text, instruction.at, help)
 
 
 def _size(tensor: Tensor) -> str:

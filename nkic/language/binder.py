@@ -41,14 +41,15 @@ MAX_PLANS = 64  # cached per row
 class Plan(NamedTuple):
     """How the arguments of calls of one form become operands and attributes.
 
-    `operands` and `attributes` hold the values of the parameters that the call omits. `given` lists
-    the operands that it passes (index in `operands`, index of the argument, operand, reads,
-    writes), and `said` the attributes (index in `attributes`, index of the argument, attribute,
-    default). `engine` and `name` are indices of arguments, negative if omitted.
+    `operands` and `attributes` hold the values of the parameters that the call omits.
+    `operand_slots` lists the operands that it passes (index in `operands`, index of the argument,
+    operand, reads, writes), and `attribute_slots` the attributes (index in `attributes`, index of
+    the argument, attribute, default). `engine` and `name` are indices of arguments, negative if
+    omitted.
     """
 
     operands: list[Bound]
-    given: list[tuple[int, int, Operand, bool, bool]]
+    operand_slots: list[tuple[int, int, Operand, bool, bool]]
     attributes: list[Any]
     attribute_slots: list[tuple[int, int, Attribute, Any]]
     engine: int
@@ -152,11 +153,11 @@ class Binder(Identical):
     def _plan(self, indices: Mapping[int, int]) -> Plan:
         """Return the plan for a call, given the argument's index for each parameter's position."""
         operands: list[Bound] = []
-        given = []
+        operand_slots = []
         for number, (place, operand, reads, writes) in enumerate(self._operands):
             at = indices.get(place, -1)
             if at >= 0:
-                given.append((number, at, operand, reads, writes))
+                operand_slots.append((number, at, operand, reads, writes))
             operands.append(
                 None if at >= 0 else _non_tensor(operand, self._defaults[place], writes)
             )
@@ -167,7 +168,7 @@ class Binder(Identical):
                 attribute_slots.append((number, at, attribute, default))
             attributes.append(default if place < 0 or at >= 0 else self._omitted(number))
         engine, name = indices.get(self._engine_position, -1), indices.get(self._name_position, -1)
-        return Plan(operands, given, attributes, attribute_slots, engine, name)
+        return Plan(operands, operand_slots, attributes, attribute_slots, engine, name)
 
     def _omitted(self, number: int) -> Any:
         """Return the value of attribute `number` in a call that omits it."""
@@ -282,9 +283,9 @@ class Binder(Identical):
         """Convert the arguments and append the instruction to the program."""
         trace = active()
         trace.recording()
-        omitted, given, constants, attribute_slots, engine_at, name_at = plan
+        omitted, operand_slots, constants, attribute_slots, engine_at, name_at = plan
         operands, ghost = omitted.copy(), False
-        for place, at, operand, reads, writes in given:
+        for place, at, operand, reads, writes in operand_slots:
             value = values[at]
             if type(value) is NkiTensor:
                 view = value._access

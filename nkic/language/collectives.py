@@ -96,18 +96,18 @@ class Collective(CollectiveFunction):
 
     def _parameters(self) -> Any:
         """Yield NKI's parameters: lists, the row's own, then the channels, priority, and name."""
-        own = Parameter.POSITIONAL_OR_KEYWORD
+        kind = Parameter.POSITIONAL_OR_KEYWORD
         later = [self._row.channel, "priority", "name"]
         for name in self._lists.values():
-            yield Parameter(name, own)
+            yield Parameter(name, kind)
         defaults = {a.name: a.default for a in self._row.attributes if not a.required}
         for name in self._row.parameters:
             if name not in self._lists and name not in later:
-                yield Parameter(name, own, default=defaults.get(name, Parameter.empty))
+                yield Parameter(name, kind, default=defaults.get(name, Parameter.empty))
         if self._channels:
-            yield Parameter("channel_ids", own, default=(0,))
-        yield Parameter("priority", own, default=None)
-        yield Parameter("name", own, default=None)
+            yield Parameter("channel_ids", kind, default=(0,))
+        yield Parameter("priority", kind, default=None)
+        yield Parameter("name", kind, default=None)
 
     def _invoke(self, given: dict[str, Any]) -> NkiInstruction:
         lists = {name: given.pop(called) for name, called in self._lists.items()}
@@ -126,20 +126,20 @@ class Collective(CollectiveFunction):
 
     def _tiles(self, lists: dict[str, Any], channels: list[int] | None) -> list[dict[str, Any]]:
         """Return the operands of each instruction."""
-        found = {name: self._tensor_list(name, value, channels) for name, value in lists.items()}
-        counts = {len(tiles) for tiles in found.values()}
+        operands = {name: self._tensor_list(name, value, channels) for name, value in lists.items()}
+        counts = {len(tiles) for tiles in operands.values()}
         if len(counts) > 1:
-            sizes = ", ".join(f"`{self._lists[n]}` {len(tiles)}" for n, tiles in found.items())
+            sizes = ", ".join(f"`{self._lists[n]}` {len(tiles)}" for n, tiles in operands.items())
             text = f"the lists differ in length: {sizes}"
             raise CallRefused("argument-kind", text, "give each source a destination")
         count = counts.pop()
         if count > 1 and channels is None:
-            self._check_coalesced(count, found)
-        return [{name: tiles[i] for name, tiles in found.items()} for i in range(count)]
+            self._check_coalesced(count, operands)
+        return [{name: tiles[i] for name, tiles in operands.items()} for i in range(count)]
 
-    def _check_coalesced(self, count: int, found: dict[str, list[Any]]) -> None:
+    def _check_coalesced(self, count: int, operands: dict[str, list[Any]]) -> None:
         """Check that several tensors in one call are allowed: in HBM, for rows that coalesce."""
-        on_chip = any(t._access.tensor.on_chip for tiles in found.values() for t in tiles)
+        on_chip = any(t._access.tensor.on_chip for tiles in operands.values() for t in tiles)
         if self._row.coalesces and not on_chip:
             return
         text = f"{count} tensors where only one is supported"
@@ -152,13 +152,13 @@ class Collective(CollectiveFunction):
             text = f"`{called}` is {shown(value)}, but must be a list of tensors"
             raise CallRefused("argument-kind", text, "put the tensor in a list: [tensor]")
         if channels is not None:
-            value = [self._single(called, one) for one in value]
+            value = [self._single(called, tensor) for tensor in value]
             if len(value) != len(channels):
                 text = f"`{called}` has {len(value)} channels and `channel_ids` {len(channels)}"
                 raise CallRefused("argument-kind", text, "give each channel its own tensors")
-        for one in value:
-            if not isinstance(one, NkiTensor):
-                text = f"`{called}` holds {shown(one)}, but must hold tensors"
+        for tensor in value:
+            if not isinstance(tensor, NkiTensor):
+                text = f"`{called}` holds {shown(tensor)}, but must hold tensors"
                 raise CallRefused("argument-kind", text)
         return list(value)
 
@@ -209,7 +209,7 @@ class Preparing(Collective):
     def __init__(self, row: Row, of: Row) -> None:
         super().__init__(of)
         self._row, self._binder = row, Binder(row)
-        (self._trigger,) = (one.name for one in ROWS.values() if one.prepared_by == row.name)
+        (self._trigger,) = (other.name for other in ROWS.values() if other.prepared_by == row.name)
 
     def _invoke(self, given: dict[str, Any]) -> NkiInstruction:
         check_triggered(active())
@@ -223,10 +223,10 @@ class Preparing(Collective):
 
     def _record(self, operands: dict[str, Any], name: Any) -> NkiInstruction:
         trace = active()
-        mine = {key: operands[key] for key in ("prepared", "metadata_tensor")}
-        made: NkiInstruction = self._binder(**mine, name=name)
-        trace.prepared = Prepared(made, self._trigger, operands, trace.body, here())
-        return made
+        prepare_operands = {key: operands[key] for key in ("prepared", "metadata_tensor")}
+        instruction: NkiInstruction = self._binder(**prepare_operands, name=name)
+        trace.prepared = Prepared(instruction, self._trigger, operands, trace.body, here())
+        return instruction
 
 
 def _counts_tensor(counts: NkiTensor) -> NkiTensor:
@@ -247,11 +247,11 @@ class Triggering(CollectiveFunction):
     )
 
     def _invoke(self, given: dict[str, Any]) -> NkiInstruction:
-        found = self._pending(given["prepare_instr"])
-        if found is None:
+        prepared = self._pending(given["prepare_instr"])
+        if prepared is None:
             return _no_instruction()
-        made: NkiInstruction = self._binder(**found.operands, name=given["name"])
-        return made
+        instruction: NkiInstruction = self._binder(**prepared.operands, name=given["name"])
+        return instruction
 
     def _pending(self, instruction: Any) -> Prepared | None:
         """Return the pending preparation and clear it, or return None if it failed."""
@@ -262,24 +262,28 @@ class Triggering(CollectiveFunction):
         if has_failed(instruction):
             trace.prepared = None
             return None
-        found: Prepared | None = trace.prepared
-        if found is None or found.instruction != instruction or found.trigger != self._row.name:
+        prepared: Prepared | None = trace.prepared
+        if (
+            prepared is None
+            or prepared.instruction != instruction
+            or prepared.trigger != self._row.name
+        ):
             text = f"`prepare_instr` is not an ncc.{name} that waits for its trigger"
-            raise CallRefused(SLUG, text, f"trigger the result of ncc.{name} returned, once")
-        if found.body is not trace.body:
+            raise CallRefused(SLUG, text, f"trigger the result of ncc.{name} exactly once")
+        if prepared.body is not trace.body:
             text = "the prepare and its trigger are in different device loops"
             raise CallRefused(SLUG, text, "put both inside the same loop, or both outside")
         trace.prepared = None
-        return found
+        return prepared
 
 
 def check_triggered(trace: Trace) -> None:
     """Check that the last preparation was triggered, before the next or at the kernel's end."""
-    found, trace.prepared = trace.prepared, None
-    if found is not None and not has_failed(found.instruction):
+    prepared, trace.prepared = trace.prepared, None
+    if prepared is not None and not has_failed(prepared.instruction):
         complain(
             SLUG,
-            f"this prepare has no matching ncc.{found.trigger}",
+            f"this prepare has no matching ncc.{prepared.trigger}",
             help="trigger it once, before another prepare and before the kernel ends",
-            at=found.at,
+            at=prepared.at,
         )

@@ -33,17 +33,17 @@ def complain(
     at = at or here()
     places = at.user_frames()
     labels = [*labels, *(Label(span, "called from here") for span in places[1:])]
-    labels += [Label(one.at.primary, f"`{one.name}` is {shown(one)}") for one in about]
+    labels += [Label(tensor.at.primary, f"`{tensor.name}` is {shown(tensor)}") for tensor in about]
     place = places[0]
     if argument and at.span == place:
         place = active().locate(at, argument, position)
     labels += _iterations(slug, place)
     module = active().module_of(place.path)
     fixes = [*fixes, *respelt(help, module.source if module else None, place)]
-    found = make(
+    diagnostic = make(
         slug, message, place, help=help, labels=labels, level=level, fixes=fixes, notes=within(at)
     )
-    active().report.add(found)
+    active().report.add(diagnostic)
 
 
 def _iterations(slug: str, place: Span) -> list[Label]:

@@ -63,13 +63,13 @@ def as_dtype(value: Any, position: int | None = None) -> DType:
     """
     if type(value) is DType:
         return value
-    found = dtypes.find(value if isinstance(value, str) else element(value))
-    if found is None:
+    dtype = dtypes.find(value if isinstance(value, str) else element(value))
+    if dtype is None:
         text, help = _no_dtype(value)
         raise KernelError("unknown-dtype", text, help=help, argument="dtype", position=position)
-    if found.is_wide:
-        since.require(f"`nl.{found}`", since.LANGUAGE[found.name])
-    return found
+    if dtype.is_wide:
+        since.require(f"`nl.{dtype}`", since.LANGUAGE[dtype.name])
+    return dtype
 
 
 def named(profile: Profile) -> dict[str, DType]:
@@ -80,7 +80,7 @@ def named(profile: Profile) -> dict[str, DType]:
 def _no_dtype(value: Any) -> tuple[str, str]:
     """Return a message and a help text for a value that is not a dtype."""
     if str(value) in _UNSUPPORTED:
-        return f"no Trainium engine has {value!s}", f"use {_UNSUPPORTED[str(value)]}"
+        return f"no Trainium engine supports {value!s}", f"use {_UNSUPPORTED[str(value)]}"
     if isinstance(value, type) and value in _PYTHON_TYPES:
         return f"`{value.__name__}` is a Python type, not a dtype", f"write {_PYTHON_TYPES[value]}"
     help = did_you_mean(value, dtypes.DTYPES) if isinstance(value, str) else ""

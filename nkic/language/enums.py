@@ -116,18 +116,18 @@ class Operator(Identical):
 
     def _wrong_call(self, function: Any, error: TypeError, more: Mapping[str, Any]) -> KernelError:
         """Return the error for arguments that do not fit: an unknown name, or a wrong number."""
-        known = inspect.signature(function).parameters
+        parameters = inspect.signature(function).parameters
         for name in more:
-            if name in known:
+            if name in parameters:
                 continue
             gone = removed.parameter(self.name, name)
             text = f"nl.{self.name}: there is no parameter `{name}`"
             if gone is not None:
                 text = f"nl.{self.name}: {removed.no_parameter(name, gone, active().profile)}"
                 return KernelError("removed-name", text, help=gone.instead, argument=name)
-            help = did_you_mean(name, known) or _signature(self.name, known)
+            help = did_you_mean(name, parameters) or _signature(self.name, parameters)
             return KernelError("wrong-call", text, help=help, argument=name)
-        return KernelError("wrong-call", f"nl.{error}", help=_signature(self.name, known))
+        return KernelError("wrong-call", f"nl.{error}", help=_signature(self.name, parameters))
 
     def __hash__(self) -> int:
         return hash(self.name)  # equal to the hash of its host-side counterpart (nkic.nki.names)

@@ -16,9 +16,9 @@ def plain(value: Any) -> Any:
     number.
     """
     kind = type(value)
-    made = getattr(kind, "__nki__", None)
-    if made is not None:
-        return made(value)
+    convert = getattr(kind, "__nki__", None)
+    if convert is not None:
+        return convert(value)
     if kind.__module__ == "numpy" and hasattr(kind, "item") and value.ndim == 0:
         return value.item()
     return value

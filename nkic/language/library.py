@@ -35,13 +35,13 @@ Load = Callable[[SourceFile, str], Callable[..., Any]]
 def sources() -> dict[str, SourceFile]:
     """Return the file that defines each function, by the function's name."""
     folder = Path(__file__).parents[1] / "stdlib"  # importlib.resources is slow to import
-    found: dict[str, SourceFile] = {}
+    files: dict[str, SourceFile] = {}
     for name in sorted(entry.name for entry in folder.iterdir()):
         if name.endswith(".py") and name != "__init__.py":
             text = folder.joinpath(name).read_text(encoding="utf-8")
             file = SourceFile(STDLIB + name, text)
-            found |= dict.fromkeys(_DEFINITION.findall(text), file)
-    return found
+            files |= dict.fromkeys(_DEFINITION.findall(text), file)
+    return files
 
 
 def public() -> tuple[str, ...]:
@@ -81,14 +81,14 @@ def namespace(load: Load) -> Namespace:
         return lambda: load(file, name)
 
     lazy = {name: load_lazily(name, file) for name, file in sources().items()}
-    own = {
+    helpers = {
         "_promoted": promoted,
         "_require": require,
         "_known_issue": known_issue,
         "_version_between": version_between,
         "_called_by_kernel": called_by_kernel,
     }
-    return Namespace(MODULE, own, lazy=lazy)
+    return Namespace(MODULE, helpers, lazy=lazy)
 
 
 def require(condition: bool, message: str, *values: Any, help: str = "") -> None:
@@ -123,7 +123,7 @@ def known_issue(what: str, depth: int, help: str, *, last: str = "") -> None:
     """Warn of a feature that the kernel's NKI version documents as unsupported on hardware.
 
     The release notes list it from NKI 0.3 to `last`, or up to the present if `last` is empty.
-    `depth` is that of `is_kernels`.
+    `depth` is that of `called_by_kernel`.
     """
     profile, until = active().profile, profiles.find(last) or profiles.DEFAULT
     if not called_by_kernel(depth) or not profiles.Profile.NKI_0_3 <= profile <= until:

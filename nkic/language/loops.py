@@ -43,10 +43,10 @@ def static_range(start: Any, stop: Any = None, step: Any = 1) -> range:
     return _check_length(range(first, last, step))
 
 
-def _check_length(made: range) -> range:
+def _check_length(values: range) -> range:
     """Return the range. Raises `KernelError` if it is too long to unroll."""
-    reach = abs(made.stop - made.start)  # `len` raises OverflowError for huge ranges
-    length = reach // abs(made.step) if made else 0
+    reach = abs(values.stop - values.start)  # `len` raises OverflowError for huge ranges
+    length = reach // abs(values.step) if values else 0
     if length > MAX_ITERATIONS:
         raise KernelError(
             "too-large",
@@ -54,7 +54,7 @@ def _check_length(made: range) -> range:
             f"a loop that is unrolled has at most {grouped(MAX_ITERATIONS)}",
             help="loop on the device: nl.fori_loop",
         )
-    return made
+    return values
 
 
 _FOR_LOOP = "a loop over `nl.dynamic_range`"
@@ -122,7 +122,7 @@ def _dynamic(
         raise KernelError(
             "loop-bounds",
             f"the step of a device loop must be an int of at least 1, not {brief(step)}",
-            help="count upwards, and compute what goes down from the counter",
+            help="count upwards, and compute descending values from the counter",
             argument="step",
             position=2,
         )

@@ -57,5 +57,5 @@ MEANT = {
 
 def meant(name: str, names: Container[str]) -> str:
     """Return a `Guess` at the member of `names` that another library's name means, or ""."""
-    found = MEANT.get(name, "")
-    return Guess(name, found, False) if found in names else ""
+    meaning = MEANT.get(name, "")
+    return Guess(name, meaning, False) if meaning in names else ""

@@ -139,14 +139,14 @@ def _no_grid(axis: Any) -> int:
 
 def is_hbm(buffer: Any) -> bool:
     """Return whether the buffer is any kind of HBM."""
-    found = plain(buffer)
-    return found is Buffer.HBM or found is Buffer.SHARED_HBM
+    memory = plain(buffer)
+    return memory is Buffer.HBM or memory is Buffer.SHARED_HBM
 
 
 def is_on_chip(buffer: Any) -> bool:
     """Return whether the buffer is SBUF or PSUM."""
-    found = plain(buffer)
-    return found is Buffer.SBUF or found is Buffer.PSUM
+    memory = plain(buffer)
+    return memory is Buffer.SBUF or memory is Buffer.PSUM
 
 
 def is_psum(buffer: Any) -> bool:
@@ -185,7 +185,7 @@ _GRIDS = (
 
 def names(profile: Profile, library: tuple[str, ...]) -> dict[str, Any]:
     """Return all names of `nki.language` under `profile`; `library` lists those of the stdlib."""
-    found: dict[str, Any] = {
+    contents: dict[str, Any] = {
         **dtypes.DTYPES,
         "bool_": dtypes.BOOL,
         **BUFFERS,
@@ -214,6 +214,6 @@ def names(profile: Profile, library: tuple[str, ...]) -> dict[str, Any]:
         **{name: getattr(grids, name) for name in _GRIDS},
     }
     if profile >= Profile.NKI_0_3:
-        found |= {name: found.get(name, Operator(name)) for name in library}
-    found |= {"fori_loop": loops.fori_loop, "while_loop": loops.while_loop}
-    return since.without_later(found, profile)
+        contents |= {name: contents.get(name, Operator(name)) for name in library}
+    contents |= {"fori_loop": loops.fori_loop, "while_loop": loops.while_loop}
+    return since.without_later(contents, profile)

@@ -68,9 +68,9 @@ class Namespace:
 
     def _missing(self, name: str) -> KernelError:
         module = self.__dict__["@name"]
-        known: Absent | None = self.__dict__["@absent"].get(name)
-        if known is not None:
-            return Missing(known.slug, known.text, name, known.help)
+        absent: Absent | None = self.__dict__["@absent"].get(name)
+        if absent is not None:
+            return Missing(absent.slug, absent.text, name, absent.help)
         text = f"`{module}` has no `{name}`"
         names = names_of(self)
         near = self.__dict__["@elsewhere"].get(name) or meant(name, names)
@@ -81,19 +81,19 @@ class Namespace:
 def missing(namespace: Namespace, name: str) -> KernelError | None:
     """Return the error for accessing `name`, or None if it exists or is private."""
     contents = namespace.__dict__
-    known = name in contents or name in contents["@lazy"] or name in contents["@watched"]
-    return None if known or name.startswith("_") else namespace._missing(name)
+    exists = name in contents or name in contents["@lazy"] or name in contents["@watched"]
+    return None if exists or name.startswith("_") else namespace._missing(name)
 
 
 def submodule(parent: Namespace, name: str) -> Absent:
     """Return the error for a submodule that `parent` does not have."""
-    known: Absent | None = parent.__dict__["@absent"].get(name)
+    absent: Absent | None = parent.__dict__["@absent"].get(name)
     text = f"`{parent.__dict__['@name']}` has no module `{name}`"
-    return known or Absent("import-failed", text, did_you_mean(name, names_of(parent)))
+    return absent or Absent("import-failed", text, did_you_mean(name, names_of(parent)))
 
 
 def names_of(namespace: Namespace) -> list[str]:
     """Return the public names in a namespace, sorted."""
     contents = namespace.__dict__
-    found = {*contents, *contents["@lazy"], *contents["@watched"]}
-    return sorted(name for name in found if not name.startswith(("_", "@")))
+    names = {*contents, *contents["@lazy"], *contents["@watched"]}
+    return sorted(name for name in names if not name.startswith(("_", "@")))

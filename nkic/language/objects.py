@@ -102,25 +102,25 @@ class NKIObject:
         return f"{type(self).__qualname__}({fields})"
 
 
-def field_names(made: type) -> list[str]:
+def field_names(cls: type) -> list[str]:
     """Return the fields of a class: its declarations and its attributes with plain values."""
-    found: dict[str, None] = {}
-    for kind in reversed(made.__mro__):
+    names: dict[str, None] = {}
+    for kind in reversed(cls.__mro__):
         if kind in (object, NKIObject):
             continue
         declared = inspect.get_annotations(kind)
-        found |= {name: None for name, note in declared.items() if "ClassVar" not in str(note)}
-        own = vars(kind).items()
-        found |= dict.fromkeys(n for n, v in own if n not in declared and _is_value(n, v))
-    return list(found)
+        names |= {name: None for name, note in declared.items() if "ClassVar" not in str(note)}
+        attributes = vars(kind).items()
+        names |= dict.fromkeys(n for n, v in attributes if n not in declared and _is_value(n, v))
+    return list(names)
 
 
-def _default(made: type, name: str) -> Any:
+def _default(cls: type, name: str) -> Any:
     """Return the default of a field."""
-    field = getattr(made, "__dataclass_fields__", {}).get(name)
+    field = getattr(cls, "__dataclass_fields__", {}).get(name)
     if field is not None and field.default_factory is not dataclasses.MISSING:
         return field.default_factory()
-    return getattr(made, name, None)
+    return getattr(cls, name, None)
 
 
 def _is_value(name: str, value: Any) -> bool:

@@ -57,7 +57,7 @@ def namespaces(
     whole = profile
     if profile is Profile.BETA1:  # for the library; Beta 1 has its own modules, see `_former`
         profile = Profile.NKI_0_6
-    made = [
+    modules = [
         Namespace(
             "nki",
             {"jit": Decorator("jit", jit)},
@@ -69,7 +69,7 @@ def namespaces(
         Namespace("nki.isa.constants", dict(ENUMS)),  # aliases of names in nki.isa
         Namespace("nki.dtype", {**named(profile), "bool_": dtypes.BOOL}),
     ]
-    current = dict(zip(_NKI, made, strict=True)) | {configs.MODULE: configs.namespace(profile)}
+    current = dict(zip(_NKI, modules, strict=True)) | {configs.MODULE: configs.namespace(profile)}
     former = _former(current, whole)
     constants = former[f"{OLD_ROOT}.{_CONSTANTS}"] if whole is Profile.BETA1 else _no_constants()
     spaces = {**current, _CONSTANTS: constants, **former}
@@ -119,10 +119,10 @@ def _collectives(profile: Profile) -> Namespace:
 
 
 def _not_in_language(name: str, profile: Profile) -> dict[str, Absent]:
-    found = {**unsupported(), **since.absent(name, since.LANGUAGE, profile)}
+    absent = {**unsupported(), **since.absent(name, since.LANGUAGE, profile)}
     if profile < Profile.NKI_0_3:
-        found = {**_instructions_only(name, profile), **found}
-    return {**removed.absent(name, removed.LANGUAGE, profile), **found}
+        absent = {**_instructions_only(name, profile), **absent}
+    return {**removed.absent(name, removed.LANGUAGE, profile), **absent}
 
 
 _AS_INSTRUCTIONS = {
@@ -136,11 +136,11 @@ _AS_INSTRUCTIONS = {
 
 def _instructions_only(name: str, profile: Profile) -> dict[str, Absent]:
     """Return the errors for functions of tensors in a version that has only instructions."""
-    found: dict[str, Absent] = {}
-    for one in library.public():
-        instead = _AS_INSTRUCTIONS.get(one, "write it with the instructions of nki.isa")
-        found |= removed.newer(name, [one], Profile.NKI_0_3, profile, instead)
-    return found
+    absent: dict[str, Absent] = {}
+    for function in library.public():
+        instead = _AS_INSTRUCTIONS.get(function, "write it with the instructions of nki.isa")
+        absent |= removed.newer(name, [function], Profile.NKI_0_3, profile, instead)
+    return absent
 
 
 def _former(current: Mapping[str, Namespace], profile: Profile) -> dict[str, Namespace]:
@@ -149,8 +149,8 @@ def _former(current: Mapping[str, Namespace], profile: Profile) -> dict[str, Nam
     if profile is Profile.BETA1:
         from nkic.language.beta1 import names as beta1  # imported lazily: rarely needed
 
-        own = beta1.namespaces(TensorAnnotation())
-        return {f"{OLD_ROOT}.{name}": space for name, space in current.items()} | dict(own)
+        modules = beta1.namespaces(TensorAnnotation())
+        return {f"{OLD_ROOT}.{name}": space for name, space in current.items()} | dict(modules)
     root |= {name: Namespace(name, {}) for name in _BETA1}
     if profile < Profile.NKI_0_4:
         return root | {f"{OLD_ROOT}.{name}": space for name, space in current.items()}

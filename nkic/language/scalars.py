@@ -113,7 +113,7 @@ def _comparison(self: NkiScalar, other: Any) -> Any:
         return NkiScalar(None)
     raise KernelError(
         "register-value",
-        "scalars of nl.int64 are not compared: NKI has comparisons of 32 bits alone",
+        "scalars of nl.int64 cannot be compared: NKI has only 32-bit comparisons",
         help="compare in a (1, 1) tensor of nl.int32, `nisa.tensor_scalar(t, t, nl.less, 3)`",
     )
 
@@ -151,7 +151,7 @@ def _check_dtype(value: NkiScalar, dtype: DType) -> NkiScalar:
         return value
     raise KernelError(
         "register-value",
-        f"a scalar of nl.{dtype} and one of nl.{value.dtype} are not computed with each other",
+        f"arithmetic cannot combine a scalar of nl.{dtype} with one of nl.{value.dtype}",
         help="load both from tiles of one dtype",
     )
 
@@ -173,12 +173,12 @@ class ScalarLoad(Binder):
     """`nisa.scalar_load`, which returns a scalar of its source's dtype."""
 
     def __call__(self, *args: Any, **more: Any) -> Any:
-        found = super().__call__(*args, **more)
-        if not isinstance(found, VirtualRegister):
-            return found
+        result = super().__call__(*args, **more)
+        if not isinstance(result, VirtualRegister):
+            return result
         src = args[0] if args else more["src"]
         is_long = isinstance(src, NkiTensor) and src.dtype is INT64  # the row rejects other dtypes
-        return NkiScalar(found._register, INT64 if is_long else INT32)
+        return NkiScalar(result._register, INT64 if is_long else INT32)
 
 
 class ScalarStore(Binder):
@@ -199,5 +199,5 @@ class ScalarStore(Binder):
 def _check_width(dst: DType, value: DType) -> None:
     """Check that nisa.scalar_store need not convert. The row rejects other dtypes."""
     if INT64 in (dst, value) and dst in (INT32, INT64):
-        text = f"`dst` is {dst}, and the scalar {value}, which is stored as it is"
+        text = f"`dst` is {dst}, but the scalar is {value}, and is stored without conversion"
         raise CallRefused("dtype-mismatch", text, f"make `dst` an nl.{value} tile", "dst")

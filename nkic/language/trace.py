@@ -63,19 +63,19 @@ class NkiInstruction(Identical):
             if not isinstance(producer, NkiInstruction):
                 text = f"depends_on takes the results of instructions, not {brief(producer)}"
                 raise KernelError("argument-kind", text)
-        own = self._recorded()
-        if own is not None:
-            found = (producer._recorded() for producer in producers)
-            numbers = tuple(other.number for other in found if other is not None)
-            if any(number >= own.number for number in numbers):
+        consumer = self._recorded()
+        if consumer is not None:
+            recorded = (producer._recorded() for producer in producers)
+            numbers = tuple(other.number for other in recorded if other is not None)
+            if any(number >= consumer.number for number in numbers):
                 raise KernelError(
                     "bad-schedule",
                     "an instruction cannot wait for itself, or for one that comes after it",
                     help="an edge can only add to the order of the program; to reverse it, change "
                     "the program",
                 )
-            after = own.after + numbers
-            self._body[self._place] = own._replace(after=after)
+            after = consumer.after + numbers
+            self._body[self._place] = consumer._replace(after=after)
         return self
 
     def _recorded(self) -> Instruction | None:
@@ -209,33 +209,33 @@ class Trace:
     def constant(self, shape: tuple[int, ...], dtype: DType, data: bytes) -> Tensor:
         """Return a tensor in shared HBM, initialised with `data`; interned by its contents."""
         key = (shape, dtype, data)
-        found = self._constants.get(key)
-        if found is None:
-            found = self.declare(shape, dtype, Buffer.SHARED_HBM, "", here())
-            found.scope = ()  # it outlives every loop
-            self._constants[key] = found
-            self.constants[found.number] = data
-        return found
+        tensor = self._constants.get(key)
+        if tensor is None:
+            tensor = self.declare(shape, dtype, Buffer.SHARED_HBM, "", here())
+            tensor.scope = ()  # it outlives every loop
+            self._constants[key] = tensor
+            self.constants[tensor.number] = data
+        return tensor
 
     def _shared_tensor(
         self, shape: tuple[int, ...], dtype: DType, name: str, at: CallChain
     ) -> Tensor:
         count = self._allocated.get(at, 0)
         self._allocated[at] = count + 1
-        found = self._shared.get((at, count))
-        if found is None:
-            found = self.declare(shape, dtype, Buffer.SHARED_HBM, name, at)
-            self._shared[at, count] = found
-        elif (found.shape, found.dtype) != (shape, dtype):
+        tensor = self._shared.get((at, count))
+        if tensor is None:
+            tensor = self.declare(shape, dtype, Buffer.SHARED_HBM, name, at)
+            self._shared[at, count] = tensor
+        elif (tensor.shape, tensor.dtype) != (shape, dtype):
             self.report.fatal(
                 "shared-tensor-differs",
                 f"kernel instance {self.ids} makes this tensor {dtype.name}{list(shape)}, an "
-                f"earlier one made it {found.dtype.name}{list(found.shape)}",
+                f"earlier one made it {tensor.dtype.name}{list(tensor.shape)}",
                 at.primary,
                 help="tensors in shared_hbm are the same for all instances of the grid; use "
                 "nl.private_hbm for a tensor of one instance",
             )
-        return found
+        return tensor
 
     # Instructions
 
@@ -253,8 +253,19 @@ class Trace:
         number = self._instructions
         self._instructions = number + 1
         at, iterations = self.here(), self.iterations()
-        made = (row, operands, attributes, engine, at, number, name, after, self.pinned, iterations)
-        body.append(tuple.__new__(Instruction, made))
+        fields = (
+            row,
+            operands,
+            attributes,
+            engine,
+            at,
+            number,
+            name,
+            after,
+            self.pinned,
+            iterations,
+        )
+        body.append(tuple.__new__(Instruction, fields))
         return NkiInstruction(body, len(body) - 1)
 
     def again(self, item: Instruction) -> None:
@@ -290,9 +301,9 @@ class Trace:
         self.scope = (*self.scope, loop.number)
         return loop
 
-    def close_loop(self, own: OpenLoop | None = None) -> None:
+    def close_loop(self, expected: OpenLoop | None = None) -> None:
         """Close the innermost loop, which must be `own`, and append it to the enclosing body."""
-        if own is not None and self.loops[-1:] != [own]:
+        if expected is not None and self.loops[-1:] != [expected]:
             raise KernelError(
                 "device-loop-misuse",
                 "an inner device loop was left before its end",

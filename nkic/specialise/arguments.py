@@ -45,13 +45,13 @@ def parse_type(text: str, where: str) -> TensorType:
     """Parse `float16[128, 512]`, `128x512xf16` or `float16`; `where` prefixes messages."""
     stripped = text.strip()
     crosses = _CROSSES.match(stripped)
-    found = crosses or _BRACKETS.match(stripped)
-    if found is None:
+    match = crosses or _BRACKETS.match(stripped)
+    if match is None:
         raise bad_argument(
             f"{where}: `{text}` is not a tensor type", "write it as float16[128,512] or 128x512xf16"
         )
-    dtype = find_dtype(found["dtype"], where)
-    sizes = found["sizes"]
+    dtype = find_dtype(match["dtype"], where)
+    sizes = match["sizes"]
     if sizes is None:
         return TensorType(dtype, None, where)
     parts = re.split("x" if crosses else ",", sizes.strip().rstrip(","))
@@ -74,12 +74,12 @@ def parse_grid(text: str, where: str) -> tuple[int, ...]:
 def find_dtype(name: str, where: str) -> DType:
     """Return the dtype of an NKI name (with or without `nl.`), or of a short one (`bf16`)."""
     plain = name.removeprefix("nl.").removeprefix("nki.language.")
-    found = dtypes.find(plain) or dtypes.find(plain.lower())
-    if found is None:
+    dtype = dtypes.find(plain) or dtypes.find(plain.lower())
+    if dtype is None:
         near = "".join(f"did you mean `{other}`?" for other in dtypes.suggest(plain))
-        known = f"known are: {', '.join(sorted(dtypes.DTYPES))}"
-        raise bad_argument(f"{where}: there is no dtype `{name}`", near or known)
-    return found
+        listed = f"known are: {', '.join(sorted(dtypes.DTYPES))}"
+        raise bad_argument(f"{where}: there is no dtype `{name}`", near or listed)
+    return dtype
 
 
 def _shape(parts: list[str], text: str, where: str) -> tuple[int, ...]:

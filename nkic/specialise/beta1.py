@@ -89,6 +89,6 @@ def undecorated(interpreter: Interpreter) -> Any:
     def make() -> Any:
         runtime = interpreter.world.runtime(kernel.module)
         defaults = {arg.name: runtime.evaluate(value) for arg, value in given if value is not None}
-        return runtime.function(kernel.node, (), lambda made: {}, defaults)
+        return runtime.function(kernel.node, (), lambda function: {}, defaults)
 
     return interpreter.run(make)

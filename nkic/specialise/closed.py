@@ -62,10 +62,10 @@ class LanguageSpace:
 
     def submodule(self, name: str) -> tuple[str, str, str]:
         """Return slug, message and help for a submodule that does not exist."""
-        said = submodule(self.namespace, name)
+        absent = submodule(self.namespace, name)
         within = f"{self._contents['@name']}."
         inner = [n.removeprefix(within) for n in provide.MODULES if n.startswith(within)]
-        return said.slug, said.text, said.help or did_you_mean(name, inner)
+        return absent.slug, absent.text, absent.help or did_you_mean(name, inner)
 
     def names(self) -> list[str]:
         """Return the public names."""
@@ -106,10 +106,10 @@ class World:
         return self.interpreter.library_function(file, name)
 
     def _function(self, name: str) -> Any:
-        found = self.spaces[library.MODULE].get(self.interpreter.machine, name)
-        if found is UNSET:
+        function = self.spaces[library.MODULE].get(self.interpreter.machine, name)
+        if function is UNSET:
             raise self.spaces[library.MODULE].missing(name)
-        return found
+        return function
 
 
 def interpreter(
@@ -122,8 +122,8 @@ def interpreter(
     """Return an interpreter that supports the API's values."""
     beta1 = resolved.profile is Profile.BETA1
     numpy = numpy_names.with_operators() if beta1 else numpy_names.table()
-    made = Interpreter(resolved, {"numpy": numpy, **spaces}, report, show=show, limits=limits)
-    machine = made.machine
+    result = Interpreter(resolved, {"numpy": numpy, **spaces}, report, show=show, limits=limits)
+    machine = result.machine
     machine.classes |= surface.classes() | numpy_names.classes()
     machine.callables |= surface.callers()
     machine.vectorcalls |= surface.CALLED_BY_PLACE
@@ -131,4 +131,4 @@ def interpreter(
     machine.hints.append(surface.hint)
     machine.formatting = frozenset({numpy_names.NumpyFloat, DType})
     machine.quiet = (DType, Buffer)
-    return made
+    return result

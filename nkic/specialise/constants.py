@@ -62,8 +62,8 @@ class Constants:
             note = nodes.Name(NOWHERE, str(note.value))
         if not isinstance(note, nodes.Name) or note.id not in kernel.module.bindings:
             return None
-        found = self.interpreter.value(note)
-        return found if _is_own(found) else None
+        kind = self.interpreter.value(note)
+        return kind if _is_own(kind) else None
 
     def _member(self, argument: str, kind: Class, value: Any) -> Any:
         """Return a member of an enumeration by its name or value."""
@@ -122,9 +122,9 @@ class Constants:
         return self.interpreter.value(expression)
 
 
-def _is_own(found: Any) -> bool:
+def _is_own(value: Any) -> bool:
     """Return whether `found` is a class defined by kernel code."""
-    return isinstance(found, Class) and found.machine is not None
+    return isinstance(value, Class) and value.machine is not None
 
 
 def _unknown(argument: str, text: str, near: str) -> UsageFailed:

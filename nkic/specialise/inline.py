@@ -40,7 +40,7 @@ def read_block(source: SourceFile) -> RequestOptions:
     Raises `CompileFailed`, with the line, for an invalid block.
     """
     text = "\n".join(source.lines)
-    found = list(_BLOCK.finditer(text))
+    blocks = list(_BLOCK.finditer(text))
     starts = list(_START.finditer(text))
     if not starts:
         return RequestOptions()
@@ -48,21 +48,21 @@ def read_block(source: SourceFile) -> RequestOptions:
     reader = _Block(source, first)
     if len(starts) > 1:
         raise reader.error(text.count("\n", 0, starts[1].start()) + 1, "a second nkic block")
-    if not found:
+    if not blocks:
         raise reader.error(
             first,
             "the nkic block is not closed",
             "every line must start with `#`, and the last must be `# ///`",
         )
-    return reader.read(found[0]["content"])
+    return reader.read(blocks[0]["content"])
 
 
 def with_version(text: str, profile: Profile) -> str:
     """Return the file's text with the block's version of NKI, if any, replaced."""
-    found = _BLOCK.search(text.replace("\r\n", " \n"))
-    if found is None:
+    block = _BLOCK.search(text.replace("\r\n", " \n"))
+    if block is None:
         return text
-    start, end = found.span()
+    start, end = block.span()
     return text[:start] + _VERSION.sub(rf'\g<1>"{profile.label}"', text[start:end]) + text[end:]
 
 
@@ -131,29 +131,29 @@ class _Block:
     ) -> dict[str, Any]:
         values = table.get(key, {})
         if not isinstance(values, dict):
-            raise self.error(self.line_of(key), f"`{key}` of the block is a table: [{key}]")
+            raise self.error(self.line_of(key), f"`{key}` of the block must be a table: [{key}]")
         return {name: self.value(values, name, read) for name in values}
 
 
 def _text(value: Any, where: str) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{where} is a string, not {value!r}")
+        raise ValueError(f"{where} must be a string, not {value!r}")
     return value
 
 
 def _target(value: Any, where: str) -> Target:
-    found = targets.find(_text(value, where))
-    if found is None:
+    target = targets.find(_text(value, where))
+    if target is None:
         raise ValueError(f"{where}: unknown target `{value}`; known: {', '.join(targets.TARGETS)}")
-    return found
+    return target
 
 
 def _profile(value: Any, where: str) -> Profile:
-    found = profiles.find(str(value))
-    if found is None:
+    profile = profiles.find(str(value))
+    if profile is None:
         known = ", ".join(profiles.LABELS.values())
         raise ValueError(f"{where}: unknown version `{value}` of NKI; known: {known}")
-    return found
+    return profile
 
 
 def _grid(value: Any, where: str) -> tuple[int, ...]:
@@ -163,13 +163,13 @@ def _grid(value: Any, where: str) -> tuple[int, ...]:
 def _sizes(value: Any, where: str) -> tuple[int, ...]:
     sizes = value if isinstance(value, list) else [value]
     if not sizes or any(type(n) is not int or n < 1 for n in sizes):
-        raise ValueError(f"{where} is an int or a list of ints, each at least 1, not {value!r}")
+        raise ValueError(f"{where} must be an int or a list of ints of at least 1, not {value!r}")
     return tuple(sizes)
 
 
 def _lnc(value: Any, where: str) -> int:
     if value not in (1, 2) or type(value) is not int:
-        raise ValueError(f"{where} is 1 or 2, not {value!r}")
+        raise ValueError(f"{where} must be 1 or 2, not {value!r}")
     return value
 
 

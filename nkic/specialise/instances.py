@@ -43,9 +43,9 @@ def grid(request: Request) -> tuple[int, ...]:
 def instances(request: Request) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Yield core and program ids of every kernel instance, in order of evaluation."""
     spread, cores = request.spread or Spread(), request.lnc
-    found = list(product(*map(range, grid(request))))
+    all_ids = list(product(*map(range, grid(request))))
     for core in range(cores):
-        yield from ((core, ids) for ids in found if cores == 1 or spread.core(ids, cores) == core)
+        yield from ((core, ids) for ids in all_ids if cores == 1 or spread.core(ids, cores) == core)
 
 
 def inputs_of(

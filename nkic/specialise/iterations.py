@@ -50,27 +50,29 @@ class Iterations:
 
     def of(self, stack: Sequence[Frame]) -> str:
         """Return the iterations around every call on the stack, outermost first: "i=3 j=0"."""
-        found: list[object] = []
+        values: list[object] = []
         for frame in stack:
-            known = self._known.get(id(frame[AT])) or self._lookup(frame)
-            for name, place, boxed in known[1]:
+            cached = self._known.get(id(frame[AT])) or self._lookup(frame)
+            for name, place, boxed in cached[1]:
                 value = frame[place]
                 if boxed:
                     value = value[0] if value else None
                 if value.__class__ is int:
-                    found += (name, value)
-        if found != self._last:  # most often the iteration of the previous instruction
-            self._last = found
-            pairs = zip(found[::2], found[1::2], strict=True)
+                    values += (name, value)
+        if values != self._last:  # most often the iteration of the previous instruction
+            self._last = values
+            pairs = zip(values[::2], values[1::2], strict=True)
             self._text = " ".join([f"{name}={value}" for name, value in pairs])
         return self._text
 
     def _lookup(self, frame: Frame) -> tuple[nodes.Node, tuple[_Slot, ...]]:
         node = frame[AT]
         code: Code | None = getattr(frame[FUNCTION], "code", None)
-        known = code.names if code is not None else {}
+        variable_slots = code.names if code is not None else {}
         module = self.resolved.library.modules.get(node.span.path)
         names = variables(module, node.span)
-        slots = tuple(_Slot(name, *known[name]) for name in names if name in known)
+        slots = tuple(
+            _Slot(name, *variable_slots[name]) for name in names if name in variable_slots
+        )
         self._known[id(node)] = (node, slots)
         return node, slots

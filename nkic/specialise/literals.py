@@ -83,12 +83,12 @@ class _Reader:
         self.advance()
 
     def advance(self) -> None:
-        found = _TOKEN.match(self.text, self.position)
-        if found is None:
+        match = _TOKEN.match(self.text, self.position)
+        if match is None:
             raise LiteralError(f"`{self.text[self.position :].strip()}` is not a literal")
-        self.kind = found.lastgroup or ""
-        self.token = found[self.kind]
-        self.position = found.end()
+        self.kind = match.lastgroup or ""
+        self.token = match[self.kind]
+        self.position = match.end()
 
     def value(self, depth: int) -> Any:
         if depth > MAX_DEPTH:

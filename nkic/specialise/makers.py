@@ -29,7 +29,9 @@ def _arguments(making: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
             raise ValueError(making)
         args = tuple(ast.literal_eval(value) for value in call.args)
-        return args, {one.arg or "": ast.literal_eval(one.value) for one in call.keywords}
+        return args, {
+            keyword.arg or "": ast.literal_eval(keyword.value) for keyword in call.keywords
+        }
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise KernelError(
             "argument-kind",

@@ -24,9 +24,11 @@ def report_missing(resolved: Resolved, spaces: Spaces, report: Reporter) -> None
     """Report one error for each missing name in code that is certainly evaluated."""
     for definition in resolved.reached:
         module = resolved.library.modules[definition.span.path]
-        for one in () if module.trusted else _missing(definition, module, spaces):
-            if one.primary is not None and not report.knows(one.code.slug, one.primary.span):
-                report.add(one)
+        for diagnostic in () if module.trusted else _missing(definition, module, spaces):
+            if diagnostic.primary is not None and not report.knows(
+                diagnostic.code.slug, diagnostic.primary.span
+            ):
+                report.add(diagnostic)
 
 
 def _missing(definition: Definition, module: SourceModule, spaces: Spaces) -> Iterator[Diagnostic]:
@@ -51,9 +53,9 @@ def _missing_module(binding: Binding, module: SourceModule, spaces: Spaces) -> I
     request = binding.target.request if binding.target is not None else ""
     parent, _, last = request.rpartition(".")
     if parent in spaces and request not in spaces:
-        said = submodule(spaces[parent], last)
-        fixes = respelt(said.help, module.source, binding.span)
-        yield make(said.slug, said.text, binding.span, help=said.help, fixes=fixes)
+        absent = submodule(spaces[parent], last)
+        fixes = respelt(absent.help, module.source, binding.span)
+        yield make(absent.slug, absent.text, binding.span, help=absent.help, fixes=fixes)
 
 
 _MAX_PARTS = 8  # at most, in a module's full name

@@ -16,10 +16,10 @@ class Names:
 
     def of(self, at: CallChain) -> str:
         """Return `x` for `x = nl.ndarray(…)`, or "" if the call is part of a larger expression."""
-        known = self._known.get(id(at))
-        if known is None:
-            known = self._known[id(at)] = (at, self._find(at.primary))
-        return known[1]
+        cached = self._known.get(id(at))
+        if cached is None:
+            cached = self._known[id(at)] = (at, self._find(at.primary))
+        return cached[1]
 
     def _find(self, span: Span) -> str:
         module = self.modules.get(span.path)

@@ -84,47 +84,47 @@ class NumpyTable(Table):
         return Missing("host-module", f"`numpy.{name}` is not available in kernel code", name, help)
 
     def _unknown(self, name: str) -> Exception:
-        found = super().missing(name)
+        error = super().missing(name)
         instead = as_function(name)
-        if isinstance(found, Missing) and instead:
-            found.help = f"for tensors, use NKI's function: {instead}"
-        return found
+        if isinstance(error, Missing) and instead:
+            error.help = f"for tensors, use NKI's function: {instead}"
+        return error
 
 
 @cache
 def table() -> NumpyTable:
     """Return the module `numpy`."""
-    found: dict[str, Any] = {name: OtherType(name) for name in _OTHER_TYPES}
-    found |= {name: dtypes.DTYPES[name] for name in _SHARED_TYPES}
-    found |= {name: getattr(math, name) for name in _NUMBERS}
-    found |= {name: HostFunction(name, getattr(math, name)) for name in _FUNCTIONS}
-    found |= {name: HostFunction(name, partial(_rounded, name)) for name in ("ceil", "floor")}
-    found |= {"ndarray": TypingForm("ndarray"), "newaxis": None, "bool_": dtypes.DTYPES["bool"]}
-    found |= {"finfo": HostFunction("finfo", _finfo), "iinfo": HostFunction("iinfo", _iinfo)}
-    found["dtype"] = HostFunction("dtype", lambda value: value)
-    _add_functions(found)
-    return NumpyTable("numpy", found, _ADVICE)
+    contents: dict[str, Any] = {name: OtherType(name) for name in _OTHER_TYPES}
+    contents |= {name: dtypes.DTYPES[name] for name in _SHARED_TYPES}
+    contents |= {name: getattr(math, name) for name in _NUMBERS}
+    contents |= {name: HostFunction(name, getattr(math, name)) for name in _FUNCTIONS}
+    contents |= {name: HostFunction(name, partial(_rounded, name)) for name in ("ceil", "floor")}
+    contents |= {"ndarray": TypingForm("ndarray"), "newaxis": None, "bool_": dtypes.DTYPES["bool"]}
+    contents |= {"finfo": HostFunction("finfo", _finfo), "iinfo": HostFunction("iinfo", _iinfo)}
+    contents["dtype"] = HostFunction("dtype", lambda value: value)
+    _add_functions(contents)
+    return NumpyTable("numpy", contents, _ADVICE)
 
 
 @cache
 def with_operators() -> NumpyTable:
     """Return the module for kernels of Beta 1, which use `np.add` as an operator, like `nl.add`."""
-    known = table().contents
-    found = {name: OPERATORS[name] for name in OPERATORS if name not in known}
+    contents = table().contents
+    operators = {name: OPERATORS[name] for name in OPERATORS if name not in contents}
     same = {"max": "maximum", "amax": "maximum", "min": "minimum", "amin": "minimum"}
-    found |= {name: OPERATORS[instead] for name, instead in same.items()}
-    found |= {"sum": OPERATORS["add"], "divide": Operator("divide"), "mod": Operator("mod")}
-    return NumpyTable("numpy", {**known, **found}, _ADVICE)
+    operators |= {name: OPERATORS[instead] for name, instead in same.items()}
+    operators |= {"sum": OPERATORS["add"], "divide": Operator("divide"), "mod": Operator("mod")}
+    return NumpyTable("numpy", {**contents, **operators}, _ADVICE)
 
 
 @cache
 def classes() -> dict[type, Class]:
     """Return the classes of NumPy's values."""
     limits = (OtherType, FloatLimits, IntLimits)
-    found: dict[type, Class] = {kind: _fields(kind) for kind in limits}
+    result: dict[type, Class] = {kind: _fields(kind) for kind in limits}
     item = Builtin("item", lambda m, owner: float(owner))
-    found[NumpyFloat] = Class("float64", (OBJECT,), {"item": item}, payload=NumpyFloat)
-    return found
+    result[NumpyFloat] = Class("float64", (OBJECT,), {"item": item}, payload=NumpyFloat)
+    return result
 
 
 def _fields(kind: Any) -> Class:
@@ -137,28 +137,28 @@ def _getter(name: str) -> Getter:
     return Getter(name, lambda m, owner: getattr(owner, name))
 
 
-def _add_functions(found: dict[str, Any]) -> None:
-    @builtin("prod", found)
+def _add_functions(contents: dict[str, Any]) -> None:
+    @builtin("prod", contents)
     def prod(m: Any, values: Any) -> Any:
         result: Any = 1
         for value in m.to_list(values):
             result = OPERATIONS["*"](m, result, value)
         return result
 
-    @builtin("minimum", found)
-    def minimum(m: Any, one: Any, two: Any, /) -> Any:
-        return two if m.less(two, one) else one
+    @builtin("minimum", contents)
+    def minimum(m: Any, first: Any, second: Any, /) -> Any:
+        return second if m.less(second, first) else first
 
-    @builtin("maximum", found)
-    def maximum(m: Any, one: Any, two: Any, /) -> Any:
-        return two if m.less(one, two) else one
+    @builtin("maximum", contents)
+    def maximum(m: Any, first: Any, second: Any, /) -> Any:
+        return second if m.less(first, second) else first
 
-    @builtin("abs", found)
+    @builtin("abs", contents)
     def absolute(m: Any, value: Any, /) -> Any:
         return abs(value)
 
     for name in makers(lambda count: None):
-        found[name] = Builtin(name, _maker(name))
+        contents[name] = Builtin(name, _maker(name))
 
 
 def _maker(name: str) -> Callable[..., Any]:
@@ -177,20 +177,20 @@ def _rounded(name: str, value: float) -> float:
 
 
 def _finfo(dtype: Any) -> FloatLimits:
-    found = _as_dtype(dtype)
-    if found is None or not found.is_float:
+    kind = _as_dtype(dtype)
+    if kind is None or not kind.is_float:
         raise ValueError(f"data type {brief(dtype)} not inexact")
-    least = 2.0 ** (1 - found.bias)
-    values = (found.lowest, found.highest, 2.0**-found.mantissa_bits, least, least)
-    shown = [NumpyFloat(value) for value in (*values, found.smallest)]
-    return FloatLimits(found, found.bits, *shown)
+    least = 2.0 ** (1 - kind.bias)
+    values = (kind.lowest, kind.highest, 2.0**-kind.mantissa_bits, least, least)
+    shown = [NumpyFloat(value) for value in (*values, kind.smallest)]
+    return FloatLimits(kind, kind.bits, *shown)
 
 
 def _iinfo(dtype: Any) -> IntLimits:
-    found = _as_dtype(dtype)
-    if found is None or not found.is_integer:
+    kind = _as_dtype(dtype)
+    if kind is None or not kind.is_integer:
         raise ValueError(f"Invalid integer data type {brief(dtype)}.")
-    return IntLimits(found, found.bits, int(found.lowest), int(found.highest))
+    return IntLimits(kind, kind.bits, int(kind.lowest), int(kind.highest))
 
 
 def _as_dtype(value: Any) -> DType | None:

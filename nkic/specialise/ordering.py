@@ -49,9 +49,9 @@ class Ordering:
         if not self._edges:
             return
         named: dict[str, list[Instruction]] = defaultdict(list)
-        for one in instructions(tuple(body[start:])):
-            if one.name:
-                named[one.name].append(one)
+        for instruction in instructions(tuple(body[start:])):
+            if instruction.name:
+                named[instruction.name].append(instruction)
         self._known |= dict.fromkeys(named)
         after: dict[int, tuple[int, ...]] = {}
         for waits, producer in self._edges:
@@ -65,12 +65,12 @@ class Ordering:
         producing: list[Instruction],
         after: dict[int, tuple[int, ...]],
     ) -> None:
-        for found in (waiting, producing):
-            if len(found) > 1:
+        for candidates in (waiting, producing):
+            if len(candidates) > 1:
                 self._error(
-                    f"`{found[0].name}` is the name of {len(found)} instructions",
-                    f'give each a different name, such as name=f"{found[0].name}{{i}}"',
-                    found[:2],
+                    f"`{candidates[0].name}` is the name of {len(candidates)} instructions",
+                    f'give each a different name, such as name=f"{candidates[0].name}{{i}}"',
+                    candidates[:2],
                 )
                 return
         waits, producer = waiting[0], producing[0]
@@ -93,8 +93,10 @@ class Ordering:
                 self._error(text, near or f'pass name="{name}" to the instruction that you mean')
 
     def _error(self, text: str, help: str, about: Sequence[Instruction] = ()) -> None:
-        places = [one.at.primary for one in about] or [self._at]
-        labels = [Label(one.at.primary, f"`{one.name}`") for one in about[1:]]
+        places = [instruction.at.primary for instruction in about] or [self._at]
+        labels = [
+            Label(instruction.at.primary, f"`{instruction.name}`") for instruction in about[1:]
+        ]
         if about:
             labels.append(Label(self._at, "the schedule"))
         self._report.error("bad-schedule", text, places[0], help=help, labels=labels)
@@ -102,12 +104,12 @@ class Ordering:
 
 def _with_edges(items: Sequence[Item], after: dict[int, tuple[int, ...]]) -> list[Item]:
     """Return the items with the edges added, by instruction number."""
-    found: list[Item] = []
+    result: list[Item] = []
     for item in items:
         if not isinstance(item, Instruction):
-            found.append(replace(item, body=tuple(_with_edges(item.body, after))))
+            result.append(replace(item, body=tuple(_with_edges(item.body, after))))
         elif item.number in after:
-            found.append(item._replace(after=(*item.after, *after[item.number])))
+            result.append(item._replace(after=(*item.after, *after[item.number])))
         else:
-            found.append(item)
-    return found
+            result.append(item)
+    return result

@@ -45,10 +45,10 @@ class Outputs:
         if self.trace.profile is Profile.BETA1:
             values = tuple(map(self._kept, values))
         self.form = _form(result)
-        found = () if result is None else tuple(self._tensors(values))
-        if self.returned is not None and found != self.returned:
+        tensors = () if result is None else tuple(self._tensors(values))
+        if self.returned is not None and tensors != self.returned:
             self._error("the instances of the grid return different tensors")
-        self.returned = found
+        self.returned = tensors
 
     def _kept(self, value: Any) -> Any:
         """Copy a tile that a kernel of Beta 1 returns to HBM, as Beta 1's simulator does."""
@@ -56,7 +56,7 @@ class Outputs:
             return value
         from nkic.language.beta1 import moving  # imported lazily: rarely needed
 
-        return moving.kept(value)
+        return moving.copied_to_hbm(value)
 
     def program(self, arguments: dict[str, str]) -> Program:
         """Return the recorded program; `arguments` are the kernel's, for `--info`."""
@@ -88,12 +88,12 @@ class Outputs:
         for tensor in returned:
             _take_shape(tensor, self.views[tensor.number])
         written = self.trace.written
-        found = [TensorParameter(f"output_{n}", tensor) for n, tensor in enumerate(returned)]
-        names = {p.name for p in found}
+        results = [TensorParameter(f"output_{n}", tensor) for n, tensor in enumerate(returned)]
+        names = {p.name for p in results}
         updated = [p for p in self.inputs if p.tensor.number in written and p.name not in names]
         if not self.trace.report.errors:
             self._warn(returned)
-        return (*found, *updated)
+        return (*results, *updated)
 
     # Results
 
@@ -153,8 +153,8 @@ class Outputs:
 
     def _place(self, number: int) -> Span:
         """Return the span of output `number` in the return statement."""
-        known = len(self.places) > number
-        return self.places[number] if known else [*self.places, self.at][0]
+        is_located = len(self.places) > number
+        return self.places[number] if is_located else [*self.places, self.at][0]
 
     def _error(
         self, text: str, number: int = 0, help: str = "", tensor: Tensor | None = None
@@ -205,8 +205,8 @@ def _take_shape(tensor: Tensor, view: View) -> None:
 
 def _returned(kernel: nodes.FunctionDef) -> list[Span]:
     """Return the spans of the outputs in the only `return` of a kernel; one if not a tuple."""
-    found = [n for n in scopes.own(kernel.body) if isinstance(n, nodes.Return)]
-    value = found[0].value if len(found) == 1 else None
+    returns = [n for n in scopes.own(kernel.body) if isinstance(n, nodes.Return)]
+    value = returns[0].value if len(returns) == 1 else None
     if value is None:
         return []
     parts = value.elts if isinstance(value, nodes.Tuple | nodes.List) else (value,)

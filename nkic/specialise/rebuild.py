@@ -60,14 +60,14 @@ class Rebuilder:
         found: Any = [] if given.kind == "list" else KernelSet()
         self.made[given.number] = found
         add = found.append if given.kind == "list" else found.add
-        for one in given.values:
-            add(self.value(one))
+        for element in given.values:
+            add(self.value(element))
         return found
 
     def _table(self, given: runtime_values.Table) -> Any:
         found = self.made[given.number] = {}
-        for key, one in given.items:
-            found[self.value(key)] = self.value(one)
+        for key, element in given.items:
+            found[self.value(key)] = self.value(element)
         return found
 
     # ---- values defined by source -------------------------------------------------------------
@@ -124,8 +124,8 @@ class Rebuilder:
         if not isinstance(kind, Class) or kind.machine is None:
             raise KernelError("host-module", f"objects of `{kind!r}` cannot be used in kernels")
         found = self.made[given.number] = blank(self.machine, kind)
-        for name, one in given.fields:
-            found.fields[name] = self.value(one)
+        for name, field in given.fields:
+            found.fields[name] = self.value(field)
         return found
 
     def _record(self, given: runtime_values.Record) -> Any:
@@ -135,18 +135,18 @@ class Rebuilder:
     def _function(self, given: runtime_values.Function) -> Any:
         def cells(function: Any) -> Mapping[str, Any]:
             self.made[given.number] = function  # before its cells, which may contain it
-            return {name: self.value(one) for name, one in given.cells}
+            return {name: self.value(cell) for name, cell in given.cells}
 
-        defaults = {name: self.value(one) for name, one in given.defaults}
-        around = [name for name, _ in given.cells]
+        defaults = {name: self.value(described) for name, described in given.defaults}
+        free_variables = [name for name, _ in given.cells]
         place = (given.module, given.name, given.line)
-        return self.interpreter.function_at(*place, around, cells, defaults)
+        return self.interpreter.function_at(*place, free_variables, cells, defaults)
 
     def _bound(self, given: runtime_values.BoundAttribute) -> Any:
         return self.machine.attribute(self.value(given.owner), given.name)
 
     def _partial(self, given: runtime_values.Partial) -> Any:
-        named = {name: self.value(one) for name, one in given.named}
+        named = {name: self.value(argument) for name, argument in given.named}
         function, values = self.value(given.function), map(self.value, given.values)
         return self.machine.call(_PARTIAL, (function, *values), named)
 

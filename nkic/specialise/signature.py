@@ -42,9 +42,9 @@ class BoundArguments:
 
     def shown(self) -> dict[str, str]:
         """Return every argument as text, for `--info`."""
-        known = {name: str(kind) for name, kind in self.tensors.items()}
-        known |= {name: repr(value) for name, value in self.values.items()}
-        return {p.name: known.get(p.name, p.default) for p in self.parameters}
+        texts = {name: str(kind) for name, kind in self.tensors.items()}
+        texts |= {name: repr(value) for name, value in self.values.items()}
+        return {p.name: texts.get(p.name, p.default) for p in self.parameters}
 
 
 Evaluate = Callable[[nodes.Expression], Any]
@@ -62,26 +62,28 @@ def bind(
     `evaluate` returns the value of an annotation. With `called`, the arguments are those of a
     Python call, and include `*args` and `**kwargs`.
     """
-    found = tuple(parameters(kernel, evaluate))
-    _check_names(kernel, found, request, report, called)
+    declared = tuple(parameters(kernel, evaluate))
+    _check_names(kernel, declared, request, report, called)
     _check_lists(kernel, request, report)
-    types = {p.name: _type(p, request) for p in found if p.name not in request.consts}
+    types = {p.name: _type(p, request) for p in declared if p.name not in request.consts}
     tensors = {name: kind for name, kind in types.items() if kind.known and not kind.note}
-    missing = [p for p in found if p.name in types and p.name not in tensors and _needed(p, types)]
+    missing = [
+        p for p in declared if p.name in types and p.name not in tensors and _is_required(p, types)
+    ]
     if missing:
-        _missing(kernel, found, types, missing, request, report)
-    return BoundArguments(found, tensors, dict(request.consts))
+        _missing(kernel, declared, types, missing, request, report)
+    return BoundArguments(declared, tensors, dict(request.consts))
 
 
-def _needed(parameter: KernelParameter, types: dict[str, TensorType]) -> bool:
+def _is_required(parameter: KernelParameter, types: dict[str, TensorType]) -> bool:
     """Return whether a type is required: there is no default, or the given type is unusable."""
     kind = types[parameter.name]
     return not parameter.default or (kind.origin != "" and kind != parameter.annotated)
 
 
 def _type(parameter: KernelParameter, request: Request) -> TensorType:
-    asked = request.args.get(parameter.name) or request.like.get(parameter.name) or UNKNOWN
-    return asked.filled(parameter.annotated)
+    requested = request.args.get(parameter.name) or request.like.get(parameter.name) or UNKNOWN
+    return requested.filled(parameter.annotated)
 
 
 def parameters(kernel: Kernel, evaluate: Evaluate) -> Iterator[KernelParameter]:
@@ -103,8 +105,8 @@ def _annotated(arg: nodes.Arg, evaluate: Evaluate) -> TensorType:
     if not isinstance(note, nodes.Subscript) or _last_name(note.value) != "tensor":
         return UNKNOWN
     shape = getattr(evaluate(note), "shape", ())
-    sound = shape and all(type(size) is int and size > 0 for size in shape)
-    return TensorType(shape=tuple(shape), origin="annotation") if sound else UNKNOWN
+    is_valid = shape and all(type(size) is int and size > 0 for size in shape)
+    return TensorType(shape=tuple(shape), origin="annotation") if is_valid else UNKNOWN
 
 
 def _last_name(expression: nodes.Expression) -> str:
@@ -115,14 +117,14 @@ def _last_name(expression: nodes.Expression) -> str:
 
 def _check_names(
     kernel: Kernel,
-    found: tuple[KernelParameter, ...],
+    declared: tuple[KernelParameter, ...],
     request: Request,
     report: Reporter,
     called: bool,
 ) -> None:
     args = kernel.node.args
     stars = [arg.name for arg in (args.vararg, args.kwarg) if arg is not None]
-    names = [*(p.name for p in found), *(stars if called else ())]
+    names = [*(p.name for p in declared), *(stars if called else ())]
     unknown = [name for name in (*request.args, *request.consts) if name not in names]
     if not unknown:
         return
@@ -147,24 +149,24 @@ def _check_lists(kernel: Kernel, request: Request, report: Reporter) -> None:
 
 def _missing(
     kernel: Kernel,
-    found: tuple[KernelParameter, ...],
+    declared: tuple[KernelParameter, ...],
     types: dict[str, TensorType],
     missing: list[KernelParameter],
     request: Request,
     report: Reporter,
 ) -> NoReturn:
     names = ", ".join(f"`{p.name}`" for p in missing)
-    lines = [f"  {p.name}: {_known(p, types, request, p in missing)}" for p in found]
+    lines = [f"  {p.name}: {_described(p, types, request, p in missing)}" for p in declared]
     report.fatal(
         "argument-type-missing",
         f"kernel `{kernel.name}` cannot be compiled: no type for {names}",
         kernel.node.name_span,
         notes=["\n".join([f"{kernel.name}(", *lines, ")"])],
-        help=f"complete and run: {_command(kernel, found, types, missing, request)}",
+        help=f"complete and run: {_command(kernel, declared, types, missing, request)}",
     )
 
 
-def _known(
+def _described(
     parameter: KernelParameter, types: dict[str, TensorType], request: Request, missing: bool
 ) -> str:
     """Describe the type or value of a parameter, and its source."""
@@ -180,7 +182,7 @@ def _known(
 
 def _command(
     kernel: Kernel,
-    found: tuple[KernelParameter, ...],
+    declared: tuple[KernelParameter, ...],
     types: dict[str, TensorType],
     missing: list[KernelParameter],
     request: Request,
@@ -188,7 +190,7 @@ def _command(
     """Return a command line with all known arguments, and likely types for missing ones."""
     example = next((kind for kind in types.values() if kind.known), None)
     words = ["nkic", kernel.module.source.path, "-k", kernel.name]
-    for parameter in found:
+    for parameter in declared:
         kind = types.get(parameter.name)
         if kind is None:
             words.append(f"--const {parameter.name}={request.consts[parameter.name]!r}")

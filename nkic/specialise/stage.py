@@ -70,9 +70,9 @@ def specialise(
 def _schedule(request: Request, world: World) -> tuple[Any, ...]:
     """Return the edges of `with_schedule`, in the file and in a running program."""
     kernel = world.interpreter.resolved.kernel
-    made = world.interpreter.kernel() if request.entry is None and kernel.scheduled else None
-    own = made.schedule if isinstance(made, Kernel) else ()
-    return (*own, *request.schedule)
+    scheduled = world.interpreter.kernel() if request.entry is None and kernel.scheduled else None
+    in_file = scheduled.schedule if isinstance(scheduled, Kernel) else ()
+    return (*in_file, *request.schedule)
 
 
 def _call(
@@ -108,7 +108,7 @@ def _called(
             return beta1.undecorated(interpreter)
         if request.entry is None:
             return _function(interpreter.kernel())
-        given = {module: dict(found) for module, found in request.entry.globals}
+        given = {module: dict(variables) for module, variables in request.entry.globals}
         interpreter.world.program_variables = given
         interpreter.world.rebuild = rebuilder.value
         return rebuilder.value(request.entry.function)
@@ -117,7 +117,7 @@ def _called(
     return interpreter.call(function, interpreter.run(arguments))
 
 
-def _function(found: Any) -> Any:
-    while isinstance(found, Kernel):
-        found = found.function
-    return found
+def _function(kernel: Any) -> Any:
+    while isinstance(kernel, Kernel):
+        kernel = kernel.function
+    return kernel

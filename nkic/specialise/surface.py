@@ -95,17 +95,17 @@ READ: dict[type, Callable[[Any, Any], Any]] = {NkiTensor: NkiTensor.__getitem__}
 @cache
 def classes() -> dict[type, Class]:
     """Return the class of every API value."""
-    found = {kind: _class(kind) for kind in (*SURFACE, *_CALLABLE_CLASSES)}
-    found[MemoryRegion].members |= _REGIONS
-    found[ParDim] = Class("par_dim", (OBJECT,), {}, payload=ParDim, make=_maker(ParDim))
+    result = {kind: _class(kind) for kind in (*SURFACE, *_CALLABLE_CLASSES)}
+    result[MemoryRegion].members |= _REGIONS
+    result[ParDim] = Class("par_dim", (OBJECT,), {}, payload=ParDim, make=_maker(ParDim))
     for host in (ndarray, TensorClass, MemoryRegion, NkiGrid):
-        found[host].extra["accepts"] = _accepts(host)
+        result[host].extra["accepts"] = _accepts(host)
     error = exceptions_of(OBJECT)["Exception"]
-    found[NkiValidationError] = Class(
+    result[NkiValidationError] = Class(
         "NkiValidationError", (error,), {}, payload=ErrorInstance, make=error.make
     )
-    found[NkiValidationError].extra |= error.extra
-    return found
+    result[NkiValidationError].extra |= error.extra
+    return result
 
 
 def _accepts(host: type) -> Callable[[Any, Any], bool]:
@@ -124,7 +124,7 @@ def class_of(host: type, text: str) -> Class:
     """Return the class of values of type `host`, with the members listed in `text`."""
     members = {name: _member(host, name) for name in words(text)}
     makes = host in _CALLABLE_CLASSES or issubclass(host, Enum)
-    made = Class(
+    result = Class(
         _SHOWN_NAMES.get(host, host.__name__),
         (OBJECT,),
         members,
@@ -132,11 +132,11 @@ def class_of(host: type, text: str) -> Class:
         make=_maker(host) if makes else no_objects,
     )
     if issubclass(host, Enum):
-        made.members |= {member.name: member for member in host}
-        made.extra["iterate"] = lambda m, cls: iter(host)
-        made.extra["length"] = lambda m, cls: len(host)
-        made.extra["item"] = _member_by_name(host)
-    return made
+        result.members |= {member.name: member for member in host}
+        result.extra["iterate"] = lambda m, cls: iter(host)
+        result.extra["length"] = lambda m, cls: len(host)
+        result.extra["item"] = _member_by_name(host)
+    return result
 
 
 def _member_by_name(host: type[Enum]) -> Callable[..., Any]:
@@ -150,9 +150,9 @@ def _member_by_name(host: type[Enum]) -> Callable[..., Any]:
 
 def _member(host: type, name: str) -> Any:
     """Return a member of the class for a method or an attribute of `host`."""
-    found = getattr(host, name, None)
-    if callable(found) and not isinstance(found, property | Enum):
-        function: Callable[..., Any] = found
+    member = getattr(host, name, None)
+    if callable(member) and not isinstance(member, property | Enum):
+        function: Callable[..., Any] = member
         return Builtin(name, lambda m, owner, *args, **named: function(owner, *args, **named))
     return Getter(name, lambda m, owner: getattr(owner, name))
 
@@ -186,12 +186,12 @@ def callers() -> dict[type, Callable[..., Any]]:
 
 def hint(owner: Any, name: str) -> Exception | None:
     """Return the error of an API value for an attribute that it does not have, or None."""
-    known = any(kind in SURFACE for kind in type(owner).__mro__)
-    asked = getattr(type(owner), "__getattr__", None) if known else None
-    if asked is None or name.startswith("__"):
+    is_listed = any(kind in SURFACE for kind in type(owner).__mro__)
+    getattribute = getattr(type(owner), "__getattr__", None) if is_listed else None
+    if getattribute is None or name.startswith("__"):
         return None
     try:
-        asked(owner, name)
+        getattribute(owner, name)
     except AttributeError as error:
         return error
     return None

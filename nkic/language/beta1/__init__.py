@@ -5,8 +5,8 @@ It is only a front end: everything is recorded as instructions of the table, as 
 
 ROOT = "neuronxcc"
 MODULES = tuple(
-    f"{ROOT}{rest}"
-    for rest in (
+    f"{ROOT}{remaining}"
+    for remaining in (
         *("", ".nki", ".nki.language", ".nki.isa", ".nki.compiler", ".nki.typing"),
         *(".nki.isa.constants", ".nki.language.constants"),
     )

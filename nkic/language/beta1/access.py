@@ -45,14 +45,14 @@ class Indexed(NamedTuple):
 
 
 class AtRunTime(NamedTuple):
-    """An index of which a part is read from a tile at run time; `rest` is the static part."""
+    """An index that adds an element of a tile, read at run time, to a static part."""
 
     source: View
-    rest: Index
+    static: Index
 
     def moved(self, other: Any) -> AtRunTime:
         """Return the index with `other` added to its static part."""
-        return AtRunTime(self.source, self.rest + other)
+        return AtRunTime(self.source, self.static + other)
 
 
 Part = slice | Index | AtRunTime | None  # None: a new dimension
@@ -87,12 +87,12 @@ def _parts(view: View, key: Any, tile_of: Any) -> list[Part]:
     missing = [slice(None)] * (rank - used)
     at = next((n for n, item in enumerate(items) if item is Ellipsis), len(items))
     items = [*items[:at], *missing, *items[at + 1 :]]
-    found: list[Part] = []
+    parts: list[Part] = []
     axis = 0
     for item in items:
-        found.append(None if item is None else _part(view, axis, item, tile_of))
+        parts.append(None if item is None else _part(view, axis, item, tile_of))
         axis += item is not None
-    return found
+    return parts
 
 
 def _part(view: View, axis: int, item: Any, tile_of: Any) -> Part:
@@ -132,12 +132,12 @@ def _ds(item: DynamicSlice, size: int, tile_of: Any) -> Part:
 def _edge(value: Any, size: int, default: int) -> int:
     if value is None:
         return default
-    found = as_index(value)
-    if found is None:
+    index = as_index(value)
+    if index is None:
         text = f"the bounds of a slice must be ints, not {brief(value)}"
         help = "use `//` for whole numbers" if isinstance(value, float) else ""
         raise KernelError("bad-index", text, help=help)
-    number = int(found)
+    number = int(index)
     return number + size if number < 0 else number
 
 
@@ -166,8 +166,8 @@ def _basic(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
         axis += 1
     if not shape or (len(shape) < 2 and on_chip(view)):  # a tile has at least two dimensions
         _add(shape, strides, kept, 1, 1, NO_AXES)
-    found = View(view.tensor, tuple(shape), tuple(strides), offset, view.dtype, view.dynamic)
-    return Indexed(found, tuple(kept), _extend(view, beyond, len(shape), 0))
+    result = View(view.tensor, tuple(shape), tuple(strides), offset, view.dtype, view.dynamic)
+    return Indexed(result, tuple(kept), _extend(view, beyond, len(shape), 0))
 
 
 def _note_outside(
@@ -186,12 +186,12 @@ def _extend(
     view: View, beyond: list[tuple[int, Index, int]], rank: int, shift: int
 ) -> tuple[Outside, ...]:
     """Extend the indices to all `rank` dimensions of the result."""
-    found = []
+    extended = []
     for place, index, axis in beyond:
         before = (ONE,) * (place + shift)
         dims = before + index.dims + (ONE,) * (rank - len(before) - len(index.dims))
-        found.append(Outside(Index(index.start, dims[:rank]), view.shape[axis], axis))
-    return tuple(found)
+        extended.append(Outside(Index(index.start, dims[:rank]), view.shape[axis], axis))
+    return tuple(extended)
 
 
 def _add(
@@ -248,7 +248,7 @@ def _advanced(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
         elif isinstance(part, Index):
             _note_outside(beyond, view, axis, merged(part, Index(0, together))[0], at)
         if not isinstance(part, slice):
-            index = part.rest if isinstance(part, AtRunTime) else part
+            index = part.static if isinstance(part, AtRunTime) else part
             if isinstance(part, AtRunTime):
                 dynamic = _dynamic(view, axis, part, dynamic)
             offset += index.start * stride
@@ -265,26 +265,26 @@ def _advanced(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
         _check_partition(view, parts[0], partition, at, shape, strides, kept)
     elif dynamic is not None and dynamic is not view.dynamic and dynamic.kind == "vector":
         strides[at] = dynamic.stride  # of the rows, wherever they are
-    found = View(view.tensor, tuple(shape), tuple(strides), offset, view.dtype, dynamic)
-    rest = [(place + rank, index, axis) for place, index, axis in after]
+    result = View(view.tensor, tuple(shape), tuple(strides), offset, view.dtype, dynamic)
+    shifted = [(place + rank, index, axis) for place, index, axis in after]
     shift = int(len(shape) > length)
-    return Indexed(found, tuple(kept), _extend(view, [*beyond, *rest], len(shape), shift))
+    return Indexed(result, tuple(kept), _extend(view, [*beyond, *shifted], len(shape), shift))
 
 
 def _common_dims(parts: Sequence[Part]) -> tuple[Dim, ...]:
     """Return the common dimensions of all index expressions."""
-    found = Index(0, ())
+    common = Index(0, ())
     for part in parts:
         if isinstance(part, Index | AtRunTime):
-            index = part.rest if isinstance(part, AtRunTime) else part
-            found = merged(found, index)[0]
-    return found.dims
+            index = part.static if isinstance(part, AtRunTime) else part
+            common = merged(common, index)[0]
+    return common.dims
 
 
 def _aligned_steps(index: Index, rank: int) -> list[int]:
     """Return the steps of an expression along the common dimensions."""
-    own = [dim.step if dim.size > 1 else 0 for dim in index.dims]
-    return [0] * (rank - len(own)) + own
+    steps = [dim.step if dim.size > 1 else 0 for dim in index.dims]
+    return [0] * (rank - len(steps)) + steps
 
 
 def _check_partition(
@@ -322,8 +322,8 @@ def _check_partition(
         )
 
 
-def _dynamic(view: View, axis: int, part: AtRunTime, known: Dynamic | None) -> Dynamic:
-    if known is not None:
+def _dynamic(view: View, axis: int, part: AtRunTime, dynamic: Dynamic | None) -> Dynamic:
+    if dynamic is not None:
         raise KernelError(
             "indirect-view", "a tensor can be indexed with one tile only", help="copy it first"
         )
@@ -377,10 +377,10 @@ def broadcast(view: View, shape: Sequence[int]) -> View | None:
             shape=(1,) * missing + view.shape, strides=(0,) * missing + view.strides
         )
     strides = []
-    for axis, (own, wanted) in enumerate(zip(view.shape, shape, strict=True)):
-        if own == wanted:
+    for axis, (size, wanted) in enumerate(zip(view.shape, shape, strict=True)):
+        if size == wanted:
             strides.append(view.strides[axis])
-        elif own == 1 and not (axis == 0 and on_chip(view)):
+        elif size == 1 and not (axis == 0 and on_chip(view)):
             strides.append(0)
         else:
             return None
@@ -389,9 +389,9 @@ def broadcast(view: View, shape: Sequence[int]) -> View | None:
 
 def fitted(view: View, shape: Sequence[int]) -> View | None:
     """Broadcast a view to a shape, or reshape it; None if neither is possible."""
-    found = broadcast(view, shape)
-    if found is not None or prod(view.shape) != prod(shape):
-        return found
+    repeated = broadcast(view, shape)
+    if repeated is not None or prod(view.shape) != prod(shape):
+        return repeated
     if on_chip(view) and view.shape[0] != shape[0]:
         return None
     try:

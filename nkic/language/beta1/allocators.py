@@ -29,12 +29,12 @@ class Allocator:
         """Return (partition, byte) for a block of `partitions` partitions of `size` bytes."""
         if self._place is None:
             return None
-        found = self._place(block, partitions, size)
-        numbers = [plain(n) for n in found] if isinstance(found, tuple | list) else []
+        placed = self._place(block, partitions, size)
+        numbers = [plain(n) for n in placed] if isinstance(placed, tuple | list) else []
         wanted = 3 if self.buffer is Buffer.PSUM else 2
         if len(numbers) != wanted or not all(isinstance(n, int) for n in numbers):
             words = "(bank, partition, byte)" if wanted == 3 else "(partition, byte)"
-            text = f"an allocation function must return {words}, not {brief(found)}"
+            text = f"an allocation function must return {words}, not {brief(placed)}"
             raise KernelError("bad-address", text)
         if wanted == 2:
             return tuple(numbers)

@@ -54,17 +54,17 @@ def ndarray(
 def _make(shape: Any, dtype: Any, buffer: Any, name: str, filled: Callable[[Tile], Tile]) -> Any:
     sizes, partition = _sizes(shape)
     placed = buffer if isinstance(buffer, Allocator) else None
-    where = placed.buffer if placed else Buffer.SBUF if buffer is None else as_buffer(buffer)
+    memory = placed.buffer if placed else Buffer.SBUF if buffer is None else as_buffer(buffer)
     kind = as_dtype(dtype)
-    if not where.on_chip:
-        return filled(new(sizes, kind, where, name))
+    if not memory.on_chip:
+        return filled(new(sizes, kind, memory, name))
     within = sizes[partition:]
     small = prod(within[1:]) * kind.size
 
     def make(place: tuple[int, ...]) -> Tile:
         address = placed.address(place, within[0], small) if placed else None
         full = within if len(within) > 1 else (*within, 1)
-        tensor = _tensor(full, kind, where, name, address)
+        tensor = _tensor(full, kind, memory, name, address)
         view = tensor._access
         if len(within) == 1:
             view = view._replace(shape=within, strides=view.strides[:1])
@@ -74,27 +74,27 @@ def _make(shape: Any, dtype: Any, buffer: Any, name: str, filled: Callable[[Tile
         return make(())
     if prod(sizes[:partition]) == 1:
         only = make((0,) * partition)
-        return Blocks(sizes, partition, kind, where, lambda place: only)
-    made = Blocks(sizes, partition, kind, where, make)
-    list(made._tiles())
-    return made
+        return Blocks(sizes, partition, kind, memory, lambda place: only)
+    blocks = Blocks(sizes, partition, kind, memory, make)
+    list(blocks._tiles())
+    return blocks
 
 
 def _tensor(
-    sizes: tuple[int, ...], kind: DType, where: Buffer, name: str, address: Any
+    sizes: tuple[int, ...], kind: DType, memory: Buffer, name: str, address: Any
 ) -> NkiTensor:
-    made = creation.make_tensor(sizes, kind, where, name, None)
-    tensor = made._access.tensor
+    result = creation.make_tensor(sizes, kind, memory, name, None)
+    tensor = result._access.tensor
     if address is not None and tensor.number >= 0:
-        tensor.fixed = creation.as_address(address, where, sizes, kind)
+        tensor.fixed = creation.as_address(address, memory, sizes, kind)
         tensor.first = tensor.fixed.partition
-    return made
+    return result
 
 
 def _sizes(shape: Any) -> tuple[tuple[int, ...], int]:
     """Return the sizes, and the index of the partition dimension."""
     parts = shape if isinstance(shape, tuple | list) else (shape,)
-    found: list[int] = []
+    sizes: list[int] = []
     partition = 0
     for axis, part in enumerate(parts):
         size = plain(part)
@@ -105,8 +105,8 @@ def _sizes(shape: Any) -> tuple[tuple[int, ...], int]:
             raise KernelError("bad-shape", text, argument="shape", position=0)
         if isinstance(part, ParDim):
             partition = axis
-        found.append(int(size))
-    return tuple(found), partition
+        sizes.append(int(size))
+    return tuple(sizes), partition
 
 
 def full(
@@ -124,22 +124,22 @@ def full(
     matmul that comes first overwrites.
     """
 
-    def fill(made: Tile) -> Tile:
-        if made._access.tensor.buffer is Buffer.PSUM:
-            return _fill_lazily(made, fill_value)
-        if not made._access.tensor.on_chip:
-            active().library("_fill")(operand(made), fill_value)
-            return made
-        return result("memset", made, value=fill_value)
+    def fill(tensor: Tile) -> Tile:
+        if tensor._access.tensor.buffer is Buffer.PSUM:
+            return _fill_lazily(tensor, fill_value)
+        if not tensor._access.tensor.on_chip:
+            active().library("_fill")(operand(tensor), fill_value)
+            return tensor
+        return result("memset", tensor, value=fill_value)
 
     return _make(shape, dtype, buffer, name, fill)
 
 
-def _fill_lazily(made: Tile, value: Any) -> Tile:
+def _fill_lazily(tensor: Tile, value: Any) -> Tile:
     """Fill a tile on its first use, unless that is a matmul that accumulates onto zeros."""
 
     def fill() -> None:
-        emit("memset", made, value=value)
+        emit("memset", tensor, value=value)
         last = active().body[-1]
         assert isinstance(last, Instruction)
         state().zero_fills.add(last.number)
@@ -147,8 +147,8 @@ def _fill_lazily(made: Tile, value: Any) -> Tile:
     if value:
         fill()
     else:
-        state().zeros[made._access.tensor.number] = fill
-    return made
+        state().zeros[tensor._access.tensor.number] = fill
+    return tensor
 
 
 def zeros(

@@ -43,14 +43,14 @@ def note_sum() -> None:
 class Producer(NamedTuple):
     """The instruction that wrote a tile, until something reads it.
 
-    It wrote only `part` of the tile, and of that only what `rest` does not mask.
+    It wrote only `part` of the tile, and of that only what `remaining` does not mask.
     """
 
     body: list[Item]
     place: int
     operand: int
     part: Box | None = None
-    rest: Mask | None = None
+    remaining: Mask | None = None
 
 
 class RowBroadcast(NamedTuple):
@@ -99,10 +99,10 @@ _states: WeakKeyDictionary[Trace, State] = WeakKeyDictionary()
 def state() -> State:
     """Return the state of the active trace."""
     trace = active()
-    found = _states.get(trace)
-    if found is None:
-        found = _states[trace] = State()
-    return found
+    result = _states.get(trace)
+    if result is None:
+        result = _states[trace] = State()
+    return result
 
 
 @cache
@@ -159,8 +159,8 @@ def emit(row: str, dst: Any = None, **named: Any) -> NkiInstruction:
         count_write(dst._access.tensor.number)
         if dst._access.tensor.buffer is Buffer.PSUM and row != "nc_matmul":
             state().overwritten.add(dst._access.tensor.number)
-    found: NkiInstruction = binders()[row](**given)
-    return found
+    instruction: NkiInstruction = binders()[row](**given)
+    return instruction
 
 
 def count_write(number: int) -> None:
@@ -171,13 +171,13 @@ def count_write(number: int) -> None:
 
 
 class Part(NamedTuple):
-    """The written part of a new tile: `box` without what `rest` masks; None for all.
+    """The written part of a new tile: `box` without what `remaining` masks; None for all.
 
     With `bare`, masked elements are uninitialised.
     """
 
     box: Box | None = None
-    rest: Mask | None = None
+    remaining: Mask | None = None
     bare: bool = False
 
 
@@ -201,7 +201,7 @@ def _too_deep(*values: Any) -> bool:
     """Return whether a tile has too many free dimensions, after merging contiguous ones."""
     views_ = (value._access for value in values if isinstance(value, NkiTensor))
     pairs = (tuple(zip(v.strides[1:], v.shape[1:], strict=True)) for v in views_)
-    return any(len(merged(one)) > _DIMENSIONS for one in pairs)
+    return any(len(merged(dims)) > _DIMENSIONS for dims in pairs)
 
 
 def _emit_slices(row: str, dst: Tile, named: Mapping[str, Any]) -> NkiInstruction:
@@ -258,7 +258,7 @@ def result(
     tile: Tile,
     *,
     part: Box | None = None,
-    rest: Mask | None = None,
+    remaining: Mask | None = None,
     **named: Any,
 ) -> Tile:
     """Record an instruction that writes a new tile, or a part of one."""
@@ -266,8 +266,8 @@ def result(
     done = emit(row, dst, **named)
     if done._place >= 0:
         place = ROWS[row].operand_index["dst"]
-        tile._written_by = Producer(done._body, done._place, place, part, rest)
-    note_part(tile, Part(part, rest))
+        tile._written_by = Producer(done._body, done._place, place, part, remaining)
+    note_part(tile, Part(part, remaining))
     return tile
 
 
@@ -284,24 +284,36 @@ _ELEMENTWISE = frozenset(
 
 def redirect(value: Tile, target: Tile) -> bool:
     """Redirect the instruction that wrote `value` to `target` if possible; return whether it is."""
-    made = value._written_by
-    if made is None or made.rest is not None or made.place != len(made.body) - 1:
+    producer = value._written_by
+    if (
+        producer is None
+        or producer.remaining is not None
+        or producer.place != len(producer.body) - 1
+    ):
         return False
     trace = active()
-    if trace.body is not made.body:
+    if trace.body is not producer.body:
         return False
-    item = made.body[made.place]
-    goal = shaped_like(target._access, value.shape)
-    if not isinstance(item, Instruction) or goal is None or not _can_redirect(item, value, goal):
+    item = producer.body[producer.place]
+    aligned = shaped_like(target._access, value.shape)
+    if (
+        not isinstance(item, Instruction)
+        or aligned is None
+        or not _can_redirect(item, value, aligned)
+    ):
         return False
     number = target._access.tensor.number
-    if number == POISON or number in trace.beyond or _too_deep(Tile(goal)):
+    if number == POISON or number in trace.beyond or _too_deep(Tile(aligned)):
         return False
-    view = goal if made.part is None else part_of(goal, made.part.starts, made.part.sizes)
+    view = (
+        aligned
+        if producer.part is None
+        else part_of(aligned, producer.part.starts, producer.part.sizes)
+    )
     if any(
-        _overwrites_input(item, one, view)
-        for n, one in enumerate(item.operands)
-        if n != made.operand
+        _overwrites_input(item, read, view)
+        for n, read in enumerate(item.operands)
+        if n != producer.operand
     ):
         return False
     fill = state().zeros.pop(number, None)
@@ -312,12 +324,12 @@ def redirect(value: Tile, target: Tile) -> bool:
         return False
     old = value._access.tensor
     operands = list(item.operands)
-    operands[made.operand] = _at_least_2d(view)
-    made.body[made.place] = item._replace(operands=tuple(operands))
+    operands[producer.operand] = _at_least_2d(view)
+    producer.body[producer.place] = item._replace(operands=tuple(operands))
     trace.written.add(number)
     count_write(number)
     release(old)
-    value._access = goal
+    value._access = aligned
     value._written_by = None
     state().aliases.setdefault(number, []).append(ref(value))
     return True
@@ -349,20 +361,20 @@ def shaped_like(view: View, shape: tuple[int, ...]) -> View | None:
     return view._replace(shape=shape, strides=tuple(step for _, step in dims))
 
 
-def _can_redirect(item: Instruction, value: Tile, goal: View) -> bool:
+def _can_redirect(item: Instruction, value: Tile, aligned: View) -> bool:
     """Return whether the instruction may write to the target without changing its result."""
     row = item.row
     old = value._access
     buffers = row.operands[row.operand_index["dst"]].buffers
-    if goal.tensor.buffer not in buffers or goal.dynamic is not None:
+    if aligned.tensor.buffer not in buffers or aligned.dynamic is not None:
         return False
-    if row.name == "nc_transpose" and goal.tensor.buffer is not old.tensor.buffer:
+    if row.name == "nc_transpose" and aligned.tensor.buffer is not old.tensor.buffer:
         return False  # the copy would run on another engine
-    if goal.dtype is old.dtype:
+    if aligned.dtype is old.dtype:
         return True
-    wide = goal.dtype.is_float and old.dtype.is_float and goal.dtype.size <= old.dtype.size
+    wide = aligned.dtype.is_float and old.dtype.is_float and aligned.dtype.size <= old.dtype.size
     if row.name in ("dma_copy", "tensor_copy", "memset"):
-        return goal.dtype.is_float == old.dtype.is_float and goal.dtype.size >= old.dtype.size
+        return aligned.dtype.is_float == old.dtype.is_float and aligned.dtype.size >= old.dtype.size
     return wide and row.name in _ELEMENTWISE | {"nc_matmul"}
 
 
@@ -424,8 +436,8 @@ def covers(view: View) -> bool:
 
 
 def _has_alias(view: View) -> bool:
-    found = [one() for one in state().aliases.get(view.tensor.number, ())]
-    return any(tile is not None and overlap(tile._access, view) for tile in found)
+    tiles = [reference() for reference in state().aliases.get(view.tensor.number, ())]
+    return any(tile is not None and overlap(tile._access, view) for tile in tiles)
 
 
 def save_aliases(view: View, writer: Any = None) -> None:
@@ -433,19 +445,19 @@ def save_aliases(view: View, writer: Any = None) -> None:
 
     They keep the value that was assigned. `writer` is the tile being written.
     """
-    known = state().aliases.get(view.tensor.number)
-    if not known:
+    references = state().aliases.get(view.tensor.number)
+    if not references:
         return
     kept = []
-    for one in known:
-        tile = one()
+    for reference in references:
+        tile = reference()
         if tile is None:
             continue
         if tile is writer:
-            kept.append(one)
+            kept.append(reference)
             continue
         if not overlap(tile._access, view):
-            kept.append(one)
+            kept.append(reference)
             continue
         copy = new(tile.shape, tile.dtype, Buffer.SBUF)
         binders()["tensor_copy" if tile._access.tensor.on_chip else "dma_copy"](

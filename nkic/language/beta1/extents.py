@@ -38,11 +38,11 @@ Axes = Sequence[frozenset[int]]
 class Extent(NamedTuple):
     """The part of a tile that an instruction works on; all of it if `box` is None.
 
-    `rest` is the mask's remaining condition within that part; `empty` means that there is none.
+    `remaining` is the mask's condition within that part; `empty` means that there is none.
     """
 
     box: Box | None = None
-    rest: Mask | None = None
+    remaining: Mask | None = None
     empty: bool = False
 
 
@@ -51,99 +51,99 @@ ALL = Extent()
 
 def extent(mask: Any, shape: Shape, axes: Axes, product: bool = False) -> Extent:
     """Return the part that a mask leaves of a tile, or of a product; `axes` as in `Indexed`."""
-    found = as_mask(mask)
-    if found is None:
+    value = as_mask(mask)
+    if value is None:
         return ALL
-    if found is False:
+    if value is False:
         return Extent(empty=True)
-    assert isinstance(found, Mask)
-    box, rest = bounding(found.placed(axes, shape, product), shape)
+    assert isinstance(value, Mask)
+    box, remaining = bounding(value.placed(axes, shape, product), shape)
     if box is None:
         return Extent(empty=True)
     whole = box.sizes == shape
-    return Extent(None if whole and rest is None else box, rest)
+    return Extent(None if whole and remaining is None else box, remaining)
 
 
-def startable(where: Extent, shape: Shape) -> Extent:
+def startable(region: Extent, shape: Shape) -> Extent:
     """Extend a part of a new tile to a partition at which an engine can start.
 
     A mask excludes the added partitions when the result is assigned.
     """
-    if where.box is None or where.box.starts[0] in start_partitions(where.box.sizes[0]):
-        return where
-    (start, *starts), (size, *sizes) = where.box
+    if region.box is None or region.box.starts[0] in start_partitions(region.box.sizes[0]):
+        return region
+    (start, *starts), (size, *sizes) = region.box
     end = start + size
     first = max(n for n in range(start + 1) if n in start_partitions(end - n))
     dims = tuple(Dim(n, int(not axis)) for axis, n in enumerate(shape))
     bound = Compared(Index(-start, dims), ">=")
-    rest = bound if where.rest is None else All(bound, where.rest)
-    return Extent(Box((first, *starts), (end - first, *sizes)), rest)
+    remaining = bound if region.remaining is None else All(bound, region.remaining)
+    return Extent(Box((first, *starts), (end - first, *sizes)), remaining)
 
 
-def check_inside(tile: Tile, where: Extent) -> None:
+def check_inside(tile: Tile, region: Extent) -> None:
     """Raise `KernelError` if the accessed part exceeds a dimension of the tensor.
 
     A mask that is not a box is not checked: its remaining condition may exclude what is outside.
     """
-    if not tile._outside or where.empty or where.rest is not None:
+    if not tile._outside or region.empty or region.remaining is not None:
         return
-    box = where.box or Box((0,) * len(tile.shape), tile.shape)
+    box = region.box or Box((0,) * len(tile.shape), tile.shape)
     for index, size, axis in tile._outside:
-        known = _reach(index, box, where)
-        if known is None:
+        reach = _reach(index, box, region)
+        if reach is None:
             continue
-        low, high = known
+        low, high = reach
         if low < 0 or high >= size:
             shape = tile._access.tensor.shape
-            one = f"is {low}" if low == high else f"goes from {low} to {high}"
+            values = f"is {low}" if low == high else f"goes from {low} to {high}"
             fixed = f"indices of it go from 0 to {size - 1}"
             raise KernelError(
                 "index-out-of-bounds",
-                f"the index of dimension {axis} {one}, which has {size} elements: the shape of "
+                f"the index of dimension {axis} {values}, which has {size} elements: the shape of "
                 f"`{tile._access.tensor.name}` is {shape}",
                 help=fixed if low == high else f"mask the elements outside: mask=(index < {size})",
             )
 
 
-def part_inside(tile: Tile, where: Extent) -> Tile:
+def part_inside(tile: Tile, region: Extent) -> Tile:
     """Return the part of a tile that an instruction works on, checked to be inside the tensor."""
-    check_inside(tile, where)
-    return Tile(cut(tile._access, where))
+    check_inside(tile, region)
+    return Tile(cut(tile._access, region))
 
 
-def _reach(index: Index, box: Box, where: Extent) -> tuple[int, int] | None:
+def _reach(index: Index, box: Box, region: Extent) -> tuple[int, int] | None:
     """Return the range of an index within a part of a tile.
 
     None if the mask refers to dimensions that the tile had before it was reshaped.
     """
     if len(index.dims) == len(box.sizes):
         return range_over(index, box)
-    return index.bounds if index.is_fixed or where.box is None else None
+    return index.bounds if index.is_fixed or region.box is None else None
 
 
-def reordered(where: Extent, order: Sequence[int]) -> Extent:
+def reordered(region: Extent, order: Sequence[int]) -> Extent:
     """Return the part after a permutation of the tile's dimensions."""
-    if where.box is None:
-        return where
-    starts, sizes = (tuple(part[n] for n in order) for part in where.box)
-    rest = None if where.rest is None else rearranged(where.rest, order)
-    return Extent(Box(starts, sizes), rest)
+    if region.box is None:
+        return region
+    starts, sizes = (tuple(part[n] for n in order) for part in region.box)
+    remaining = None if region.remaining is None else rearranged(region.remaining, order)
+    return Extent(Box(starts, sizes), remaining)
 
 
 def axes_of(shape: Shape, *tiles: Tile) -> list[frozenset[int]]:
     """Return the `arange` calls along each dimension of the tiles' broadcast shape."""
-    found = [NO_AXES] * len(shape)
+    result = [NO_AXES] * len(shape)
     for tile in tiles:
-        behind = len(shape) - len(tile._axes)
+        shift = len(shape) - len(tile._axes)
         for place, axes in enumerate(tile._axes):
-            if behind + place >= 0 and tile.shape[place] == shape[behind + place]:
-                found[behind + place] |= axes
-    return found
+            if shift + place >= 0 and tile.shape[place] == shape[shift + place]:
+                result[shift + place] |= axes
+    return result
 
 
-def spread(tile: Tile, shape: Shape, where: Extent = ALL) -> Tile:
+def expanded(tile: Tile, shape: Shape, region: Extent = ALL) -> Tile:
     """Broadcast a tile to a shape and return the part that an instruction works on."""
-    check_inside(tile, _of_repeated(tile.shape, shape, where))
+    check_inside(tile, _of_repeated(tile.shape, shape, region))
     view = broadcast(tile._access, shape) or shaped_like(tile._access, shape)
     if view is None:
         raise KernelError(
@@ -151,42 +151,44 @@ def spread(tile: Tile, shape: Shape, where: Extent = ALL) -> Tile:
             f"{tile.shape} cannot be broadcast with {shape}: sizes must be equal, or 1",
             help="reshape one of them, or index it with None for a new dimension",
         )
-    return Tile(cut(view, where))
+    return Tile(cut(view, region))
 
 
-def _of_repeated(shape: Shape, whole: Shape, where: Extent) -> Extent:
-    """Return the part of a tile that is read if its broadcast is then restricted to `where`."""
-    if where.box is None or len(shape) != len(whole):
-        return where
-    starts = tuple(at if n > 1 else 0 for at, n in zip(where.box.starts, shape, strict=True))
-    sizes = tuple(min(at, n) for at, n in zip(where.box.sizes, shape, strict=True))
-    return where._replace(box=Box(starts, sizes))
+def _of_repeated(shape: Shape, whole: Shape, region: Extent) -> Extent:
+    """Return the part of a tile that is read if its broadcast is then restricted to `region`."""
+    if region.box is None or len(shape) != len(whole):
+        return region
+    starts = tuple(at if n > 1 else 0 for at, n in zip(region.box.starts, shape, strict=True))
+    sizes = tuple(min(at, n) for at, n in zip(region.box.sizes, shape, strict=True))
+    return region._replace(box=Box(starts, sizes))
 
 
-def cut(view: View, where: Extent) -> View:
+def cut(view: View, region: Extent) -> View:
     """Return the part of a view that an instruction works on."""
-    return view if where.box is None else part_of(view, where.box.starts, where.box.sizes)
+    return view if region.box is None else part_of(view, region.box.starts, region.box.sizes)
 
 
-def _of_column(shape: Shape, where: Extent) -> Extent:
-    """Return the part of a tile with one element per partition that corresponds to `where`."""
-    if where.box is None or shape[0] == 1:
-        return where._replace(box=None)
-    rest = (0,) * (len(shape) - 1), shape[1:]
-    return where._replace(box=Box((where.box.starts[0], *rest[0]), (where.box.sizes[0], *rest[1])))
+def _of_column(shape: Shape, region: Extent) -> Extent:
+    """Return the part of a tile with one element per partition that corresponds to `region`."""
+    if region.box is None or shape[0] == 1:
+        return region._replace(box=None)
+    remaining = (0,) * (len(shape) - 1), shape[1:]
+    return region._replace(
+        box=Box((region.box.starts[0], *remaining[0]), (region.box.sizes[0], *remaining[1]))
+    )
 
 
-def column(value: Any, where: Extent) -> Any:
+def column(value: Any, region: Extent) -> Any:
     """Return the part of an operand with one element per partition; numbers are unchanged."""
     if isinstance(value, Tile):
-        check_inside(value, _of_column(value.shape, where))
-    if not isinstance(value, NkiTensor) or where.box is None:
+        check_inside(value, _of_column(value.shape, region))
+    if not isinstance(value, NkiTensor) or region.box is None:
         return value
     view = value._access
     if view.shape[0] == 1:
         return value
-    starts = (where.box.starts[0], *(0,) * (len(view.shape) - 1))
-    return Tile(part_of(view, starts, (where.box.sizes[0], *view.shape[1:])))
+    starts = (region.box.starts[0], *(0,) * (len(view.shape) - 1))
+    return Tile(part_of(view, starts, (region.box.sizes[0], *view.shape[1:])))
 
 
 # ---- predicates ----------------------------------------------------------------------------------
@@ -197,10 +199,10 @@ _SELECTS = {">=": "greater_equal", "==": "equal", "!=": "not_equal"}
 def predicate(mask: Mask, shape: Shape) -> Tile:
     """Return a tile of ones where a placed mask is true, else zeros; memoised per core."""
     key = (repr(mask), shape, len(active().bodies))
-    found = state().predicates.get(key)
-    if found is None:
-        found = state().predicates[key] = _predicate(mask, shape)
-    return found
+    tile = state().predicates.get(key)
+    if tile is None:
+        tile = state().predicates[key] = _predicate(mask, shape)
+    return tile
 
 
 def _predicate(mask: Mask, shape: Shape) -> Tile:
@@ -208,13 +210,13 @@ def _predicate(mask: Mask, shape: Shape) -> Tile:
     conditions = [part for part in parts if isinstance(part, Compared)]
     if len(conditions) < len(parts):
         return _constant(mask, shape)
-    found = new(shape, dtypes.UINT8)
-    emit("memset", found, value=1)
+    result = new(shape, dtypes.UINT8)
+    emit("memset", result, value=1)
     for condition in conditions:
         chosen = new(shape, dtypes.UINT8)
-        select(chosen, condition, found, 0)
-        found = chosen
-    return found
+        select(chosen, condition, result, 0)
+        result = chosen
+    return result
 
 
 def select(dst: Tile, condition: Compared, source: Tile, other: Any) -> None:
@@ -236,6 +238,6 @@ def select(dst: Tile, condition: Compared, source: Tile, other: Any) -> None:
 def _constant(mask: Mask, shape: Shape) -> Tile:
     data = bytes(elements(mask, shape))
     source = shared_constant(ConstantArray(dtypes.UINT8, shape, data))
-    found = new(shape, dtypes.UINT8, Buffer.SBUF)
-    emit("dma_copy", found, src=source)
-    return found
+    result = new(shape, dtypes.UINT8, Buffer.SBUF)
+    emit("dma_copy", result, src=source)
+    return result

@@ -35,10 +35,10 @@ from nkic.language.beta1.extents import (
     Extent,
     check_inside,
     cut,
+    expanded,
     extent,
     part_inside,
     predicate,
-    spread,
 )
 from nkic.language.beta1.moving import (
     Number,
@@ -47,9 +47,9 @@ from nkic.language.beta1.moving import (
     copy,
     in_sbuf,
     kind,
-    made_for,
     number,
-    recorded,
+    output_for,
+    record,
     stdlib,
     tile,
 )
@@ -82,12 +82,12 @@ def update(name: str, target: Tile, other: Any) -> Tile:
         if name not in ALU or name == "power":
             assign(target, binary(name, target, source))
             return target
-        right = beside(target, source)
+        right = readable_with(target, source)
         if _is_column(right, target):
-            column = spread(right, right.shape)
+            column = expanded(right, right.shape)
             emit("tensor_scalar", target, data=target, op0=OPERATORS[name], operand0=column)
         else:
-            right = spread(right, target.shape)
+            right = expanded(right, target.shape)
             emit("tensor_tensor", target, data1=target, data2=right, op=OPERATORS[name])
     elif name in ALU and name != "power":
         check_inside(target, ALL)
@@ -97,13 +97,13 @@ def update(name: str, target: Tile, other: Any) -> Tile:
     return target
 
 
-def beside(first: Tile, second: Tile) -> Tile:
+def readable_with(first: Tile, second: Tile) -> Tile:
     """Return the second operand in a form that one instruction can read with the first.
 
     That is, not both in PSUM, and in all partitions of the first.
     """
-    both = first._access.tensor.buffer is second._access.tensor.buffer is Buffer.PSUM
-    second = in_sbuf(second) if both else second
+    both_in_psum = first._access.tensor.buffer is second._access.tensor.buffer is Buffer.PSUM
+    second = in_sbuf(second) if both_in_psum else second
     if second.shape[0] == 1 and first.shape[0] != 1 and len(second.shape) == len(first.shape):
         return across_partitions(second, first.shape[0])
     return second
@@ -111,43 +111,47 @@ def beside(first: Tile, second: Tile) -> Tile:
 
 def _accumulated(target: Tile, source: Tile) -> bool:
     """`psum += matmul`: redirect the matmul to accumulate into `target`; return whether it does."""
-    made, view = source._written_by, target._access
+    producer, view = source._written_by, target._access
     trace = active()
-    if made is None or view.tensor.buffer is not Buffer.PSUM or trace.body is not made.body:
+    if producer is None or view.tensor.buffer is not Buffer.PSUM or trace.body is not producer.body:
         return False
     if view.tensor.number in trace.beyond:
         return False
-    item = made.body[made.place]
-    if made.place != len(made.body) - 1 or not isinstance(item, Instruction):
+    item = producer.body[producer.place]
+    if producer.place != len(producer.body) - 1 or not isinstance(item, Instruction):
         return False
     if item.row.name != "nc_matmul" or view.dtype is not source.dtype:
         return False
-    goal = access.broadcast(view, source.shape)
-    if goal is None or prod(goal.shape) != prod(view.shape):
+    destination = access.broadcast(view, source.shape)
+    if destination is None or prod(destination.shape) != prod(view.shape):
         return False
     number_ = view.tensor.number
-    begins = number_ not in trace.written and number_ not in state().zeros
-    if number_ in state().vector_sums or (made.rest is not None and not begins):
+    is_first = number_ not in trace.written and number_ not in state().zeros
+    if number_ in state().vector_sums or (producer.remaining is not None and not is_first):
         state().vector_sums.add(number_)
-        _add_on_vector(Tile(goal), source, Extent(made.part, made.rest))
+        _add_on_vector(Tile(destination), source, Extent(producer.part, producer.remaining))
         return True
-    part = goal if made.part is None else part_of(goal, made.part.starts, made.part.sizes)
+    part = (
+        destination
+        if producer.part is None
+        else part_of(destination, producer.part.starts, producer.part.sizes)
+    )
     fill = state().zeros.pop(number_, None)
-    onto: bool | None = True if number_ in state().overwritten else None
+    accumulate: bool | None = True if number_ in state().overwritten else None
     if fill is not None and covers(part):
-        onto = False
+        accumulate = False
     elif fill is not None:
-        made.body.pop()
+        producer.body.pop()
         fill()
         trace.again(item)
         state().accumulated[number_] = []
-    begun = state().accumulated.get(number_)
-    if begun is not None:  # the first product in each place overwrites its zeros
-        onto = any(overlap(one, part) for one in begun)
+    covered = state().accumulated.get(number_)
+    if covered is not None:  # the first product in each place overwrites its zeros
+        accumulate = any(overlap(earlier, part) for earlier in covered)
     count_write(number_)
-    if begun is not None:
-        state().accumulated[number_] = [*begun, part]
-    _redirect(item, made, part, onto)
+    if covered is not None:
+        state().accumulated[number_] = [*covered, part]
+    _redirect(item, producer, part, accumulate)
     note_sum()
     trace.written.add(number_)
     source._written_by = None
@@ -155,27 +159,27 @@ def _accumulated(target: Tile, source: Tile) -> bool:
     return True
 
 
-def _add_on_vector(target: Tile, source: Tile, where: Extent) -> None:
+def _add_on_vector(target: Tile, source: Tile, region: Extent) -> None:
     """`psum += matmul` on the vector engine, for tiles that a masked sum was added to.
 
     Masked elements keep their value. All later sums are added in this way, too, because a matmul
     may accumulate only onto data that matmuls wrote.
     """
-    goal, part = (part_inside(one, where) for one in (target, source))
-    total = goal if where.rest is None else new(goal.shape, target.dtype)
-    emit("tensor_tensor", total, data1=goal, data2=in_sbuf(part), op=OPERATORS["add"])
-    if where.rest is not None:
-        chosen = Tile(cut(predicate(where.rest, source.shape)._access, where))
-        emit("tensor_copy_predicated", goal, src=total, predicate=chosen)
+    destination, part = (part_inside(one, region) for one in (target, source))
+    total = destination if region.remaining is None else new(destination.shape, target.dtype)
+    emit("tensor_tensor", total, data1=destination, data2=in_sbuf(part), op=OPERATORS["add"])
+    if region.remaining is not None:
+        chosen = Tile(cut(predicate(region.remaining, source.shape)._access, region))
+        emit("tensor_copy_predicated", destination, src=total, predicate=chosen)
 
 
-def _redirect(item: Instruction, made: Any, part: Any, onto: bool | None) -> None:
+def _redirect(item: Instruction, producer: Any, part: Any, accumulate: bool | None) -> None:
     """Redirect the matmul, recorded last, to a part of a tile in PSUM."""
     operands, attributes = list(item.operands), list(item.attributes)
-    operands[made.operand] = operand(Tile(part))._access
-    attributes[item.row.attribute_index["accumulate"]] = onto
-    last = made.body[-1]
-    made.body[-1] = last._replace(operands=tuple(operands), attributes=tuple(attributes))
+    operands[producer.operand] = operand(Tile(part))._access
+    attributes[item.row.attribute_index["accumulate"]] = accumulate
+    last = producer.body[-1]
+    producer.body[-1] = last._replace(operands=tuple(operands), attributes=tuple(attributes))
 
 
 def binary(name: str, x: Any, y: Any, dtype: Any = None, mask: Any = None) -> Any:
@@ -183,15 +187,15 @@ def binary(name: str, x: Any, y: Any, dtype: Any = None, mask: Any = None) -> An
     first, second = number(x), number(y)
     if not isinstance(first, NkiTensor) and not isinstance(second, NkiTensor):
         raise KernelError("argument-kind", f"nl.{name} takes at least one tensor")
-    made: Tile = _binary(name, first, second, dtype, mask)
-    _note_computed(made, first, second)
-    return made
+    output: Tile = _binary(name, first, second, dtype, mask)
+    _note_computed(output, first, second)
+    return output
 
 
-def _note_computed(made: Tile, *operands: Any) -> None:
+def _note_computed(output: Tile, *operands: Any) -> None:
     """Record a result's operands, for errors about its value."""
-    views = [one._access for one in operands if isinstance(one, NkiTensor)]
-    decisions.computed(made._access, *views)
+    views = [value._access for value in operands if isinstance(value, NkiTensor)]
+    decisions.computed(output._access, *views)
 
 
 def _binary(name: str, first: Any, second: Any, dtype: Any, mask: Any) -> Any:
@@ -213,14 +217,14 @@ def common_shape(x: Tile, y: Tile) -> tuple[int, ...]:
 
 def _common(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
     rank = max(len(x), len(y))
-    one, two = ((1,) * (rank - len(shape)) + shape for shape in (x, y))
+    left, right = ((1,) * (rank - len(shape)) + shape for shape in (x, y))
     if len(x) != len(y):  # the partition dimension stays first
-        one, two = _aligned(x, rank), _aligned(y, rank)
-    for a, b in zip(one, two, strict=True):
+        left, right = _aligned(x, rank), _aligned(y, rank)
+    for a, b in zip(left, right, strict=True):
         if a != b and 1 not in (a, b):
             text = f"{x} and {y} cannot be broadcast together: sizes must be equal, or 1"
             raise KernelError("operand-shape", text, help="index or reshape one of them")
-    return tuple(max(a, b) for a, b in zip(one, two, strict=True))
+    return tuple(max(a, b) for a, b in zip(left, right, strict=True))
 
 
 def _aligned(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
@@ -229,29 +233,29 @@ def _aligned(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
 
 def _of_tiles(name: str, x: Tile, y: Tile, dtype: Any, mask: Any) -> Tile:
     shape = common_shape(x, y)
-    left = beside(y, x) if x.shape[0] != shape[0] else x
-    right = beside(left, y)
+    left = readable_with(y, x) if x.shape[0] != shape[0] else x
+    right = readable_with(left, y)
     default = _type(name, library.promoted(x.dtype, y.dtype))
-    made, where = made_for(shape, kind(dtype, default), mask, x, y)
-    if where.empty:
-        return made
-    if where == ALL and (_is_column(right, left) or _is_column(left, right)):
+    output, region = output_for(shape, kind(dtype, default), mask, x, y)
+    if region.empty:
+        return output
+    if region == ALL and (_is_column(right, left) or _is_column(left, right)):
         data, column = (left, right) if _is_column(right, left) else (right, left)
-        return recorded(
+        return record(
             "tensor_scalar",
-            made,
-            where,
-            data=spread(data, shape, where),
+            output,
+            region,
+            data=expanded(data, shape, region),
             op0=OPERATORS[name],
-            operand0=spread(column, column.shape, where),
+            operand0=expanded(column, column.shape, region),
             reverse0=data is right or None,
         )
-    return recorded(
+    return record(
         "tensor_tensor",
-        made,
-        where,
-        data1=spread(left, shape, where),
-        data2=spread(right, shape, where),
+        output,
+        region,
+        data1=expanded(left, shape, region),
+        data2=expanded(right, shape, region),
         op=OPERATORS[name],
     )
 
@@ -282,14 +286,14 @@ def _type(name: str, default: DType) -> DType:
 def _with_number(name: str, x: Tile, value: Number, dtype: Any, mask: Any, swap: bool) -> Tile:
     real = isinstance(value, float) and not x.dtype.is_float and not float(value).is_integer()
     default = _type(name, dtypes.FLOAT32 if real else x.dtype)
-    made, where = made_for(x.shape, kind(dtype, default), mask, x)
-    if where.empty:
-        return made
-    return recorded(
+    output, region = output_for(x.shape, kind(dtype, default), mask, x)
+    if region.empty:
+        return output
+    return record(
         "tensor_scalar",
-        made,
-        where,
-        data=spread(x, x.shape, where),
+        output,
+        region,
+        data=expanded(x, x.shape, region),
         op0=OPERATORS[name],
         operand0=value,
         reverse0=swap or None,
@@ -300,10 +304,14 @@ def _divide(x: Any, y: Any, dtype: Any, mask: Any) -> Tile:
     """Multiply x by the reciprocal of y: no engine divides."""
     if not isinstance(y, NkiTensor):
         return _with_number("multiply", tile(x), 1.0 / y, dtype, mask, False)
-    below = tile(y)
-    turned = unary("reciprocal", below, dtypes.FLOAT32, mask)
-    both = library.promoted(x.dtype, below.dtype) if isinstance(x, NkiTensor) else below.dtype
-    return binary("multiply", x, turned, kind(dtype, both), mask)  # type: ignore[no-any-return]
+    denominator = tile(y)
+    inverse = unary("reciprocal", denominator, dtypes.FLOAT32, mask)
+    common = (
+        library.promoted(x.dtype, denominator.dtype)
+        if isinstance(x, NkiTensor)
+        else denominator.dtype
+    )
+    return binary("multiply", x, inverse, kind(dtype, common), mask)  # type: ignore[no-any-return]
 
 
 def _from_library(name: str, x: Any, y: Any, dtype: Any, mask: Any) -> Tile:
@@ -311,10 +319,10 @@ def _from_library(name: str, x: Any, y: Any, dtype: Any, mask: Any) -> Tile:
     return _masked(stdlib(name, x, y, dtype=None if dtype is None else as_dtype(dtype)), mask)
 
 
-def _masked(made: Tile, mask: Any) -> Tile:
+def _masked(output: Tile, mask: Any) -> Tile:
     """Copy the part of a whole result that a mask leaves, if there is a mask."""
-    where = extent(mask, made.shape, made._axes)
-    return made if where == ALL else copy(made, mask=mask)
+    region = extent(mask, output.shape, output._axes)
+    return output if region == ALL else copy(output, mask=mask)
 
 
 _ACTIVATED = frozenset(
@@ -329,9 +337,9 @@ _ACTIVATED = frozenset(
 def unary(name: str, x: Any, dtype: Any = None, mask: Any = None) -> Tile:
     """Compute a function of one tile."""
     source = tile(x, "x")
-    made = _unary(name, source, dtype, mask)
-    _note_computed(made, source)
-    return made
+    output = _unary(name, source, dtype, mask)
+    _note_computed(output, source)
+    return output
 
 
 def _unary(name: str, source: Tile, dtype: Any, mask: Any) -> Tile:
@@ -341,49 +349,49 @@ def _unary(name: str, source: Tile, dtype: Any, mask: Any) -> Tile:
     if name not in _ACTIVATED and name != "reciprocal" and name not in ALU:
         kind_ = None if dtype is None else as_dtype(dtype)
         return _masked(stdlib(name, source, dtype=kind_), mask)
-    made, where = made_for(source.shape, kind(dtype, default), mask, source)
-    if where.empty:
-        return made
-    data = spread(source, made.shape, where)
+    output, region = output_for(source.shape, kind(dtype, default), mask, source)
+    if region.empty:
+        return output
+    data = expanded(source, output.shape, region)
     if name == "reciprocal":
-        return recorded("reciprocal", made, where, data=data)
+        return record("reciprocal", output, region, data=data)
     if name in _ACTIVATED:
-        return recorded("activation", made, where, op=OPERATORS[name], data=data)
-    return recorded("tensor_scalar", made, where, data=data, op0=OPERATORS[name])
+        return record("activation", output, region, op=OPERATORS[name], data=data)
+    return record("tensor_scalar", output, region, data=data, op0=OPERATORS[name])
 
 
 def where_(condition: Any, x: Any, y: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
     """Return x where the condition is not 0, else y."""
-    asked = tile(condition, "condition")
+    selector = tile(condition, "condition")
     tiles = [tile(v) for v in (x, y) if isinstance(v, NkiTensor)]
-    shape = asked.shape
-    for one in tiles:
-        shape = _common(shape, one.shape)
+    shape = selector.shape
+    for other in tiles:
+        shape = _common(shape, other.shape)
     default = library.promoted(tiles[0].dtype, tiles[-1].dtype) if tiles else dtypes.FLOAT32
-    made, where = made_for(shape, kind(dtype, default), mask, asked, *tiles)
-    if where.empty:
-        return made
-    asked = spread(asked, shape, where)
-    chosen = _with_number("not_equal", asked, 0.0, dtypes.UINT8, None, False)
+    output, region = output_for(shape, kind(dtype, default), mask, selector, *tiles)
+    if region.empty:
+        return output
+    selector = expanded(selector, shape, region)
+    chosen = _with_number("not_equal", selector, 0.0, dtypes.UINT8, None, False)
     for value in (y, x):
-        goal = part_inside(made, where)
+        destination = part_inside(output, region)
         if not isinstance(value, NkiTensor):
-            source = goal if value is y else full(shape, value, made.dtype)
+            source = destination if value is y else full(shape, value, output.dtype)
         else:
-            source = tile(value) if value is y else _converted(tile(value), made.dtype)
+            source = tile(value) if value is y else _converted(tile(value), output.dtype)
         if value is y and not isinstance(value, NkiTensor):
-            emit("memset", goal, value=value)
+            emit("memset", destination, value=value)
         elif value is y:
-            emit("tensor_copy", goal, src=spread(source, shape, where))
+            emit("tensor_copy", destination, src=expanded(source, shape, region))
         else:
             emit(
                 "tensor_copy_predicated",
-                goal,
-                src=spread(source, shape, where),
+                destination,
+                src=expanded(source, shape, region),
                 predicate=chosen,
             )
-    note_part(made, Part(where.box, where.rest))
-    return made
+    note_part(output, Part(region.box, region.remaining))
+    return output
 
 
 def _converted(value: Tile, dtype: DType) -> Tile:
@@ -399,12 +407,12 @@ def broadcast_to(src: Any, *, shape: Any) -> Tile:
     if view is not None:
         return Tile(view)
     if is_hidden(source):
-        made = new(sizes, source.dtype)
-        hide(made)
-        return made
+        output = new(sizes, source.dtype)
+        hide(output)
+        return output
     if not source._access.tensor.on_chip:
         raise KernelError("operand-shape", f"{source.shape} cannot be repeated to {sizes}")
-    return spread(across_partitions(source, sizes[0]), sizes)
+    return expanded(across_partitions(source, sizes[0]), sizes)
 
 
 def expand_dims(data: Any, axis: int) -> Tile:

@@ -121,14 +121,14 @@ class Index:
         return self._times(-1)
 
     def __mul__(self, other: Any) -> Any:
-        found = as_index(other)
-        if found is None:
+        factor = as_index(other)
+        if factor is None:
             return NotImplemented
-        if constant(found) is not None:
-            return merged(self, found)[0]._times(found.start)
+        if constant(factor) is not None:
+            return merged(self, factor)[0]._times(factor.start)
         if constant(self) is not None:
-            return merged(self, found)[1]._times(self.start)
-        raise _not_affine(self, "*", found)
+            return merged(self, factor)[1]._times(self.start)
+        raise _not_affine(self, "*", factor)
 
     __rmul__ = __mul__
 
@@ -161,9 +161,9 @@ class Index:
         raise _not_affine(self, "%", divisor)
 
     def __bool__(self) -> bool:
-        known = constant(self)
-        if known is not None:
-            return known != 0
+        number = constant(self)
+        if number is not None:
+            return number != 0
         raise KernelError(
             "bad-index",
             "an index expression stands for many numbers, so it is neither true nor false",
@@ -171,9 +171,9 @@ class Index:
         )
 
     def __index__(self) -> int:
-        known = constant(self)
-        if known is not None:
-            return known
+        number = constant(self)
+        if number is not None:
+            return number
         raise KernelError("bad-index", f"an index of shape {self.shape} is not a single number")
 
     __int__ = __index__
@@ -204,46 +204,47 @@ def as_index(value: Any) -> Index | None:
 def merged(first: Index, second: Index) -> tuple[Index, Index]:
     """Return both expressions in their broadcast shape."""
     rank = max(len(first.dims), len(second.dims))
-    one = (ONE,) * (rank - len(first.dims)) + first.dims
-    two = (ONE,) * (rank - len(second.dims)) + second.dims
-    for a, b in zip(one, two, strict=True):
+    left_dims = (ONE,) * (rank - len(first.dims)) + first.dims
+    right_dims = (ONE,) * (rank - len(second.dims)) + second.dims
+    for a, b in zip(left_dims, right_dims, strict=True):
         if a.size != b.size and 1 not in (a.size, b.size):
             text = (
                 f"indices of shapes {first.shape} and {second.shape} cannot be broadcast together"
             )
             help = "give each nl.arange a dimension of its own: i[:, None], j[None, :]"
             raise KernelError("bad-index", text, help=help)
-    left = tuple(_wider(a, b) for a, b in zip(one, two, strict=True))
-    right = tuple(_wider(b, a) for a, b in zip(one, two, strict=True))
+    left = tuple(_wider(a, b) for a, b in zip(left_dims, right_dims, strict=True))
+    right = tuple(_wider(b, a) for a, b in zip(left_dims, right_dims, strict=True))
     return Index(first.start, left), Index(second.start, right)
 
 
-def _wider(own: Dim, other: Dim) -> Dim:
-    if own.size == 1 and other.size != 1:
+def _wider(dim: Dim, other: Dim) -> Dim:
+    if dim.size == 1 and other.size != 1:
         return Dim(other.size, 0, other.axes)
-    return own._replace(axes=own.axes | other.axes) if other.axes else own
+    return dim._replace(axes=dim.axes | other.axes) if other.axes else dim
 
 
-def _combined(first: Index, value: Any, one: int, two: int) -> Any:
+def _combined(first: Index, value: Any, factor: int, other_factor: int) -> Any:
     active().viewing()
     second = as_index(value)
     if second is None:
         return NotImplemented
     a, b = merged(first, second)
     dims = tuple(
-        x._replace(step=one * x.step + two * y.step) for x, y in zip(a.dims, b.dims, strict=True)
+        x._replace(step=factor * x.step + other_factor * y.step)
+        for x, y in zip(a.dims, b.dims, strict=True)
     )
-    return Index(one * a.start + two * b.start, dims)
+    return Index(factor * a.start + other_factor * b.start, dims)
 
 
 def _divisor(value: Any) -> int | None:
-    found = as_index(value)
-    known = None if found is None else constant(found)
-    if known is not None and known < 1:
+    index = as_index(value)
+    divisor = None if index is None else constant(index)
+    if divisor is not None and divisor < 1:
         raise KernelError(
-            "bad-index", f"an index can be divided by a positive int only, not by {known}"
+            "bad-index", f"an index can be divided by a positive int only, not by {divisor}"
         )
-    return known
+    return divisor
 
 
 def _not_affine(index: Index, symbol: str, other: Any) -> KernelError:
@@ -291,14 +292,14 @@ def arange(*bounds: Any) -> Index:
 
 
 def _bound(value: Any) -> int:
-    found = as_index(value)
-    known = None if found is None else constant(found)
-    if known is None:
+    index = as_index(value)
+    number = None if index is None else constant(index)
+    if number is None:
         text = f"the bounds of nl.arange must be ints, not {brief(value)}"
         raise KernelError(
             "bad-index", text, help="add the variable part to the index: nl.arange(n) + k"
         )
-    return known
+    return number
 
 
 def _run(start: int, stop: int, step: int) -> Index:
@@ -334,12 +335,13 @@ class MakesGrids:
 
     def __getitem__(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
-        made = [_of_slice(part) for part in parts]
-        still = tuple(one.dims[0]._replace(step=0) for one in made)
-        found = [
-            Index(one.start, still[:n] + one.dims + still[n + 1 :]) for n, one in enumerate(made)
+        indices = [_of_slice(part) for part in parts]
+        constant_dims = tuple(index.dims[0]._replace(step=0) for index in indices)
+        expressions = [
+            Index(index.start, constant_dims[:n] + index.dims + constant_dims[n + 1 :])
+            for n, index in enumerate(indices)
         ]
-        return Grid(found) if isinstance(key, tuple) else Grid(found[:1])
+        return Grid(expressions) if isinstance(key, tuple) else Grid(expressions[:1])
 
 
 def _of_slice(part: Any) -> Index:

@@ -11,14 +11,14 @@ from nkic.language.beta1.emit import Part, hide, new, note_part, result
 from nkic.language.beta1.extents import Extent, column, extent, part_inside, startable
 from nkic.language.beta1.masks import Box, projected, rearranged
 from nkic.language.beta1.moving import (
-    exact,
+    check_box,
+    fill_hidden,
     in_sbuf,
     kind,
-    made_like,
     number,
-    recorded,
+    output_like,
+    record,
     tile,
-    without,
 )
 from nkic.language.beta1.operators import operator, operator_name
 from nkic.language.beta1.tiles import Tile
@@ -46,16 +46,16 @@ def _per_partition(
 ) -> Tile:
     """Record an instruction that returns `count` numbers per partition of a tile."""
     source = tile(data, name)
-    made = new((source.shape[0], count), kind(dtype, source.dtype))
+    output = new((source.shape[0], count), kind(dtype, source.dtype))
     if row == "max8":
-        source, where = _visible(source, mask)
+        source, region = _visible(source, mask)
     else:
-        where = exact(extent(mask, source.shape, source._axes), row)
-    if where.empty:
-        hide(made)
-        return made
-    given: dict[str, Any] = {name: part_inside(source, where)}
-    return result(row, made, part=rows_of(where, count), **given)
+        region = check_box(extent(mask, source.shape, source._axes), row)
+    if region.empty:
+        hide(output)
+        return output
+    given: dict[str, Any] = {name: part_inside(source, region)}
+    return result(row, output, part=rows_of(region, count), **given)
 
 
 def _visible(source: Tile, mask: Any) -> tuple[Tile, Extent]:
@@ -63,32 +63,32 @@ def _visible(source: Tile, mask: Any) -> tuple[Tile, Extent]:
 
     Unless the mask is an upper bound of columns, hidden elements are replaced by the least number.
     """
-    where = extent(mask, source.shape, source._axes)
-    box = where.box
-    if box is None or (where.rest is None and not any(box.starts[1:])):
-        return source, where
+    region = extent(mask, source.shape, source._axes)
+    box = region.box
+    if box is None or (region.remaining is None and not any(box.starts[1:])):
+        return source, region
     rows = Box((box.starts[0], *(0 for _ in box.starts[1:])), (box.sizes[0], *source.shape[1:]))
-    return without(source, "maximum", mask), Extent(rows)
+    return fill_hidden(source, "maximum", mask), Extent(rows)
 
 
-def rows_of(where: Extent, *counts: int) -> Box | None:
+def rows_of(region: Extent, *counts: int) -> Box | None:
     """Return the partitions of a box, with `counts` elements in each."""
-    if where.box is None:
+    if region.box is None:
         return None
-    return Box((where.box.starts[0], *(0 for _ in counts)), (where.box.sizes[0], *counts))
+    return Box((region.box.starts[0], *(0 for _ in counts)), (region.box.sizes[0], *counts))
 
 
 def nc_find_index8(*, data: Any, vals: Any, mask: Any = None, dtype: Any = None) -> Tile:
     """Return the positions of 8 values in each partition."""
     source = tile(data, "data")
-    made = new((source.shape[0], 8), kind(dtype, dtypes.UINT32))
-    source, where = _visible(source, mask)
-    if where.empty:
-        hide(made)
-        return made
-    wanted = column(tile(vals, "vals"), where)
-    part = part_inside(source, where)
-    return result("nc_find_index8", made, part=rows_of(where, 8), data=part, vals=wanted)
+    output = new((source.shape[0], 8), kind(dtype, dtypes.UINT32))
+    source, region = _visible(source, mask)
+    if region.empty:
+        hide(output)
+        return output
+    wanted = column(tile(vals, "vals"), region)
+    part = part_inside(source, region)
+    return result("nc_find_index8", output, part=rows_of(region, 8), data=part, vals=wanted)
 
 
 def nc_match_replace8(
@@ -102,19 +102,19 @@ def nc_match_replace8(
 ) -> Tile:
     """Return data with the first occurrences of 8 values replaced."""
     source = tile(data, "data")
-    made, where = made_like(source, dtype, mask)
-    if where.empty:
-        return made
-    if where.rest is not None:
-        source = without(source, "maximum", mask)
-    return recorded(
+    output, region = output_like(source, dtype, mask)
+    if region.empty:
+        return output
+    if region.remaining is not None:
+        source = fill_hidden(source, "maximum", mask)
+    return record(
         "nc_match_replace8",
-        made,
-        where,
-        data=part_inside(source, where),
-        vals=column(tile(vals, "vals"), where),
+        output,
+        region,
+        data=part_inside(source, region),
+        vals=column(tile(vals, "vals"), region),
         imm=number(imm),
-        dst_idx=None if dst_idx is None else column(tile(dst_idx), where),
+        dst_idx=None if dst_idx is None else column(tile(dst_idx), region),
     )
 
 
@@ -134,34 +134,36 @@ def tensor_reduce(
     kept = [n for n in range(len(source.shape)) if n not in axes]
     order = [*kept, *axes]
     shape = tuple(1 if n in axes else size for n, size in enumerate(source.shape))
-    made = new(shape, kind(dtype, source.dtype))
-    made._axes = tuple(frozenset() if n in axes else one for n, one in enumerate(source._axes))
-    where = startable(extent(mask, source.shape, source._axes), source.shape)
-    rest = None
-    if where.rest is not None and where.box is not None:
-        source = without(source, operator_name(op), mask)
-        rest = projected(where.rest, where.box, axes)
-        where = Extent(where.box)
-    if where.empty:
-        hide(made)
+    output = new(shape, kind(dtype, source.dtype))
+    output._axes = tuple(
+        frozenset() if n in axes else dim_axes for n, dim_axes in enumerate(source._axes)
+    )
+    region = startable(extent(mask, source.shape, source._axes), source.shape)
+    remaining = None
+    if region.remaining is not None and region.box is not None:
+        source = fill_hidden(source, operator_name(op), mask)
+        remaining = projected(region.remaining, region.box, axes)
+        region = Extent(region.box)
+    if region.empty:
+        hide(output)
     else:
-        box = where.box and Box(
-            tuple(0 if n in axes else at for n, at in enumerate(where.box.starts)),
-            tuple(1 if n in axes else size for n, size in enumerate(where.box.sizes)),
+        box = region.box and Box(
+            tuple(0 if n in axes else at for n, at in enumerate(region.box.starts)),
+            tuple(1 if n in axes else size for n, size in enumerate(region.box.sizes)),
         )
-        view = _permuted(part_inside(source, where)._access, order)
+        view = _permuted(part_inside(source, region)._access, order)
         result(
             "tensor_reduce",
-            made,
+            output,
             part=box,
-            rest=rest,
+            remaining=remaining,
             op=operator(op),
             data=Tile(view),
             axis=tuple(range(len(kept), len(order))),
             negate=negate,
             keepdims=keepdims if len(axes) == 1 and axes[0] == len(order) - 1 else None,
         )
-    return made if keepdims else _without(made, axes)
+    return output if keepdims else _without(output, axes)
 
 
 def reduced_axes(axis: Any, source: Tile) -> tuple[int, ...]:
@@ -186,40 +188,41 @@ def _permuted(view: View, order: Sequence[int]) -> View:
     )
 
 
-def _without(made: Tile, axes: Sequence[int]) -> Tile:
+def _without(output: Tile, axes: Sequence[int]) -> Tile:
     """Drop the reduced dimensions; a tile keeps at least two."""
-    view, kept = made._access, list(range(len(made.shape)))
+    view, kept = output._access, list(range(len(output.shape)))
     for axis in reversed(axes):
         if len(kept) > 2:
             kept.remove(axis)
-    if len(kept) == len(made.shape):
-        return made
-    found = Tile(_permuted(view, kept), tuple(made._axes[n] for n in kept))
-    known = made._written_by
-    if known is not None:
-        part = known.part and Box(
-            tuple(known.part.starts[n] for n in kept), tuple(known.part.sizes[n] for n in kept)
+    if len(kept) == len(output.shape):
+        return output
+    squeezed = Tile(_permuted(view, kept), tuple(output._axes[n] for n in kept))
+    producer = output._written_by
+    if producer is not None:
+        part = producer.part and Box(
+            tuple(producer.part.starts[n] for n in kept),
+            tuple(producer.part.sizes[n] for n in kept),
         )
-        rest = None if known.rest is None else rearranged(known.rest, kept)
-        found._written_by = known._replace(part=part, rest=rest)
-        note_part(found, Part(part, rest))
-    return found
+        remaining = None if producer.remaining is None else rearranged(producer.remaining, kept)
+        squeezed._written_by = producer._replace(part=part, remaining=remaining)
+        note_part(squeezed, Part(part, remaining))
+    return squeezed
 
 
 def tensor_partition_reduce(op: Any, data: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
     """Reduce all partitions to one."""
     source = in_sbuf(tile(data, "data"))
-    made = new((1, *source.shape[1:]), kind(dtype, source.dtype))
-    where = extent(mask, source.shape, source._axes)
-    rest = None
-    if where.rest is not None and where.box is not None:
-        source = without(source, operator_name(op), mask)
-        rest = projected(where.rest, where.box, (0,))
-        where = Extent(where.box)
-    if where.empty:
-        hide(made)
-        return made
-    box = where.box and Box((0, *where.box.starts[1:]), (1, *where.box.sizes[1:]))
-    part = part_inside(source, where)
+    output = new((1, *source.shape[1:]), kind(dtype, source.dtype))
+    region = extent(mask, source.shape, source._axes)
+    remaining = None
+    if region.remaining is not None and region.box is not None:
+        source = fill_hidden(source, operator_name(op), mask)
+        remaining = projected(region.remaining, region.box, (0,))
+        region = Extent(region.box)
+    if region.empty:
+        hide(output)
+        return output
+    box = region.box and Box((0, *region.box.starts[1:]), (1, *region.box.sizes[1:]))
+    part = part_inside(source, region)
     row = "tensor_partition_reduce"
-    return result(row, made, part=box, rest=rest, op=operator(op), data=part)
+    return result(row, output, part=box, remaining=remaining, op=operator(op), data=part)

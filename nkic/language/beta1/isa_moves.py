@@ -19,20 +19,20 @@ from nkic.language.beta1.extents import (
     axes_of,
     check_inside,
     cut,
+    expanded,
     extent,
     part_inside,
     reordered,
-    spread,
 )
 from nkic.language.beta1.masks import Box, bounding, depends_on, rearranged, whole
 from nkic.language.beta1.moving import (
+    check_box,
     check_kind,
     copy,
     copy_boxes,
-    exact,
     in_sbuf,
     kind,
-    recorded,
+    record,
     tile,
 )
 from nkic.language.beta1.operators import operator
@@ -44,7 +44,7 @@ from nkic.machine.memory import PARTITIONS, Buffer
 ANY = engine.unknown
 
 
-def chosen(value: Any) -> Any:
+def engine_choice(value: Any) -> Any:
     return None if value is engine.unknown else value
 
 
@@ -65,19 +65,19 @@ def nc_matmul(
     shape: tuple[int, ...] = (prod(left.shape[1:]), *right.shape[1:])
     if _mode(perf_mode) == "double_row":  # each partition holds two rows of the contraction
         shape = (left.shape[-1], right.shape[-1])
-    made = new(shape, right.dtype if is_transpose else dtypes.FLOAT32, Buffer.PSUM)
+    output = new(shape, right.dtype if is_transpose else dtypes.FLOAT32, Buffer.PSUM)
     if len(right.shape) < 2:
         raise KernelError("bad-shape", f"moving must have at least 2 dimensions, not {right.shape}")
     columns = left._axes[1:] if len(left.shape) == 2 else (frozenset[int](),)
-    made._axes = (*columns[:1], *right._axes[1:])[: len(shape)]
-    where, sides = _of_product(mask, left, right, made)
-    if where.empty:
-        hide(made)
-        return made
-    return recorded(
+    output._axes = (*columns[:1], *right._axes[1:])[: len(shape)]
+    region, sides = _of_product(mask, left, right, output)
+    if region.empty:
+        hide(output)
+        return output
+    return record(
         "nc_matmul",
-        made,
-        where,
+        output,
+        region,
         stationary=sides[0],
         moving=sides[1],
         is_stationary_onezero=is_stationary_onezero,
@@ -98,12 +98,14 @@ def _side(value: Any, name: str) -> Tile:
     """Return a side of a product in SBUF. A mask in its index may hide a part of it."""
     if not isinstance(value, Tile) or value._mask is None:
         return in_sbuf(tile(value, name))
-    found = in_sbuf(Tile(value._access, value._axes))
-    found._mask = value._mask
-    return found
+    result = in_sbuf(Tile(value._access, value._axes))
+    result._mask = value._mask
+    return result
 
 
-def _of_product(mask: Any, left: Tile, right: Tile, made: Tile) -> tuple[Extent, tuple[Tile, Tile]]:
+def _of_product(
+    mask: Any, left: Tile, right: Tile, output: Tile
+) -> tuple[Extent, tuple[Tile, Tile]]:
     """Return the part of a product that masks leave, and the corresponding parts of its sides.
 
     A mask over the partitions of both sides removes terms of the sum, and so does one that hides
@@ -113,45 +115,45 @@ def _of_product(mask: Any, left: Tile, right: Tile, made: Tile) -> tuple[Extent,
     if not flat and left._mask is right._mask is None:
         for side in (left, right) if mask is None else ():
             check_inside(side, ALL)
-        return extent(mask, made.shape, made._axes), (left, right)
+        return extent(mask, output.shape, output._axes), (left, right)
     if not flat:
         text = f"a mask hides part of a side of {left.shape} times {right.shape}"
         raise KernelError("bad-index", text, help="index both sides to two dimensions")
     shape = (left.shape[0], left.shape[1], right.shape[1])
     axes = (left._axes[0] | right._axes[0], left._axes[1], right._axes[1])
-    where = extent(mask, shape, axes, product=True)
-    if where.rest is not None and depends_on(where.rest, 0):
-        where = exact(where, "nc_matmul, where it removes terms of the sum,")
+    region = extent(mask, shape, axes, product=True)
+    if region.remaining is not None and depends_on(region.remaining, 0):
+        region = check_box(region, "nc_matmul, where it removes terms of the sum,")
     for side, places in ((left, (0, 1)), (right, (0, 2))):
-        where = _within_side(where, side, places, shape)
-    if where.empty or where.box is None:
-        sides = part_inside(left, where), part_inside(right, where)
-        return where, sides
-    (k, m, n), (sk, sm, sn) = where.box
+        region = _within_side(region, side, places, shape)
+    if region.empty or region.box is None:
+        sides = part_inside(left, region), part_inside(right, region)
+        return region, sides
+    (k, m, n), (sk, sm, sn) = region.box
     sides = (
-        part_inside(left, where._replace(box=Box((k, m), (sk, sm)))),
-        part_inside(right, where._replace(box=Box((k, n), (sk, sn)))),
+        part_inside(left, region._replace(box=Box((k, m), (sk, sm)))),
+        part_inside(right, region._replace(box=Box((k, n), (sk, sn)))),
     )
-    rest = None if where.rest is None else rearranged(where.rest, (1, 2))
-    return Extent(Box((m, n), (sm, sn)), rest), sides
+    remaining = None if region.remaining is None else rearranged(region.remaining, (1, 2))
+    return Extent(Box((m, n), (sm, sn)), remaining), sides
 
 
-def _within_side(where: Extent, side: Tile, places: Sequence[int], shape: Sequence[int]) -> Extent:
+def _within_side(region: Extent, side: Tile, places: Sequence[int], shape: Sequence[int]) -> Extent:
     """Restrict the part of a product to the part of one side that its mask leaves."""
-    if side._mask is None or where.empty:
-        return where
-    box, rest = bounding(side._mask, side.shape)
+    if side._mask is None or region.empty:
+        return region
+    box, remaining = bounding(side._mask, side.shape)
     if box is None:
         return Extent(empty=True)
-    exact(Extent(box, rest), "a tile that a matmul takes")
-    starts, sizes = map(list, where.box or whole(tuple(shape)))
+    check_box(Extent(box, remaining), "a tile that a matmul takes")
+    starts, sizes = map(list, region.box or whole(tuple(shape)))
     for at, start, size in zip(places, *box, strict=True):
         end = min(starts[at] + sizes[at], start + size)
         starts[at] = max(starts[at], start)
         sizes[at] = end - starts[at]
     if min(sizes) < 1:
         return Extent(empty=True)
-    return where._replace(box=Box(tuple(starts), tuple(sizes)))
+    return region._replace(box=Box(tuple(starts), tuple(sizes)))
 
 
 def nc_transpose(data: Any, *, mask: Any = None, dtype: Any = None, engine: Any = ANY) -> Tile:
@@ -170,25 +172,25 @@ def nc_transpose(data: Any, *, mask: Any = None, dtype: Any = None, engine: Any 
             position=0,
         )
     buffer = Buffer.SBUF if on_vector else Buffer.PSUM
-    made = new((columns, rows), kind(dtype, source.dtype), buffer)
-    made._axes = flat._axes[::-1]
-    where = extent(mask, flat.shape, flat._axes)
-    if where.empty:
-        hide(made)
-        return made
-    part = part_inside(flat, where)
-    return recorded(
+    output = new((columns, rows), kind(dtype, source.dtype), buffer)
+    output._axes = flat._axes[::-1]
+    region = extent(mask, flat.shape, flat._axes)
+    if region.empty:
+        hide(output)
+        return output
+    part = part_inside(flat, region)
+    return record(
         "nc_transpose",
-        made,
-        reordered(where, (1, 0)),
+        output,
+        reordered(region, (1, 0)),
         data=part if on_vector else in_sbuf(part),
-        engine=chosen(engine),
+        engine=engine_choice(engine),
     )
 
 
 def tensor_copy(src: Any, *, mask: Any = None, dtype: Any = None, engine: Any = ANY) -> Tile:
     """Return a copy of a tile."""
-    return copy(tile(src, "src"), mask=mask, dtype=dtype, engine=chosen(engine))
+    return copy(tile(src, "src"), mask=mask, dtype=dtype, engine=engine_choice(engine))
 
 
 tensor_copy_dynamic_src = tensor_copy
@@ -198,27 +200,36 @@ def tensor_copy_dynamic_dst(
     *, dst: Any, src: Any, mask: Any = None, dtype: Any = None, engine: Any = ANY
 ) -> None:
     """Copy to an offset known at run time."""
-    goal, source = tile(dst, "dst"), tile(src, "src")
-    check_kind(dtype, goal)
-    where = exact(extent(mask, goal.shape, axes_of(goal.shape, goal, source)), "the copy")
-    if not where.empty:
-        part = part_inside(goal, where)
-        emit("tensor_copy", part, src=spread(source, goal.shape, where), engine=chosen(engine))
+    target, source = tile(dst, "dst"), tile(src, "src")
+    check_kind(dtype, target)
+    region = check_box(
+        extent(mask, target.shape, axes_of(target.shape, target, source)), "the copy"
+    )
+    if not region.empty:
+        part = part_inside(target, region)
+        emit(
+            "tensor_copy",
+            part,
+            src=expanded(source, target.shape, region),
+            engine=engine_choice(engine),
+        )
 
 
 def nc_stream_shuffle(
     src: Any, dst: Any, shuffle_mask: Any, *, dtype: Any = None, mask: Any = None
 ) -> None:
     """Permute partitions within each quadrant of 32."""
-    goal, source = tile(dst, "dst"), tile(src, "src")
-    check_kind(dtype, goal)
-    where = exact(extent(mask, goal.shape, axes_of(goal.shape, goal, source)), "the shuffle")
-    if not where.empty:
-        part = part_inside(goal, where)
+    target, source = tile(dst, "dst"), tile(src, "src")
+    check_kind(dtype, target)
+    region = check_box(
+        extent(mask, target.shape, axes_of(target.shape, target, source)), "the shuffle"
+    )
+    if not region.empty:
+        part = part_inside(target, region)
         emit(
             "nc_stream_shuffle",
             part,
-            src=source if source.shape[0] == 1 else spread(source, goal.shape, where),
+            src=source if source.shape[0] == 1 else expanded(source, target.shape, region),
             shuffle_mask=list(shuffle_mask),
         )
 
@@ -234,32 +245,32 @@ def dma_copy(
 ) -> None:
     """dst = src, or with `dst_rmw_op`, dst = dst op src."""
 
-    goal, source = tile(dst, "dst"), tile(src, "src")
-    view = access.broadcast(source._access, goal.shape) or source._access
-    if view.shape != goal.shape:
-        view = Tile(view).reshape(goal.shape)._access
-    where = extent(mask, goal.shape, axes_of(goal.shape, goal, source))
-    if where.empty:
+    target, source = tile(dst, "dst"), tile(src, "src")
+    view = access.broadcast(source._access, target.shape) or source._access
+    if view.shape != target.shape:
+        view = Tile(view).reshape(target.shape)._access
+    region = extent(mask, target.shape, axes_of(target.shape, target, source))
+    if region.empty:
         return
     if dst_rmw_op is not None:
-        _combined(goal, Tile(view), dst_rmw_op, where, oob_mode)
-    elif where.rest is not None:
-        copy_boxes(goal, Tile(view), where, oob_mode=oob_mode, dge_mode=dge_mode)
+        _combined(target, Tile(view), dst_rmw_op, region, oob_mode)
+    elif region.remaining is not None:
+        copy_boxes(target, Tile(view), region, oob_mode=oob_mode, dge_mode=dge_mode)
     else:
-        part = part_inside(goal, where)
-        emit("dma_copy", part, src=Tile(cut(view, where)), oob_mode=oob_mode, dge_mode=dge_mode)
+        part = part_inside(target, region)
+        emit("dma_copy", part, src=Tile(cut(view, region)), oob_mode=oob_mode, dge_mode=dge_mode)
 
 
-def _combined(goal: Tile, source: Tile, op: Any, where: Extent, oob_mode: Any = None) -> None:
+def _combined(target: Tile, source: Tile, op: Any, region: Extent, oob_mode: Any = None) -> None:
     """goal = goal op source, by DMA."""
-    where = exact(where, "a transfer that combines")
-    dst, src = part_inside(goal, where), part_inside(source, where)
+    region = check_box(region, "a transfer that combines")
+    dst, src = part_inside(target, region), part_inside(source, region)
     emit("dma_compute", dst, srcs=_plain([src, dst]), reduce_op=operator(op), oob_mode=oob_mode)
 
 
 def _plain(tiles: Sequence[Tile]) -> list[Any]:
 
-    return [operand(one) for one in tiles]
+    return [operand(value) for value in tiles]
 
 
 def dma_transpose(src: Any, *, axes: Any = None, mask: Any = None, dtype: Any = None) -> Tile:
@@ -268,12 +279,12 @@ def dma_transpose(src: Any, *, axes: Any = None, mask: Any = None, dtype: Any = 
     rank = len(source.shape)
     order = tuple(axes) if axes is not None else (3, 1, 2, 0) if rank == 4 else range(rank)[::-1]
     shape = tuple(source.shape[n] for n in order)
-    made = new(shape, source.dtype)
-    where = extent(mask, source.shape, source._axes)
-    if where.empty:
-        hide(made)
-        return made
-    part = part_inside(source, where)
+    output = new(shape, source.dtype)
+    region = extent(mask, source.shape, source._axes)
+    if region.empty:
+        hide(output)
+        return output
+    part = part_inside(source, region)
     named: dict[str, Any] = {} if axes is None else {"axes": tuple(axes)}
-    found = recorded("dma_transpose", made, reordered(where, order), src=part, **named)
-    return found if dtype is None else copy(found, dtype=dtype)
+    transposed = record("dma_transpose", output, reordered(region, order), src=part, **named)
+    return transposed if dtype is None else copy(transposed, dtype=dtype)

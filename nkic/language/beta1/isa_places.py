@@ -10,25 +10,25 @@ from nkic.language.beta1.extents import (
     Extent,
     axes_of,
     column,
+    expanded,
     extent,
     part_inside,
     select,
-    spread,
     startable,
 )
 from nkic.language.beta1.indices import ONE, Index, as_index
-from nkic.language.beta1.isa_moves import ANY, chosen
+from nkic.language.beta1.isa_moves import ANY, engine_choice
 from nkic.language.beta1.isa_vectors import per_partition
 from nkic.language.beta1.masks import All, Compared, Mask
 from nkic.language.beta1.moving import (
+    check_box,
     check_kind,
     copy,
-    exact,
     in_sbuf,
     kind,
-    made_like,
     number,
-    recorded,
+    output_like,
+    record,
     tile,
 )
 from nkic.language.beta1.operators import operator
@@ -51,24 +51,28 @@ def tensor_copy_predicated(
     dtype: Any = None,
 ) -> None:
     """dst = src where the predicate is not 0."""
-    goal, asked, source = tile(dst, "dst"), _bits(tile(predicate, "predicate")), number(src)
-    check_kind(dtype, goal)
-    where = exact(extent(mask, goal.shape, axes_of(goal.shape, goal, asked)), "the copy")
-    if where.empty:
+    target, selector, source = tile(dst, "dst"), _bits(tile(predicate, "predicate")), number(src)
+    check_kind(dtype, target)
+    region = check_box(
+        extent(mask, target.shape, axes_of(target.shape, target, selector)), "the copy"
+    )
+    if region.empty:
         return
-    given = spread(tile(source), goal.shape, where) if isinstance(source, NkiTensor) else source
+    given = (
+        expanded(tile(source), target.shape, region) if isinstance(source, NkiTensor) else source
+    )
     emit(
         "tensor_copy_predicated",
-        part_inside(goal, where),
+        part_inside(target, region),
         src=given,
-        predicate=spread(asked, goal.shape, where),
+        predicate=expanded(selector, target.shape, region),
         reverse_pred=reverse_pred,
     )
 
 
-def _bits(asked: Tile) -> Tile:
+def _bits(selector: Tile) -> Tile:
     """Reinterpret a predicate of bool as bytes."""
-    return asked.view(dtypes.UINT8) if asked.dtype is dtypes.BOOL else asked
+    return selector.view(dtypes.UINT8) if selector.dtype is dtypes.BOOL else selector
 
 
 def range_select(
@@ -88,22 +92,22 @@ def range_select(
 ) -> Tile:
     """Return on_true_tile where the index in the partition is within bounds."""
     source = tile(on_true_tile, "on_true_tile")
-    made, where = made_like(source, dtype, mask)
-    if where.empty:
-        return made
-    return recorded(
+    output, region = output_like(source, dtype, mask)
+    if region.empty:
+        return output
+    return record(
         "range_select",
-        made,
-        where,
-        on_true_tile=part_inside(source, where),
+        output,
+        region,
+        on_true_tile=part_inside(source, region),
         comp_op0=operator(comp_op0, "comp_op0"),
         comp_op1=operator(comp_op1, "comp_op1"),
-        bound0=per_partition(bound0, where),
-        bound1=per_partition(bound1, where),
+        bound0=per_partition(bound0, region),
+        bound1=per_partition(bound1, region),
         reduce_cmd=reduce_cmd,
-        reduce_res=None if reduce_res is None else column(tile(reduce_res), where),
+        reduce_res=None if reduce_res is None else column(tile(reduce_res), region),
         reduce_op=operator(reduce_op, "reduce_op"),
-        range_start=number(range_start) + (where.box.starts[-1] if where.box else 0),
+        range_start=number(range_start) + (region.box.starts[-1] if region.box else 0),
         on_false_value=on_false_value,
     )
 
@@ -122,18 +126,20 @@ def select_reduce(
     dtype: Any = None,
 ) -> None:
     """dst = on_true where the predicate is not 0, else on_false."""
-    goal, asked = tile(dst, "dst"), _bits(tile(predicate, "predicate"))
-    check_kind(dtype, goal)
-    where = exact(extent(mask, goal.shape, axes_of(goal.shape, goal, asked)), "select_reduce")
-    if where.empty:
+    target, selector = tile(dst, "dst"), _bits(tile(predicate, "predicate"))
+    check_kind(dtype, target)
+    region = check_box(
+        extent(mask, target.shape, axes_of(target.shape, target, selector)), "select_reduce"
+    )
+    if region.empty:
         return
     emit(
         "select_reduce",
-        part_inside(goal, where),
-        predicate=spread(asked, goal.shape, where),
-        on_true=spread(tile(on_true, "on_true"), goal.shape, where),
-        on_false=per_partition(on_false, where),
-        reduce_res=None if reduce_res is None else column(tile(reduce_res), where),
+        part_inside(target, region),
+        predicate=expanded(selector, target.shape, region),
+        on_true=expanded(tile(on_true, "on_true"), target.shape, region),
+        on_false=per_partition(on_false, region),
+        reduce_res=None if reduce_res is None else column(tile(reduce_res), region),
         reduce_cmd=reduce_cmd,
         reduce_op=operator(reduce_op, "reduce_op"),
         reverse_pred=reverse_pred,
@@ -148,20 +154,20 @@ def iota(expr: Any, dtype: Any, *, mask: Any = None) -> Tile:
         raise KernelError("argument-kind", text, help="write nl.arange(n)[None, :]")
     index = index if index.dims else Index(index.start, (ONE, ONE))
     dims = index.dims
-    made = new(index.shape, as_dtype(dtype))
-    made._axes = tuple(dim.axes for dim in dims)
-    where = startable(extent(mask, made.shape, made._axes), made.shape)
-    if where.empty:
-        hide(made)
-        return made
+    output = new(index.shape, as_dtype(dtype))
+    output._axes = tuple(dim.axes for dim in dims)
+    region = startable(extent(mask, output.shape, output._axes), output.shape)
+    if region.empty:
+        hide(output)
+        return output
     start, sizes = index.start, index.shape
-    if where.box is not None:
-        sizes = where.box.sizes
-        start += sum(at * dim.step for at, dim in zip(where.box.starts, dims, strict=True))
-    return recorded(
+    if region.box is not None:
+        sizes = region.box.sizes
+        start += sum(at * dim.step for at, dim in zip(region.box.starts, dims, strict=True))
+    return record(
         "iota",
-        made,
-        where,
+        output,
+        region,
         pattern=[[d.step, n] for d, n in zip(dims[1:], sizes[1:], strict=True)] or [[0, 1]],
         offset=start,
         channel_multiplier=dims[0].step,
@@ -178,69 +184,69 @@ def affine_select(
 ) -> Tile:
     """Return on_true_tile where a condition on indices is true, else a number."""
     source = in_sbuf(tile(on_true_tile, "on_true_tile"))
-    made, where = made_like(source, dtype, mask)
-    if where.empty:
-        return made
+    output, region = output_like(source, dtype, mask)
+    if region.empty:
+        return output
     if isinstance(pred, bool):
         if pred:
-            return copy(source, mask=mask, dtype=made.dtype)
-        return recorded("memset", made, where, value=number(on_false_value))
+            return copy(source, mask=mask, dtype=output.dtype)
+        return record("memset", output, region, value=number(on_false_value))
     if not isinstance(pred, Mask):
         text = "pred is a comparison of index expressions"
         raise KernelError("argument-kind", text, help="write pred=(i_p >= i_f)", argument="pred")
     condition = pred.placed(axes_of(source.shape, source), source.shape)
     parts = condition.parts if isinstance(condition, All) else (condition,)
-    given = part_inside(source, where)
-    goal = part_inside(made, where)
+    given = part_inside(source, region)
+    target = part_inside(output, region)
     for part in parts:
         if not isinstance(part, Compared):
             text = "pred of affine_select joins comparisons with & alone"
             raise KernelError("argument-kind", text, argument="pred")
-        select(goal, _within(part, where), given, number(on_false_value))
-        given = goal
+        select(target, _within(part, region), given, number(on_false_value))
+        given = target
     if len(parts) == 1:
-        _note(made, where)
-    note_part(made, Part(where.box, where.rest))
-    return made
+        _note(output, region)
+    note_part(output, Part(region.box, region.remaining))
+    return output
 
 
-def _note(made: Tile, where: Extent) -> None:
+def _note(output: Tile, region: Extent) -> None:
     """Note that the last instruction wrote a new tile."""
 
     body = active().body
-    made._written_by = Producer(body, len(body) - 1, 0, where.box, where.rest)
+    output._written_by = Producer(body, len(body) - 1, 0, region.box, region.remaining)
 
 
-def _within(condition: Compared, where: Extent) -> Compared:
+def _within(condition: Compared, region: Extent) -> Compared:
     """Restrict a condition to the positions of a box."""
-    if where.box is None:
+    if region.box is None:
         return condition
     index = condition.index
-    moved = sum(at * dim.step for at, dim in zip(where.box.starts, index.dims, strict=True))
+    moved = sum(at * dim.step for at, dim in zip(region.box.starts, index.dims, strict=True))
     dims = tuple(
-        dim._replace(size=size) for dim, size in zip(index.dims, where.box.sizes, strict=True)
+        dim._replace(size=size) for dim, size in zip(index.dims, region.box.sizes, strict=True)
     )
     return Compared(Index(index.start + moved, dims), condition.symbol)
 
 
 def memset(shape: Any, value: Any, dtype: Any, *, mask: Any = None, engine: Any = ANY) -> Tile:
     """Return a tile filled with a number."""
-    made = new(tuple(int(plain(size)) for size in shape), as_dtype(dtype))
-    where = startable(extent(mask, made.shape, made._axes), made.shape)
-    if where.empty:
-        hide(made)
-        return made
-    return recorded("memset", made, where, value=number(value), engine=chosen(engine))
+    output = new(tuple(int(plain(size)) for size in shape), as_dtype(dtype))
+    region = startable(extent(mask, output.shape, output._axes), output.shape)
+    if region.empty:
+        hide(output)
+        return output
+    return record("memset", output, region, value=number(value), engine=engine_choice(engine))
 
 
 def dropout(data: Any, prob: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
     """Return data with elements replaced by 0 at random."""
     source = tile(data, "data")
-    made, where = made_like(source, dtype, mask)
-    if where.empty:
-        return made
-    part = spread(source, made.shape, where)
-    return recorded("dropout", made, where, data=part, prob=per_partition(prob, where))
+    output, region = output_like(source, dtype, mask)
+    if region.empty:
+        return output
+    part = expanded(source, output.shape, region)
+    return record("dropout", output, region, data=part, prob=per_partition(prob, region))
 
 
 def local_gather(
@@ -257,12 +263,12 @@ def local_gather(
         raise KernelError(
             "argument-kind", "nkic does not support mask= of local_gather", argument="mask"
         )
-    most = places.shape[1] * 16 if num_valid_indices is None else int(num_valid_indices)
-    sizes = (most,) if num_elem_per_idx == 1 else (most, num_elem_per_idx)
-    made = new((source.shape[0], *sizes), source.dtype)
+    count = places.shape[1] * 16 if num_valid_indices is None else int(num_valid_indices)
+    sizes = (count,) if num_elem_per_idx == 1 else (count, num_elem_per_idx)
+    output = new((source.shape[0], *sizes), source.dtype)
     return result(
         "local_gather",
-        made,
+        output,
         src_buffer=source,
         index=places,
         num_elem_per_idx=num_elem_per_idx,
@@ -273,5 +279,5 @@ def local_gather(
 def sequence_bounds(*, segment_ids: Any, dtype: Any = None) -> Tile:
     """Return the start and end of each element's segment."""
     source = tile(segment_ids, "segment_ids")
-    made = new((source.shape[0], 2, source.shape[1]), kind(dtype, source.dtype))
-    return result("sequence_bounds", made, segment_ids=source)
+    output = new((source.shape[0], 2, source.shape[1]), kind(dtype, source.dtype))
+    return result("sequence_bounds", output, segment_ids=source)

@@ -5,10 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from nkic.language import library
-from nkic.language.beta1.extents import Extent, column, spread
-from nkic.language.beta1.functions import beside, common_shape
-from nkic.language.beta1.isa_moves import ANY, chosen
-from nkic.language.beta1.moving import in_sbuf, kind, made_for, made_like, number, recorded, tile
+from nkic.language.beta1.extents import Extent, column, expanded
+from nkic.language.beta1.functions import common_shape, readable_with
+from nkic.language.beta1.isa_moves import ANY, engine_choice
+from nkic.language.beta1.moving import (
+    in_sbuf,
+    kind,
+    number,
+    output_for,
+    output_like,
+    record,
+    tile,
+)
 from nkic.language.beta1.operators import operator
 from nkic.language.beta1.tiles import Tile
 from nkic.language.enums import reduce_cmd
@@ -29,27 +37,27 @@ def activation(
 ) -> Tile:
     """op(data x scale + bias)."""
     source = tile(data, "data")
-    made, where = made_like(source, dtype, mask)
-    if where.empty:
-        return made
-    return recorded(
+    output, region = output_like(source, dtype, mask)
+    if region.empty:
+        return output
+    return record(
         "activation",
-        made,
-        where,
+        output,
+        region,
         op=operator(op),
-        data=spread(source, made.shape, where),
-        bias=None if bias is None else per_partition(bias, where),
-        scale=per_partition(scale, where),
+        data=expanded(source, output.shape, region),
+        bias=None if bias is None else per_partition(bias, region),
+        scale=per_partition(scale, region),
         reduce_op=operator(reduce_op, "reduce_op"),
-        reduce_res=None if reduce_res is None else column(tile(reduce_res), where),
+        reduce_res=None if reduce_res is None else column(tile(reduce_res), region),
         reduce_cmd=reduce_cmd,
     )
 
 
-def per_partition(value: Any, where: Extent) -> Any:
+def per_partition(value: Any, region: Extent) -> Any:
     """Convert an operand with one element per partition, or a number."""
     value = number(value)
-    return column(tile(value), where) if isinstance(value, NkiTensor) else value
+    return column(tile(value), region) if isinstance(value, NkiTensor) else value
 
 
 def activation_reduce(
@@ -65,19 +73,19 @@ def activation_reduce(
 ) -> Tile:
     """op(data x scale + bias), and the reduction of the results in `reduce_res`."""
     source = tile(data, "data")
-    made, where = made_like(source, dtype, mask)
-    if where.empty:
-        return made
-    return recorded(
+    output, region = output_like(source, dtype, mask)
+    if region.empty:
+        return output
+    return record(
         "activation_reduce",
-        made,
-        where,
+        output,
+        region,
         op=operator(op),
-        data=spread(source, made.shape, where),
+        data=expanded(source, output.shape, region),
         reduce_op=operator(reduce_op, "reduce_op"),
-        reduce_res=column(tile(reduce_res, "reduce_res"), where),
-        bias=None if bias is None else per_partition(bias, where),
-        scale=per_partition(scale, where),
+        reduce_res=column(tile(reduce_res, "reduce_res"), region),
+        bias=None if bias is None else per_partition(bias, region),
+        scale=per_partition(scale, region),
     )
 
 
@@ -85,24 +93,24 @@ def tensor_tensor(
     data1: Any, data2: Any, op: Any, *, dtype: Any = None, mask: Any = None, engine: Any = ANY
 ) -> Tile:
     """data1 op data2."""
-    one, two = tile(data1, "data1"), tile(data2, "data2")
-    shape = common_shape(one, two)
-    default = library.promoted(one.dtype, two.dtype)
-    made, where = made_for(shape, kind(dtype, default), mask, one, two)
-    if where.empty:
-        return made
-    found = operator(op)
-    assert found is not None
-    if found.name == "power":
-        one, two = in_sbuf(one), in_sbuf(two)
-    return recorded(
+    left, right = tile(data1, "data1"), tile(data2, "data2")
+    shape = common_shape(left, right)
+    default = library.promoted(left.dtype, right.dtype)
+    output, region = output_for(shape, kind(dtype, default), mask, left, right)
+    if region.empty:
+        return output
+    alu = operator(op)
+    assert alu is not None
+    if alu.name == "power":
+        left, right = in_sbuf(left), in_sbuf(right)
+    return record(
         "tensor_tensor",
-        made,
-        where,
-        data1=spread(one, shape, where),
-        data2=spread(beside(one, two), shape, where),
-        op=found,
-        engine=chosen(engine),
+        output,
+        region,
+        data1=expanded(left, shape, region),
+        data2=expanded(readable_with(left, right), shape, region),
+        op=alu,
+        engine=engine_choice(engine),
     )
 
 
@@ -121,21 +129,21 @@ def tensor_scalar(
 ) -> Tile:
     """(data op0 operand0) op1 operand1, each operand a number or one per partition."""
     source = tile(data, "data")
-    made, where = made_like(source, dtype, mask)
-    if where.empty:
-        return made
-    return recorded(
+    output, region = output_like(source, dtype, mask)
+    if region.empty:
+        return output
+    return record(
         "tensor_scalar",
-        made,
-        where,
-        data=spread(source, made.shape, where),
+        output,
+        region,
+        data=expanded(source, output.shape, region),
         op0=operator(op0, "op0"),
-        operand0=per_partition(operand0, where),
+        operand0=per_partition(operand0, region),
         reverse0=reverse0,
         op1=operator(op1, "op1"),
-        operand1=None if operand1 is None else per_partition(operand1, where),
+        operand1=None if operand1 is None else per_partition(operand1, region),
         reverse1=reverse1,
-        engine=chosen(engine),
+        engine=engine_choice(engine),
     )
 
 
@@ -153,18 +161,18 @@ def scalar_tensor_tensor(
 ) -> Tile:
     """(data op0 operand0) op1 operand1: operand0 a number or column, operand1 a tile."""
     source = tile(data, "data")
-    made, where = made_like(source, dtype, mask)
-    if where.empty:
-        return made
-    return recorded(
+    output, region = output_like(source, dtype, mask)
+    if region.empty:
+        return output
+    return record(
         "scalar_tensor_tensor",
-        made,
-        where,
-        data=spread(source, made.shape, where),
+        output,
+        region,
+        data=expanded(source, output.shape, region),
         op0=operator(op0, "op0"),
-        operand0=per_partition(operand0, where),
+        operand0=per_partition(operand0, region),
         op1=operator(op1, "op1"),
-        operand1=spread(beside(source, tile(operand1, "operand1")), made.shape, where),
+        operand1=expanded(readable_with(source, tile(operand1, "operand1")), output.shape, region),
         reverse0=reverse0,
         reverse1=reverse1,
     )
@@ -183,18 +191,18 @@ def tensor_scalar_reduce(
 ) -> Tile:
     """data op0 operand0, and each partition reduced by reduce_op in `reduce_res`."""
     source = tile(data, "data")
-    made, where = made_like(source, dtype, mask)
-    if where.empty:
-        return made
-    return recorded(
+    output, region = output_like(source, dtype, mask)
+    if region.empty:
+        return output
+    return record(
         "tensor_scalar_reduce",
-        made,
-        where,
-        data=spread(source, made.shape, where),
+        output,
+        region,
+        data=expanded(source, output.shape, region),
         op0=operator(op0, "op0"),
-        operand0=per_partition(operand0, where),
+        operand0=per_partition(operand0, region),
         reduce_op=operator(reduce_op, "reduce_op"),
-        reduce_res=column(tile(reduce_res, "reduce_res"), where),
+        reduce_res=column(tile(reduce_res, "reduce_res"), region),
         reverse0=reverse0,
     )
 
@@ -212,20 +220,20 @@ def tensor_tensor_scan(
     mask: Any = None,
 ) -> Tile:
     """result[i] = (data0[i] op0 result[i - 1]) op1 data1[i], `initial` before the first."""
-    one, two = tile(data0, "data0"), tile(data1, "data1")
-    shape = common_shape(one, two)
-    made, where = made_for(
-        shape, kind(dtype, library.promoted(one.dtype, two.dtype)), mask, one, two
+    left, right = tile(data0, "data0"), tile(data1, "data1")
+    shape = common_shape(left, right)
+    output, region = output_for(
+        shape, kind(dtype, library.promoted(left.dtype, right.dtype)), mask, left, right
     )
-    if where.empty:
-        return made
-    return recorded(
+    if region.empty:
+        return output
+    return record(
         "tensor_tensor_scan",
-        made,
-        where,
-        data0=spread(one, shape, where),
-        data1=spread(two, shape, where),
-        initial=per_partition(initial, where),
+        output,
+        region,
+        data0=expanded(left, shape, region),
+        data1=expanded(right, shape, region),
+        initial=per_partition(initial, region),
         op0=operator(op0, "op0"),
         op1=operator(op1, "op1"),
         reverse0=reverse0,
@@ -236,7 +244,7 @@ def tensor_tensor_scan(
 def reciprocal(data: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
     """1 / data."""
     source = tile(data, "data")
-    made, where = made_like(source, dtype, mask)
-    if where.empty:
-        return made
-    return recorded("reciprocal", made, where, data=spread(source, made.shape, where))
+    output, region = output_like(source, dtype, mask)
+    if region.empty:
+        return output
+    return record("reciprocal", output, region, data=expanded(source, output.shape, region))

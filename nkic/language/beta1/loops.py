@@ -17,7 +17,7 @@ from nkic.language.beta1.emit import hide, is_hidden, new, note_sum, result, sta
 from nkic.language.beta1.extents import ALL, extent
 from nkic.language.beta1.functions import update
 from nkic.language.beta1.indices import Index
-from nkic.language.beta1.moving import kind, tile, without
+from nkic.language.beta1.moving import fill_hidden, kind, tile
 from nkic.language.beta1.operators import operator_name
 from nkic.language.beta1.recorded.carried import DependenceCheck
 from nkic.language.beta1.tiles import Tile
@@ -38,9 +38,9 @@ class LoopIndex(int):
     @classmethod
     def of(cls, value: int, loop: int) -> LoopIndex:
         """Return the variable of a loop with a value."""
-        made = cls(value)
-        made.loop = loop
-        return made
+        index = cls(value)
+        index.loop = loop
+        return index
 
 
 class Range:
@@ -61,8 +61,8 @@ class Range:
         return lambda ended=False: None
 
     def __iter__(self) -> Iterator[LoopIndex]:
-        loop, around = next(_loops), state().loops
-        depth, at = len(around), here()
+        loop, variables = next(_loops), state().loops
+        depth, at = len(variables), here()
         remember = active().remember if isinstance(self, TracedRange) else None
         restore = remember() if remember is not None else None
         watch = self.watch()
@@ -71,16 +71,16 @@ class Range:
                 watch()
                 for name in restore() if iteration and restore is not None else ():
                     self.reset(name)
-                around[depth:] = [LoopIndex.of(value, loop)]
+                variables[depth:] = [LoopIndex.of(value, loop)]
                 try:
-                    yield around[depth]
+                    yield variables[depth]
                 except GeneratorExit:
                     if restore is not None and iteration < len(self) - 1:  # left early
                         active().left.append(at)
                     raise
             watch(True)
         finally:
-            del around[depth:]
+            del variables[depth:]
 
     def __len__(self) -> int:
         return len(self._range)
@@ -98,12 +98,12 @@ class TracedRange(Range, TracedOnce):
         """Compare the first iterations."""
         seen = DependenceCheck(self.independent)
 
-        def told(ended: bool = False) -> None:
+        def on_iteration(ended: bool = False) -> None:
             seen.iteration()
             if ended:
                 seen.report()
 
-        return told
+        return on_iteration
 
     def reset(self, name: str) -> None:
         """Report a number that loses the value assigned in the body."""
@@ -132,9 +132,9 @@ def traced(*bounds: Any, directives: Any = None, precise_schedule: bool = False)
 
 def affine(*bounds: Any, directives: Any = None, precise_schedule: bool = False) -> Range:
     """`nl.affine_range`, whose iterations are independent. Options as in `nl.sequential_range`."""
-    found = TracedRange(*bounds)
-    found.independent = True
-    return found
+    result = TracedRange(*bounds)
+    result.independent = True
+    return result
 
 
 def _bound(value: Any) -> Any:
@@ -145,7 +145,7 @@ def loop_reduce(x: Any, op: Any, loop_indices: Any, *, dtype: Any = None, mask: 
     """Reduce x over the iterations of loops; the result is complete when they have ended."""
     source = tile(x, "x")
     indices = loop_indices if isinstance(loop_indices, tuple | list) else (loop_indices,)
-    if not indices or not all(isinstance(one, LoopIndex) for one in indices):
+    if not indices or not all(isinstance(index, LoopIndex) for index in indices):
         raise KernelError(
             "argument-kind",
             f"loop_indices must be loop variables, not {brief(loop_indices)}",
@@ -154,31 +154,31 @@ def loop_reduce(x: Any, op: Any, loop_indices: Any, *, dtype: Any = None, mask: 
         )
     name = operator_name(op)
     key = (here(), *_reduction_key(indices))
-    known = state().reduced.get(key)
+    total = state().reduced.get(key)
     if mask is not None:
-        where = extent(mask, source.shape, source._axes)
-        if where != ALL:
-            source = without(source, name, mask) if not where.empty else source
-        if where.empty or is_hidden(source):
-            return known if known is not None else _hidden(source)
-    if known is None:
-        known = new(source.shape, kind(dtype, source.dtype))
-        state().reduced[key] = known
-        found = result("tensor_copy", known, src=source)
+        region = extent(mask, source.shape, source._axes)
+        if region != ALL:
+            source = fill_hidden(source, name, mask) if not region.empty else source
+        if region.empty or is_hidden(source):
+            return total if total is not None else _hidden(source)
+    if total is None:
+        total = new(source.shape, kind(dtype, source.dtype))
+        state().reduced[key] = total
+        updated = result("tensor_copy", total, src=source)
     else:
-        found = update(name, known, source)
+        updated = update(name, total, source)
     note_sum()
-    return found
+    return updated
 
 
 def _reduction_key(indices: Sequence[LoopIndex]) -> tuple[int, ...]:
     """Return the key of a sum: the reduced loops, and the iterations of the other ones inside."""
-    folded = {one.loop for one in indices}
+    folded = {index.loop for index in indices}
     first = min(folded)
     return (first, *(int(i) for i in state().loops if i.loop > first and i.loop not in folded))
 
 
 def _hidden(source: Tile) -> Tile:
-    made = new(source.shape, source.dtype)
-    hide(made)
-    return made
+    output = new(source.shape, source.dtype)
+    hide(output)
+    return output

@@ -78,10 +78,10 @@ class Compared(Mask):
         return f"mask({self.index!r} {self.symbol} 0)"
 
     def __bool__(self) -> bool:
-        known = constant(self.index)
-        if known is None:
+        number = constant(self.index)
+        if number is None:
             return Mask.__bool__(self)
-        return {">=": known >= 0, "==": known == 0, "!=": known != 0}[self.symbol]
+        return {">=": number >= 0, "==": number == 0, "!=": number != 0}[self.symbol]
 
     def __invert__(self) -> Mask:
         if self.symbol == ">=":
@@ -96,10 +96,10 @@ class Compared(Mask):
         if self.symbol == ">=":
             return True if low >= 0 else False if high < 0 else None
         outside = low > 0 or high < 0
-        exact = low == high == 0
-        if not outside and not exact:
+        check_box = low == high == 0
+        if not outside and not check_box:
             return None
-        return exact if self.symbol == "==" else outside
+        return check_box if self.symbol == "==" else outside
 
 
 class All(Mask):
@@ -108,10 +108,10 @@ class All(Mask):
     __slots__ = ("parts",)
 
     def __init__(self, *parts: Mask) -> None:
-        found: list[Mask] = []
-        for one in parts:
-            found += one.parts if isinstance(one, All) else (one,)
-        self.parts: tuple[Mask, ...] = tuple(found)
+        flat: list[Mask] = []
+        for part in parts:
+            flat += part.parts if isinstance(part, All) else (part,)
+        self.parts: tuple[Mask, ...] = tuple(flat)
 
     def __repr__(self) -> str:
         return " & ".join(map(repr, self.parts))
@@ -126,8 +126,8 @@ class All(Mask):
         return All(*(part.placed(axes, shape, product) for part in self.parts))
 
     def holds(self, box: Box) -> bool | None:
-        found = {part.holds(box) for part in self.parts}
-        return False if False in found else None if None in found else True
+        results = {part.holds(box) for part in self.parts}
+        return False if False in results else None if None in results else True
 
 
 class Either(Mask):
@@ -151,8 +151,8 @@ class Either(Mask):
         return Either(*(part.placed(axes, shape, product) for part in self.parts))
 
     def holds(self, box: Box) -> bool | None:
-        found = {part.holds(box) for part in self.parts}
-        return True if True in found else None if None in found else False
+        results = {part.holds(box) for part in self.parts}
+        return True if True in results else None if None in results else False
 
 
 def _joined(first: Mask, value: Any, make: type[All] | type[Either]) -> Any:
@@ -174,8 +174,8 @@ _COMPARISONS: dict[str, Callable[[Index], Mask]] = {  # by Python's operator, fo
 
 def _comparison(make: Callable[[Index], Mask]) -> Callable[[Index, Any], Any]:
     def compare(self: Index, other: Any) -> Any:
-        found = as_index(other)
-        return NotImplemented if found is None else make(self - found)
+        index = as_index(other)
+        return NotImplemented if index is None else make(self - index)
 
     return compare
 
@@ -227,20 +227,20 @@ def _aligned(index: Index, axes: Axes, shape: Shape, product: bool) -> Index:
     the last one; the first of several is matched to the partitions if the sizes agree.
     """
     rank = len(shape)
-    found = [ONE] * rank
-    behind = rank - len(index.dims)
+    aligned = [ONE] * rank
+    shift = rank - len(index.dims)
     for place, dim in enumerate(index.dims):
         if dim.size == 1 or not dim.step:
             continue
         at = next((n for n in range(rank) if dim.axes & axes[n] and shape[n] > 1), -1)
         if at < 0:  # partitions stay first if the tile has more dimensions
-            deeper = not place and behind > 0 and len(index.dims) > 1 and not product
-            at = 0 if deeper and shape[0] == dim.size else behind + place
+            deeper = not place and shift > 0 and len(index.dims) > 1 and not product
+            at = 0 if deeper and shape[0] == dim.size else shift + place
         if not 0 <= at < rank or shape[at] != dim.size:
             text = f"a mask over an index of shape {index.shape} does not fit a tile of {shape}"
             raise KernelError("bad-index", text, help="make the mask from the indices of the tile")
-        found[at] = dim._replace(step=found[at].step + dim.step)
-    return Index(index.start, tuple(found))
+        aligned[at] = dim._replace(step=aligned[at].step + dim.step)
+    return Index(index.start, tuple(aligned))
 
 
 def range_over(index: Index, box: Box) -> tuple[int, int]:
@@ -267,20 +267,20 @@ def bounding(mask: Mask, shape: Shape) -> tuple[Box | None, Mask | None]:
     The box is None if the mask hides everything; the condition is None if all of the box remains.
     """
     box: Box = whole(shape)
-    rest: list[Mask] = []
+    remaining: list[Mask] = []
     for part in mask.parts if isinstance(mask, All) else (mask,):
         cut = _shrunk(part, box)
         if cut is None:
             return None, None
         box = cut
     for part in mask.parts if isinstance(mask, All) else (mask,):
-        found = part.holds(box)
-        if found is False:
+        holds = part.holds(box)
+        if holds is False:
             return None, None
-        rest += [part] if found is None else []
-    if not rest:
+        remaining += [part] if holds is None else []
+    if not remaining:
         return box, None
-    return box, rest[0] if len(rest) == 1 else All(*rest)
+    return box, remaining[0] if len(remaining) == 1 else All(*remaining)
 
 
 def _shrunk(mask: Mask, box: Box) -> Box | None:
@@ -294,8 +294,8 @@ def _shrunk(mask: Mask, box: Box) -> Box | None:
     step, start = mask.index.dims[at].step, mask.index.start
     first, end = box.starts[at], box.starts[at] + box.sizes[at]
     if mask.symbol == "==":
-        found, left = divmod(-start, step)
-        first, end = (max(first, found), min(end, found + 1)) if not left else (0, 0)
+        quotient, left = divmod(-start, step)
+        first, end = (max(first, quotient), min(end, quotient + 1)) if not left else (0, 0)
     elif step > 0:
         first = max(first, -(start // step))
     else:
@@ -311,21 +311,21 @@ MAX_BOXES = 4096
 
 def boxes(mask: Mask, box: Box) -> list[Box]:
     """Decompose the part that a placed mask leaves into boxes, by repeated halving."""
-    found: list[Box] = []
+    result: list[Box] = []
     for lead in _decomposed(mask, box):
-        found = _extended(found, lead)
-        if len(found) > MAX_BOXES:
+        result = _extended(result, lead)
+        if len(result) > MAX_BOXES:
             text = f"a mask that divides the tile into more than {MAX_BOXES} parts"
             raise KernelError("too-large", text, help="use masks that bound single dimensions")
-    return found
+    return result
 
 
 def _decomposed(mask: Mask, box: Box) -> Iterator[Box]:
     """Yield the parts that a mask leaves, split along the first dimensions down to rows."""
-    known = mask.holds(box)
-    if known is False:
+    holds = mask.holds(box)
+    if holds is False:
         return
-    if known is True:
+    if holds is True:
         yield box
         return
     cut: Box | None = box
@@ -354,11 +354,11 @@ def _fixed(mask: Mask, box: Box) -> Mask:
     return Compared(Index(start, tuple(dims)), mask.symbol)
 
 
-def _extended(found: list[Box], new: Box) -> list[Box]:
+def _extended(merged: list[Box], new: Box) -> list[Box]:
     """Append a box, merged with the previous one if their union is a box."""
-    if not found:
+    if not merged:
         return [new]
-    old = found[-1]
+    old = merged[-1]
     differing = [
         n
         for n in range(len(old.starts))
@@ -368,9 +368,9 @@ def _extended(found: list[Box], new: Box) -> list[Box]:
         at = differing[0]
         if old.starts[at] + old.sizes[at] == new.starts[at]:
             sizes = (*old.sizes[:at], old.sizes[at] + new.sizes[at], *old.sizes[at + 1 :])
-            return [*found[:-1], Box(old.starts, sizes)]
-    found.append(new)
-    return found
+            return [*merged[:-1], Box(old.starts, sizes)]
+    merged.append(new)
+    return merged
 
 
 def projected(mask: Mask, box: Box, axes: Sequence[int]) -> Mask | None:
@@ -380,14 +380,17 @@ def projected(mask: Mask, box: Box, axes: Sequence[int]) -> Mask | None:
     """
     rank = len(box.sizes)
     kept = [n for n in range(rank) if n not in axes]
-    found = {tuple((b.starts[n], b.sizes[n]) for n in kept) for b in boxes(mask, box)}
+    projections = {tuple((b.starts[n], b.sizes[n]) for n in kept) for b in boxes(mask, box)}
     if len(kept) == 1:
-        found = {((start, end - start),) for start, end in _merged_runs(one[0] for one in found)}
-    if found == {tuple((box.starts[n], box.sizes[n]) for n in kept)}:
+        projections = {
+            ((start, end - start),)
+            for start, end in _merged_runs(box_part[0] for box_part in projections)
+        }
+    if projections == {tuple((box.starts[n], box.sizes[n]) for n in kept)}:
         return None
     parts = [
-        All(*(run for n, at in zip(kept, one, strict=True) for run in _within(n, *at, rank)))
-        for one in sorted(found)
+        All(*(run for n, at in zip(kept, box_part, strict=True) for run in _within(n, *at, rank)))
+        for box_part in sorted(projections)
     ]
     return parts[0] if len(parts) == 1 else Either(*parts)
 

@@ -63,9 +63,9 @@ def _offset(tile: Tile, name: str, index: Any) -> Any:
     if isinstance(index, AtRunTime) or name not in ("add", "subtract", "multiply"):
         text = f"{name} of a tile and an index expression is not an index"
         raise KernelError("bad-index", text, help="make a tile from the expression with nisa.iota")
-    known = constant(index)
-    if name == "multiply" and known is not None:
-        return binary(name, tile, known)
+    factor = constant(index)
+    if name == "multiply" and factor is not None:
+        return binary(name, tile, factor)
     if name != "add":
         raise KernelError("bad-index", "a run-time index is a tile plus an expression")
     return AtRunTime(tile._access, index + Index(0, ()))

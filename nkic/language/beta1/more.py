@@ -18,14 +18,14 @@ from nkic.language.beta1.isa_places import dropout as nisa_dropout
 from nkic.language.beta1.isa_vectors import tensor_scalar
 from nkic.language.beta1.moving import (
     IDENTITY,
+    check_box,
     copy,
-    exact,
+    fill_hidden,
     in_sbuf,
     kind,
     static_cast,
     stdlib,
     tile,
-    without,
 )
 from nkic.language.beta1.operators import operator_name
 from nkic.language.beta1.tiles import Tile
@@ -75,43 +75,43 @@ def mean(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bo
     """Return the mean, computed in float32."""
     source = tile(x, "x")
     total = _folded("add", source, axis, dtypes.FLOAT32, mask, keepdims)
-    where = extent(mask, source.shape, source._axes)
+    region = extent(mask, source.shape, source._axes)
     result_type = kind(dtype, source.dtype)
-    if where.rest is not None:
-        return _mean_of_rows(total, source, where, axis, keepdims, result_type)
-    sizes = source.shape if where.box is None else where.box.sizes
-    count = prod_of(sizes[one] for one in reduced_axes(axis, source))
+    if region.remaining is not None:
+        return _mean_of_rows(total, source, region, axis, keepdims, result_type)
+    sizes = source.shape if region.box is None else region.box.sizes
+    count = prod_of(sizes[reduced] for reduced in reduced_axes(axis, source))
     return _in_part(total, "multiply", 1.0 / count, result_type)
 
 
 def _mean_of_rows(
-    total: Tile, source: Tile, where: Extent, axis: Any, keepdims: bool, dtype: DType
+    total: Tile, source: Tile, region: Extent, axis: Any, keepdims: bool, dtype: DType
 ) -> Tile:
     """Divide sums by the number of unmasked elements in each row, or by 1 if there are none."""
-    assert where.rest is not None
-    chosen = Tile(cut(predicate(where.rest, source.shape)._access, where))
+    assert region.remaining is not None
+    chosen = Tile(cut(predicate(region.remaining, source.shape)._access, region))
     counted = tensor_reduce(OPERATORS["add"], chosen, axis, dtype=dtypes.FLOAT32, keepdims=keepdims)
-    below = unary("reciprocal", binary("maximum", counted, 1.0))
-    return _in_part(total, "multiply", below, dtype)
+    scales = unary("reciprocal", binary("maximum", counted, 1.0))
+    return _in_part(total, "multiply", scales, dtype)
 
 
-def _in_part(made: Tile, name: str, other: Any, dtype: DType) -> Tile:
+def _in_part(output: Tile, name: str, other: Any, dtype: DType) -> Tile:
     """`made op other`, for the written part of a result."""
-    found = new(made.shape, dtype)
-    found._axes = made._axes
-    box, rest, _ = written_part(made)
-    where = Extent(box)
-    if is_hidden(made):
-        hide(found)
-        return found
-    part = part_inside(made, where)
+    updated = new(output.shape, dtype)
+    updated._axes = output._axes
+    box, remaining, _ = written_part(output)
+    region = Extent(box)
+    if is_hidden(output):
+        hide(updated)
+        return updated
+    part = part_inside(output, region)
     row = "tensor_tensor" if isinstance(other, Tile) else "tensor_scalar"
     named: dict[str, Any]
     if isinstance(other, Tile):
         named = {"data1": part, "data2": other.reshape(part.shape), "op": OPERATORS[name]}
     else:
         named = {"data": part, "op0": OPERATORS[name], "operand0": other}
-    return result(row, found, part=box, rest=rest, **named)
+    return result(row, updated, part=box, remaining=remaining, **named)
 
 
 def var(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
@@ -133,13 +133,13 @@ def softmax(
 ) -> Tile:
     """exp(x) / sum of exp(x), shifted by the greatest element."""
     source = tile(x, "x")
-    greatest = max(source, axis, dtype=dtypes.FLOAT32, mask=mask, keepdims=True)
-    shifted = binary("subtract", source, greatest, dtypes.FLOAT32, mask)
+    largest = max(source, axis, dtype=dtypes.FLOAT32, mask=mask, keepdims=True)
+    shifted = binary("subtract", source, largest, dtypes.FLOAT32, mask)
     powers = unary("exp", shifted, compute_dtype and as_dtype(compute_dtype), mask)
     total = sum(powers, axis, dtype=dtypes.FLOAT32, mask=mask, keepdims=True)
-    turned = unary("reciprocal", total)
-    found: Tile = binary("multiply", powers, turned, kind(dtype, source.dtype), mask)
-    return found
+    inverse = unary("reciprocal", total)
+    normalised: Tile = binary("multiply", powers, inverse, kind(dtype, source.dtype), mask)
+    return normalised
 
 
 def rms_norm(
@@ -163,8 +163,8 @@ def rms_norm(
     )
     scaled = tensor_scalar(scaled, OPERATORS["rsqrt"], 0.0)
     normal = binary("multiply", source, scaled, inner, mask)
-    found: Tile = binary("multiply", normal, w, kind(dtype, source.dtype), mask)
-    return found
+    normalised: Tile = binary("multiply", normal, w, kind(dtype, source.dtype), mask)
+    return normalised
 
 
 REDUCTIONS = ("sum", "prod", "max", "min", "all")
@@ -178,8 +178,8 @@ FUNCTIONS = (
 
 def transpose(x: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
     """Return a new tile with partitions and columns exchanged."""
-    made = nc_transpose(x, mask=mask)
-    return made if dtype is None else static_cast(made, dtype)
+    output = nc_transpose(x, mask=mask)
+    return output if dtype is None else static_cast(output, dtype)
 
 
 def matmul(x: Any, y: Any, *, transpose_x: bool = False, mask: Any = None) -> Tile:
@@ -212,15 +212,15 @@ def _check_terms(left: Tile, right: Tile, transposed: bool) -> None:
 
 def dropout(x: Any, rate: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
     """Return x with elements replaced by 0 at random."""
-    made = nisa_dropout(x, rate, mask=mask)
-    return made if dtype is None else copy(made, dtype=dtype)
+    output = nisa_dropout(x, rate, mask=mask)
+    return output if dtype is None else copy(output, dtype=dtype)
 
 
 def rand(shape: Any, dtype: Any = None) -> Tile:
     """Return a tile of random numbers, uniform between 0 and 1."""
     sizes = tuple(int(plain(size)) for size in shape)
-    made: Tile = stdlib("rand", sizes, kind(dtype, dtypes.FLOAT32))
-    return made
+    output: Tile = stdlib("rand", sizes, kind(dtype, dtypes.FLOAT32))
+    return output
 
 
 def random_seed(seed: Any, *, mask: Any = None) -> None:
@@ -240,8 +240,8 @@ def random_seed(seed: Any, *, mask: Any = None) -> None:
 
 def gather_flattened(data: Any, indices: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
     """Gather in each partition the elements of `data` at the flat positions `indices`."""
-    made: Tile = stdlib("gather_flattened", tile(data), tile(indices), dtype=dtype)
-    return made if mask is None else copy(made, mask=mask)
+    output: Tile = stdlib("gather_flattened", tile(data), tile(indices), dtype=dtype)
+    return output if mask is None else copy(output, mask=mask)
 
 
 def atomic_rmw(dst: Any, value: Any, op: Any, *, mask: Any = None) -> None:
@@ -270,27 +270,27 @@ def all_reduce(
         return copy(x, dtype=dtype, mask=mask)
     _check_fold(name, count)
     source = tile(x, "x")
-    where = startable(extent(mask, source.shape, source._axes), source.shape)
-    if where.rest is not None and name not in IDENTITY:
-        exact(where, f"nl.all_reduce with {name}")
-    if where.rest is not None:
-        source = without(source, name, mask)
+    region = startable(extent(mask, source.shape, source._axes), source.shape)
+    if region.remaining is not None and name not in IDENTITY:
+        check_box(region, f"nl.all_reduce with {name}")
+    if region.remaining is not None:
+        source = fill_hidden(source, name, mask)
     elif source._access.tensor.buffer is Buffer.PSUM:
         source = copy(source, mask=mask)
-    return _with_other_core(name, source, kind(dtype, source.dtype), where, mask)
+    return _with_other_core(name, source, kind(dtype, source.dtype), region, mask)
 
 
-def _with_other_core(name: str, mine: Tile, dtype: DType, where: Extent, mask: Any) -> Tile:
-    """Reduce `mine` of both cores, in the same order on both."""
-    other = new(mine.shape, mine.dtype)
-    other._axes = mine._axes
-    if not where.empty:
-        own, rank = part_inside(mine, where), 1 - active().ids[0]
-        received = part_inside(other, where)
-        emit("sendrecv", received, src=own, send_to_rank=rank, recv_from_rank=rank, pipe_id=0)
-    pair = (other, mine) if active().ids[0] else (mine, other)
-    found: Tile = binary(name, *pair, dtype, mask)
-    return found
+def _with_other_core(name: str, own_tile: Tile, dtype: DType, region: Extent, mask: Any) -> Tile:
+    """Reduce `own_tile` of both cores, in the same order on both."""
+    other = new(own_tile.shape, own_tile.dtype)
+    other._axes = own_tile._axes
+    if not region.empty:
+        sent, rank = part_inside(own_tile, region), 1 - active().ids[0]
+        received = part_inside(other, region)
+        emit("sendrecv", received, src=sent, send_to_rank=rank, recv_from_rank=rank, pipe_id=0)
+    pair = (other, own_tile) if active().ids[0] else (own_tile, other)
+    reduced: Tile = binary(name, *pair, dtype, mask)
+    return reduced
 
 
 def _axes_of_grid(written: Any) -> list[Any]:
@@ -299,9 +299,9 @@ def _axes_of_grid(written: Any) -> list[Any]:
     Kernels also pass an index along an axis, `[nl.program_id(0)]`, which identifies the axis only
     if the grid has just one.
     """
-    found = [plain(one) for one in (written if isinstance(written, list | tuple) else [written])]
+    axes = [plain(axis) for axis in (written if isinstance(written, list | tuple) else [written])]
     ids = active().ids
-    return [0 if len(ids) == 1 and one == ids[0] else one for one in found]
+    return [0 if len(ids) == 1 and axis == ids[0] else axis for axis in axes]
 
 
 def _check_fold(name: str, count: int) -> None:
@@ -344,8 +344,8 @@ class FloatLimits(NamedTuple):
 
 def finfo(dtype: Any) -> FloatLimits:
     """Return the limits of a float dtype."""
-    found = as_dtype(dtype)
-    return FloatLimits(found.lowest, found.highest, 2.0**-found.mantissa_bits, found)
+    kind = as_dtype(dtype)
+    return FloatLimits(kind.lowest, kind.highest, 2.0**-kind.mantissa_bits, kind)
 
 
 def instances(axes: Any = None) -> int:
@@ -360,7 +360,7 @@ def nc(count: Any) -> int:
 
 def spmd_dim(*dims: Any) -> int:
     """`nl.spmd_dim(a, b)`: a dimension of a grid composed of several."""
-    made = 1
-    for one in dims:
-        made *= int(plain(one))
-    return made
+    output = 1
+    for dim in dims:
+        output *= int(plain(dim))
+    return output

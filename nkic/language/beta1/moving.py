@@ -34,11 +34,11 @@ from nkic.language.beta1.extents import (
     axes_of,
     check_inside,
     cut,
+    expanded,
     extent,
     part_inside,
     predicate,
     reordered,
-    spread,
     startable,
 )
 from nkic.language.beta1.masks import bounding, boxes
@@ -101,8 +101,8 @@ def number(value: Any) -> Any:
 def stdlib(name: str, *args: Any, **named: Any) -> Any:
     """Call a function of the standard library, which does not support masks."""
     given = [operand(value) if isinstance(value, NkiTensor) else value for value in args]
-    found = active().library(name)(*given, **named)
-    return Tile(found._access) if isinstance(found, NkiTensor) else found
+    returned = active().library(name)(*given, **named)
+    return Tile(returned._access) if isinstance(returned, NkiTensor) else returned
 
 
 def across_partitions(row: Tile, count: int) -> Tile:
@@ -121,22 +121,22 @@ def load(src: Any, *, mask: Any = None, dtype: Any = None, mode: Any = None) -> 
     nl.load (assumed).
     """
     source = tile(src, "src")
-    made = new(_tile_shape(source), kind(dtype, source.dtype))
+    output = new(_tile_shape(source), kind(dtype, source.dtype))
     if len(source.shape) < 2:
         outside, source = source._outside, source.expand_dims(-1)
         source._outside = outside
-    made._axes = source._axes
-    where = extent(mask, source.shape, source._axes)
-    check_inside(source, where)
-    if where.empty:
-        hide(made)
-        return made
-    if where.rest is None:
-        part = part_inside(source, where)
-        return result("dma_copy", made, part=where.box, src=part, oob_mode=mode)
-    copy_boxes(made, source, where, oob_mode=mode)
-    note_part(made, Part(where.box, where.rest, bare=True))
-    return made
+    output._axes = source._axes
+    region = extent(mask, source.shape, source._axes)
+    check_inside(source, region)
+    if region.empty:
+        hide(output)
+        return output
+    if region.remaining is None:
+        part = part_inside(source, region)
+        return result("dma_copy", output, part=region.box, src=part, oob_mode=mode)
+    copy_boxes(output, source, region, oob_mode=mode)
+    note_part(output, Part(region.box, region.remaining, bare=True))
+    return output
 
 
 def _tile_shape(source: Tile) -> tuple[int, ...]:
@@ -151,39 +151,39 @@ def _tile_shape(source: Tile) -> tuple[int, ...]:
     return source.shape if len(source.shape) > 1 else (*source.shape, 1)
 
 
-def copy_boxes(dst: Tile, src: Tile, where: Extent, **more: Any) -> None:
+def copy_boxes(dst: Tile, src: Tile, region: Extent, **more: Any) -> None:
     """Record a transfer for each box of a mask that is not a box itself."""
-    assert where.rest is not None and where.box is not None
-    for box in boxes(where.rest, where.box):
+    assert region.remaining is not None and region.box is not None
+    for box in boxes(region.remaining, region.box):
         part = Extent(box)
         emit("dma_copy", Tile(cut(dst._access, part)), src=Tile(cut(src._access, part)), **more)
 
 
 def store(dst: Any, value: Any, *, mask: Any = None, mode: Any = None) -> None:
     """Write a tile to a tensor in HBM. `mode` as in nl.load."""
-    goal = tile(dst, "dst")
-    found = number(value)
-    if is_hidden(found):
+    destination = tile(dst, "dst")
+    stored = number(value)
+    if is_hidden(stored):
         return
-    if not isinstance(found, NkiTensor):
-        shape = goal.shape if len(goal.shape) > 1 else (1, *goal.shape)
-        found = full(shape, found, goal.dtype)
-    source = in_sbuf(tile(found, "value"))
-    view = access.fitted(source._access, goal.shape)
+    if not isinstance(stored, NkiTensor):
+        shape = destination.shape if len(destination.shape) > 1 else (1, *destination.shape)
+        stored = full(shape, stored, destination.dtype)
+    source = in_sbuf(tile(stored, "value"))
+    view = access.fitted(source._access, destination.shape)
     if view is None:
-        text = f"a tile of shape {source.shape} cannot be stored to {goal.shape}"
+        text = f"a tile of shape {source.shape} cannot be stored to {destination.shape}"
         raise KernelError("operand-shape", text, help="index both so that their shapes are equal")
-    where = extent(mask, goal.shape, axes_of(goal.shape, goal, source))
-    if where.empty:
+    region = extent(mask, destination.shape, axes_of(destination.shape, destination, source))
+    if region.empty:
         return
-    check_inside(goal, where)
-    if source.shape == goal.shape:
-        check_inside(source, where)
-    if where.rest is not None:
-        copy_boxes(goal, Tile(view), where, oob_mode=mode)
+    check_inside(destination, region)
+    if source.shape == destination.shape:
+        check_inside(source, region)
+    if region.remaining is not None:
+        copy_boxes(destination, Tile(view), region, oob_mode=mode)
     else:
-        part = part_inside(goal, where)
-        emit("dma_copy", part, src=Tile(cut(view, where)), oob_mode=mode)
+        part = part_inside(destination, region)
+        emit("dma_copy", part, src=Tile(cut(view, region)), oob_mode=mode)
 
 
 def load_transpose2d(src: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
@@ -193,20 +193,20 @@ def load_transpose2d(src: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
         text = f"nl.load_transpose2d takes 2 dimensions, not {source.shape}"
         raise KernelError("bad-shape", text)
     rows, columns = source.shape
-    made = new((columns, rows), source.dtype)
-    made._axes = source._axes[::-1]
-    where = extent(mask, source.shape, source._axes)
-    if where.empty:
-        hide(made)
+    output = new((columns, rows), source.dtype)
+    output._axes = source._axes[::-1]
+    region = extent(mask, source.shape, source._axes)
+    if region.empty:
+        hide(output)
     else:
-        turned = reordered(where, (1, 0))
-        recorded("dma_transpose", made, turned, src=part_inside(source, where))
-    return made if dtype is None else static_cast(made, dtype)
+        turned = reordered(region, (1, 0))
+        record("dma_transpose", output, turned, src=part_inside(source, region))
+    return output if dtype is None else static_cast(output, dtype)
 
 
-def exact(where: Extent, what: str) -> Extent:
-    if where.rest is None:
-        return where
+def check_box(region: Extent, what: str) -> Extent:
+    if region.remaining is None:
+        return region
     raise KernelError(
         "bad-index",
         f"the mask of {what} does not bound single dimensions",
@@ -220,34 +220,38 @@ def copy(src: Any, *, mask: Any = None, dtype: Any = None, engine: Any = None) -
     source = tile(src, "src")
     if not source._access.tensor.on_chip:
         return load(source, mask=mask, dtype=dtype)
-    made, where = made_like(source, dtype, mask)
-    if where.empty:
-        return made
-    return recorded(
-        "tensor_copy", made, where, src=spread(source, made.shape, where), engine=engine
+    output, region = output_like(source, dtype, mask)
+    if region.empty:
+        return output
+    return record(
+        "tensor_copy",
+        output,
+        region,
+        src=expanded(source, output.shape, region),
+        engine=engine,
     )
 
 
-def made_for(
+def output_for(
     shape: tuple[int, ...], dtype: DType, mask: Any, *tiles: Tile, buffer: Buffer = Buffer.SBUF
 ) -> tuple[Tile, Extent]:
     """Return a new tile for the result of tiles, and the part to write."""
     axes = axes_of(shape, *tiles)
-    made = new(shape, dtype, buffer)
-    made._axes = tuple(axes)
-    where = startable(extent(mask, shape, axes), shape)
-    if where.empty:
-        hide(made)
-    return made, where
+    output = new(shape, dtype, buffer)
+    output._axes = tuple(axes)
+    region = startable(extent(mask, shape, axes), shape)
+    if region.empty:
+        hide(output)
+    return output, region
 
 
-def made_like(source: Tile, dtype: Any, mask: Any) -> tuple[Tile, Extent]:
+def output_like(source: Tile, dtype: Any, mask: Any) -> tuple[Tile, Extent]:
     """Return a new tile of the shape of `source`, with its dtype by default."""
-    return made_for(source.shape, kind(dtype, source.dtype), mask, source)
+    return output_for(source.shape, kind(dtype, source.dtype), mask, source)
 
 
-def recorded(row: str, made: Tile, where: Extent, **named: Any) -> Tile:
-    return result(row, made, part=where.box, rest=where.rest, **named)
+def record(row: str, output: Tile, region: Extent, **named: Any) -> Tile:
+    return result(row, output, part=region.box, remaining=region.remaining, **named)
 
 
 def static_cast(input_data: Any, dtype: Any) -> Any:
@@ -257,29 +261,29 @@ def static_cast(input_data: Any, dtype: Any) -> Any:
     return copy(input_data, dtype=dtype)
 
 
-def kept(value: NkiTensor) -> Tile:
+def copied_to_hbm(value: NkiTensor) -> Tile:
     """Copy a tile that the kernel returns to HBM, where callers find it."""
     trace, at = active(), value._access.tensor.at
     start = len(trace.body)
     source = in_sbuf(tile(value))
     tensor = trace.declare(source.shape, source.dtype, Buffer.SHARED_HBM, source.name, at)
     emit("dma_copy", Tile(whole(tensor)), src=source)
-    made = (item for item in trace.body[start:] if isinstance(item, Instruction))
-    trace.body[start:] = [item._replace(at=at) for item in made]
+    output = (item for item in trace.body[start:] if isinstance(item, Instruction))
+    trace.body[start:] = [item._replace(at=at) for item in output]
     return Tile(whole(tensor))
 
 
 IDENTITY = {"add": 0.0, "multiply": 1.0, "maximum": -3.4e38, "minimum": 3.4e38}
 
 
-def without(source: Tile, name: str, mask: Any) -> Tile:
+def fill_hidden(source: Tile, name: str, mask: Any) -> Tile:
     """Replace the elements that a mask hides by the identity of a reduction."""
     if name not in IDENTITY:
-        exact(extent(mask, source.shape, source._axes), f"a reduction with {name}")
-    found = full(source.shape, IDENTITY[name], source.dtype)
-    found._axes = source._axes
-    assign(found, copy(source, mask=mask))
-    return found
+        check_box(extent(mask, source.shape, source._axes), f"a reduction with {name}")
+    filled = full(source.shape, IDENTITY[name], source.dtype)
+    filled._axes = source._axes
+    assign(filled, copy(source, mask=mask))
+    return filled
 
 
 def in_sbuf(value: Tile) -> Tile:
@@ -299,36 +303,36 @@ def assign(target: Tile, value: Any) -> None:
         return
     if source._access[:4] == target._access[:4]:
         return  # `t[...] += value` has updated it already
-    box, rest, bare = written_part(source)
-    where = Extent(box, rest)
-    check_inside(target, where)
+    box, remaining, bare = written_part(source)
+    region = Extent(box, remaining)
+    check_inside(target, region)
     if redirect(source, target):
         return
-    if where != ALL and source.shape != target.shape:  # the written part refers to this shape
+    if region != ALL and source.shape != target.shape:  # the written part refers to this shape
         target = Tile(shaped_like(target._access, source.shape) or target._access)
     view = access.fitted(source._access, target.shape)
     if view is None:
         text = f"a tile of shape {source.shape} cannot be assigned to one of shape {target.shape}"
         raise KernelError("operand-shape", text, help=_shape_advice(source, target))
     on_chip = target._access.tensor.on_chip and view.tensor.on_chip
-    if where != ALL and source.shape != target.shape:
+    if region != ALL and source.shape != target.shape:
         text = f"a part of a tile of shape {source.shape} cannot be assigned to {target.shape}"
         raise KernelError("operand-shape", text, help="index both so that their shapes are equal")
-    goal, part = part_inside(target, where), Tile(cut(view, where))
-    on_chip = on_chip and begins(goal._access) and begins(part._access)
-    bare = bare or (rest is not None and bounding(rest, source.shape)[1] is None)
-    if where.rest is not None and on_chip and not bare:
-        chosen = predicate(where.rest, source.shape)
+    destination, part = part_inside(target, region), Tile(cut(view, region))
+    on_chip = on_chip and can_start(destination._access) and can_start(part._access)
+    bare = bare or (remaining is not None and bounding(remaining, source.shape)[1] is None)
+    if region.remaining is not None and on_chip and not bare:
+        chosen = predicate(region.remaining, source.shape)
         emit(
             "tensor_copy_predicated",
-            goal,
+            destination,
             src=part,
-            predicate=part_inside(chosen, where),
+            predicate=part_inside(chosen, region),
         )
-    elif where.rest is not None:
-        copy_boxes(target, Tile(view), where)
+    elif region.remaining is not None:
+        copy_boxes(target, Tile(view), region)
     else:
-        emit("tensor_copy" if on_chip else "dma_copy", goal, src=part)
+        emit("tensor_copy" if on_chip else "dma_copy", destination, src=part)
 
 
 def _shape_advice(source: Tile, target: Tile) -> str:
@@ -340,7 +344,7 @@ def _shape_advice(source: Tile, target: Tile) -> str:
     return f"declare blocks with nl.par_dim: ({whole[0]}, nl.par_dim({whole[1]}), {sizes})"
 
 
-def begins(view: View) -> bool:
+def can_start(view: View) -> bool:
     """Return whether an engine can start at the tile's first partition.
 
     If not, DMA performs the assignment.
@@ -350,7 +354,7 @@ def begins(view: View) -> bool:
 
 def _fill(target: Tile, value: Number) -> None:
     check_inside(target, ALL)
-    if target._access.tensor.on_chip and not begins(target._access):
+    if target._access.tensor.on_chip and not can_start(target._access):
         emit("dma_copy", target, src=full(target.shape, value, target.dtype))
     elif target._access.tensor.on_chip:
         emit("memset", target, value=value)
@@ -361,5 +365,5 @@ def _fill(target: Tile, value: Number) -> None:
 
 def full(shape: Any, fill_value: Any, dtype: Any) -> Tile:
     """Return a tile in SBUF filled with a number."""
-    made = new(tuple(shape), as_dtype(dtype))
-    return result("memset", made, value=fill_value)
+    output = new(tuple(shape), as_dtype(dtype))
+    return result("memset", output, value=fill_value)

@@ -89,10 +89,12 @@ def with_name(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*args, **more)
         body = active().body
         start = len(body)
-        found = function(*args, **more)
-        made = body[start:]
-        body[start:] = [i._replace(name=name) if isinstance(i, Instruction) else i for i in made]
-        return found
+        result = function(*args, **more)
+        recorded = body[start:]
+        body[start:] = [
+            i._replace(name=name) if isinstance(i, Instruction) else i for i in recorded
+        ]
+        return result
 
     return call
 
@@ -256,4 +258,6 @@ def namespaces(annotation: Any) -> Mapping[str, Namespace]:
             "sizeinbytes": more.sizeinbytes,
         },
     }
-    return {f"{ROOT}{rest}": Namespace(f"{ROOT}{rest}", own) for rest, own in spaces.items()}
+    return {
+        f"{ROOT}{name}": Namespace(f"{ROOT}{name}", contents) for name, contents in spaces.items()
+    }

@@ -37,8 +37,8 @@ class Function(Operator):
 
 def operator_name(value: Any, parameter: str = "op") -> str:
     """Return the name of an operator in the instruction table, or of a composed function."""
-    found = plain(value)
-    name = getattr(found, "name", None) or getattr(found, "__name__", None)
+    function = plain(value)
+    name = getattr(function, "name", None) or getattr(function, "__name__", None)
     if not isinstance(name, str) or isinstance(value, int | float | bool):
         raise KernelError(
             "argument-kind",
@@ -49,7 +49,7 @@ def operator_name(value: Any, parameter: str = "op") -> str:
     name = rewritten.OPERATORS.get(name, name)
     if name in ALU or name in ACTIVATIONS or name in _COMPOSED:
         return name
-    text = f"`{parameter}`: no engine has the operator `{name}`"
+    text = f"`{parameter}`: no engine supports the operator `{name}`"
     near = did_you_mean(name, [*ALU, *ACTIVATIONS])
     raise KernelError("operator-not-supported", text, help=near, argument=parameter)
 
@@ -60,7 +60,7 @@ def operator(value: Any, parameter: str = "op") -> Operator | None:
         return None
     name = operator_name(value, parameter)
     if name in _COMPOSED:
-        text = f"`{parameter}`: no engine has `{name}` as an operator"
+        text = f"`{parameter}`: no engine supports `{name}` as an operator"
         help = f"call nl.{name}, which is made of several instructions"
         raise KernelError("operator-not-supported", text, help=help, argument=parameter)
     return OPERATORS[name]

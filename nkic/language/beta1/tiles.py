@@ -52,20 +52,20 @@ class Tile(NkiTensor):
         active().viewing()
         if isinstance(key, Mask):
             return self._masked(key)
-        found = access.take(self._access, self._axes, key, tile_view)
-        made = Tile(found.view, found.axes)
-        made._outside = found.outside
-        return made
+        indexed = access.take(self._access, self._axes, key, tile_view)
+        result = Tile(indexed.view, indexed.axes)
+        result._outside = indexed.outside
+        return result
 
     def _masked(self, mask: Mask) -> Tile:
         """`t[mask]`: the same tile, whose masked elements are hidden from its consumer."""
         placed = mask.placed(self._axes, self.shape)
         if bounding(placed, self.shape) == (whole(self.shape), None):
             return self
-        made = Tile(self._access, self._axes)
-        made._outside = self._outside
-        made._mask = placed if self._mask is None else self._mask & placed
-        return made
+        result = Tile(self._access, self._axes)
+        result._outside = self._outside
+        result._mask = placed if self._mask is None else self._mask & placed
+        return result
 
     def __iter__(self) -> NoReturn:
         raise KernelError(
@@ -104,17 +104,17 @@ class Tile(NkiTensor):
         wanted = _sizes(sizes, shape, self.size)
         if wanted == self.shape:
             return self
-        made = Tile(reshaped(self._access, wanted))
-        made._outside = tuple(one for one in self._outside if one.part.is_fixed)
-        return made
+        result = Tile(reshaped(self._access, wanted))
+        result._outside = tuple(outside for outside in self._outside if outside.part.is_fixed)
+        return result
 
     def expand_dims(self, axis: Any) -> Tile:
         """Insert one or several dimensions of size 1."""
         if isinstance(axis, tuple | list):
-            found = self
-            for one in sorted(axis):
-                found = found.expand_dims(one)
-            return found
+            result = self
+            for position in sorted(axis):
+                result = result.expand_dims(position)
+            return result
         at = axis if axis >= 0 else axis + len(self.shape) + 1
         return self.reshape((*self.shape[:at], 1, *self.shape[at:]))
 
@@ -129,11 +129,11 @@ class Tile(NkiTensor):
 def _sizes(sizes: tuple[Any, ...], shape: Any, count: int) -> tuple[int, ...]:
     """Return the requested shape, with one size of -1 inferred."""
     parts = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], tuple | list) else sizes
-    found = [int(plain(size)) for size in (shape if shape is not None else parts)]
-    if -1 in found:
-        at = found.index(-1)
-        found[at] = count // max(prod(found) * -1, 1)
-    return tuple(found)
+    result = [int(plain(size)) for size in (shape if shape is not None else parts)]
+    if -1 in result:
+        at = result.index(-1)
+        result[at] = count // max(prod(result) * -1, 1)
+    return tuple(result)
 
 
 def reshaped(view: View, shape: tuple[int, ...]) -> View:
@@ -201,12 +201,12 @@ class Blocks:
         return self.shape[: len(self.shape) - len(self._tile_shape)]
 
     def _tile(self, place: tuple[int, ...]) -> Tile:
-        found = self._known.get(place)
-        if found is None:
+        tile = self._known.get(place)
+        if tile is None:
             outside = any(self._is_outside(axis, at) for axis, at in enumerate(place))
-            found = self._placeholder(place) if outside else self._make(place)
-            self._known[place] = found
-        return found
+            tile = self._placeholder(place) if outside else self._make(place)
+            self._known[place] = tile
+        return tile
 
     def _placeholder(self, place: tuple[int, ...]) -> Tile:
         """Return a placeholder for a block out of bounds, which only masked accesses may use."""
@@ -241,13 +241,13 @@ class Blocks:
 
     def _inner(self, place: tuple[int, ...]) -> Blocks:
         """Return the blocks with the given leading coordinates."""
-        rest = self.shape[len(place) :]
+        inner_shape = self.shape[len(place) :]
         left = len(self._counts) - len(place)
 
         def make(inner: tuple[int, ...]) -> Tile:
             return self._tile((*place, *inner))
 
-        return Blocks(rest, left, self.dtype, self.buffer, make)
+        return Blocks(inner_shape, left, self.dtype, self.buffer, make)
 
     def _number(self, axis: int, part: Any) -> int:
         size = self.shape[axis]
@@ -255,10 +255,10 @@ class Blocks:
             return 0
         if isinstance(part, slice):
             start, stop, step = part.indices(size)
-            found = as_index(start) if len(range(start, stop, step)) == 1 else None
+            index = as_index(start) if len(range(start, stop, step)) == 1 else None
         else:
-            found = as_index(part)
-        number = None if found is None else constant(found)
+            index = as_index(part)
+        number = None if index is None else constant(index)
         if number is None:
             raise self._no_tile(part)
         return number % size if -size <= number < size else number
@@ -269,7 +269,7 @@ class Blocks:
         return KernelError(
             "block-dimension",
             f"the first {count} dimension{'s' * (count > 1)} of a tensor of shape {self.shape} "
-            f"count blocks, and are indexed with an int or the variable of a loop{said}",
+            f"select a block, and must be indexed with an int or a loop variable{said}",
             help="index one block at a time, or put the partition dimension first",
         )
 

@@ -61,8 +61,8 @@ class ConstantArray:
     def reshape(self, *shape: Any) -> ConstantArray:
         """Return the same elements in another shape, in which one size may be -1."""
         wanted = _sizes(shape[0] if len(shape) == 1 else shape)
-        known = prod(size for size in wanted if size != -1)
-        sizes = tuple(self.size // max(known, 1) if size == -1 else size for size in wanted)
+        product = prod(size for size in wanted if size != -1)
+        sizes = tuple(self.size // max(product, 1) if size == -1 else size for size in wanted)
         if prod(sizes) != self.size or wanted.count(-1) > 1:
             raise _error(f"cannot reshape array of size {self.size} into shape {wanted}")
         return ConstantArray(self._dtype, sizes, self._data)
@@ -73,8 +73,8 @@ class ConstantArray:
 
     def _numbers(self) -> Iterator[Number]:
         code = _FORMATS[self._dtype.name]
-        found = (number for (number,) in struct.iter_unpack(f"<{code}", self._data))
-        return map(_widened, found) if self._dtype is dtypes.BFLOAT16 else found
+        numbers = (number for (number,) in struct.iter_unpack(f"<{code}", self._data))
+        return map(_widened, numbers) if self._dtype is dtypes.BFLOAT16 else numbers
 
     def __repr__(self) -> str:
         return f"array(shape={self._shape}, dtype={self._dtype.name})"
@@ -98,8 +98,8 @@ def makers(allow: Callable[[int], None]) -> dict[str, Callable[..., ConstantArra
             raise ValueError("negative dimensions are not allowed")
         allow(prod(sizes))
         kind = _kind(dtype) if dtype is not None else _default_dtype([fill_value])
-        one = _packed([fill_value], (1,), kind)._data
-        return ConstantArray(kind, sizes, one * prod(sizes))
+        element = _packed([fill_value], (1,), kind)._data
+        return ConstantArray(kind, sizes, element * prod(sizes))
 
     def eye(
         N: int,  # noqa: N803  (the name is NumPy's)
@@ -122,9 +122,9 @@ def makers(allow: Callable[[int], None]) -> dict[str, Callable[..., ConstantArra
         return _packed(numbers, sizes, kind)
 
     def arange(*bounds: int, dtype: Any = None) -> ConstantArray:
-        found = range(*bounds)
-        allow(len(found))
-        return _packed(found, (len(found),), _kind(dtype or dtypes.INT32))
+        numbers = range(*bounds)
+        allow(len(numbers))
+        return _packed(numbers, (len(numbers),), _kind(dtype or dtypes.INT32))
 
     return {
         "array": array,
@@ -149,14 +149,14 @@ def _sizes(shape: Any) -> Sizes:
 
 def _kind(dtype: Any) -> DType:
     """Convert a NumPy element type. Raises `KernelError` if no engine supports it."""
-    found = dtype if isinstance(dtype, DType) else dtypes.find(str(dtype))
-    if found is None or found.name not in _FORMATS:
+    element_type = dtype if isinstance(dtype, DType) else dtypes.find(str(dtype))
+    if element_type is None or element_type.name not in _FORMATS:
         raise KernelError(
             "unknown-dtype",
             f"an array of {dtype} cannot become a tensor",
             help=f"use one of {', '.join(_FORMATS)}; instructions convert to others",
         )
-    return found
+    return element_type
 
 
 def _default_dtype(numbers: Sequence[Number]) -> DType:

@@ -48,10 +48,10 @@ def _of_numpy(value: Any) -> Any:
         return value
     narrow = {"float64": "float32", "int64": "int32", "uint64": "uint32"}.get(value.dtype.name)
     if narrow is not None:
-        made = value.astype(narrow)
-        if narrow != "float32" and (made != value).any():
+        narrowed = value.astype(narrow)
+        if narrow != "float32" and (narrowed != value).any():
             raise KernelError("wrong-value", f"a number of the array is outside of {narrow}")
-        value = made
+        value = narrowed
     dtype = as_dtype(value.dtype)
     little = value.astype(value.dtype.newbyteorder("<"), copy=False)
     return ConstantArray(dtype, tuple(value.shape), little.tobytes())

@@ -122,7 +122,7 @@ def _sizes(shape: Any) -> tuple[int, ...]:
                 "block-dimension",
                 f"the partition dimension is dimension {axis} of {tuple(map(int, parts))}; "
                 "it must be the first",
-                help="make a list of tensors, or move the dimensions in front of it behind it",
+                help="make a list of tensors, or move the partition dimension to the front",
                 argument="shape",
                 position=0,
             )

@@ -63,14 +63,14 @@ def no_loop(view: View) -> KernelError:
 
 def no_array(view: View) -> KernelError:
     """Return the error for making a NumPy array of a tensor."""
-    text = f"{_quoted_names(view)} cannot be made an array: its values are {UNKNOWN}"
+    text = f"{_quoted_names(view)} cannot be converted to an array: its values are {UNKNOWN}"
     return _error(view, text, "compute with `nl` functions or `nisa` instructions")
 
 
 def with_array(view: View) -> KernelError:
     """Return the error for an operation with a NumPy array."""
     names = _quoted_names(view)
-    text = f"an array of NumPy's cannot be combined with {names}, whose values are {UNKNOWN}"
+    text = f"a NumPy array cannot be combined with {names}, whose values are {UNKNOWN}"
     return _error(view, text, "pass the array to the kernel as an argument")
 
 
@@ -118,9 +118,11 @@ def _labels(tensors: Iterable[Tensor]) -> Iterable[Label]:
 
 def computed(result: View, *operands: View) -> None:
     """Record the named tensors from which an operator computed `result`."""
-    known = active().computed
-    made = tuple(t for view in operands for t in known.get(view.tensor.number, (view.tensor,)))
-    known[result.tensor.number] = tuple(dict.fromkeys(made))
+    computed_from = active().computed
+    inputs = tuple(
+        t for view in operands for t in computed_from.get(view.tensor.number, (view.tensor,))
+    )
+    computed_from[result.tensor.number] = tuple(dict.fromkeys(inputs))
 
 
 # ---- help texts, by the syntax around the expression ---------------------------------------------
@@ -140,10 +142,10 @@ def _consumer() -> _Consumer | None:
     statement = module.statement_at(place) if module is not None else None
     if module is None or statement is None:
         return None
-    around = [
+    enclosing = [
         node for node in walk(statement) if type(node) in _DECIDING and _needs_value_at(place, node)
     ]
-    return _Consumer(around[-1], module) if around else None
+    return _Consumer(enclosing[-1], module) if enclosing else None
 
 
 def _needs_value_at(place: Span, node: nodes.Node) -> bool:
@@ -173,10 +175,10 @@ def _advice(view: View) -> str:
     return _ADVICE[type(consumer.node)](consumer)
 
 
-def _advise_where(condition: str, one: str, other: str) -> str:
+def _advise_where(condition: str, if_true: str, if_false: str) -> str:
     if active().profile < Profile.NKI_0_3:
         return "choose element by element with nisa.select_reduce"
-    return f"choose element by element: `nl.where({condition}, {one}, {other})`"
+    return f"choose element by element: `nl.where({condition}, {if_true}, {if_false})`"
 
 
 def _advise_if(consumer: _Consumer) -> str:
@@ -195,8 +197,8 @@ def _advise_ifexp(consumer: _Consumer) -> str:
 def _advise_boolop(consumer: _Consumer) -> str:
     assert isinstance(consumer.node, nodes.BoolOp)
     parts = consumer.node.values[:2]
-    one, other = (_text(consumer, p, n) for p, n in zip(parts, "ab", strict=True))
-    return f"write `nl.logical_{consumer.node.op}({one}, {other})`, which works on every element"
+    left, right = (_text(consumer, p, n) for p, n in zip(parts, "ab", strict=True))
+    return f"write `nl.logical_{consumer.node.op}({left}, {right})`, which works on every element"
 
 
 def _advise_not(consumer: _Consumer) -> str:
@@ -212,8 +214,8 @@ def _advise_compare(consumer: _Consumer) -> str:
         return _SAME
     parts = (node.left, *node.comparators)
     texts = [_text(consumer, part, name) for part, name in zip(parts, "abcdefgh", strict=False)]
-    one, other = (f"{texts[n]} {node.ops[n]} {texts[n + 1]}" for n in (0, 1))
-    return f"write `nl.logical_and({one}, {other})`: a chain decides after its first part"
+    left, right = (f"{texts[n]} {node.ops[n]} {texts[n + 1]}" for n in (0, 1))
+    return f"write `nl.logical_and({left}, {right})`: a chain decides after its first part"
 
 
 def _advise_while(consumer: _Consumer) -> str:
@@ -229,8 +231,8 @@ def _advise_assert(consumer: _Consumer) -> str:
 
 def _advise_call(consumer: _Consumer, view: View) -> str:
     """Return a replacement for the call over the tensor's free dimensions, or ""."""
-    known = _CALL_ADVICE.get(_callee(consumer.node), "")
-    return known.format(axis=library.free_axes(len(view.shape)))
+    advice = _CALL_ADVICE.get(_callee(consumer.node), "")
+    return advice.format(axis=library.free_axes(len(view.shape)))
 
 
 def _callee(node: nodes.Node) -> str:

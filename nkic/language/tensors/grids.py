@@ -281,12 +281,12 @@ def _allocated(
     where = as_buffer(buffer)
     untiled = _untiled(sizes, tile, where)
     if not where.on_chip:
-        made = make_tensor(sizes, dtype, where, name, address)
-        return Storage(made, (), untiled), _whole(sizes), (1,) * untiled + tile
+        tensor = make_tensor(sizes, dtype, where, name, address)
+        return Storage(tensor, (), untiled), _whole(sizes), (1,) * untiled + tile
     counts = tuple(-(-n // t) for n, t in zip(sizes, tile, strict=True))
     shape = (tile[0], prod(counts) * prod(tile[1:]))
-    made = make_tensor(shape, dtype, where, name, address)
-    return Storage(made, counts), _whole(sizes), tile
+    tensor = make_tensor(shape, dtype, where, name, address)
+    return Storage(tensor, counts), _whole(sizes), tile
 
 
 def _whole(sizes: Shape) -> Rectangle:
@@ -326,6 +326,6 @@ def _sizes(value: Any, name: str, least: int) -> Shape:
         return parts
     raise KernelError(
         "bad-shape",
-        f"{name} is a tuple of at least {least} positive ints, not {brief(value)}",
+        f"{name} must be a tuple of at least {least} positive ints, not {brief(value)}",
         argument=name,
     )

@@ -60,7 +60,7 @@ def index(view: View, key: Any) -> View:
         if axis >= len(shape):
             raise _too_many(view, key)
         stride = strides[axis]
-        if is_static and type(item) is DynamicSlice:  # the common case of `_stretch`
+        if is_static and type(item) is DynamicSlice:  # the common case of `_dynamic_slice`
             first, count = item
             if type(first) is type(count) is int and 0 <= first < first + count <= shape[axis]:
                 offset += first * stride
@@ -268,8 +268,8 @@ def _dynamic_slice(
     if not 0 < size <= view.shape[axis]:
         _checked(view, axis, 0, size, 1)
     register = start._offset(view.tensor.buffer)
-    found = at_run_time(view._replace(dynamic=dynamic), axis, register)
-    return size, 0, found._replace(limit=view.shape[axis] - size + 1)
+    offset = at_run_time(view._replace(dynamic=dynamic), axis, register)
+    return size, 0, offset._replace(limit=view.shape[axis] - size + 1)
 
 
 def _as_int(view: View, axis: int, item: Any) -> int:

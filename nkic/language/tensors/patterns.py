@@ -34,9 +34,9 @@ def access_pattern(
     kind = dtype or view.dtype
     shape = tuple(size for _, size in pairs)
     start = _in_elements(view, view.offset, kind, shape) + _offset(view, offset, shape)
-    found = View(view.tensor, shape, tuple(step for step, _ in pairs), start, kind)
+    result = View(view.tensor, shape, tuple(step for step, _ in pairs), start, kind)
     dynamic = _dynamic(view, scalar, vector, indirect_dim, kind, shape)
-    return (_on_chip(found) if on_chip(view) else found)._replace(dynamic=dynamic)
+    return (_on_chip(result) if on_chip(view) else result)._replace(dynamic=dynamic)
 
 
 def vector_select(view: View, dim: int, indices: View) -> View:
@@ -89,21 +89,21 @@ def indirect(view: View, index: View, count: int | None = None) -> View:
 
 def unless_indirect(view: View, operation: Callable[..., View], *args: Any) -> View:
     """Return `operation` of `view`. Raises `ViewError` for a result of `.indirect()`."""
-    found = operation(view, *args)
-    if view.dynamic is None or view.dynamic.kind != "columns" or found == view:
-        return found
+    result = operation(view, *args)
+    if view.dynamic is None or view.dynamic.kind != "columns" or result == view:
+        return result
     raise ViewError(
         "indirect-view",
         f"the result of `.indirect()` cannot be indexed or reshaped; shape is {view.shape}",
         "slice and reshape before `.indirect()`, or take a part of the index",
-        found.shape,
+        result.shape,
     )
 
 
 def _gather(view: View, indices: View, stride: int, shape: Shape) -> Dynamic:
     problem, advice = "", ""
     indices = _squeezed(indices)
-    found, rows = prod(indices.shape), shape[0]
+    count, rows = prod(indices.shape), shape[0]
     if view.dynamic is not None:
         problem = "the view already has a run-time index"
         advice = "apply both indices to the whole tensor, with one `.ap()`"
@@ -115,9 +115,9 @@ def _gather(view: View, indices: View, stride: int, shape: Shape) -> Dynamic:
     elif len(indices.shape) != 2:
         problem = f"the indices must have two dimensions, not shape {indices.shape}"
         advice = f"pass a tile of shape ({rows}, 1)"
-    elif found < rows:
-        problem = f"the pattern has {rows} rows, and vector_offset has {found} indices"
-        advice = f"pass a tile of shape ({rows}, 1), or write a pattern of {found} rows"
+    elif count < rows:
+        problem = f"the pattern has {rows} rows, and vector_offset has {count} indices"
+        advice = f"pass a tile of shape ({rows}, 1), or write a pattern of {count} rows"
     if problem:
         text = f"{problem}; shape is {view.shape}"
         raise _wrong_index(text, advice, shape, indices)

@@ -97,10 +97,10 @@ def flatten_dims(view: View, start: int, end: int) -> View:
 
 def _inferred(view: View, dim: int, shape: Shape) -> Shape:
     """Return `shape` with -1, if present, replaced by the inferred size."""
-    known = prod(n for n in shape if n != -1)
-    if shape.count(-1) != 1 or known <= 0 or view.shape[dim] % known:
+    product = prod(n for n in shape if n != -1)
+    if shape.count(-1) != 1 or product <= 0 or view.shape[dim] % product:
         return _sizes(view, shape)
-    return _sizes(view, (view.shape[dim] // known if n == -1 else n for n in shape))
+    return _sizes(view, (view.shape[dim] // product if n == -1 else n for n in shape))
 
 
 def _sizes(view: View, shape: Any) -> Shape:
@@ -124,17 +124,17 @@ def _strides(view: View, start: int, end: int, wanted: Shape) -> Shape:
     if 0 in wanted:
         return row_major(wanted)
     runs = _runs(view.shape[start:end], view.strides[start:end])
-    found: list[int] = []
+    strides: list[int] = []
     left, stride = runs.pop()
     for size in reversed(wanted):
         if left == 1 and size > 1 and runs:
             left, stride = runs.pop()
         if left % size:
             raise _scattered(view, start, wanted)
-        found.append(stride)
+        strides.append(stride)
         left //= size
         stride *= size
-    return tuple(reversed(found))
+    return tuple(reversed(strides))
 
 
 def _runs(shape: Shape, strides: Shape) -> list[MergedDimension]:

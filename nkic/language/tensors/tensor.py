@@ -231,7 +231,7 @@ class NkiTensor(Identical):
         """Report the error, unless it follows from an earlier one, and return a ghost."""
         tensor = self._access.tensor
         if tensor.number != POISON:
-            about = [one for one in (tensor, error.index) if one is not None]
+            about = [each for each in (tensor, error.index) if each is not None]
             what, argument = error.message, error.argument
             complain(error.slug, what, help=error.help, about=about, argument=argument)
         return NkiTensor(active().ghost(self._access, error.shape or self._access.shape))
@@ -274,12 +274,16 @@ class NkiTensor(Identical):
 
         The latter are computed as the tensor's own operators.
         """
-        own = _REFLECTED.get(function.__name__, "")
-        if own and method == "__call__" and operands[-1] is self and not how:
+        reflected = _REFLECTED.get(function.__name__, "")
+        if reflected and method == "__call__" and operands[-1] is self and not how:
             first = plain(operands[0])
             if isinstance(first, int | float):
-                return getattr(self, own)(first)
-        if any(getattr(one, "ndim", 0) for one in operands if not isinstance(one, NkiTensor)):
+                return getattr(self, reflected)(first)
+        if any(
+            getattr(operand, "ndim", 0)
+            for operand in operands
+            if not isinstance(operand, NkiTensor)
+        ):
             raise decisions.with_array(self._access)
         raise decisions.no_ufunc(self._access, function.__name__)
 
@@ -364,7 +368,7 @@ def _unary(name: str) -> Callable[[NkiTensor], Any]:
 def _record_operands(result: Any, *operands: Any) -> Any:
     """Record the operands of an operator's result, and return the result."""
     if isinstance(result, NkiTensor):
-        views = (one._access for one in operands if isinstance(one, NkiTensor))
+        views = (operand._access for operand in operands if isinstance(operand, NkiTensor))
         decisions.computed(result._access, *views)
     return result
 
@@ -435,18 +439,18 @@ def _require(name: str) -> None:
 def _tensor(value: Any, what: str) -> View:
     if isinstance(value, NkiTensor):
         return value._access
-    raise KernelError("argument-kind", f"{what} is a tensor, not {brief(value)}")
+    raise KernelError("argument-kind", f"{what} must be a tensor, not {brief(value)}")
 
 
 def _source(value: Any, buffer: Buffer) -> View | Register:
     """Return the source of a run-time index: a register, or a (1, 1) tensor in SBUF."""
     if isinstance(value, DeviceInteger):
         return value._offset(buffer)
-    found = _tensor(value, "a run-time index")
-    if found.tensor.number != POISON and prod(found.shape) != 1:
+    index = _tensor(value, "a run-time index")
+    if index.tensor.number != POISON and prod(index.shape) != 1:
         raise KernelError(
             "argument-kind",
-            f"a run-time index must be one element, a tensor of shape (1, 1), not {found.shape}",
+            f"a run-time index must be one element, a tensor of shape (1, 1), not {index.shape}",
             help="slice the tensor of indices down to one element",
         )
-    return found
+    return index

@@ -173,7 +173,6 @@ _ORDER = {
 
 # Redundant parameters that published kernels still pass, with the last NKI version that accepts
 # them. The result has the dtype of dst in any case.
-# NKI that takes them. The result has the dtype of dst in any case.
 _TOLERATED = {"dtype": Profile.NKI_0_3}
 
 

@@ -87,7 +87,6 @@ LAST_AXIS = {"tensor_reduce": "data"}
 FUNCTIONS = ("broadcast_to", "expand_dims")
 # Functions that Beta 1 accepts as operators, with the current operator. Reductions name the
 # operator that they fold with; NumPy's functions are included.
-# what they fold with; numpy's stand there, too.
 OPERATORS = {
     **{"max": "maximum", "amax": "maximum", "min": "minimum", "amin": "minimum"},
     **{"sum": "add", "prod": "multiply", "all": "logical_and", "any": "logical_or"},
@@ -110,25 +109,21 @@ DECORATORS = {"baremetal": "jit", "benchmark": "jit", "profile": "jit", "trace":
 CONVERTED = {"shared_constant": "dtype"}
 # Strings of Beta 1 with a new spelling, by instruction and parameter, and former defaults of
 # functions of `nki.language`.
-# `nki.language` were given where nothing was said.
 WORDS = {("nc_matmul", "perf_mode"): {"double_row_gen3": "double_row"}}
 DEFAULTS = {"rand": ("dtype", "float32")}
 
 # Instructions of Beta 1 with an index expression, a comparison of two, or a shape: their
 # parameters.
-# parameters that they had.
 BY_INDEX = {"iota": ("expr", "dtype")}
 BY_CONDITION = {"affine_select": ("pred", "on_true_tile", "on_false_value")}
 # The parameters that express such an index today (step and size of each axis, offset, step over
 # partitions), and the operands that a comparison chooses from.
-# over partitions; and what a comparison chooses from.
 AS_PATTERN = ("pattern", "offset", "channel_multiplier")
 AS_CHOICE = ("on_true_tile", "on_false_value", "cmp_op")
 BY_SHAPE = {"memset": ("shape", "value", "dtype")}
 # The operand that such an instruction cannot read from PSUM; Beta 1 copied it first.
 COPIED = {"affine_select": "on_true_tile"}
 # The sizes of a result by dimension: an operand and its dimension, negative from the end.
-# where that is negative.
 SIZES = {
     "nc_matmul": {0: ("stationary", -1), 1: ("moving", -1)},
     "nc_transpose": {0: ("data", 1), 1: ("data", 0)},
@@ -141,7 +136,6 @@ DYNAMIC = {
 }
 # Instructions whose results are in SBUF and resemble an operand: the operand that gives the dtype
 # without `dtype=`, and the shape if SIZES has no entry.
-# where `dtype=` said none, and whose shape where SIZES says nothing.
 MADE_LIKE = {
     "tensor_copy": "src",
     "dma_transpose": "src",

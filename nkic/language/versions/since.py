@@ -89,8 +89,8 @@ def later(what: str, new: New, profile: Profile) -> Absent | None:
 
 def absent(module: str, table: Mapping[str, New], profile: Profile) -> dict[str, Absent]:
     """Return the errors for the names of `table` that `profile` does not have yet."""
-    found = {name: later(f"`{module}.{name}`", new, profile) for name, new in table.items()}
-    return {name: error for name, error in found.items() if error is not None}
+    errors = {name: later(f"`{module}.{name}`", new, profile) for name, new in table.items()}
+    return {name: error for name, error in errors.items() if error is not None}
 
 
 def require(what: str, new: New) -> None:

@@ -67,9 +67,9 @@ def span(
     if find is None or (name == "CALL" and otherwise != whole):
         return otherwise
     for node in walk(module.statement_at(whole) or module.tree):
-        found = find(node, code, offset) if node.span == whole else None
-        if found is not None:
-            return found
+        position = find(node, code, offset) if node.span == whole else None
+        if position is not None:
+            return position
     return otherwise
 
 
@@ -92,7 +92,7 @@ def _unpacked(node: nodes.Node, code: Instructions, offset: int) -> Span | None:
     if not isinstance(node, _DISPLAYS | nodes.Call):
         return None
     parts = node.args if isinstance(node, nodes.Call) else node.elts
-    starred = [one for one in parts if isinstance(one, nodes.Starred)]
+    starred = [part for part in parts if isinstance(part, nodes.Starred)]
     return _at(starred, code.iteration(offset))
 
 
@@ -109,8 +109,8 @@ def _at(parts: Sequence[Any], place: int, field: str = "") -> Span | None:
     if place >= len(parts):
         return None
     part = getattr(parts[place], field) if field else parts[place]
-    found: Span = part.span
-    return found
+    position: Span = part.span
+    return position
 
 
 _FINDERS: tuple[tuple[tuple[str, ...], Callable[..., Span | None]], ...] = (

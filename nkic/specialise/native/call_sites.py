@@ -67,11 +67,11 @@ class CallSites:
         A comprehension counts as part of the enclosing function.
         """
         frame: FrameType | None = sys._getframe(1)
-        known = self._known
+        codes = self._known
         path: list[int] = []
         inlined = False
         while frame is not None:
-            code = known.get(id(frame.f_code)) or self._new(frame)
+            code = codes.get(id(frame.f_code)) or self._new(frame)
             if code is _ROOT:
                 break
             if code.source is not None:
@@ -91,7 +91,7 @@ class CallSites:
         function.
         """
         frame: FrameType | None = sys._getframe(1)
-        found: list[str] = []
+        result: list[str] = []
         names: tuple[str, ...] | None = None
         while frame is not None:
             code = self._known.get(id(frame.f_code)) or self._new(frame)
@@ -100,32 +100,34 @@ class CallSites:
             if code.source is not None:
                 names = self._variables(code, frame.f_lasti) if names is None else names
                 if not code.inlined:
-                    found[:0] = words(names, frame.f_locals) if names else ()
+                    result[:0] = words(names, frame.f_locals) if names else ()
                     names = None
             frame = frame.f_back
-        return " ".join(found)
+        return " ".join(result)
 
     def _variables(self, code: _Code, offset: int) -> tuple[str, ...]:
         """Return the variables of the loops around an instruction."""
-        found = code.loops.get(offset)
-        if found is None:
+        names = code.loops.get(offset)
+        if names is None:
             span = self._span(code, offset)
-            found = code.loops[offset] = variables(self.sources.module(span.path), span)
-        return found
+            names = code.loops[offset] = variables(self.sources.module(span.path), span)
+        return names
 
     def _remember(self, key: tuple[int, ...], frame: FrameType) -> CallChain:
         if len(self._chains) >= _CHAINS:
             self._chains.clear()
-        found = self._chains[key] = self.chain_of([place.span for place in self._around(frame)])
-        return found
+        chain = self._chains[key] = self.chain_of(
+            [place.span for place in self._kernel_frames(frame)]
+        )
+        return chain
 
     def _new(self, frame: FrameType) -> _Code:
         code = frame.f_code
-        made = _Code(len(self._known), code, self.sources.of(code, frame.f_globals))
-        self._known[id(code)] = made
-        return made
+        result = _Code(len(self._known), code, self.sources.of(code, frame.f_globals))
+        self._known[id(code)] = result
+        return result
 
-    def _around(self, frame: FrameType | None) -> Iterator[CallSite]:
+    def _kernel_frames(self, frame: FrameType | None) -> Iterator[CallSite]:
         """Yield the kernel's frames from `frame` outward."""
         inlined = False
         while frame is not None:
@@ -138,32 +140,34 @@ class CallSites:
                 inlined = code.inlined
             frame = frame.f_back
 
-    def asking(self) -> CallSite | None:
+    def testing_frame(self) -> CallSite | None:
         """Return the frame that tests a value's truth, if it is the kernel's own."""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_globals.get("__name__", "").startswith("nkic."):
             frame = frame.f_back
-        place = next(self._around(frame), None)
+        place = next(self._kernel_frames(frame), None)
         return place if place is not None and place.frame is frame else None
 
-    def own(self, most: int) -> list[CallSite]:
-        """Return the innermost locations in the user's own files, at most `most`."""
-        found = (p for p in self._around(sys._getframe(1)) if not p.span.path.startswith(SHIPPED))
-        return [place for place, _ in zip(found, range(most), strict=False)]
+    def own(self, limit: int) -> list[CallSite]:
+        """Return the innermost locations in the user's own files, at most `limit`."""
+        sites = (
+            p for p in self._kernel_frames(sys._getframe(1)) if not p.span.path.startswith(SHIPPED)
+        )
+        return [place for place, _ in zip(sites, range(limit), strict=False)]
 
     def of(self, traceback: TracebackType | None) -> list[CallSite]:
         """Return the locations of a traceback, innermost first."""
-        found: list[tuple[CallSite, bool]] = []
+        sites: list[tuple[CallSite, bool]] = []
         while traceback is not None:
             frame = traceback.tb_frame
             code = self._known.get(id(frame.f_code)) or self._new(frame)
             if code.source is not None:
                 place = CallSite(self._span(code, traceback.tb_lasti), frame, traceback.tb_lasti)
-                found.append((place, code.inlined))
+                sites.append((place, code.inlined))
             traceback = traceback.tb_next
         kept: list[CallSite] = []
         inlined = False
-        for place, is_inlined in reversed(found):
+        for place, is_inlined in reversed(sites):
             if not inlined:
                 kept.append(place)
             inlined = is_inlined
@@ -178,10 +182,10 @@ class CallSites:
         return chain or CallChain(NOWHERE)
 
     def _span(self, code: _Code, offset: int) -> Span:
-        found = code.spans.get(offset)
-        if found is None:
-            found = code.spans[offset] = self._find(code, offset)
-        return found
+        span = code.spans.get(offset)
+        if span is None:
+            span = code.spans[offset] = self._find(code, offset)
+        return span
 
     def _find(self, code: _Code, offset: int) -> Span:
         source = code.source

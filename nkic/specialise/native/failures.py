@@ -17,10 +17,10 @@ from nkic.syntax.bindings import Resolved
 
 def explain(error: KernelError, places: CallSites, resolved: Resolved) -> Diagnostic:
     """Return the diagnostic for an error that ended the evaluation of a kernel."""
-    found = places.of(error.__traceback__)
-    own = [place for place in found if not place.span.path.startswith(SHIPPED)] or found
-    span = error.span or _span(error, own, places, resolved)
-    calls = [place.span for place in own[0 if error.span is not None else 1 :]]
+    sites = places.of(error.__traceback__)
+    user_sites = [place for place in sites if not place.span.path.startswith(SHIPPED)] or sites
+    span = error.span or _span(error, user_sites, places, resolved)
+    calls = [place.span for place in user_sites[0 if error.span is not None else 1 :]]
     labels = [Label(at, "called from here") for at in shortened(calls)]
     module = places.sources.module(span.path)
     source = module.source if module is not None else None
@@ -28,24 +28,24 @@ def explain(error: KernelError, places: CallSites, resolved: Resolved) -> Diagno
         error.slug,
         error.message,
         span if span != NOWHERE else None,
-        labels=[*error.labels, *loop_context(own[:MAX_CALLS], places), *labels],
+        labels=[*error.labels, *loop_context(user_sites[:MAX_CALLS], places), *labels],
         notes=error.notes,
         help=error.help,
         fixes=respelt(error.help, source, span),
     )
 
 
-def _span(error: KernelError, own: list[CallSite], places: CallSites, resolved: Resolved) -> Span:
-    if not own:
+def _span(error: KernelError, sites: list[CallSite], places: CallSites, resolved: Resolved) -> Span:
+    if not sites:
         return NOWHERE
     if not error.argument:
-        return own[0].span
-    return resolved.locate(places.chain_of([own[0].span]), error.argument, error.position)
+        return sites[0].span
+    return resolved.locate(places.chain_of([sites[0].span]), error.argument, error.position)
 
 
-def loop_context(around: list[CallSite], places: CallSites) -> list[Label]:
+def loop_context(call_sites: list[CallSite], places: CallSites) -> list[Label]:
     """Return ``here `i` is 3`` for the loops around the locations, outermost first."""
-    return [label for place in around for label in _loop_context(place, places)]
+    return [label for place in call_sites for label in _loop_context(place, places)]
 
 
 def _loop_context(place: CallSite, places: CallSites) -> Iterator[Label]:
@@ -63,7 +63,7 @@ def only_own(traceback: TracebackType | None) -> TracebackType | None:
         if name != "nkic" and not name.startswith("nkic."):
             kept.append(traceback)
         traceback = traceback.tb_next
-    made: TracebackType | None = None
-    for one in reversed(kept):
-        made = TracebackType(made, one.tb_frame, one.tb_lasti, one.tb_lineno)
-    return made
+    result: TracebackType | None = None
+    for entry in reversed(kept):
+        result = TracebackType(result, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return result

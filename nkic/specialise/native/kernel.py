@@ -67,10 +67,10 @@ def _made_up(
 
 def _parameters(function: FunctionType) -> str:
     """Return the signature as source, without annotations; defaults are unused numbers."""
-    found = inspect.signature(function)
+    signature = inspect.signature(function)
     empty = inspect.Parameter.empty
     plain = [
         p.replace(annotation=empty, default=empty if p.default is empty else 0)
-        for p in found.parameters.values()
+        for p in signature.parameters.values()
     ]
-    return str(found.replace(parameters=plain, return_annotation=inspect.Signature.empty))
+    return str(signature.replace(parameters=plain, return_annotation=inspect.Signature.empty))

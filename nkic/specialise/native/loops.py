@@ -39,7 +39,7 @@ class Whiles:
 
     def decide(self, register: VirtualRegister) -> bool:
         """Return the truth of a register in a loop's test: True once, then False."""
-        place = self._places.asking()
+        place = self._places.testing_frame()
         node = self._node(place) if place is not None else None
         if place is None or node is None:
             register._refuse_decision()
@@ -69,8 +69,8 @@ class Whiles:
 
 def _only_continues(node: nodes.While) -> bool:
     """Return whether the body has `continue`, and no other statement that leaves it early."""
-    found = {type(one) for statement in node.body for one in _own(statement)}
-    return nodes.Continue in found and not found & {nodes.Break, nodes.Return, nodes.Try}
+    kinds = {type(each) for statement in node.body for each in _own(statement)}
+    return nodes.Continue in kinds and not kinds & {nodes.Break, nodes.Return, nodes.Try}
 
 
 def left_early(head: Span, places: CallSites) -> KernelError:

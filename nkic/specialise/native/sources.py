@@ -53,20 +53,20 @@ class Sources(Mapping[str, SourceModule]):
 
     def made_of(self, source: SourceFile, tree: nodes.Module) -> SourceModule:
         """Return a module for synthesised source."""
-        made = self._made[source.path] = _made(source, tree)
-        return made
+        module = self._made[source.path] = _made(source, tree)
+        return module
 
     def of(self, code: CodeType, space: Mapping[str, Any]) -> SourceFile | None:
         """Return the file of a code object, or None if it is not kernel code."""
         if code.co_filename.startswith(STDLIB):
-            found = next(f for f in library.sources().values() if f.path == code.co_filename)
+            source = next(f for f in library.sources().values() if f.path == code.co_filename)
         else:
-            known = self._allowed.get(code.co_filename) or self._find(code, space)
-            if known is None:
+            file = self._allowed.get(code.co_filename) or self._find(code, space)
+            if file is None:
                 return None
-            found = known
-        self.files[found.path] = found
-        return found
+            source = file
+        self.files[source.path] = source
+        return source
 
     def module(self, path: str) -> SourceModule | None:
         """Return the module of a file returned by `of`."""
@@ -75,14 +75,14 @@ class Sources(Mapping[str, SourceModule]):
         return made if made is not None or file is None else _module(file, self._parse)
 
     def get(self, key: str, default: Any = None) -> Any:
-        found = self.module(key)
-        return default if found is None else found
+        module = self.module(key)
+        return default if module is None else module
 
     def __getitem__(self, path: str) -> SourceModule:
-        found = self.module(path)
-        if found is None:
+        module = self.module(path)
+        if module is None:
             raise KeyError(path)
-        return found
+        return module
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.files)

@@ -20,9 +20,9 @@ Spaces = Mapping[str, Namespace]
 @cache
 def spaces(profile: Profile) -> Spaces:
     """Return every module by name. They hold no state of a kernel, so all traces share them."""
-    functions = _Library(lambda: found)
-    found = provide.namespaces(profile, functions.load, NKIObject)
-    return found
+    functions = _Library(lambda: modules)
+    modules = provide.namespaces(profile, functions.load, NKIObject)
+    return modules
 
 
 class _Placeholder:
@@ -43,21 +43,23 @@ class _Library:
         """Return the function `name`."""
         if not self._functions:
             self._execute()
-        found: Callable[..., Any] = self._functions[name]
-        return found
+        function: Callable[..., Any] = self._functions[name]
+        return function
 
     def _execute(self) -> None:
-        own = {**vars(builtins), "__import__": self._import}
+        namespace = {**vars(builtins), "__import__": self._import}
         files = dict.fromkeys(library.sources().values())
-        globals_of = {file: {"__name__": library.MODULE, "__builtins__": own} for file in files}
+        globals_of = {
+            file: {"__name__": library.MODULE, "__builtins__": namespace} for file in files
+        }
         for file, space in globals_of.items():
             exec(compile(file.text, file.path, "exec", dont_inherit=True), space)
-        found = {name: globals_of[file][name] for name, file in library.sources().items()}
-        known = {**vars(self._spaces()[library.MODULE]), **found}
+        functions = {name: globals_of[file][name] for name, file in library.sources().items()}
+        members = {**vars(self._spaces()[library.MODULE]), **functions}
         for space in globals_of.values():
-            later = {n: known[v.name] for n, v in space.items() if isinstance(v, _Placeholder)}
+            later = {n: members[v.name] for n, v in space.items() if isinstance(v, _Placeholder)}
             space.update(later)
-        self._functions.update(found)
+        self._functions.update(functions)
 
     def _import(
         self,
@@ -69,11 +71,11 @@ class _Library:
     ) -> Any:
         """`import` in the library: NKI, the library itself, or Python's own modules."""
         if name == library.MODULE:
-            return SimpleNamespace(**{one: _Placeholder(one) for one in fromlist or ()})
-        known = self._spaces()
-        if name not in known:
+            return SimpleNamespace(**{member: _Placeholder(member) for member in fromlist or ()})
+        modules = self._spaces()
+        if name not in modules:
             return builtins.__import__(name, space, local, fromlist or (), level)
         if fromlist:
-            return known[name]
-        inner = {n.partition(".")[2]: s for n, s in known.items() if n.startswith("nki.")}
+            return modules[name]
+        inner = {n.partition(".")[2]: s for n, s in modules.items() if n.startswith("nki.")}
         return SimpleNamespace(**{n: s for n, s in inner.items() if "." not in n})

@@ -112,14 +112,14 @@ class _Tracer:
         given = self._arguments(bound, inputs)
         call = inspect.BoundArguments(inspect.signature(function), given)
         try:
-            found = call_sites.run(function, *call.args, **call.kwargs)
+            result = call_sites.run(function, *call.args, **call.kwargs)
         except KernelError as error:
             self.report.add(failures.explain(error, self.places, self.resolved))
             failed = CompileFailed(self.report.all)
             failed.frames = failures.only_own(error.__traceback__)
             raise failed from None
         self._check_loops()
-        return found
+        return result
 
     def _arguments(
         self, bound: BoundArguments, inputs: tuple[TensorParameter, ...]
@@ -152,9 +152,11 @@ def _annotations(function: FunctionType, kernel: Kernel) -> Callable[[nodes.Expr
     def evaluate(note: nodes.Expression) -> Any:
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         try:
-            around = {name: cell.cell_contents for name, cell in cells}
+            free_variables = {name: cell.cell_contents for name, cell in cells}
             text = kernel.module.source.text_of(note.span)
-            return eval(compile(text.strip(), "<annotation>", "eval"), function.__globals__, around)
+            return eval(
+                compile(text.strip(), "<annotation>", "eval"), function.__globals__, free_variables
+            )
         except Exception:  # an annotation of the user's own that fails
             return None
 

@@ -41,13 +41,13 @@ class Copier:
         """Return the value, or a copy with tensors inside. `where` is its path in the call."""
         if type(value) in _PLAIN:
             return value
-        known = self._made.get(id(value), KEEP)
-        if known is not KEEP:
+        copied = self._made.get(id(value), KEEP)
+        if copied is not KEEP:
             self._used_early.add(id(value))
-            return known
-        found = self._replace(value, where)
-        if found is not KEEP:
-            return found
+            return copied
+        replaced = self._replace(value, where)
+        if replaced is not KEEP:
+            return replaced
         if self._depth > _MAX_DEPTH or isinstance(value, _LEAVES):
             return value
         self._alive.append(value)  # so that its id is not reused
@@ -74,59 +74,61 @@ class Copier:
 
     def _tuple(self, value: tuple[Any, ...], where: str) -> Any:
         names = getattr(type(value), "_fields", None) or range(len(value))
-        parts = [self.value(one, f"{where}.{n}") for n, one in zip(names, value, strict=True)]
+        parts = [
+            self.value(element, f"{where}.{n}") for n, element in zip(names, value, strict=True)
+        ]
         if all(new is old for new, old in zip(parts, value, strict=True)):
             return value
         return tuple.__new__(type(value), parts)
 
     def _set(self, value: Any, where: str) -> list[Any]:
         elements = sorted(value, key=repr)  # the iteration order depends on the process
-        return [self.value(one, f"{where}.{n}") for n, one in enumerate(elements)]
+        return [self.value(element, f"{where}.{n}") for n, element in enumerate(elements)]
 
     def _rebuilt(self, value: Any, parts: list[Any]) -> Any:
-        same = {id(one) for one in value} == {id(one) for one in parts}
+        same = {id(element) for element in value} == {id(element) for element in parts}
         return value if same else type(value)(parts)
 
     def _container(self, value: Any, where: str) -> Any:
-        made = self._made[id(value)] = type(value)()
+        copied = self._made[id(value)] = type(value)()
         if isinstance(value, dict):
-            for key, one in value.items():
-                made[key] = self.value(one, f"{where}.{key}")
-            same = all(made[key] is one for key, one in value.items())
+            for key, element in value.items():
+                copied[key] = self.value(element, f"{where}.{key}")
+            same = all(copied[key] is element for key, element in value.items())
         elif isinstance(value, list):
-            made.extend(self.value(one, f"{where}.{n}") for n, one in enumerate(value))
-            same = all(new is old for new, old in zip(made, value, strict=True))
+            copied.extend(self.value(element, f"{where}.{n}") for n, element in enumerate(value))
+            same = all(new is old for new, old in zip(copied, value, strict=True))
         else:
-            made.update(self._set(value, where))
-            same = {id(one) for one in made} == {id(one) for one in value}
-        return self._finished(value, made, same)
+            copied.update(self._set(value, where))
+            same = {id(element) for element in copied} == {id(element) for element in value}
+        return self._finished(value, copied, same)
 
     def _object(self, value: Any, where: str) -> Any:
         try:
-            made = object.__new__(type(value))
+            copied = object.__new__(type(value))
         except TypeError:  # the class is implemented in C
             return value
-        self._made[id(value)] = made
+        self._made[id(value)] = copied
         same = True
-        for name, one in list(fields(value)):
-            new = self.value(one, f"{where}.{name}")
-            same = same and new is one
-            object.__setattr__(made, name, new)
-        return self._finished(value, made, same)
+        for name, element in list(fields(value)):
+            new = self.value(element, f"{where}.{name}")
+            same = same and new is element
+            object.__setattr__(copied, name, new)
+        return self._finished(value, copied, same)
 
-    def _finished(self, value: Any, made: Any, same: bool) -> Any:
+    def _finished(self, value: Any, copied: Any, same: bool) -> Any:
         """Return the value itself if it holds no tensor, unless it is part of a cycle."""
         if same and id(value) not in self._used_early:
             self._made[id(value)] = value
             return value
-        return made
+        return copied
 
     def _partial(self, value: functools.partial[Any], where: str) -> Any:
         function = self.value(value.func, f"{where}.func")
-        args = [self.value(one, f"{where}.args.{n}") for n, one in enumerate(value.args)]
-        named = {k: self.value(one, f"{where}.{k}") for k, one in value.keywords.items()}
+        args = [self.value(argument, f"{where}.args.{n}") for n, argument in enumerate(value.args)]
+        named = {k: self.value(argument, f"{where}.{k}") for k, argument in value.keywords.items()}
         pairs = [(function, value.func), *zip(args, value.args, strict=True)]
-        pairs += [(one, value.keywords[k]) for k, one in named.items()]
+        pairs += [(argument, value.keywords[k]) for k, argument in named.items()]
         same = all(new is old for new, old in pairs)
         return value if same else functools.partial(function, *args, **named)
 

@@ -10,8 +10,9 @@ class MemoryRegion(Enum):
     private_hbm = 'private_hbm'
     shared_hbm = 'shared_hbm'
 class NKIObject:
-    """Base of the classes whose objects kernels use. A class without `__init__`, and that is no
-        dataclass, takes its fields, `name: type`.
+    """Base of the classes whose objects kernels use.
+    
+        A class without `__init__` that is not a dataclass gets one from its fields, `name: type`.
         """
     def __init__(self, *args: Any, **more: Any) -> None: ...
 class NkiBlockGrid:
@@ -140,7 +141,7 @@ class ds:
     start: Any
     size: Any
 class nc:
-    """`nl.nc(2)`: an axis of the grid that lies across cores; `nl.nc(2) * 4` has 8 instances."""
+    """`nl.nc(2)`: a grid axis distributed over cores; `nl.nc(2) * 4` has 8 instances."""
     def __init__(self, *args: Any, **more: Any) -> None: ...
 ndarray = NkiTensor
 class no_reorder:
@@ -156,9 +157,10 @@ class par_dim:
     """`nl.par_dim(n)`: marks the partition dimension, which is always the first."""
     def __init__(self, *args: Any, **more: Any) -> None: ...
 class spmd_dim:
-    """`nl.spmd_dim(nl.nc(2), 4)`: an axis with instances on several cores. What stands first
-        varies slowest: here the first core has instances 0 to 3, in `spmd_dim(4, nl.nc(2))` the even
-        ones.
+    """`nl.spmd_dim(nl.nc(2), 4)`: an axis with instances on several cores.
+    
+        The first part varies slowest: here the first core has instances 0 to 3; in `spmd_dim(4,
+        nl.nc(2))` it has the even ones.
         """
     def __init__(self, *args: Any, **more: Any) -> None: ...
 def abs(x: Any, dtype: Any = ...) -> Any:

@@ -20,7 +20,7 @@ def kernel(a):
     helper(tile)
     nisa.memset(dst=tile, value=nl.pi)  # error[unknown-attribute]: has no `pi`
     rows = nl.arange(128)  # error[removed-name]: it was removed in NKI beta2
-    wide = nl.ndarray(a.shape, dtype=nl.float64, buffer=nl.sbuf)  # error[unknown-dtype]: no Trainium engine has float64
+    wide = nl.ndarray(a.shape, dtype=nl.float64, buffer=nl.sbuf)  # error[unknown-dtype]: no Trainium engine supports float64
     nisa.tensor_tensor(dst=tile, data1=tile, data2=tile, op=nisa.add)  # error[unknown-attribute]: `nki.isa` has no `add`
     wrong.dma_copy(dst=tile, src=a)
     if hasattr(nl, "arrange"):

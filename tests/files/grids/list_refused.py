@@ -8,5 +8,5 @@ import nki.language as nl
 
 @nki.jit
 def kernel(a, c):
-    nl.tiles(a, tile_shape=[128, 32])  # error[bad-shape]: tile_shape is a tuple of at least 2 positive
+    nl.tiles(a, tile_shape=[128, 32])  # error[bad-shape]: tile_shape must be a tuple of at least 2 positive
     return a

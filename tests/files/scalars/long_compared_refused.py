@@ -9,5 +9,5 @@ import nki.language as nl
 @nki.jit
 def kernel(n):
     i = nisa.scalar_load(n)
-    i < 3  # error[register-value]: scalars of nl.int64 are not compared
+    i < 3  # error[register-value]: scalars of nl.int64 cannot be compared
     return n

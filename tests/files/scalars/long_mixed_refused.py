@@ -9,5 +9,5 @@ import nki.language as nl
 @nki.jit
 def kernel(n, m):
     i, j = nisa.scalar_load(n), nisa.scalar_load(m)
-    i + j  # error[register-value]: a scalar of nl.int64 and one of nl.int32
+    i + j  # error[register-value]: a scalar of nl.int64 with one of nl.int32
     return n

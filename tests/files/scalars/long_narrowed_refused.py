@@ -9,5 +9,5 @@ import nki.language as nl
 @nki.jit
 def kernel(n, m):
     i, t = nisa.scalar_load(n), nl.load(m)
-    nisa.scalar_store(t, i)  # error[dtype-mismatch]: `dst` is int32, and the scalar int64
+    nisa.scalar_store(t, i)  # error[dtype-mismatch]: `dst` is int32, but the scalar is int64
     return n

@@ -9,5 +9,5 @@ import nki.language as nl
 @nki.jit
 def kernel(n, m):
     i, t = nisa.scalar_load(m), nl.load(n)
-    nisa.scalar_store(t, i)  # error[dtype-mismatch]: `dst` is int64, and the scalar int32
+    nisa.scalar_store(t, i)  # error[dtype-mismatch]: `dst` is int64, but the scalar is int32
     return n

@@ -175,13 +175,13 @@ def test_no_block() -> None:
 @pytest.mark.parametrize(
     ("lines", "line", "said"),
     [
-        (["# kernel = 3", "# ///"], 2, "is a string"),
+        (["# kernel = 3", "# ///"], 2, "must be a string"),
         (["# kernle = 'x'", "# ///"], 2, "unknown key `kernle`"),
         (["# kernel = ", "# ///"], 2, "not valid TOML"),
         (["# [args]", "# a = 'flaot16[1]'", "# ///"], 3, "no dtype `flaot16`"),
         (["# target = 'trn9'", "# ///"], 2, "unknown target"),
         (["# lnc = true", "# ///"], 2, "1 or 2"),
-        (["# args = 3", "# ///"], 2, "is a table"),
+        (["# args = 3", "# ///"], 2, "must be a table"),
         (["# kernel = 'x'"], 1, "is not closed"),
         (["# ///", "# /// nkic", "# ///"], 3, "second nkic block"),
         (["# when = 1979-05-27", "# ///"], 2, "unknown key"),

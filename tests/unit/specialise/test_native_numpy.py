@@ -76,9 +76,9 @@ def arithmetic(data: bytes) -> list[tuple[object, ...]]:
         ("np.tanh(x)", "`x` cannot be converted to a number", "nl.tanh computes it"),
         ("np.hypot(t, u)", "`t` cannot be converted", "compute with `nl` functions"),
         ("np.multiply(t, 2.0)", "`t` cannot be converted", "nl.multiply computes it"),
-        ("np.asarray(x)", "`x` cannot be made an array", "compute with `nl` functions"),
-        ("np.ones((128, 64)) * x", "an array of NumPy's cannot be", "as an argument"),
-        ("x - np.ones((128, 64))", "an array of NumPy's cannot be", "as an argument"),
+        ("np.asarray(x)", "`x` cannot be converted to an array", "compute with `nl` functions"),
+        ("np.ones((128, 64)) * x", "a NumPy array cannot be", "as an argument"),
+        ("x - np.ones((128, 64))", "a NumPy array cannot be", "as an argument"),
     ],
 )
 def test_functions_of_numpys_own_where_python_evaluates(

@@ -34,11 +34,11 @@ def has_fixed(body: Sequence[Instruction], memories: Memories) -> bool:
 
 def uses(body: Sequence[Instruction], memories: Memories) -> dict[Tensor, list[int]]:
     """Return the indices of the instructions that access each tensor, in ascending order."""
-    found: dict[Tensor, list[int]] = {}
+    indices: dict[Tensor, list[int]] = {}
     for index, item in enumerate(body):
         for tensor in dict.fromkeys(tensors(item.operands, memories)):
-            found.setdefault(tensor, []).append(index)
-    return found
+            indices.setdefault(tensor, []).append(index)
+    return indices
 
 
 def substituted(item: Instruction, replacements: Mapping[Tensor, Tensor]) -> Instruction:
@@ -80,9 +80,9 @@ def renumbered(body: Sequence[Item], added: Collection[int]) -> list[Item]:
     for index, item in enumerate(body):
         if isinstance(item, Instruction) and index not in added:
             numbers[item.number] = index
-    found: list[Item] = []
+    result: list[Item] = []
     for index, item in enumerate(body):
         assert isinstance(item, Instruction)
         after = tuple(numbers[number] for number in item.after)
-        found.append(item._replace(number=index, after=after))
-    return found
+        result.append(item._replace(number=index, after=after))
+    return result

@@ -70,11 +70,11 @@ class DependenceCheck:
         if at in places or len(self._starts) < 3:
             return
         places.add(at)
-        found = next(self._carried(), None)
-        if found is not None and found.written.view.tensor.number >= self._known:
-            _complain_of_variable(found)
-        elif found is not None:
-            _complain_of_order(found)
+        dependence = next(self._carried(), None)
+        if dependence is not None and dependence.written.view.tensor.number >= self._known:
+            _complain_of_variable(dependence)
+        elif dependence is not None:
+            _complain_of_order(dependence)
 
     def _carried(self) -> Iterator[_Carried]:
         written: dict[Tensor, list[_Access]] = {}
@@ -94,11 +94,11 @@ class DependenceCheck:
         if tensor.number < self._known:
             return self._independent
         kept = (*state().reduced.values(), *state().predicates.values())
-        return all(one._access.tensor is not tensor for one in kept)
+        return all(tile._access.tensor is not tensor for tile in kept)
 
 
-def _complain_of_variable(found: _Carried) -> None:
-    read, written = found
+def _complain_of_variable(dependence: _Carried) -> None:
+    read, written = dependence
     complain(
         "loop-carried",
         f"iteration {read.iteration} of this loop reads `{read.view.tensor.name}`, a tile that "
@@ -106,12 +106,12 @@ def _complain_of_variable(found: _Carried) -> None:
         "its value from before the loop",
         help="make the tile before the loop, and assign to it in place: `t[...] = `",
         level=Level.WARNING,
-        labels=_labels(found),
+        labels=_labels(dependence),
     )
 
 
-def _complain_of_order(found: _Carried) -> None:
-    read, written = found
+def _complain_of_order(dependence: _Carried) -> None:
+    read, written = dependence
     complain(
         "loop-carried",
         f"iteration {read.iteration} of this affine_range reads `{read.view.tensor.name}` where "
@@ -119,12 +119,12 @@ def _complain_of_order(found: _Carried) -> None:
         "each other",
         help="loop over nl.sequential_range, whose iterations run in order",
         level=Level.WARNING,
-        labels=_labels(found),
+        labels=_labels(dependence),
     )
 
 
-def _labels(found: _Carried) -> list[Label]:
-    places = [found.written.item.at.primary, found.read.item.at.primary]
+def _labels(dependence: _Carried) -> list[Label]:
+    places = [dependence.written.item.at.primary, dependence.read.item.at.primary]
     texts = ["written here", "read here"] if places[0] != places[1] else ["read and written here"]
     return [Label(place, text) for place, text in zip(places, texts, strict=False)]
 
@@ -140,8 +140,8 @@ def _reads(iteration: int, item: Instruction) -> Iterator[_Access]:
         if operand.dynamic is not None and isinstance(operand.dynamic.source, View):
             yield _Access(iteration, item, operand.dynamic.source, "")
         if not spec.access.writes or fold == "nc_matmul":
-            mine = fold and any(operand == one.view for one in _writes(iteration, item))
-            yield _Access(iteration, item, operand, fold if mine else "")
+            is_update = fold and any(operand == write.view for write in _writes(iteration, item))
+            yield _Access(iteration, item, operand, fold if is_update else "")
 
 
 def _writes(iteration: int, item: Instruction) -> Iterator[_Access]:
@@ -203,17 +203,17 @@ def _box(view: View) -> Box | None:
     if view.dynamic is not None or view.dtype.size != tensor.dtype.size:
         return None
     pitches = whole(tensor).strides
-    left, found = view.offset, list[list[int]]()
+    left, ranges = view.offset, list[list[int]]()
     for pitch in pitches:
-        found.append([left // pitch, left // pitch])
+        ranges.append([left // pitch, left // pitch])
         left %= pitch
     for count, step in zip(view.shape, view.strides, strict=True):
         if count == 1 or not step:
             continue
         at = next((n for n, pitch in enumerate(pitches) if pitch == step), -1)
-        if at < 0 or found[at][0] != found[at][1]:
+        if at < 0 or ranges[at][0] != ranges[at][1]:
             return None
-        found[at][1] += count - 1
-    if any(last >= size for (_, last), size in zip(found, tensor.shape, strict=True)):
+        ranges[at][1] += count - 1
+    if any(last >= size for (_, last), size in zip(ranges, tensor.shape, strict=True)):
         return None
-    return tuple((first, last) for first, last in found)
+    return tuple((first, last) for first, last in ranges)

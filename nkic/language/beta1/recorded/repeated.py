@@ -41,7 +41,7 @@ class _Plan(NamedTuple):
 def multiply(trace: Trace) -> None:
     """Replace the library's instructions for such broadcasts by products with ones."""
     for body in trace.bodies:
-        groups = {one.first: one for one in state().broadcasts if one.body is body}
+        groups = {group.first: group for group in state().broadcasts if group.body is body}
         plain = [item for item in body if isinstance(item, Instruction)]
         if not groups or len(plain) < len(body) or bodies.has_fixed(plain, MEMORIES):
             continue
@@ -61,12 +61,12 @@ class _Planner:
 
     def _in_use(self) -> list[int]:
         """Return the number of PSUM banks in use at each instruction."""
-        found = [0] * len(self.body)
+        banks = [0] * len(self.body)
         for tensor, places in self.uses.items():
             if tensor.buffer is Buffer.PSUM:
                 for place in range(places[0], places[-1] + 1):
-                    found[place] += -(-tensor.bytes // PSUM_BANK_BYTES)
-        return found
+                    banks[place] += -(-tensor.bytes // PSUM_BANK_BYTES)
+        return banks
 
     def plans(self, groups: Iterable[RowBroadcast]) -> dict[int, _Plan]:
         """Return the plans by the index of the first instruction that each replaces."""
@@ -150,17 +150,17 @@ class _Rewriter:
     def rewrite(self, body: list[Item]) -> None:
         """Replace the contents of `body`."""
         trace, before = self.trace, self.trace.body
-        made: list[Item] = []
-        trace.body, place = made, 0
+        rewritten: list[Item] = []
+        trace.body, place = rewritten, 0
         while place < len(self.items):
             item, plan = self.items[place], self.plans.get(place)
             if plan is None:
-                made.append(bodies.substituted(item, self.replacements))
+                rewritten.append(bodies.substituted(item, self.replacements))
             else:
                 self._repeat(plan, item)
             place = place + 1 if plan is None else plan.end
         trace.body = before
-        body[:] = bodies.renumbered(made, self.added)
+        body[:] = bodies.renumbered(rewritten, self.added)
 
     def _repeat(self, plan: _Plan, at: Instruction) -> None:
         """Record a product for each bank of columns, and copies unless a reader takes PSUM."""
@@ -175,8 +175,8 @@ class _Rewriter:
             if plan.reader >= 0:
                 self.replacements[tile] = result
             else:
-                goal = Tile(part_of(whole(tile), (0, start), shape))
-                self._add(at, "tensor_copy", goal, src=Tile(whole(result)))
+                destination = Tile(part_of(whole(tile), (0, start), shape))
+                self._add(at, "tensor_copy", destination, src=Tile(whole(result)))
 
     def _ones(self, row: View, tile: Tensor, at: Instruction) -> Tile:
         """Return ones in the row's partition, one per partition of the tile."""

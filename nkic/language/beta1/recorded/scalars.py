@@ -83,13 +83,13 @@ class Counted(DynamicRange):
 
 def _flush() -> None:
     """Fill pending zeros, and copy tiles that alias a tensor."""
-    known = state()
-    fills = list(known.zeros.values())
-    known.zeros.clear()
+    pending = state()
+    fills = list(pending.zeros.values())
+    pending.zeros.clear()
     for fill in fills:
         fill()
-    known.accumulated.clear()
-    for aliases in list(known.aliases.values()):
-        alive = [one for ref in aliases if (one := ref()) is not None]
+    pending.accumulated.clear()
+    for aliases in list(pending.aliases.values()):
+        alive = [alias for ref in aliases if (alias := ref()) is not None]
         if alive:
             save_aliases(whole(alive[0]._access.tensor))

@@ -85,8 +85,8 @@ class _Spiller:
     def body(self) -> list[Item]:
         """Return the body with the transfers inserted."""
         trace, before = self.trace, self.trace.body
-        made: list[Item] = []
-        trace.body = made
+        rewritten: list[Item] = []
+        trace.body = rewritten
         for place, item in enumerate(self.items):
             needed = list(dict.fromkeys(bodies.tensors(item.operands, _MEMORIES)))
             self._make_room(needed, item)
@@ -95,10 +95,10 @@ class _Spiller:
             locations = {
                 t: on_chip for t in needed if (on_chip := self.locations[t].on_chip) is not None
             }
-            made.append(bodies.substituted(item, locations))
+            rewritten.append(bodies.substituted(item, locations))
             self._update(place, item, needed)
         trace.body = before
-        return made
+        return rewritten
 
     def _make_room(self, needed: Sequence[Tensor], item: Instruction) -> None:
         missing = sum(t.bytes for t in needed if t not in self.next_uses)

@@ -19,7 +19,7 @@ class NkiScalar:
     def dtype(self) -> Any:
         """nl.int32 or nl.int64."""
 class NkiValidationError:
-    """NKI's name for a kernel that is refused; nkic raises `nkic.CompileError`."""
+    """NKI's exception for a rejected kernel; nkic raises `nkic.CompileError`."""
     def __init__(self, *args: Any, **more: Any) -> None: ...
 class VirtualRegister:
     """A register that instructions write and read."""
@@ -241,7 +241,7 @@ def exponential(dst: NkiTensor, src: NkiTensor, max_value: NkiTensor | float = .
 def get_nc_sub_version() -> Any:
     """Return the silicon revision: 0, the first one, for every target."""
 def get_nc_version() -> Any:
-    """The generation of the target that calls are compiled for."""
+    """Return the generation of the target that calls are compiled for."""
 gpsimd_engine: engine
 def iota(dst: NkiTensor, pattern: Any, offset: Any = ..., channel_multiplier: Any = ..., name: str | None = ...) -> Any:
     """iota(dst, pattern, offset=0, channel_multiplier=0, name=None)
