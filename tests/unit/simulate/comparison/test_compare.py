@@ -79,8 +79,8 @@ def whole_tensor_close(
 ) -> bool:
     """The documented rule of nki-library's maxAllClose.
 
-    |a - b| is at most atol + rtol * max |b|, equal infinities are equal, and no pass rate excuses an
-    element that is finite in only one array.
+    |a - b| is at most atol + rtol * max |b|, equal infinities are equal, and no pass rate excuses
+    an element that is finite in only one array.
     """
     a, b = a.astype(np.float64), b.astype(np.float64)
     finite = np.abs(b[np.isfinite(b)])
