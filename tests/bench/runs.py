@@ -30,7 +30,7 @@ OURS = ("first", "first, float32", "again", "again, float32")
 
 
 def executable_of(case: Case) -> Executable:
-    """The case's kernel, compiled."""
+    """Compile the case's kernel."""
     types = dict(
         parse_arg(f"{name}={dtype}[{', '.join(map(str, shape))}]")
         for name, (dtype, shape) in case.shapes.items()
@@ -45,7 +45,7 @@ def instructions(executable: Executable) -> int:
 
 
 def shortest(actions: dict[str, Action], rounds: int = ROUNDS) -> dict[str, float]:
-    """The least seconds of processor time of each, run in turn."""
+    """Return the least seconds of processor time of each action, interleaved."""
     found: dict[str, float] = {}
     for _ in range(rounds):
         for name, action in actions.items():
@@ -59,7 +59,9 @@ def shortest(actions: dict[str, Action], rounds: int = ROUNDS) -> dict[str, floa
 def actions_of(
     case: Case, executable: Executable, inputs: Inputs, wanted: Floats
 ) -> dict[str, Action]:
-    """What is timed, after one run of each whose result is compared with the floor's."""
+    """Return the actions to time, after one run of each whose result is compared with the
+    floor's.
+    """
     given, out = widened(inputs), _out(case)
     floor, single = case.floor(given), RunOptions(accumulate="float32")
     case.whole(given, out)
@@ -67,7 +69,7 @@ def actions_of(
     for options in (None, single):
         (found,) = simulate(executable, inputs, options).outputs.values()
         same(case, "nki-run", np.asarray(found, np.float32), wanted)
-    for options in (None, single):  # the second run is kept
+    for options in (None, single):  # the results of the second run are kept
         simulate(executable, inputs, options)
     return {
         "whole": lambda: case.whole(given, out),
@@ -84,7 +86,7 @@ def _out(case: Case) -> Floats:
 
 
 def line(case: Case, peer: Peer | None, rounds: int = ROUNDS) -> str:
-    """A row of the table."""
+    """Return a row of the table."""
     inputs, executable = drawn(case), executable_of(case)
     given, wanted = widened(inputs), _out(case)
     case.floor(given)(given, wanted)
