@@ -35,7 +35,7 @@ class Case(NamedTuple):
 
 
 def drawn(case: Case) -> Inputs:
-    """Inputs in the storage type: bfloat16 as the upper halves of float32."""
+    """Draw inputs in the storage type: bfloat16 as the upper halves of float32."""
     draw = np.random.default_rng(0)
     found: Inputs = {}
     for name, (dtype, shape) in case.shapes.items():
@@ -62,7 +62,7 @@ def widened(inputs: Inputs) -> dict[str, Floats]:
 
 
 def same(case: Case, who: str, found: Floats, wanted: Floats) -> None:
-    """Raises `ValueError` where a result is too far off the floor's."""
+    """Raises `ValueError` if a result differs too much from the floor's."""
     off = float(np.abs(found - wanted).max())
     if not off <= case.close:
         raise ValueError(f"{case.title}: {who} is {off:g} off the floor, more than {case.close:g}")

@@ -1,6 +1,4 @@
-"""Whole commands, from their start to their end: milliseconds of processor time, of the process
-and of those that it starts.
-"""
+"""Time whole commands: milliseconds of processor time, of the process and its children."""
 
 from __future__ import annotations
 
@@ -65,7 +63,7 @@ TIMES = 9
 
 
 def seconds(command: list[str], folder: str, environ: dict[str, str]) -> float:
-    """The least processor time of a command and its children."""
+    """Return the least processor time of a command and its children."""
     taken = []
     for _ in range(TIMES):
         before = _used()

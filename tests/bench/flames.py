@@ -34,21 +34,21 @@ from tests.bench.stages import compiled
 
 EVERY = 0.001  # seconds of processor time between samples
 WIDTH, ROW, LETTER = 1200, 18, 6.6  # pixels
-NARROWEST = 0.3  # pixels; what is less wide is left out
+NARROWEST = 0.3  # pixels; narrower boxes are left out
 NO_SOURCE = SourceFile("", "")
 Stack = tuple[str, ...]  # outermost first
 Stacks = dict[str, Counter[Stack]]  # by stage
 
 
 class Sampler:
-    """Counts stacks under the stage that goes on when they are seen."""
+    """Count stacks under the stage that runs when they are sampled."""
 
     def __init__(self, done: Compiled) -> None:
         self.done = done
         self.seen: list[Counter[tuple[CodeType, ...]]] = [Counter() for _ in range(len(STAGES) + 1)]
 
     def sample(self, number: int, frame: FrameType | None) -> None:
-        """What the timer's signal calls."""
+        """Handle the timer's signal."""
         codes = []
         while frame is not None:
             codes.append(frame.f_code)
@@ -57,7 +57,7 @@ class Sampler:
 
     @contextmanager
     def sampling(self) -> Iterator[None]:
-        """As long as this is open. In the main thread only."""
+        """Sample while this context is open, in the main thread only."""
         before = signal.signal(signal.SIGPROF, self.sample)
         signal.setitimer(signal.ITIMER_PROF, EVERY, EVERY)
         try:
@@ -67,7 +67,7 @@ class Sampler:
             signal.signal(signal.SIGPROF, before)
 
     def stacks(self) -> Stacks:
-        """The stacks of each stage, and of what came after the last as `simulate`."""
+        """Return the stacks of each stage, and of everything after the last one as `simulate`."""
         names = [*(timing.stage for timing in self.done.timings), "simulate"]
         found: Stacks = {}
         for name, seen in zip(names, self.seen, strict=False):
@@ -77,18 +77,20 @@ class Sampler:
 
 
 def called(code: CodeType) -> str:
-    """A function as graphs name it: `schedule/order.py:ListScheduler.issue`."""
+    """Return a function's name in graphs: `schedule/order.py:ListScheduler.issue`."""
     path = code.co_filename.rpartition("/nkic/")[2] if "/nkic/" in code.co_filename else ""
     return f"{path or Path(code.co_filename).name}:{code.co_qualname}"
 
 
 def folded(stacks: Mapping[Stack, int]) -> str:
-    """A line for each stack: its functions, and how often it was seen."""
+    """Return a line for each stack: its functions, and its count."""
     return "".join(f"{';'.join(stack)} {count}\n" for stack, count in sorted(stacks.items()))
 
 
 def below(stacks: Mapping[Stack, int]) -> Iterator[tuple[str, int, dict[Stack, int]]]:
-    """By name: the functions that stacks begin with, how often they were seen, what they called."""
+    """Group by name: the functions at the start of stacks, their counts, and the functions that
+    they call.
+    """
     parts: dict[str, dict[Stack, int]] = {}
     for stack, count in stacks.items():
         if stack:
@@ -99,7 +101,7 @@ def below(stacks: Mapping[Stack, int]) -> Iterator[tuple[str, int, dict[Stack, i
 
 
 def svg(title: str, stacks: Mapping[Stack, int]) -> str:
-    """The graph: callers above what they call, as wide as the time that they take."""
+    """Draw the graph: callers above their callees, with widths in proportion to time."""
     total = sum(stacks.values())
     rows = 1 + max(map(len, stacks), default=0)
     height = (rows + 1) * ROW
@@ -113,7 +115,7 @@ def svg(title: str, stacks: Mapping[Stack, int]) -> str:
 def boxes(
     stacks: Mapping[Stack, int], left: float, row: int, scale: float, total: int
 ) -> Iterator[str]:
-    """Those of all functions of `row` and below, from the pixel `left` on."""
+    """Return the boxes of all functions of `row` and below, from the pixel `left` on."""
     for name, count, inside in below(stacks):
         width = count * scale
         if width >= NARROWEST:
@@ -124,7 +126,7 @@ def boxes(
 
 
 def box(name: str, tip: str, left: float, row: int, width: float) -> Iterator[str]:
-    """One function, coloured by the folder that it is in."""
+    """Return one function's box, coloured by its folder."""
     hue = crc32(name.partition(":")[0].rpartition("/")[0].encode()) % 360
     at = f'x="{left:.2f}" y="{row * ROW}" width="{width:.2f}" height="{ROW - 1}"'
     yield f'<g><title>{escape(tip)}</title><rect {at} fill="hsl({hue},60%,75%)"/>'
@@ -133,13 +135,13 @@ def box(name: str, tip: str, left: float, row: int, width: float) -> Iterator[st
 
 
 def inputs_of(executable: Executable) -> dict[str, Any]:
-    """Zeros for every input."""
+    """Return zeros for every input."""
     tensors = [(p.name, executable.tensors[p.tensor]) for p in executable.inputs]
     return {name: np.zeros(t.shape, storage(t.dtype)) for name, t in tensors}
 
 
 def written(stacks: Stacks, folder: Path) -> None:
-    """The two files of each stage."""
+    """Write the two files of each stage."""
     folder.mkdir(parents=True, exist_ok=True)
     for stage, seen in stacks.items():
         (folder / f"{stage}.svg").write_text(svg(stage, seen), "utf-8")

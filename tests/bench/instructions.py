@@ -134,12 +134,12 @@ COUNTS = [[1] * RANKS, [0] * RANKS, [0] * RANKS]  # one element to each rank
 
 
 def target_of(row: Row) -> Target:
-    """trn2, or the first that has the instruction."""
+    """Return trn2, or the first target that has the instruction."""
     return next(t for t in TARGETS.values() if t.generation >= max(3, row.generation))
 
 
 def legal(name: str) -> Call:
-    """The legal instance, on tiles that hold numbers."""
+    """Return the legal instance, on tiles that hold numbers."""
     draw, row = Draw(0), ROWS[name]
     values = {o.name: LEGAL[name].get(o.name, o.default) for o in row.operands}
     values |= {a.name: LEGAL[name].get(a.name, a.default) for a in row.attributes}
@@ -156,7 +156,7 @@ def legal(name: str) -> Call:
 
 
 def calls_of(name: str) -> list[Call]:
-    """The legal instance on each core."""
+    """Return the legal instance on each core."""
     if name not in ON_TWO_CORES:
         return [legal(name)]
     one = legal(name)
@@ -167,7 +167,7 @@ def calls_of(name: str) -> list[Call]:
 
 
 def prepared(name: str, count: int, target: str) -> Callable[[], Any]:
-    """The run of a program with so many of the instruction."""
+    """Return the run of a program with this number of the instruction."""
     build = built_cores([[call] * count for call in calls_of(name)], target)
     ranks = RANKS if ROWS[name].module == "nki.collectives" else 1
     contents = [{tensor: tensor.contents for tensor in build.own}] * ranks
@@ -187,14 +187,14 @@ def _made(value: Any) -> Any:
 
 
 def simulated(row: Row, target: Target) -> float:
-    """Microseconds from the issue of the instruction to its result."""
+    """Return the microseconds from the issue of the instruction to its result."""
     _, facts = facts_of(row.name, target)
     found = timing(row, facts, row.choose(facts))
     return (found.start + found.hold + found.latency) / 1e6
 
 
 def best(action: Callable[[], Any]) -> float:
-    """Seconds of the fastest of a few runs."""
+    """Return the seconds of the fastest of a few runs."""
     taken = []
     for _ in range(TIMES):
         before = time.perf_counter()
@@ -204,7 +204,7 @@ def best(action: Callable[[], Any]) -> float:
 
 
 def ours(name: str, target: str) -> float:
-    """Seconds of one more of this instruction in a program."""
+    """Return the seconds of one more of this instruction in a program."""
     one, many = (prepared(name, count, target) for count in (1, 1 + REPEATS))
     return max(0.0, best(many) - best(one)) / REPEATS
 

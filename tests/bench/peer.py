@@ -23,12 +23,12 @@ MODULE = "triton_viz.core.simulation.nki_beta2"
 
 
 class Peer:
-    """The interpreter of a checkout. Raises `ImportError` where it cannot be loaded."""
+    """The interpreter of a checkout. Raises `ImportError` if it cannot be loaded."""
 
     def __init__(self, checkout: Path) -> None:
         nkic.install()
         for name in ("triton_viz", "triton_viz.core", "triton_viz.core.simulation"):
-            package = ModuleType(name)  # without what their __init__ would import
+            package = ModuleType(name)  # without the imports of their __init__
             package.__path__ = [str(checkout.joinpath(*name.split(".")))]
             sys.modules[name] = package
         self.module: Any = import_module(MODULE)
@@ -37,7 +37,7 @@ class Peer:
         exec(compile(KERNELS.read_text("utf-8"), str(KERNELS), "exec"), self.kernels)
 
     def action(self, case: Case, given: dict[str, Floats], wanted: Floats) -> Callable[[], object]:
-        """A run of the case's kernel, all in float32, once its result was compared."""
+        """Return a run of the case's kernel, all in float32, after its result was compared."""
         out = np.zeros(case.result, np.float32)
         body = self.kernels[f"{case.kernel}_into"]
         kernel = self.module.NKIBeta2InterpretedFunction(body)

@@ -31,7 +31,7 @@ OURS = ("first", "first, float32", "again", "again, float32")
 
 
 def executable_of(case: Case) -> Executable:
-    """The case's kernel, compiled."""
+    """Compile the case's kernel."""
     types = dict(
         parse_arg(f"{name}={dtype}[{', '.join(map(str, shape))}]")
         for name, (dtype, shape) in case.shapes.items()
@@ -48,9 +48,10 @@ def instructions(executable: Executable) -> int:
 def shortest(
     actions: dict[str, Action], rounds: int = ROUNDS, executable: Executable | None = None
 ) -> dict[str, float]:
-    """The least seconds of processor time of each, run in turn. As in `nki-run`, which ends with
-    its run, no time is taken by collecting garbage, and by freeing what earlier runs left;
-    what is known of `executable` stays.
+    """Return the least seconds of processor time of each action, interleaved.
+
+    As in `nki-run`, which ends with its run, neither garbage collection nor the freeing of earlier
+    runs is counted; what is known of `executable` stays.
     """
     found: dict[str, float] = {}
     for _ in range(rounds):
@@ -68,7 +69,9 @@ def shortest(
 def actions_of(
     case: Case, executable: Executable, inputs: Inputs, wanted: Floats
 ) -> dict[str, Action]:
-    """What is timed, after one run of each whose result is compared with the floor's."""
+    """Return the actions to time, after one run of each whose result is compared with the
+    floor's.
+    """
     given, out = widened(inputs), _out(case)
     floor, single = case.floor(given), RunOptions(accumulate="float32")
     case.whole(given, out)
@@ -76,7 +79,7 @@ def actions_of(
     for options in (None, single):
         (found,) = simulate(executable, inputs, options).outputs.values()
         same(case, "nki-run", np.asarray(found, np.float32), wanted)
-    for options in (None, single):  # the second run is kept
+    for options in (None, single):  # the results of the second run are kept
         simulate(executable, inputs, options)
     return {
         "whole": lambda: case.whole(given, out),
@@ -93,7 +96,7 @@ def _out(case: Case) -> Floats:
 
 
 def line(case: Case, peer: Peer | None, rounds: int = ROUNDS) -> str:
-    """A row of the table."""
+    """Return a row of the table."""
     inputs, executable = drawn(case), executable_of(case)
     given, wanted = widened(inputs), _out(case)
     case.floor(given)(given, wanted)

@@ -29,7 +29,7 @@ REPEATS = {1_000: 5}
 
 
 def shapes(kernel: str, instructions: int) -> dict[str, str]:
-    """Arguments for about so many instructions."""
+    """Return arguments for about this number of instructions."""
     if kernel == "add":  # 4 for each tile
         rows = max(1, round(instructions * width(instructions) / 2048)) * 128
         return dict.fromkeys("ab", f"float32[{rows}, 512]")
@@ -39,12 +39,14 @@ def shapes(kernel: str, instructions: int) -> dict[str, str]:
 
 
 def width(instructions: int) -> int:
-    """Columns of a tile of `add`, so that the largest fits into the 16 GiB that files may have."""
+    """Return the columns of a tile of `add`, so that the largest fits into the 16 GiB that files
+    may have.
+    """
     return 32 if instructions == LARGEST else 64
 
 
 def compiled(kernel: str, instructions: int, into: Compiled | None = None) -> Compiled:
-    """A kernel of kernels.py, compiled for about so many instructions. `into` is filled."""
+    """Compile a kernel of kernels.py for about this number of instructions, and fill `into`."""
     types = dict(parse_arg(f"{n}={text}") for n, text in shapes(kernel, instructions).items())
     source = SourceFile("kernels.py", KERNELS.read_text("utf-8"))
     consts = {"width": width(instructions)} if kernel == "add" else {}
@@ -54,7 +56,7 @@ def compiled(kernel: str, instructions: int, into: Compiled | None = None) -> Co
 
 
 def measured(kernel: str, instructions: int) -> dict[str, Any]:
-    """What this process takes for it: the least nanoseconds of each stage."""
+    """Measure this process: the least nanoseconds of each stage."""
     stages: dict[str, int] = {}
     for _ in range(REPEATS.get(instructions, 1)):
         done = compiled(kernel, instructions)
@@ -72,7 +74,7 @@ def in_a_process(kernel: str, instructions: int) -> dict[str, Any]:
 
 
 def bench_stages(large: bool = False) -> None:
-    """A table for an elementwise kernel, and one for a product."""
+    """Print a table for an elementwise kernel, and one for a product."""
     print("\n## Stages, µs of processor time per instruction\n")
     sizes = (*SIZES, LARGEST) if large else SIZES
     for kernel, title in (("add", "elementwise"), ("matmul_naive", "matmul")):
@@ -80,7 +82,7 @@ def bench_stages(large: bool = False) -> None:
 
 
 def table(title: str, columns: list[dict[str, Any]]) -> str:
-    """Markdown: a row for each stage, and for what they make together."""
+    """Return Markdown: a row for each stage, and for all stages together."""
     rows = [
         (stage, [f"{c['stages'].get(stage, 0) / 1e3 / c['count']:.1f}" for c in columns])
         for stage in columns[0]["stages"]
@@ -100,5 +102,5 @@ def table(title: str, columns: list[dict[str, Any]]) -> str:
 
 
 if __name__ == "__main__":
-    pipeline.perf_counter_ns = process_time_ns  # others share the machine
+    pipeline.perf_counter_ns = process_time_ns  # other processes share the machine
     print(json.dumps(measured(sys.argv[1], int(sys.argv[2]))))

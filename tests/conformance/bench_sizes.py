@@ -28,17 +28,17 @@ SIZES: Mapping[str, Mapping[int, int]] = {
     "swiglu": {3: 1},
     "transpose_matmul": {11: 2, 4: 1, 32: 8, 10944: 1728, 10943: 1727},
 }
-INPUTS: Mapping[str, tuple[str, ...]] = {"gqa_full": ("v1",)}  # which alone are cut
+INPUTS: Mapping[str, tuple[str, ...]] = {"gqa_full": ("v1",)}  # only these are reduced
 
 
 def smaller(name: str, text: str) -> str:
-    """The kernel's text with its numbers replaced."""
+    """Return the kernel's text with its numbers replaced."""
     sizes = SIZES.get(name, {})
     return re.sub(r"(?<![\w.])\d+(?![\w.])", lambda one: _number(one[0], sizes), text)
 
 
 def cut(name: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs, of arrays the first elements of every dimension that is smaller."""
+    """Cut the inputs to the smaller dimensions, from the first elements on."""
     sizes, only = SIZES.get(name, {}), INPUTS.get(name, tuple(inputs))
     return {key: _cut(value, sizes if key in only else {}) for key, value in inputs.items()}
 
@@ -76,5 +76,5 @@ def _lora(v1: Array, v2: Array, v3: Array, v4: Array) -> Array:
     return (whole + thin).reshape(*v1.shape[:3], -1, 128)
 
 
-# What the kernel stores, of its inputs.
+# The elements of the inputs that the kernel uses.
 REFERENCES: Mapping[str, Callable[..., Array]] = {"matmul": _matmul, "lora": _lora}

@@ -38,7 +38,7 @@ for _module in (beta1_samples, beta1_team, beta1_experts, beta1_paged):
 
 
 def main() -> int:
-    """Exit status."""
+    """Return the exit status."""
     options = _options()
     folders = [(SDK, one) for one in options.sdk] + [(SAMPLES, one) for one in options.samples]
     found = list[beta1_files.Outcome]()
@@ -59,7 +59,7 @@ def main() -> int:
 def _of_checkout(
     checkout: str, folder: Path, options: argparse.Namespace
 ) -> Iterator[beta1_files.Outcome]:
-    """What becomes of the cases that a checkout has."""
+    """Return the outcomes of the cases that a checkout has."""
     for case in CASES:
         label = f"{folder.name}: {case.name}"
         path = folder / case.file
@@ -95,7 +95,7 @@ def _options() -> argparse.Namespace:
 
 
 def _judged(case: Case, folder: Path, function: ast.FunctionDef, brief: bool) -> tuple[str, bool]:
-    """What to say of a case, and whether it is as it should be."""
+    """Return the description of a case's outcome, and whether it is as expected."""
     path = folder / case.file
     try:
         inputs, wanted = case.build(Draw(""))
@@ -127,7 +127,7 @@ def _judged(case: Case, folder: Path, function: ast.FunctionDef, brief: bool) ->
 def _called(
     case: Case, path: Path, name: str, inputs: dict[str, Any], wanted: Any
 ) -> tuple[str, bool]:
-    """The function called from Python, as its callers do."""
+    """Call the function from Python, as its callers do."""
     nkic.install()
     sys.path.insert(0, str(path.parent))
     try:
@@ -156,8 +156,9 @@ def _compared(case: Case, result: Any, wanted: Any) -> tuple[str, bool]:
 
 
 def _bench(options: argparse.Namespace) -> Iterator[beta1_files.Outcome]:
-    """Compiles each kernel as it is, and runs it on its own inputs; with `--small` those that are
-    too large for that, for smaller problems.
+    """Compile each kernel unchanged, and run it on its own inputs.
+
+    With `--small`, kernels that are too large for this run on smaller problems.
     """
     nkic.install()
     folder, only, compile_only = options.bench, options.only, options.compile
@@ -194,7 +195,7 @@ def _of_bench(task_file: Path, kernel_file: Path, compile_only: bool) -> tuple[s
 
 
 def _smaller(name: str, task_file: Path, kernel_file: Path) -> tuple[str, bool]:
-    """The kernel for a smaller problem, against NumPy in float64."""
+    """Run the kernel for a smaller problem, against NumPy in float64."""
     task = _module(task_file)
     np.random.seed(0)
     given = task.transform_to_nki_inputs(task.get_inputs())

@@ -67,7 +67,7 @@ def case(
     refused: str = "",
     **how: Any,
 ) -> Callable[[Callable[[Draw], Wanted]], Callable[[Draw], Wanted]]:
-    """Adds a case."""
+    """Add a case."""
 
     def register(build: Callable[[Draw], Wanted]) -> Callable[[Draw], Wanted]:
         more = (limit, how, why, host, source, include, uses, refused)
@@ -78,7 +78,7 @@ def case(
 
 
 def both(folder: str, file: str) -> tuple[tuple[str, str], tuple[str, str]]:
-    """A tutorial that both checkouts have."""
+    """Add a tutorial that both checkouts have."""
     return (SDK, f"examples/{folder}/{file}"), (
         SAMPLES,
         f"src/nki_samples/tutorials/{folder}/{file}",
@@ -145,7 +145,7 @@ def _mamba(draw: Draw) -> Wanted:
 
 
 def scanned(delta: Array, u: Array, a: Array, b: Array, c: Array) -> Array:
-    """What the mamba kernels compute: (batch, channels, sequence)."""
+    """Return the results of the mamba kernels: (batch, channels, sequence)."""
     state = np.zeros((*delta.shape[:2], a.shape[1]))
     out = np.zeros(delta.shape)
     for t in range(delta.shape[2]):
@@ -161,7 +161,7 @@ for _at in both("fused_mamba", "mamba_nki_kernels.py"):
 
 
 def normalised(x: Array, epsilon: float) -> Array:
-    """x less its mean, over its deviation."""
+    """Return x less its mean, divided by its deviation."""
     x = wide(x)
     return (x - x.mean(axis=1, keepdims=True)) / np.sqrt(x.var(axis=1, keepdims=True) + epsilon)
 
@@ -223,7 +223,7 @@ for _at in both("matrix_multiplication", "matrix_multiplication_nki_kernels.py")
 
 
 def attended(q: Array, k: Array, v: Array) -> Array:
-    """Attention of (d, sequence) queries, keys and values: (sequence, d)."""
+    """Return the attention of (d, sequence) queries, keys and values: (sequence, d)."""
     return softmax(wide(q).T @ wide(k)) @ wide(v).T
 
 
@@ -266,7 +266,7 @@ for _at in both("sd_attention", "sd_attention_nki_kernels.py"):
 
 
 def _without(made: Wanted, name: str) -> Wanted:
-    """The same, one argument less."""
+    """Return the same case with one argument less."""
     return {key: value for key, value in made[0].items() if key != name}, made[1]
 
 
@@ -333,7 +333,7 @@ def _mm_nl(draw: Draw) -> Wanted:
 
 @case("activation", SDK, "test/test_nki_isa_activation.py", "nki_activation", 65536)
 def _activation(draw: Draw) -> Wanted:
-    """The second result is rounded to bfloat16 on its way."""
+    """The second result has an intermediate rounding to bfloat16."""
     a, b, c = draw.f32(128, 1024), draw.f32(128, 512), draw.f32(128, 1)
     given = {"a_tensor": a, "b_tensor": b, "c_tensor": c}
     return given, [np.exp(wide(a)), (wide(b) * 2 + wide(c)) ** 2]

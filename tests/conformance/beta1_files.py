@@ -32,7 +32,7 @@ vendor's profiler alone.
 
 
 class Outcome(NamedTuple):
-    """What became of a case of a file. `why`: what keeps it from running, where that is known."""
+    """The outcome of a case of a file. `why` is the known reason that keeps it from running."""
 
     path: Path
     good: bool
@@ -46,7 +46,7 @@ def _tree(path: Path) -> ast.Module:
 
 
 def function(path: Path, names: str) -> ast.FunctionDef | None:
-    """The function of the first of several names (`new|old`) that the file has."""
+    """Return the function of the first of several names (`new|old`) that the file has."""
     if not path.is_file():
         return None
     known = {one.name: one for one in _tree(path).body if isinstance(one, ast.FunctionDef)}
@@ -54,7 +54,7 @@ def function(path: Path, names: str) -> ast.FunctionDef | None:
 
 
 def fits(kernel: ast.FunctionDef, inputs: Iterable[str]) -> bool:
-    """This version of the kernel takes all of the arguments."""
+    """Return whether this version of the kernel takes all of the arguments."""
     return set(inputs) <= {arg.arg for arg in (*kernel.args.args, *kernel.args.kwonlyargs)}
 
 
@@ -82,7 +82,7 @@ def with_outputs(
 
 
 def tests(folder: Path, only: str) -> Iterator[Outcome]:
-    """The SDK's own tests, as they are: one outcome for each."""
+    """Run the SDK's own tests unchanged: one outcome for each."""
     if not re.search(only, f"{folder.name}: test"):
         return
     command = [sys.executable, "-m", "pytest", "--nkic", "-q", "-n", "0", "-rA", "--tb=no"]
@@ -150,7 +150,7 @@ _DECORATORS = ("jit", "nki_jit", "trace", "baremetal", "benchmark", "profile")
 
 
 def _has_kernels(path: Path) -> bool:
-    """The file imports Beta 1, and has functions that use it."""
+    """Return whether the file imports Beta 1, and has functions that use it."""
     text = path.read_text("utf-8", errors="replace")
     if any(part in HOST_CODE for part in path.parts):
         return False

@@ -42,7 +42,9 @@ def _attention_backward(draw: Draw) -> Wanted:
 
 
 def _quantised(draw: Draw) -> Wanted:
-    """Rows normalised, clipped to 1, and scaled to float8's greatest; their scale in 4 bytes."""
+    """Return rows normalised, clipped to 1, and scaled to float8's largest number; their scale in 4
+    bytes.
+    """
     hidden, gamma = draw.bf16(1, 200, 1024), draw.bf16(1024)
     x = wide(hidden)
     x = np.clip(x / np.sqrt((x**2).mean(axis=-1, keepdims=True)) * wide(gamma), -1, 1)

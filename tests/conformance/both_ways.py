@@ -24,7 +24,7 @@ WAYS = ("native", "closed")
 
 
 def main() -> int:
-    """Exit status."""
+    """Return the exit status."""
     wanted = options(__doc__)
     nkic.install()
     warnings.simplefilter("ignore")
@@ -41,7 +41,7 @@ def main() -> int:
 
 
 def made(case: Case, package: str, way: str) -> str:
-    """A hash of the artifact, or what is said of the kernel."""
+    """Return a hash of the artifact, or the diagnostics of the kernel."""
     draw = Draw(package)
     how = {key: value for key, value in case.how.items() if key != "init_check"}
     try:
@@ -54,7 +54,7 @@ def made(case: Case, package: str, way: str) -> str:
 
 
 def verdict(native: str, closed: str) -> str:
-    """What comparing the two says."""
+    """Return the result of comparing the two."""
     if native != closed:
         return "different"
     return "same" if native.startswith("sha256:") else "refused"

@@ -144,7 +144,9 @@ def nonzero(draw: Draw) -> Wanted:
 
 @case("indexed_flatten", "subkernels.indexed_flatten:indexed_flatten", lnc=2)
 def flattened(draw: Draw) -> Wanted:
-    """Rows of 16 blocks of 8, one after the other from their offsets; later rows win."""
+    """Rows of 16 blocks of 8, one after the other at their offsets; later rows overwrite earlier
+    ones.
+    """
     x = draw.rng.integers(0, 1000, (4, 128)).astype(np.int32)
     offsets, out = np.array([0, 16, 32, 40], np.int32), np.full(64 * 8, -1)
     for row, at in zip(x, offsets, strict=True):
@@ -176,7 +178,9 @@ def _gradients(q: Array, k: Array, v: Array, dy: Array) -> tuple[Array, ...]:
 
 @case("attention_bwd", "attention.attention_bwd:attention_bwd", limit=8)
 def attention_bwd(draw: Draw) -> Wanted:
-    """The results of the forward pass come in, rounded; gradients are those of exact ones."""
+    """The results of the forward pass are rounded inputs; gradients are those of the exact
+    results.
+    """
     given = [draw.bf16(1, 1, 64, 256) for _ in range(4)]
     out, lse, dq, dk, dv = _gradients(*(wide(x)[0, 0].T for x in given))
     names = ("q_ref", "k_ref", "v_ref", "dy_ref")
@@ -189,7 +193,7 @@ def attention_bwd(draw: Draw) -> Wanted:
 
 @case("attention_tkg", OWN + "attend", lnc=2)
 def attention_tkg(draw: Draw) -> Wanted:
-    """The active token is the last of the prior ones; 100 of these count."""
+    """The active token is the last of the prior tokens, 100 of which count."""
     q, k, v = draw.bf16(2, 64, 4, 1, scale=0.3), draw.bf16(2, 1, 64, 256), draw.bf16(2, 1, 256, 64)
     active_k, active_v = draw.bf16(2, 64, 1), draw.bf16(2, 1, 1, 64)
     mask = np.zeros((256, 2, 4, 1), np.uint8)
@@ -365,7 +369,7 @@ def bwmm(draw: Draw) -> Wanted:
 
 @case("moe_block_tkg", "moe_block.moe_block_tkg:moe_block_tkg", lnc=2, limit=4)
 def moe_block(draw: Draw) -> Wanted:
-    """Norm, router to the best two of eight experts, and these."""
+    """Norm, router to the best two of eight experts, and these experts."""
     x, gamma = draw.bf16(4, 1, 512), draw.bf16(1, 512)
     router = draw.bf16(512, 8, scale=0.1)
     gate_up, down = _experts(draw, 8, 512, 128)

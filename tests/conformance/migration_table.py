@@ -51,17 +51,17 @@ class Row:
 
     @property
     def label(self) -> str:
-        """By which a row is found again."""
+        """Return the label that identifies a row."""
         return f"{self.checkout}: {self.name}"
 
     @property
     def is_rewritten(self) -> bool:
-        """Nothing was left, and the new source compiles and runs."""
+        """Return whether no error remains, and the new source compiles and runs."""
         return not self.left and self.first in (BITS, ROUNDING, DIFFERENT)
 
 
 def read(path: Path | None) -> dict[str, Row]:
-    """The rows of a file, by their labels; the last of each."""
+    """Read the rows of a file, by their labels; the last row of each label counts."""
     if path is None or not path.exists():
         return {}
     rows = (Row(**json.loads(line)) for line in path.read_text("utf-8").splitlines())
@@ -69,7 +69,7 @@ def read(path: Path | None) -> dict[str, Row]:
 
 
 def added(path: Path | None, row: Row) -> None:
-    """Writes a row at the end of the file."""
+    """Append a row to the file."""
     if path is not None:
         with path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(row)) + "\n")

@@ -63,7 +63,7 @@ VERDICTS = (FAILED, DIFFERENT, ROUNDING, BITS)  # the worst first
 
 
 def main() -> int:
-    """Exit status."""
+    """Return the exit status."""
     options = _options()
     folders = {SDK: options.sdk, SAMPLES: options.samples, BENCH: options.bench}
     folders[TESTS] = options.sdk / "test" if options.sdk else None
@@ -93,7 +93,7 @@ def _print(row: Row) -> None:
 
 
 def _cases(folders: Mapping[str, Path | None]) -> list[Case]:
-    """Those of the checkouts that were given, with a kernel in the checkout's own file."""
+    """Return the cases of the given checkouts, with a kernel in the checkout's own file."""
     found = [case for case in CASES if _has(folders[case.checkout], case)]
     tests, bench = folders[TESTS], folders[BENCH]
     found += of_tests(tests) if tests else []
@@ -121,7 +121,7 @@ def _options() -> argparse.Namespace:
 
 
 class File:
-    """A file with kernels: what its cases tell of it, what became of it."""
+    """A file with kernels: facts from its cases, and its outcome."""
 
     def __init__(self, path: Path, cases: Sequence[Case]) -> None:
         self.path = str(path)
@@ -147,7 +147,7 @@ class File:
         return with_others(found, self.source, request, self.loader)
 
     def request(self, case: Case) -> Request:
-        """What a case compiles. Raises `NkicError` where the file has no such kernel."""
+        """Return what a case compiles. Raises `NkicError` if the file has no such kernel."""
         inputs, wanted = case.build(Draw(""))
         kernel = function(Path(self.path), case.kernel)
         if kernel is not None and not self.bench and wanted is not None:
@@ -164,19 +164,19 @@ class File:
         return replace(request, consts=consts, lnc=how.get("lnc", 1))
 
     def proof(self, case: Case, shapes: int) -> Proof:
-        """Old and new compared for a case, for so many shapes."""
+        """Compare old and new source for a case, for this number of shapes."""
         old = Text(self.source, self.loader, Profile.BETA1)
         after = Text(self.after, self.new, GOAL)
         return prove(old, after, self.request(case), shapes=1 if self.bench else shapes)
 
     def left(self, case: Case) -> tuple[Diagnostic, ...]:
-        """The errors about functions that the case's kernel is, or calls."""
+        """Return the errors in functions that the case's kernel is, or calls."""
         lines = {at[0] for at in self.facts[case.name].instructions}
         errors = (one for one in self.made.left if one.level is Level.ERROR and one.primary)
         return tuple(one for one in errors if self._around(one, lines))
 
     def _around(self, one: Diagnostic, lines: set[int]) -> bool:
-        """Some of the lines are in the same function as the diagnostic."""
+        """Return whether some of the lines are in the same function as the diagnostic."""
         assert one.primary is not None
         tree = ast.parse(self.source.text)
         line = one.primary.span.line
@@ -192,7 +192,7 @@ class File:
 def _rows(
     wanted: Sequence[Case], cases: Sequence[Case], folder: Path, options: argparse.Namespace
 ) -> Iterator[Row]:
-    """A row for each of the wanted cases of one file."""
+    """Return a row for each of the wanted cases of one file."""
     file = File(folder / cases[0].file, cases)
     if options.write:
         name = re.sub(r"\W+", "_", f"{cases[0].checkout}_{cases[0].file}")

@@ -21,14 +21,15 @@ from nkic.base.levels import DEFAULT, Wish
 name = "nkic"
 TARGETS = {"gen2": "trn1", "gen3": "trn2", "gen4": "trn3"}
 PROFILE = "0.4"  # the suite's kernels use `is`, which came with it, and names that it deprecates
-# The library returns scales of which it fills four partitions in each 32, as engines take them.
+# The library returns scales in which it fills four partitions of every 32, the layout that engines
+# read.
 LEVELS = DEFAULT.adding(Wish.WARN, "output-partly-written")
 IN_PLACE = ".must_alias_input"
 Inputs = Mapping[str, Any]
 
 
 def run(kernel: Any, inputs: Inputs, *, lnc: int, nc_version: str) -> Any:
-    """What the kernel returns: None, an array, or a tuple of arrays."""
+    """Run the kernel and return its results: None, an array, or a tuple of arrays."""
     how = {**_place(lnc, nc_version), **_checks()}
     return _handed(api.call(kernel, (), _named(inputs), **how).values)
 
@@ -36,14 +37,14 @@ def run(kernel: Any, inputs: Inputs, *, lnc: int, nc_version: str) -> Any:
 def run_ranks(
     kernel: Any, inputs_per_rank: Sequence[Inputs], *, lnc: int, nc_version: str
 ) -> list[Any]:
-    """The same for every rank of a group, which run together."""
+    """Run the kernel on every rank of a group, all together."""
     named = [_named(inputs) for inputs in inputs_per_rank]
     found = api.call_ranks(kernel, named, **_place(lnc, nc_version), **_checks())
     return [_handed(one.values) for one in found]
 
 
 def trace(kernel: Any, inputs: Inputs, *, lnc: int, nc_version: str) -> api.Artifact:
-    """The compiled kernel."""
+    """Return the compiled kernel."""
     return api.prepare(kernel, (), _named(inputs), **_place(lnc, nc_version)).artifact
 
 

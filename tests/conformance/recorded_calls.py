@@ -28,7 +28,7 @@ TESTS, BENCH = "tests", "bench"
 
 
 def of_tests(folder: Path, only: str = "test_*.py") -> list[Case]:
-    """A case for each kernel that the tests in a folder call: the first call of each."""
+    """Return a case for each kernel that the tests in a folder call: the first call of each."""
     nkic.install()
     found: dict[tuple[str, str], Case] = {}
     original = Kernel.run
@@ -64,7 +64,7 @@ def _case(checkout: str, kernel: Kernel, args: Any, kwargs: Mapping[str, Any]) -
 
 
 def of_bench(folder: Path) -> Iterator[Case]:
-    """NKIBench's kernels on the inputs that its own modules make."""
+    """Return NKIBench's kernels on the inputs that its own modules make."""
     nkic.install()
     found = json.loads((folder / "summary.json").read_text("utf-8"))
     for name, entry in found.items():
@@ -85,7 +85,7 @@ def _of_pair(name: str, task_file: Path, kernel_file: Path, file: str) -> Case:
 
 
 def module(path: Path) -> Any:
-    """A Python file as a module of its own."""
+    """Load a Python file as a separate module."""
     spec = importlib.util.spec_from_file_location(f"checkout_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     made = importlib.util.module_from_spec(spec)

@@ -24,7 +24,7 @@ HEAD = """\
 
 
 def main() -> int:
-    """Exit status."""
+    """Return the exit status."""
     wanted = options(__doc__)
     nkic.install()
     good = True
@@ -37,7 +37,7 @@ def main() -> int:
 
 
 def options(description: str | None) -> argparse.Namespace:
-    """The command line: checkouts, and which cases."""
+    """Parse the command line: checkouts, and a choice of cases."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--samples", type=Path, help="a checkout of nki-samples")
     parser.add_argument("--library", type=Path, help="a checkout of nki-library")
@@ -46,7 +46,7 @@ def options(description: str | None) -> argparse.Namespace:
 
 
 def chosen(options: argparse.Namespace) -> Iterator[tuple[Case, str]]:
-    """Cases, and the package that they are in."""
+    """Return the chosen cases, and their packages."""
     found: list[tuple[Case, str]] = []
     if options.samples:
         tutorials = options.samples / "src" / "nki_samples" / "tutorials"
@@ -60,7 +60,7 @@ def chosen(options: argparse.Namespace) -> Iterator[tuple[Case, str]]:
 
 
 def row(outcome: Outcome) -> str:
-    """A line of the table."""
+    """Return a line of the table."""
     if outcome.said:
         return f"| {outcome.case.name} | | | {outcome.said} | | |"
     worst = outcome.worst

@@ -54,8 +54,9 @@ class Draw:
 
 @dataclass(frozen=True)
 class Case:
-    """One kernel on one set of inputs. `limit`: how large the error may be, in units of the
-    result's eps times its greatest magnitude.
+    """One kernel on one set of inputs.
+
+    `limit` is the allowed error, in units of the result's eps times its greatest magnitude.
     """
 
     name: str
@@ -63,12 +64,14 @@ class Case:
     build: Callable[[Draw], Wanted]
     limit: float
     how: dict[str, Any]
-    refused: str = ""  # what is said of a kernel that nkic does not take
+    refused: str = ""  # the error of a kernel that nkic rejects
 
 
 class Error(NamedTuple):
-    """Of one result: the greatest difference, that in terms of the result's greatest magnitude,
-    and that in units of its type's eps. Integers: how many differ.
+    """The error of one result.
+
+    It is the greatest difference, absolutely, relative to the result's greatest magnitude, and in
+    units of its type's eps. For integers, it is the number of differences.
     """
 
     dtype: str
@@ -78,7 +81,7 @@ class Error(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a case gave: errors by result, or what was said."""
+    """The outcome of a case: errors by result, or the diagnostics."""
 
     case: Case
     inputs: str
@@ -96,7 +99,7 @@ class Outcome(NamedTuple):
 
     @property
     def expected(self) -> bool:
-        """It is refused as it should be."""
+        """Return whether it is rejected as expected."""
         refused = self.case.refused
         return bool(refused) and refused in self.said
 
@@ -105,7 +108,7 @@ Cases = list[Case]
 
 
 def collector(cases: Cases) -> Callable[..., Any]:
-    """The decorator that adds to `cases`."""
+    """Return the decorator that adds to `cases`."""
 
     def case(name: str, kernel: str, limit: float = 2.0, refused: str = "", **how: Any) -> Any:
         def register(build: Callable[[Draw], Wanted]) -> Callable[[Draw], Wanted]:
@@ -118,7 +121,7 @@ def collector(cases: Cases) -> Callable[..., Any]:
 
 
 def run(case: Case, package: str = "") -> Outcome:
-    """Calls the kernel of a case, and compares."""
+    """Call the kernel of a case, and compare the results."""
     draw = Draw(package)
     try:
         inputs, wanted = case.build(draw)
@@ -133,7 +136,7 @@ def run(case: Case, package: str = "") -> Outcome:
 
 
 def _first_error(text: str) -> str:
-    """Without the folder of the checkout."""
+    """Return the first error, without the folder of the checkout."""
     lines = text.splitlines()
     line = next((line for line in lines if "error[" in line), lines[0])
     return re.sub(r"\S*/", "", line.removeprefix("CompileError: "), count=1)
@@ -144,8 +147,9 @@ def _listed(values: Any) -> list[Any]:
 
 
 def error(found: Array, wanted: Array) -> Error:
-    """How far a result is from what it should be; shapes must agree but for dimensions of 1. What
-    should be NaN is not compared.
+    """Return the error of a result; shapes must agree except for dimensions of 1.
+
+    Elements that should be NaN are not compared.
     """
     found = np.asarray(found).reshape(wanted.shape)
     if found.dtype.kind in "iub":
@@ -163,7 +167,7 @@ SHORT = {"bfloat16": "bf16", "float32": "f32", "int32": "i32", "uint32": "u32", 
 
 
 def _described(inputs: dict[str, Any]) -> Iterator[str]:
-    """Up to three of the arrays."""
+    """Describe up to three of the arrays."""
     arrays = [value for value in inputs.values() if isinstance(value, np.ndarray)]
     for array in arrays[:3]:
         kind = SHORT.get(array.dtype.name, array.dtype.name)

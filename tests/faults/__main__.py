@@ -16,7 +16,7 @@ MARKS = "<!-- table -->", "<!-- end of table -->"
 
 
 def main() -> int:
-    """Exit code 1 if a fault changed values in silence, or raced and was proven."""
+    """Return exit code 1 if a fault changed values silently, or raced and was proven."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--limit", type=int, help="faults of each kind and case; default: all")
     parser.add_argument("--write", action="store_true", help="put the table into docs/faults.md")

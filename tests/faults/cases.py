@@ -1,4 +1,4 @@
-"""What is broken: the samples, and kernels with what these lack."""
+"""The cases: the samples, and kernels with constructs that these lack."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ OWN = {
 
 @dataclass
 class Subject:
-    """A compiled kernel with inputs, and what it makes of them as it is."""
+    """A compiled kernel with inputs, and its outputs without a fault."""
 
     name: str
     compiled: Compiled
@@ -213,25 +213,25 @@ class Subject:
     outputs: dict[str, bytes]
 
     def stage(self, name: str) -> Any:
-        """What a stage made."""
+        """Return the result of a stage."""
         return self.compiled.results[name]
 
     def addresses(self, placed: Any) -> list[Finding]:
-        """What the proof of an allocation finds."""
+        """Return the findings of the allocation's proof."""
         return prove_addresses(placed, self.readings)
 
     def order(self, schedule: Any) -> list[Finding]:
-        """What the proof of a schedule finds."""
+        """Return the findings of the schedule's proof."""
         return prove_order(self.stage("lower"), schedule, self.readings)
 
 
 def names() -> list[str]:
-    """Every case."""
+    """Return the names of all cases."""
     return [*(case.name for folder in folders() for case in cases(folder)), *OWN]
 
 
 def subject(name: str) -> Subject:
-    """The case of that name, compiled and run once."""
+    """Return the case of that name, compiled and run once."""
     if name in OWN:
         path, text, said = f"{name}.py", OWN[name], parse_options()
         rng = np.random.default_rng(0)
@@ -261,19 +261,19 @@ def _compiled(path: str, text: str, said: RequestOptions) -> Compiled:
 
 
 def _bound(executable: Executable, inputs: Arrays) -> Arrays:
-    """The inputs in the storage types of their elements."""
+    """Return the inputs in the storage types of their elements."""
     types = {p.name: executable.tensors[p.tensor].dtype for p in executable.inputs}
     return {n: np.ascontiguousarray(a).view(storage(types[n])) for n, a in inputs.items()}
 
 
 def outcome(executable: Executable, inputs: Arrays, races: bool = False) -> dict[str, bytes]:
-    """The bytes of every output. Raises what the runner raises."""
+    """Return the bytes of every output. Raises the exceptions of the runner."""
     options = RunOptions(max_cycles=LIMIT, timeout_s=60, check_races=races)
     result = simulate(executable, {n: a.copy() for n, a in inputs.items()}, options)
     return {name: array.tobytes() for name, array in result.outputs.items()}
 
 
 def subjects(wanted: list[str]) -> Iterator[Subject]:
-    """The cases of these names, or all."""
+    """Return the cases of these names, or all."""
     for name in wanted or names():
         yield subject(name)

@@ -1,4 +1,4 @@
-"""The faults: each changes one thing in a schedule, in addresses, or in the records of a file."""
+"""The faults: each makes one change in a schedule, in addresses, or in the records of a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nkic.schedule import schedule as scheduled
 
 
 class Fault(NamedTuple):
-    """A kind, and the broken thing: made when it is asked for."""
+    """A kind of fault, and the broken result, which is built on demand."""
 
     kind: str
     make: Callable[[], Any]
@@ -26,7 +26,7 @@ Items = tuple[Any, ...]
 Edit = Callable[[Items], Items]
 
 
-# Lists of items, whatever they are: slots of a schedule, or records of a file.
+# Lists of items of any type: slots of a schedule, or records of a file.
 
 
 def _replaced(items: Items, at: int, *new: Any) -> Items:
@@ -34,7 +34,7 @@ def _replaced(items: Items, at: int, *new: Any) -> Items:
 
 
 def _edits(items: Items) -> Iterator[tuple[str, Edit]]:
-    """What can be broken in a row of items, each of which has waits, signals and a payload."""
+    """Yield the possible faults in a row of items, each with waits, signals and a payload."""
     for at, item in enumerate(items):
         if not hasattr(item, "waits"):
             continue
@@ -76,7 +76,7 @@ def _lost(at: int, what: str, number: int) -> Edit:
 
 
 def _early(at: int, number: int) -> Edit:
-    """A signal given by the item before: too early for what this item does."""
+    """Yield signals given by the preceding item: too early for the work of this one."""
 
     def edit(items: Items) -> Items:
         signal = items[at].signals[number]
@@ -87,7 +87,7 @@ def _early(at: int, number: int) -> Edit:
 
 
 def _late(at: int) -> Edit:
-    """The waits of an item, taken by the next one."""
+    """Yield waits of an item that move to the next one."""
 
     def edit(items: Items) -> Items:
         one, two = items[at], items[at + 1]
@@ -101,7 +101,7 @@ def _late(at: int) -> Edit:
 
 
 def _swapped(at: int) -> Edit:
-    """What two neighbours do, exchanged; their waits and signals stay."""
+    """Exchange the instructions of two neighbours; their waits and signals stay."""
 
     def edit(items: Items) -> Items:
         one, two = items[at], items[at + 1]
@@ -116,7 +116,7 @@ def _dropped(at: int) -> Edit:
 
 
 def _doubled(at: int) -> Edit:
-    """Done again, right after."""
+    """Repeat an item right after itself."""
 
     def edit(items: Items) -> Items:
         item = items[at]
@@ -130,7 +130,7 @@ def _doubled(at: int) -> Edit:
 
 
 def of_schedule(found: Schedule) -> Iterator[Fault]:
-    """Faults of streams and semaphores."""
+    """Yield faults of streams and semaphores."""
     for core, streams in enumerate(found.cores):
         for number, stream in enumerate(streams):
             for kind, items in _everywhere(stream.items):
@@ -151,7 +151,7 @@ def _in_stream(
 
 
 def _everywhere(items: Items) -> Iterator[tuple[str, Callable[[], Items]]]:
-    """The edits of these items, and of the bodies of the loops among them."""
+    """Yield the edits of these items, and of the bodies of the loops among them."""
     for kind, edit in _edits(items):
         yield kind, lambda edit=edit: edit(items)  # type: ignore[misc]
     for at, item in enumerate(items):
@@ -165,8 +165,10 @@ def _everywhere(items: Items) -> Iterator[tuple[str, Callable[[], Items]]]:
 
 
 def of_offsets(found: Schedule) -> Iterator[Fault]:
-    """An element further, in the instructions of the schedule and of its program alike: as if
-    lower had been wrong. (What only the schedule has otherwise is not in the program.)
+    """Yield an operand one element later, in the schedule and in its program alike, as after an
+    error in lower.
+
+    (A change of the schedule alone is not in the program.)
     """
     for core, streams in enumerate(found.cores):
         for number, stream in enumerate(streams):
@@ -199,7 +201,7 @@ def _shifted(found: Schedule, core: int, stream: int, at: int, index: int) -> Ca
 
 
 def of_edges(placed: Program, graphs: Sequence[DependenceGraph]) -> Iterator[Fault]:
-    """A schedule that does not know of one edge."""
+    """Yield a schedule that lacks one edge."""
     for core, graph in enumerate(graphs):
         for number, edges in graph.edges.items():
             for at in range(len(edges)):
@@ -219,7 +221,7 @@ def _without_edge(
 
 
 def of_addresses(placed: Program) -> Iterator[Fault]:
-    """A tensor somewhere else: where another one is, or a little further."""
+    """Yield a tensor at another address: that of another tensor, or a little later."""
     others = sorted(set(placed.addresses.values()))
     for number, (partition, byte) in placed.addresses.items():
         for place in (
@@ -239,7 +241,7 @@ def of_addresses(placed: Program) -> Iterator[Fault]:
 
 
 def of_records(found: Executable) -> Iterator[Fault]:
-    """The same in the records of a file."""
+    """Yield the same faults in the records of a file."""
     for number, stream in enumerate(found.streams):
         for kind, edit in _edits(stream.items):
             yield Fault(kind, _in_records(found, number, edit))
@@ -264,7 +266,7 @@ def _in_records(found: Executable, number: int, edit: Edit) -> Callable[[], Exec
 
 
 def _lengths(before: Items, after: Items) -> Items:
-    """A loop counts its records: one more where one of them appears twice."""
+    """Correct the length of a loop: one more if one of its records appears twice."""
     if len(before) == len(after):
         return after
     pairs = enumerate(zip(before, after, strict=False))

@@ -1,4 +1,4 @@
-"""Breaks a case in every way and finds out who notices."""
+"""Break a case in every way, and find which check notices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.faults.cases import Subject, outcome
 from tests.faults.inject import Fault
 from tests.harness.proofs import differences
 
-# Who notices, in the order in which they are asked.
+# The checks, in their order.
 PROOF, VERIFIER, RACES, RUNNER, SAME, SILENT = (
     *("proof", "verifier", "race check", "runner", "same values", "silent"),
 )
@@ -29,14 +29,16 @@ WHATS = ("schedule", "allocation", "file", "file, not proven")
 
 
 def sweep(subject: Subject, limit: int | None, table: Table, unproven: int = 10) -> Iterator[str]:
-    """Counts in `table`; yields the faults that changed values in silence, or that the race check
-    finds and the proofs do not. At most `limit` of a kind; `unproven` of a kind are for readers
-    of the file who know no program.
+    """Count in `table`; yield the faults that changed values silently, or that the race check finds
+    and the proofs do not.
+
+    Try at most `limit` of a kind, and `unproven` of a kind for readers of the file who do not have
+    the program.
     """
     schedule, placed = subject.stage("schedule"), subject.stage("allocate")
     executable = subject.compiled.executable
     of_streams = [*inject.of_schedule(schedule), *inject.of_offsets(schedule)]
-    # The graphs with the edges for bytes that change hands are kept by nobody: made again.
+    # The graphs with the edges for reused bytes are not kept: compute them again.
     edges = list(inject.of_edges(placed, _graphs(subject)))
     for fault in _chosen([*of_streams, *edges], limit, subject.name):
         broken = fault.make()
@@ -69,7 +71,7 @@ def _graphs(subject: Subject) -> Any:
 
 
 def _allocation(subject: Subject, placed: Program) -> str:
-    """Addresses: those who judge them, then those who judge a schedule of them."""
+    """Yield faults in addresses, with the checks of addresses, then those of their schedule."""
     if subject.addresses(placed):
         return PROOF
     ordered = scheduled(placed, _graphs(subject))
@@ -93,7 +95,7 @@ def _run(subject: Subject, executable: Executable) -> str:
 
 
 def _chosen(faults: Iterable[Fault], limit: int | None, seed: str) -> list[Fault]:
-    """All, or `limit` of each kind, always the same ones."""
+    """Return all faults, or `limit` of each kind, always the same ones."""
     found = list(faults)
     if limit is None:
         return found
@@ -105,7 +107,7 @@ def _chosen(faults: Iterable[Fault], limit: int | None, seed: str) -> list[Fault
 
 
 def markdown(table: Table) -> str:
-    """The table of docs/faults.md."""
+    """Return the table of docs/faults.md."""
     lines = ["| of | fault | all | " + " | ".join(NOTICED) + " |", "|---|---|" + "---:|" * 7]
     for what in WHATS:
         kinds = dict.fromkeys(kind for w, kind, _ in table if w == what)

@@ -1,1 +1,1 @@
-"""Coverage-guided fuzzing of everything that reads what strangers wrote: `make fuzz`."""
+"""Coverage-guided fuzzing of everything that reads untrusted files: `make fuzz`."""

@@ -1,8 +1,8 @@
-"""Fuzzes one target: `python -m tests.fuzz parse --seconds 600`.
+"""Fuzz one target: `python -m tests.fuzz parse --seconds 600`.
 
-What it learns stays in `build/fuzz/<target>/`, so that the next run goes on from there. A file that
-breaks the target is written there as `crash-…`, `timeout-…` or `oom-…`: mend nkic, and keep the
-file, as small as it can be made, as `seeds/<target>/found_…`.
+The corpus is kept in `build/fuzz/<target>/`, so that the next run continues from it. A file that
+breaks the target is written there as `crash-…`, `timeout-…` or `oom-…`: fix nkic, and keep the
+file, minimised, as `seeds/<target>/found_…`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def _places(target: str, learnt: Path) -> list[str]:
-    """Where inputs are kept, the folder for new ones first."""
+    """Return the folders of inputs, the one for new inputs first."""
     corpus = learnt / "corpus"
     corpus.mkdir(exist_ok=True)
     return [str(corpus), str(Path(__file__).parent / "seeds" / target)]

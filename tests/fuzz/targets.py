@@ -33,7 +33,7 @@ SMALL = Limits(file_bytes=1 << 20)
 
 
 def parse_text(data: bytes) -> None:
-    """The parser: any bytes as a file of source. What it accepts has sound places."""
+    """The parser: any bytes as a source file. Accepted files have valid places."""
     with suppress(CompileFailed):
         source = decode(data, "k.py")
         tree = parse.__wrapped__(source)
@@ -45,14 +45,14 @@ def parse_text(data: bytes) -> None:
 
 
 def read_artifact(data: bytes) -> None:
-    """The reader and verifier of artifacts, behind the hashes: they are made right."""
+    """The reader and verifier of artifacts, after the hashes, which are corrected."""
     for one in (data, _with_right_hashes(data)):
         with suppress(ArtifactFailed):
             load(one, limits=SMALL)
 
 
 def _with_right_hashes(data: bytes) -> bytes:
-    """`data` with the hashes that its sections have, as an attacker would write it."""
+    """Return `data` with the right hashes of its sections, as an attacker would write it."""
     try:
         _, head, sections = msgpack.unpackb(data, strict_map_key=False)
         body = head[: -header.DIGEST_BYTES]

@@ -1,4 +1,4 @@
-"""Every seed through its target: what fuzzing once found stays mended, without a fuzzer."""
+"""Run every seed through its target, without a fuzzer: bugs that fuzzing found stay fixed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_seed(path: Path) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_target_has_a_seed_that_it_accepts_and_survives_damage(target: str) -> None:
-    """Each seed with a byte changed, here and there."""
+    """Run each seed with bytes changed at several places."""
     seeds = [path.read_bytes() for path in FILES if path.parent.name == target]
     assert len(seeds) >= 2
     for seed in seeds:

@@ -1,4 +1,4 @@
-"""A mutant in a process of its own, in a copy of the project: for what runs on import."""
+"""Run a mutant in a separate process, in a copy of the project: for code that runs on import."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tests.mutate.drawing import Mutant
 from tests.mutate.rooms import ROOT
 
 KEPT = ("nkic", "tests", "samples", "grammar", "docs")
-TIMEOUT = 240  # seconds: a mutant that takes longer is noticed
+TIMEOUT = 240  # seconds: a mutant that takes longer counts as killed
 
 
 def copied(project: Path) -> None:
-    """The project's files."""
+    """Copy the project's files."""
     for name in KEPT:
         ignore = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, project / name, ignore=ignore)
@@ -25,7 +25,7 @@ def copied(project: Path) -> None:
 
 
 def failing(tests: tuple[str, ...], project: Path) -> str:
-    """The first of the tests that fails in the copy of the project; nothing if all pass."""
+    """Return the first of the tests that fails in the copy of the project; nothing if all pass."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-m", "not slow"]
     command += ["-p", "no:cacheprovider", "--no-header", *tests]
     environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
@@ -48,7 +48,7 @@ def failing(tests: tuple[str, ...], project: Path) -> str:
 
 
 def judged(mutant: Mutant, project: Path) -> str:
-    """The test that notices the change; nothing if none does."""
+    """Return the test that kills the mutant; nothing if none does."""
     module = project / mutant.path
     before = module.read_bytes()
     module.write_text(mutant.text, "utf-8")

@@ -1,4 +1,4 @@
-"""Which mutants are made: those of the fixed list, and random ones."""
+"""Create mutants: those of the fixed list, and random ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.mutate.rooms import ROOMS, ROOT
 
 
 class Mutant(NamedTuple):
-    """A changed module, and the tests to ask."""
+    """A changed module, and the tests to run."""
 
     room: str
     name: str
@@ -22,7 +22,7 @@ class Mutant(NamedTuple):
 
 
 def fixed() -> list[Mutant]:
-    """The list of changes that once survived."""
+    """Return the list of changes that once survived."""
     found = []
     for name, path, old, new, tests in FIXED:
         text = (ROOT / path).read_text("utf-8")
@@ -33,7 +33,7 @@ def fixed() -> list[Mutant]:
 
 
 def drawn(count: int, seed: int, only: list[str] | None) -> list[Mutant]:
-    """Different random changes, as many of each room as of the others."""
+    """Draw different random changes, equally many from each room."""
     rng, found = Random(seed), []
     texts: set[str] = set()
     names = only or list(ROOMS)
@@ -52,7 +52,9 @@ def drawn(count: int, seed: int, only: list[str] | None) -> list[Mutant]:
 
 
 def every(modules: list[str]) -> list[Mutant]:
-    """All changes of modules, which are named from the project's root, in the order of lines."""
+    """Return all changes of modules, which are named from the project's root, in the order of
+    lines.
+    """
     found: dict[str, Mutant] = {}
     for module in modules:
         path = ROOT / module
@@ -75,6 +77,6 @@ def _of(room: str) -> list[Path]:
 
 
 def _nearest(tests: tuple[str, ...], module: Path) -> tuple[str, ...]:
-    """The tests, those first that are called like the module."""
+    """Return the tests, with those named after the module first."""
     words = set(module.stem.split("_"))
     return tuple(sorted(tests, key=lambda test: not words <= set(Path(test).stem.split("_"))))

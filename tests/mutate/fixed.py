@@ -1,5 +1,6 @@
-"""Changes that once survived the whole suite. A text that is no longer in its file is an error:
-then the code has changed, and the entry with it.
+"""Changes that once survived the whole suite.
+
+If a text is no longer in its file, the code has changed, and the entry is an error.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from typing import NamedTuple
 
 
 class Fixed(NamedTuple):
-    """A change of text in a file, and the tests that must notice."""
+    """A change of text in a file, and the tests that must fail."""
 
     name: str
     path: str

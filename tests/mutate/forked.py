@@ -1,6 +1,6 @@
-"""Mutants one after another in copies of one process that has collected the tests already.
+"""Run mutants one after another in forks of one process that has collected the tests.
 
-Which test enters which function is found out first, without a change. A mutant is then asked of
+First, a run without a change records which test enters which function. A mutant is then tried with
 the tests that enter its function, the quickest first, until one fails.
 """
 
@@ -23,8 +23,8 @@ import pytest
 
 from tests.mutate.live import Caches, Calls, Live, changed
 
-MEMORY = 6 << 30  # bytes of address space: a mutant may collect without end
-KEEN = 10  # a test that has noticed a mutant is asked as if it took a tenth of its time
+MEMORY = 6 << 30  # bytes of address space: a mutant may allocate without end
+KEEN = 10  # a test that has killed a mutant is ordered as if it took a tenth of its time
 SPARE = 8.0  # seconds of CPU that a test may take beyond ten times its usual ones
 WALL = 300.0  # seconds for one test of a mutant: one that waits for ever takes no CPU
 
@@ -38,18 +38,18 @@ class Asked(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What became of a mutant."""
+    """The outcome of a mutant."""
 
     noticed: str  # the test that failed, or nothing
-    asked: int  # how many tests enter the changed code
-    early: bool  # it has run on import: this process cannot tell
+    asked: int  # the number of tests that enter the changed code
+    early: bool  # it ran on import: this process cannot test it
 
 
 Map = dict[str, Asked]
 
 
 def _forked(work: Callable[[int], None], wall: float | None = WALL) -> str:
-    """What a copy of this process writes to the pipe that it is given."""
+    """Run a function in a fork, which writes to the given pipe."""
     sys.stdout.flush()
     reader, writer = os.pipe()
     child = os.fork()
@@ -71,7 +71,7 @@ def _forked(work: Callable[[int], None], wall: float | None = WALL) -> str:
 
 
 def _read(reader: int, child: int, wall: float | None) -> str:
-    """All that the child writes; it is ended if it keeps silent for so many seconds."""
+    """Read all that the child writes; end the child if it is silent for this number of seconds."""
     pieces = []
     while select.select([reader], [], [], wall)[0]:
         piece = os.read(reader, 1 << 16)
@@ -85,7 +85,7 @@ def _read(reader: int, child: int, wall: float | None) -> str:
 
 
 def _run(items: list[pytest.Item], index: int) -> bool:
-    """Whether a test passes; the next one says what of its surroundings stays."""
+    """Return whether a test passes; the next test decides which fixtures stay."""
     item, following = items[index], items[index + 1] if index + 1 < len(items) else None
     before = item.session.testsfailed
     item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
@@ -118,7 +118,7 @@ def _read_map(path: Path) -> Map:
 
 
 def mapped(path: Path, items: list[pytest.Item], caches: Caches) -> Map:
-    """Every test that passes without a change; what the map lacks is added to it."""
+    """Return every test that passes without a change; tests missing in the map are added to it."""
     known = _read_map(path)
     if missing := [item for item in items if item.nodeid not in known]:
         _write(path, missing, caches)
@@ -127,20 +127,20 @@ def mapped(path: Path, items: list[pytest.Item], caches: Caches) -> Map:
 
 
 class Judge:
-    """A plugin that asks the collected tests of mutants in place of running them."""
+    """A plugin that runs the collected tests on mutants instead of once."""
 
     def __init__(self, calls: Calls, path: Path, limit: float) -> None:
         self.calls, self.path, self.limit = calls, path, limit
         self.caches: Caches
         self.sound: dict[str, bool] = {}
-        self.kills: Counter[str] = Counter()  # what noticed others is asked earlier
+        self.kills: Counter[str] = Counter()  # tests that killed others run earlier
         self.mutants: Sequence[tuple[str, str]] = ()
         self.told: Callable[[int, Verdict, float], None] = lambda *_: None
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """In place of the usual loop."""
+        """Replace the usual loop."""
         sys.settrace(None)
-        for path, _ in self.mutants:  # some are imported only where they are wanted
+        for path, _ in self.mutants:  # some are imported only at their first use
             import_module(path.removesuffix(".py").replace("/", "."))
         live, self.caches = Live(self.calls.names()), Caches()
         tests = mapped(self.path, session.items, self.caches)
@@ -155,7 +155,7 @@ class Judge:
         return True
 
     def passes(self, item: pytest.Item) -> bool:
-        """Whether a test passes without a change today: the map may be older."""
+        """Return whether a test passes without a change now: the map may be older."""
         if item.nodeid not in self.sound:
 
             def work(writer: int) -> None:
@@ -165,7 +165,9 @@ class Judge:
         return self.sound[item.nodeid]
 
     def order(self, tests: Map, path: str) -> list[str]:
-        """The tests, in turn for the same time: the quickest, and those that enter little else."""
+        """Order the tests by alternating, for equal time, between the quickest and those that enter
+        little else.
+        """
         kills = {name: self.kills[name] + self.kills[f"{path} {name}"] for name in tests}
         quick = sorted(tests, key=lambda name: tests[name].seconds / (1 + kills[name]))
         plain = sorted(tests, key=lambda name: (len(tests[name].entered), tests[name].seconds))
@@ -182,7 +184,7 @@ class Judge:
     def verdict(
         self, live: Live, items: dict[str, pytest.Item], tests: Map, path: str, text: str
     ) -> Verdict:
-        """Ask the tests that enter what is changed."""
+        """Run the tests that enter the changed code."""
         keys = changed(path, text)
         names = self.order(
             {name: tests[name] for name in items if keys & tests[name].entered}, path
@@ -204,7 +206,7 @@ class Judge:
             os.write(writer, b"\n")
 
         told = _forked(work).split("\n")
-        # The last name is that of the test that failed, ran out of time or ended the process.
+        # The last name is that of the test that failed, timed out or ended the process.
         noticed = "" if told[-2:] == ["", ""] else told[-2]
         self.kills[noticed] += KEEN
         self.kills[f"{path} {noticed}"] += KEEN * KEEN  # of the same module

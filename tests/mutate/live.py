@@ -1,7 +1,7 @@
-"""A changed module, put into a running interpreter: its functions get the changed code.
+"""Put a changed module into a running interpreter: its functions get the changed code.
 
-That saves what most mutants cost, a start of Python and the collection of tests. It says nothing
-of code that has run before the change, while modules were imported: `Live.early` tells.
+That saves most of the cost of a mutant: a start of Python and the collection of tests. It cannot
+test code that ran before the change, while modules were imported: `Live.early` reports such code.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Place = tuple[str, str, int]  # file, qualified name, first line
 
 
 def name_of(code: CodeType) -> str:
-    """What a piece of code is called in all processes, even if lines are added above it."""
+    """Return the name of a piece of code in all processes, even if lines are added above it."""
     return f"{code.co_filename.removeprefix(f'{ROOT}/')}:{code.co_qualname}"
 
 
@@ -30,22 +30,22 @@ def _place(code: CodeType) -> Place:
 
 
 class Calls:
-    """Which code of the project is entered: a trace function that asks for no lines."""
+    """Record which code of the project is entered, with a trace function that traces no lines."""
 
     def __init__(self) -> None:
-        self.entered: dict[int, CodeType] = {}  # by identity: to hash code takes long
+        self.entered: dict[int, CodeType] = {}  # by identity: hashing code is slow
 
     def __call__(self, frame: FrameType, _event: str, _argument: object) -> None:
         self.entered[id(frame.f_code)] = frame.f_code
 
     def names(self) -> set[str]:
-        """Of all that was entered in nkic/."""
+        """Return the names of all entered code in nkic/."""
         codes = self.entered.values()
         return {name_of(code) for code in codes if code.co_filename.startswith(HOME)}
 
 
 class Caches:
-    """What functions of the rooms keep from call to call: a test is not to find it there."""
+    """Caches of the rooms' functions, which a test must find empty."""
 
     def __init__(self) -> None:
         files = {str(path) for room in ROOMS.values() for path in room.modules()}
@@ -57,7 +57,7 @@ class Caches:
         ]
 
     def empty(self) -> None:
-        """Forgets all of it."""
+        """Empty all caches."""
         for one in self.found:
             one.cache_clear()
 
@@ -66,7 +66,7 @@ _NOTHING = compile("", "", "exec")
 
 
 class Pair(NamedTuple):
-    """One piece of code before and after, and whether it itself is different."""
+    """One piece of code before and after the change, and whether it itself is different."""
 
     before: CodeType
     after: CodeType
@@ -90,7 +90,7 @@ def _walk(real: CodeType, plain: CodeType, changed: CodeType) -> Iterator[Pair]:
 
 
 def pairs(path: str, text: str) -> list[Pair]:
-    """The code of a module beside that of its changed text, outer code first."""
+    """Pair the code of a module with that of its changed text, outer code first."""
     file = ROOT / path
     source = file.read_text("utf-8")
     plain = ast.unparse(ast.parse(source))  # as the changed text was made
@@ -98,7 +98,7 @@ def pairs(path: str, text: str) -> list[Pair]:
 
 
 def changed(path: str, text: str) -> set[str]:
-    """The innermost code that a change touches."""
+    """Return the innermost code that a change affects."""
     return {name_of(pair.before) for pair in pairs(path, text) if pair.differs}
 
 
@@ -109,7 +109,9 @@ def _inside(code: CodeType) -> Iterator[CodeType]:
 
 
 class Live:
-    """The functions of the project in this interpreter, and what ran while it was imported."""
+    """The functions of the project in this interpreter, and the code that ran while it was
+    imported.
+    """
 
     def __init__(self, early: set[str]) -> None:
         self.early = early
@@ -119,7 +121,7 @@ class Live:
                 self.functions[_place(found.__code__)].append(found)
 
     def put(self, path: str, text: str) -> int:
-        """Change the code of all functions that hold a difference; how many."""
+        """Change the code of all functions that contain a difference; return their number."""
         made = pairs(path, text)
         touched = {id(pair.before) for pair in made if pair.differs}
         count = 0

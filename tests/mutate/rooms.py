@@ -1,4 +1,4 @@
-"""Where random changes are made, and the quick tests that concern each place."""
+"""The places of random changes, and the quick tests that concern each place."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 U = "tests/unit/"
-# Of each list the quickest come first: most changes are noticed within seconds.
+# The quickest tests of each list come first: most changes are noticed within seconds.
 ANY_STAGE = (
     f"{U}test_exact.py",
     f"{U}depend/test_depend.py",
@@ -30,7 +30,7 @@ ANY_STAGE = (
 
 
 def _first(*names: str) -> tuple[str, ...]:
-    """The tests of the stages, those of one room before the others."""
+    """Return the tests of the stages, those of one room before the others."""
     return tuple(dict.fromkeys((*names, *ANY_STAGE)))
 
 
@@ -85,7 +85,7 @@ COSTS = (
 )
 
 
-# What random mutants are asked of: of these, the tests that enter the changed function.
+# The tests for random mutants: of these, those that enter the changed function are run.
 NEAR = (
     *(f"{U}{name}" for name in ("allocate", "depend", "lower", "schedule", "prove", "neff")),
     *(f"{U}{name}" for name in ("machine", "pace", "test_exact.py", "test_faults.py")),
@@ -110,7 +110,7 @@ class Room(NamedTuple):
     tests: tuple[str, ...]
 
     def modules(self) -> list[Path]:
-        """The modules, in order."""
+        """Return the modules, in order."""
         found = {path for pattern in self.patterns for path in (ROOT / "nkic").glob(pattern)}
         return sorted(path for path in found if path.name != "__init__.py")
 

@@ -1,4 +1,4 @@
-"""The allocator on random lifetimes and programs, against brute force and a lower bound."""
+"""Test the allocator on random live ranges and programs, against brute force and a lower bound."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def lives(draw: st.DrawFn) -> list[Lifetime]:
 
 
 def share(one: Lifetime, other: Lifetime, at: Addresses) -> bool:
-    """Whether both have a byte at one time."""
+    """Return whether both have a byte at the same time."""
     a, b = at[one.tensor.number], at[other.tensor.number]
     bytes_ = a.byte < b.byte + other.tensor.bytes and b.byte < a.byte + one.tensor.bytes
     rows = (
@@ -74,7 +74,7 @@ def check(found: Sequence[Lifetime], at: Addresses) -> None:
 
 
 def most(found: Sequence[Lifetime]) -> int:
-    """Bytes in use at the fullest time: no placement of whole columns takes less."""
+    """Return the most bytes in use at one time: no placement of whole columns takes less."""
     return max(
         sum(SBUF.size(o.tensor) for o in found if o.first <= one.first <= o.last) for one in found
     )
@@ -119,8 +119,8 @@ def random_lives(seed: int) -> list[Lifetime]:
 
 
 def test_packing_is_near_the_lower_bound() -> None:
-    """Most of these fit into a memory of 5 % more than what is in use at the fullest time, and
-    all of them into one of 10 % more.
+    """Most of these fit into 5 % more memory than the most bytes in use at one time, and all of
+    them into 10 % more.
     """
     close = 0
     for seed in range(12):
@@ -154,7 +154,7 @@ def test_thousands_of_tensors_are_packed_as_well() -> None:
 def test_another_order_keeps_every_dependence(
     case: tuple[Program, list[Action]], tight: set[Buffer]
 ) -> None:
-    """The graph that goes along with the order is the one that the new order has by itself."""
+    """The graph that is returned with the order is the graph of the new order itself."""
     lowered = lower(case[0], Reporter())
     (body,), (graph,) = lowered.cores, depend(lowered)
     moved, renumbered = sink(body, graph, tight, TRN2)

@@ -1,5 +1,6 @@
-"""Boxes of some thousand patterns, depend's and the proofs': they cover what is touched, and are
-as large as tests/data/boxes.txt says.
+"""Record boxes of some thousand patterns, of depend and of the proofs.
+
+They cover the accessed bytes, and their sizes are in tests/data/boxes.txt.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ PATTERNS = 60  # of each shape, type and memory
 
 
 def tensors() -> Iterator[tuple[Tensor, str]]:
-    """Each with the type that it is accessed as."""
+    """Return tensors, each with the type of its accesses."""
     for on_chip, free, (own, dtype) in product((False, True), SHAPES, TYPES):
         shape, buffer = ((8, *free), Buffer.SBUF) if on_chip else (free, Buffer.HBM)
         tensor = Tensor(0, "t", DTYPES[own], shape, buffer, CallChain(NOWHERE))
@@ -38,7 +39,7 @@ def tensors() -> Iterator[tuple[Tensor, str]]:
 
 
 def covered(area: tuple[tuple[int, int], ...], axes: tuple[int, ...]) -> Bytes:
-    """Of one partition."""
+    """Return the covered bytes of one partition."""
     found = {0}
     for (low, high), length in zip(area, axes, strict=True):
         found = {byte * length + at for byte in found for at in range(low, high)}
@@ -46,7 +47,7 @@ def covered(area: tuple[tuple[int, int], ...], axes: tuple[int, ...]) -> Bytes:
 
 
 def of_axes(area: tuple[tuple[int, int], ...], pattern: AccessPattern) -> Bytes:
-    """The bytes that a box covers; its partitions are those of the pattern."""
+    """Return the bytes that a box covers; its partitions are those of the pattern."""
     tensor = pattern.tensor
     if area == WHOLE:
         return set(range(tensor.bytes))
@@ -56,7 +57,7 @@ def of_axes(area: tuple[tuple[int, int], ...], pattern: AccessPattern) -> Bytes:
 
 
 def line(tensor: Tensor, dtype: str) -> str:
-    """What the boxes of a tensor's patterns cover, in bytes, and a sum of the boxes."""
+    """Return the bytes that the boxes of a tensor's patterns cover, and a checksum of the boxes."""
     rng, exact, depends, proves, all_boxes = Random(tensor.bytes), 0, 0, 0, []
     for _ in range(PATTERNS):
         pattern = drawn(tensor, dtype, rng)

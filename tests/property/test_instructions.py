@@ -1,7 +1,7 @@
-"""Every instruction, on random instances of its row, does what its model says.
+"""Every instruction, on random instances of its row, agrees with its model.
 
-The instances are those of seeds 0, 1 … for each row: `make test` runs a few, `make test-all`
-many. A failure is repeated with `check("row", seed)`.
+The instances are those of seeds 0, 1 … for each row: `make test` runs a few, `make test-all` many.
+A failure is repeated with `check("row", seed)`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def psum_tensors(calls: list[Call]) -> int:
 
 
 def drawn(name: str, seed: int) -> tuple[str, list[Call]]:
-    """The instructions of a seed, and the target."""
+    """Return the instructions of a seed, and the target."""
     draw = Draw(seed, sum(map(ord, name)))
     target = draw.pick(targets_of(name))
     calls = program(draw, name, target)
@@ -45,7 +45,7 @@ def drawn(name: str, seed: int) -> tuple[str, list[Call]]:
 
 
 def check(name: str, seed: int) -> None:
-    """One random program, against the models of all of its instructions."""
+    """Check one random program against the models of all of its instructions."""
     target, calls = drawn(name, seed)
     made = built(calls, target)
     outcome = made.run()

@@ -1,4 +1,4 @@
-"""Random meta-programs print the same through nkic as under Python, and fail where it fails."""
+"""Random meta-programs print the same through nkic as under Python, and fail where Python fails."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.harness.metalanguage import body
 
 # ---- expressions, by the type of their value ----------------------------------------------------
-# Every program starts with variables of each type, so that any expression is well formed; what
-# it computes may still fail (a division by zero, an index out of range), in both alike.
+# Every program starts with variables of each type, so that any expression is well formed. Its
+# evaluation may still fail (a division by zero, an index out of range), in both alike.
 
 START = """
 import itertools
@@ -380,7 +380,7 @@ programs = st.lists(statements, min_size=1, max_size=7).map("\n".join)
 
 
 def by_python(code: str) -> tuple[str, str]:
-    """What Python prints, and the kind of error that ends it, or nothing."""
+    """Return what Python prints, and the kind of error that ends it, or nothing."""
     printed: list[str] = []
     space: dict[str, Any] = {"print": lambda *v: printed.append(" ".join(map(str, v)) + "\n")}
     try:

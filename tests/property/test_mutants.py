@@ -1,7 +1,7 @@
-"""Kernels with mistakes in them: each is refused at a place, or compiles to a proved artifact.
+"""Kernels with mistakes are rejected at a place, or compile to a proven artifact.
 
-Never a traceback, never a failing proof: what the stages make is audited and verified on the
-way. `make test-all` runs the thousand; what changed is in the message of a failure.
+There is never a traceback and never a failing proof: the stages' results are audited and verified.
+`make test-all` runs the thousand; the message of a failure shows the change.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tests.harness.mutants import mutants
 PROJECT = Path(__file__).resolve().parents[2]
 PAGES = PROJECT / "nkic" / "base" / "explain"
 COUNT, BATCH = 1200, 60
-# What is wrong with the file as a whole, or with how it is called.
+# Errors about the file as a whole, or about its call.
 OF_THE_FILE = {"no-kernel", "which-kernel", "bad-grid"}
 
 
 @cache
 def sources() -> list[str]:
-    """The samples, and the right examples of the pages on errors."""
+    """Return the samples, and the right examples of the pages on errors."""
     samples = sorted((PROJECT / "samples").glob("*/kernel.py"))
     pages = [page.read_text("utf-8") for page in sorted(PAGES.glob("*.md"))]
     right = [text.rpartition("## Right\n```python\n")[2].partition("```")[0] for text in pages]
@@ -38,7 +38,7 @@ def sources() -> list[str]:
 
 
 def verdict(text: str) -> tuple[Diagnostic, ...]:
-    """What is said of a kernel's file that cannot be compiled; nothing where it can."""
+    """Return the errors of a kernel's file that cannot be compiled, or nothing."""
     loader = Loader.beside("kernel.py")
     try:
         source = loader.main("kernel.py", text.encode())
@@ -50,7 +50,7 @@ def verdict(text: str) -> tuple[Diagnostic, ...]:
 
 
 def check(seed: int, count: int) -> int:
-    """Compiles so many mutants; gives how many of them compiled."""
+    """Compile this number of mutants; return how many of them compiled."""
     compiled = 0
     for text in mutants(sources(), seed, count):
         try:

@@ -1,4 +1,4 @@
-"""Random executables over the whole instruction table, and random damage to them."""
+"""Test random executables over the whole instruction table, and random damage to them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_what_was_written_is_read(seed: int, size: int) -> None:
 
 
 def paths(value: Any, at: tuple[int, ...] = ()) -> list[tuple[int, ...]]:
-    """Where in nested lists something can be replaced."""
+    """Return the positions in nested lists at which something can be replaced."""
     found = [at] if at else []
     if isinstance(value, list):
         for index, part in enumerate(value):
@@ -66,7 +66,7 @@ def paths(value: Any, at: tuple[int, ...] = ()) -> list[tuple[int, ...]]:
 
 
 def damaged(value: list[Any], rng: Random) -> list[Any]:
-    """A copy with a few values replaced, repeated, moved or dropped."""
+    """Return a copy with a few values replaced, repeated, moved or dropped."""
     copy = deepcopy(value)
     for _ in range(rng.choice((1, 1, 1, 2, 5))):
         *above, last = rng.choice(paths(copy) or [(0,)])
@@ -93,7 +93,7 @@ def _damage(parent: list[Any], index: int, rng: Random) -> None:
 
 
 def refuses_or_verifies(data: bytes, rows: Any = None) -> Executable | None:
-    """Nothing but `ArtifactFailed` may come out of a file, whatever is in it."""
+    """Reading a file raises nothing but `ArtifactFailed`, whatever its content."""
     try:
         info(data)
         found = load(data, rows=rows)
@@ -109,7 +109,7 @@ def refuses_or_verifies(data: bytes, rows: Any = None) -> Executable | None:
 
 
 def assert_in_bounds(executable: Executable) -> None:
-    """Walks each element of each small pattern: another way than the verifier's."""
+    """Walk each element of each small pattern, unlike the verifier."""
     for stream in executable.streams:
         for item in stream.items:
             operands = item.operands if isinstance(item, InstructionRecord) else ()
@@ -143,7 +143,7 @@ def test_damage_with_right_hashes_is_refused_or_harmless(section: str, seed: int
     changed = damaged(records(SAMPLE, section), Random(seed))
     try:
         data = with_records(SAMPLE, section, changed)
-    except (OverflowError, ValueError):  # what msgpack cannot write cannot be in a file
+    except (OverflowError, ValueError):  # a value that msgpack cannot write cannot be in a file
         return
     refuses_or_verifies(data, SAMPLE_ROWS)
 

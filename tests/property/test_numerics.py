@@ -23,7 +23,7 @@ UNPACKED = st.sampled_from([d for d in DTYPES.values() if d.kind != "packed"])
 FLOATS = st.sampled_from(
     [dtypes.BFLOAT16, dtypes.FLOAT16, dtypes.FLOAT8_E4M3, dtypes.FLOAT8_E4M3FN, dtypes.FLOAT8_E5M2]
 )
-# Truth has no order; the other two turn numbers into NaN.
+# Booleans have no order; the other two turn numbers into NaN.
 UNORDERED = (dtypes.BOOL, dtypes.FLOAT8_E8M0FNU, dtypes.FLOAT8_E4M3FN)
 ORDERED = UNPACKED.filter(lambda dtype: dtype not in UNORDERED)
 BITS = hnp.arrays(np.uint32, hnp.array_shapes(max_dims=3, max_side=9), fill=st.nothing())
@@ -34,7 +34,7 @@ BINARY = [
 
 
 def words(values: Floats) -> list[int]:
-    """The bits, with every NaN the same."""
+    """Return the bits, with every NaN alike."""
     return np.where(np.isnan(values), np.uint32(0), values.view(np.uint32)).ravel().tolist()
 
 
@@ -81,7 +81,7 @@ def test_products_are_added_in_order(rows: int, columns: int, size: int, seed: i
         )
         for n in (columns, size)
     )
-    # Sums that cancel, but for the rounding in float64: nothing else shows their order.
+    # Sums that cancel, except for the rounding in float64: nothing else shows their order.
     stationary[rows // 2 :] = -stationary[: rows - rows // 2][::-1]
     moving[rows // 2 :] = moving[: rows - rows // 2][::-1]
     out = np.empty((columns, size), np.float32)

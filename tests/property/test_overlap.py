@@ -1,4 +1,6 @@
-"""Boxes cover the bytes that a pattern touches; cells are shared exactly when bytes are."""
+"""Boxes cover the bytes that a pattern accesses; patterns share cells exactly if they share
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ def tensor(free: list[int], dtype: str = "float16", on_chip: bool = True) -> Ten
 
 
 def overlap(a: Box, b: Box) -> bool:
-    """True if the boxes, of one tensor, share a byte."""
+    """Return whether the boxes, of one tensor, share a byte."""
     return all(
         low < other_high and other_low < high
         for (low, high), (other_low, other_high) in zip(a, b, strict=True)
@@ -32,7 +34,7 @@ def overlap(a: Box, b: Box) -> bool:
 
 
 def touched(pattern: AccessPattern) -> set[tuple[int, int]]:
-    """(partition, byte) of everything the pattern visits, by brute force."""
+    """Return (partition, byte) of everything that the pattern accesses, by brute force."""
     size = pattern.dtype.size
     rows = range(pattern.start, pattern.start + pattern.partitions) if pattern.partitions else [0]
     steps = [[step * i for i in range(num)] for step, num in pattern.dims]
@@ -41,7 +43,7 @@ def touched(pattern: AccessPattern) -> set[tuple[int, int]]:
 
 
 def inside(area: tuple[tuple[int, int], ...], owner: Tensor) -> set[tuple[int, int]]:
-    """(partition, byte) of everything in the box."""
+    """Return (partition, byte) of everything in the box."""
     axes = axes_of(owner)
     rows = range(*area[0]) if owner.on_chip else [0]
     free = area[1:] if owner.on_chip else area
@@ -56,7 +58,7 @@ def inside(area: tuple[tuple[int, int], ...], owner: Tensor) -> set[tuple[int, i
 
 @st.composite
 def patterns(draw: st.DrawFn, owner: Tensor, dtype: str) -> AccessPattern:
-    """Any pattern whose bytes lie in the tensor."""
+    """Draw any pattern whose bytes lie in the tensor."""
     size = DTYPES[dtype].size
     room = owner.bytes // size
     dims = []
@@ -88,7 +90,7 @@ def test_a_box_covers_its_pattern(
 @given(st.data(), SIZES, st.sampled_from(["float16", "uint8"]))
 @settings(max_examples=150, deadline=None)
 def test_slices_are_exact(data: st.DataObject, free: list[int], dtype: str) -> None:
-    """A slice without steps touches its whole box and nothing else."""
+    """A slice without steps accesses its whole box and nothing else."""
     owner = tensor(free, dtype)
     ranges = [
         sorted(data.draw(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)))) for n in free
@@ -105,7 +107,7 @@ def test_slices_are_exact(data: st.DataObject, free: list[int], dtype: str) -> N
 @given(st.data(), SIZES)
 @settings(max_examples=100, deadline=None)
 def test_what_does_not_follow_the_axes_is_a_run(data: st.DataObject, free: list[int]) -> None:
-    """Backwards: whole rows of what lies between the lowest and the highest byte."""
+    """Backwards: whole rows between the lowest and the highest byte."""
     owner = tensor(free)
     room = owner.bytes // owner.dtype.size
     num = data.draw(st.integers(2, max(2, room)))
@@ -139,7 +141,7 @@ def test_a_repeated_element_is_touched_once() -> None:
 
 
 def test_a_run_over_the_end_of_a_row_touches_both_rows() -> None:
-    """5 elements from the last one of a row on: the box is made of whole rows."""
+    """5 elements from the last element of a row on: the box consists of whole rows."""
     owner = tensor([4, 6])
     over = AccessPattern(owner, owner.dtype, 0, 8, 5, ((1, 5),))
     assert box(over) == ((0, 8), (0, 2), (0, 12))
@@ -190,7 +192,7 @@ def test_bands_follow_the_starts() -> None:
 
 
 def test_of_too_many_cells_two_neighbours_are_one() -> None:
-    """Every other cut is left out, once: no coarser than needed."""
+    """Every other cut is left out, once: no coarser than necessary."""
     boxes: list[Box] = [((at, at + 1), (0, 8)) for at in range(MAX_CELLS + 2)]
     assert Cells(boxes[:MAX_CELLS]).count == MAX_CELLS
     assert Cells(boxes[:-1]).count == MAX_CELLS // 2 + 1

@@ -1,4 +1,4 @@
-"""Random programs and random damage: Python's own parser must see the same."""
+"""Random programs and random damage are parsed as by Python's own parser."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ SOURCES = [
 
 
 def statements(text: str) -> list[str]:
-    """The shorter statements at the top of a file, as they are written."""
+    """Return the shorter statements at the top of a file, as they are written."""
     lines = text.split("\n")
     ends = [(s.lineno - 1, s.end_lineno or 0) for s in ast.parse(text).body]
     return ["\n".join(lines[start:end]) + "\n" for start, end in ends if end - start < 40]
 
 
 STATEMENTS = [statement for text in SOURCES for statement in statements(text)]
-# Python checks these with its symbol table; here resolve does, which knows the names.
+# Python checks these with its symbol table, and nkic in resolve, which knows the names.
 LENIENT = (
     "future feature",
     "from __future__ imports must occur",
@@ -72,7 +72,7 @@ def lists(values: st.SearchStrategy[ast.expr]) -> st.SearchStrategy[list[ast.exp
 
 
 def larger(values: st.SearchStrategy[ast.expr]) -> st.SearchStrategy[ast.expr]:
-    """Expressions one level deeper."""
+    """Return expressions one level deeper."""
     clause = st.builds(
         ast.comprehension,
         NAMES.map(lambda name: ast.Name(name, ast.Store())),
@@ -142,7 +142,7 @@ TOKENS = st.sampled_from([*WORDS.split(), "\n", "    ", "\t", "\\", '"', 'f"{x}"
 
 @st.composite
 def damaged(draw: st.DrawFn) -> str:
-    """A statement of real code with a few characters missing, added or replaced."""
+    """Return a statement of real code with a few characters missing, added or replaced."""
     text = draw(st.sampled_from(STATEMENTS))
     start = draw(st.integers(0, len(text) - 1))
     end = start + draw(st.sampled_from([0, 1, 1, 2, 5]))
@@ -150,7 +150,7 @@ def damaged(draw: st.DrawFn) -> str:
 
 
 def python_refuses(text: str) -> str | None:
-    """Python's reason to refuse `text`."""
+    """Return Python's reason to reject `text`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -1,5 +1,7 @@
-"""The proofs' own areas: they cover every byte that a pattern touches, and are never coarser than
-those that depend orders by, or a sound schedule would be refused.
+"""Test the proofs' own areas.
+
+They cover every byte that a pattern accesses, and are never coarser than those by which depend
+orders, or a valid schedule would be rejected.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ TYPES = [DTYPES[name] for name in ("float32", "bfloat16", "uint8")]
 
 @st.composite
 def patterns(draw: st.DrawFn) -> AccessPattern:
-    """An access inside a tensor of up to three small axes."""
+    """Draw an access inside a tensor of up to three small axes."""
     shape = tuple(draw(st.lists(st.integers(1, 6), min_size=1, max_size=3)))
     dtype = draw(st.sampled_from(TYPES))
     tensor = Tensor(0, "t", dtype, shape, Buffer.SHARED_HBM, AT)
@@ -97,7 +99,7 @@ def test_cells_are_those_between_two_cuts() -> None:
 
 
 def test_of_too_many_cells_two_neighbours_are_one() -> None:
-    """Every other cut is left out, once: no coarser than needed."""
+    """Every other cut is left out, once: no coarser than necessary."""
     boxes: list[Box] = [((at, at + 1), (0, 8)) for at in range(MOST_CELLS + 2)]
     assert Grid(boxes[:MOST_CELLS]).count == MOST_CELLS
     assert Grid(boxes[:-1]).count == MOST_CELLS // 2 + 1

@@ -1,4 +1,4 @@
-"""Random programs, three ways: scheduled, serial, and NumPy in program order. Bit for bit."""
+"""Run random programs in three ways: scheduled, serial, and NumPy in program order, bit for bit."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def parts(draw: st.DrawFn, rows: int, size: int) -> Part:
 
 @st.composite
 def steps(draw: st.DrawFn, number: int) -> tuple[str, Action]:
-    """An instruction as text, and what it does to the tiles in NumPy."""
+    """Draw an instruction as text, and its effect on the tiles in NumPy."""
     rows, size = draw(st.sampled_from([128, 128, 32, 1])), draw(st.integers(1, 12))
     dst, a, b = (draw(parts(rows, size)) for _ in range(3))
     kind = draw(st.sampled_from(["copy", "add", "fill", "dma", "max"]))
@@ -109,7 +109,7 @@ def _combine(ufunc: Any, dst: Part, a: Part, b: Part) -> Action:
 
 @st.composite
 def programs(draw: st.DrawFn) -> tuple[Program, list[Action]]:
-    """Load all tiles from the input, do some steps, store all tiles."""
+    """Draw programs that load all tiles from the input, do some steps, and store all tiles."""
     whole = f"(128, {WIDTH}); ({WIDTH}, 1)"
     lines = [f"%{i} {n}: float32[{TILES * 128}, {WIDTH}] shared_hbm" for i, n in enumerate("xy")]
     lines += [f"%{2 + i} t{i}: float32[128, {WIDTH}] sbuf" for i in range(TILES)]
@@ -136,7 +136,7 @@ def programs(draw: st.DrawFn) -> tuple[Program, list[Action]]:
 
 
 def run(found: Program, data: Floats, serial: bool) -> Result:
-    """Through every stage of both tools, bytes included."""
+    """Run through every stage of both tools, bytes included."""
     report = Reporter()
     check(found, report)
     lowered = lower(found, report)

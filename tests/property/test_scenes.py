@@ -1,4 +1,4 @@
-"""What cores and ranks do together, on random instances, against its models.
+"""Test instructions of several cores and ranks, on random instances, against their models.
 
 A failure is repeated with `check("row", seed)`.
 """
@@ -22,7 +22,7 @@ NEEDS_CORES = {
 
 
 def scene(name: str, seed: int) -> tuple[Draw, Scene, str]:
-    """The scene of a seed, with the rest of its choices, and the target."""
+    """Return the scene of a seed, its further choices, and the target."""
     draw = Draw(seed, sum(map(ord, name)))
     first = max(ROWS[name].generation, NEEDS_CORES.get(name, 0))
     target = draw.pick([t.name for t in TARGETS.values() if t.generation >= first])

@@ -1,6 +1,8 @@
-"""Random programs through every stage: each choice of each stage is held, and who notices when one
-of them is broken. tests/data/stages has a page for each program; `NKIC_BLESS=1` writes them anew,
-the programs too, which a row's new attribute asks for.
+"""Run random programs through every stage, and record each choice of each stage.
+
+The pages also record which check notices each broken choice. tests/data/stages has a page for each
+program; `NKIC_BLESS=1` writes them again, including the programs, which a new attribute of a row
+requires.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ SETTINGS = (
 )
 SEEDS = range(12)
 BROKEN = (0, 1, 2, 5)  # of one core and of two, with loops
-TIGHT = {4: 640, 11: 256}  # the SBUF of each; the last puts instructions off
+TIGHT = {4: 640, 11: 256}  # the SBUF of each; the last one delays instructions
 OF_STATE = (0, 1)  # whose instructions read, write and change state
 SPILLED = {0: 640, 1: 512, 4: 512}  # the SBUF of each
 
@@ -57,7 +59,7 @@ def test_what_is_broken_is_noticed_as_it_was(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", TIGHT)
 def test_what_is_broken_in_a_small_memory_is_noticed_as_it_was(seed: int) -> None:
-    """There bytes change hands."""
+    """In a small memory, bytes pass from tensor to tensor."""
     found = kept(seed)
     tight = replace(found, target=replace(found.target, sbuf_usable=TIGHT[seed]))
     lines = "".join(f"{line}\n" for line in broken(tight, seed))

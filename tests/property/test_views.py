@@ -1,7 +1,7 @@
-"""Random chains of view operations, against NumPy on an array of element numbers.
+"""Compare random chains of view operations with NumPy on an array of element numbers.
 
-Element i of the storage has the value i. What a view addresses, by its shape, strides and
-offset, must be what NumPy's own operation gives on the array of the same shape.
+Element i of the storage has the value i. The elements that a view addresses, by its shape, strides
+and offset, must equal the result of NumPy's own operation on the array of the same shape.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def tensor(shape: tuple[int, ...], buffer: Buffer, dtype: str = "float32") -> Te
 
 
 def addressed(view: View) -> np.ndarray[Any, Any]:
-    """The element numbers that `view` reads."""
+    """Return the element numbers that `view` reads."""
     total = np.full(view.shape, view.offset)
     for axis, stride in enumerate(view.strides):
         shape = [1] * len(view.shape)
@@ -41,7 +41,7 @@ def addressed(view: View) -> np.ndarray[Any, Any]:
 
 
 def kept(array: np.ndarray[Any, Any], on_chip: bool) -> np.ndarray[Any, Any]:
-    """NumPy's result with the dimensions that NKI never drops."""
+    """Return NumPy's result with the dimensions that NKI never drops."""
     while array.ndim < (2 if on_chip else 1):
         array = array[..., None]
     return array
@@ -152,7 +152,7 @@ def do_reshape(data: st.DataObject, pair: Pair) -> Pair:
 
 
 def shares_memory(array: np.ndarray[Any, Any], shape: tuple[int, ...]) -> bool:
-    """NumPy reshapes `array` without a copy."""
+    """Return whether NumPy reshapes `array` without a copy."""
     again = array.view()
     try:
         again.shape = shape

@@ -1,6 +1,7 @@
-"""Random programs of all rows, five ways: scheduled, scheduled in tight memory, in memory so small
-that tiles wait in HBM, serial, and interpreted straight from the recorded program. The same bits
-every time.
+"""Run random programs of all rows in five ways, with the same bits every time.
+
+They are scheduled, scheduled in tight memory, scheduled in memory so small that tiles wait in HBM,
+serial, and interpreted from the recorded program.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ ROOMY = TRN2.sbuf_usable
 def compiled_and_run(
     found: Program, inputs: Arrays, serial: bool = False, sbuf: int = ROOMY
 ) -> dict[str, bytes]:
-    """Through every stage and every proof of both tools, bytes included."""
+    """Compile and run through every stage and every proof of both tools, bytes included."""
     lowered = lower(found, Reporter())
     tight = replace(lowered, target=replace(lowered.target, sbuf_usable=sbuf))
     meant, report = tight, Reporter()
@@ -69,7 +70,7 @@ def compiled_and_run(
 
 
 def least(found: Program, inputs: Arrays) -> int:
-    """The least SBUF, to a power of two, that the program fits into."""
+    """Return the least SBUF, to a power of two, that the program fits into."""
     size = ROOMY
     lowered = lower(found, Reporter())
     while size > 1024:
@@ -83,7 +84,9 @@ def least(found: Program, inputs: Arrays) -> int:
 
 
 def spilled(found: Program, inputs: Arrays) -> dict[str, bytes]:
-    """In the smallest memory, by eighths of the one that it fits into, for which spilling helps."""
+    """Compile in the smallest memory, by eighths of the memory that it fits into, for which
+    spilling succeeds.
+    """
     size, got = least(found, inputs), None
     for eighths in range(7, 0, -1):
         try:
@@ -94,8 +97,10 @@ def spilled(found: Program, inputs: Arrays) -> dict[str, bytes]:
 
 
 def five_ways(seed: int, cores: int) -> bool:
-    """Whether the program of that seed runs at all: its indices may lead outside, and a matmul
-    in a device loop may leave open what it adds to.
+    """Return whether the program of that seed runs at all.
+
+    Its indices may be out of range, and a matmul in a device loop may leave open whether to
+    accumulate.
     """
     rng = Random(seed)
     found = random_whole(rng, rng.randrange(1, 4), rng.randrange(2, 12), cores)

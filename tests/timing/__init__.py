@@ -1,1 +1,1 @@
-"""Simulated time against times that others measured: `make timing`."""
+"""Compare simulated time with published times: `make timing`."""

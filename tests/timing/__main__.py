@@ -88,7 +88,7 @@ def ran(case: Case, args: dict[str, str]) -> tuple[float, float]:
 
 
 def instruction(seen: Seen) -> Iterable[Found]:
-    """Interval and duration of an instruction."""
+    """Return interval and duration of an instruction."""
     row, facts = facts_of(seen.name, seen.target, **seen.changes)
     facts = Facts(seen.target, facts.operands, facts.attributes, seen.engine)
     found = timing(row, facts, seen.engine)
@@ -98,7 +98,7 @@ def instruction(seen: Seen) -> Iterable[Found]:
 
 
 def rank_correlation(found: Sequence[Found]) -> float:
-    """Spearman's: of the orders in which they stand."""
+    """Return Spearman's rank correlation."""
     orders = [
         np.argsort(np.argsort([getattr(f, name) for f in found]))
         for name in ("measured", "predicted")
@@ -107,7 +107,7 @@ def rank_correlation(found: Sequence[Found]) -> float:
 
 
 def summary(found: Sequence[Found]) -> str:
-    """`n`, median, 90th percentile and worst error, rank correlation."""
+    """Return `n`, median, 90th percentile and worst error, and rank correlation."""
     errors = np.abs([f.error for f in found])
     figures = (np.median(errors), np.percentile(errors, 90), errors.max())
     cells = [str(len(found)), *(f"{value:.1f} %" for value in figures)]
@@ -115,7 +115,7 @@ def summary(found: Sequence[Found]) -> str:
 
 
 def print_kernels(print_row: Callable[[str], None]) -> dict[str, list[Found]]:
-    """A line for each kernel; by how it was compiled, and by sweep."""
+    """Print a line for each kernel; return the results by how it was compiled, and by sweep."""
     groups: dict[str, list[Found]] = {}
     print_row(
         "\n## Whole kernels\n\nNone of these measurements was used for "
@@ -133,7 +133,7 @@ def print_kernels(print_row: Callable[[str], None]) -> dict[str, list[Found]]:
 
 
 def overview(shape: str, by_software: bool) -> float:
-    """Microseconds of an example of the DMA overview."""
+    """Return the microseconds of an example of the DMA overview."""
     path = str(HERE / "overview.py")
     loader = Loader.beside(path)
     said = parse_options(args=[f"a=bfloat16{shape}"], consts=[f"by_software={by_software}"])
@@ -149,7 +149,7 @@ OVERVIEWS = {  # from the first trigger to the last semaphore; of software also 
 
 
 def print_overviews(print_row: Callable[[str], None]) -> None:
-    """A line for each example of the DMA overview."""
+    """Print a line for each example of the DMA overview."""
     print_row("\nFigures were fitted to these measurements. Times exclude the launch.\n")
     print_row("| source | shape | descriptors | measured | predicted | error |")
     print_row("|---|---|---|---:|---:|---:|")
@@ -161,7 +161,9 @@ def print_overviews(print_row: Callable[[str], None]) -> None:
 
 
 def print_instructions(print_row: Callable[[str], None]) -> dict[bool, list[Found]]:
-    """A line for each instruction; by whether figures were fitted to it."""
+    """Print a line for each instruction; return the results by whether figures were fitted to
+    it.
+    """
     groups: dict[bool, list[Found]] = {True: [], False: []}
     print_row("\n## Instructions\n\nTimes are in ns, from start to start and from start to end.\n")
     print_row("| shown by the profile | fitted | measured | predicted | error |")
@@ -198,7 +200,7 @@ def main() -> None:
 
 
 def differ(found: Sequence[Found]) -> float:
-    """The worst difference of estimates and runs, in percent."""
+    """Return the worst difference of estimates and runs, in percent."""
     return max(abs(100 * (f.estimate - f.predicted) / f.predicted) for f in found)
 
 

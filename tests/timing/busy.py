@@ -1,4 +1,4 @@
-"""How long engines are busy at least, whatever the order: what tells which of them binds."""
+"""The minimum time for which engines are busy, in any order: it shows which engine binds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nkic.search.jobs import Job
 
 
 def most_busy(program: Program) -> dict[Engine, int]:
-    """Picoseconds that each engine is busy at least, on the core where it is most."""
+    """Return the least picoseconds that each engine is busy, on the core where it is busiest."""
     target = program.target.used_by(len(program.cores))
     timings, found = Timings(target), dict.fromkeys(Engine, 0)
     for body in program.cores:
@@ -26,7 +26,7 @@ def most_busy(program: Program) -> dict[Engine, int]:
 
 
 def _repeated(body: Body, times: int = 1) -> Iterator[tuple[Instruction, int]]:
-    """Each instruction and how often it runs; once where a register decides."""
+    """Return each instruction and its trip count; one where a register decides."""
     for item in body:
         if isinstance(item, Loop):
             yield from _repeated(item.body, times * (1 if item.trips is None else item.trips))

@@ -1,8 +1,9 @@
-"""Whole kernels whose times others published, and how they are run here.
+"""Kernels with published times, and how they are run in the simulator.
 
-None of these times was used to fit a figure. Kernels are of our own writing, with the structure
-that the source describes. A case may run at a `times` smaller shape: its outermost loop repeats,
-and what the first turn takes more than the others is known from a run of twice the shape.
+No figure was fitted to these times. The kernels are written for this project, with the structure
+that the source describes. A case may run at a shape that is `times` smaller: its outermost loop
+repeats, and a run of twice the shape shows how much longer the first iteration takes than the
+others.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ LITERAL, TRANSFORMED = "literal", "transformed"
 
 
 class Case(NamedTuple):
-    """`us` is the published time, `shape` what it is of; `args` are what is run, and `twice` the
-    same for two turns of the loop that runs `times`. All may spill, as they did on the device.
+    """A kernel with its published time `us` and its `shape`.
+
+    `args` are the arguments that are run, and `twice` those for two iterations of the loop that
+    runs `times`. All cases may spill, as on the device.
     """
 
     source: str
@@ -39,7 +42,7 @@ class Case(NamedTuple):
 def _product(
     version: str, us: float, kernel: str, m: int, n: int, how: str = LITERAL, wider: bool = False
 ) -> Case:
-    """The outermost loop goes over rows or, with `wider`, over columns."""
+    """The outermost loop runs over rows or, with `wider`, over columns."""
     times = 4096 * 8192 // (m * n)
     twice = _factors(m, 2 * n) if wider else _factors(2 * m, n)
     shape, module = "8192 x 4096 x 8192 float32", "products"
@@ -52,7 +55,7 @@ def _factors(m: int, n: int) -> dict[str, str]:
 
 
 def _scan(version: str, channels: int, seq: int, us: float, sweep: str = "") -> Case:
-    """The outermost loop goes over channels, but in version 1, which runs as it is."""
+    """The outermost loop runs over channels, except in version 1, which runs at its full shape."""
     kernel = {"v1": "by_state", "v2": "by_channel", "v3": "by_tile"}[version]
     run = channels if version == "v1" else 256
     shape = f"{channels} channels, {seq} steps, 16 states, float32"
@@ -67,7 +70,8 @@ def _scanned(run: int, seq: int) -> dict[str, str]:
     return {"delta": tile, "u": tile, "rates": f"float32[{run},16]", **rows}
 
 
-# From 5,120 steps on the tiles of version 2 have no room in SBUF; the device spilled from 1,024 on.
+# From 5,120 steps on there is no room for the tiles of version 2 in SBUF; the device spilled from
+# 1,024 on.
 SWEEP_2 = {512: 1600, 1024: 4400, 2048: 8900, 3072: 13_100, 4096: 17_600}
 SWEEP_2 |= {5120: 23_700, 6144: 27_500, 7168: 41_300, 8192: 52_200}
 SWEEP_3 = {512: 1600, 1024: 3300, 2048: 6600, 3072: 10_100, 4096: 13_300}

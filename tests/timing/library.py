@@ -28,7 +28,7 @@ Line = Callable[[str, Callable[[int, bool], Compiled]], str | None]
 
 
 def compiled(function: Any, inputs: dict[str, Any], **how: Any) -> Compiled:
-    """A kernel as a call with these arguments compiles it."""
+    """Compile a kernel as a call with these arguments does."""
     kernel = getattr(function, "__wrapped__", function)
     bound = inspect.signature(kernel).bind(**inputs)
     arrays = {name: a for name, v in bound.arguments.items() if (a := array_of(v)) is not None}
@@ -42,7 +42,7 @@ def compiled(function: Any, inputs: dict[str, Any], **how: Any) -> Compiled:
 
 
 def row(case: Case, package: str, line: Line = line) -> str | None:
-    """A line of a table; None for what is left out."""
+    """Return a line of a table, or None for a kernel that is left out."""
     draw = Draw(package)
     try:
         with redirect_stdout(sys.stderr):  # kernels tell of their memory
@@ -58,7 +58,7 @@ def row(case: Case, package: str, line: Line = line) -> str | None:
 
 
 def table() -> Iterator[str]:
-    """The whole table."""
+    """Return the whole table."""
     yield HEAD.replace("sample", "kernel", 1)
     for case, package in chosen(options(__doc__ or "")):
         found = row(case, package)

@@ -1,4 +1,4 @@
-"""The two examples of the DMA overview, whose pictures figures of the clock were fitted to."""
+"""The two examples of the DMA overview, to whose pictures figures of the clock were fitted."""
 
 import nki
 import nki.isa as nisa

@@ -34,7 +34,7 @@ HEAD = """\
 
 
 def lines(name: str, compile_with: Callable[[int, bool], Compiled]) -> str | None:
-    """The lines of a kernel, one for each of its memories."""
+    """Return the lines of a kernel, one for each of its memories."""
     program: Program = compile_with(DEFAULT.level, False).results["allocate"]
     found = [
         _line(name, body, program, buffer)
@@ -59,7 +59,7 @@ def _bytes(life: Lifetime, space: Space) -> int:
 
 
 def in_use(lives: Sequence[Lifetime], space: Space) -> int:
-    """The most bytes of a partition that tensors hold at one instruction."""
+    """Return the most bytes of a partition that tensors hold at one instruction."""
     changes = [(life.first, _bytes(life, space)) for life in lives]
     changes += [(life.last + 1, -_bytes(life, space)) for life in lives]
     level = most = 0
@@ -70,7 +70,7 @@ def in_use(lives: Sequence[Lifetime], space: Space) -> int:
 
 
 def least(body: Body, lives: Sequence[Lifetime], space: Space, program: Program) -> int:
-    """The least capacity, in steps of the alignment, in which all tensors find a place."""
+    """Return the least capacity, in steps of the alignment, in which all tensors have room."""
     step = min(space.align, TIGHT_ALIGN)
     low, high = 0, space.capacity // step
     while low < high:
@@ -84,7 +84,7 @@ def least(body: Body, lives: Sequence[Lifetime], space: Space, program: Program)
 
 
 def table() -> Iterator[str]:
-    """The whole table."""
+    """Return the whole table."""
     yield HEAD
     for folder in folders():
         for case in cases(folder):

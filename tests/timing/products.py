@@ -1,5 +1,7 @@
-"""Matrix products with the structure of the kernel optimisation tutorial's versions 2 to 5, and
-the tuned ones of the matrix multiplication tutorial. Written anew for today's NKI.
+"""Matrix products with the structure of published tutorials, written for the current NKI.
+
+They follow the kernel optimisation tutorial's versions 2 to 5, and the tuned ones of the matrix
+multiplication tutorial.
 """
 
 import nki
@@ -48,8 +50,9 @@ def hoisted(turned, rhs):
 
 @nki.jit
 def blocked(turned, rhs, rows=2, wide=2):
-    """Version 4: blocks of `rows` x `wide` tiles use each load several times. The tiles of a block
-    are together more than SBUF holds where the product is deep.
+    """Version 4: blocks of `rows` x `wide` tiles use each load several times.
+
+    In a deep product, the tiles of a block together exceed SBUF.
     """
     depth, height = turned.shape
     columns = rhs.shape[1]
@@ -71,8 +74,10 @@ def blocked(turned, rhs, rows=2, wide=2):
 
 @nki.jit
 def blocked_all(turned, rhs, rows=16, wide=2, deep=8):
-    """Version 5: blocks along the contraction too. Sums of all rows of a block of columns are kept
-    in SBUF, which are together with a block of each operand more than it holds at 4,096 rows.
+    """Version 5: blocks along the contraction too.
+
+    Sums of all rows of a block of columns are kept in SBUF; together with a block of each operand
+    they exceed it at 4,096 rows.
     """
     depth, height = turned.shape
     columns = rhs.shape[1]
@@ -113,7 +118,7 @@ def _block(total, left, right, i, j):
 
 
 def _loaded(source, row, rows, column, columns):
-    """Tiles of 128 rows."""
+    """Load tiles of 128 rows."""
     tiles = []
     for k in range(rows // P):
         tile = nl.ndarray((P, columns), dtype=source.dtype, buffer=nl.sbuf)

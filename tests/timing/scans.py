@@ -1,6 +1,8 @@
-"""Selective scans with the structure of the fused Mamba tutorial's three versions. Written anew
-for today's NKI. Rows of `grown` and `seen` come to all partitions as the tutorial says, by an
-instruction of the tensor engine: a product with ones, which the vector engine reads in PSUM.
+"""Selective scans with the structure of the fused Mamba tutorial's three versions, for the current
+NKI.
+
+Rows of `grown` and `seen` are replicated to all partitions as the tutorial says, by an instruction
+of the tensor engine: a product with ones, which the vector engine reads in PSUM.
 """
 
 import nki
@@ -47,7 +49,7 @@ def by_channel(delta, u, rates, grown, seen):
 
 @nki.jit
 def by_tile(delta, u, rates, grown, seen, tile=512):
-    """Version 3: tiles along the sequence, the scan going on from one to the next."""
+    """Version 3: tiles along the sequence; the scan continues from one tile to the next."""
     channels, seq = delta.shape
     out = nl.ndarray((channels, seq), dtype=delta.dtype, buffer=nl.shared_hbm)
     states, ones = rates.shape[1], _ones()
@@ -86,7 +88,9 @@ def _column(rates, c, i):
 
 
 def _row(ones, source, i, start, size):
-    """One row in every partition: in PSUM if a bank holds it, else copied from there."""
+    """Replicate one row in every partition: in PSUM if a bank holds it, otherwise copied from
+    there.
+    """
     row = nl.ndarray((1, size), dtype=source.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=row, src=source[i : i + 1, nl.ds(start, size)])
     if size <= BANK:

@@ -1,4 +1,4 @@
-"""How near schedules come to what is possible: the samples, serial and at every level."""
+"""Compare schedules with their lower bounds: the samples, serial and at every level."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.timing.busy import most_busy
 
 LOOPED = ("loop_over_columns", "loop_over_products", "loop_that_carries", "loop_over_rows")
 LOOPS = str(Path(__file__).parent / "loops.py")
-BINDS = 0.8  # of the bound: an engine that is busy for longer is what binds
+BINDS = 0.8  # of the bound: an engine that is busy for longer binds
 HEAD = """\
 | sample | instructions | bound | what binds | serial | -O0 | -O1 | -O2 | -O1 over the bound |
 |---|---:|---:|---|---:|---:|---:|---:|---:|"""
 
 
 def compiled(case: Case, options: CompileOptions) -> Compiled:
-    """The sample as the command compiles it."""
+    """Compile the sample as the command does."""
     loader = Loader.beside(str(case.folder / "kernel.py"))
     source = loader.main(str(case.folder / "kernel.py"))
     args = tuple(f"{name}={text.replace(' ', '')}" for name, text in case.args.items())
@@ -33,12 +33,14 @@ def compiled(case: Case, options: CompileOptions) -> Compiled:
 
 
 def least(found: Compiled) -> float:
-    """The lower bound in microseconds."""
+    """Return the lower bound in microseconds."""
     return bound_ns(found.results["lower"], found.results["depend"]) / 1000
 
 
 def binds(found: Compiled, bottom: float) -> str:
-    """What decides the bound: the engine that is busy for most of it, or the longest path."""
+    """Return what determines the bound: the engine that is busy for most of it, or the longest
+    path.
+    """
     program: Program = found.results["lower"]
     most = most_busy(program)
     engine = max(most, key=lambda one: most[one])
@@ -47,17 +49,17 @@ def binds(found: Compiled, bottom: float) -> str:
 
 
 def microseconds(found: Compiled) -> float:
-    """The time of a run, which the compiler notes in the file."""
+    """Return the time of a run, which the compiler notes in the file."""
     return float(found.executable.meta["estimate_ns"]) / 1000
 
 
 def row(case: Case) -> str:
-    """A line of the table."""
+    """Return a line of the table."""
     return line(case.name, lambda n, serial: compiled(case, CompileOptions(serial, level=n)))
 
 
 def looped(name: str) -> str:
-    """A line of the table, of a kernel of `loops.py`."""
+    """Return a line of the table for a kernel of `loops.py`."""
     loader = Loader.beside(LOOPS)
     source = loader.main(LOOPS)
     request = request_for(source, parse_options(kernel=name), {})
@@ -68,7 +70,7 @@ def looped(name: str) -> str:
 
 
 def line(name: str, compile_with: Callable[[int, bool], Compiled]) -> str:
-    """A line of the table, of a kernel that is compiled at that level, or serially."""
+    """Return a line of the table for a kernel compiled at that level, or serially."""
     one = compile_with(DEFAULT.level, False)
     bottom = least(one)
     serial = microseconds(compile_with(DEFAULT.level, True))
@@ -80,7 +82,7 @@ def line(name: str, compile_with: Callable[[int, bool], Compiled]) -> str:
 
 
 def table() -> Iterator[str]:
-    """The whole table, in Markdown."""
+    """Return the whole table, in Markdown."""
     yield HEAD
     for folder in folders():
         yield from map(row, cases(folder))

@@ -21,14 +21,14 @@ GUIDE = "performance guide"
 
 
 class Way(NamedTuple):
-    """One way to do the work: what is added to the command, and what it is called."""
+    """One way to do the work: the options that it adds, and its name."""
 
     name: str
     words: RequestOptions
     path: Path = HERE / "tuned.py"
 
     def us(self) -> float:
-        """Microseconds that it takes."""
+        """Return the microseconds that it takes."""
         loader = Loader.beside(str(self.path))
         source = loader.main(str(self.path))
         made = compile_source(source, request_for(source, self.words, {}), loader)
@@ -36,8 +36,9 @@ class Way(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """Ways from slow to fast, by `source`. The last ones may take the same time: each of them at
-    most `level` times that of the one before.
+    """Ways from slow to fast, by `source`.
+
+    The last ones may take the same time: each at most `level` times that of the preceding one.
     """
 
     name: str
@@ -47,7 +48,7 @@ class Sweep(NamedTuple):
     level: float = 1.05
 
     def holds(self, times: Sequence[float]) -> bool:
-        """The times are in the order of the source."""
+        """Return whether the times are in the order of the source."""
         steps = list(pairwise(times))
         apart, alike = steps[: len(steps) - self.same], steps[len(steps) - self.same :]
         return all(b < a for a, b in apart) and all(b <= self.level * a for a, b in alike)
@@ -189,7 +190,7 @@ SWEEPS = (
 
 
 def table() -> list[str]:
-    """The sweeps in Markdown."""
+    """Return the sweeps in Markdown."""
     rows = ["| what is tuned | claimed by | us, from slow to fast as the source says | confirmed |"]
     rows.append("|---|---|---|---|")
     for sweep in SWEEPS:

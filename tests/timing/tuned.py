@@ -1,4 +1,4 @@
-"""Kernels with something to tune, for `sweeps.py`: each does the same work in several ways."""
+"""Kernels to tune, for `sweeps.py`: each does the same work in several ways."""
 
 import nki
 import nki.isa as nisa
@@ -7,7 +7,7 @@ import nki.language as nl
 
 @nki.jit
 def copied_out(a, width):
-    """PSUM → SBUF, `width` columns at a time."""
+    """Copy PSUM to SBUF, `width` columns at a time."""
     out = nl.ndarray((128, 512), nl.float32, buffer=nl.shared_hbm)
     held = nl.load(a[:, 0:128])
     moving = nl.load(a[:, 0:512])
@@ -24,7 +24,7 @@ def copied_out(a, width):
 
 @nki.jit
 def in_rows(a, width):
-    """A matrix in HBM is loaded `width` columns at a time."""
+    """Load a matrix from HBM, `width` columns at a time."""
     out = nl.ndarray((128, 1), a.dtype, buffer=nl.shared_hbm)
     whole = nl.ndarray(a.shape, a.dtype, buffer=nl.sbuf)
     for c in range(0, a.shape[1], width):
@@ -37,7 +37,7 @@ def in_rows(a, width):
 
 @nki.jit
 def in_partitions(a, rows):
-    """The exponential of a matrix, `rows` partitions at a time."""
+    """Compute the exponential of a matrix, `rows` partitions at a time."""
     out = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
     for r in range(0, a.shape[0], rows):
         x = nl.load(a[r : r + rows, :])
@@ -50,7 +50,7 @@ def in_partitions(a, rows):
 
 @nki.jit
 def in_buffers(a, depth):
-    """Loads, exponentials and stores take turns over so many buffers."""
+    """Rotate loads, exponentials and stores over this number of buffers."""
     out = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
     buffers = [nl.ndarray((128, 512), a.dtype, buffer=nl.sbuf) for _ in range(depth)]
     for i in range(a.shape[1] // 512):
@@ -63,7 +63,7 @@ def in_buffers(a, depth):
 
 @nki.jit
 def in_tiles(a, count):
-    """Two engines, one after the other, over a matrix in so many tiles."""
+    """Run two engines, one after the other, over a matrix in this number of tiles."""
     out = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
     x = nl.load(a)
     width = a.shape[1] // count
@@ -78,7 +78,7 @@ def in_tiles(a, count):
 
 @nki.jit
 def by_engine(a, engine):
-    """Sums of two tiles, or copies of one."""
+    """Compute sums of two tiles, or copies of one."""
     name, tiles = engine.split(" ")
     out = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
     x = nl.load(a)
@@ -96,7 +96,7 @@ def by_engine(a, engine):
 
 @nki.jit
 def products(a):
-    """Products of 128 x 128 by 128 x 512, and copies of the moving operand."""
+    """Compute products of 128 x 128 by 128 x 512, and copies of the moving operand."""
     out = nl.ndarray((128, 512), nl.float32, buffer=nl.shared_hbm)
     x = nl.load(a)
     total = nl.ndarray((128, 512), nl.float32, buffer=nl.psum)
@@ -112,7 +112,7 @@ def products(a):
 
 @nki.jit
 def combined(a, instructions):
-    """exp(2 a + 1) in so many instructions."""
+    """Compute exp(2 a + 1) in this number of instructions."""
     out = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
     x = nl.load(a)
     for _ in range(8):
@@ -136,7 +136,7 @@ def combined(a, instructions):
 
 @nki.jit
 def softmax(a, fused):
-    """Softmax of rows; fused: the exponential adds up its results."""
+    """Softmax of rows; if fused, the exponential sums its results."""
     out = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
     for r in range(0, a.shape[0], 128):
         x = nl.load(a[r : r + 128, :])
@@ -158,7 +158,7 @@ def softmax(a, fused):
 
 @nki.jit
 def turned(a, how):
-    """Blocks of 128 x 128 are transposed, by DMA or by the tensor engine."""
+    """Transpose blocks of 128 x 128, by DMA or by the tensor engine."""
     out = nl.ndarray((128, a.shape[0]), a.dtype, buffer=nl.shared_hbm)
     whole = nl.ndarray((128, a.shape[0]), a.dtype, buffer=nl.sbuf)
     if how == "dma":
@@ -175,7 +175,7 @@ def turned(a, how):
 
 @nki.jit
 def vector_by_matrix(a, held):
-    """A row of 128 by a matrix of 128 x 2048: either of them held in the array."""
+    """Multiply a row of 128 by a matrix of 128 x 2048: either operand is held in the array."""
     matrix = nl.load(a)
     row = nl.load(a[:, 0:1])
     if held == "row":
@@ -216,7 +216,7 @@ def on_device(a, loop):
 
 @nki.jit
 def described(a, mode):
-    """Transfers one after the other, whose descriptors somebody makes."""
+    """Run transfers one after the other, whose descriptors the given source makes."""
     modes = {"swdge": nisa.dge_mode.swdge, "hwdge": nisa.dge_mode.hwdge,
              "none": nisa.dge_mode.none}  # fmt: skip
     out = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
@@ -228,7 +228,7 @@ def described(a, mode):
 
 @nki.jit
 def beside_gpsimd(a, mode):
-    """Masks by gpsimd, which software needs for descriptors."""
+    """Compute masks by gpsimd, which software also needs to make descriptors."""
     modes = {"swdge": nisa.dge_mode.swdge, "hwdge": nisa.dge_mode.hwdge}
     out = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
     for i in range(0, a.shape[1], 256):
@@ -242,7 +242,9 @@ def beside_gpsimd(a, mode):
 
 @nki.jit
 def triggered(a, by):
-    """Exponentials of columns, each loaded by itself: by an engine that is busy, or by sync."""
+    """Compute exponentials of columns, each loaded by itself: triggered by a busy engine, or by
+    sync.
+    """
     engine = {"scalar": nisa.engine.scalar, "sync": nisa.engine.sync}[by]
     out = nl.ndarray((128, 1), nl.float32, buffer=nl.shared_hbm)
     total = nl.ndarray((128, 1), nl.float32, buffer=nl.sbuf)
@@ -258,7 +260,7 @@ def triggered(a, by):
 
 @nki.jit
 def turned_within(a, how):
-    """Blocks in SBUF are transposed, by DMA or by the tensor engine."""
+    """Transpose blocks in SBUF, by DMA or by the tensor engine."""
     out = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
     x = nl.load(a)
     y = nl.ndarray(a.shape, a.dtype, buffer=nl.sbuf)
@@ -275,7 +277,7 @@ def turned_within(a, how):
 
 @nki.jit
 def recurrence(a, how):
-    """Each column is 0.5 times the one before it, plus its own."""
+    """Compute columns that are 0.5 times the preceding one, plus their own value."""
     out = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
     x = nl.load(a)
     y, half = [nl.ndarray(a.shape, a.dtype, buffer=nl.sbuf) for _ in range(2)]
@@ -294,7 +296,7 @@ def recurrence(a, how):
 
 @nki.jit
 def vectorised(a, tiles):
-    """Two products of 64 partitions each are reduced: as two tiles, or as one of 128."""
+    """Reduce two products of 64 partitions each: as two tiles, or as one of 128."""
     out = nl.ndarray((128, 1), nl.float32, buffer=nl.shared_hbm)
     x = nl.load(a)
     total = nl.ndarray((128, 1), nl.float32, buffer=nl.sbuf)

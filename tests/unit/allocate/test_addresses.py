@@ -1,5 +1,6 @@
-"""Addresses of random lifetimes, in memories of several sizes: by a plain search that tries every
-byte, and for packing as tests/data/addresses.txt has them.
+"""Test addresses for random live ranges, in memories of several sizes.
+
+A plain search tries every byte; packing is compared with tests/data/addresses.txt.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Range = tuple[int, int]
 
 
 def lives(seed: int, fixed: bool) -> list[Lifetime]:
-    """Tensors of few sizes and types; some of them have an address of their own."""
+    """Draw tensors of few sizes and types; some of them have a fixed address."""
     rng, found = Random(seed), []
     for number in range(28):
         dtype, rows = rng.choice(["uint8", "float32"]), rng.choice([1, 32, 33, 64, 65, 128])
@@ -42,14 +43,14 @@ def lives(seed: int, fixed: bool) -> list[Lifetime]:
 
 
 def most(found: Sequence[Lifetime]) -> int:
-    """Bytes in use at the fullest time."""
+    """Return the most bytes in use at one time."""
     return max(
         sum(SBUF.size(o.tensor) for o in found if o.first <= one.first <= o.last) for one in found
     )
 
 
 def spaces(found: Sequence[Lifetime]) -> Iterator[Space]:
-    """Memories from one with room for all to one that is too small."""
+    """Return memories from one with room for all tensors to one that is too small."""
     for percent in (400, 150, 120, 105, 100, 90):
         yield replace(SBUF, capacity=most(found) * percent // 100 // 64 * 64)
 
@@ -62,7 +63,7 @@ def apart(low: int, high: int, taken: Sequence[Range]) -> bool:
 
 
 def lowest(taken: Sequence[Range], capacity: int, size: int, after: int) -> int | None:
-    """The first byte from `after` on, of all of them, at which there is room."""
+    """Return the first byte from `after` on at which there is room."""
     starts = range(after, capacity - size + 1)
     return next((at for at in starts if apart(at, at + size, taken)), None)
 
@@ -80,7 +81,9 @@ def test_room_is_found_at_the_lowest_byte(seed: int) -> None:
 
 
 def slots(found: Sequence[Lifetime], space: Space, rest: int) -> Addresses | None:
-    """Slots by size and type: of those that rest the longest free, once `rest` of them do."""
+    """Place in slots by size and type: in the slot that has been free longest, once `rest` slots
+    are free.
+    """
     held: dict[int, tuple[int, object]] = {}
     free: list[tuple[int, int, int, object]] = []  # end, order, start, kind
     addresses, top = Addresses(), 0
@@ -102,7 +105,7 @@ def slots(found: Sequence[Lifetime], space: Space, rest: int) -> Addresses | Non
 
 
 def swept(found: Sequence[Lifetime], space: Space, around: bool) -> Addresses | None:
-    """In program order at the lowest free bytes, or at those after the last ones."""
+    """Place in program order at the lowest free bytes, or at those after the preceding tensor."""
     addresses = {one.tensor.number: one.tensor.fixed for one in found if one.tensor.fixed}
     own = {number: at.byte for number, at in addresses.items()}
     after = 0
@@ -130,7 +133,7 @@ def _range(one: Lifetime, byte: int, space: Space) -> Range:
 
 
 def or_none(strategy: Callable[[], Addresses]) -> Addresses | None:
-    """The addresses, if there is room."""
+    """Return the addresses, or None if there is no room."""
     try:
         return strategy()
     except DoesNotFit:
@@ -151,7 +154,9 @@ def test_places_are_those_of_a_plain_search(seed: int, fixed: bool) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_packed_first(seed: int) -> None:
-    """The largest; the largest for the longest; what is in use for the longest."""
+    """Orders: the largest tensor, the largest for the longest time, the longest live range
+    first.
+    """
     for one in lives(seed, False):
         size, time = SBUF.size(one.tensor), one.last + 1 - one.first
         assert _by_size(SBUF, one) == (-size, one.first)
@@ -179,7 +184,7 @@ def _listed(found: Addresses | None) -> str:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_in_use_together_is_found_as_by_asking_each(seed: int) -> None:
-    """Beside a tensor it may find itself; pairs are counted in both directions."""
+    """A tensor may be its own neighbour; pairs are counted in both directions."""
     found = lives(seed, False)
     together = _Overlaps(found)
     count = 0

@@ -1,4 +1,4 @@
-"""allocate, from printed programs alone; what it makes is proven."""
+"""Test allocate with printed programs; its results are proven."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ KIB = 1024
 
 
 def row(bytes_: int) -> str:
-    """Free elements of a float32 tensor that takes this many bytes per partition."""
+    """Return the number of free float32 elements that take this many bytes per partition."""
     return str(bytes_ // 4)
 
 
 def chain(count: int, bytes_: int, more: str = "") -> Program:
-    """%0 → %1 → %2 …: each tensor is in use while it is written and while it is read."""
+    """%0 → %1 → %2 …: each tensor is live while it is written and while it is read."""
     shape = f"128, {row(bytes_)}"
     tensors = [declare(i, f"t{i}", shape, more=more) for i in range(count)]
     whole = f"[0+128, 0; 1x{row(bytes_)}]"
@@ -56,7 +56,7 @@ def test_taking_over_bytes_waits_for_the_last_reader() -> None:
     for number in sorted(done.addresses):
         start = done.addresses[number].byte
         if start in by_start:
-            former = by_start[start]  # read last by the instruction that writes its successor
+            former = by_start[start]  # last read by the instruction that writes its successor
             assert Edge(former + 1, "reuse") in graph.sources(number)
         by_start[start] = number
     assert len(by_start) < 40
@@ -116,7 +116,7 @@ def test_fixed_addresses_are_kept_and_avoided() -> None:
 
 @pytest.mark.parametrize("first", [0, 64, 4096])
 def test_what_is_used_begins_where_the_first_tensor_does(first: int) -> None:
-    """What lies below it is free, and what lies between two of them."""
+    """The memory below it is free, and so is the memory between two tensors."""
     starts = (first, first + 1024, first + 8192)
     tensors = [
         declare(i, f"t{i}", "128, 256", more=f" fixed (0, {s})") for i, s in enumerate(starts)
@@ -179,7 +179,7 @@ def test_addresses_outside_the_memory(address: str, text: str) -> None:
 def test_where_an_address_is_impossible_nothing_else_is_said(
     addresses: list[str], memory: Buffer, slug: str
 ) -> None:
-    """The rest of the memory is not filled, which is too small for it."""
+    """The rest of the memory, which is too small, is not filled."""
     size = row(150 * KIB) if memory is Buffer.SBUF else row(10 * KIB)
     count = len(addresses)
     fixed = [
@@ -215,7 +215,9 @@ def test_the_bank_that_an_address_of_psum_is_in_is_proposed() -> None:
 
 
 def test_a_tensor_of_a_loop_keeps_its_bytes_during_the_loop() -> None:
-    """%0 is read in the loop only: a tensor written later in the loop must not take it over."""
+    """%0 is only read in the loop: a tensor written later in the loop must not take over its
+    bytes.
+    """
     tensors = [declare(i, f"t{i}", f"128, {row(80 * KIB)}") for i in range(3)]
     whole = f"[0+128, 0; 1x{row(80 * KIB)}]"
     text = [

@@ -1,4 +1,4 @@
-"""The order in which least is in use: by a plain search, and what comes first among equals."""
+"""Test the order with the least memory in use: by a plain search, and the order among equals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TILES = [declare(i, f"t{i}", "128, 64") for i in range(4)]
 
 
 def order(*body: str, backwards: bool = False) -> list[str]:
-    """The tensors that are written, in the new order."""
+    """Return the tensors that are written, in the new order."""
     found = program("\n".join([*TILES, "core", *body]))
     (graph,) = depend(found)
     made = frugal(found.cores[0], graph, found.target, backwards)
@@ -43,7 +43,7 @@ def test_equals_stay_in_program_order_or_come_in_the_other(backwards: bool) -> N
 
 @pytest.mark.parametrize("backwards", [False, True])
 def test_what_ends_a_tensor_comes_before_what_begins_one(backwards: bool) -> None:
-    """t1 takes over from t0, t3 from t2: never are two of them in use that need not be."""
+    """t1 takes over from t0, t3 from t2: no two of them need to be live at the same time."""
     body = [fill(0, 0), fill(1, 2), copy(2, f"%1{WHOLE}", f"%0{WHOLE}")]
     body += [copy(3, f"%3{WHOLE}", f"%2{WHOLE}")]
     pairs = [["t0", "t1"], ["t2", "t3"]]
@@ -55,7 +55,7 @@ Used = tuple[int, ...]  # the tiles of an instruction; it writes the first
 
 
 def drawn(seed: int) -> tuple[list[int], list[Used]]:
-    """The columns of a few tiles, and what uses them, some many times."""
+    """Draw the columns of a few tiles, and the users of each tile, some of them repeated."""
     rng = Random(seed)
     columns = [rng.choice([16, 32, 64]) for _ in range(5)]
     code = [tuple(rng.sample(range(5), rng.choice([1, 2, 2, 2]))) for _ in range(9)]
@@ -63,7 +63,9 @@ def drawn(seed: int) -> tuple[list[int], list[Used]]:
 
 
 def least(columns: list[int], code: list[Used], sign: int) -> Iterator[int]:
-    """Of what waits for nothing always that after which the fewest columns are in use."""
+    """Of the ready instructions, always choose the one after which the fewest columns are in
+    use.
+    """
     left = set(range(len(code)))
     while left:
         ready = [n for n in left if not any(_meet(code[m], code[n]) for m in left if m < n)]
@@ -77,7 +79,7 @@ def _meet(one: Used, other: Used) -> bool:
 
 
 def _in_use(columns: list[int], code: list[Used], left: set[int]) -> int:
-    """Of the tiles that something has used, and that something left will use."""
+    """Return the columns of tiles that have been used and will be used again."""
     before = {tile for n, used in enumerate(code) if n not in left for tile in used}
     return sum(columns[tile] for tile in before & {tile for n in left for tile in code[n]})
 

@@ -1,5 +1,7 @@
-"""What allocate does when program order leaves no room: packs by size, puts tensors side by side,
-puts first writes off. Kernels are compiled and run; NumPy says what they compute.
+"""Test allocate where program order leaves no room.
+
+It packs by size, places tensors side by side, and delays first writes. Kernels are compiled and
+run, and NumPy computes the expected results.
 """
 
 from __future__ import annotations
@@ -132,7 +134,7 @@ def test_what_fits_stays_in_program_order() -> None:
 
 
 def test_a_transfer_is_put_off_only_up_to_what_writes_its_source() -> None:
-    """%1 is loaded from x before x is overwritten, long before it is used."""
+    """%1 is loaded from x before x is overwritten, long before %1 is used."""
     whole = f"[0+128, 0; 1x{BIG}]"
     hbm = f"[0; {BIG}x128, 1x{BIG}]"
     tensors = [
@@ -156,7 +158,9 @@ def test_a_transfer_is_put_off_only_up_to_what_writes_its_source() -> None:
 
 
 def test_fixed_tensors_side_by_side_leave_the_rest() -> None:
-    """Two fixed ones of 64 partitions over the same bytes are no reason to give up packing."""
+    """Two tensors of 64 partitions at fixed addresses over the same bytes do not prevent
+    packing.
+    """
     fixed = [declare(i, f"f{i}", f"64, {BIG}", more=f" fixed ({64 * i}, 4096)") for i in range(2)]
     free = [declare(2, "low", "128, 1024"), declare(3, "high", "128, 20000")]
     parts = [f"%{i}[0+64, 0; 1x{BIG}]" for i in range(2)]
@@ -174,7 +178,7 @@ def test_fixed_tensors_side_by_side_leave_the_rest() -> None:
 
 @pytest.mark.parametrize(("columns", "moves"), [(1, True), (2, False)])
 def test_what_is_put_off_may_hold_no_more_of_another_memory(columns: int, moves: bool) -> None:
-    """The sum takes as many bytes as the only use of its source gives back, or fewer."""
+    """The sum takes at most as many bytes as the only use of its source frees."""
     tensors = [
         declare(0, "source", f"128, {columns}"),
         declare(1, "sum", "128, 1"),
@@ -199,9 +203,10 @@ def test_what_is_put_off_may_hold_no_more_of_another_memory(columns: int, moves:
 
 
 def test_an_order_is_found_in_which_less_is_in_use_at_once() -> None:
-    """A rotation of halves, as rotary embeddings do it: in program order a fourth product is made
-    while both halves of the argument are needed; made from one half first, then from the other,
-    the argument ends before the result begins.
+    """A rotation of halves, as in rotary embeddings.
+
+    In program order a fourth product is live while both halves of the argument are needed. If one
+    half is processed before the other, the argument's live range ends before the result's begins.
     """
     columns = 32_768  # bfloat16 of 65,536 bytes: SBUF holds three of 128 partitions
     text = f"""

@@ -1,4 +1,4 @@
-"""Banks of PSUM by role: who gets how many, and that nobody is in another's way."""
+"""Test banks of PSUM by role: how many each role gets, and that roles do not block each other."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def lives(*made: Made) -> list[Lifetime]:
 
 
 def banks(*made: Made) -> list[int]:
-    """The first bank of each."""
+    """Return the first bank of each tensor."""
     found = by_role(lives(*made), SPACE)
     return [found[number].byte // PSUM_BANK_BYTES for number in range(len(made))]
 
 
 def test_each_place_has_banks_of_its_own() -> None:
-    """Turns of a loop: a tile in use for long, and three one after the other."""
+    """Iterations of a loop: one tile with a long live range, and three in succession."""
     iterations = [
         one
         for iteration in range(3)
@@ -52,7 +52,9 @@ def test_each_place_has_banks_of_its_own() -> None:
 
 
 def test_the_longest_get_what_is_left_over() -> None:
-    """Two of three banks each; of the two that remain none is enough for the long ones."""
+    """Each iteration gets two of three banks; neither of the remaining two suffices for the long
+    tiles.
+    """
     assert banks((1, 3, 0, 9), (2, 1, 1, 2), (1, 3, 10, 19), (2, 1, 11, 12)) == [0, 6, 3, 7]
 
 

@@ -1,4 +1,4 @@
-"""Which instructions are put off, and which are not. Programs are printed ones."""
+"""Test which instructions are delayed, in printed programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TENSORS = [declare(i, f"t{i}", "128, 64") for i in range(4)]
 
 
 def order(*body: str) -> list[str]:
-    """The instructions' names in their new order, where SBUF is too small."""
+    """Return the instructions' names in their new order, in an SBUF that is too small."""
     found = program("\n".join([*TENSORS, "core", *(f"  {line}" for line in body)]))
     (graph,) = depend(found)
     moved, _ = sink(found.cores[0], graph, {Buffer.SBUF}, TRN2)
@@ -22,7 +22,7 @@ def order(*body: str) -> list[str]:
 
 
 def other(number: int) -> str:
-    """An instruction that has nothing to do with the others."""
+    """Return an instruction that is independent of the others."""
     return op(number, "memset", dst=f"%3{WHOLE}", value="0.0")
 
 
@@ -37,7 +37,7 @@ def test_a_first_write_is_put_off_until_it_is_needed() -> None:
 
 
 def test_what_reads_its_own_destination_stays() -> None:
-    """%0 is in use already: to add to it later frees nothing."""
+    """%0 is already in use: delaying an addition to it frees nothing."""
     body = [
         op(0, "memset", dst=f"%0{WHOLE}", value="1.0"),
         op(1, "reciprocal", dst=f"%0{WHOLE}", data=f"%0{WHOLE}"),

@@ -1,4 +1,4 @@
-"""Files of arrays: what is read from them is right, and what is wrong with them is told."""
+"""Test files of arrays: arrays are read correctly, and errors in files are reported."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def opened_bytes(data: bytes) -> Opened:
 
 
 def load(data: bytes) -> dict[str, Array]:
-    """Everything in an npz file."""
+    """Load everything in an npz file."""
     return {name: offer.load() for name, offer in read_npz(opened_bytes(data), "d.npz").items()}
 
 
@@ -55,7 +55,7 @@ def savez_compressed(**arrays: Any) -> bytes:
 def zipped(*members: tuple[str, bytes], method: int = zipfile.ZIP_STORED) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", method) as found, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of names that are there twice
+        warnings.simplefilter("ignore")  # for duplicate names
         for name, data in members:
             found.writestr(name, data)
     return stream.getvalue()
@@ -68,7 +68,7 @@ def npy_bytes(array: Array, **more: Any) -> bytes:
 
 
 def refused(data: bytes) -> str:
-    """Why the file is refused: code and message."""
+    """Return the code and message with which the file is rejected."""
     with pytest.raises(InputFailed) as caught:
         load(data)
     return f"{caught.value.diagnostics[0].code.number} {caught.value}"
@@ -146,7 +146,7 @@ def test_zip64_directory_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_streamed_archives_are_read() -> None:
-    """Sizes behind the data, as written to a pipe: np.savez(sys.stdout.buffer)."""
+    """Sizes after the data, as written to a pipe: np.savez(sys.stdout.buffer)."""
 
     class Pipe(io.BytesIO):
         def seekable(self) -> bool:
@@ -247,7 +247,7 @@ def test_refused(name: str) -> None:
 
 
 def patched(data: bytes, sign: bytes, offset: int, value: bytes) -> bytes:
-    """`data` with `value` at `offset` behind every `sign`."""
+    """Return `data` with `value` at `offset` after every `sign`."""
     changed, at = bytearray(data), data.find(sign)
     assert at >= 0
     while at >= 0:
@@ -288,7 +288,7 @@ def test_wrong_checksum_is_refused() -> None:
 
 
 def test_overlapping_members_are_refused() -> None:
-    """The trick of the densest zip bombs: many entries for the same bytes."""
+    """The method of the densest zip bombs: many entries for the same bytes."""
     data = zipped(("x.npy", NPY), ("y.npy", NPY))
     second = data.rindex(CENTRAL)
     changed = data[: second + 42] + bytes(4) + data[second + 46 :]
@@ -304,7 +304,7 @@ def test_more_members_than_allowed_are_refused(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_bomb_is_not_inflated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """50 kB that would be 50 MB: opening it reads the header alone."""
+    """50 kB that would inflate to 50 MB: opening the file reads only the header."""
     zeros = npy_bytes(np.zeros(50 << 20, np.uint8))
     data = zipped(("x.npy", zeros), method=zipfile.ZIP_DEFLATED)
     assert len(data) < 60_000
@@ -325,7 +325,9 @@ SEED_DEFLATED = savez_compressed(a=SMALL, b=np.arange(4, dtype=np.int16))
 
 
 def assert_harmless(changed: bytes) -> None:
-    """Refused, or read as what was written: a bit in a date changes nothing."""
+    """Assert that the file is rejected or read as written: a changed bit in a date has no
+    effect.
+    """
     try:
         found = load(changed)
     except InputFailed:
@@ -403,7 +405,7 @@ def test_what_cannot_be_opened(path: str, tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("dtype", DTYPES.values(), ids=str)
 def test_written_types_are_restored(dtype: Any) -> None:
-    """Every type, written and read, is known again and has the same bytes."""
+    """Every type is recognised after writing and reading, and has the same bytes."""
     element = natural(dtype)
     array = np.arange(24, dtype=np.uint8).view(f"{element.kind}{element.size}")
     stream = io.BytesIO()

@@ -1,4 +1,4 @@
-"""The code table, the reporter's bookkeeping, the exit code that goes with each failure."""
+"""Test the code table, the reporter's bookkeeping, and the exit code of each failure."""
 
 from __future__ import annotations
 

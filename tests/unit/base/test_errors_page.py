@@ -13,8 +13,8 @@ from nkic.base.levels import OFF
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "errors.md").read_text("utf-8")
-# Warnings of a run, which its report explains, and not of a kernel.
-OF_RUNS = {"input-cast"}  # beside those that both tools know
+# Warnings of a run, not of a kernel, which the report of the run explains.
+OF_RUNS = {"input-cast"}  # besides those that both tools report
 
 
 def listed() -> list[tuple[str, str, str]]:
@@ -23,7 +23,7 @@ def listed() -> list[tuple[str, str, str]]:
 
 
 def said() -> Iterator[str]:
-    """The slugs that the package reports as warnings, as far as they are literals."""
+    """Return the slugs that the package reports as warnings, if they are literals."""
     for path in sorted((ROOT / "nkic").rglob("*.py")):
         if "stdlib" in path.parts:
             continue

@@ -1,4 +1,4 @@
-"""Finding a page by any of its names, and the nearest one for a name that is none."""
+"""Test finding a page by any of its names, and the nearest page for an unknown name."""
 
 from __future__ import annotations
 

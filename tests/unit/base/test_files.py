@@ -1,4 +1,6 @@
-"""Outputs appear whole or not at all; refusals are usage errors with the system's reason."""
+"""Outputs are written completely or not at all; failures are usage errors with the system's
+reason.
+"""
 
 from __future__ import annotations
 
@@ -165,7 +167,7 @@ def test_reading_stops_at_the_limit(tmp_path: Path) -> None:
 
 
 class Terminal(io.TextIOWrapper):
-    """Standard output that is a terminal."""
+    """A standard output that is a terminal."""
 
     def isatty(self) -> bool:
         return True

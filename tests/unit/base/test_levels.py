@@ -1,4 +1,4 @@
-"""Which warnings are said: wishes on the command line and comments in the source."""
+"""Test the levels of warnings: options on the command line and comments in the source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nkic.base.diagnostics import Diagnostic, Level, UsageFailed, make
 from nkic.base.levels import DEFAULT, Settings, Wish, apply, selected
 from nkic.base.source import SourceFile, Span
 
-# Codes of the family 02, one of another, and what they are called.
+# Codes of the family 02, one code of another family, and their names.
 FIRST, SECOND, OTHER = "output-not-returned", "input-returned", "input-cast"
 
 
@@ -117,7 +117,7 @@ def test_a_family_is_two_digits_and_a_code_four() -> None:
 
 
 def after(text: str, *found: Diagnostic, compiled: range = range(1, 20)) -> list[tuple[str, int]]:
-    """What is left, with the lines of its places."""
+    """Return the remaining warnings, with the lines of their places."""
     files = {"k.py": SourceFile("k.py", text)}
     kept = apply(found, DEFAULT, files, lambda: {("k.py", line) for line in compiled})
     return [(one.code.slug, one.primary.span.line) for one in kept if one.primary]
@@ -181,8 +181,8 @@ def test_an_ignore_of_an_allowed_warning_is_not_unused() -> None:
 def test_only_lines_that_were_compiled_have_unused_ignores() -> None:
     text = "a\nb  # nkic: ignore[0254]"
     assert after(text, compiled=range(2, 3)) == [("unused-ignore", 2)]
-    assert after(text, compiled=range(3, 9)) == []  # of another kernel, perhaps
-    assert apply([], DEFAULT, {"k.py": SourceFile("k.py", text)}) == ()  # it never got there
+    assert after(text, compiled=range(3, 9)) == []  # possibly of another kernel
+    assert apply([], DEFAULT, {"k.py": SourceFile("k.py", text)}) == ()  # not reached
 
 
 def test_unused_ignores_are_warnings_like_others() -> None:

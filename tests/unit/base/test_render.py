@@ -1,4 +1,4 @@
-"""How diagnostics look, exactly; and that no text or span can break a writer."""
+"""Test the exact form of diagnostics; no text or span may break a writer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nkic.base.diagnostics import Code, Diagnostic, Fix, Label, Level, make
 from nkic.base.render import FORMATS, PLAIN, Paint, excerpt, json_lines, render, summary
 from nkic.base.source import SourceFile, Span
 
-SLUG = "bad-value"  # any code will do: these tests are about the layout
+SLUG = "bad-value"  # any code serves: these tests check the layout
 KERNEL = SourceFile(
     "kernel.py",
     "import nki\n"
@@ -295,7 +295,7 @@ def test_marks_stand_below_their_text(line: str, data: st.DataObject) -> None:
 
 
 def cells_of(text: str) -> int:
-    """Terminal cells, by the rules and without the code under test."""
+    """Count terminal cells by the rules, without the code under test."""
     total = 0
     for char in text:
         if char == "\t":

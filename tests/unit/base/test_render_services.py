@@ -1,4 +1,4 @@
-"""What services read: one SARIF log, and GitHub's workflow commands."""
+"""Test the output for services: one SARIF log, and GitHub's workflow commands."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def log(*found: Diagnostic, text: str = TEXT, limit: int = sarif.MAX_RESULTS) ->
 
 # ---- SARIF ---------------------------------------------------------------------------------------
 
-# The part of the SARIF 2.1.0 schema which is about what we write, by hand: required properties,
-# types and values as in OASIS SARIF 2.1.0, and no property that its objects do not have.
+# The part of the SARIF 2.1.0 schema for nkic's output, written by hand: required properties, types
+# and values as in OASIS SARIF 2.1.0, and no property that its objects do not have.
 
 
 def closed(required: str, **properties: Any) -> dict[str, Any]:
@@ -292,7 +292,7 @@ def test_everything_that_would_end_a_value_is_escaped() -> None:
     found = make("bad-value", "50% of 1,2: a\r\nb::c", at(1, 1, 2, "a,b:c%d\r\n.py"))
     line = github.line(found, lambda path: f"sub/{path}")
     assert line.startswith("::error file=sub/a%2Cb%3Ac%25d%0D%0A.py,line=1,")
-    assert line.endswith("::50%25 of 1,2: a\\r%0Ab::c\n")  # a carriage return shows as an escape
+    assert line.endswith("::50%25 of 1,2: a\\r%0Ab::c\n")  # a carriage return is escaped
     assert line.count("\n") == 1
 
 

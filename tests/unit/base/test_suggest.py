@@ -1,4 +1,4 @@
-"""Did you mean …?, and the fix that goes with it."""
+"""Test suggestions of similar names, and their fixes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ NAMES = ("tensor_copy", "tensor_tensor", "tile_1", "tile_2", "exp", "abs", "Conf
     [
         ("tensor_cpoy", "tensor_copy", True),  # one swap
         ("copy_tensor", "tensor_copy", True),  # the same parts
-        ("config", "Config", True),  # but for case
+        ("config", "Config", True),  # except for case
         ("tensr_coopy", "tensor_copy", False),  # two letters
         ("tile_3", "tile_1", False),  # another digit is another name
-        ("exq", "exp", False),  # too short to be sure
+        ("exq", "exp", False),  # too short to be certain
     ],
 )
 def test_what_is_meant_and_how_sure(word: str, name: str, sure: bool) -> None:

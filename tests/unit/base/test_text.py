@@ -1,4 +1,4 @@
-"""Harmless text, widths, numbers, the ASCII fallback, and did-you-mean."""
+"""Test escaped text, widths, numbers, the ASCII fallback, and similar names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of compiled kernels: what counts as an entry, and what is only as if it were none."""
+"""Test the folder of compiled kernels: valid entries, and entries that are ignored."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FACTS, DATA = {"path": "k.neff"}, bytes(range(256)) * 8
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Store:
-    """A store with an entry under KEY."""
+    """Return a store with an entry under KEY."""
     made = Store(tmp_path)
     made.write(KEY, FACTS, DATA)
     return made
@@ -48,7 +48,7 @@ def flipped(path: Path, at: int) -> None:
 
 
 def rewritten(path: Path, line: bytes) -> None:
-    """An entry whose hash is right, and whose facts are not."""
+    """Rewrite an entry with a right hash and wrong facts."""
     rest = line + b"\n" + DATA
     path.write_bytes(sha256(rest).digest() + rest)
 
@@ -194,12 +194,12 @@ def test_the_file_system_is_asked_again(tmp_path: Path) -> None:
     assert (probes.is_folder(tmp_path), probes.is_folder(here)) == (True, False)
     probes.note(here, b"one")
     assert unchanged(probes.places, probes.contents) == {str(here): b"one"}
-    there.touch()  # an import would find it now
+    there.touch()  # an import would now find it
     assert unchanged(probes.places, probes.contents) is None
     there.unlink()
     here.write_text("two")
     assert unchanged(probes.places, probes.contents) is None
     (tmp_path / "two.py").write_text("one")
     here.unlink()
-    here.symlink_to("two.py")  # the same content in another place
+    here.symlink_to("two.py")  # the same content at another place
     assert unchanged(probes.places, probes.contents) is None

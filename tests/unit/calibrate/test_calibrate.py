@@ -1,4 +1,4 @@
-"""Calibration, on profiles that the simulator makes of the microkernels on another machine."""
+"""Test calibration on profiles that the simulator makes of the microkernels on another machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from nkic.specialise.request import Request
 
 TEXT = source()
 DATA = np.ones((128, 4096), np.float32)
-# Another machine: everything that is fitted is different, by up to a third.
+# Another machine: every fitted figure is different, by up to a third.
 OTHER = {
     "vector.clock_mhz": 1100.0,
     "vector.interval_sbuf": 70.0,
@@ -66,7 +66,9 @@ def compiled(kernel: str) -> Executable:
 
 
 def profile(kernel: str, figures: Mapping[str, float]) -> dict[str, Any]:
-    """What a profiler would write of the kernel on a machine with these figures."""
+    """Return the profile that a profiler would write of the kernel on a machine with these
+    figures.
+    """
     executable, lines = compiled(kernel), TEXT.splitlines()
     machine = MachineFile("m.toml", figures)
     options = RunOptions(timeline=1000, machine=machine, check_init=False)
@@ -97,7 +99,7 @@ def test_figures_of_another_machine_are_found(folder: Path) -> None:
     assert fit.before > 0.03 and fit.error < 0.002
     for name, value in fit.figures.items():
         wanted = OTHER.get(name, TRN2.figures[name])
-        near = 2.5 if TABLE[name].unit == "cycles" else 0.02 * wanted  # cycles are whole
+        near = 2.5 if TABLE[name].unit == "cycles" else 0.02 * wanted  # cycles are whole numbers
         assert value == pytest.approx(wanted, abs=max(near, 0.02 * wanted)), name
 
 
@@ -109,7 +111,7 @@ def test_nothing_changes_where_the_clock_is_right() -> None:
 
 
 def test_every_probe_shows_what_it_is_for() -> None:
-    """A change of the figure changes what the clock says of the microkernel."""
+    """A change of the figure changes the time that the clock computes for the microkernel."""
     for probe in PROBES:
         for name in probe.figures:
             figures = {**TRN2.figures, name: 1.3 * TRN2.figures[name]}
@@ -118,7 +120,7 @@ def test_every_probe_shows_what_it_is_for() -> None:
 
 
 def test_which_figures_no_microkernel_shows() -> None:
-    """docs/timing.md says why."""
+    """docs/timing.md gives the reasons."""
     shown = {name for probe in PROBES for name in probe.figures}
     loads = {f"{one}.register_load_ns" for one in ("gpsimd", "scalar", "sync", "tensor", "vector")}
     rest = {
@@ -149,7 +151,7 @@ def row(start: float, label: str = PROBE, **more: Any) -> dict[str, Any]:
 
 
 def test_weights_do_not_count_and_halves_belong_together() -> None:
-    """A product in float32: two MATMULs each, among LDWEIGHTS."""
+    """A product in float32 is two MATMULs each, among LDWEIGHTS."""
     probe = next(p for p in PROBES if p.name == "tensor_32" and p.quantity == INTERVAL)
     rows = [row(100.0 * i) for i in range(12)]
     rows += [row(100.0 * i + 1, opcode="LDWEIGHTS") for i in range(12)]

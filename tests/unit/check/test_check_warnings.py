@@ -1,4 +1,6 @@
-"""What check warns of: each warning where it holds, and just not where it does not."""
+"""Test the warnings of check: each warning where it holds, and not at the limit where it does
+not.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ TAIL = """
 def said(
     body: str, warn: str = "", dtype: str = "float32", tail: str = TAIL, target: str = "trn2"
 ) -> list[tuple[str, str]]:
-    """Slug and message of everything that is said of a kernel with this body."""
+    """Return the slug and message of each diagnostic of a kernel with this body."""
     lines = "".join(f"    {line}\n" for line in body.strip().split("\n"))
     text = HEAD.format(dtype=dtype, target=target) + lines + tail
     found = (one for one in compile_text(text, warn) if one.code.slug != "deprecated")
@@ -92,7 +94,7 @@ PARTS = [
     ("out[:, 1:512]", "[0:128, 0:1]"),
     ("out[0:127]", "[127:128, 0:512]"),
     ("out[64:128, 256:512]", "[0:64, 0:256]"),
-    ("out[:, 0:512:2]", "[0:128, 511:512]"),  # the first gap is not seen: boxes cover more
+    ("out[:, 0:512:2]", "[0:128, 511:512]"),  # the first gap is not found: boxes cover more
     ("out", ""),
 ]
 
@@ -151,7 +153,7 @@ def test_rows_by_their_bytes(columns: int, dtype: str, slug: str) -> None:
     ("dst", "src"),
     [
         ("x[:, 0:64]", "a.reshape((2048, 64))[0:128]"),  # short rows without gaps
-        ("x", "a.ap(pattern=[[0, 128], [1, 512]])"),  # one row, again and again
+        ("x", "a.ap(pattern=[[0, 128], [1, 512]])"),  # one row, repeatedly
         ("x[:, 0:32]", "x[:, 32:64]"),  # not in HBM
     ],
 )

@@ -1,4 +1,4 @@
-"""Fixes that are sure, applied: what is left compiles."""
+"""Applying certain fixes gives a kernel that compiles."""
 
 from __future__ import annotations
 

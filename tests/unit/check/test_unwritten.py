@@ -1,4 +1,4 @@
-"""Reads of uninitialised memory, as far as the program alone shows them."""
+"""Test warnings about reads of uninitialised memory, as far as the program alone shows them."""
 
 from __future__ import annotations
 

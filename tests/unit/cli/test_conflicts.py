@@ -1,4 +1,4 @@
-"""Every option is taken or refused, whatever the command is asked to do: none is ignored."""
+"""Every mode of a command accepts or rejects each option: none is ignored."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ VALUES |= {"report": "json=r.json", "trace": "t.json", "timeout": "1", "time_lim
 
 
 def words_of(one: click.Parameter) -> list[str]:
-    """The parameter on a command line, with a value that it does not have by default."""
+    """Return the parameter as words of a command line, with a value other than its default."""
     if isinstance(one, click.Argument):
         return ["k.py"]
     assert isinstance(one, click.Option)
@@ -62,7 +62,7 @@ def words_of(one: click.Parameter) -> list[str]:
 
 
 def refused(tool: str, words: Sequence[str]) -> str:
-    """What is said of the command line as a whole, or nothing."""
+    """Return the error about the command line as a whole, or nothing."""
     command, conflicts, options = TOOLS[tool]
     try:
         with command.make_context(tool, [*words], obj=Session(tool)) as context:
@@ -88,7 +88,9 @@ def test_what_an_option_does_not_take_is_refused(tool: str, mode: str, taken: st
 
 
 def answers(tool: str, mode: str) -> Mapping[str, str]:
-    """What is said of each parameter beside `mode`; those that it is made of left out."""
+    """Return the answer to each parameter beside `mode`, except the parameters of the mode
+    itself.
+    """
     found: dict[str, Any] = {}
     for one in TOOLS[tool][0].params:
         here = mode.split()

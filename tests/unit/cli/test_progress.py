@@ -1,4 +1,4 @@
-"""How far a run is: counted right, shown late, and only on a terminal."""
+"""Test the progress of a run: right counts, shown late, and only on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which modules a run of a kernel loads when nothing but its outputs is asked for."""
+"""Test which modules a run of a kernel loads if only its outputs are requested."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ code = main()
 names = [name for name, module in sys.modules.items() if type(module) is types.ModuleType]
 print(code, *names, file=sys.stderr)
 """
-# What a plain run loads of the rooms that hold what few runs ask for.
+# The modules that a plain run loads of the rooms for rare requests.
 PLAIN = {
     "nkic.cli": {
         *("common", "common.conflicts", "common.help", "common.main", "common.options"),

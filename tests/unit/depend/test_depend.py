@@ -1,4 +1,4 @@
-"""depend, from printed programs alone."""
+"""Test depend with printed programs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ BOTTOM = "[64+64, 0; 1x64]"
 
 
 def sbuf(*body: str, names: str = "abc") -> Program:
-    """A program over tensors %0, %1 … of 128 x 64 float32 in SBUF."""
+    """Return a program over tensors %0, %1 … of 128 x 64 float32 in SBUF."""
     tensors = [declare(i, name, "128, 64") for i, name in enumerate(names)]
     return program("\n".join([*tensors, "core", *(f"  {line}" for line in body)]))
 
 
 def edges(found: Program) -> str:
-    """The printed edges without first_touches and last_touches."""
+    """Return the printed edges without first_touches and last_touches."""
     lines = graph_text(depend(found)[0]).splitlines()
     return "\n".join(line for line in lines if line.startswith("#"))
 

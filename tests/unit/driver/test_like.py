@@ -43,7 +43,7 @@ def test_types_that_numpy_lacks(tmp_path: Path) -> None:
     assert sorted(found) == ["w", "x", "y", "z"]
     assert (str(found["x"]), str(found["y"])) == ("bfloat16[2]", "float8_e5m2[2]")
     assert found["z"].dtype is None
-    assert str(found["w"]) == "bfloat16[2]"  # a note that its two bytes belie
+    assert str(found["w"]) == "bfloat16[2]"  # a recorded type that does not fit the two bytes
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 not really", b"text"])

@@ -1,4 +1,4 @@
-"""Where imports lead: looked up on disk, named by their path from the kernel's folder."""
+"""Test where imports lead: files on disk, named by their path from the kernel's folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Make = Callable[..., Path]
 
 @pytest.fixture
 def files(tmp_path: Path) -> Make:
-    """Makes files whose text is their own path; returns the folder."""
+    """Create files whose text is their own path, and return the folder."""
 
     def make_files(*paths: str) -> Path:
         for path in paths:
@@ -28,7 +28,9 @@ def files(tmp_path: Path) -> Make:
 
 
 def found(loader: Loader, kernel: Path, request: str) -> tuple[str, str] | None:
-    """Path inside nkic and text of what the kernel's file gets for an import."""
+    """Return the path inside nkic and the text of the file that an import in the kernel's file
+    finds.
+    """
     source = loader(request, loader.main(str(kernel)))
     return (source.path, source.text.strip().strip("'")) if source else None
 

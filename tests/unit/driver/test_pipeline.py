@@ -1,4 +1,4 @@
-"""The order of the stages: what they leave, where they stop, who proves what."""
+"""Test the order of the stages: their results, where they stop, and which proofs run."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_results_that_nobody_will_read_are_given_up() -> None:
     assert compiled.first_plan is None
     assert compiled.data == run().data
     assert compiled.program is compiled.results["allocate"]
-    assert ("k.py", 9) in compiled.lines()  # as those of the program with views
+    assert ("k.py", 9) in compiled.lines()  # as for the program with views
 
 
 def test_the_program_with_views_is_freed_after_lower(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +113,7 @@ def test_serial_orders_every_pair() -> None:
         return sum(len(item.waits) for item in items if isinstance(item, InstructionRecord))
 
     more = "    y = nl.zeros(a.shape, dtype=a.dtype, buffer=nl.sbuf)\n    return out"
-    text = SOURCE.replace("    return out", more)  # a fourth instruction that nothing needs
+    text = SOURCE.replace("    return out", more)  # a fourth instruction that nothing depends on
     assert waits(run(text, options=CompileOptions(serial=True))) == 3
     assert waits(run(text)) == 2
 
@@ -136,7 +136,7 @@ def test_peaks_count_bytes_that_change_hands_once() -> None:
         "src=x)\n    return", "src=t39)\n    return"
     )
     slots = int(run(text).executable.meta["sbuf_peak"]) // 256
-    assert 2 < slots < 15  # of 41 tensors; freed slots rest a while before they are taken over
+    assert 2 < slots < 15  # of 41 tensors; freed slots stay free for a while before they are reused
 
 
 @pytest.mark.parametrize("stage", ["allocate", "schedule"])

@@ -1,4 +1,4 @@
-"""Which version a file speaks, where it imports both packages of NKI."""
+"""Test the version of a file that imports both packages of NKI."""
 
 from __future__ import annotations
 

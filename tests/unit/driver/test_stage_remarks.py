@@ -1,4 +1,4 @@
-"""What stages say of a kernel's lines: nkic --remarks."""
+"""Test the remarks of stages on a kernel's lines: nkic --remarks."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_one_buffer_serialises_and_several_do_not() -> None:
 
 @pytest.mark.parametrize("times", [1, 3])
 def test_what_accumulates_unasked(times: int) -> None:
-    """The first matmul overwrites what PSUM holds, those after it add to it."""
+    """The first matmul overwrites PSUM, and the following ones accumulate onto it."""
     _, found = built(f"""
 held = nl.ndarray((128, 128), dtype=nl.bfloat16, buffer=nl.sbuf)
 moving = nl.ndarray((128, 512), dtype=nl.bfloat16, buffer=nl.sbuf)
@@ -236,7 +236,7 @@ def test_what_a_search_tried() -> None:
 
 
 def test_the_plan_of_remarks_is_the_schedule() -> None:
-    """Remarks order the program again: to the same end as the stage did."""
+    """Remarks order the program again, with the same result as the stage."""
     for level in (0, 1, 2):
         compiled, found = built(ITERATIONS.format(more=""), level=level)
         busy = [o for o in found if o.name == "overlap"]

@@ -1,4 +1,4 @@
-"""The meta-language: what kernels compute is what Python computes."""
+"""The meta-language: kernels compute the same values as Python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from nkic.base.profiles import Profile
 from tests.harness.metalanguage import HEAD, body, run
 
-# Each is run twice: as a kernel by nkic, as a function by Python. The output must be the same.
+# Each program is run twice: as a kernel by nkic, as a function by Python. The output must be equal.
 PROGRAMS = {
     "arithmetic": """
         print(7 // -2, -7 // 2, 7 % -3, -7 % 3, 7 / 2, 2 ** 10, 2 ** -1, 1 << 5, -9 >> 1)

@@ -1,5 +1,7 @@
-"""What Python does in one go is counted too: hashing, comparing, copying, chains that overrun
-the C stack, and classes that would go round the guards when they are called.
+"""Test that operations which Python does at once are counted.
+
+These are hashing, comparing, copying, chains that overrun the C stack, and classes that would
+bypass the guards when they are called.
 """
 
 from __future__ import annotations
@@ -111,7 +113,7 @@ dict.fromkeys(k).items() == dict.fromkeys(k).items()
 1.5 in dict.fromkeys(k).values()
 (lambda **a: 0)(**{str(v): v for v in range(1000)})
 """
-# Work that is short, and of which a step of its own would still be far too cheap.
+# Operations that are short, but for which a step would still be far too cheap.
 LONG = """
 str(3**5000)
 pow(3**5000, 3**5000, 3**5000 - 2)
@@ -268,7 +270,7 @@ def test_later_turns_of_a_while_loop_cost_more() -> None:
     done = body(counting.replace("print(n)", f"assert n < {last}"), limits=Limits(steps))
     assert done.slugs == ["runaway"]
     nested = "t = 0\nfor i in range(400):\n    n = 0\n    while n < 45: n += 1\nreturn n"
-    assert body(nested, limits=Limits(steps)).value == 45  # each run through it begins anew
+    assert body(nested, limits=Limits(steps)).value == 45  # each pass begins again
 
 
 @pytest.mark.parametrize("code", lines(CLASSES))
@@ -284,7 +286,7 @@ def test_sizes_may_be_objects(code: str) -> None:
 
 @pytest.mark.parametrize("word", ["slice", "property", "staticmethod", "classmethod"])
 def test_chains_that_python_cannot_let_go(word: str) -> None:
-    """In a process of its own: where the guard is missing, Python itself crashes."""
+    """In a separate process: without the guard, Python itself crashes."""
     code = f"s = None\\nfor i in range(300000): s = {word}(s)"
     text = f"from tests.harness.metalanguage import body; print(body('{code}').slugs)"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

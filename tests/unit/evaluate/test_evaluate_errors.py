@@ -1,4 +1,4 @@
-"""Errors: one located diagnostic with the kernel's words, its values and the calls."""
+"""Errors are one located diagnostic with the kernel's message, its values and the calls."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def test_argument_spans() -> None:
 
     first, second = at(5, 5, 5, 16), at(6, 5, 7, 8)
     assert found.locate(first, "p", 0)[1:] == (5, 7, 5, 8)
-    assert found.locate(first, "p", 1) == first.span  # after `*b` nobody knows
+    assert found.locate(first, "p", 1) == first.span  # after `*b` the position is unknown
     assert found.locate(second, "key")[1:] == (6, 16, 7, 7)
     assert found.locate(second, "other", 0)[1:] == (6, 13, 6, 14)
     assert found.locate(at(6, 5, 6, 12), "n", 1)[1:] == (6, 10, 6, 11)

@@ -1,7 +1,7 @@
-"""The closed world: nothing leads out of it, runs for ever or fills the memory.
+"""Test that nothing escapes from the closed world, runs for ever or fills the memory.
 
-Each attempt ends in one located error, soon. The attempts are the known ways out of a
-restricted Python, and the known ways to make one line of it ask for everything.
+Each attempt ends quickly in one located error. The attempts are the known ways out of a restricted
+Python, and the known ways to make one line of it exhaust the machine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Loops on the device: the body is evaluated once, between opening and closing the loop."""
+"""Test loops on the device: the body is evaluated once, between opening and closing the loop."""
 
 from __future__ import annotations
 

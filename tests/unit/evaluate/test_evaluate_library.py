@@ -1,4 +1,4 @@
-"""Python's library in the interpreter: the same as Python's own, and what is left out."""
+"""Python's library in the interpreter: equal to Python's own, and the names that are left out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def t(f):
 
 
 def by_python(code: str) -> str:
-    """What Python prints."""
+    """Return what Python prints."""
     printed: list[str] = []
     space: dict[str, Any] = {}
     space["print"] = lambda *v: printed.append(" ".join(map(str, v)) + "\n")
@@ -74,7 +74,7 @@ LEFT_OUT = {
     },
     "functools": {"of Python 3.14": "Placeholder"},
 }
-# Of these modules kernels have some names only; `typing_extensions` is `typing`.
+# Of these modules kernels have only some names; `typing_extensions` is `typing`.
 PARTS = ("os", "sys", "logging", "__future__", "typing_extensions")
 
 
@@ -87,7 +87,7 @@ def test_every_public_name_is_there_or_left_out_for_a_reason(name: str) -> None:
     assert not left_out & set(library.modules()[name])
 
 
-# Names that only annotations use, and functions of later Pythons or without a value to compare.
+# Names that only annotations use, and functions of later Pythons or without a comparable value.
 _UNTRIED = """
     AnyStr AsyncGenerator AsyncIterable AsyncIterator AsyncContextManager Awaitable BinaryIO
     Concatenate ContextManager Coroutine ForwardRef IO LiteralString Match Never NoReturn

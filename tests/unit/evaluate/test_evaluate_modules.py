@@ -1,4 +1,4 @@
-"""Modules: names get their values when first asked for; what no kernel asks for never runs."""
+"""Test modules: names are evaluated when first used, and unused statements never run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KERNEL = "@nki.jit\ndef kernel():\n    "
 
 
 def value(module: str, expression: str, files: Mapping[str, str] | None = None) -> object:
-    """What a kernel in a file with these lines gives."""
+    """Return the result of a kernel in a file with these lines."""
     done = run(f"{HEAD}{module}\n{KERNEL}return {expression}\n", files=files)
     assert done.slugs == [], done.said
     return done.value

@@ -1,4 +1,4 @@
-"""Builtin types and functions: the same values and exceptions as CPython's, and all their names."""
+"""Builtin types and functions have the values, exceptions and names of CPython's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DATA = Path(__file__).resolve().parents[2] / "data"
 
 
 def under_python(code: str) -> str:
-    """What CPython prints."""
+    """Return what CPython prints."""
     lines = "".join(f"    {line}\n" for line in code.strip("\n").split("\n"))
     space: dict[str, Any] = {}
     exec(f"def kernel():\n{lines}", space)
@@ -36,7 +36,7 @@ def under_python(code: str) -> str:
 
 
 def sections() -> dict[str, list[str]]:
-    """The expressions of the data file by the type that they are about."""
+    """Return the expressions of the data file by the type that they test."""
     found: dict[str, list[str]] = {}
     name = ""
     for line in (DATA / "builtin_types.txt").read_text(encoding="utf-8").splitlines():
@@ -52,7 +52,7 @@ SECTIONS = sections()
 
 
 def attempt(line: str) -> str:
-    """A program that prints an expression's value, or what it raises."""
+    """Return a program that prints an expression's value, or the exception that it raises."""
     loose, expression = line.startswith("! "), line.removeprefix("! ")
     said = "type(e).__name__" if loose else "type(e).__name__, '|', e"
     return f"try:\n    print({expression})\nexcept Exception as e:\n    print({said})\n"
@@ -98,7 +98,7 @@ def test_every_method_is_tried(name: str) -> None:
     public = [method for method in cls.members if not method.startswith("_")]
     assert [method for method in public if not re.search(rf"\.{method}\b", tried)] in (
         [],
-        ["is_integer"],  # of integers: Python has it since 3.12
+        ["is_integer"],  # of integers: added in Python 3.12
     )
 
 
@@ -111,7 +111,7 @@ def test_every_function_is_tried() -> None:
 
 # ---- the tables ---------------------------------------------------------------------------------
 
-# Names of Python's that kernels do not have, apart from those that have an advice.
+# Python's names that kernels do not have, except those with advice.
 NOT_THERE = {
     *("copyright", "credits", "license", "EncodingWarning", "BytesWarning"),
     *("BlockingIOError", "BrokenPipeError", "ChildProcessError", "ConnectionAbortedError"),
@@ -137,7 +137,7 @@ def test_nothing_is_both_there_and_refused() -> None:
 
 
 def reachable() -> Iterator[tuple[str, Any]]:
-    """Everything in the tables, with where it is."""
+    """Return everything in the tables, with its path."""
     classes = {id(c): c for c in [*types.table().values(), *builtins.table().values()]}
     for value in [*classes.values()]:
         if isinstance(value, Class):

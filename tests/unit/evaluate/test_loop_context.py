@@ -1,4 +1,4 @@
-"""Errors in unrolled loops say which turn they belong to."""
+"""Errors in unrolled loops name the iteration."""
 
 from __future__ import annotations
 

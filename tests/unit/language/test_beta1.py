@@ -1,4 +1,4 @@
-"""Beta 1's index expressions and masks, against what NumPy makes of the same."""
+"""Test Beta 1's index expressions and masks against NumPy's results for the same expressions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def traced() -> Iterator[None]:
 
 
 def values(index: indices.Index) -> Any:
-    """An expression as NumPy's array."""
+    """Evaluate an expression to NumPy's array."""
     found = np.full(index.shape, index.start)
     for axis, dim in enumerate(index.dims):
         steps = np.arange(dim.size) * dim.step
@@ -97,7 +97,7 @@ CONDITIONS: list[Callable[[Any, Any], Any]] = [
 
 @pytest.mark.parametrize("make", CONDITIONS)
 def test_a_mask_leaves_what_numpy_leaves(make: Callable[[Any, Any], Any]) -> None:
-    """Each element lies in exactly one box, if the condition is true there, else in none."""
+    """Each element is in exactly one box if the condition is true for it, and otherwise in none."""
     wanted = np.broadcast_to(make(*rows_and_columns(np.arange)), SHAPE)
     mask = make(*rows_and_columns(indices.arange)).placed(NONE, SHAPE)
     box, rest = masks.bounding(mask, SHAPE)
@@ -117,7 +117,9 @@ def test_bounds_are_one_box() -> None:
 
 
 def test_a_mask_finds_the_dimension_by_its_arange() -> None:
-    """Both run along the second dimension of what they index, one of them along the first here."""
+    """Both run along the second dimension of the indexed tensor, and one of them along the first
+    dimension of the tile.
+    """
     i, j = indices.arange(6)[None, :], indices.arange(8)[None, :]
     axes = [i.dims[1].axes, j.dims[1].axes]
     mask = ((i < 2) & (j < 5)).placed(axes, SHAPE)
@@ -136,7 +138,7 @@ def kernel(a):
 
 
 def made(body: str) -> list[Instruction]:
-    """The instructions of a kernel."""
+    """Return the instructions of a kernel."""
     text = HEAD + "".join(f"    {line}\n" for line in body.splitlines()) + "    return out\n"
     loader = Loader.beside("k.py")
     source = loader.main("k.py", text.encode())
@@ -146,7 +148,7 @@ def made(body: str) -> list[Instruction]:
 
 
 def instructions(body: str) -> list[str]:
-    """The names of the instructions of a kernel, as the table has them."""
+    """Return the names of the instructions of a kernel, as in the table."""
     return [one.row.name for one in made(body)]
 
 
@@ -161,7 +163,7 @@ def test_instructions_have_the_names_that_the_kernel_gives_them() -> None:
 
 
 def test_an_assignment_makes_no_copy() -> None:
-    """The instruction writes the target, as it does by dst in later versions."""
+    """The instruction writes the target, as with dst in later versions."""
     found = instructions(
         "t = nl.ndarray((128, 512), dtype=nl.float32)\n"
         "t[...] = nl.load(a)\n"
@@ -192,7 +194,7 @@ def test_zeros_that_something_else_reads_are_written() -> None:
 
 
 def test_tiles_without_room_wait_in_hbm() -> None:
-    """64 tiles of 4 KiB a partition are more than SBUF holds; the values are right."""
+    """64 tiles of 4 KiB a partition exceed SBUF; the values are right."""
     text = HEAD.replace("a.shape", "(1, 1024)") + (
         "    tiles = nl.ndarray((64, nl.par_dim(128), 1024), dtype=nl.float32)\n"
         "    for i in nl.affine_range(64):\n"
@@ -211,7 +213,7 @@ def test_tiles_without_room_wait_in_hbm() -> None:
 
 
 def test_all_places_of_a_small_box_are_tried() -> None:
-    """`holds` says of a box what its elements say."""
+    """`holds` agrees for a box with the values of its elements."""
     i, j = rows_and_columns(indices.arange)
     mask = ((i >= j) | (i == 2)).placed(NONE, SHAPE)
     for row, column, height, width in product(range(6), range(8), (1, 2), (1, 3)):

@@ -1,4 +1,4 @@
-"""Beta 1 has every name of its documentation, with the parameters that this gives them."""
+"""Beta 1 has every name of its documentation, with the documented parameters."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ VALUES = {
     "mgrid nc par_dim private_hbm psum sbuf shared_hbm spmd_dim tfloat32 tile_size uint16 uint32 "
     "uint8 prelu gelu_apprx_sigmoid_dx",
 }
-BESIDE = {  # what public kernels write, and no page names
+BESIDE = {  # names that public kernels use, and no page documents
     *(("nc_matmul", "perf_mode"), ("load", "mode"), ("store", "mode"), ("copy", "engine")),
     *((name, "lazy_initialization") for name in ("ndarray", "zeros", "full")),
     *((f"{kind}_range", "directives") for kind in ("affine", "sequential")),
@@ -119,7 +119,7 @@ gemm_stationary_grid are named on no page, and say of no argument or result.
 
 
 def functions() -> list[tuple[str, str, str]]:
-    """Module, name and parameters of each."""
+    """Return module, name and parameters of each function."""
     text = DOCUMENTED.replace("\n    ", " ").strip()
     rows = [re.fullmatch(r"(\w+) \((.*)\): (.*)", line) for line in text.splitlines()]
     return [(one[1], name, one[2]) for one in rows if one for name in one[3].split()]
@@ -133,8 +133,9 @@ def modules() -> dict[str, dict[str, Any]]:
 
 
 def described(signature: str) -> list[tuple[str, bool, Any]]:
-    """Name, whether it needs its name, and default of each parameter: ... if it is not constant,
-    `required` where there is none.
+    """Return, for each parameter, its name, whether it is keyword-only, and its default.
+
+    The default is ... if it is not constant, and `required` if there is none.
     """
     args = ast.parse(f"def f({signature}): ...").body[0].args  # type: ignore[attr-defined]
     required = ["required"] * (len(args.args) - len(args.defaults))
@@ -169,7 +170,7 @@ def test_a_function_takes_what_its_page_says(
         assert page is ... or (name, parameter) in AXES or default == page, parameter
 
 
-AXES = {("program_id", "axis")}  # may be left out here
+AXES = {("program_id", "axis")}  # may be omitted in nkic
 
 
 @pytest.mark.parametrize("module", VALUES)

@@ -1,4 +1,6 @@
-"""What kernels of Beta 1 repeat: rows in all partitions (by whom, and read where), and columns."""
+"""Test repeated operands of Beta 1: rows in all partitions (by which engine, and read where), and
+columns.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ EACH = "    for row in wide:\n        x = nisa.tensor_tensor(x, row, op=nl.{op})
 
 
 def recorded(body: str, a: str, rows: str, target: str = "trn1") -> list[Instruction]:
-    """What a kernel becomes."""
+    """Return the program of a kernel."""
     report = Reporter()
     resolved = resolve(
         SourceFile("k.py", HEAD + body + END),
@@ -61,7 +63,7 @@ def names(items: list[Instruction]) -> list[str]:
 
 
 def read_in_psum(items: list[Instruction]) -> int:
-    """Operands of tensor_tensor that are in PSUM."""
+    """Return the operands of tensor_tensor that are in PSUM."""
     sums = [item for item in items if item.row.name == "tensor_tensor"]
     operands = [one for item in sums for one in item.operands if isinstance(one, View)]
     return sum(one.tensor.buffer.value == "psum" for one in operands)
@@ -103,7 +105,7 @@ def test_a_product_fills_a_bank(columns: int, products: int) -> None:
 
 
 def test_a_bank_is_left_for_others() -> None:
-    """Of nine rows in use at once seven are read in PSUM; those after them have to be copied."""
+    """Of nine rows in use at once seven are read in PSUM; the following ones are copied."""
     items = recorded(EACH.format(op="add"), "f32[128,512]", "f32[9,512]")
     assert (names(items).count("nc_matmul"), read_in_psum(items)) == (9, 7)
     assert names(items).count("tensor_copy") == 2
@@ -154,7 +156,7 @@ def test_a_column_is_read_by_tensor_scalar(of: str) -> None:
 
 
 def test_a_column_is_read_so_in_place() -> None:
-    """`x *= column`, which is itself a part of another tile."""
+    """`x *= column`, where the column is a part of another tile."""
     body = "    y = nl.copy(x)\n    x *= y[:, 1:2]\n"
     assert names(recorded(body, "f32[128,512]", "f32[1,512]")).count("tensor_scalar") == 1
     a = np.random.default_rng(4).standard_normal((128, 512)).astype(np.float32)
@@ -169,7 +171,7 @@ def test_a_column_is_read_so_in_place() -> None:
     [("x, x[:, 0:1]", "i32[128,512]"), ("x, x[:, 0:1]", "bf16[128,512]"), ("x, x", "f32[128,1]")],
 )
 def test_other_columns_are_read_as_tiles(of: str, a: str) -> None:
-    """Integers are exact on gpsimd alone, tensor_scalar takes float32, and a column is a tile."""
+    """Integers are exact only on gpsimd, tensor_scalar takes float32, and a column is a tile."""
     items = recorded(COLUMN.format(op="add", of=of), a, a.replace("128", "1"))
     assert names(items).count("tensor_tensor") == 1
     assert "tensor_scalar" not in names(items)

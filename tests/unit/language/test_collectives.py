@@ -1,4 +1,4 @@
-"""Several ranks of one kernel exchange data: values against NumPy, refusals, times."""
+"""Test data exchange between ranks of one kernel: values against NumPy, rejected calls, times."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ ncc.collective_permute([src], [dst], [(0, 1), (1, 3)])
 
 @pytest.mark.parametrize("memory", ["shared_hbm", "sbuf"])
 def test_a_ring_and_whose_data_are_here(memory: str) -> None:
-    """After two steps, what is here is of the rank that the register names."""
+    """After two steps, the data are those of the rank that the register names."""
     body = """
 other = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.MEMORY)
 ncc.collective_permute_implicit([[src]], [[other]], groups)
@@ -162,7 +162,7 @@ return out, rank
 """.replace("MEMORY", memory)
     results = run(body, groups=[[0, 3, 1, 2]], memory=memory)
     whose = [int(result.outputs["output_1"][0, 0]) for result in results]
-    assert whose == [1, 0, 3, 2]  # two places before each in the ring 0 3 1 2
+    assert whose == [1, 0, 3, 2]  # two positions before each rank in the ring 0 3 1 2
     for result, rank in zip(results, whose, strict=True):
         assert np.array_equal(result.outputs["output_0"], DATA[rank])
 

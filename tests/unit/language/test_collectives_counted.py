@@ -1,4 +1,4 @@
-"""Chunks of counted lengths between ranks, whole and in two halves: values against NumPy."""
+"""Test chunks of counted lengths between ranks, whole and in two halves, against NumPy."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ ncc.{name}_trigger(ready)""",
 
 @pytest.mark.parametrize(("name", "lnc"), [("all_to_all_v", 1), ("all_gather_v", 2)])
 def test_halves_go_by_the_counts_that_were_prepared(name: str, lnc: int) -> None:
-    """The data come, and the counts are overwritten, between the two."""
+    """Between the two halves the data arrive and the counts are overwritten."""
     counts = [[3, 1, 5, 32], [0, 9, 2, 90]]
     whole = run(COUNTED.format(name=name, counts=counts), lnc=lnc)
     split = run(SPLIT.format(name=name, counts=counts), lnc=lnc)

@@ -1,4 +1,4 @@
-"""Loops on the device compute what their unrolled twins do: forms, nesting, carried state."""
+"""Loops on the device compute the same as unrolled loops: forms, nesting, carried state."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_nested_whiles_leave_the_register_that_they_start_from(n: int) -> None:
 
 
 def test_a_register_that_is_filled_from_a_tensor() -> None:
-    """As NKI 0.2 documents it: made, and loaded."""
+    """As NKI 0.2 documents it: created, then loaded."""
     body = """
 again = nisa.register_alloc(count)
 for i in nl.dynamic_range(0, again, 1):

@@ -1,4 +1,6 @@
-"""Device loops, registers and run-time offsets: kernels through the whole road, against NumPy."""
+"""Test device loops, registers and run-time offsets: kernels through the whole pipeline, against
+NumPy.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def run(body: str, types: dict[str, str], inputs: Arrays, serial: bool = False) 
 
 
 def counted(body: str, number: int, serial: bool = False) -> NDArray[np.generic]:
-    """The kernel with a tile `t`, a counter tile `c` and a register `r` that holds `number`."""
+    """Return the kernel with a tile `t`, a counter tile `c` and a register `r` that holds
+    `number`.
+    """
     types = {"a": "float32[128,64]", "n": "int32[1,1]"}
     inputs: Arrays = {"a": DATA, "n": np.full((1, 1), number, np.int32)}
     return run(START + dedent(body) + END, types, inputs, serial)["output_0"]
@@ -250,7 +254,7 @@ def test_a_gathering_transpose_leaves_out_what_is_outside() -> None:
 
 
 def test_skipping_keeps_the_bits_of_integers() -> None:
-    """Release notes of NKI 0.4.0: no cast to float32 on the way."""
+    """Release notes of NKI 0.4.0: there is no intermediate cast to float32."""
     data = np.random.default_rng(4).integers(-(2**31), 2**31, (300, 64), np.int32)
     idx = indices()
     types = {"data": "int32[300,64]", "idx": "int32[96,1]"}
@@ -393,7 +397,7 @@ return table
 
 
 def test_rows_gathered_and_scattered_at_once() -> None:
-    """A row is left out if either index is outside."""
+    """A row is left out if either of its indices is outside."""
     idx, to = indices(), RANDOM.permutation(300)[:96].astype(np.int32)[:, None]
     idx[3], to[4] = 300, -7
     types = {**SUMS, "to": "int32[96,1]"}
@@ -432,7 +436,7 @@ AT = "scalar_offset=c, indirect_dim=1"
     ],
 )
 def test_a_scalar_offset_within_a_partition(body: str) -> None:
-    """Of transfers and of compute engines, on either side."""
+    """Tests offsets of transfers and of compute engines, on either side."""
     data = RANDOM.standard_normal((128, 96)).astype(np.float32)
     types = {"a": "float32[128,96]", "n": "int32[1,1]"}
     found = run(WITHIN.format(body=body), types, {"a": data, "n": np.array([[17]], np.int32)})
@@ -459,7 +463,7 @@ FIRST = "nisa.dma_copy(dst=t[:, 0:16], src=data)"
 
 @pytest.mark.parametrize(("write", "transpose"), [(FIRST, True), (FIRST, False), ("", True)])
 def test_columns_that_nobody_wrote_stay_by_themselves(write: str, transpose: bool) -> None:
-    """They are rows of the product, which need not be used; but something must be written."""
+    """They are rows of the product, which need not be used, but must be initialised."""
     data = RANDOM.standard_normal((128, 16)).astype(ml_dtypes.bfloat16)
     inputs: Arrays = {"data": data.view(np.uint16)}
     inputs["eye"] = np.eye(128, dtype=ml_dtypes.bfloat16).view(np.uint16)

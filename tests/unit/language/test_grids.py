@@ -1,4 +1,4 @@
-"""Grids of tiles and of blocks (NKI 0.7): what they select, against slices of NumPy."""
+"""Test grids of tiles and of blocks (NKI 0.7): their selections, against slices of NumPy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import nki.language as nl
 
 
 def out(body: str, a: np.ndarray) -> np.ndarray:
-    """The one output of a kernel of `a`."""
+    """Return the only output of a kernel of `a`."""
     text = f"{HEAD}\ndef kernel(a):\n" + "".join(f"    {line}\n" for line in body.splitlines())
     _, result = simulated(text, {"a": a}, profile=Profile.NKI_0_7)
     return next(iter(result.outputs.values()))
@@ -54,7 +54,7 @@ def test_tiles_of_hbm_partial_ones_included(rows: int, columns: int) -> None:
     rows=st.integers(1, 20), columns=st.integers(1, 20), p=st.integers(1, 8), f=st.integers(1, 8)
 )
 def test_storage_of_tiles_keeps_each_apart(rows: int, columns: int, p: int, f: int) -> None:
-    """Every tile of a grid in SBUF is written, then every one is read."""
+    """Every tile of a grid in SBUF is written, and then every tile is read."""
     a = numbers(rows, columns)
     body = f"""\
 own = nl.alloc_tiles(tile_shape={(p, f)}, element_shape=a.shape, buffer=nl.sbuf, dtype=a.dtype)
@@ -98,7 +98,7 @@ return dst"""
 
 
 def test_storage_of_blocks_has_the_tiles_of_alloc_tiles() -> None:
-    """Three dimensions, in PSUM and SBUF at chosen addresses; the tiles follow one another."""
+    """Three dimensions, in PSUM and SBUF at given addresses; the tiles are consecutive."""
     a = numbers(4, 3, 4)
     body = """\
 own = nl.alloc_blocks(tile_shape=(4, 2, 2), block_shape=(1, 2, 1), element_shape=a.shape,

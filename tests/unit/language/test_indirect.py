@@ -66,7 +66,7 @@ def compiled(text: str, types: dict[str, str]) -> Any:
 
 
 def snake(offsets: Array, partitions: int, lanes: int) -> Array:
-    """The index tile: offset i in row i % lanes, column i // lanes, and 9999 elsewhere."""
+    """Return the index tile: offset i in row i % lanes, column i // lanes, and 9999 elsewhere."""
     held = np.full((partitions, -(-len(offsets) // lanes)), 9999, np.uint32)
     for number, offset in enumerate(offsets):
         held[number % lanes, number // lanes] = offset
@@ -244,7 +244,7 @@ def test_the_file_its_listing_and_the_printed_program_hold_it() -> None:
 @pytest.mark.parametrize("stride", [0, 1, 3, -1])
 @pytest.mark.parametrize("limit", [1, 40, 2**62])
 def test_a_file_that_claims_other_strides_and_limits(stride: int, limit: int) -> None:
-    """What stays inside the tensor runs, and nothing else; nothing raises but a fault."""
+    """Accesses inside the tensor run, others fault; no other exception is raised."""
     executable = gathering().executable
     changed = replace(
         executable, streams=tuple(_claims(s, stride, limit) for s in executable.streams)

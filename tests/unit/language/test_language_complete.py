@@ -1,4 +1,4 @@
-"""nki.language of nkic against the public one of NKI 0.6 and 0.7: names and parameters."""
+"""Compare nkic's nki.language with the public one of NKI 0.6 and 0.7: names and parameters."""
 
 from __future__ import annotations
 
@@ -23,17 +23,19 @@ from nkic.machine.memory import Buffer
 DATA = Path(__file__).resolve().parents[2] / "data" / "nki_language_0_6.txt"
 _LINE = re.compile(r"(?P<name>[\w.]+)(?:\((?P<parameters>.*)\))?")
 
-# Names that published kernels of 0.6 still use, beyond the reference.
+# Names that published kernels of 0.6 still use, in addition to the reference.
 MORE = {
     "bool": "the dtype's own name",
     "par_dim": "marks the partition dimension, which is the first one anyway",
     "range": "another name of the range that is unrolled",
 }
-MORE_OF_TENSORS = {"base_tensor"}  # only published kernels have it
+MORE_OF_TENSORS = {"base_tensor"}  # used only by published kernels
 
 
 def published(path: Path = DATA) -> dict[str, list[str] | None]:
-    """Every public name; a function's parameters with their defaults, None for values."""
+    """Return every public name; for functions the parameters with their defaults, None for
+    values.
+    """
     found: dict[str, list[str] | None] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
@@ -53,7 +55,7 @@ METHODS = [n for n, parameters in PUBLIC.items() if parameters is not None and "
 
 
 def definitions() -> dict[str, ast.FunctionDef]:
-    """The functions of the standard library."""
+    """Return the functions of the standard library."""
     files = {file.path: file for file in library.sources().values()}
     trees = [ast.parse(file.text) for file in files.values()]
     return {n.name: n for tree in trees for n in tree.body if isinstance(n, ast.FunctionDef)}
@@ -63,13 +65,13 @@ DEFINED = definitions()
 
 
 def parameters_of(name: str) -> list[str]:
-    """A function's parameters as we have them."""
+    """Return a function's parameters in nkic."""
     if name in DEFINED:
         return [word.strip() for word in ast.unparse(DEFINED[name].args).split(", ")]
     value: Any = OURS[name]
     if isinstance(value, Binder):
         return list(value._row.parameters)
-    if name == "ndarray":  # a class that is called as a function
+    if name == "ndarray":  # a class that can be called like a function
         value = partial(type(value).__call__, value)
     return [_word(p.name, p.default) for p in inspect.signature(value).parameters.values()]
 
@@ -79,7 +81,7 @@ def _word(name: str, default: Any) -> str:
 
 
 def spelled(words: list[str]) -> list[str]:
-    """Parameters in one spelling, whoever wrote them."""
+    """Return parameters in a normalised spelling."""
     text = "\n".join(words).replace("nl.", "").replace('"', "'")
     text = re.sub(r"<?Buffer\.(\w+)(: [^>]*>)?", lambda m: m[1].lower(), text)
     return text.replace("DType(float32)", "float32").split("\n") if words else []
@@ -126,7 +128,7 @@ def test_tensors_have_no_further_public_attributes() -> None:
 def test_what_0_7_adds() -> None:
     ours = names(Profile.NKI_0_7, library.public())
     assert {*ours} - {*OURS} == {name for name in ADDED if "." not in name}
-    assert {*OURS} - {*ours} == {"NKIObject"}  # which is whoever evaluates'
+    assert {*OURS} - {*ours} == {"NKIObject"}  # which depends on the evaluator
     for name in ADDED:
         owner, _, member = name.rpartition(".")
         assert not owner or member in dir(NkiTensor if owner == "NkiTensor" else ours[owner])
@@ -146,13 +148,13 @@ def test_dtypes_and_buffers_are_what_they_are_called() -> None:
     newest = names(Profile.NKI_0_7, library.public())
     for name, dtype in dtypes.DTYPES.items():
         assert newest[name] is dtype
-    assert {*dtypes.DTYPES} - {*OURS} == {"int64"}  # which came with NKI 0.7
+    assert {*dtypes.DTYPES} - {*OURS} == {"int64"}  # added in NKI 0.7
     assert OURS["hbm"] is OURS["private_hbm"] is OURS["MemoryRegion"].private_hbm is Buffer.HBM
 
 
 @pytest.mark.parametrize("name", sorted(DEFINED))
 def test_no_parameter_is_ignored(name: str) -> None:
-    """Each is read in the body. `keepdims` of var is documented as without effect."""
+    """The body reads each parameter. `keepdims` of var is documented as without effect."""
     function = DEFINED[name]
     read = {n.id for body in function.body for n in ast.walk(body) if isinstance(n, ast.Name)}
     given = {argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)}

@@ -1,5 +1,7 @@
-"""Every function of nki.language against NumPy in float64: sources in SBUF and PSUM, element
-types, broadcasting, forms of axes, the dtype of results.
+"""Test every function of nki.language against NumPy in float64.
+
+The tests vary sources in SBUF and PSUM, element types, broadcasting, forms of axes, and the dtype
+of results.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ def sigmoid(x: Array) -> Array:
 
 
 def derivative(function: Reference) -> Reference:
-    """By central differences, whose error is of the order of 1e-10 here."""
+    """Differentiate by central differences, with an error of about 1e-10."""
     return lambda x: (function(x + 1e-5) - function(x - 1e-5)) / 2e-5
 
 
@@ -49,8 +51,8 @@ def gelu_sigmoid(x: Array) -> Array:
     return x * sigmoid(1.702 * x)
 
 
-# Expressions of x from -4 to 4, p from 0.5 to 3, and what they are. `exact` results are those
-# of the rounded numbers whatever the type.
+# Expressions of x from -4 to 4, p from 0.5 to 3, and their values. `exact` results are those of the
+# rounded numbers for every type.
 ONE: dict[str, Reference] = {
     "nl.exp(x)": np.exp,
     "nl.log(p)": np.log,
@@ -154,7 +156,7 @@ TABLES = {"one": ONE, "two": TWO, "folded": FOLDED, "transposed": TRANSPOSED}
 CASES = [(table, e) for table, expressions in TABLES.items() for e in expressions]
 KINDS = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 ULP = {"float32": 2.0**-22, "float16": 2.0**-10, "bfloat16": 2.0**-7}
-NOT_FROM_PSUM = ("nl.rsqrt",)  # runs on the gpsimd engine, which cannot reach PSUM
+NOT_FROM_PSUM = ("nl.rsqrt",)  # runs on the gpsimd engine, which cannot access PSUM
 
 
 def inputs(kind: str) -> dict[str, Array]:
@@ -166,7 +168,7 @@ def inputs(kind: str) -> dict[str, Array]:
 
 @cache
 def results(kind: str, buffer: str) -> dict[str, Found]:
-    """All expressions that can be had, in one kernel."""
+    """Evaluate all supported expressions in one kernel."""
     wanted = [e for _, e in CASES if buffer == "sbuf" or not e.startswith(NOT_FROM_PSUM)]
     return dict(zip(wanted, evaluate(wanted, inputs(kind), buffer), strict=True))
 
@@ -185,7 +187,7 @@ def test_value(table: str, expression: str, where: str) -> None:
     found = results(kind, buffer)[expression].array.astype(np.float64)
     assert found.shape == wanted.shape
     scale = np.abs(wanted).max() if table in ("folded", "transposed") else np.abs(wanted)
-    # The argument of a function is rounded, too, where it is made by another one.
+    # The argument of a function is also rounded if another function computes it.
     wiggle = 4 * ULP[kind] * (scale + (1 if "nl.multiply" in expression else 0))
     assert (np.abs(found - wanted) <= wiggle + 2e-6).all()
 

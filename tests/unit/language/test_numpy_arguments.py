@@ -1,4 +1,4 @@
-"""Wrong arguments to the `numpy` of kernels: an error with a place, never one of nkic's own."""
+"""Wrong arguments to the `numpy` of kernels are errors with a place, never internal errors."""
 
 from __future__ import annotations
 

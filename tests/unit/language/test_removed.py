@@ -1,4 +1,4 @@
-"""Every name that NKI took away names its replacement, in each version; so do deprecated ones."""
+"""Every removed name of NKI names its replacement, in each version; so do deprecated names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scalars of the device (NKI 0.7): values of kernels against Python's integers."""
+"""Test scalars of the device (NKI 0.7) against Python's integers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def stored(expression: str, i: int, j: int, before: str = "pass") -> int:
 
 
 def run(expression: str, i: int, j: int, before: str) -> tuple[int, list[str]]:
-    """What is stored, and the instructions that the program has."""
+    """Return the stored values, and the instructions of the program."""
     arrays = {"n": np.full((1, 1), i, np.int32), "m": np.full((1, 1), j, np.int32)}
     text = HEAD + KERNEL.format(expression=expression, before=before)
     compiled, result = simulated(text, arrays, profile=Profile.NKI_0_7)
@@ -59,7 +59,7 @@ def test_arithmetic_wraps_in_32_bits(expression: str, i: int, j: int) -> None:
 
 
 def test_the_documented_overflows() -> None:
-    """nki.isa.NkiScalar has these two."""
+    """nki.isa.NkiScalar documents these two."""
     assert stored("i * j", 100000, 100000) == 1410065408
     assert stored("i + 1", 2**31 - 1, 0) == -(2**31)
 
@@ -69,7 +69,7 @@ ORDERED = ["i < j", "i <= j", "i > j", "i >= j", "i == j", "i != j", "2 < i", "j
 
 @pytest.mark.parametrize("comparison", ORDERED)
 def test_comparisons_are_scalars_that_record_nothing(comparison: str) -> None:
-    """nki.isa.NkiScalar: traced, but nothing can use the result."""
+    """nki.isa.NkiScalar: a comparison is traced, but its result cannot be used."""
     kept = f"assert isinstance({comparison}, nisa.NkiScalar)"
     assert run("i * j", 7, 6, kept) == run("i * j", 7, 6, "pass")
 
@@ -95,7 +95,7 @@ def test_what_uses_a_comparison_is_refused_where_it_does(comparison: str, use: s
 
 
 def test_what_to_write_for_a_comparison() -> None:
-    """As the help of the error says it."""
+    """The code that the help of the error gives."""
     less = "t = nl.load(n); nisa.tensor_scalar(t, t, nl.less, 3); found = nisa.scalar_load(t)"
     for number in (-(2**31), 2, 3, 4):
         assert stored("found * 5 + j", number, 1, less) == 5 * (number < 3) + 1
@@ -200,7 +200,7 @@ def test_long_scalars_are_offsets_in_hbm() -> None:
 
 @pytest.mark.parametrize("off", [2**32, -(2**32), 2**61])
 def test_a_long_offset_is_not_narrowed(off: int) -> None:
-    """The lower 32 bits would be inside, and so would be bytes modulo 2**64."""
+    """The lower 32 bits would be inside, and so would the bytes modulo 2**64."""
     with pytest.raises(ProgramFault) as raised:
         rows_at(5 * 10**9 + 3 + off)
     said = raised.value.diagnostics[0]
@@ -208,7 +208,9 @@ def test_a_long_offset_is_not_narrowed(off: int) -> None:
 
 
 def test_bits_of_a_long_number_are_those_of_two() -> None:
-    """How a number of 32 bits gets into a tile of 64: nki.isa.scalar_store leaves it to memory."""
+    """Storing a number of 32 bits into a tile of 64, which nki.isa.scalar_store does through
+    memory.
+    """
     text = """
 def kernel(n):
     halves = nl.ndarray((1, 2), nl.int32, nl.sbuf)

@@ -1,4 +1,4 @@
-"""`nl.shared_constant`, and the arrays of NumPy's that it takes."""
+"""Test `nl.shared_constant`, and the NumPy arrays that it accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What each version of NKI has of nki.language: data, the table in docs/language.md, messages."""
+"""Test the names of nki.language in each version of NKI: data, the table in docs/language.md,
+messages.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +114,7 @@ def test_beta2_takes_no_slice_of_a_slice() -> None:
 
 
 def rows() -> Iterator[str]:
-    """What came, what is deprecated, what went, in the order of the data."""
+    """Return the names that were added, deprecated and removed, in the order of the data."""
     came = [
         *((f"nl.{name}", new) for name, new in since.LANGUAGE.items()),
         *((f"nisa.{name}", new) for name, new in since.ISA.items()),

@@ -16,7 +16,7 @@ LIMITS = (math.pi, 4.0, 30.0, 355.0, 1e3, 1e4, 1e5, 1e6, 1e7)
 
 
 def angles(limit: float) -> Floats:
-    """Random ones, and those next to multiples of a quarter turn, up to the limit."""
+    """Return random angles, and angles close to multiples of a quarter turn, up to the limit."""
     random = np.random.default_rng(int(limit)).uniform(-limit, limit, (128, 56))
     most = int(limit / (math.pi / 2))
     near = np.linspace(-most, most, 128 * 8).round() * (math.pi / 2)

@@ -1,4 +1,4 @@
-"""No function of NKI's surface takes a keyword that it does not know, in any version."""
+"""No function of NKI's surface accepts an unknown keyword, in any version."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def helper(a):
 LINE = 7  # of the call
 ARGS = {"a": TensorType(dtypes.FLOAT32, (128, 64), "test")}
 DECORATORS = ("enable_stack_allocator", "force_auto_alloc", "skip_middle_end_transformations")
-# Decorators take options of tools that run kernels; one that means nothing is worth a warning.
+# Decorators accept options of tools that run kernels; an option without meaning is a warning.
 WARNED = {"jit", "trace", "baremetal", "benchmark", "profile"}
-# What else may be said of a call: nothing is called there, or not in this way.
+# Other errors about a call: nothing is called, or not in this way.
 OTHERWISE = re.compile(
     r"is not callable|cannot create '\w+' instances|wraps the storage of a framework"
     r"|is an operator of instructions|has no function `nl\.\w+`|take(s|n)? no (keyword )?arguments"
@@ -45,7 +45,7 @@ OTHERWISE = re.compile(
 
 
 def calls(profile: Profile) -> Iterator[tuple[str, str]]:
-    """Every public name of a version, by its module."""
+    """Return every public name of a version, by its module."""
     former = profile is Profile.BETA1
     spaces = provide.namespaces(profile, lambda file, name: helper, object)
     for module, space in spaces.items():
@@ -54,11 +54,11 @@ def calls(profile: Profile) -> Iterator[tuple[str, str]]:
 
 
 def helper() -> None:
-    """In place of a function of the library."""
+    """A replacement for a function of the library."""
 
 
 def said(profile: Profile, module: str, name: str) -> list[Diagnostic]:
-    """What the compiler says of a call with a keyword that nobody knows."""
+    """Return the diagnostics of a call with an unknown keyword."""
     decorates = name in WARNED or name in DECORATORS
     call = f"module.{name}(unheard_of=1){'(helper)(a)' if decorates else ''}"
     root = f"{provide.OLD_ROOT}.nki" if profile is Profile.BETA1 else "nki"
@@ -72,7 +72,7 @@ def said(profile: Profile, module: str, name: str) -> list[Diagnostic]:
 
 
 def refuses(name: str, found: list[Diagnostic]) -> bool:
-    """Whether one of these refuses the keyword, and points at the call."""
+    """Return whether a diagnostic rejects the keyword, and points at the call."""
     here = [one for one in found if one.primary is not None and one.primary.span.line == LINE]
     if name in WARNED:
         return any("unheard_of" in one.message for one in here)
@@ -94,7 +94,7 @@ def test_every_function_refuses_a_keyword_that_it_does_not_know(profile: Profile
 
 
 def test_a_keyword_that_is_swallowed_is_seen() -> None:
-    """A call without anything to say does not pass, and neither does one that fails otherwise."""
+    """A call without diagnostics fails the test, and so does a call with other errors."""
     told = said(Profile.NKI_0_7, "nki.language", "ds")
     assert refuses("ds", told)
     assert not refuses("ds", [])
@@ -102,7 +102,7 @@ def test_a_keyword_that_is_swallowed_is_seen() -> None:
 
 
 def test_methods_name_their_parameters() -> None:
-    """Methods of tensors, registers and their like: what kernels find in the tables."""
+    """Methods of tensors, registers and similar values, as listed in the tables."""
     found = {}
     for host, text in {**surface.SURFACE, **beta1.SURFACE}.items():
         for name, member in surface.class_of(host, text).members.items():
@@ -113,5 +113,5 @@ def test_methods_name_their_parameters() -> None:
 
 
 def any_keyword(signature: inspect.Signature) -> bool:
-    """It takes keywords that it does not name."""
+    """Return whether the function accepts arbitrary keywords."""
     return any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values())

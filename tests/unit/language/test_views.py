@@ -1,4 +1,4 @@
-"""Views one by one: documented results, and what is refused with which limit and number."""
+"""Test each view: documented results, and errors with their limit and number."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def make(shape: tuple[int, ...], buffer: Buffer = Buffer.SBUF, dtype: str = "flo
 
 
 class Key:
-    """`KEY[a, b:c]` is the key that `t[a, b:c]` hands over."""
+    """`KEY[a, b:c]` is the key that `t[a, b:c]` passes."""
 
     def __getitem__(self, key: Any) -> Any:
         return key

@@ -1,4 +1,6 @@
-"""The last resort: a compilation that takes too long or fills the memory ends with a message."""
+"""Test the last resort: a compilation that takes too long or fills the memory ends with a
+message.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ def test_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     one = compiled(0.2)
     assert one.code.slug == "time-limit"
     assert one.message == "the compilation takes more than 0.2 seconds"
-    # A busy machine may need all that time to read the file.
+    # A busy machine may need all of that time to read the file.
     assert one.primary is None or one.primary.span.line in (6, 7, 8)
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
@@ -60,7 +62,7 @@ def test_memory_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_look_that_fails_is_no_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As at the end of the stack, where every call is one too many."""
+    """A check may fail, for example at the end of the stack, where every call is one too many."""
     monkeypatch.setattr(watch, "_INTERVAL", 0.001)
     looks = []
 
@@ -86,7 +88,7 @@ def test_no_stage_goes_on_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
         while iterations < 1_000_000_000:
             try:
                 iterations += 1
-            except Exception:  # what a stage might do
+            except Exception:  # operations that a stage might do
                 iterations = 0
 
 

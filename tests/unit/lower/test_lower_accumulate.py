@@ -1,4 +1,4 @@
-"""accumulate=None: every byte of PSUM is overwritten by its first matmul, whatever the windows."""
+"""With accumulate=None, the first matmul overwrites every byte of PSUM, for all windows."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def numbers(*shape: int, seed: int) -> Array:
 
 
 def window(rng: np.random.Generator) -> tuple[str, tuple[slice, ...]]:
-    """A part of PSUM, as kernels and as NumPy write it; one in three skips columns."""
+    """Return a part of PSUM, as kernels and as NumPy write it; one in three skips columns."""
     first = int(rng.choice([0, 32, 64, 96]))
     rows = {0: int(rng.choice([32, 64, 128])), 64: int(rng.choice([32, 64]))}.get(first, 32)
     i, j = int(rng.integers(0, 4)), int(rng.integers(0, 5))
@@ -92,7 +92,7 @@ def compiled(lines: list[str]) -> Any:
 
 
 def test_as_many_matmuls_as_it_takes() -> None:
-    """One where all is new or nothing is; one for each part otherwise."""
+    """One matmul if all bytes are new or none is; otherwise one for each part."""
     whole = "nisa.nc_matmul(p, x, y)"
     left, right = (f"nisa.nc_matmul(p[:, :, {at}], x, y[:, 0:24])" for at in ("0:4", "4:8"))
     copy = "nisa.tensor_copy(dst=t, src=p)"
@@ -126,7 +126,7 @@ def test_bits_are_the_bytes_that_are_covered(dims: tuple[tuple[int, int], ...], 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_what_is_written_is_known_exactly(seed: int) -> None:
-    """Of every partition and byte; by a set of them."""
+    """By partition and byte, with a set of bytes."""
     rng, known, written = Random(seed), Written(), set[tuple[int, int]]()
     owner = Tensor(0, "p", DTYPES["float32"], (128, 6), Buffer.PSUM, CallChain(NOWHERE))
     for _ in range(12):

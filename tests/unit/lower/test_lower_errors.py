@@ -1,4 +1,4 @@
-"""What lower reports ends the compilation there."""
+"""Errors of lower end the compilation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ is_transpose=False, accumulate=None, tile_position=None, tile_size=None, perf_mo
 
 
 def test_an_error_stops_the_stage() -> None:
-    """The sum in PSUM is made outside of the loop, and nothing says whether to add to it."""
+    """The sum in PSUM begins outside the loop, and nothing decides whether to accumulate onto
+    it.
+    """
     report = Reporter()
     with pytest.raises(CompileFailed):
         lower(read_program(PROGRAM), report)

@@ -1,4 +1,4 @@
-"""The pieces of a stream of elements: by brute force, on all ranges of small patterns."""
+"""Test the pieces of a stream of elements by brute force, on all ranges of small patterns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STREAMS: list[Dims] = [
 
 
 def places(dims: Dims) -> list[int]:
-    """Where the elements of a stream are, in order."""
+    """Return the positions of the elements of a stream, in order."""
     found = [0]
     for step, num in dims:
         found = [place + step * index for place in found for index in range(num)]
@@ -29,7 +29,9 @@ def places(dims: Dims) -> list[int]:
 
 
 def is_one(dims: Dims, low: int, high: int) -> bool:
-    """Whether elements are some indices of one dimension, and all of those inside it."""
+    """Return whether elements are some indices of one dimension, and all indices of the inner
+    dimensions.
+    """
     sizes = [prod(num for _, num in dims[at:]) for at in range(len(dims) + 1)]
     return any(
         low % inner == 0 and high % inner == 0 and low // outer == (high - 1) // outer
@@ -38,7 +40,7 @@ def is_one(dims: Dims, low: int, high: int) -> bool:
 
 
 def fewest(dims: Dims, low: int, high: int) -> int:
-    """Pieces that a range needs, by trying all ways to cut it."""
+    """Return the least number of pieces of a range, by trying all cuts."""
     least = {low: 0}
     for end in range(low + 1, high + 1):
         least[end] = 1 + min(least[at] for at in range(low, end) if is_one(dims, at, end))

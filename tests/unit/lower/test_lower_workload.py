@@ -1,4 +1,4 @@
-"""Engines by workload: copies leave an engine that has most to do, and only then."""
+"""Test engines by workload: copies move away from an engine with the most work, and only then."""
 
 from __future__ import annotations
 
@@ -91,14 +91,16 @@ def test_they_stay_where_scalar_has_no_copy_of_the_same_bits(target: str, dtype:
 
 
 def test_what_happened_long_ago_counts_no_more() -> None:
-    """60 copies by vector take 36 µs; afterwards scalar is not the only one for as long."""
+    """60 copies by vector take 36 µs; scalar then does not get all copies for the same time."""
     found = copies(lowered(*[EXPLICIT] * 60, *[COPY] * 40))[60:]
     assert Engine.VECTOR in found
 
 
 def plain_work(code: list[Instruction], target: Target) -> dict[Engine, int]:
-    """Picoseconds of each engine. A transfer takes all DMA engines for its share of them, and the
-    engine that triggers it for a while.
+    """Return picoseconds of work for each engine.
+
+    A transfer occupies all DMA engines for its share of them, and the triggering engine for a
+    while.
     """
     work = dict.fromkeys(Engine, 0)
     for one in code:

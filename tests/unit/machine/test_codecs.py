@@ -1,4 +1,4 @@
-"""Codecs against ml_dtypes and NumPy, over every bit pattern that can matter."""
+"""Compare codecs with ml_dtypes and NumPy, over every relevant bit pattern."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def oracle(dtype: DType) -> Any:
 
 
 def every_float32_near(kept_bits: int) -> NDArray[np.float32]:
-    """All patterns of the high `kept_bits`, each with low bits at, beside and between ties."""
+    """Return all patterns of the high `kept_bits`, each with low bits at, beside and between
+    ties.
+    """
     drop = 32 - kept_bits
     half = 1 << (drop - 1)
     low = np.array([0, 1, half - 1, half, half + 1, 2 * half - 1], np.uint32)
@@ -62,7 +64,7 @@ def test_encoding(dtype: DType) -> None:
     found = codecs.encode(values, dtype).view(f"u{dtype.size}")
     nan = np.isnan(rounded_by_oracle(values, dtype))
     np.testing.assert_array_equal(found[~nan], expected[~nan])
-    assert len(np.unique(found[nan])) == 1  # the canonical NaN, whatever its sign was
+    assert len(np.unique(found[nan])) == 1  # the canonical NaN, whatever its sign
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, dtypes.FLOAT8_E8M0FNU], ids=str)
@@ -104,7 +106,7 @@ def test_tfloat32_keeps_ten_bits_of_mantissa() -> None:
 
 
 def test_tfloat32_by_integer_arithmetic() -> None:
-    """Half of what is cut is added, less one where the last bit that stays is 0."""
+    """Half of the discarded part is added, less one if the last kept bit is 0."""
     values = np.concatenate([every_float32_near(19).ravel(), every_float32_near(20).ravel()])
     values = values[np.isfinite(values)]
     bits = values.view(np.uint32).astype(np.uint64)
@@ -115,7 +117,7 @@ def test_tfloat32_by_integer_arithmetic() -> None:
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_rounding_of_any_float32(dtype: DType) -> None:
-    """A million patterns, half of them of ordinary size, whose low bits are not near a tie."""
+    """A million patterns, half of them of ordinary size, whose low bits are not close to a tie."""
     rng = np.random.default_rng(11)
     bits = rng.integers(0, 1 << 32, 1 << 20, dtype=np.uint32)
     ordinary = rng.integers(90, 150, 1 << 19).astype(np.uint32) << 23
@@ -126,7 +128,7 @@ def test_rounding_of_any_float32(dtype: DType) -> None:
 
 
 def test_powers_of_two() -> None:
-    """float8_e8m0fnu. Not compared below 2^-126: there ml_dtypes rounds everything up."""
+    """float8_e8m0fnu. Values below 2^-126 are not compared: ml_dtypes rounds all of them up."""
     values = every_float32_near(16)
     values = values[~(np.abs(values) < 2.0**-126).any(axis=1)]
     found = codecs.round_to_grid(values, dtypes.FLOAT8_E8M0FNU, np.empty_like(values))

@@ -1,7 +1,8 @@
-"""What every row costs, at many sizes, types and places: tests/data/costs has a page for each row.
+"""Record the cost of every row at many sizes, types and addresses.
 
-test_costs.py and test_profiles.py hold the formulas to public figures; this holds everything
-between them. `NKIC_BLESS=1` writes the pages anew: a difference is another clock.
+tests/data/costs has a page for each row. test_costs.py and test_profiles.py compare the formulas
+with public figures; these pages cover the values in between. `NKIC_BLESS=1` writes the pages again:
+a difference means another clock.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ TYPES = ("float32", "bfloat16", "float8_e5m2", "uint16")
 
 
 def wanted(change: Change) -> bool:
-    """Of the many sizes and types, some of each sort."""
+    """Choose some of each kind from the many sizes and types."""
     if change.value.isdigit() and not change.what.endswith("dimensions"):
         return int(change.value) in SIZES
     return change.value not in DTYPES or change.value in TYPES
 
 
 def shaped(row: Row) -> Iterator[Change]:
-    """All tiles of one type, in sizes and steps: which modes are fast, and when they are not."""
+    """Return all tiles of one type, in sizes and steps that select fast modes or not."""
     tiles = {n: v for n, v in LEGAL[row.name].items() if type(v) is Tile and v.dims}
     long = {name: tile for name, tile in tiles.items() if tile.dims[-1][1] > 1}
     for dtype in TYPES:
@@ -53,9 +54,10 @@ def shaped(row: Row) -> Iterator[Change]:
 
 
 def cost(row: Row, target: Target, engine: Engine, changes: Settings) -> str:
-    """Nanoseconds that the stream is held and that the result comes after; of a transfer also
-    when it starts, its share of all DMA engines, and for how long who triggers it. Nothing if the
-    instruction is not legal.
+    """Return the nanoseconds that the stream is occupied, and the latency of the result.
+
+    For a transfer, also return its start, its share of all DMA engines, and how long its triggering
+    engine is occupied. Return nothing if the instruction is not legal.
     """
     operands = {name: value for name, value in changes.items() if not isinstance(value, Engine)}
     _, facts = facts_of(row.name, target, engine, **operands)
@@ -69,7 +71,7 @@ def cost(row: Row, target: Target, engine: Engine, changes: Settings) -> str:
 
 
 def page(row: Row) -> Iterator[str]:
-    """By target and engine: the legal instance, and what costs otherwise."""
+    """Return, by target and engine, the legal instance and the variants with other costs."""
     changes = [*filter(wanted, changes_of(row)), *shaped(row)]
     for target in TARGETS.values():
         for engine in row.engines:

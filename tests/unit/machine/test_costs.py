@@ -1,5 +1,6 @@
-"""Cost formulas against what public guides measured of transfers, and against the formulas that
-they printed. test_profiles.py holds instructions to published profiles.
+"""Compare cost formulas with public measurements of transfers, and with published formulas.
+
+test_profiles.py compares instructions with published profiles.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ FAR_HELD = tile("bfloat16[128, 128]", dims=((9, 128),))
 HALF_PSUM = tile("bfloat16[128, 512] psum")
 
 
-REPORTED = ["launch.after_ns", "launch.before_ns"]  # beside the kernel, in its report
+REPORTED = ["launch.after_ns", "launch.before_ns"]  # besides the kernel, in its report
 
 
 class Watched(Mapping[str, float]):
-    """Figures that note which of them were asked for."""
+    """Figures that record which of them are read."""
 
     def __init__(self, figures: Mapping[str, float]) -> None:
         self.figures = figures
@@ -113,7 +114,7 @@ def test_long_rows_move_at_the_published_rate(target: Target) -> None:
 
 
 def test_a_core_alone_moves_more_than_its_share() -> None:
-    """trn2: 400 to 409 GB/s seen of a core alone; two together move twice the published 368."""
+    """trn2: one core alone reaches 400 to 409 GB/s; two together move twice the published 368."""
     one, two = (
         128
         * 4096
@@ -189,7 +190,7 @@ def test_gpsimd_swaps_tiles_at_the_rate_of_its_own_dma_engines() -> None:
 
 
 def test_long_swaps_by_gpsimd_take_their_bytes_at_the_rate_of_its_engines() -> None:
-    """So long that a part in a thousand shows."""
+    """Long enough to show a part in a thousand."""
     swapped = {one: tile("float32[128, 16384]") for one in ("src", "dst")}
     row, facts = facts_of("sendrecv", TRN2, G, dma_engine="gpsimd_dma", **swapped)
     short = {one: tile("float32[128, 64]") for one in ("src", "dst")}
@@ -200,7 +201,7 @@ def test_long_swaps_by_gpsimd_take_their_bytes_at_the_rate_of_its_engines() -> N
 
 
 def test_sums_by_dma_are_prepared_before_the_run() -> None:
-    """ISA dma_compute: the only mode is static, but for rows that an index tile names."""
+    """ISA dma_compute: the only mode is static, except for rows that an index tile names."""
     _, facts = facts_of("dma_compute")
     assert dma_trigger(facts, Engine.SCALAR) == Trigger(Engine.SYNC, 8.0, 960.0)
 
@@ -214,7 +215,7 @@ def test_transposes_by_dma_need_hardware_of_v3() -> None:
     assert before > src.elements / TRN1.dma_engines * figures["dma.descriptor_ns"] > 20 * after
 
 
-# The published formulas, in cycles of streaming; what comes to them is in `beside`.
+# The published formulas, in cycles of streaming; additional cycles are in `beside`.
 
 BOTH = ("dst", "src")
 ALL = ("dst", "data1", "data2")
@@ -389,7 +390,7 @@ def test_a_register_from_hbm_waits_for_it() -> None:
 
 
 def test_no_figure_is_without_standing_and_source() -> None:
-    """Neither a parameter on any generation, nor the formula of a row."""
+    """Neither a parameter of any generation, nor the formula of a row."""
     for row in TABLE.values():
         assert row.unit and row.says, row.name
         for generation in (2, 3, 4):
@@ -402,7 +403,7 @@ def test_no_figure_is_without_standing_and_source() -> None:
 
 
 def asked(target: Target, name: str, **changes: Any) -> set[str]:
-    """The figures that an instruction's time depends on, on any engine and queue."""
+    """Return the figures that an instruction's time depends on, on any engine and queue."""
     watched = Watched(target.figures)
     row, facts = facts_of(name, target, **changes)
     for engine in row.engines:
@@ -414,7 +415,7 @@ def asked(target: Target, name: str, **changes: Any) -> set[str]:
 
 
 def test_every_figure_counts() -> None:
-    """Every figure is one that some instruction's time, or the state of an engine, depends on."""
+    """Every figure affects some instruction's time, or the state of an engine."""
     changes: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in LEGAL]
     changes += [
         ("tensor_copy", {"src": PSUM}),

@@ -1,4 +1,4 @@
-"""Element types: limits against NumPy and ml_dtypes, names, and what files rely on."""
+"""Test element types: limits against NumPy and ml_dtypes, names, and codes in files."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_integer_limits(name: str) -> None:
 
 
 FLOATS = ("float32", "bfloat16", "float16", "float8_e4m3", "float8_e4m3fn", "float8_e5m2")
-# Halfway from the largest finite number to the next, of each type that has such a float.
+# Halfway from the largest finite number to the next one, for each type with such a float.
 HALFWAY = (2.0**128 - 2.0**103, 2.0**128 - 2.0**119, 65520.0, 248.0, 464.0, 61440.0)
 
 
@@ -80,7 +80,7 @@ def test_a_number_halfway_overflows_unless_the_largest_is_even(name: str, halfwa
 
 
 def test_numbers_are_rounded_to_float32_first() -> None:
-    """So does the engine: 65520 less a 2**-40th is 65520 in float32, and infinite in float16."""
+    """As in the engine: 65520 less 2**-40 is 65520 in float32, and infinite in float16."""
     assert DTYPES["float16"].overflows(65520 * (1 - 2.0**-40))
     assert not DTYPES["float32"].overflows(nextafter(HALFWAY[0], 0))
 
@@ -109,7 +109,7 @@ def test_packed_types_hold_four_elements() -> None:
 
 
 def test_codes_never_change() -> None:
-    """Files hold them. A new type gets a new number; no line here is ever edited."""
+    """Files contain these codes. A new type gets a new number; no line is ever edited."""
     assert {code: dtype.name for code, dtype in sorted(BY_CODE.items())} == {
         1: "float32",
         2: "tfloat32",

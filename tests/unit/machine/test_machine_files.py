@@ -1,4 +1,4 @@
-"""Machine files: what they may say, what is refused, and what --print machine shows of them."""
+"""Test machine files: what they may contain, rejected files, and their form in --print machine."""
 
 from __future__ import annotations
 

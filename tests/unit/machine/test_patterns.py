@@ -1,4 +1,4 @@
-"""Functions over (step, num) pairs."""
+"""Test functions over (step, num) pairs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_encodable_ignores_the_step_of_a_single_element() -> None:
 
 
 def places(dims: Any, offset: int = 0) -> list[int]:
-    """Every element of a pattern, in order."""
+    """Return every element of a pattern, in order."""
     found = [offset]
     for step, num in dims:
         found = [place + i * step for place in found for i in range(num)]
@@ -73,7 +73,9 @@ def places(dims: Any, offset: int = 0) -> list[int]:
     ],
 )
 def test_cuts(nums: tuple[int, ...], count: int, wanted: tuple[int, ...] | None) -> None:
-    """Pieces are as long, follow each other, and are patterns: all but one size is whole or 1."""
+    """Pieces have the same total length, follow each other, and are patterns: all sizes but one are
+    whole or 1.
+    """
     dims = tuple((7 - i, num) for i, num in enumerate(nums))
     found = cuts(dims, count)
     assert found == wanted
@@ -88,7 +90,7 @@ def test_cuts(nums: tuple[int, ...], count: int, wanted: tuple[int, ...] | None)
 
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(1, 4)), max_size=4).map(tuple))
 def test_repeats(dims: Any) -> None:
-    """Never silent about an element that is visited twice."""
+    """Elements that are visited twice are never missed."""
     found = places(dims)
     if len(set(found)) < len(found):
         assert repeats(dims)

@@ -32,8 +32,10 @@ SCALED = {"op0": "multiply", "operand0": COLUMN, "data": LONG, "dst": LONG}
 
 
 class Seen(NamedTuple):
-    """What a profile shows of an instruction; 0 where it does not show it, or shows it only among
-    waits. `percent` is how far off we may be.
+    """An instruction in a profile.
+
+    A figure is 0 if the profile does not show it, or shows it only together with waits. `percent`
+    is the allowed error.
     """
 
     shown: str
@@ -47,7 +49,7 @@ class Seen(NamedTuple):
 
     @property
     def fitted(self) -> bool:
-        """Figures of the clock were fitted to it."""
+        """Return whether figures of the clock were fitted to it."""
         return not self.shown.startswith("tutorial")
 
 
@@ -61,7 +63,7 @@ def held(columns: int, streamed: int, dtype: str, **more: Any) -> dict[str, Any]
 
 
 def folded(source: str, left: int, op: str, **more: Any) -> dict[str, Any]:
-    """tensor_reduce that leaves `left` elements."""
+    """Return a tensor_reduce with `left` elements in the result."""
     dst = tile(f"float32[128, {left}]")
     return {"data": tile(source), "dst": dst, "op": op, "axis": (1,), **more}
 
@@ -111,7 +113,7 @@ PROFILES = [
         265,
         S,
     ),
-    # The median of 16, 297, is among waits; a tenth of them last 264 or less.
+    # The median of 16, 297, includes waits; a tenth of them last 264 or less.
     Seen(
         "S CAST 128 bf16 PSUM",
         "activation",
@@ -120,8 +122,8 @@ PROFILES = [
         264,
         S,
     ),
-    # The engine was warm in its shortest intervals; half of the durations are of a cold one (584,
-    # 310), a tenth last as long as here.
+    # The engine was warm in its shortest intervals; half of the durations are of a cold engine
+    # (584, 310), and a tenth are as long as this.
     Seen("MATMUL 512 bf16", "nc_matmul", held(128, 512, "bfloat16"), 215, 376, T),
     Seen("MATMUL 128 bf16", "nc_matmul", held(128, 128, "bfloat16"), 55, 216, T),
     Seen("V register", "register_load", {}, 0, 847, V),
@@ -130,7 +132,7 @@ PROFILES = [
     Seen("Y register", "register_load", {}, 0, 646, Y),
     Seen("tutorial: COPY 512 PSUM", "tensor_copy", {"src": LONG_P}, 0, 701),
     Seen("tutorial: TENSOR_TENSOR 512", "tensor_tensor", {"data2": LONG_P}, 0, 694),
-    # Not fitted to: no profile that figures are fitted to shows such a copy.
+    # Not fitted: no profile used for fitting has such a copy.
     Seen("tutorial: COPY 512", "tensor_copy", {}, 343, 428, percent=6),
     Seen(
         "overview: EXP 4096 bf16",
@@ -229,5 +231,5 @@ NOT_COMPUTED = {
     "shown", [pytest.param(k, marks=pytest.mark.skip(reason=v)) for k, v in NOT_COMPUTED.items()]
 )
 def test_what_the_clock_does_not_compute(shown: str) -> None:
-    """Skipped, with the reason."""
+    """Skip, with the reason."""
     raise AssertionError(shown)

@@ -1,6 +1,8 @@
-"""What the vendor's pages say of two instructions: that one is so many times as fast as the other,
-or takes as long. Of what streams alone, in cycles; what comes to every instruction is not in the
-sentences.
+"""Test statements of the vendor's pages about two instructions.
+
+A statement says that one instruction is a number of times as fast as the other, or takes as long.
+Only streaming is compared, in cycles; the statements do not include the fixed cost of every
+instruction.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ SPREAD = tile("bfloat16[128, 512]", dims=((2, 512),))
 
 
 class Way(NamedTuple):
-    """An instruction on an engine, and what it has of its own."""
+    """An instruction on an engine, with its own settings."""
 
     name: str
     engine: Engine
@@ -31,7 +33,7 @@ class Way(NamedTuple):
     target: Target = TRN2
 
     def cycles(self) -> float:
-        """That it streams."""
+        """Return its cycles of streaming."""
         row, facts = facts_of(self.name, self.target, **self.changes)
         facts = Facts(self.target, facts.operands, facts.attributes, self.engine)
         return row.cost(facts).interval - beside(self.target, self.engine, self.changes)

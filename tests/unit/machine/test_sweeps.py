@@ -1,4 +1,4 @@
-"""What the vendor's guides say is faster is faster in simulated time."""
+"""Kernels that the vendor's guides call faster are faster in simulated time."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The three targets against the figures that public pages print, and rates that follow from
-the cost formulas against the rates that those pages advertise.
+"""Compare the three targets with the figures of public pages.
+
+Rates that follow from the cost formulas are compared with the rates that those pages advertise.
 """
 
 from __future__ import annotations
@@ -68,14 +69,14 @@ def test_memories_and_clocks(target: Target, printed: Published) -> None:
 
 
 def test_what_kernels_may_use_of_sbuf() -> None:
-    """trn1: all but the top 16 KiB; trn2: the constant of the published kernels."""
+    """trn1: everything except the top 16 KiB; trn2: the constant of the published kernels."""
     assert TRN1.sbuf_usable == 180_224
     assert TRN2.sbuf_usable == 212_728
     assert TRN3.sbuf_bytes - TRN3.sbuf_usable == TRN2.sbuf_bytes - TRN2.sbuf_usable
 
 
 def product(target: Target, dtype: str, name: str = "nc_matmul", **more: object) -> Cost:
-    """128 x 128 by 128 x 512, of pairs with double_row."""
+    """Return a product of 128 x 128 by 128 x 512, of pairs with double_row."""
     free = "2, " if more else ""
     operands = {
         "stationary": tile(f"{dtype}[128, {free}128]"),
@@ -92,7 +93,7 @@ def tflops(target: Target, cost: Cost, depth: int = 128) -> float:
 
 @each
 def test_the_tensor_engine_reaches_its_printed_rates(target: Target, printed: Published) -> None:
-    """But for the 4 cycles that profiles show between two products of 512 columns."""
+    """Except for the 4 cycles that profiles show between two products of 512 columns."""
     half = tflops(target, product(target, "bfloat16"))
     assert half == pytest.approx(printed.tflops_16, rel=0.015)
     single = tflops(target, product(target, "float32"))
@@ -117,7 +118,7 @@ def test_double_rows_and_microscaling_reach_theirs() -> None:
 def test_all_dma_engines_together_reach_the_printed_rate(
     target: Target, printed: Published
 ) -> None:
-    """With rows of 4 KiB, from which on the guide says so, and all cores busy."""
+    """With rows of 4 KiB, the guide's minimum for this rate, and all cores busy."""
     rows = {"dst": tile("float32[128, 1024]"), "src": tile("float32[128, 1024] hbm")}
     _, facts = facts_of("dma_copy", replace(target, contention="all"), **rows)
     cost = dma_costs.dma_copying(facts)
@@ -131,8 +132,8 @@ SINCE_V4 = {"activate2", "exponential", "rand2", "quantize_mx", "nc_matmul_mx"}
 
 
 def test_which_target_has_which_instruction() -> None:
-    """The notes "available only on NeuronCore-v3 (v4) and newer" of `nki.isa`; barriers need
-    two cores, as sendrecv does.
+    """The notes "available only on NeuronCore-v3 (v4) and newer" of `nki.isa`; barriers need two
+    cores, like sendrecv.
     """
     assert {name for name, row in ROWS.items() if row.generation == 4} == SINCE_V4
     later = {name for name, row in ROWS.items() if row.generation == 3}

@@ -1,4 +1,4 @@
-"""The turns of Python's loops: what tells the instructions of one line apart."""
+"""Test the iterations of Python's loops, which distinguish the instructions of one line."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ CASES = {
 
 
 def compiled(tmp_path: Path, body: str) -> Executable:
-    """The kernel, evaluated in both ways to the same bytes."""
+    """Compile the kernel in both ways of evaluation, which must give the same bytes."""
     path = tmp_path / "k.py"
     path.write_text(f"{HEAD}    {body}\n{TAIL}")
     request = two_ways.request_in(path, parse_options(args=["a=float32[2,2]"]))
@@ -84,7 +84,7 @@ def compiled(tmp_path: Path, body: str) -> Executable:
 
 
 def fills(found: Executable) -> list[str]:
-    """The turns of the fills, sorted."""
+    """Return the iterations of the fills, sorted."""
     items = [i for s in found.streams for i in s.items if isinstance(i, InstructionRecord)]
     return sorted(
         found.iterations[i.iterations] if i.iterations >= 0 else ""
@@ -109,7 +109,7 @@ def test_turns_in_listings(tmp_path: Path) -> None:
 
 
 def turned() -> Executable:
-    """The sample with turns in its first stream."""
+    """Return the sample with iterations in its first stream."""
     made = sample()
     stream, *rest = made.streams
     first, *items = stream.items

@@ -1,4 +1,4 @@
-"""The container: what is refused before anything inside a file is decoded."""
+"""Test the container: errors that are found before anything inside a file is decoded."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_what_is_not_a_file_of_ours(data: bytes, code: str, says: str) -> None:
 
 
 def aws_neff(name: bytes = b"model") -> bytes:
-    """A vendor's file: its 1024-byte header, then an archive."""
+    """Return a vendor's file: its 1024-byte header, then an archive."""
     head = struct.pack("<5Q128sI32s16s256s", 2, 1024, 4096, 2, 0, b"2.1", 1, b"", b"", name)
     return head.ljust(1024, b"\0") + b"\x1f\x8b" + bytes(4094)
 
@@ -133,7 +133,7 @@ def test_newer_minor_versions_are_read_if_they_ask_for_nothing_new() -> None:
         return {**fields, "license": {"any": [1]}, "digest": digest}
 
     assert read(with_header(newer, with_key), rows=ROWS) == read(DATA, rows=ROWS)
-    assert outcome(with_header(DATA, with_key))[0] == "NKI0805"  # not in our own version
+    assert outcome(with_header(DATA, with_key))[0] == "NKI0805"  # not in nkic's own version
 
 
 def test_unknown_sections_are_skipped_unless_required() -> None:

@@ -1,4 +1,4 @@
-"""docs/neff.md says what the code does, and files of earlier versions stay readable."""
+"""docs/neff.md agrees with the code, and files of earlier versions stay readable."""
 
 from __future__ import annotations
 

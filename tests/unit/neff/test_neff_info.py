@@ -1,4 +1,4 @@
-"""Looking at files without running them: info, extract, strip, diff."""
+"""Inspect files without running them: info, extract, strip, diff."""
 
 from __future__ import annotations
 

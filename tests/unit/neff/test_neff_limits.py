@@ -1,4 +1,4 @@
-"""The format's limits at n and n + 1, and files made to cost memory or time."""
+"""Test the format's limits at n and n + 1, and files made to consume memory or time."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def with_rank(rank: int) -> Executable:
 
 
 def with_hbm(number: int) -> Executable:
-    """HBM tensors of `number` bytes together: the sample's, a large one, and the rest."""
+    """Return HBM tensors of `number` bytes in total: the sample's, a large one, and the rest."""
     large = hbm("large", "internal", (1 << 15, (1 << 17) - 1))
     rest = number - sum(t.bytes for t in (*sample().tensors[:3], large))
     small = hbm("rest", "internal", (rest,), UINT8)
@@ -152,7 +152,7 @@ BOMBS = {
     "a long extension": section_of(1, b"\xc9\x7f\xff\xff\xff\x01" + b"a" * 1_000_000),
     "records that are not there": section_of(2**32 - 1, b"\x93\x05\x00"),
 }
-LONG = {  # well-formed; what is small in the file and large in memory
+LONG = {  # well-formed: small in the file, and large in memory
     "registers": section_of(700_000, b"\x92\x01\x05" * 700_000),
     "slots": section_of(
         500_001, msgpack.packb([4, 0, 5, 0, 500_000]) + b"\x93\x07\x90\x90" * 500_000
@@ -164,7 +164,7 @@ LONG = {  # well-formed; what is small in the file and large in memory
 @pytest.mark.parametrize("section", ["layout", "code", "lines"])
 def test_bombs_are_refused_fast(name: str, section: str) -> None:
     data = rebuilt(DATA, {section: BOMBS[name]})
-    with without_collector():  # which would go through all that other tests keep
+    with without_collector():  # which would examine everything that other tests keep
         start = time.process_time()
         assert outcome(data)[0] in ("NKI0805", "NKI0806")
         assert time.process_time() - start < 1
@@ -199,17 +199,19 @@ def test_two_megabytes_stay_small_in_memory() -> None:
     used, *says = done.stdout.decode().splitlines()
     assert len(says) == len(BOMBS)
     assert all("section `code`" in line for line in says)
-    assert int(used) < 150  # MiB, over those of the files themselves
+    assert int(used) < 150  # MiB, in addition to those of the files themselves
 
 
 def test_long_programs_take_work_in_proportion() -> None:
-    """Writing and loading; the bytecode instructions for each of the program's stay the same."""
+    """Test writing and loading: the bytecode instructions for each instruction of the program stay
+    constant.
+    """
 
     def there_and_back(executable: Executable) -> None:
         assert load(write(executable), rows=ROWS) == executable
 
     few, many = (partial(there_and_back, long_sample(count)) for count in (400, 1_600))
-    few()  # what is interned at first use
+    few()  # objects that are interned at first use
     assert work(many) < 4.2 * work(few)
 
 

@@ -1,4 +1,6 @@
-"""Sections with right hashes and wrong contents: what a reader that trusts nothing refuses."""
+"""Sections with right hashes and wrong contents, which the reader of untrusted files must
+reject.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ def outcome(data: bytes, limits: Limits = LIMITS) -> tuple[str, str]:
 
 
 def changed(section: str, index: int, field: int | None, value: Any) -> bytes:
-    """DATA with one field of a record replaced, or the whole record where `field` is None."""
+    """Return DATA with one field of a record replaced, or the whole record if `field` is None."""
     found = records(DATA, section)
     if field is None:
         found[index] = value
@@ -35,7 +37,7 @@ def changed(section: str, index: int, field: int | None, value: Any) -> bytes:
 
 
 def first(kind: CodeRecord) -> int:
-    """The index of the first record of `kind` in DATA's code."""
+    """Return the index of the first record of `kind` in DATA's code."""
     return next(i for i, record in enumerate(records(DATA, "code")) if record[0] == kind)
 
 
@@ -81,7 +83,7 @@ EXACT = next(  # the form of SCALED, with a value of every kind of attribute
             1,
             5,
             "the earlier value is not an access pattern",
-        ),  # but the reference to none
+        ),  # except the reference to no operand
         ("code", MOVED, 1, True, "a distance to an earlier pattern is True"),
         ("code", MOVED, 2, -1, "tensor is -1"),
         ("code", MOVED, 2, 2**31, "step to another tensor is 2147483648"),

@@ -1,4 +1,4 @@
-"""The text form: what listings show, and that everything comes back from a dump."""
+"""Test the text form: the content of listings, and that a dump can be read back completely."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_assembling_a_dump_gives_the_executable() -> None:
 
 
 def test_assembled_operands_are_shared() -> None:
-    """So that verifying what was assembled costs what verifying a file costs."""
+    """So that verifying an assembled file costs the same as verifying a file."""
     found = assemble(dump(long_sample(100)), rows=NAMES)
     assert found == long_sample(100)
     assert len({id(item.attributes) for s in found.streams for item in s.items}) == 8

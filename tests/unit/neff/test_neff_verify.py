@@ -1,4 +1,4 @@
-"""Programs that are well-formed and must not run: each rule of the verifier, one at a time."""
+"""Well-formed programs that must be rejected: each rule of the verifier, one at a time."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def stream(*items: Item, engine: Engine = Engine.VECTOR, queue: int = 0) -> Stre
 
 
 def running(*items: Item, engine: Engine = Engine.VECTOR, **more: Any) -> Executable:
-    """The sample with one stream of `items`."""
+    """Return the sample with one stream of `items`."""
     return replace(sample(), streams=(stream(*items, engine=engine),), **more)
 
 
 def with_tensor(index: int, **changes: Any) -> Executable:
-    """The sample with one tensor changed, and no instructions."""
+    """Return the sample with one tensor changed, and no instructions."""
     tensors = list(TENSORS)
     tensors[index] = tensors[index]._replace(**changes)
     return replace(sample(), tensors=tuple(tensors), streams=())
@@ -319,7 +319,7 @@ def test_instructions_that_the_table_refuses(
 
 
 def test_what_was_legal_once_is_not_legal_with_equal_values_of_another_type() -> None:
-    """1 == 1.0 == True, so a memory of legal instructions must not go by equality alone."""
+    """1 == 1.0 == True, so a cache of legal instructions must not compare by equality alone."""
     good = SCALE._replace(attributes=("add", True, 0.0, (), None))
     bad = SCALE._replace(attributes=("add", 1, 0.0, (), None))
     verify(running(good, good))
@@ -445,7 +445,7 @@ def test_a_semaphore_has_one_stream_at_each_end() -> None:
         assert f"core0.scalar item 0, empty slot: semaphore s0 is also {how} by core0.v" in message
     verify(replace(sample(), streams=(stream(signal), stream(wait, engine=Engine.SCALAR))))
     cores = tuple(StreamRecord(core, Engine.VECTOR, 0, (signal,)) for core in range(2))
-    verify(replace(sample(), cores=2, streams=cores))  # semaphores are numbered per core
+    verify(replace(sample(), cores=2, streams=cores))  # semaphores are numbered for each core
 
 
 def test_loops_that_touch_at_their_ends() -> None:
@@ -490,7 +490,7 @@ def test_limits_hold_for_executables_that_no_file_holds() -> None:
 
 
 def test_body_and_store_are_part_of_the_sample() -> None:
-    """The harness' items are sound one by one, so that each test above breaks one thing."""
+    """The harness's items are valid one by one, so that each test above breaks only one rule."""
     verify(running(LOOP, BODY, DONE))
     verify(running(STORE, engine=Engine.DMA))
     verify(running(InstructionRecord(COUNT, (Register(1),), (5,), (), (), -1)))

@@ -1,4 +1,4 @@
-"""What the verifier found out for one record is no reason to let a similar one pass."""
+"""The verifier's result for one record must not let a similar record pass."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Every number of a sound file, one at a time one more, one less, and far out: what the verifier
-says is in tests/data/verifier.txt, a line for each field.
+"""Change every number of a valid file: one more, one less, and far out of range.
+
+The verifier's answers are in tests/data/verifier.txt, a line for each field.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from tests.harness.executables import sample
 
 PAGE = Path(__file__).parents[2] / "data/verifier.txt"
 SMALL = Limits(rank=3, dimension=4096, registers=3, waits=2, loop_depth=2, trips=5, hbm_bytes=16400)
-# What tells of the source alone, beside the numbers of places.
+# Records that describe only the source, in addition to the numbers of places.
 SAID = {"arguments", "meta", "files", "places", "iterations", "name"}
 Put = Callable[[Any], Executable]
 
 
 def numbers(value: Any, put: Put, path: str) -> Iterator[tuple[str, int, Put]]:
-    """Every number inside of a value, with what makes the file with another one there."""
+    """Return every number inside a value, with a function that replaces it."""
     if type(value) is int:
         yield path, value, put
     elif isinstance(value, Register):
@@ -50,7 +51,7 @@ def _element(value: tuple[Any, ...], index: int, put: Put) -> Put:
 
 
 def of_file(found: Executable) -> Iterator[tuple[str, int, Put]]:
-    """Every number of a file."""
+    """Return every number of a file."""
     for one in fields(found):
         if one.name not in SAID:
             value = getattr(found, one.name)
@@ -62,7 +63,7 @@ def _attribute(found: Executable, name: str) -> Put:
 
 
 def said(found: Executable, limits: Limits = SMALL) -> str:
-    """The verifier's answer."""
+    """Return the verifier's answer."""
     try:
         verify(found, limits)
     except ArtifactFailed as refused:
@@ -72,7 +73,9 @@ def said(found: Executable, limits: Limits = SMALL) -> str:
 
 
 def answers(value: int, put: Put) -> Iterator[str]:
-    """From far below to far above: values that follow each other and get one answer together."""
+    """Return the answers from far below to far above; consecutive values with equal answers are
+    merged.
+    """
     near = {value + by for by in (-64, -8, *range(-2, 3), -4, 4, 8, 64)}
     values = sorted({*near, -1, 0, 1, 127, 128, 129, 1 << 31, 1 << 62, -(1 << 62)})
     before, low, high = "", values[0], values[0]
@@ -87,14 +90,14 @@ def answers(value: int, put: Put) -> Iterator[str]:
 
 
 def _unnumbered(text: str, number: int) -> str:
-    """The same answer to the next number is the same text."""
+    """Remove numbers, so that equal answers to consecutive numbers have equal text."""
     if number in (0, 1):
         return text  # which are all over it
     return re.sub(rf"(?<![\d,-])({number}|{number:,})(?![\d,]*\d)", "N", text)
 
 
 def lines(found: Executable) -> Iterator[str]:
-    """One for each number."""
+    """Return a line for each number."""
     for path, value, put in of_file(found):
         yield f"{path} = {value}"
         yield from (f"  {one}" for one in answers(value, put))
@@ -109,7 +112,7 @@ def test_every_number_is_looked_at() -> None:
 
 
 def test_names_and_roles_are_looked_at() -> None:
-    """Of each tensor another memory and another role."""
+    """Give each tensor another memory and another role."""
     found, text = sample(), ""
     for index, tensor in enumerate(found.tensors):
         for buffer in Buffer:
@@ -125,7 +128,7 @@ def _line(found: Executable, index: int, what: str, tensor: Any) -> str:
 
 
 def test_streams_are_looked_at() -> None:
-    """Each stream left out, twice, and without each of its items."""
+    """Drop each stream, double it, and drop each of its items."""
     found, text = sample(), ""
     for index, stream in enumerate(found.streams):
         before, after = found.streams[:index], found.streams[index + 1 :]

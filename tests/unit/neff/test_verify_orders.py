@@ -1,4 +1,4 @@
-"""`nki-run --race-check` within one core: accesses that nothing in the file orders."""
+"""Test `nki-run --race-check` within one core: accesses that nothing in the file orders."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_every_wait_of_an_instruction_that_is_dropped_is_found() -> None:
     for stream, at, item in slots(found):
         if item.waits:
             broken = changed(found, stream, at, waits=())
-            verify(broken)  # it may give wrong numbers: that is all
+            verify(broken)  # it may give wrong numbers, and nothing worse
             with pytest.raises(ArtifactFailed, match="nothing orders it and another access to"):
                 verify_ordered(broken)
             count += 1
@@ -102,7 +102,7 @@ def test_every_wait_of_an_instruction_that_is_dropped_is_found() -> None:
 
 
 def test_every_neighbours_that_change_places_are_found() -> None:
-    """Two loads of one queue, and what reads each: waits and signals stay where they are."""
+    """Two loads of one queue, and a reader of each: waits and signals stay in place."""
     columns = [f"[0+128, {at}; 1x256]" for at in (0, 256)]
     found = executable(
         *(load(i, f"%2{own}", f"%0[{256 * i}; 512x128, 1x256]") for i, own in enumerate(columns)),
@@ -135,7 +135,7 @@ def test_the_message_tells_both_streams_the_tensor_and_the_line() -> None:
     with pytest.raises(ArtifactFailed) as caught:
         verify_ordered(changed(found, stream, at, waits=()))
     (one,) = caught.value.diagnostics
-    # The two have no order, so that either may be told as the later one.
+    # The two have no order, so either may be reported as the later one.
     assert one.message.startswith("core0.dma0 item 0, dma_copy: nothing orders it and another ")
     assert "access to `t0` by gpsimd" in one.message
     assert any("k.py:10:1" in note for note in one.notes)
@@ -190,7 +190,7 @@ def test_a_run_asks_for_it_only_if_it_is_told_to() -> None:
         simulate(broken, arrays, RunOptions(check_races=True))
     outcome = simulate(found, arrays, RunOptions(check_races=True)).outputs["output_0"]
     assert np.array_equal(outcome, arrays["x"])
-    with pytest.raises(ProgramFault):  # here it shows: the copy runs before there is anything
+    with pytest.raises(ProgramFault):  # here it has an effect: the copy runs before the data exist
         simulate(broken, arrays)
 
 

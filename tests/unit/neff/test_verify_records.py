@@ -1,4 +1,4 @@
-"""Which record of a file a refusal is about."""
+"""Test which record of a file an error refers to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.harness.executables import sample
 
 
 def test_refusals_count_records_from_the_first_stream() -> None:
-    """A stream has a record of its own before those of its items."""
+    """A stream has its own record before those of its items."""
     streams, record = sample().streams, 0
     for number, one in enumerate(streams):
         twice = one._replace(core=1)

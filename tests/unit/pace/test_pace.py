@@ -44,8 +44,8 @@ def test_the_estimate_is_the_time_of_a_run(sample: str) -> None:
 
 @pytest.mark.parametrize("sample", ["01_tensor_add", "09_rms_norm", "10_attention", "12_conv1d"])
 def test_the_scheduler_knows_the_time_and_never_does_worse_than_program_order(sample: str) -> None:
-    """List scheduling alone made two of these longer than program order, by 8 and 11 %, as its
-    own times were off by up to a tenth.
+    """List scheduling alone made two of these programs longer than program order, by 8 and 11 %,
+    because its times were wrong by up to a tenth.
     """
     path = str(SAMPLES / sample / "kernel.py")
     loader = Loader.beside(path)
@@ -61,8 +61,10 @@ def test_the_scheduler_knows_the_time_and_never_does_worse_than_program_order(sa
 
 
 def test_a_store_does_not_wait_for_all_loads_of_its_engine() -> None:
-    """Engines take triggers in the order in which transfers are ready. Where loads went first,
-    tiles that had to be stored before they were loaded again held everything up, by 11 %.
+    """Engines issue triggers in the order in which transfers become ready.
+
+    When loads were issued first, tiles that had to be stored before they were loaded again delayed
+    everything, by 11 %.
     """
     path = str(SAMPLES / "06_matmul" / "kernel.py")
     loader = Loader.beside(path)

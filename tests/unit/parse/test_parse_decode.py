@@ -1,4 +1,4 @@
-"""From bytes to text: byte-order marks, declared encodings, and bytes that are not text."""
+"""Test decoding: byte-order marks, declared encodings, and bytes that are not text."""
 
 from __future__ import annotations
 

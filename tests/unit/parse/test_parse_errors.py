@@ -339,7 +339,7 @@ def test_the_complaint_is_exact(case: Case) -> None:
 
 
 def test_every_code_of_the_family_is_shown() -> None:
-    """But for those about bytes and limits, which have tests of their own."""
+    """Except those about bytes and limits, which have their own tests."""
     family = {slug for slug, code in codes().items() if code.number.startswith("NKI01")}
     elsewhere = {"not-utf8", "unknown-encoding", "nul-byte", "too-many-levels"}
     of_others = {"bad-program-text"}

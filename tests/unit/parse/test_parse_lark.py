@@ -1,8 +1,8 @@
-"""Lark's own parser and the loop of `nkic.parse.parser` accept the same texts, and stop at the
-same token of others.
+"""Compare Lark's own parser with the loop of `nkic.parse.parser`.
 
-Both run on what Lark makes of the grammar: one on Lark's tables with Lark's loop, the other on the
-stored tables. The lexer is the same.
+They accept the same texts, and stop at the same token of others. Both use Lark's reading of the
+grammar: one runs Lark's tables with Lark's loop, the other the stored tables. The lexer is the
+same.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ MUTANTS = 3  # of each text
 
 
 class _Given(Lexer):
-    """Lark's lexer: the tokens that are there already."""
+    """A lexer for Lark that returns existing tokens."""
 
     def __init__(self, lexer_conf: LexerConf) -> None:
         super().__init__()
 
     def lex(self, tokens: Any) -> Iterator[LarkToken]:  # type: ignore[override]
         names = tables.load().terminals
-        for index, token in enumerate(tokens[:-1]):  # Lark adds the end itself
+        for index, token in enumerate(tokens[:-1]):  # Lark adds the end token itself
             yield LarkToken(names[token.kind], token.text, start_pos=index)
 
 
@@ -52,13 +52,13 @@ def lark() -> Lark:
 
 @cache
 def ours() -> Parser:
-    """The loop with functions that make nothing, since mutants need not make sense."""
+    """Run the loop with functions that build nothing, since mutants need not make sense."""
     names = {rule.action for rule in tables.load().rules} - {"", "+"}
     return Parser(tables.load(), dict.fromkeys(names, lambda *_: None))
 
 
 def stop_of_lark(tokens: list[Token]) -> int | None:
-    """The index of the token that is refused, or None."""
+    """Return the index of the token that is rejected, or None."""
     try:
         lark().parse(tokens)  # type: ignore[arg-type]
     except UnexpectedInput as error:
@@ -76,7 +76,7 @@ def stop_of_ours(tokens: list[Token]) -> int | None:
 
 
 def mutant(tokens: list[Token], random: Random) -> list[Token]:
-    """One token is dropped, doubled, put elsewhere, or becomes another; never the end."""
+    """Drop, double, move or replace one token; never the end."""
     changed, at = list(tokens), random.randrange(max(1, len(tokens) - 1))
     kind = random.choice(("drop", "double", "move", "become"))
     if kind == "drop":
@@ -102,7 +102,7 @@ def test_both_parsers_stop_at_the_same_token(path: Path) -> None:
 
 
 def test_mutants_are_refused_as_a_rule() -> None:
-    """So that the comparison is about refusals too, at tokens all over the texts."""
+    """So that the comparison also covers errors, at tokens all over the texts."""
     random, found = Random(0), []
     for path in sorted((PROJECT / "samples").glob("*/kernel.py")):
         tokens = lex(SourceFile(path.name, path.read_text("utf-8"))).tokens

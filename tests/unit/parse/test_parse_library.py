@@ -1,4 +1,4 @@
-"""Python's own standard library as the test: the same trees, positions and refusals as `ast`."""
+"""Test with Python's own standard library: the same trees, positions and errors as `ast`."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ALWAYS = ("test_grammar", "test_fstring", "test_patma", "test_type_params", "dat
 
 
 def sample() -> list[Path]:
-    """About 60 files, spread evenly, and those with the rarest syntax."""
+    """Return about 60 files, spread evenly, and those with the rarest syntax."""
     small = [path for path in FILES if path.stat().st_size < 60_000]
     rare = [path for path in FILES if path.stem in ALWAYS]
     return sorted({*small[:: max(len(small) // 56, 1)], *rare})
 
 
 def complaints(paths: list[Path]) -> Iterator[str]:
-    """What we see differently from Python."""
+    """Return the differences between nkic's tree and Python's."""
     for path in paths:
         yield from (f"{path.name}: {text}" for text in complaints_of(path.read_bytes()))
 

@@ -1,4 +1,4 @@
-"""Source that is huge or nested without end: parsed, or refused at a place, in linear time."""
+"""Huge or deeply nested source is parsed, or rejected at a place, in linear time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MANY = 20_000
 
 @pytest.fixture(autouse=True)
 def forget() -> None:
-    """Keeps the huge trees out of the cache."""
+    """Keep the huge trees out of the cache."""
     parse.cache_clear()
 
 
@@ -81,7 +81,7 @@ def test_text_nested_too_deep_is_refused_where_it_is(
 
 
 def test_no_recursion_is_needed() -> None:
-    """The limits hold whatever is left of Python's own stack."""
+    """The limits hold however little is left of Python's own stack."""
     text = "x = " + "[" * MAX_BRACKETS + "-" * 1000 + "a" + "]" * MAX_BRACKETS
     limit, used = sys.getrecursionlimit(), _depth()
     sys.setrecursionlimit(used + 60)

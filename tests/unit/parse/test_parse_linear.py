@@ -1,4 +1,4 @@
-"""Parse and resolve take work in proportion to the text, whatever grows in it."""
+"""Parse and resolve take work in proportion to the text, whatever construct grows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.harness.growth import in_kernel, texts, work
 
 TEXTS = texts()
 SIZE = 25  # repetitions; each is also tried with twice and four times as many
-# A long chain of each of these, at a size that a quadratic algorithm would take minutes for.
+# A long chain of each of these, at a size for which a quadratic algorithm would take minutes.
 LONG = [
     "attributes",
     "alternating operators",
@@ -45,7 +45,7 @@ LENGTH = 10_000
 
 @pytest.fixture(autouse=True)
 def forget() -> None:
-    """Keeps huge trees out of the caches."""
+    """Keep huge trees out of the caches."""
     parse.cache_clear()
     mentions.of_definition.cache_clear()
     mentions.of_values.cache_clear()
@@ -71,8 +71,10 @@ def taken(name: str, size: int) -> int:
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_twice_the_text_is_twice_the_work(name: str) -> None:
-    """The second doubling adds about twice what the first adds; a quadratic one adds four times."""
-    resolved(TEXTS[name](SIZE))  # what is done once per process
+    """The second doubling adds about twice the work of the first; a quadratic one adds four
+    times.
+    """
+    resolved(TEXTS[name](SIZE))  # work that is done once per process
     once, twice, four = (taken(name, SIZE * factor) for factor in (1, 2, 4))
     assert four - twice <= 2.25 * max(twice - once, 0) + 2000
 
@@ -136,7 +138,7 @@ def test_the_table_in_the_docs_has_the_limits() -> None:
 
 
 def test_a_long_name_outside_ascii_is_refused_where_it_stands() -> None:
-    """Bringing it into its normal form takes time that is the square of its length."""
+    """Normalising the name takes time quadratic in its length."""
     name = "a" + "\u0301\u0327" * 200_000
     assert refused(f"x = 1 + {name}") == (
         "too-large",

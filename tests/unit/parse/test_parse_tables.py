@@ -1,4 +1,4 @@
-"""The parser's tables: fresh, complete, the same everywhere, and rebuilt if they are not there."""
+"""Test the parser's tables: current, complete, reproducible, and rebuilt if they are missing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STORED = json.loads(tables.folder().joinpath(tables.TABLES).read_bytes())
 
 
 def test_the_stored_tables_are_those_of_the_grammar() -> None:
-    """If this fails: `python -m nkic.parse.generate`."""
+    """If this fails, run `python -m nkic.parse.generate`."""
     assert generate(GRAMMAR) == STORED
 
 
@@ -61,7 +61,7 @@ def test_without_stored_tables_they_are_built(
 
 
 def test_skipping_renamings_changes_nothing() -> None:
-    """The parser's short cuts against the same tables without any."""
+    """The parser's short cuts give the same results as the same tables without any."""
     source = SourceFile(
         "k.py", "def f(a, *b: int) -> c:\n    return -a ** b[1:2](x := 3) or not d\n"
     )

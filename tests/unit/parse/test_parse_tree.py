@@ -1,4 +1,6 @@
-"""Syntax trees of single constructs, where Python's `ast` of this version is not an oracle."""
+"""Test syntax trees of single constructs for which Python's `ast` of this version is not an
+oracle.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,13 @@ def tree(text: str) -> n.Module:
 
 
 def only(kind: type[Kind], text: str) -> Kind:
-    """The one node of this kind in the tree of `text`."""
+    """Return the only node of this kind in the tree of `text`."""
     (found,) = [node for node in walk(tree(text)) if isinstance(node, kind)]
     return found
 
 
 def texts(kind: type[n.Node], text: str) -> list[str]:
-    """The source text under each node of this kind."""
+    """Return the source text of each node of this kind."""
     source = SourceFile("k.py", text)
     return [source.text_of(x.span) for x in walk(parse(source)) if isinstance(x, kind)]
 

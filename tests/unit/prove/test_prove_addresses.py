@@ -1,4 +1,4 @@
-"""The proof of an allocation: what it must find, and that it takes as long as the program is."""
+"""Test the proof of an allocation: the faults that it must find, and its linear time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KIB = 1024
 
 
 def chain(buffer: Buffer = Buffer.SBUF) -> Made:
-    """%0 → %1 → %2: each is in use while it is written and while it is read."""
+    """%0 → %1 → %2: each is live while it is written and while it is read."""
     tensors = [declare(i, f"t{i}", "128, 256", buffer) for i in range(3)]
     body = [op(0, "memset", dst=f"%0{WHOLE}", value="0.0")]
     body += [copy(i, f"%{i}{WHOLE}", f"%{i - 1}{WHOLE}") for i in (1, 2)]
@@ -96,7 +96,7 @@ def test_a_tensor_without_an_address() -> None:
 
 
 def accumulated() -> Made:
-    """Two reductions into one accumulator, which each lane has for itself."""
+    """Return two reductions into one accumulator, which each lane has for itself."""
     tensors = [*(declare(i, f"t{i}", "32, 256") for i in range(2)), declare(2, "sums", "32, 1")]
     tile, column = "[0+32, 0; 1x256]", "[0+32, 0; 1x1]"
     body = [
@@ -134,7 +134,7 @@ def test_what_does_not_accumulate_may_move() -> None:
 
 
 def loops(count: int) -> Program:
-    """Device loops one after the other, each with a tensor of its own and one from outside."""
+    """Return consecutive device loops, each with its own tensor and one from outside."""
     lines = [declare(0, "out", "128, 256"), "core"]
     tensors, body = [], [op(0, "memset", dst=f"%0{WHOLE}", value="0.0")]
     for i in range(1, count + 1):
@@ -169,7 +169,9 @@ def test_a_tensor_from_outside_is_in_use_throughout_a_loop() -> None:
 
 @pytest.mark.parametrize("own", ["", " scope (1,)"])
 def test_a_tensor_of_a_loop_is_in_use_between_its_touches(own: str) -> None:
-    """The first of all tensors too: its bytes are another one's before and after, in each turn."""
+    """Also for the first tensor: another tensor owns its bytes before and after it, in each
+    iteration.
+    """
     text = [
         *(declare(i, f"t{i}", "128, 256", more=own) for i in range(2)),
         "core",
@@ -183,7 +185,7 @@ def test_a_tensor_of_a_loop_is_in_use_between_its_touches(own: str) -> None:
 
 
 def work(action: Callable[[], object]) -> int:
-    """Lines of nkic/prove that `action` runs."""
+    """Count the lines of nkic/prove that `action` runs."""
     count = 0
 
     def trace(frame: FrameType, event: str, arg: object) -> object:

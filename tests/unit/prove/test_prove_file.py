@@ -1,4 +1,4 @@
-"""The proof of a file: whatever is changed in what was read from its bytes is found."""
+"""Test the proof of a file: every change of the records read from its bytes is found."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_every_tensor_that_is_changed_is_found(
 
 
 def test_a_tensor_that_is_two_in_the_file_is_found(made: Made) -> None:
-    """One of them would be written and the other, of the same name and shape, be read."""
+    """Otherwise one tensor would be written, and another of the same name and shape read."""
     found = made.file()
     stream, at, item = next(i for i in items(found) if i[2].row is ROWS["reciprocal"])
     for number, operand in enumerate(item.operands):
@@ -295,7 +295,7 @@ def test_records_after_the_last_stream_are_found(made: Made) -> None:
 
 @pytest.mark.parametrize("back", [2, 3, 0, -1])
 def test_a_tensor_is_told_from_an_earlier_tensor_alone(back: int) -> None:
-    """What is told from the kernel, or from a place after it, is no tensor."""
+    """A difference from the kernel, or from a later record, is not a tensor."""
     records = ((TENSOR, 7, 64), (PLACED, back, 32))
     with pytest.raises((ValueError, LookupError)):
         _declared(iter(records))
@@ -317,7 +317,7 @@ def test_a_pattern_is_told_from_an_earlier_pattern_alone(back: int) -> None:
 
 
 def test_a_stream_that_the_file_lacks_is_found(made: Made) -> None:
-    """The last one: the records end where it should begin."""
+    """The last stream: the records end where it should begin."""
     (streams,) = made.schedule.cores
     for count in range(len(streams)):
         short = replace(made.schedule, cores=(streams[:count],))

@@ -1,4 +1,4 @@
-"""The proof of device loops whose iterations overlap: what one waits for of the one before."""
+"""Test the proof of device loops with overlapping iterations: loop-carried waits."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from tests.unit.prove.test_prove_order import LOOP, LOOP_HEAD, TILE, made, memse
 
 
 def without_carried(items: Items) -> None:
-    """The vector engine does not wait for what gpsimd did in the turn before."""
+    """Remove the vector engine's wait for gpsimd's previous iteration."""
     (one,) = map(slot, items)
     on_vector = one.instruction is not None and one.instruction.engine is Engine.VECTOR
     items[:] = [one._replace(waits=()) if on_vector else one._replace(signals=())]
 
 
 def test_bytes_that_come_back_are_found() -> None:
-    """In a loop two tensors have the same bytes in turn: the second iteration takes them back."""
+    """In a loop two tensors alternate on the same bytes: the second iteration takes them over
+    again.
+    """
     text = [
         "%1 a: float32[128, 512] sbuf fixed (0, 0) scope (1,)",
         "%2 b: float32[128, 512] sbuf fixed (0, 0) scope (1,)",
@@ -36,13 +38,13 @@ def test_bytes_that_come_back_are_found() -> None:
 
 
 def test_an_iteration_that_starts_too_early_is_found() -> None:
-    """Without a wait for the iteration before, the next one's reciprocal may not see the copy."""
+    """Without a wait for the previous iteration, the next reciprocal may not see the copy."""
     found = made(tiles(2), *LOOP)
     assert found.rules(in_loops(found.schedule, without_carried)) == {"memory"}
 
 
 def first_iteration(found: Made) -> int:
-    """The semaphore by which the vector engine waits for gpsimd's turn before."""
+    """Return the semaphore by which the vector engine waits for gpsimd's previous iteration."""
     (vector,) = (s for s in found.schedule.cores[0] if s.id.engine is Engine.VECTOR)
     (loop,) = (item for item in vector.items if isinstance(item, StreamLoop))
     return slot(loop.items[0]).waits[0].semaphore
@@ -94,15 +96,15 @@ NESTED = (
 
 
 def outer(found: Made, engine: Engine) -> tuple[StreamItem, ...]:
-    """What that engine does in a turn of the outer loop."""
+    """Return the items of that engine in an iteration of the outer loop."""
     (stream,) = (s for s in found.schedule.cores[0] if s.id.engine is engine)
     (loop,) = (item for item in stream.items if isinstance(item, StreamLoop))
     return loop.items
 
 
 def test_turns_around_a_loop_wait_for_what_they_share_alone() -> None:
-    """The next turn's memset waits for the scalar engine's copy after the inner loop, but not for
-    the vector engine's, and no barrier ends a turn.
+    """The next iteration's memset waits for the scalar engine's copy after the inner loop, but not
+    for the vector engine's, and no barrier ends an iteration.
     """
     found = made(tiles(4), *NESTED)
     first, last = slot(outer(found, Engine.GPSIMD)[0]), slot(outer(found, Engine.SCALAR)[-1])
@@ -127,7 +129,9 @@ def test_a_turn_that_starts_too_early_after_an_inner_loop_is_found() -> None:
 
 
 def test_loops_inside_each_other_carry_by_semaphores_of_their_own() -> None:
-    """Both loops carry from gpsimd to vector: one's signals are not taken for the other's."""
+    """Both loops carry from gpsimd to vector: the signals of one loop must not be taken for the
+    other's.
+    """
     inner = (
         "  loop 2 $1 = 0 to 4 by 1",
         "    " + op(1, "reciprocal", dst=f"%4{TILE}", data=f"%3{TILE}"),
@@ -143,8 +147,9 @@ def test_loops_inside_each_other_carry_by_semaphores_of_their_own() -> None:
 
 
 def test_all_streams_decide_about_a_loop_that_holds_another_one() -> None:
-    """A turn sets the register that decides how often the loop runs: not before the streams that
-    have nothing but the inner loop's barriers have decided, too.
+    """An iteration sets the register that decides how often the loop runs.
+
+    It must not do so before the streams with only the inner loop's barriers have decided, too.
     """
     body = (
         op(0, "register_load", "sync", dst="$0", src="%2[0+1, 0; 1x1]"),
@@ -158,4 +163,4 @@ def test_all_streams_decide_about_a_loop_that_holds_another_one() -> None:
     found = made(LOOP_HEAD, *body)
     for stream in found.schedule.cores[0]:
         (loop,) = (item for item in stream.items if isinstance(item, StreamLoop))
-        assert slot(loop.items[0]).instruction is None  # a barrier stands before all else
+        assert slot(loop.items[0]).instruction is None  # there is a barrier before everything else

@@ -1,4 +1,4 @@
-"""The proof of a schedule: every rule is broken once, and that rule alone must report it."""
+"""Test the proof of a schedule: break every rule once; only that rule may report it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_wait_at_the_item_before_is_as_good_and_one_after_is_not() -> None:
 
 
 def test_neighbours_the_wrong_way_round_are_found() -> None:
-    """Both orders are orders: the one that the program has is asked for."""
+    """Both orders are orders, but only the program's order is right."""
     body = (memset(0, 2), copy(1, f"%3{TILE}", f"%2{TILE}"), memset(2, 2))
     found = made(tiles(2), *body)
     for at in (0, 1):
@@ -174,11 +174,11 @@ def test_a_semaphore_of_two_waiters_is_found() -> None:
     assert found.rules(both) == {"semaphore"}
 
 
-# Bytes that change hands
+# Bytes that pass to another tensor
 
 
 def test_bytes_taken_over_too_early_are_found() -> None:
-    """Two tensors at one address, whose instructions have nothing else in common."""
+    """Two tensors at one address, whose instructions are otherwise independent."""
     text = [
         "%1 a: float32[128, 512] sbuf fixed (0, 0)",
         "%2 b: float32[128, 512] sbuf fixed (0, 0)",
@@ -194,7 +194,9 @@ def test_bytes_taken_over_too_early_are_found() -> None:
 
 @pytest.mark.parametrize("start", [0, 32, 64, 96])
 def test_bytes_of_any_partitions_taken_over_too_early_are_found(start: int) -> None:
-    """Of a tensor over all partitions, by one over some of them, and by four at once."""
+    """Bytes of a tensor over all partitions, taken over by a tensor over some of them, and by four
+    at once.
+    """
     rows = "[0+32, 0; 1x512]"
     text = [
         "%1 a: float32[128, 512] sbuf fixed (0, 0)",
@@ -214,7 +216,7 @@ def test_bytes_of_any_partitions_taken_over_too_early_are_found(start: int) -> N
 
 
 def state_program() -> Made:
-    """Two reductions of the scalar engine share its accumulator, and no tensor."""
+    """Return two reductions of the scalar engine that share its accumulator, and no tensor."""
     column = "[0+128, 0; 1x1]"
     head = tiles(4) + "\n" + "\n".join(declare(6 + i, f"c{i}", "128, 1") for i in range(2))
     lines = [
@@ -270,7 +272,9 @@ LOOP_HEAD = WORDS + "\n" + declare(4, "t", "128, 512") + "\n"
 def test_without_the_barrier_at_its_start_a_loop_is_decided_too_late(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """gpsimd may decide by what sync has set for the next iteration: streams that disagree."""
+    """gpsimd may decide by the value that sync has set for the next iteration, so that streams
+    disagree.
+    """
     found = made(LOOP_HEAD, *WHILE)
     barrier, calls = Wiring.barrier, iter(range(99))
     monkeypatch.setattr(
@@ -298,7 +302,7 @@ def test_a_bound_that_changes_inside_its_loop_is_found() -> None:
     assert "register" in found.rules(edited(found.schedule, "sync", early))
 
 
-# What the kernel asks for
+# Orders that the kernel requests
 
 
 def test_a_user_edge_that_is_lost_is_found() -> None:
@@ -362,7 +366,7 @@ def test_a_loop_that_runs_otherwise_is_found(change: dict[str, int]) -> None:
 
 
 def test_what_a_loop_may_not_do_orders_nothing_after_it() -> None:
-    """A wait inside a loop that may run no time at all: what comes after cannot rely on it."""
+    """A wait inside a loop that may run no iteration: later code cannot rely on it."""
     body = (
         memset(0, 2),
         "loop 1 $0 = 0 to $1 by 1",
@@ -388,7 +392,7 @@ def test_what_a_loop_may_not_do_orders_nothing_after_it() -> None:
         [StreamLoop(loop, (bare[1],)), bare[2]._replace(waits=waits)],
     )
     assert found.rules(outside) == set()
-    # Each iteration tells gpsimd that vector has come so far, and no iteration may tell nobody.
+    # Each iteration signals vector's progress to gpsimd, and no iteration may omit the signal.
     inside = hand(
         [bare[0], StreamLoop(loop, (Slot(None, (), (0,)),))],
         [StreamLoop(loop, (bare[1]._replace(waits=waits),)), bare[2]],
@@ -404,7 +408,7 @@ def test_loops_without_instructions_are_proven() -> None:
     assert make(program("\n".join([tiles(2), "core", *inside]))).addresses() == []
 
 
-# What is returned, and what allocate puts off
+# Returned tensors, and instructions that allocate delays
 
 
 def test_a_result_that_lower_leaves_unwritten_is_found() -> None:
@@ -420,7 +424,9 @@ def test_a_result_that_lower_leaves_unwritten_is_found() -> None:
 
 
 def sunk() -> tuple[Program, Made]:
-    """Many tiles filled long before they are used: allocate has to put the memsets off."""
+    """Return many tiles that are filled long before they are used: allocate must delay the
+    memsets.
+    """
     count, size = 30, 4 * 1024
     shape, whole = f"128, {size}", f"[0+128, 0; 1x{size}]"
     head = [declare(i, f"t{i}", shape) for i in range(count + 1)]

@@ -1,4 +1,4 @@
-"""The proof of a schedule where a stream turns the reads of a tensor round, or runs loops."""
+"""Test the proof of a schedule where a stream reorders the reads of a tensor, or has loops."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from tests.unit.prove.test_prove_order import TILE, made, memset, tiles
 
 
 def turned_round(found: Made, *, early: bool) -> Schedule:
-    """The second and third item of vector change places; `early`: the signal is that of the first
-    of them, which the second of the program then gives.
+    """Swap the second and third item of vector.
+
+    With `early`, the signal of the first of the two is given by the second item of the program.
     """
     schedule = edited(found.schedule, "vector", swapped(1))
 

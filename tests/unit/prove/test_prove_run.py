@@ -1,4 +1,4 @@
-"""The abstract run of streams: what an item knows to be complete when it starts."""
+"""Test the abstract run of streams: which items are known to be complete when an item starts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WAIT = ((0, 1),)
 
 
 def known(*streams: Sequence[Item | Round]) -> dict[int, list[Clock]]:
-    """By item: what it knows each time that it starts."""
+    """Return, by item, the items known to be complete each time that it starts."""
     lines = [Line(COMPUTE[index], 0, tuple(items)) for index, items in enumerate(streams)]
     run = AbstractRun([lines])
     assert run.run() == []
@@ -29,12 +29,12 @@ def loop(number: int, *items: Item) -> Round:
 
 
 def test_what_a_loop_waits_for_in_each_iteration_is_known_after_it() -> None:
-    """Where it does not run at all, there is nothing of it to wait for."""
+    """If the loop does not run at all, none of its items is waited for."""
     signalling, waiting = Item(0, (), (0,)), Item(1, WAIT, ())
     found = known([loop(7, signalling)], [loop(7, waiting), Item(2, (), ())])
     assert found == {0: [[0, 0], [0, 0]], 1: [[1, 0], [2, 0]], 2: [[2, 0]]}
     other = known([loop(7, signalling)], [loop(8, waiting), Item(2, (), ())])
-    assert other == {**found, 2: [[0, 0]]}  # another loop, which may not run where this one does
+    assert other == {**found, 2: [[0, 0]]}  # another loop, which may not run when this one does
 
 
 def test_what_came_before_a_loop_is_known_after_it_as_it_was_before() -> None:
@@ -50,7 +50,7 @@ def test_what_came_before_a_loop_is_known_after_it_as_it_was_before() -> None:
 
 
 def straight(seed: int) -> list[list[Item]]:
-    """Items in random streams; each may wait for earlier ones of other streams."""
+    """Draw items in random streams; each may wait for earlier items of other streams."""
     rng = Random(seed)
     streams: list[list[Item]] = [[] for _ in COMPUTE]
     where: list[tuple[int, int]] = []
@@ -71,7 +71,7 @@ def straight(seed: int) -> list[list[Item]]:
 
 
 def reached(streams: list[list[Item]]) -> dict[int, set[int]]:
-    """By item: all that are complete before it starts, by plain search."""
+    """Return, by item, all items that are complete before it starts, by plain search."""
     signalling = {signal: one.key for items in streams for one in items for signal in one.signals}
     found: dict[int, set[int]] = {}
     for one in sorted((one for items in streams for one in items), key=lambda one: one.key):

@@ -1,4 +1,4 @@
-"""Which operands are the same but for their tensors, for the proof of spilling."""
+"""Test which operands are equal except for their tensors, for the proof of spilling."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ WORD = AccessPattern(ONE, DTYPES["float32"], 0, 1, 0, ((1, 1),))
 
 
 def patterns(tensor: Tensor) -> list[AccessPattern]:
-    """All different, but for the tensor; by a register, by a tile, and by none."""
+    """Return patterns that all differ in more than the tensor; by a register, by a tile, and by
+    none.
+    """
     plain = AccessPattern(tensor, DTYPES["float32"], 0, 8, 0, ((1, 8),))
     offsets = [
         Dynamic("scalar", Register(0), 1, 16),

@@ -1,4 +1,4 @@
-"""The proofs take as long as the program is, device loops included: counted, not timed."""
+"""The proofs take linear time, device loops included: work is counted, not timed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ def order(done: Made) -> int:
 
 
 def straight(count: int) -> Program:
-    """Eight tiles in turn on two engines: reads, writes, waits, and bytes that change hands."""
+    """Return a program with eight tiles in rotation on two engines: reads, writes, waits, and
+    reused bytes.
+    """
     tensors = [declare(i, f"t{i}", "128, 256") for i in range(count)]
     body = [op(0, "memset", dst=f"%0{WHOLE}", value="0.0")]
     engines = ("vector", "gpsimd")

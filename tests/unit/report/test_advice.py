@@ -1,5 +1,7 @@
-"""The advice of verdicts, followed on a kernel that is not a matrix product: a softmax in three
-passes becomes one in one pass, with each step taken because the verdict before named it.
+"""Follow the advice of verdicts on a kernel that is not a matrix product.
+
+A softmax in three passes becomes one in one pass; each step is taken because the preceding verdict
+named it.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ def loaded_once(load: str = WHOLE) -> str:
 
 
 def own_buffers() -> str:
-    """Every turn has buffers of its own: what is declared before the loop is declared in it."""
+    """Give every iteration its own buffers: declarations before the loop move into it."""
     before, loop, after = loaded_once().partition("    for r in range(0, rows, 128):\n")
     lines = before.splitlines(keepends=True)
     moved = [line for line in lines if "buffer=nl.sbuf" in line]
@@ -62,7 +64,7 @@ def own_buffers() -> str:
 
 
 class Step(NamedTuple):
-    """A kernel, and what of the advice about it the next one follows."""
+    """A kernel, and the advice about it that the next kernel follows."""
 
     text: str
     follows: str
@@ -80,7 +82,7 @@ def built(text: str) -> Executable:
 
 
 def advice(result: Result) -> list[Answer]:
-    """What the kernel's author can do, most gain first."""
+    """Return the changes that the kernel's author can make, with the largest gain first."""
     kept = recorded(result)
     found = insight(kept.trace, kept.again, 2_000_000).verdict
     return [answer for answer in found.answers if answer.is_advice]
@@ -96,7 +98,7 @@ def test_the_next_step_is_the_best_advice(runs: list[Result], number: int) -> No
     best = advice(runs[number])[0]
     assert best.name == STEPS[number].follows
     gained = 1 - runs[number + 1].time_ns / runs[number].time_ns
-    assert 0.05 < best.gain < gained + 0.02  # what is changed in source is scheduled anew
+    assert 0.05 < best.gain < gained + 0.02  # a changed source is scheduled again
 
 
 def test_one_transfer_takes_the_time_of_one_transfer(runs: list[Result]) -> None:
@@ -106,13 +108,13 @@ def test_one_transfer_takes_the_time_of_one_transfer(runs: list[Result]) -> None
 
 
 def test_pieces_that_are_used_one_by_one_stay_apart() -> None:
-    """Who multiplies each piece when it is there needs no whole tile."""
+    """A kernel that multiplies each piece when it arrives needs no whole tile."""
     text = loaded_once(f"{BY_PIECES}\n            {USE}")
     assert not [one for one in advice(run(built(text))) if one.name == "fewer-transfers:k.py:15"]
 
 
 def test_the_steps_together(runs: list[Result]) -> None:
-    """Each is faster than the one before, the last twenty times as fast as the first."""
+    """Each is faster than the preceding one, and the last is twenty times as fast as the first."""
     times = [result.time_ns for result in runs]
     assert times == sorted(times, reverse=True)
     assert times[0] > 20 * times[-1]

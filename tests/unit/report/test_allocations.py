@@ -1,4 +1,4 @@
-"""What a compiled kernel takes on chip: each figure against a count of its own."""
+"""Test the on-chip resources of a compiled kernel: each figure against a separate count."""
 
 from __future__ import annotations
 

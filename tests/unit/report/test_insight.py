@@ -1,4 +1,4 @@
-"""Reports on a run: every figure against another way to count it."""
+"""Test reports on a run: every figure against another way to compute it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SAMPLES = (
     *("11_selective_scan", "13_top8", "15_language"),
 )
 every_sample = pytest.mark.parametrize("name", SAMPLES)
-LINE = HEAD.count("\n")  # of the head; the kernel's own line 1 comes after it
+LINE = HEAD.count("\n")  # of the head; the kernel's own line 1 follows it
 
 NAIVE = """\
 def matmul(lhsT, rhs):
@@ -73,7 +73,7 @@ def naive(dtype: str = "bfloat16") -> Executable:
 
 
 def answers(result: Result) -> dict[str, float]:
-    """The gain of every question that may be asked."""
+    """Return the gain of every possible what-if."""
     kept = recorded(result)
     path = critical_path(kept.trace)
     accounts = Accounts(kept.trace, path)
@@ -163,7 +163,7 @@ def test_cores_that_meet() -> None:
     path = critical_path(kept.trace)
     assert sum(part.time for part in path) == kept.trace.end
     cores = {kept.trace.streams[kept.trace.events[part.event].stream].core for part in path}
-    assert cores == {0, 1}  # core 1 computes longer, core 0 may store last
+    assert cores == {0, 1}  # core 1 computes longer, but core 0 may store last
     names = {answer.name for answer in insight(kept.trace, kept.again).verdict.answers}
     assert "free-DVE" in names
 
@@ -191,7 +191,7 @@ def test_the_path_leaves_no_gap(name: str) -> None:
 
 @every_sample
 def test_what_is_not_on_the_path_would_gain_nothing(name: str) -> None:
-    """Engines that the path does not touch, infinitely fast."""
+    """Make engines that are not on the path infinitely fast."""
     kept = recorded(sample(name))
     trace = kept.trace
     on_path = {trace.streams[trace.events[p.event].stream].engine for p in critical_path(trace)}
@@ -208,7 +208,7 @@ def test_what_is_not_on_the_path_would_gain_nothing(name: str) -> None:
 
 @every_sample
 def test_pairs_found_from_accesses_explain_the_whole_time(name: str) -> None:
-    """With them in place of the program's semaphores, the run takes as long."""
+    """With them in place of the program's semaphores, the run takes the same time."""
     kept = recorded(sample(name))
     wires = [
         (e.before, e.after)
@@ -246,7 +246,7 @@ def test_costs_of_lines_are_those_of_all_events(name: str) -> None:
 
 
 def idle(trace: Trace) -> int:
-    """How long streams stood idle between their items, loading tables included."""
+    """Return how long streams were idle between their items, including the loading of tables."""
     return sum(event.start - event.idle + event.table for event in trace.events)
 
 
@@ -291,7 +291,7 @@ def test_an_engine_for_nothing_is_the_run_with_such_a_clock(
 
     before = recorded(run(program)).trace.end
     monkeypatch.setattr(Clock, "of", free)
-    monkeypatch.setattr(rerun, "_known", [])  # runs before had another clock
+    monkeypatch.setattr(rerun, "_known", [])  # earlier runs had another clock
     assert recorded(run(program)).trace.end == pytest.approx((1 - gains["free-PE"]) * before)
 
 
@@ -305,7 +305,7 @@ def test_loading_once_is_told_with_its_bytes() -> None:
 
 
 def test_another_buffer_gains_what_another_buffer_gains() -> None:
-    """But for the order, in which the compiler has more choice then."""
+    """Except for the order, in which the compiler then has more choice."""
     one = run(executable(ONE_BUFFER, x="float32[1024,2048]"))
     two = run(executable(TWO_BUFFERS, x="float32[1024,2048]"))
     gains = answers(one)
@@ -321,7 +321,7 @@ def test_narrow_products_take_the_time_of_bfloat16() -> None:
 
 
 def test_no_question_gains_more_than_its_part_of_the_path() -> None:
-    """But for the tensor engine's warmth, which other times change."""
+    """Except for the tensor engine's warm-up, which changes with other times."""
     kept = recorded(sample("10_attention"))
     path = critical_path(kept.trace)
     accounts = Accounts(kept.trace, path)

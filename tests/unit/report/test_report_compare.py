@@ -1,4 +1,4 @@
-"""Comparing runs: what is read back, what changed, what may not get worse."""
+"""Test comparisons of runs: reading them back, changes, and limits."""
 
 from __future__ import annotations
 

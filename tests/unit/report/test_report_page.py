@@ -1,4 +1,4 @@
-"""The HTML report: inert, self-contained, the same every time; and what a browser makes of it."""
+"""Test the HTML report: inert, self-contained and reproducible; and its rendering in a browser."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EVIL = "</script><script>document.title='owned'</script><img src=x onerror=alert
 
 
 def record(kernel: str = "matmul") -> dict[str, Any]:
-    """As much of a run's JSON as the page shows."""
+    """The part of a run's JSON that the page shows."""
     resources = {
         **{"sbuf_bytes": 1024, "sbuf_limit": 4096, "psum_banks": 1, "psum_limit": 8},
         "instructions": {"PE": 3, "ACT": 0},
@@ -47,7 +47,7 @@ def made(text: str = NAIVE) -> str:
 
 
 class _Seen(HTMLParser):
-    """Elements with their attributes."""
+    """Collects elements with their attributes."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -173,11 +173,11 @@ def opened(browser: Any, text: str, folder: Path) -> None:
     (folder / "report.html").write_text(text, encoding="utf-8")
     browser.get((folder / "report.html").as_uri())
     said = [one for one in browser.get_log("browser") if one["level"] == "SEVERE"]
-    assert said == []  # no error, nothing that the policy refused
+    assert said == []  # no error, and nothing that the policy rejected
 
 
 def ink(browser: Any) -> int:
-    """Pixels of the timeline that differ from the one at its corner."""
+    """Count pixels of the timeline that differ from the pixel at its corner."""
     script = """
         const canvas = document.getElementById("timeline");
         const all = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;

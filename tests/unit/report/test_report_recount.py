@@ -1,4 +1,4 @@
-"""Every field of every report against a count of its own (tests/harness/recount.py)."""
+"""Test every field of every report against a separate count (tests/harness/recount.py)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.harness.recount import SHORT, Costs, Recount
 from tests.harness.traced import SAMPLES
 
 NAMES = ("06_matmul", "10_attention", "15_language", "two_cores")
-# Of trn2: operations and bytes a second of a core, alone and beside another (docs/timing.md).
+# Of trn2: operations and bytes per second of a core, alone and beside another (docs/timing.md).
 PEAK, RATE = 78.6432e12, {1: 404.8e9, 2: 368e9}
 every_run = pytest.mark.parametrize("name", NAMES)
 
@@ -53,7 +53,7 @@ def made(name: str) -> Run:
 
 
 def cycles(time: int) -> int:
-    """Of trn2's clock of 1.2 GHz, from picoseconds."""
+    """Convert picoseconds to cycles of trn2's clock of 1.2 GHz."""
     return round(time * 12 / 10_000)
 
 
@@ -97,7 +97,7 @@ def test_every_metric_of_the_summary(name: str) -> None:
 
 
 def _held(own: Recount, engines: set[str]) -> list[tuple[int, int]]:
-    """When instructions, or triggers of transfers, held one of these."""
+    """Return when instructions, or triggers of transfers, occupied one of these."""
     spans = [(e.start, e.free) for e in own.executed if own.engine(e) in engines]
     triggers = (e for e in own.events if SHORT[e.by.value] in engines)
     return [*spans, *((e.ready, e.ready + e.trigger) for e in triggers)]
@@ -259,7 +259,7 @@ def test_every_figure_of_the_verdict(name: str) -> None:
 
 
 def cells(own: Recount, cost: Costs) -> tuple[str, str, str, str, str]:
-    """What the margin says of a line, but for the bytes."""
+    """Return the margin of a line, without the bytes."""
     end, time = own.trace.end, sum(cost.busy.values())
     waits = sorted(((-t, cause) for cause, t in cost.stalls.items() if t))[:2]
     most = max(cost.busy.values(), default=0)

@@ -1,4 +1,4 @@
-"""Reports as text and for tools: every figure against a count of its own from the trace."""
+"""Test reports as text and for tools: every figure against a separate count from the trace."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def test_perfetto_trace(name: str) -> None:
     data = perfetto.trace(found)
     trace = form.Trace()
     assert trace.ParseFromString(data) == len(data)
-    assert trace.SerializeToString() == data  # no field that the schema does not know
+    assert trace.SerializeToString() == data  # no field that is missing in the schema
     events = [p for p in trace.packet if p.HasField("track_event")]
     begin = form.TrackEvent.TYPE_SLICE_BEGIN
     opened = [p.track_event for p in events if p.track_event.type == begin]

@@ -1,4 +1,4 @@
-"""The resource line: what is counted, and in which units."""
+"""Test the resource line: its counts and units."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nkic.neff.records import Executable, InstructionRecord, LoopRecord, StreamR
 from nkic.report.resources import cycles, resources
 from tests.harness.executables import LOAD, STORE, sample
 
-TILE = 128 * 16 * 4  # bytes that LOAD and STORE move each
+TILE = 128 * 16 * 4  # bytes that LOAD and STORE each move
 DONE = InstructionRecord(None, (), (), (), (), -1)
 
 

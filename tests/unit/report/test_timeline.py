@@ -1,4 +1,4 @@
-"""The picture of a run: well-formed, small, and as long as what it shows."""
+"""Test the picture of a run: well-formed, small, and as long as the run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SPAN = WIDTH - LEFT - RIGHT
 
 
 def drawn(stretches: list[Stretch], total: float) -> tuple[list[str], list[ElementTree.Element]]:
-    """The texts of a picture, and its bars, which have a title."""
+    """Return the texts of a picture, and its bars, which have a title."""
     root = ElementTree.fromstring(svg(stretches, total, "k: <1> & 2"))
     texts = ["".join(one.itertext()) for one in root.iter(f"{SVG}text")]
     bars = [one for one in root.iter(f"{SVG}rect") if one.find(f"{SVG}title") is not None]

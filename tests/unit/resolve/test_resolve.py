@@ -1,4 +1,4 @@
-"""Resolve: which kernel, which files, what it reaches."""
+"""Test resolve: the chosen kernel, its files, and the code that it reaches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scopes: the same locals and globals as Python's own symbol table finds (an oracle only)."""
+"""Test scopes: the same locals and globals as in Python's own symbol table (only an oracle)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def our_locals(tree: nodes.Module) -> Iterator[tuple[str, int, frozenset[str]]]:
 
 
 def plain(found: Iterator[tuple[str, int, frozenset[str]]]) -> list[tuple[str, int, list[str]]]:
-    # Python adds names of its own (`__class__`) and spells private ones out (`_A__x`).
+    # Python adds names (`__class__`) and mangles private ones (`_A__x`).
     return sorted((n, line, sorted(k for k in names if "__" not in k)) for n, line, names in found)
 
 
@@ -85,7 +85,7 @@ def test_names_taken_from_outside() -> None:
     tree = parse(SourceFile("t.py", TRICKY))
     function = next(node for node in tree.body if isinstance(node, nodes.FunctionDef))
     used = {name.id for name in scopes.free_names([function])}
-    # `m` of the class body is not seen by its method; `x` is declared global.
+    # The method does not see `m` of the class body; `x` is declared global.
     assert used == {"x", "m", "cc", "print"}
 
 

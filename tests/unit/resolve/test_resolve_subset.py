@@ -1,4 +1,6 @@
-"""The kernel subset: every rule refuses its construct in the versions it names, and no other."""
+"""Test the kernel subset: every rule rejects its construct in the versions it names, and in no
+other.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from nkic.resolve import subset
 from tests.harness.bless import blessing
 from tests.harness.metalanguage import HEAD, head, resolved
 
-# One kernel body per rule, with line and column of the complaint in it.
+# One kernel body per rule, with line and column of the error in it.
 CASES: dict[str, tuple[str, int, int]] = {
     "async": ("async def f(): pass", 1, 11),
     "await": ("async def f(): await y", 1, 16),
@@ -43,7 +45,7 @@ CASES: dict[str, tuple[str, int, int]] = {
     "is": ("x = y is None", 1, 5),
     "is-not": ("x = y is not None", 1, 5),
 }
-# Rules that come with another one in the same example, at another place.
+# Other rules that the same example breaks, at another place.
 BESIDES = {
     "await": {"async"},
     "nonlocal": {"nested-def"},
@@ -109,7 +111,7 @@ def test_decorated_kernels_inside_kernels(profile: Profile, count: int) -> None:
 
 
 def table() -> str:
-    """The rules as docs/language.md shows them."""
+    """Return the rules as docs/language.md shows them."""
     last = [subset.SUB_KERNEL, subset.KEYWORD_ONLY, subset.LIST_DEFAULT]
     rules = [*subset.RULES.values(), *last]
     labels = [profile.label for profile in Profile]

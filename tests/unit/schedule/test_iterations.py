@@ -1,4 +1,4 @@
-"""The order of a loop's body where its turns overlap."""
+"""Test the order of a loop's body with overlapping iterations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.timing.schedules import LOOPED, LOOPS, microseconds
 
 
 def time(kernel: str, level: int = 1) -> float:
-    """Microseconds of a run of a kernel of `loops.py`; proven, as every compilation is."""
+    """Return the microseconds of a run of a kernel of `loops.py`, proven like every compilation."""
     loader = Loader.beside(LOOPS)
     source = loader.main(LOOPS)
     request = request_for(source, parse_options(kernel=kernel), {})

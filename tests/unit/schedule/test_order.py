@@ -1,4 +1,4 @@
-"""When the list scheduler lets an instruction start, and which queue a transfer takes."""
+"""Test when the list scheduler lets an instruction start, and which queue a transfer takes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ TENSORS = [
 
 
 def scheduler(*body: str) -> ListScheduler:
-    """Of a program without loops, all of whose instructions wait for the first."""
+    """Return the scheduler of a program without loops, in which all instructions wait for the
+    first.
+    """
     found = program("\n".join([*TENSORS, "core", *(f"  {line}" for line in body)]))
     here: dict[int, Instruction] = {one.number: one for one in code(found)}
     waits = {number: [0] if number else [] for number in here}
@@ -50,7 +52,7 @@ def test_an_engine_knows_of_its_own_results_without_a_signal() -> None:
 
 
 def test_a_queue_does_not() -> None:
-    """Transfers of one queue are under way at the same time."""
+    """Transfers of one queue are in progress at the same time."""
     made = scheduler(
         load(0, f"%1{TILE}", "%0[0; 512x128, 1x512]"),
         load(1, "%0[0; 512x128, 1x512]", f"%1{TILE}"),
@@ -59,7 +61,7 @@ def test_a_queue_does_not() -> None:
 
 
 def test_a_sum_goes_on_before_its_result_is_there() -> None:
-    """A matmul that adds to the same place need not wait for the first one's latency."""
+    """A matmul that accumulates onto the same address need not wait for the first one's latency."""
     psum, other = "%1[0+128, 0; 1x512]", "%6[0+128, 0; 1x512]"
     held, moving = {"stationary": "%2[0+128, 0; 1x128]"}, {"moving": f"%3{TILE}"}
     first, adds = {"accumulate": "False"}, {"accumulate": "True"}
@@ -82,7 +84,7 @@ def test_a_sum_goes_on_before_its_result_is_there() -> None:
 
 
 class Drawn:
-    """Engines and queues at some moment, in times so short that many are equal."""
+    """Engines and queues at some time, with times so short that many are equal."""
 
     def __init__(self, rng: Random, fresh: bool) -> None:
         self.start = rng.randrange(4)
@@ -110,7 +112,9 @@ class Drawn:
         return self.timings[TRN2.queue_engines[queue]]
 
     def waited(self, queue: int) -> int:
-        """Until the data can move, and how long other work of the engine is held up."""
+        """Return the delay until the data can move, and how long other work of the engine is
+        delayed.
+        """
         engine, times = TRN2.queue_engines[queue], self.timing(queue)
         ready = self.commands[engine] if engine is Engine.SCALAR else self.free[engine]
         begins = max(self.start, ready)
@@ -121,7 +125,7 @@ class Drawn:
 
 @pytest.mark.parametrize("fresh", [True, False])
 def test_a_transfer_takes_the_queue_that_costs_least(fresh: bool) -> None:
-    """Of all; then the one that is free first; then the first one."""
+    """Compare all queues; then prefer the queue that is free first, then the first one."""
     for seed in range(400):
         drawn = Drawn(Random(seed), fresh)
         wanted = min(drawn.queues, key=lambda q: (drawn.waited(q), drawn.busy[q], q))
@@ -143,7 +147,10 @@ def test_a_table_is_first_used_where_no_way_leads_from_another_user(seed: int) -
 
 
 def plainly_busiest(made: ListScheduler) -> int:
-    """By a sum for each engine. Triggers count where no other engine can take them."""
+    """Find the busiest engine by a sum for each engine.
+
+    Triggers count if no other engine can take them.
+    """
     target, busy = made.orderer.target, dict.fromkeys(Engine, 0)
     for one in made.code.values():
         times, engine = made.orderer.timings.of(one), engine_of(one)

@@ -1,4 +1,4 @@
-"""`with_schedule` by a running program: `Request.schedule`, on every instance of a kernel."""
+"""Test `with_schedule` in a run: `Request.schedule`, on every instance of a kernel."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_edges_hold_on_every_core_that_has_both() -> None:
 
 
 def test_the_program_waits() -> None:
-    """Two engines that share nothing: only the edge makes one wait for the other."""
+    """Two independent engines: only the edge makes one wait for the other."""
 
     def waits(one: Compiled) -> int:
         slots = [s for stream in one.executable.streams for s in stream.items]

@@ -1,4 +1,4 @@
-"""schedule, from printed programs alone; what it makes is proven."""
+"""Test schedule with printed programs; its results are proven."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def scheduled(found: Program, serial: bool = False) -> Schedule:
 
 
 def streams(done: Schedule) -> str:
-    """The streams alone, as text."""
+    """Return the streams alone, as text."""
     text = schedule_text(done)
     return text[text.index("stream ") :].rstrip()
 
@@ -81,14 +81,14 @@ def test_queue_order_needs_no_semaphore_on_an_engine_but_on_a_dma_queue() -> Non
 
 
 def test_loads_are_spread_over_the_queues_towards_the_chip() -> None:
-    """A queue triggers a transfer when the one before has moved its data."""
+    """A queue triggers a transfer when the preceding one has moved its data."""
     body = [load(i, f"%{2 + i}{TILE}", "%0[0; 512x128, 1x512]") for i in range(5)]
     done = scheduled(program("\n".join([tiles(5), "core", *(f"  {line}" for line in body)])))
     assert [(s.id.queue, len(s.items)) for s in done.cores[0]] == [(0, 2), (1, 1), (2, 1), (3, 1)]
 
 
 def test_a_wait_that_another_implies_is_dropped() -> None:
-    """#2 needs #0 and #1; #1 has waited for #0 already."""
+    """#2 needs #0 and #1; #1 has already waited for #0."""
     body = [
         load(0, f"%2{TILE}", "%0[0; 512x128, 1x512]"),
         copy(1, f"%3{TILE}", f"%2{TILE}"),
@@ -109,7 +109,7 @@ def test_a_wait_that_another_implies_is_dropped() -> None:
 
 
 def test_what_leads_to_the_longest_way_goes_first() -> None:
-    """Both loads are ready at once; the one in front of the longer chain is issued first."""
+    """Both loads are ready at once; the load before the longer chain is issued first."""
     body = [
         load(0, f"%2{TILE}", "%0[0; 512x128, 1x512]"),
         load(1, f"%3{TILE}", "%0[0; 512x128, 1x512]"),
@@ -155,7 +155,7 @@ LOOP = "\n".join(
 def test_a_device_loop_keeps_semaphores_balanced_and_is_ordered() -> None:
     done = scheduled(program(LOOP))
     loops = [item for s in done.cores[0] for item in s.items if isinstance(item, StreamLoop)]
-    assert len(loops) == 2  # vector and gpsimd take part
+    assert len(loops) == 2  # only vector and gpsimd
     taken: dict[int, int] = {}
     given: dict[int, int] = {}
     for loop in loops:
@@ -168,7 +168,7 @@ def test_a_device_loop_keeps_semaphores_balanced_and_is_ordered() -> None:
 
 
 def test_without_semaphores_for_it_turns_do_not_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Streams have one for each pair; turns that overlap take further ones."""
+    """Streams have one for each pair; overlapping iterations need additional ones."""
     made = Wiring.__init__
 
     def few(self: Wiring, streams: Any, graph: Any, most: int, overlaps: bool = True) -> None:
@@ -195,7 +195,7 @@ def test_a_program_of_nothing_keeps_no_engine_busy() -> None:
 
 
 def test_loops_one_after_the_other_take_the_same_semaphores() -> None:
-    """All that a loop's turns signal is taken when it ends."""
+    """All signals of a loop's iterations have been waited for when it ends."""
     lines = LOOP.split("\n")
     first, end = (n for n, line in enumerate(lines) if line.strip().startswith(("loop", "end")))
     loop = "\n".join(lines[first : end + 1])

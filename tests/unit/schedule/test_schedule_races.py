@@ -1,4 +1,4 @@
-"""Races between cores: which accesses share a byte, and what a warning says besides its places."""
+"""Test races between cores: which accesses share a byte, and the text of the warning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums of times in the remarks of schedule."""
+"""Test sums of times in the remarks of schedule."""
 
 from __future__ import annotations
 

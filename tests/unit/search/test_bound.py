@@ -1,4 +1,4 @@
-"""The lower bound: what every order must pay is in it, and no order takes less."""
+"""Test the lower bound: it includes the costs of every order, and no order takes less."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.timing.schedules import LOOPED, LOOPS, least, microseconds
 
 
 def in_order(parts: tuple[Part, ...]) -> int:
-    """When the last of them is over if they come one after the other."""
+    """Return the end of the last job if they run in this order."""
     now = over = 0
     for begins, work, after in parts:
         now = max(now, begins) + work
@@ -43,11 +43,13 @@ def test_one_machine_is_never_above_the_best_order() -> None:
         found = preemptive_makespan(parts)
         assert max(sum(part) for part in parts) <= found <= best
         equal += found == best
-    assert equal > 150  # it is not only below
+    assert equal > 150  # the bound is not only below, but close
 
 
 def test_one_machine_leaves_what_has_time_for_what_has_not() -> None:
-    """The long one begins at once, and goes on when the short one, with more after it, is done."""
+    """The long one begins at once, and continues when the short one, which has more work after it,
+    is done.
+    """
     assert preemptive_makespan([(0, 10, 0), (2, 1, 20)]) == 23
     assert in_order(((0, 10, 0), (2, 1, 20))) == 31
 
@@ -77,7 +79,7 @@ def kernel(a):
 
 
 def meeting(before: tuple[int, int], after: tuple[int, int]) -> tuple[float, list[float], float]:
-    """Nanoseconds: the bound, that of each core alone, and a run."""
+    """Return, in nanoseconds, the bound, that of each core alone, and a run."""
     text = BOTH.replace("before[", f"{before}[").replace("after[", f"{after}[")
     request = Request(lnc=2, grid=(2,), args=dict([parse_arg("a=float32[128,512]")]))
     made = compile_source(SourceFile("k.py", text), request, lambda *_: None)
@@ -90,7 +92,7 @@ def meeting(before: tuple[int, int], after: tuple[int, int]) -> tuple[float, lis
 
 @pytest.mark.parametrize("slow", [0, 1])
 def test_the_bound_has_the_wait_for_the_other_core(slow: int) -> None:
-    """One core has much to do before they meet, the other after."""
+    """One core has much work before the rendezvous, the other after it."""
     early, late = (20, 1) if slow == 0 else (1, 20), (1, 20) if slow == 0 else (20, 1)
     found, alone, time = meeting(early, late)
     assert max(alone) < 0.75 * time
@@ -105,8 +107,8 @@ def test_a_core_that_waits_for_nobody_waits_for_the_signal() -> None:
 
 @pytest.mark.parametrize("kernel", LOOPED)
 def test_turns_of_a_loop_come_near_their_bound(kernel: str) -> None:
-    """Between two turns' exponentials of `loop_over_columns` a tile is loaded and one is stored,
-    by the same DMA engines.
+    """Between the exponentials of two iterations of `loop_over_columns`, the same DMA engines load
+    a tile and store one.
     """
     loader = Loader.beside(LOOPS)
     source = loader.main(LOOPS)

@@ -1,4 +1,4 @@
-"""search, from printed programs alone: never longer, never below the bound, always proven."""
+"""Test search with printed programs: never longer, never below the bound, always proven."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ TILE = f"[0+128, 0; 1x{WIDE}]"
 
 
 def pairs(count: int) -> Program:
-    """Pairs of tiles, one for slow GpSimd and one for the fast vector engine: load, step, store."""
+    """Return pairs of tiles, one for the slow GpSimd and one for the fast vector engine: load,
+    step, store.
+    """
     head = ["%0 a: float32[128, 6144] shared_hbm", "%1 b: float32[128, 6144] shared_hbm"]
     tiles = [declare(2 + i, f"t{i}", f"128, {WIDE}") for i in range(2 * count)]
     body = []
@@ -59,13 +61,13 @@ def pairs(count: int) -> Program:
 
 
 def first_found(found: Program) -> Found:
-    """What allocate and schedule give without a search."""
+    """Return the result of allocate and schedule without a search."""
     placed, graphs = allocate(found, depend(found), Reporter())
     return Found(placed, graphs, schedule(placed, graphs))
 
 
 def searched(found: Program, level: int) -> Found:
-    """What the search gives, proven."""
+    """Return the result of the search, proven."""
     done = search(found, depend(found), first_found(found), level)
     readings = read(found)
     assert prove_addresses(done.placed, readings) == []
@@ -79,7 +81,7 @@ def lower_bound(found: Program) -> float:
 
 
 def test_a_plan_beats_program_order_where_psum_is_short(tmp_path: Path) -> None:
-    """Attention: eight banks for tiles that several engines hand on to one another."""
+    """Attention: eight banks for tiles that several engines pass to one another."""
     text = tmp_path / "lowered.ir"
     assert run(command, "nkic", [str(ATTENTION), f"--emit=lowered={text}"]) == 0
     lowered = read_program(text.read_text("utf-8"))
@@ -130,7 +132,9 @@ def kernel(q, k, v):
 
 
 def test_banks_for_each_place_let_turns_overlap() -> None:
-    """Around all banks each turn begins where the last tiles of the one before are."""
+    """In rotation over all banks, each iteration begins at the banks of the preceding iteration's
+    last tiles.
+    """
     types = ("q=float32[128, 1024]", "k=float32[128, 1024]", "v=bfloat16[128, 64]")
     request = Request(args=dict(map(parse_arg, types)), target=TRN2)
     made = compile_source(SourceFile("k.py", SOFTMAX), request, lambda name, at: None)
@@ -172,7 +176,7 @@ def test_two_percent_above_the_bound_are_worth_a_trial(over: float, tries: int) 
 
 
 def test_the_bound_adds_what_an_engine_cannot_overlap() -> None:
-    """One load, then all of GpSimd's work one after the other, then the last store."""
+    """One load, then all of GpSimd's work in sequence, then the last store."""
     found = pairs(8)
     times, signal = Timings(found.target), semaphore_ps(found.target)
     code = list(instructions(found.cores[0]))
@@ -184,7 +188,9 @@ def test_the_bound_adds_what_an_engine_cannot_overlap() -> None:
 
 
 def test_a_plan_keeps_within_its_share_of_memory() -> None:
-    """With room for two tiles a third is loaded only when one of the first two is done with."""
+    """With room for two tiles, a third is loaded only after the last use of one of the first
+    two.
+    """
     found = pairs(4)
     (graph,) = depend(found)
     planned = plan(found.cores[0], graph, found.target, 0.26, by_program=False)
@@ -200,7 +206,7 @@ def test_a_plan_keeps_within_its_share_of_memory() -> None:
 
 
 def _old(line: int) -> int:
-    """The number that the instruction of this line had before: after ten lines of tensors."""
+    """Return the former number of the instruction on this line: after ten lines of tensors."""
     return line - 12
 
 
@@ -225,8 +231,10 @@ def _numbers(streams: tuple[Stream, ...], engine: Engine) -> list[int]:
 
 
 def test_what_program_order_has_no_room_for_is_planned_to_fit() -> None:
-    """Version 4 of the kernel optimisation tutorial: the tiles of one block are 320 KiB of each
-    partition, but four sums at once need each tile for as long as its turn takes.
+    """Version 4 of the kernel optimisation tutorial.
+
+    The tiles of one block are 320 KiB of each partition, but with four sums at once each tile is
+    needed only during its iteration.
     """
     path = Path(__file__).resolve().parents[2] / "timing" / "products.py"
     source = SourceFile(path.name, path.read_text("utf-8"))
@@ -240,7 +248,7 @@ def test_what_program_order_has_no_room_for_is_planned_to_fit() -> None:
 
 
 def test_the_bound_counts_triggers_of_the_engine_that_must_make_them() -> None:
-    """Rows of 4 bytes are moved in no time, but sync triggers every load."""
+    """Rows of 4 bytes take almost no time to move, but sync triggers every load."""
     head = ["%0 a: float32[128, 64] shared_hbm", "input a = %0"]
     tiles = [declare(1 + i, f"t{i}", "128, 1") for i in range(40)]
     body = [load(i, f"%{1 + i}[0+128, 0; 1x1]", f"%0[{i}; 64x128, 1x1]") for i in range(40)]
@@ -251,7 +259,9 @@ def test_the_bound_counts_triggers_of_the_engine_that_must_make_them() -> None:
 
 
 def stepped(steps: list[tuple[str, str, dict[str, str]]]) -> Program:
-    """One tile after the other: each step, by row and engine, makes one out of the one before."""
+    """Return steps on one tile after the other: each step, by row and engine, reads the preceding
+    tile.
+    """
     tiles = [declare(i, f"t{i}", "128, 128") for i in range(len(steps) + 1)]
     whole = [f"%{i}[0+128, 0; 1x128]" for i in range(len(steps) + 1)]
     body = [op(0, "memset", dst=whole[0], value="1.0")]
@@ -266,7 +276,10 @@ def activation(function: str) -> tuple[str, str, dict[str, str]]:
 
 
 def test_the_bound_has_the_tables_that_must_be_loaded() -> None:
-    """Two functions of one table, and one of another. What the bound leaves out is less."""
+    """Two functions of one table, and one function of another table.
+
+    Without tables the bound is lower.
+    """
     found = stepped([activation("exp"), activation("exp"), activation("sqrt")])
     one = stepped([activation("exp"), activation("exp"), activation("exp")])
     load = TRN2.figures["scalar.table_ns"]
@@ -276,7 +289,7 @@ def test_the_bound_has_the_tables_that_must_be_loaded() -> None:
 
 
 def test_the_bound_has_a_table_whoever_of_two_loads_it() -> None:
-    """Either of two that do not wait for each other may be the first, and the engine is held."""
+    """Either of two independent instructions may be first, and the engine is occupied."""
     tiles = [declare(i, f"t{i}", "128, 128") for i in range(3)]
     whole = [f"%{i}[0+128, 0; 1x128]" for i in range(3)]
     body = [op(0, "memset", dst=whole[0], value="1.0")]
@@ -290,7 +303,7 @@ def test_the_bound_has_a_table_whoever_of_two_loads_it() -> None:
 
 
 def products(count: int) -> Program:
-    """Products into one bank, one after the other."""
+    """Return products into one bank, one after the other."""
     tensors = [declare(0, "a", "128, 128"), declare(1, "b", "128, 512")]
     tensors.append(declare(2, "c", "128, 512", Buffer.PSUM))
     a, b, c = ("%0[0+128, 0; 1x128]", "%1[0+128, 0; 1x512]", "%2[0+128, 0; 1x512]")
@@ -304,7 +317,7 @@ def products(count: int) -> Program:
 
 @pytest.mark.parametrize("count", [1, 4, 40])
 def test_the_bound_knows_that_the_tensor_engine_begins_cold(count: int) -> None:
-    """As long as it is cold it does a part of what it does when it is warm."""
+    """While the tensor engine is cold, it does only a part of the work that it does when warm."""
     found = products(count)
     assert first_found(found).schedule.estimate_ns == pytest.approx(lower_bound(found), rel=0.001)
 
@@ -319,7 +332,7 @@ LOOP = (
 
 
 def test_the_bound_of_a_loop_counts_its_turns_and_what_goes_around() -> None:
-    """Each turn loads over what the copy of the turn before has read."""
+    """Each iteration loads over the tile that the preceding iteration's copy has read."""
     head = ["%0 a: float32[128, 6144] shared_hbm", "%1 b: float32[128, 6144] shared_hbm"]
     tiles = [declare(2 + i, f"t{i}", f"128, {WIDE}") for i in range(2)]
     found = program("\n".join([*head, *tiles, "core", *(f"  {line}" for line in LOOP)]))

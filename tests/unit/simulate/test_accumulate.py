@@ -1,4 +1,6 @@
-"""`accumulate`: the orders of addition against loops that define them, and which rows have one."""
+"""Test `accumulate`: the orders of addition against loops that define them, and the rows that have
+an order.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,14 @@ F = np.float32
 
 
 def drawn(rows: int, columns: int, seed: int = 0) -> Floats:
-    """Of very different sizes: every order gives another sum."""
+    """Draw numbers of very different sizes: every order gives another sum."""
     rng = np.random.default_rng(seed + 1000 * rows + columns)
     exponents = rng.integers(-12, 12, (rows, columns))
     return np.ldexp(rng.standard_normal((rows, columns)), exponents).astype(F)
 
 
 def summed(numbers: list[np.float32], order: SummationOrder) -> np.float32:
-    """By definition, one addition at a time."""
+    """Sum by definition, one addition at a time."""
     if order == "float32":
         total = numbers[0]
         for number in numbers[1:]:
@@ -191,7 +193,7 @@ BODIES = {
     result = nl.ndarray((128, 2), dtype=nl.float32, buffer=nl.sbuf)
     nisa.bn_aggr(dst=result, data=nl.abs(x))""",
 }
-SEQUENTIAL = {  # in float32, first to last, whatever is asked for
+SEQUENTIAL = {  # in float32, first to last, whatever is requested
     "tensor_tensor_scan": """
     result = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_tensor_scan(dst=result, data0=x, data1=x, initial=0.0, op0=nl.add, op1=nl.add)""",
@@ -220,7 +222,7 @@ X = drawn(128, 48)
 
 
 def results(body: str, target: str, x: Floats = X) -> dict[str, Floats]:
-    """By order, and that of no order asked for under "default"."""
+    """Return the results by order; "default" means no requested order."""
     compiled, default = simulated(HEAD.format(body=body), {"x": x}, target)
     found = {"default": default.outputs["output_0"]}
     for order in ORDERS:
@@ -260,7 +262,7 @@ def test_the_docs_name_every_row_that_has_an_order() -> None:
         assert name in section, name
 
 
-# What exact accumulation hides
+# Effects that exact accumulation hides
 
 
 def test_a_sum_that_cancels_shows_in_float32() -> None:

@@ -1,5 +1,7 @@
-"""Instructions on neighbouring pieces of HBM tensors, computed together: the same to the bit and
-the cycle as one after the other, and only where nobody can tell.
+"""Test instructions on neighbouring slices of HBM tensors that are computed together.
+
+They give the same bits and cycles as one after the other, and are used only where no difference is
+observable.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ AGAIN = """
         w = tile(a)
         nisa.tensor_scalar(dst=w, data=z, op0=nl.multiply, operand0=2.0)
         nisa.dma_copy(dst=more[place], src=w)"""
-# What is computed, in which order of tiles, and how many instructions each band then has.
+# The computation, the order of tiles, and the number of instructions in each band.
 CASES: dict[str, tuple[str, str, list[int]]] = {
     "two rows of tiles": (ADD, "range(8)", [4, 4]),
     "columns first": (ADD, "(0, 4, 1, 5, 2, 6, 3, 7)", [4, 4]),
@@ -94,7 +96,7 @@ def inputs(dtype: str = "float32") -> dict[str, Any]:
 
 
 def members(found: Executable, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Runs it in bands and one by one, compares, and tells how many items each band has."""
+    """Run in bands and one by one, compare, and return the number of items in each band."""
     counts: list[int] = []
     settle = Bands.settle
 

@@ -1,4 +1,4 @@
-"""Simulated time itself: what follows from the figures, to the picosecond that the clock counts."""
+"""Test simulated time, which follows from the figures to the picosecond."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from tests.programs import copy, declare, load, op, program
 TILE, HBM = "[0+128, 0; 1x64]", "[0; 64x128, 1x64]"
 DATA = np.zeros((128, 64), np.float32)
 F = TRN2.figures
-# Eight rows of 256 bytes on each of the 16 engines: a constant each, and their bytes at a rate
-# with which full descriptors move at `dma.engine_rate`.
+# Eight rows of 256 bytes on each of the 16 engines: a constant for each row, and the bytes at the
+# rate of full descriptors, `dma.engine_rate`.
 PEAK = F["dma.descriptor_bytes"] / (
     F["dma.descriptor_bytes"] / F["dma.engine_rate"] - F["dma.descriptor_ns"]
 )
@@ -52,13 +52,13 @@ def ns(executable: Executable, **options: Any) -> float:
 
 
 def fetch(number: int, dst: int, mode: str = "none", engine: str = "unknown") -> str:
-    """A load of x into tile %dst."""
+    """Return a load of x into tile %dst."""
     line = op(number, "dma_copy", "dma", dst=f"%{dst}{TILE}", src=f"%0{HBM}", dge_mode=repr(mode))
     return line.replace("engine='unknown'", f"engine={engine!r}")
 
 
 def transfer(mode: str = "hwdge") -> float:
-    """From the trigger of a transfer to its semaphore."""
+    """Return the time from the trigger of a transfer to its semaphore."""
     return F[f"dma.start_{mode}_ns"] + MOVING + F["dma.done_ns"]
 
 
@@ -97,7 +97,7 @@ def test_transfers_share_the_dma_engines() -> None:
 
 
 def test_an_engine_triggers_one_transfer_after_the_other() -> None:
-    """With descriptors made by hardware, on sync: 570 ns each, more than the data take."""
+    """With descriptors made by hardware, on sync: 570 ns each, longer than the data transfer."""
     loads = build(*(fetch(i, 2 + i, "hwdge", "sync") for i in range(6)), chip=6)
     assert F["dma.trigger_hwdge_ns"] > MOVING
     wanted = 5 * F["dma.trigger_hwdge_ns"] + transfer()
@@ -107,8 +107,9 @@ def test_an_engine_triggers_one_transfer_after_the_other() -> None:
 
 
 def test_a_trigger_takes_time_of_its_engine() -> None:
-    """An activation waits for three triggers of scalar, not for three of sync. The first of them
-    goes beside the activation that waits for nothing.
+    """An activation waits for three triggers of scalar, but not for three of sync.
+
+    The first trigger runs beside the activation that waits for nothing.
     """
 
     def program_of(engine: str) -> Executable:
@@ -128,7 +129,7 @@ US = 1_000_000  # picoseconds
 
 
 def passed(*entries: list[Entry]) -> int:
-    """Picoseconds of streams: a queue of gpsimd's, the vector engine and gpsimd."""
+    """Return the picoseconds of streams: a queue of gpsimd's, the vector engine and gpsimd."""
     engines = (Engine.DMA, Engine.VECTOR, Engine.GPSIMD)
     lines = [
         Line(i, 0, engine, 0, iter(found), TRN2)
@@ -140,7 +141,7 @@ def passed(*entries: list[Entry]) -> int:
 
 
 def test_a_queue_takes_a_transfer_while_the_one_before_moves_its_data() -> None:
-    """So gpsimd has long triggered both when it comes to work of its own."""
+    """So gpsimd has triggered both long before its own work begins."""
     moving = Timing(10 * US, 0, US, 10 * US, US // 2, Engine.GPSIMD)
     signals = Entry(Timing(10 * US, 0), signals=(0,))
     works = Entry(Timing(30 * US, 0), waits=((0, 1),))
@@ -149,14 +150,15 @@ def test_a_queue_takes_a_transfer_while_the_one_before_moves_its_data() -> None:
 
 
 def test_data_of_a_queue_move_in_order() -> None:
-    """Though two transfers that use half of the DMA engines each could move side by side."""
+    """Although two transfers that use half of the DMA engines each could run side by side."""
     half = Timing(10 * US, 0, US, 5 * US, US // 2, Engine.GPSIMD)
     assert passed([Entry(half), Entry(half)], [], []) == 21 * US
 
 
 def test_a_transfer_in_a_ring_leaves_the_dma_engines_to_others() -> None:
-    """Four transfers of one engine's partitions wait in one ring; one of all engines in another
-    moves its data meanwhile.
+    """Four transfers of one engine's partitions wait in one ring.
+
+    Meanwhile a transfer of all engines in another ring moves its data.
     """
     few = Entry(Timing(16 * US, 0, US, US, 8000, Engine.SYNC))
     wide = Entry(Timing(2 * US, 0, US, 2 * US, 8000, Engine.SYNC), signals=(0,))
@@ -172,13 +174,14 @@ def test_a_transfer_in_a_ring_leaves_the_dma_engines_to_others() -> None:
 
 
 def looped(*body: str, iterations: int = 4) -> Executable:
-    """A loop on the device."""
+    """Return a loop on the device."""
     return build(f"loop 1 $0 = 0 to {iterations} by 1", *(f"  {line}" for line in body), "end")
 
 
 def test_turns_of_a_loop_overlap_as_far_as_tiles_allow() -> None:
-    """Each turn loads a tile, multiplies it into another and stores that: the next load waits for
-    the product alone, and goes beside the store.
+    """Each iteration loads a tile, multiplies it into another tile and stores that.
+
+    The next load waits only for the product, and runs beside the store.
     """
     steps = (
         load(0, f"%2{TILE}", f"%0{HBM}"),
@@ -208,7 +211,7 @@ def test_software_descriptors_take_time_of_gpsimd() -> None:
 
 
 def functions(*names: str) -> float:
-    """The time of activations in place, one after another."""
+    """Return the time of activations in place, one after another."""
     body = [
         op(n, "activation", engine="scalar", dst=f"%2{TILE}", data=f"%2{TILE}", op=repr(name))
         for n, name in enumerate(names)
@@ -226,7 +229,7 @@ FUNCTION_NS = cycles(F["scalar.function"], Engine.SCALAR)
         (("exp",), 1),
         (("exp", "exp"), 1),
         (("exp", "tanh", "silu"), 1),  # one family
-        (("exp", "copy", "exp"), 1),  # a plain one is in every table
+        (("exp", "copy", "exp"), 1),  # a plain function is in every table
         (("sin", "tanh", "sin"), 3),
         (("exp", "rsqrt"), 2),
     ],
@@ -239,7 +242,7 @@ def test_a_change_of_table_is_a_load(names: tuple[str, ...], tables: int) -> Non
 
 
 def test_the_tensor_engine_warms_up_and_cools_down() -> None:
-    """Half rate for 6.6 us, then the full one, until it is idle for 3 us."""
+    """Half rate for 6.6 us, then the full rate, until it is idle for 3 us."""
     warmth, us = Warmth(TRN2), 1_000_000
     assert warmth.stretched(0, us) == 2 * us
     assert warmth.stretched(2 * us, 2 * us) == 4 * us

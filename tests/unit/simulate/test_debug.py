@@ -1,4 +1,4 @@
-"""Other orders of a run, and writes in the order of the program."""
+"""Test other orders of a run, and writes in program order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_every_order_of_a_sound_program_gives_the_same(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["03_transpose", *OWN])
 def test_the_order_of_a_run_in_time_can_be_followed(name: str) -> None:
-    """It is one of those that are tried, step by step."""
+    """The order of the run is one of the orders that are tried, step by step."""
     found = subject(name)
     executable, recorded = found.compiled.executable, Recorded()
     make = partial(Observed, observers=[recorded])
@@ -68,7 +68,7 @@ def test_eager_and_late_transfers() -> None:
 
 
 def broken(found: Subject, kind: str) -> list[Executable]:
-    """Its file with a fault of that kind, wherever that still makes a file that is taken."""
+    """Return the file with a fault of that kind, at each place where the file is still accepted."""
     made = []
     for fault in inject.of_records(found.compiled.executable):
         if fault.kind == kind:
@@ -84,7 +84,7 @@ def broken(found: Subject, kind: str) -> list[Executable]:
 @pytest.mark.parametrize("name", ["03_transpose", "07_softmax", "state"])
 @pytest.mark.parametrize("kind", ["lost wait", "early signal"])
 def test_a_missing_wait_is_found(name: str, kind: str) -> None:
-    """Every one of a sample of them; the two instructions touch the same bytes, and one writes."""
+    """Try each of a sample; the two instructions access the same bytes, and one of them writes."""
     found, seen = subject(name), Counter[bool]()
     for executable in broken(found, kind)[::3]:
         race = Fuzz(executable, [found.inputs], RunOptions(), 0).search(ORDERS)
@@ -120,7 +120,7 @@ def _meet(some: set[tuple[str, int, int, int]], others: set[tuple[str, int, int,
 
 
 def test_the_pair_is_found_between_two_orders() -> None:
-    """Only whether 3 comes before 1 decides; 0 to 4 stand for items of streams of their own."""
+    """Only whether 3 comes before 1 matters; 0 to 4 represent items of separate streams."""
     steps = [Action(stream, Kind.RUN, 0) for stream in range(5)]
     tried = []
 

@@ -1,4 +1,4 @@
-"""Which instructions share a plan, and that sharing one changes no result."""
+"""Test which instructions share a plan, and that sharing a plan changes no result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TENSORS = [tensor("float32", (8, 64), 256 * n) for n in range(4)]
 
 
 def plans_of(*pairs: tuple[PatternRecord, PatternRecord]) -> list[Plan]:
-    """The plans of tensor_copy for each (dst, src)."""
+    """Return the plans of tensor_copy for each (dst, src)."""
     program, target = executable(TENSORS, pairs), TARGETS["trn2"]
     decoder = Decoder(Memory(program), target, True)
     state, engine = EngineState(Registers([])), Engine.VECTOR

@@ -1,4 +1,6 @@
-"""Who last wrote a part of PSUM: by rectangles, and in an array of flags; and banks in files."""
+"""Test the last writer of a part of PSUM, by rectangles and by an array of flags; and banks in
+files.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,7 @@ def compiled() -> Executable:
 
 
 def moved(executable: Executable, offset: int) -> Executable:
-    """With the results of matmuls at another offset of their tensor."""
+    """Return the program with the results of matmuls at another offset of their tensor."""
 
     def item(one: object) -> object:
         if not isinstance(one, InstructionRecord) or one.row is not ROWS["nc_matmul"]:

@@ -1,4 +1,6 @@
-"""`nki-run --race-check`: what two cores do to shared HBM in no order, found as it happens."""
+"""Test `nki-run --race-check`: unordered accesses of two cores to shared HBM, found as they
+happen.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,7 @@ READ = "nisa.dma_copy(y, shared[other])"
 @pytest.mark.parametrize("init", [True, False])
 def test_what_a_scatter_wrote_is_read_after_a_barrier(init: bool) -> None:
     found = run(f"{SCATTER}\n{BARRIER}\n{READ}", SWAPPED, check_init=init)
-    assert np.array_equal(found, DATA)  # each core wrote where it reads
+    assert np.array_equal(found, DATA)  # each core has written where it reads
 
 
 def test_without_one_it_is_a_race_at_its_later_place() -> None:
@@ -86,7 +88,7 @@ def test_only_the_rows_that_are_named_count() -> None:
 
 
 def test_both_cores_may_write_the_same() -> None:
-    """And each may read it; other values than those that are there are a race."""
+    """Each may read it, too; writing values other than the present ones is a race."""
     body = "nisa.memset(x, VALUE)\nnisa.dma_copy(shared[0:128], x)\nnisa.dma_copy(y, shared[0:128])"
     assert (run(body.replace("VALUE", "3.0"), SAME) == 3).all()
     with pytest.raises(ProgramFault, match="core 1 writes `shared` while core 0 writes it"):

@@ -1,6 +1,8 @@
-"""A program whose order is known before its values gives what the event loop gives with them, in
-its first run and in later ones, and holds nothing of a caller's in between; programs in which
-values decide what is run are run by the event loop.
+"""Test programs whose order is known before their values.
+
+They give the same results as the event loop with values, in the first run and in later ones, and
+keep none of the caller's data in between. Programs whose values decide what is run are run by the
+event loop.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ def kernel(a):
     nisa.dma_copy(dst=out, src=x)
     return out
 """
-# Programs that keep something on an engine, or in memory, from one instruction to the next.
+# Programs that keep state on an engine, or in memory, between instructions.
 STEADY = {
     "elementwise": ADD,
     "a product": """
@@ -77,7 +79,7 @@ nisa.activation(dst=y, op=nl.log, data=y)
 nisa.tensor_copy(dst=y[0:64, :], src=p)
 """,
 }
-# Programs of which values decide what is run, or what was written.
+# Programs whose values decide what is run, or what is written.
 OTHERS = {
     "a tile that is written in part": """
 z = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
@@ -101,7 +103,7 @@ def drawn(seed: int) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def alone(executable: Executable, inputs: dict[str, Any], options: RunOptions) -> Result:
-    """What the event loop gives, which runs whatever has a limit of time."""
+    """Return the results of the event loop, which runs every program with a limit of time."""
     return simulate(executable, inputs, replace(options, timeout_s=3600.0))
 
 

@@ -1,4 +1,6 @@
-"""BLAS uses one thread during a run, however it was started, and what it had before and after."""
+"""BLAS uses one thread during a run, however the run was started, and the previous number
+afterwards.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,13 @@ def in_use() -> set[int]:
 
 @pytest.fixture
 def three() -> Iterator[None]:
-    """BLAS starts with three threads."""
+    """Start with three BLAS threads."""
     with threadpoolctl.threadpool_limits(3, user_api="blas"):
         yield
 
 
 def seen_by_a_call(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
-    """What BLAS has during the products of a call from Python."""
+    """Return the number of BLAS threads during the products of a call from Python."""
     seen: list[set[int]] = []
     whole = matmul._store
 

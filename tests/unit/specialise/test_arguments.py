@@ -1,4 +1,4 @@
-"""Types and values of arguments as text: --arg, --const, --like, the inline block."""
+"""Test types and values of arguments as text: --arg, --const, --like, the inline block."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ PLAIN = st.recursive(
 @given(PLAIN)
 def test_python_literals_are_read_as_python_reads_them(value: Any) -> None:
     text = repr(value)
-    if "\\x" in text:  # Python's two-digit escapes are the one form that JSON lacks
+    if "\\x" in text:  # Python's two-digit escapes are the only form that JSON lacks
         return
     assert literals.parse(text) == ast.literal_eval(text)
 

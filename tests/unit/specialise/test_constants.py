@@ -1,4 +1,4 @@
-"""`--const` values as objects of the kernel's own classes."""
+"""Test `--const` values as objects of the kernel's own classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kernel that asks for a tensor's values: the same error in both ways of evaluating."""
+"""A kernel that needs a tensor's values: the same error in both ways of evaluating."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumPy's functions on tensors, and loops on the device that are left, where Python evaluates."""
+"""Test NumPy's functions on tensors, and early exits from device loops, where Python evaluates."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Ways = Callable[..., list[Outcome]]
 
 @pytest.fixture
 def ways(tmp_path: Path) -> Iterator[Ways]:
-    """What both ways make of a kernel with this body, native first."""
+    """Return the outcomes of both ways for a kernel with this body, native first."""
 
     def evaluated(body: str, nki: str = "0.6") -> list[Outcome]:
         path = tmp_path / "asks.py"
@@ -61,7 +61,7 @@ def _errors(said: tuple[Diagnostic, ...]) -> list[Diagnostic]:
 
 
 def arithmetic(data: bytes) -> list[tuple[object, ...]]:
-    """The instructions of a file."""
+    """Return the instructions of a file."""
     items = [item for stream in read(data).streams for item in stream.items]
     found = [one for one in items if isinstance(one, InstructionRecord)]
     return [(one.row, one.operands, one.attributes) for one in found]

@@ -1,4 +1,4 @@
-"""Calls of instructions: what is recorded, and what is said about calls that do not fit."""
+"""Test calls of instructions: recorded instructions, and errors about calls that do not fit."""
 
 from __future__ import annotations
 
@@ -86,7 +86,9 @@ def test_values_of_attributes(trace: Trace) -> None:
 
 
 def test_every_row_binds_its_own_parameters(trace: Trace) -> None:
-    """Called with nothing, each instruction names exactly what its row requires."""
+    """Called without arguments, each instruction names exactly the parameters that its row
+    requires.
+    """
     for row in ROWS.values():
         binder = Binder(row)
         required = {o.name for o in row.operands if o.required and o.name != row.returns}
@@ -220,7 +222,7 @@ def test_parameters_to_come_are_refused_by_profile() -> None:
         assert slugs == [] or "before NKI 0.3" in trace.report.all[0].message
 
 
-# Ghosts: one mistake, one error
+# Follow-up errors: one mistake gives one error
 
 
 def test_a_wrong_view_gives_one_error_and_the_kernel_goes_on(trace: Trace) -> None:

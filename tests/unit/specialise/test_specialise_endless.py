@@ -1,4 +1,6 @@
-"""Kernels that record without end are stopped after a number of steps that allows for real ones."""
+"""Kernels that record without end are stopped after a number of steps that allows for real
+kernels.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ ENDLESS = {
 
 @pytest.mark.parametrize("name", ENDLESS)
 def test_recording_without_end(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many steps as there are allow for so many instructions, tensors and views."""
+    """The limit on steps allows this many instructions, tensors and views."""
     steps = 100_000
     monkeypatch.setattr("nkic.evaluate.interpreter.DEFAULT_LIMITS", Limits(steps))
     text = HEAD.format(body=ENDLESS[name])
@@ -55,7 +57,7 @@ def test_recording_without_end(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     said = [one for one in failed.value.diagnostics if one.code.slug == "runaway"]
     assert [one.primary is not None for one in said] == [True]
     assert len(failed.value.diagnostics) <= 2
-    assert made.results.keys() == {"parse", "resolve"}  # nothing is looked for in such a program
+    assert made.results.keys() == {"parse", "resolve"}  # nothing is searched in such a program
 
 
 def test_half_a_million_instructions_are_allowed() -> None:

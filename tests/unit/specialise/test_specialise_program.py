@@ -1,4 +1,4 @@
-"""From a kernel and a request to a program: arguments, instances, outputs, what is refused."""
+"""Test the way from a kernel and a request to a program: arguments, instances, outputs, errors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def request(*args: str, consts: tuple[str, ...] = (), **more: Any) -> Request:
 
 
 def compiled(text: str, wanted: Request) -> tuple[Program, tuple[Diagnostic, ...]]:
-    """The program, and the warnings."""
+    """Return the program and the warnings."""
     report = Reporter()
     resolved = resolve(
         SourceFile("k.py", text),
@@ -72,7 +72,7 @@ def program(text: str, wanted: Request | None = None) -> Program:
 
 
 def said(text: str, wanted: Request | None = None) -> tuple[Diagnostic, ...]:
-    """What is reported: of a kernel that is refused, or the warnings about one that is not."""
+    """Return the diagnostics: errors of a rejected kernel, or warnings about an accepted one."""
     try:
         return compiled(text, wanted or request("a=float32[128,64]"))[1]
     except NkicError as failure:

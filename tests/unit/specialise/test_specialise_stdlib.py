@@ -38,7 +38,7 @@ def kernel(x, y):
 
 
 def run(expression: str, x: Array, y: Array, template: str = TEMPLATE) -> Array:
-    """The value of an expression of tiles `x` and `y`."""
+    """Return the value of an expression of tiles `x` and `y`."""
     args = {
         name: TensorType(dtypes.find(str(array.dtype)), array.shape, "test")
         for name, array in (("x", x), ("y", y))
@@ -195,7 +195,7 @@ def test_reductions_and_layouts(expression: str, reference: Reference) -> None:
 
 @pytest.mark.parametrize(("row", "transfers"), [(0, 3), (2, 5)])
 def test_a_row_is_repeated_on_chip_where_an_instruction_may_start(row: int, transfers: int) -> None:
-    """Loads and a store; two more where it goes by way of HBM."""
+    """Loads and a store; two more if it goes through HBM."""
     types = dict.fromkeys("xy", TensorType(dtypes.find("float32"), (ROWS, COLUMNS), "test"))
     text = TEMPLATE.format(expression=f"nl.broadcast_to(x[{row}:{row + 1}, :], (64, {COLUMNS}))")
     source = SourceFile("kernel.py", text)

@@ -1,4 +1,4 @@
-"""nkic --spill from outside: what is said, what the file tells, what goes together."""
+"""Test nkic --spill as a command: messages, the content of the file, combinations of options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tiles that wait in HBM: which leave, what comes in between, and that values are the same."""
+"""Test tiles that wait in HBM: which tiles are spilled, the added transfers, and unchanged
+values.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def fill(number: int, tile: int, value: float = 1.0, **more: str) -> str:
 
 
 def double(number: int, dst: int, src: int) -> str:
-    """dst = src + src: what is made of something on chip cannot be made again."""
+    """dst = src + src: a tile computed from a tile on chip cannot be computed again."""
     source = f"%{src}{WHOLE}"
     return op(number, "tensor_tensor", dst=f"%{dst}{WHOLE}", data1=source, data2=source, op="'add'")
 
@@ -51,7 +53,7 @@ def stored(number: int, tile: int) -> str:
 
 
 def names(found: Program) -> list[str]:
-    """The instructions, with what they write and read, by name."""
+    """Return the instructions with the tensors that they write and read, by name."""
     return [_name(one) for one in code(found)]
 
 
@@ -61,7 +63,7 @@ def _name(one: Instruction) -> str:
 
 
 def spilled(found: Program, share: float = 1.0) -> Spilled:
-    """What the stage makes, proven."""
+    """Return the result of the stage, proven."""
     made = spill(found, share)
     assert prove_spilled(found, made.program) == []
     return made
@@ -125,7 +127,7 @@ def test_what_is_written_into_after_all_is_stored() -> None:
 
 
 def test_only_what_made_a_tile_first_makes_it_again() -> None:
-    """The second one fills a part, and what is in the rest is the first one's."""
+    """The second one fills a part; the rest still holds the first one's elements."""
     part = op(1, "memset", dst="%0[0+128, 0; 1x1]", value="5.0")
     found = text(fill(0, 0), part, fill(2, 1), double(3, 2, 1), stored(4, 2), stored(5, 0))
     made = spilled(found)
@@ -189,14 +191,16 @@ def test_tiles_of_a_loop_need_room_and_stay() -> None:
 
 
 def test_what_moves_less_leaves_first() -> None:
-    """What has not changed since it was loaded is moved once, the other tile twice."""
+    """A tile that has not changed since it was loaded is moved once, the other tile twice."""
     lines = [loaded(0, 0), fill(1, 2), double(2, 1, 2), double(3, 3, 2), stored(4, 3)]
     made = spilled(text(*lines, stored(5, 0), stored(6, 1)), share=3.01 * 80_000 / 212_728)
     assert {one.tensor.name for one in made.away[0]} == {"t0"}
 
 
 def test_no_more_leaves_than_is_lacking() -> None:
-    """Of two that are needed as late the one goes that is large enough and no larger."""
+    """Of two tiles that are needed equally late, the smaller one that is large enough is
+    spilled.
+    """
     few = 4000
     small, part = (f"%{tile}[0+128, 0; 1x{few}]" for tile in (6, 1))
     more = declare(6, "small", f"128, {few}")
@@ -220,7 +224,7 @@ Change = Callable[[list[Instruction]], None]
 
 
 def _swap_kept(body: list[Instruction]) -> None:
-    """Comes back from the output, and not from where it is kept."""
+    """Reload from the output instead of the copy in HBM."""
     back, out = body[6], body[5]
     body[6] = back._replace(operands=(back.operands[0], out.operands[0]))
 
@@ -237,13 +241,13 @@ def _part(body: list[Instruction]) -> None:
 
 
 def _own_tensor(body: list[Instruction]) -> None:
-    """Comes back into a tile of the program's, which may hold something else."""
+    """Reload into a tile of the program, which may hold other data."""
     mine, back = body[1].operands[0], body[6]
     body[6] = back._replace(operands=(mine, back.operands[1]))
 
 
 def _former(body: list[Instruction]) -> None:
-    """The use still names the tile that left, after something else was written there."""
+    """Let the use refer to the spilled tile, after its bytes were overwritten."""
     body[7] = body[7]._replace(operands=(body[7].operands[0], body[4].operands[0]))
 
 
@@ -292,7 +296,7 @@ def test_what_is_made_again_must_be_the_same() -> None:
 
 
 def test_what_changes_since_cannot_be_made_again() -> None:
-    """The tile is loaded again from an input that was overwritten in between."""
+    """The tile would be loaded again from an input that was overwritten in between."""
     lines = [loaded(0, 0), load(1, f"%{X}{HBM}", f"%0{WHOLE}"), fill(2, 1), double(3, 2, 1)]
     found = text(*lines, stored(4, 2), stored(5, 0))
     made = spilled(found).program

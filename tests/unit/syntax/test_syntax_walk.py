@@ -1,4 +1,4 @@
-"""Nodes and how to walk them."""
+"""Test nodes and functions that walk them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Systematic changes of a legal instance, one operand or attribute at a time, and what the rules
-answer to each: where every limit of every row lies.
+"""Change a legal instance systematically, one operand or attribute at a time.
+
+The rules' answers to the changes show every limit of every row.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from nkic.machine.rules import violations
 from nkic.machine.targets import Target
 from tests.unit.instances import LEGAL, Settings, facts_of, tile
 
-# One on either side of all that hardware has limits at.
+# One value on either side of every hardware limit.
 POWERS = (16, 32, 64, 96, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 COUNTS = (*range(14), *sorted({n + by for n in POWERS for by in (-1, 0, 1)}))
 HEIGHTS = tuple(n for n in COUNTS if n < 200)
@@ -35,13 +36,13 @@ GROUPS = ((), ((),), ((0,),), ((0, 1),), ((0, 1), (2, 3)), ((0, 1, 2, 3),), ((0,
 
 
 def chosen(text: str, index: str, **more: Any) -> Tile:
-    """A tile whose elements an index tile chooses, from the same partition on."""
+    """Return a tile whose elements an index tile selects, from the same partition on."""
     offsets = tile(index, start=more.get("start", 0))
     return tile(text, indexed=True, dynamic=True, offsets=offsets, **more)
 
 
 COLUMNS = chosen("float32[128, 512]", "uint32[128, 32]")
-# Further legal instances, where a mode has rules of its own.
+# Further legal instances, for modes with rules of their own.
 VARIANTS: dict[str, dict[str, Settings]] = {
     "nc_matmul": {
         "two rows at a time": {
@@ -117,7 +118,7 @@ VALUES: dict[AttributeKind, Iterable[Any]] = {
 
 
 class Change(NamedTuple):
-    """New values of some operands and attributes, called by `what` and `value`."""
+    """New values of some operands and attributes, identified by `what` and `value`."""
 
     what: str
     value: str
@@ -125,7 +126,9 @@ class Change(NamedTuple):
 
 
 def tall(tile: Tile, partitions: int) -> Tile:
-    """So many partitions; in HBM so many elements of the first dimension."""
+    """Return the tile with this number of partitions; in HBM, of elements of the first
+    dimension.
+    """
     if tile.buffer.on_chip:
         return tile._replace(partitions=partitions)
     (step, _), *others = tile.dims
@@ -133,17 +136,19 @@ def tall(tile: Tile, partitions: int) -> Tile:
 
 
 def long(tile: Tile, free: int) -> Tile:
-    """So many elements in the last dimension, without gaps."""
+    """Return the tile with this number of elements in the last dimension, without gaps."""
     return tile._replace(dims=(*tile.dims[:-1], (1, free)))
 
 
 def folded(tile: Tile, rank: int) -> Tile:
-    """Its elements in so many free dimensions, of which none can be merged with another."""
+    """Return its elements in this number of free dimensions, none of which can be merged with
+    another.
+    """
     return tile._replace(dims=tuple((3 ** (rank - i) * 2, 2) for i in range(rank)))
 
 
 def of_tile(name: str, tile: Tile) -> Iterator[Change]:
-    """All that can be changed of one tile."""
+    """Return all changes of one tile."""
     for buffer in Buffer:
         flat = not buffer.on_chip and tile.buffer.on_chip
         dims = ((1, tile.elements),) if flat else tile.dims
@@ -168,7 +173,7 @@ def of_tile(name: str, tile: Tile) -> Iterator[Change]:
 
 
 def of_index(name: str, tile: Tile, index: Tile) -> Iterator[Change]:
-    """All that can be changed of the index of a tile."""
+    """Return all changes of the index of a tile."""
     made = {f"in {buffer.value}": index._replace(buffer=buffer) for buffer in Buffer}
     made |= {f"of {dtype.name}": index._replace(dtype=dtype) for dtype in DTYPES.values()}
     made |= {f"of {n} partitions": index._replace(partitions=n) for n in HEIGHTS}
@@ -179,7 +184,7 @@ def of_index(name: str, tile: Tile, index: Tile) -> Iterator[Change]:
 
 
 def sizes(what: str, tiles: Mapping[str, Tile]) -> Iterator[Change]:
-    """Tiles of one size made smaller and larger together."""
+    """Return changes that make all tiles of one size smaller or larger together."""
     for n in HEIGHTS:
         yield Change(f"partitions of {what}", f"{n}", {k: tall(t, n) for k, t in tiles.items()})
     for n in COUNTS:
@@ -187,7 +192,7 @@ def sizes(what: str, tiles: Mapping[str, Tile]) -> Iterator[Change]:
 
 
 def of_attribute(attribute: Attribute) -> Iterator[Change]:
-    """All its kinds of values."""
+    """Return values of all kinds for an attribute."""
     choices = attribute.kind is AttributeKind.CHOICE
     for value in attribute.choices if choices else VALUES[attribute.kind]:
         text = repr(value) if len(repr(value)) < 40 else f"{type(value).__name__} of {len(value)}"
@@ -195,7 +200,9 @@ def of_attribute(attribute: Attribute) -> Iterator[Change]:
 
 
 def changes_of(row: Row, variant: Settings = MappingProxyType({})) -> Iterator[Change]:
-    """Of every operand alone, of all tiles of one size together, and of every attribute."""
+    """Return changes of every operand alone, of all tiles of one size together, and of every
+    attribute.
+    """
     legal = {**LEGAL[row.name], **variant}
     tiles = {o.name: t for o in row.operands if type(t := legal.get(o.name)) is Tile and t.dims}
     for name, one in tiles.items():
@@ -216,7 +223,7 @@ def changes_of(row: Row, variant: Settings = MappingProxyType({})) -> Iterator[C
 
 
 def said_of(row: Row, target: Target, changes: Settings) -> list[Violation]:
-    """All that is said, the first first."""
+    """Return all errors, in the order of precedence."""
     chosen = changes.get("engine")
     engine = chosen if isinstance(chosen, Engine) else None  # or the attribute of a transfer
     operands = {name: v for name, v in changes.items() if not isinstance(v, Engine)}
@@ -224,5 +231,5 @@ def said_of(row: Row, target: Target, changes: Settings) -> list[Violation]:
 
 
 def answer(found: list[Violation]) -> str:
-    """The first that is said, and of which operand."""
+    """Return the first error, and its operand."""
     return f"{found[0].slug} {found[0].operand}".strip() if found else "legal"

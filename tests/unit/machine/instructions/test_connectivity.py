@@ -1,4 +1,6 @@
-"""Which ranks devices connect: the cases that all_to_all_v and its kin warn of."""
+"""Test which ranks devices connect: the cases of warnings for all_to_all_v and similar
+collectives.
+"""
 
 from __future__ import annotations
 

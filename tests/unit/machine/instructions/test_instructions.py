@@ -1,4 +1,4 @@
-"""The table against the public API: parameters, defaults, engines, effects, access."""
+"""Compare the table with the public API: parameters, defaults, engines, effects, access."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DOCS = Path(__file__).resolve().parents[4] / "docs"
 WORDS = tile("int32[128, 512]")
 PSUM = tile("float32[128, 512] psum")
 
-# Opcode and call of each instruction in NKI 0.7, defaults as they are there.
+# Opcode and call of each instruction in NKI 0.7, with its defaults.
 PUBLISHED = {
     "register_alloc": (1, "x=None"),
     "register_move": (2, "dst, src"),
@@ -151,7 +151,7 @@ PUBLISHED = {
 
 
 def call(row: Row) -> str:
-    """The parameters with their defaults, as Python writes them."""
+    """Return the parameters with their defaults, as Python writes them."""
     defaults: dict[str, Any] = {"name": None, "engine": None, row.spread: ...}
     defaults |= {o.name: o.default for o in row.operands}
     defaults |= {a.name: a.default for a in row.attributes}
@@ -166,12 +166,12 @@ def test_the_call_is_the_published_one(name: str) -> None:
 
 
 def test_every_row_is_compared_with_the_api() -> None:
-    """Those of nki.language are, too, in test_language_complete.py."""
+    """Functions of nki.language are compared too, in test_language_complete.py."""
     assert {row.name for row in OWN} == set(PUBLISHED)
 
 
 def test_rows_have_the_public_parameters_and_no_others() -> None:
-    """Every public function of nki.isa is a row, but for the two that ask for the target."""
+    """Every public function of nki.isa is a row, except the two that query the target."""
     public = {name: tuple(names.split()) for name, names in public_isa.FUNCTIONS.items()}
     assert {"get_nc_version", "get_nc_sub_version"} == set(public) - set(ROWS)
     assert {row.name: row.parameters for row in OWN} == {row.name: public[row.name] for row in OWN}
@@ -189,7 +189,7 @@ def test_kernels_find_the_public_names_and_no_others() -> None:
 
 
 def test_no_parameter_is_accepted_and_ignored() -> None:
-    """Every operand and attribute is read by its meaning, a rule, a cost, or the trigger."""
+    """The semantics, a rule, a cost or the trigger reads every operand and attribute."""
     folders = (NKIC / "simulate/semantics", NKIC / "machine")
     read = "".join(p.read_text("utf-8") for folder in folders for p in folder.rglob("*.py"))
     for row in OWN:
@@ -332,7 +332,7 @@ def test_where_lower_keeps_dimensions() -> None:
 
 
 def test_the_page_of_instructions_is_fresh() -> None:
-    """`python -m nkic.machine.instructions.listing > docs/instructions.md` makes it so."""
+    """`python -m nkic.machine.instructions.listing > docs/instructions.md` writes it."""
     assert (DOCS / "instructions.md").read_text("utf-8") == listing.markdown()
 
 

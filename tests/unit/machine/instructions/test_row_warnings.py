@@ -1,6 +1,8 @@
-"""What rows warn of, found by asking at every size, type and value that is legal, alone and with
-all tiles of one type: tests/data/warnings.txt. And what is said where the cores of a rendezvous
-differ: tests/data/rendezvous.txt. `NKIC_BLESS=1` writes both anew.
+"""Find the warnings of rows by trying every legal size, type and value.
+
+Tests vary one tile, and all tiles of one type together: tests/data/warnings.txt. Errors where the
+cores of a rendezvous differ are in tests/data/rendezvous.txt. `NKIC_BLESS=1` writes both files
+again.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from tests.unit.instances import LEGAL, Settings, facts_of
 from tests.unit.machine.instructions.changes import Change, changes_of, said_of
 
 PAGES = Path(__file__).parents[3] / "data"
-# What the rows say more about than the values that all attributes are tried with.
+# Rows with warnings that need more than the values with which all attributes are tried.
 GROUPS = ([[0, 1]], [[0, 4]], [[0, 16]], [[0, 1, 2, 3]], [[0, 4], [1, 5]], [[0, 8], [4, 12]],
           [[*range(4)]], [[*range(8)]], [[*range(16)]], [[*range(1, 17)]], [[*range(12)]],
           [[*range(0, 64, 4)]], [[*range(64)]])  # fmt: skip
@@ -30,7 +32,7 @@ NUMBERS = (2**24 - 1, 2**24, 2**24 + 1, 2**25 + 2, -(2**24) - 1, 16777217.0, 3)
 
 
 def further(row: Row) -> Iterator[Change]:
-    """Changes that only these rows ask for."""
+    """Return changes that only these rows need."""
     values = {"replica_group": GROUPS, "source_target_pairs": PAIRS}
     for name in values.keys() & row.attribute_index.keys():
         for value in values[name]:
@@ -43,7 +45,7 @@ def further(row: Row) -> Iterator[Change]:
 
 
 def asked(row: Row, target: Target, changes: Settings) -> Facts | None:
-    """What the row is asked of; nothing if that is not legal."""
+    """Return the facts of the changed row, or nothing if the change is not legal."""
     if said_of(row, target, changes):
         return None
     chosen = changes.get("engine")
@@ -53,7 +55,7 @@ def asked(row: Row, target: Target, changes: Settings) -> Facts | None:
 
 
 def changes(row: Row) -> list[Change]:
-    """Those of types, memories, numbers and attributes."""
+    """Return changes of types, memories, numbers and attributes."""
     named = {*row.attribute_index, *row.operand_index, "engine", "all of"}
     named |= {f"{name} {what}" for name in row.operand_index for what in ("of", "in", "is")}
     found = [*changes_of(row), *further(row)]
@@ -61,7 +63,7 @@ def changes(row: Row) -> list[Change]:
 
 
 def lines(row: Row, target: Target) -> Iterator[str]:
-    """For each change after which it warns: of what, and with how many cores."""
+    """Return, for each change with a warning, its subject and the number of cores."""
     assert row.warn is not None
     found, words = defaultdict[str, list[str]](list), set[str]()
     wide = [one for one in changes(row) if one.what == "all of" and one.value in WIDE]
@@ -79,7 +81,7 @@ def lines(row: Row, target: Target) -> Iterator[str]:
 
 
 def page(row: Row) -> Iterator[str]:
-    """All lines for the first target, and for the others those that are different."""
+    """Return all lines for the first target, and the different lines for the others."""
     usual: list[str] = []
     for target in (one for one in TARGETS.values() if one.generation >= row.generation):
         head, *rest = lines(row, target)
@@ -93,7 +95,7 @@ def test_rows_warn_where_they_did() -> None:
 
 
 def differing(row: Row, target: Target) -> Iterator[str]:
-    """By what one of two cores has otherwise; and what is said of one core alone."""
+    """Return the errors by the difference between two cores, and the errors for one core alone."""
     rule = row.rendezvous_rule
     first, second = asked(row, target, {}), asked(row, target, SECOND.get(row.name, {}))
     if rule is None or first is None or second is None:

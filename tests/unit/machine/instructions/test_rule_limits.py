@@ -1,8 +1,8 @@
-"""What every row accepts, found by asking at every size, type and value: tests/data/limits has a
-page for each row, whose lines say from where to where a change is legal and what is said beyond,
-with a short sum of the words of all messages, and of the help that they give.
+"""Find the limits of every row by trying every size, type and value.
 
-`NKIC_BLESS=1` writes the pages anew; read the difference as a change of what kernels may do.
+tests/data/limits has a page for each row. Its lines show the range in which a change is legal and
+the error beyond it, with a checksum of the words of all messages and of their help. `NKIC_BLESS=1`
+writes the pages again; read the difference as a change of what kernels may do.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from tests.unit.instances import LEGAL, Settings
 from tests.unit.machine.instructions.changes import VARIANTS, Change, answer, changes_of, said_of
 
 PAGES = Path(__file__).parents[3] / "data/limits"
-WORDS = 12  # legal values of one attribute that are tried with other changes
+WORDS = 12  # the number of legal values of one attribute that are combined with other changes
 
 
 class Asked:
-    """The answers of one row on one target, by what is changed."""
+    """The answers of one row on one target, by the changed property."""
 
     def __init__(self, row: Row, target: Target, variant: Settings) -> None:
         self.row, self.target, self.variant = row, target, variant
         self.answers: dict[str, list[tuple[Change, str]]] = defaultdict(list)
-        self.words: set[tuple[str, ...]] = set()  # of all that is said
+        self.words: set[tuple[str, ...]] = set()  # of all messages
         for change in changes_of(row, variant):
             self.answers[change.what].append((change, self.said(change.changes)))
 
     def said(self, changes: Settings) -> str:
-        """The answer to changes of the variant."""
+        """Return the answer to changes of the variant."""
         found = said_of(self.row, self.target, {**self.variant, **changes})
         self.words |= {(one.slug, one.operand, one.message, one.help) for one in found}
         return answer(found)
 
     def lines(self) -> Iterator[str]:
-        """One for each sort of change: runs of numbers, and other values, by answer."""
+        """Return a line for each kind of change: runs of numbers, and other values, by answer."""
         for what, found in self.answers.items():
             yield f"{what}: {'; '.join(_by_answer(found))}"
         yield f"with other attributes: {self._together()}"
@@ -50,7 +50,7 @@ class Asked:
         yield f"in {len(self.words)} messages: {short_sum(told)}"
 
     def _together(self) -> str:
-        """How often what is answered when a legal attribute or engine comes to another change."""
+        """Count the answers when a legal attribute or engine is combined with another change."""
         names = {"engine", *self.row.attribute_index}
         settings = [
             change
@@ -85,13 +85,13 @@ def _by_answer(found: list[tuple[Change, str]]) -> Iterator[str]:
 
 
 def usual_target(row: Row, variant: Settings) -> Target:
-    """trn2, or where that does not have it, trn3."""
+    """Return trn2, or trn3 if trn2 does not have the row."""
     return TRN2 if not said_of(row, TRN2, variant) else TRN3
 
 
 def page(row: Row) -> Iterator[str]:
-    """The usual instance, then the variants: all lines for one target, and for the others those
-    that are different.
+    """Return the usual instance, then the variants: all lines for one target, and the different
+    lines for the others.
     """
     targets = [target for target in TARGETS.values() if target.generation >= row.generation]
     for what, variant in {"": {}, **VARIANTS.get(row.name, {})}.items():

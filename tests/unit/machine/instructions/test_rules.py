@@ -1,6 +1,7 @@
-"""Asking a row: what comes first, what is said together, and that nothing ever raises.
+"""Test how a row is checked: the order of errors, errors that are reported together, and no
+exceptions.
 
-The rules themselves are in test_rules_*.py, one file for each family.
+The rules themselves are tested in test_rules_*.py, one file for each family.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def test_signatures_tell_apart_what_rules_tell_apart() -> None:
     assert signature(*facts_of("memset", TRN1)) != signature(*facts_of("memset", TRN2))
 
 
-# Totality: a file can hold anything.
+# Rules never raise: a file can contain anything.
 
 NUMBERS = st.one_of(
     st.none(),
@@ -104,7 +105,7 @@ VALUES = {
 
 
 def operand_values(name: str, operand: Operand) -> st.SearchStrategy[Any]:
-    """Mostly near the legal instance, so that the row's own rules are reached."""
+    """Draw values mostly close to the legal instance, so that the row's own rules are reached."""
     legal = LEGAL[name].get(operand.name, operand.default)
     if not isinstance(legal, Tile):
         return st.one_of(st.just(legal), NUMBERS, st.just(Register(0)), TILES)

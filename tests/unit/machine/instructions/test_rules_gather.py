@@ -1,4 +1,6 @@
-"""Rules of the rows that gather and draw random numbers; costs of these and their like."""
+"""Test rules of the rows that gather and draw random numbers, and the costs of these and similar
+rows.
+"""
 
 from __future__ import annotations
 

@@ -142,8 +142,10 @@ def test_tiles_of_other_operands_start_where_engines_do() -> None:
 
 
 def test_costs() -> None:
-    """Four elements a cycle; a product of 512 rows in the time of one of 128 in bfloat16, 4 cycles
-    after the one before.
+    """Four elements a cycle.
+
+    A product of 512 rows takes the time of a bfloat16 product of 128, and starts 4 cycles after the
+    preceding one.
     """
     row, facts = facts_of("quantize_mx", TRN3, None, src=tile("bfloat16[64, 4096]"))
     assert row.cost(facts).interval == 1024 + 56

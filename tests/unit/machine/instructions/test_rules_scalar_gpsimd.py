@@ -1,4 +1,4 @@
-"""Rules of the scalar and gpsimd engines' rows, and of registers."""
+"""Test rules of the scalar and gpsimd engines' rows, and of registers."""
 
 from __future__ import annotations
 

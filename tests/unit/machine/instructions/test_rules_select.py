@@ -1,4 +1,4 @@
-"""Rules of the vector engine's rows that reduce on the way or find values, and of v4's."""
+"""Test rules of the vector engine's rows that also reduce or search, and of the rows of v4."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every instruction is asked, and the rules that several rows use."""
+"""Test the checks of every instruction, and the rules that several rows use."""
 
 from __future__ import annotations
 

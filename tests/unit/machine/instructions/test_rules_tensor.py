@@ -218,7 +218,7 @@ def test_rule(case: Case) -> None:
     ],
 )
 def test_operations_of_a_product(changes: dict[str, Any], count: int) -> None:
-    """A multiplication and an addition for each of K x M x N pairs; none where data move alone."""
+    """A multiplication and an addition for each of K x M x N pairs; none if data only move."""
     _, facts = facts_of("nc_matmul", **changes)
     assert matmul_operations(facts) == count
 

@@ -1,4 +1,6 @@
-"""`report_bounds` against brute force: the same arithmetic in float64, where it is exact enough."""
+"""Test `report_bounds` against brute force: the same arithmetic in float64 where that is exact
+enough.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ def drawn(shape: tuple[int, ...], seed: int, kind: Any = np.float32) -> Array:
 def bounded(
     body: str, arrays: dict[str, Array], target: str = "trn2"
 ) -> list[tuple[Array, Array, Result]]:
-    """What the kernel gives in every order, its bounds, and the whole result."""
+    """Return the kernel's results in every order, its bounds, and the whole result."""
     compiled, _ = simulated(source(body, tuple(arrays)), arrays, target)
     kind = compiled.executable.tensors[compiled.executable.outputs[0].tensor].dtype.name
     found = []
@@ -262,5 +264,5 @@ def test_random_chains(steps: list[int], seed: int) -> None:
     (found, bound, _), *_ = bounded(f"{body}\nresult = nl.copy(x)", arrays)
     with np.errstate(invalid="ignore"):
         off = np.abs(found - x)
-    # To first order: what is left out are products of two errors.
+    # To first order: products of two errors are left out.
     assert (off <= bound * (1 + 1e-3) + 1e-30)[np.isfinite(off)].all()

@@ -1,4 +1,6 @@
-"""Error bounds of what is moved: by gathers, shuffles and run-time offsets; of further products."""
+"""Test error bounds of moved elements: by gathers, shuffles and run-time offsets; and of further
+products.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ BY_CORE = f"""
     {RESULT}
     nisa.local_gather(dst=result, src_buffer=y, index=i)
 """
-# Through HBM: rows at an offset that a loop's counter gives, at those of an index, and back.
+# Through HBM: rows at an offset from a loop's counter, at those of an index, and back.
 IN_HBM = """
     y = nl.ndarray((128, 8), dtype=nl.float32, buffer=nl.shared_hbm)
     nisa.dma_copy(dst=y, src=nl.multiply(x, 1.1))
@@ -76,7 +78,7 @@ def shuffled(x: Array, i: Array) -> Array:
 
 
 def by_core(x: Array, i: Array) -> Array:
-    """Down the columns of the index of 16 partitions."""
+    """Read the index of 16 partitions down its columns."""
     found = [x[p][i[p - p % 16 : p - p % 16 + 16].T.reshape(-1)] for p in range(128)]
     return np.stack(found)
 
@@ -178,7 +180,9 @@ MX = """
 
 
 def scaled(words: Array, scales: Array) -> Array:
-    """(4 K, columns) of packed elements, each times the scale of its 8 partitions by 4 elements."""
+    """Return (4 K, columns) of packed elements, each times the scale of its 8 partitions by 4
+    elements.
+    """
     elements = words.view(np.uint8).view(ml_dtypes.float8_e4m3fn).astype(np.float64)
     powers = 2.0 ** (scales.astype(np.float64) - 127)
     rows = [powers[p // 32 * 32 + p % 32 // 8] for p in range(len(words))]

@@ -1,4 +1,4 @@
-"""Comparison with what was expected: the verdict, and the report on what differs."""
+"""Test the comparison with expected arrays: the verdict, and the report on differences."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAN, INF = float("nan"), float("inf")
 
 
 def compared(got: Any, expected: Any, dtype: DType = F32, **rule: Any) -> Comparison:
-    """A comparison by `close` with no tolerance, unless `rule` says otherwise."""
+    """Compare by `close` with no tolerance, unless `rule` gives another rule."""
     output = stored(np.asarray(got, np.float64), dtype)
     wanted = np.asarray(expected, np.float64)
     return compare("o", output, dtype, wanted, Tolerance(**{"mode": "close", **rule}))
@@ -77,9 +77,10 @@ pairs = st.integers(1, 12).flatmap(
 def whole_tensor_close(
     a: Array, b: Array, rtol: float, atol: float, equal_nan: bool, rate: float
 ) -> bool:
-    """The rule of nki-library's maxAllClose, as its documentation has it: |a - b| at most
-    atol + rtol * max |b|, equal infinities are equal, and no pass rate excuses an element that
-    is finite in one array alone.
+    """The documented rule of nki-library's maxAllClose.
+
+    |a - b| is at most atol + rtol * max |b|, equal infinities are equal, and no pass rate excuses
+    an element that is finite in only one array.
     """
     a, b = a.astype(np.float64), b.astype(np.float64)
     finite = np.abs(b[np.isfinite(b)])
@@ -126,7 +127,7 @@ def test_close_agrees_with_numpy(
 
 
 def test_infinity_is_right_only_where_it_is_expected() -> None:
-    """|inf - -inf| <= rtol * inf, and |1 - inf| <= rtol * inf: neither makes them close."""
+    """|inf - -inf| <= rtol * inf, and |1 - inf| <= rtol * inf, but neither makes them close."""
     for mode in ("close", "range", "ulp", "exact", "cosine"):
         rule = {"mode": mode, "rtol": 1.0, "max_ulp": 1e9, "min_cosine": -1.0}
         assert compared([INF, 1.0], [INF, 1.0], **rule).passed, mode
@@ -157,12 +158,12 @@ def test_a_pass_rate_excuses_errors_but_not_nan() -> None:
 
 @pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
 def test_ulps_are_steps_of_the_grid(name: str) -> None:
-    """Along all values of the type in order, neighbours are one step apart."""
+    """Over all values of the type in order, neighbours are one step apart."""
     kind = getattr(ml_dtypes, name)
     codes = np.arange(256 if DTYPES[name].size == 1 else 65536)
     with np.errstate(invalid="ignore"):
         grid = codes.astype(f"u{DTYPES[name].size}").view(kind).astype(np.float64)
-    grid = np.unique(grid[np.isfinite(grid)])  # sorted; both zeros are one
+    grid = np.unique(grid[np.isfinite(grid)])  # sorted; both zeros count as one
     found = compared(grid[1:], grid[:-1], DTYPES[name], mode="ulp", max_ulp=1)
     assert found.passed
     assert not compared(grid[2:], grid[:-2], DTYPES[name], mode="ulp", max_ulp=1).passed
@@ -183,7 +184,7 @@ def test_ulps_of_float32_are_nextafter(start: float, steps: int) -> None:
 
 def test_expected_is_put_on_the_grid_for_ulp_and_exact() -> None:
     assert compared([0.1], [0.1], BF16, mode="exact").passed
-    assert not compared([0.1], [0.1], BF16).passed  # bfloat16 has no 0.1
+    assert not compared([0.1], [0.1], BF16).passed  # 0.1 is not a bfloat16
 
 
 def test_exact_means_bits() -> None:

@@ -1,4 +1,4 @@
-"""The figures of an array against NumPy's own, over block after block."""
+"""Test the figures of an array against NumPy's own, block by block."""
 
 import numpy as np
 import pytest

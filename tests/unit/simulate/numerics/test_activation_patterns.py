@@ -1,4 +1,6 @@
-"""Activation functions on every finite bfloat16 and float16 of their range, against long double."""
+"""Test activation functions on every finite bfloat16 and float16 of their range, against long
+double.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ TRUE: dict[str, Callable[[Long], Long]] = {
         sigmoid(SIGMOID_GELU * x) * (1 + SIGMOID_GELU * x * sigmoid(-SIGMOID_GELU * x))
     ),
 }
-CHOOSING = {"copy", "abs", "sign", "relu", "prelu"}  # they round nothing
+CHOOSING = {"copy", "abs", "sign", "relu", "prelu"}  # they do not round
 
 
 def every_pattern(name: str) -> NDArray[np.float32]:

@@ -1,4 +1,6 @@
-"""Casts of every bit pattern of the 8- and 16-bit types, through tensor_copy, to every type."""
+"""Test casts of every bit pattern of the 8- and 16-bit types, through tensor_copy, to every
+type.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ TARGETS = {"float8_e4m3fn": "trn3", "float8_e8m0fnu": "trn3"}  # the others are 
 
 
 def patterns(dtype: str) -> Array:
-    """Every element that there is, in a tile."""
+    """Return every element of the type, in a tile."""
     kind = numpy_type(dtype)
     count = 1 << 8 * kind.itemsize
     return np.arange(count).astype(f"u{kind.itemsize}").view(kind).reshape(-1, count // 16 or 1)
@@ -28,7 +30,7 @@ def patterns(dtype: str) -> Array:
 @pytest.mark.parametrize("engine", ["vector", "scalar", "gpsimd"])
 @pytest.mark.parametrize("source", NARROW)
 def test_every_pattern_to_every_type(source: str, engine: str) -> None:
-    """Through float32, rounded once; within one type the bits."""
+    """Through float32, rounded once; within one type the bits are copied."""
     elements = patterns(source)
     src = tile(elements)
     results = [src.like(dtype=name) for name in NUMBERS]

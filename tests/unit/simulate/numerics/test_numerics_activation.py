@@ -1,4 +1,4 @@
-"""Activation functions against the mathematical ones, one number at a time."""
+"""Test activation functions against the mathematical ones, one number at a time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def sigmoid(x: float) -> Decimal:
 
 
 def phi(x: float) -> Decimal:
-    """The normal distribution; `math.erfc` keeps its relative accuracy in the tail."""
+    """Return the normal distribution; `math.erfc` keeps its relative accuracy in the tail."""
     return Decimal(math.erfc(-x / math.sqrt(2)) / 2)
 
 
@@ -88,7 +88,7 @@ TRUE: dict[str, Callable[[float], float | Decimal]] = {
 
 
 def samples(name: str) -> NDArray[np.float32]:
-    """Numbers of all sizes within the valid range, and its middle more densely."""
+    """Draw numbers of all sizes within the valid range, more densely in its middle."""
     row = ACTIVATIONS[name]
     rng = np.random.default_rng(7)
     wide = np.ldexp(rng.standard_normal(300), rng.integers(-40, 6, 300))
@@ -107,7 +107,7 @@ def test_the_references_are_complete() -> None:
 
 @pytest.mark.parametrize("name", sorted(TRUE))
 def test_within_a_hundredth_of_correct_rounding(name: str) -> None:
-    """The error is half a unit in the last place, for the one rounding, and 1 % for the rest."""
+    """The error is half a unit in the last place for the single rounding, and 1 % for the rest."""
     values = samples(name)
     found = apply(name, values)
     with localcontext(prec=40):
@@ -195,7 +195,7 @@ def test_sine_beyond_pi_is_the_cubic_of_the_device() -> None:
     assert found[0] == pytest.approx(27.65, abs=0.005)
     assert found[1] == -found[0]
     assert found[2] == 1
-    assert found[3] == pytest.approx(math.sin(3.2), abs=1e-6)  # they touch at pi
+    assert found[3] == pytest.approx(math.sin(3.2), abs=1e-6)  # the two branches meet at pi
 
 
 def test_outside_their_ranges_the_others_are_true() -> None:

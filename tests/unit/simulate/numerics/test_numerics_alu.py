@@ -1,4 +1,4 @@
-"""Operators: the table and the arithmetic agree; each operator on values that could go wrong."""
+"""Test operators: the table and the arithmetic agree; each operator is tried on critical values."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_32_bit_integers_are_exact_and_wrap(
         ("bitwise_xor", (0b1100, 0b1010), 0b0110),
         ("invert", (0x0F, 0), 0xF0),
         ("left_shift", (0x81, 1), 0x02),
-        ("right_shift", (0x81, 1), 0x40),  # logical: no copies of the sign
+        ("right_shift", (0x81, 1), 0x40),  # logical: the sign is not copied
         ("left_shift", (1, 8), 0),
         ("right_shift", (255, 200), 0),
     ],

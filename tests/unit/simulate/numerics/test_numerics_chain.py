@@ -1,4 +1,4 @@
-"""Sums by BLAS are those of one addition after the other, to the bit, or are not used."""
+"""Sums by BLAS equal sequential additions to the bit, or are not used."""
 
 from __future__ import annotations
 

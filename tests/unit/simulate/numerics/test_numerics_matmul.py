@@ -1,4 +1,6 @@
-"""The tensor engine's product: its definition, on any BLAS, processor and number of threads."""
+"""Test the tensor engine's product: its definition, on any BLAS, processor and number of
+threads.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,10 @@ Floats = NDArray[np.float32]
 
 
 def operands(rows: int, columns: int, size: int) -> tuple[Floats, Floats]:
-    """Of very different sizes, and for every product its opposite at a random other row.
+    """Draw factors of very different sizes, and for every product its negative at a random other
+    row.
 
-    What is left of each sum is the rounding in float64, which shows the order of addition; a
+    The remainder of each sum is the rounding in float64, which shows the order of addition; a
     float32 of an ordinary sum would hide it.
     """
     rng = np.random.default_rng(rows * columns + size)
@@ -88,7 +91,7 @@ def test_a_blas_that_adds_in_another_order_is_not_used(monkeypatch: pytest.Monke
     module._in_order.cache_clear()
     try:
         matmul(stationary, moving, slow)
-        assert used == ["blas"]  # tried once, and given up
+        assert used == ["blas"]  # tried once, then abandoned
     finally:
         module._in_order.cache_clear()
     np.testing.assert_array_equal(slow, fast)
@@ -137,12 +140,12 @@ print(digest.hexdigest())
 
 
 def rounded(values: Floats) -> Floats:
-    """On the grid of bfloat16."""
+    """Round to bfloat16."""
     return codecs.round_to_grid(values, dtypes.BFLOAT16, values)
 
 
 def test_threads_and_processor_do_not_matter() -> None:
-    """OpenBLAS is told to run the code that it has for other processors."""
+    """OpenBLAS is told to run its code for other processors."""
     settings = [
         {"OPENBLAS_NUM_THREADS": "1"},
         {"OPENBLAS_NUM_THREADS": "2"},
@@ -156,7 +159,7 @@ def test_threads_and_processor_do_not_matter() -> None:
 
 
 def digest_under(settings: dict[str, str], script: str = DIGEST) -> str:
-    """What a script prints in a process of its own."""
+    """Return the output of a script in a separate process."""
     run = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", script],
         env=os.environ | settings,
@@ -214,7 +217,7 @@ def test_results_with_gaps_between_rows_and_elements() -> None:
 
 
 def test_a_factor_times_itself() -> None:
-    """NumPy has another way for the product of an array and its own transpose."""
+    """NumPy multiplies an array by its own transpose in another way."""
     both = operands(64, 32, 32)[0]
     wanted, found = np.empty((32, 32), np.float32), np.empty((32, 32), np.float32)
     matmul(both, both.copy(), wanted, order="float32")

@@ -1,4 +1,4 @@
-"""Statistics, the eight largest, selection and transposition; orders of addition."""
+"""Test statistics, the eight largest, selection and transposition, and orders of addition."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_select_into_an_operand() -> None:
 
 
 def pairwise(row: list[float]) -> float:
-    """The order that reduction.py states."""
+    """Add in the order that reduction.py states."""
     if len(row) > 128:
         half = len(row) // 2 // 8 * 8
         return pairwise(row[:half]) + pairwise(row[half:])
@@ -116,7 +116,7 @@ def pairwise(row: list[float]) -> float:
 
 
 def steep(*shape: int) -> Floats:
-    """Sums of these depend on the order even in float64, and cancel so that it shows."""
+    """Draw numbers whose sums depend on the order even in float64, and cancel so that it shows."""
     rng = np.random.default_rng(13)
     values = np.ldexp(rng.standard_normal(shape), rng.integers(-60, 60, shape))
     return (values - values[..., ::-1]).astype(np.float32)

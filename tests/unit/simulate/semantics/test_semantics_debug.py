@@ -1,4 +1,4 @@
-"""What programs print: "device_print"."""
+"""Test the output of programs: "device_print"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transfers: any shape to any other, casts, permutations."""
+"""Test transfers: any shape to any other, casts, permutations."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def moved(row: str, **values: Any) -> Array:
 def test_dma_copy_keeps_the_order_of_elements(
     shape: tuple[int, ...], steps: tuple[int, ...], inside: tuple[int, ...]
 ) -> None:
-    """Dimensions differ on both sides, and so do the numbers of partitions."""
+    """Dimensions and numbers of partitions differ on both sides."""
     outside = tile(NUMBERS.reshape(shape), buffer="hbm", steps=steps)
     chip = tile(NUMBERS[::-1].reshape(inside), start=2)
     assert np.array_equal(moved("dma_copy", dst=chip, src=outside).ravel(), NUMBERS.ravel())
@@ -141,7 +141,7 @@ def test_all_is_read_before_any_is_overwritten() -> None:
 
 
 def test_long_transfers_may_be_cast_over_themselves() -> None:
-    """Casts work in blocks; yet all is read before anything is written."""
+    """Casts process blocks, but all elements are read before any is written."""
     values = np.arange(100_000, dtype=np.float32)
     x = tile(values, buffer="hbm", room=50_000)
     dst = x.over(dtype="int32", offset=50_000)

@@ -1,4 +1,4 @@
-"""dma_compute: sums of tiles of any shape, type and memory; what is refused."""
+"""Test dma_compute: sums of tiles of any shape, type and memory; rejected calls."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def values(*shape: int) -> Array:
 
 
 def total(*sources: Array) -> Array:
-    """Sums in float32, left to right; each is the float64 sum of two, rounded."""
+    """Sum in float32, left to right; each step is the float64 sum of two numbers, rounded."""
     found = sources[0].astype(np.float32)
     for source in sources[1:]:
         found = (found.astype(np.float64) + source.astype(np.float64)).astype(np.float32)
@@ -55,7 +55,7 @@ def test_sums_of_tiles_of_any_type_shape_and_memory(count: int, dtype: str) -> N
 
 
 def test_dst_may_be_a_source() -> None:
-    """The residual of a layer, summed in place, twice."""
+    """The residual connection of a layer, summed in place, twice."""
     residual, x = values(8, 32), values(8, 32)
     dst, src = tile(residual), tile(x, buffer="hbm")
     add = call(

@@ -1,4 +1,4 @@
-"""The gpsimd engine's rows of index patterns: the documented loops, written out."""
+"""Test the gpsimd engine's rows of index patterns against the documented loops."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ PATTERNS: list[Pattern] = [
 
 
 def stream(pattern: Pattern, offset: int, multiplier: int, partitions: int) -> list[list[int]]:
-    """value = offset + channel_id * channel_multiplier + sum of w * step_w, … for each."""
+    """Compute value = offset + channel_id * channel_multiplier + sum of w * step_w for each
+    element.
+    """
     rows = []
     for channel in range(partitions):
         places = product(*(range(num) for _, num in pattern))
@@ -99,7 +101,7 @@ def test_affine_select(pattern: Pattern, op: str) -> None:
 
 
 def test_a_causal_mask_in_place() -> None:
-    """Keeps what lies on or below the diagonal: partition - column >= 0."""
+    """Keep the elements on or below the diagonal: partition - column >= 0."""
     scores = np.random.default_rng(3).standard_normal((8, 8)).astype(np.float32)
     for dtype in ("float32", "bfloat16", "int32"):
         x = tile(scores * 100, dtype=dtype)
@@ -111,7 +113,7 @@ def test_a_causal_mask_in_place() -> None:
 
 
 def test_on_false_value_is_a_float32_whatever_the_types() -> None:
-    """Release notes of NKI 0.6.0: any float, the least float32 too. Casts saturate."""
+    """Release notes of NKI 0.6.0: any float, including the least float32. Casts saturate."""
     lowest = float(np.finfo(np.float32).min)
     given = {"pattern": ((1, 2),), "channel_multiplier": 0, "cmp_op": "less"}
     x = tile(np.array([[2**24 + 1, 5]], np.int32))
@@ -137,7 +139,7 @@ def test_what_is_selected_goes_through_float32_between_types() -> None:
 
 
 def test_offsets_in_registers() -> None:
-    """Release notes of NKI 0.4.0: both handle them. Read at each execution."""
+    """Release notes of NKI 0.4.0: both support them. They are read at each execution."""
     x = tile(np.ones((2, 4), np.float32))
     given = {"pattern": ((1, 4),), "channel_multiplier": 10, "offset": "$0"}
     dsts = [tile((2, 4), dtype="int32") for _ in range(2)]

@@ -1,4 +1,4 @@
-"""Values of the gpsimd engine's instructions that gather, search and reduce."""
+"""Test the gpsimd engine's instructions that gather, search and reduce."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_bits_of_partitions_are_reduced(op: str, fold: np.ufunc, dtype: str) -> 
 
 
 def bounds(ids: list[int]) -> list[list[int]]:
-    """Element by element, as the published loop goes."""
+    """Compute the bounds element by element, like the published loop."""
     n = len(ids)
     starts, ends = [n] * n, [-1] * n
     for i, own in enumerate(ids):

@@ -1,4 +1,4 @@
-"""How memory is kept changes no bit: decoded or as bytes, and what `precise=False` leaves out."""
+"""The representation of memory changes no bit: decoded or as bytes, and with `precise=False`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ X = np.random.default_rng(17).standard_normal((8, 12)).astype(np.float32)
 
 
 def test_neighbours_of_another_type_change_no_bit() -> None:
-    """A bfloat16 tile is kept decoded, unless something sees its bytes as another type."""
+    """A bfloat16 tile is kept decoded, unless an instruction accesses its bytes as another type."""
     x = tile(X * 100, dtype="bfloat16")
     step = call("tensor_scalar", dst=x.like(), data=x, op0="multiply", operand0=0.1)
     look = call(
@@ -24,7 +24,7 @@ def test_neighbours_of_another_type_change_no_bit() -> None:
 
 
 def test_without_precision_numbers_between_instructions_stay_float32() -> None:
-    """`RunOptions(precise=False)`: what leaves, and what is kept as bytes, is rounded as ever."""
+    """`RunOptions(precise=False)`: outputs, and memory kept as bytes, are rounded as usual."""
     x, third, back = tile(X), tile((8, 12), dtype="bfloat16"), tile((8, 12))
     given = {"op0": "multiply"}
     steps = [
@@ -51,7 +51,7 @@ def test_without_precision_numbers_between_instructions_stay_float32() -> None:
     ],
 )
 def test_every_bit_pattern_survives_copies(dtype: str) -> None:
-    """NaN with its sign and payload, too, in decoded memory and in bytes."""
+    """Including NaN with its sign and payload, in decoded memory and in bytes."""
     kind = numpy_type(dtype)
     codes = np.arange(256**kind.itemsize).astype(f"u{kind.itemsize}").reshape(64, -1)
     x = tile(codes.view(kind), dtype=dtype)
@@ -72,7 +72,7 @@ def test_every_bit_pattern_survives_copies(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "tfloat32", "int8"])
 @pytest.mark.parametrize("row", ["activation", "tensor_copy", "tensor_scalar"])
 def test_the_last_one_stays_where_elements_are_written_twice(dtype: str, row: str) -> None:
-    """A dst of step 0, which takes results that nobody needs."""
+    """A dst with a step of 0, for results that are not needed."""
     x, dst = tile(X), tile((8, 12), dtype=dtype, steps=(0,))
     given = {
         "activation": {"data": x, "op": "gelu"},

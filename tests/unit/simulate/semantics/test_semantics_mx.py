@@ -1,4 +1,4 @@
-"""Microscaling: quantising, multiplying, and both, against the OCP definitions in float64."""
+"""Test microscaling against the OCP definitions in float64: quantising, multiplying, and both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCALES = ("float8_e8m0fnu", "uint8")
 
 
 def wide(*shape: int) -> Array:
-    """Numbers of very different sizes from group to group, all exact in bfloat16."""
+    """Draw numbers of very different sizes from group to group, all exact in bfloat16."""
     sizes = np.ldexp(1.0, RNG.integers(-9, 10, shape))
     return stored(RNG.standard_normal(shape) * sizes, "bfloat16").astype(np.float64)
 
@@ -30,7 +30,7 @@ def wide(*shape: int) -> Array:
 
 
 def quantized(values: Array, element: str) -> tuple[Array, Array]:
-    """Elements as numbers (P, 4 F), and codes of scales (P / 8, F), group by group."""
+    """Return elements as numbers (P, 4 F), and codes of scales (P / 8, F), group by group."""
     partitions, free = values.shape
     elements = np.empty(values.shape)
     codes = np.empty((partitions // 8, free // 4), np.uint8)
@@ -46,20 +46,20 @@ def quantized(values: Array, element: str) -> tuple[Array, Array]:
 
 
 def numbers(elements: Array, codes: Array) -> Array:
-    """Elements times their scales."""
+    """Return elements times their scales."""
     scales = 2.0 ** (codes.astype(np.float64) - 127)
     spread = np.repeat(np.repeat(scales, 8, axis=0), 4, axis=1)
     return np.asarray(elements.astype(np.float64) * spread)
 
 
 def product(left: Array, right: Array) -> Array:
-    """(M, N) from (K, 4 M) and (K, 4 N): packed elements are contracted, too."""
+    """Return (M, N) from (K, 4 M) and (K, 4 N): packed elements are contracted, too."""
     k = len(left)
     return np.asarray(np.einsum("kmi,kni->mn", left.reshape(k, -1, 4), right.reshape(k, -1, 4)))
 
 
 def packed(elements: Array, element: str) -> Array:
-    """Four elements in a word, the first in the lowest bits."""
+    """Pack four elements in a word, the first in the lowest bits."""
     codes = elements.astype(getattr(ml_dtypes, element)).view(np.uint8).astype(np.uint32)
     bits = 4 if element == "float4_e2m1fn" else 8
     words = sum(codes.reshape(len(codes), -1, 4)[..., i] << (bits * i) for i in range(4))
@@ -67,14 +67,16 @@ def packed(elements: Array, element: str) -> Array:
 
 
 def unpacked(words: Array, element: str) -> Array:
-    """8-bit elements of words, as numbers."""
+    """Unpack the 8-bit elements of words, as numbers."""
     codes = np.stack([words >> 8 * i & 255 for i in range(4)], axis=-1).astype(np.uint8)
     found = codes.view(getattr(ml_dtypes, element)).astype(np.float64)
     return np.asarray(found.reshape(len(words), -1))
 
 
 def scale_tile(codes: Array, partitions: int, dtype: str, at: int = 0) -> Tile:
-    """Codes in a tile that starts `at` partitions into its tensor, spread over the quadrants."""
+    """Return codes in a tile that starts at partition `at` of its tensor, spread over the
+    quadrants.
+    """
     spread = np.full((max(partitions - at, 4), codes.shape[1]), 0xA7, np.uint8)
     for g, row in enumerate(codes):
         spread[g // 4 * 32 + g % 4] = row
@@ -112,7 +114,7 @@ def test_quantize_mx(partitions: int, element: str, scale: str, given: str) -> N
 
 @pytest.mark.parametrize("element", LARGEST)
 def test_scales_of_extreme_groups(element: str) -> None:
-    """Zeros; powers of two and what is just below; what is too small for a scale; NaN."""
+    """Zeros; powers of two and numbers just below; numbers too small for a scale; NaN."""
     most = [0.0, 1.0, 1.9921875, 2.0, 3.3e38, 2.0**-126, 2.0**-133, np.inf, np.nan]
     values = np.zeros((32, 36))
     values[5, 2::4] = most
@@ -135,7 +137,7 @@ def test_scales_of_extreme_groups(element: str) -> None:
 
 
 def operand(partitions: int, columns: int, element: str) -> tuple[Array, Array]:
-    """Elements of the type as numbers, and scales."""
+    """Draw elements of the type as numbers, and scales."""
     shape = (partitions, 4 * columns)
     elements = RNG.standard_normal(shape) * 3
     codes = RNG.integers(120, 135, (partitions // 8, columns)).astype(np.uint8)
@@ -164,7 +166,7 @@ def test_nc_matmul_mx(left: str, right: str, partitions: int) -> None:
 
 @pytest.mark.parametrize("tiling", [{}, {"tile_position": (32, 0), "tile_size": (32, 128)}])
 def test_extreme_scales_and_nan(tiling: dict[str, Any]) -> None:
-    """Factors beyond float32 whose products are not; 255 makes a group NaN."""
+    """Factors beyond float32 with products inside it; 255 makes a group NaN."""
     elements = np.zeros((32, 8))
     elements[0] = 1.5
     elements[9, 4:] = 1.0

@@ -1,4 +1,4 @@
-"""Random numbers: the generator as it is stated, seeds that repeat, distributions."""
+"""Test random numbers: the specified generator, reproducible seeds, distributions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MASK = 0xFFFFFFFF
 
 
 def xorwow(state: list[int], count: int) -> list[int]:
-    """Marsaglia's generator in Python's integers; `state` goes on."""
+    """Draw from Marsaglia's generator in Python's integers and advance `state`."""
     found = []
     for _ in range(count):
         x, y, z, w, v, d = state
@@ -102,7 +102,7 @@ def test_bits_are_even() -> None:
 
 @pytest.mark.parametrize("engine", ["vector", "gpsimd"])
 def test_draws_are_spread_evenly_and_independent(engine: str) -> None:
-    """65,536 draws: every byte of the words, neighbours in time, and neighbouring lanes."""
+    """65,536 draws: every byte of the words, consecutive draws, and neighbouring lanes."""
     dst = fresh(128, 512)
     words = run([seed(11), call("rng", engine, dst=dst)])[dst]
     for byte in range(4):

@@ -1,4 +1,4 @@
-"""Register instructions: 32 bits between numbers, registers and memory."""
+"""Test register instructions: 32 bits between numbers, registers and memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.harness.instruction import Tile, call, run, tile
 
 
 def stored_register(*steps: Any, dtype: str = "int32", buffer: str = "sbuf") -> Any:
-    """What register 0 puts into memory after the steps."""
+    """Return the bytes of register 0 in memory after the steps."""
     dst = tile((1, 1), dtype=dtype) if buffer == "sbuf" else tile((1,), dtype=dtype, buffer=buffer)
     outcome = run([*steps, call("register_store", "sync", dst=dst, src="$0")])
     return outcome[dst].item()
@@ -47,7 +47,7 @@ def loading(src: Tile) -> Any:
     [("int32", -5), ("uint32", 2**32 - 2), ("int8", -128), ("uint8", 200), ("int16", -300)],
 )
 def test_register_load_takes_one_element(buffer: str, dtype: str, number: int) -> None:
-    """From either memory, with the sign of its type; back in the same type it is the same."""
+    """From either memory, with the sign of its type; stored in the same type it is unchanged."""
     values = np.array([9, number, 9]).astype(dtype)
     one = tile(values if buffer == "hbm" else values[None], buffer=buffer)
     one = one.over(offset=1, dims=((1, 1),))

@@ -1,4 +1,4 @@
-"""The scalar engine's rows: the function, scale and bias, and the reduce registers."""
+"""Test the scalar engine's rows: the function, scale and bias, and the reduce registers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def gate(values: Array) -> Array:
 
 
 def slope(scale: float) -> Array:
-    """The derivative of x gate(scale x)."""
+    """Return the derivative of x gate(scale x)."""
     return gate(scale * WIDE) * (1 + scale * WIDE * (1 - gate(scale * WIDE)))
 
 
@@ -101,7 +101,9 @@ def test_no_bias_is_not_a_bias_of_zero() -> None:
 
 
 def sums(*rows: Array) -> Array:
-    """What registers hold after adding the sums of each: in float32, one after the other."""
+    """Return the registers after adding the sum of each instruction: in float32, one after the
+    other.
+    """
     total = np.zeros(len(rows[0]), np.float32)
     for row in rows:
         total += row.astype(np.float64).reshape(len(row), -1).sum(1).astype(np.float32)
@@ -114,7 +116,7 @@ def reducing(data: Tile, command: str, taker: Tile | None = None) -> Call:
 
 
 def test_commands_reset_reduce_and_idle() -> None:
-    """Registers keep what they hold from instruction to instruction."""
+    """Registers keep their content from instruction to instruction."""
     a, b, c = (tile(RNG.integers(-9, 9, (8, 6)).astype(np.float32)) for _ in range(3))
     squares = [t.window(t.tensor.contents) ** 2 for t in (a, b, c)]
     takers = [tile((8, 1)) for _ in range(6)]

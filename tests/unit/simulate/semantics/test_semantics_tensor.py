@@ -1,4 +1,4 @@
-"""The tensor engine's rows: products, accumulation, double rows, transposes."""
+"""Test the tensor engine's rows: products, accumulation, double rows, transposes."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def psum(rows: int, columns: int, **more: Any) -> Tile:
 def test_nc_matmul_is_stationary_transposed_times_moving(left: str, right: str) -> None:
     """Operands may be views with gaps, of different types."""
     if (left in ("float32", "tfloat32")) != (right == "float32"):
-        return  # 32-bit types only together
+        return  # 32-bit types only with each other
     a, b = tile(A, dtype=left, steps=(2,), offset=1), tile(B, dtype=right, steps=(-1,))
     found = run_one("nc_matmul", dst=psum(12, 20, steps=(2,)), stationary=a, moving=b)
     same(found, stored(A.T @ B, "float32"))
 
 
 def test_operands_of_three_dimensions() -> None:
-    """Release notes of NKI 0.4.0 and 0.5.0: all elements count where there are more than two."""
+    """Release notes of NKI 0.4.0 and 0.5.0: with more than two dimensions all elements count."""
     a, b = tile(A.reshape(16, 3, 4), steps=(7, 1)), tile(B.reshape(16, 5, 2, 2), steps=(9, 4, 1))
     dst = tile((12, 5, 4), buffer="psum", steps=(6, 1))
     found = run_one("nc_matmul", dst=dst, stationary=a, moving=b)
@@ -158,7 +158,10 @@ def test_transpose_mode_moves_bits(dtype: str) -> None:
 
 
 def test_transpose_mode_to_a_wider_type_and_with_another_matrix() -> None:
-    """Numbers of eight bits come out in sixteen. What is not an identity is multiplied by."""
+    """Eight-bit numbers give sixteen-bit ones.
+
+    With an operand that is not an identity, it is a product.
+    """
     x, one = tile(A, dtype="float8_e4m3"), tile(np.eye(16, dtype=np.float32), dtype="float8_e4m3")
     dst = psum(12, 16, dtype="bfloat16")
     found = run_one("nc_matmul", dst=dst, stationary=x, moving=one, is_transpose=True)
@@ -177,7 +180,7 @@ def test_an_accumulating_transpose_adds() -> None:
 @pytest.mark.parametrize("engine", ["tensor", "vector"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "uint8"])
 def test_nc_transpose_flattens_free_dimensions(engine: str, dtype: str) -> None:
-    """Release notes of NKI 0.4.0: the engine that is asked for does it."""
+    """Release notes of NKI 0.4.0: the requested engine executes it."""
     values = RNG.integers(0, 200, (6, 2, 5)).astype(np.float32)
     x, dst = tile(values, dtype=dtype, steps=(8, 1)), psum(10, 6, dtype=dtype)
     outcome = run([call("nc_transpose", engine, dst=dst, data=x)])

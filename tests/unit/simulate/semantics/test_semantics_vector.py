@@ -1,4 +1,7 @@
-"""The vector engine's rows, parameter by parameter. Random tiles: property/test_instructions.py."""
+"""Test the vector engine's rows, parameter by parameter.
+
+Random tiles are tested in property/test_instructions.py.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,7 @@ def computed(op: str, a: Array, b: Any) -> Array:
 
 
 def engine_of(op: str) -> str:
-    """One that has it on trn3."""
+    """Return an engine that has the instruction on trn3."""
     engines = ALU[op].engines_of(4)
     return (Engine.VECTOR if Engine.VECTOR in engines else engines[0]).value
 
@@ -188,7 +191,7 @@ def test_bits_are_cut_or_filled_with_zeros() -> None:
 
 
 def test_gpsimd_computes_with_32_bit_integers() -> None:
-    """Exact; sums and products wrap. The vector engine goes through float32."""
+    """Exact; sums and products wrap. The vector engine converts through float32."""
     a = np.array([[2**24 + 1, 2**31 - 1, -7, 2**30]], np.int32)
     b = np.array([[1, 1, 2, 6]], np.int32)
     x, y = tile(a), tile(b)
@@ -218,7 +221,7 @@ def test_integers_have_the_sign_of_their_own_type() -> None:
 @pytest.mark.parametrize("op", [op for op in FORMULAS if ALU[op].arity == 1 or op == "subtract"])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_tensor_scalar_operators(op: str, reverse: bool) -> None:
-    """`reverse0` swaps operands; an operator with one has none to swap."""
+    """`reverse0` swaps operands; an operator with one operand has none to swap."""
     x = tile(np.abs(X) if op == "rsqrt" else X)
     operand = 2.5 if ALU[op].arity == 2 else None
     given = {"data": x, "op0": op, "operand0": operand, "reverse0": reverse}
@@ -249,7 +252,7 @@ def test_tensor_scalar_on_the_scalar_engine() -> None:
 @pytest.mark.parametrize("op", sorted(BITS))
 @pytest.mark.parametrize("vector", [False, True])
 def test_tensor_scalar_on_bits(op: str, vector: bool) -> None:
-    """Two stages; shifts reversed."""
+    """Two operators in sequence, with shifts reversed."""
     small = WORDS % 8
     x = tile(small.astype(np.int32))
     operand: Any = None if ALU[op].arity == 1 else tile(small[:, :1]) if vector else 6
@@ -448,7 +451,7 @@ def test_logical_and_of_numbers() -> None:
 
 
 def test_long_rows_may_be_moved_over_themselves() -> None:
-    """Functions work in blocks of a row; yet all is read before anything is written."""
+    """Functions process blocks of a row, but all elements are read before any is written."""
     values = np.arange(20_000, dtype=np.float32)[None] % 1000
     x = tile(values, room=8)
     found = run_one("activation", dst=x.over(offset=5), data=x, op="softplus")

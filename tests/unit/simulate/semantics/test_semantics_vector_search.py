@@ -1,4 +1,4 @@
-"""Values of the instructions that find 8 values in each partition, or move partitions."""
+"""Test instructions that find 8 values in each partition, or move partitions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = NDArray[Any]
 
 
 def found_indices(row: Array, wanted: Array, downwards: bool) -> list[int]:
-    """As the documentation pairs equal values: place by place, in plain Python."""
+    """Pair equal values as documented, position by position, in plain Python."""
     places: list[int] = [-1] * 8
     left = {i: float(x) for i, x in enumerate(row)}
     for slot in reversed(range(8)) if downwards else range(8):
@@ -26,7 +26,7 @@ def found_indices(row: Array, wanted: Array, downwards: bool) -> list[int]:
 
 
 def many(dtype: str = "float32") -> tuple[Array, Array]:
-    """Few different values, so that they repeat; some of the wanted are nowhere."""
+    """Draw few different values, so that they repeat; some of the searched values do not occur."""
     rng = np.random.default_rng(0)
     data = rng.integers(0, 9, (40, 24)).astype(numpy_type(dtype))
     vals = rng.integers(0, 11, (40, 8)).astype(numpy_type(dtype))

@@ -1,4 +1,4 @@
-"""Values of the instructions that reduce on the way, against the documentation in float64."""
+"""Test instructions that also reduce, against the documentation in float64."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_negating_leaves_the_accumulators_as_they_are() -> None:
 
 @pytest.mark.parametrize("room", range(8))
 def test_negating_in_any_layout(room: int) -> None:
-    """NumPy 2.4's `negative` takes the wrong elements where both arrays step by 16 bytes."""
+    """NumPy 2.4's `negative` takes the wrong elements if both arrays have a stride of 16 bytes."""
     x, minus, least = values(8, 6), empty(room=room), tile((8, 1), room=room)
     reducing = call("tensor_reduce", dst=least, op="minimum", data=tile(x), axis=(1,), negate=True)
     outcome = run([scalar_reduce(tile(x), reduce_res=minus, reduce_res_negate=True), reducing])
@@ -154,7 +154,7 @@ STARTS = {"add": 0, "subtract": 0, "multiply": 1, "maximum": -np.inf, "minimum":
 
 
 def cumulated(terms: Array, op: str, start: Any) -> Array:
-    """The pseudocode of the documentation, with a carry in float32."""
+    """Run the pseudocode of the documentation, with a carry in float32."""
     out = np.empty_like(terms)
     register = np.broadcast_to(np.float32(start), terms[:, 0].shape)
     for i in range(terms.shape[1]):

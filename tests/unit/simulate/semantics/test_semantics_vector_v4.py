@@ -1,4 +1,4 @@
-"""Values of the instructions from NeuronCore-v4 on, against the documentation in float64."""
+"""Test the instructions added in NeuronCore-v4, against the documentation in float64."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Tiles that are pieces of HBM tensors: the same results, to the bit and the cycle, as with copies;
-and only where nobody can tell.
+"""Test tiles that are slices of HBM tensors.
+
+They give the same bits and cycles as copies, and are used only where no difference is observable.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ PLAIN = """
 """
 ADD = "nisa.tensor_tensor(dst=z, data1=x, data2=y, op=nl.multiply)"
 STORE = "nisa.dma_copy(dst=out[rows, :], src=z)"
-# What is changed, and how many tiles are then pieces: loaded and stored.
+# The change, and the number of tiles that are then slices: loaded and stored.
 CASES: dict[str, tuple[str, int, int]] = {
     "plain": (PLAIN, 4, 2),
     "a tile is written again": (
@@ -142,7 +143,7 @@ def inputs(dtype: str = "float32") -> dict[str, Any]:
 
 
 def both(found: Executable, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs it with pieces and with copies, and compares everything."""
+    """Run with slices and with copies, and compare everything."""
     with_pieces = simulate(found, {k: v.copy() for k, v in given.items()}, RunOptions(trace=1000))
     monkeypatch.setattr(RunOptions, "copies_less", False)
     with_copies = simulate(found, {k: v.copy() for k, v in given.items()}, RunOptions(trace=1000))

@@ -1,4 +1,4 @@
-"""Regions: bytes that tensors share, what is kept decoded, whose arrays inputs are."""
+"""Test regions: bytes that tensors share, regions that are kept decoded, and arrays of inputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROW = ((1, 8),)
 
 
 def test_tensors_share_a_region_if_their_bytes_touch() -> None:
-    """0-32, 16-48 and 40-72 are a chain; 72-104 begins where they end; PSUM is apart."""
+    """0-32, 16-48 and 40-72 form a chain; 72-104 begins where they end; PSUM is separate."""
     tensors = [tensor("float32", (4, 8), byte) for byte in (0, 16, 40, 72)]
     tensors.append(tensor("float32", (4, 8), 0, "psum"))
     accesses = [access(n, ROW, partitions=4) for n in range(5)]
@@ -26,7 +26,7 @@ def test_tensors_share_a_region_if_their_bytes_touch() -> None:
 
 
 def test_what_overlaps_on_the_device_overlaps_here() -> None:
-    """A float32 at byte 4 of partition 2 is the bytes 0 to 3 of another tensor there."""
+    """A float32 at byte 4 of partition 2 is the bytes 0 to 3 of another tensor."""
     tensors = [tensor("float32", (4, 3), 0), tensor("uint8", (2, 4), 4, partition=2)]
     words = access(0, ((1, 3),), partitions=4)
     octets = access(1, ((1, 4),), "uint8", partitions=2)
@@ -44,14 +44,14 @@ def test_a_region_of_one_narrow_float_is_kept_decoded(dtype: str) -> None:
     memory = Memory(executable(both, accesses))
     assert memory.homes[0].region.grid is DTYPES[dtype]
     memory.window(accesses[0])[1] = np.arange(8)
-    shared = 8 // DTYPES[dtype].size  # elements of the first before the second begins
+    shared = 8 // DTYPES[dtype].size  # elements of the first tensor before the second begins
     assert memory.window(accesses[1])[1, : 8 - shared].tolist() == list(range(shared, 8))
 
 
 @pytest.mark.parametrize(
     ("tensors", "seen"),
     [
-        (["float32"], ["float32"]),  # as wide as it is decoded
+        (["float32"], ["float32"]),  # as wide as its decoded form
         (["bfloat16"], ["bfloat16", "uint16"]),
         (["bfloat16"], ["uint16"]),
         (["bfloat16", "float16"], []),  # neighbours whose bytes overlap
@@ -68,7 +68,7 @@ def test_every_other_region_is_bytes(tensors: list[str], seen: list[str]) -> Non
 
 
 def test_a_tensor_that_is_given_has_its_own_type_as_well() -> None:
-    """Constants and inputs come in the type they are declared with, whatever reads them."""
+    """Constants and inputs have their declared type, whatever accesses them."""
     records = [tensor("uint16", (8,), buffer=HBM), tensor("bfloat16", (8,), buffer=HBM)]
     seen = [access(n, ROW, "bfloat16") for n in (0, 1)]
     given = {n: np.arange(8, dtype=np.uint16) + 0x3F80 for n in (0, 1)}

@@ -1,4 +1,4 @@
-"""Zeroed arrays side by side."""
+"""Test zeroed arrays that are allocated side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which bytes have been written: granules, takeovers, and how much of an access is missing."""
+"""Test which bytes have been written: granules, takeovers, and uninitialised parts of an access."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def shadow_of(*accesses: PatternRecord, tensors: tuple[TensorRecord, ...] = (TIL
 
 
 def part(low: int, size: int, **more: int) -> PatternRecord:
-    """Columns of all partitions."""
+    """Return columns of all partitions."""
     return access(0, ((1, size),), offset=low, **{"partitions": 128, **more})
 
 
@@ -65,7 +65,7 @@ def test_another_type_sees_the_same_bytes() -> None:
 
 
 def test_bytes_that_another_tensor_took_over_are_unwritten() -> None:
-    """One after the other on the same bytes; a third, beside them, is left alone."""
+    """One after the other on the same bytes; a third tensor, beside them, is not affected."""
     tensors = (TILE, tensor("float32", (128, 32), 128), tensor("float32", (128, 8), 256))
     accesses = [
         access(0, ((1, 64),), partitions=128),
@@ -99,7 +99,7 @@ def test_what_is_given_is_written() -> None:
 
 @st.composite
 def accesses(draw: st.DrawFn) -> PatternRecord:
-    """Any access to a tensor of 8 partitions of 24 words: steps of all signs, and halves."""
+    """Draw any access to a tensor of 8 partitions of 24 words: steps of all signs, and halves."""
     dtype, unit = draw(st.sampled_from([("float32", 1), ("uint16", 2), ("uint8", 4)]))
     room = 24 * unit
     dims, reach = [], 0
@@ -116,7 +116,7 @@ def accesses(draw: st.DrawFn) -> PatternRecord:
 
 
 def touched(pattern: PatternRecord) -> tuple[np.ndarray, ...]:
-    """The index of every byte, by the definition of a pattern."""
+    """Return the index of every byte, by the definition of a pattern."""
     size, places = pattern.dtype.size, [pattern.offset]
     for step, num in pattern.dims:
         places = [place + i * step for place in places for i in range(num)]
@@ -127,7 +127,7 @@ def touched(pattern: PatternRecord) -> tuple[np.ndarray, ...]:
 @given(st.lists(st.tuples(accesses(), st.booleans()), min_size=1, max_size=8))
 @settings(max_examples=60, deadline=None)
 def test_granules_say_what_single_bytes_would(sequence: list[tuple[PatternRecord, bool]]) -> None:
-    """A flag for every byte, kept by definition, agrees at every read and write."""
+    """A flag for every byte, set by definition, agrees at every read and write."""
     record = tensor("float32", (8, 24))
     shadow = shadow_of(*(pattern for pattern, _ in sequence), tensors=(record,))
     flags = np.zeros((8, 96), np.bool_)
@@ -144,7 +144,7 @@ def test_granules_say_what_single_bytes_would(sequence: list[tuple[PatternRecord
 @given(st.lists(st.tuples(accesses(), st.integers(0, 2**16)), min_size=1, max_size=8))
 @settings(max_examples=60, deadline=None)
 def test_elements_say_what_single_bytes_would(sequence: list[tuple[PatternRecord, int]]) -> None:
-    """The same where only some elements of an access become written."""
+    """The same if only some elements of an access become initialised."""
     record = tensor("float32", (8, 24))
     shadow = shadow_of(*(pattern for pattern, _ in sequence), tensors=(record,))
     flags = np.zeros((8, 96), np.bool_)

@@ -1,4 +1,4 @@
-"""Tiles: windows of a common shape, conversions, and writes that wait."""
+"""Test tiles: windows of a common shape, conversions, and delayed writes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.harness.memories import HBM, access, executable, tensor
 
 
 def tiles(*patterns: PatternRecord, precise: bool = True) -> list[Tile]:
-    """Tiles of one tensor, float32 [8, 64] or of the patterns' type."""
+    """Return tiles of one tensor, float32 [8, 64] or of the patterns' type."""
     kind = patterns[0].dtype
     record = tensor(kind.name, (8, 64))
     memory = Memory(executable([record], patterns))
@@ -45,7 +45,7 @@ def test_the_fewest_sizes_that_refine_all(
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.data())
 def test_splitting_a_window_never_copies(sizes: list[int], data: st.DataObject) -> None:
-    """Whatever the steps are: 0 and below, too."""
+    """For all steps, including 0 and negative ones."""
     steps = data.draw(st.lists(st.integers(-2, 3), min_size=len(sizes), max_size=len(sizes)))
     low = sum(-s * (n - 1) for s, n in zip(steps, sizes, strict=True) if s < 0)
     (tile,) = tiles(access(0, zip(steps, sizes, strict=True), partitions=8, offset=low))
@@ -112,11 +112,11 @@ def test_without_precision_decoded_memory_keeps_float32() -> None:
     out()[...] = 1 / 3
     store()
     assert direct and (tile.load()() == np.float32(1 / 3)).all()
-    assert (tile.bits() == 0x3EAB).all()  # what leaves as bits is rounded
+    assert (tile.bits() == 0x3EAB).all()  # values that leave as bits are rounded
 
 
 def test_bits_go_in_and_out_of_decoded_memory_unchanged() -> None:
-    """NaN with any payload, subnormals, both zeros: every bit pattern there is."""
+    """NaN with any payload, subnormals, both zeros: every bit pattern."""
     pattern = access(0, ((1, 64),), "bfloat16", partitions=8)
     for start in range(0, 1 << 16, 512):
         (tile,) = tiles(pattern)
@@ -170,7 +170,7 @@ def test_scratch_arrays_differ_within_a_step_and_serve_all_steps() -> None:
 
 
 def test_scratch_grows_by_doubling() -> None:
-    """However many sizes are asked for, what is kept is a few times the largest."""
+    """However many sizes are requested, the kept memory is a few times the largest."""
     scratch, kept = Scratch(), {}
     for size in range(1, 2000):
         scratch.begin()
