@@ -45,6 +45,6 @@ def unknown(names: Iterable[str]) -> Iterator[Diagnostic]:
     ours = [name for name in VARIABLES if name.startswith(OWN)]
     for name in sorted(names):
         if name.startswith(OWN) and name not in VARIABLES:
-            near = did_you_mean(name, ours) or "`nkic --print env` lists the variables"
+            advice = did_you_mean(name, ours) or "`nkic --print env` lists the variables"
             text = f"the environment sets `{name}`, which nkic does not read"
-            yield make("unknown-variable", text, help=near, level=Level.WARNING)
+            yield make("unknown-variable", text, help=advice, level=Level.WARNING)

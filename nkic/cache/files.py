@@ -46,8 +46,8 @@ class Probes:
 def led_to(path: str) -> str:
     """Return the real path of a file, or of a folder if `path` ends in a slash; empty if none."""
     try:
-        there = Path(path).is_dir() if path.endswith("/") else Path(path).is_file()
-        return os.path.realpath(path) if there else ""
+        exists = Path(path).is_dir() if path.endswith("/") else Path(path).is_file()
+        return os.path.realpath(path) if exists else ""
     except (OSError, ValueError):  # a NUL
         return ""
 

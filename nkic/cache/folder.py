@@ -17,7 +17,7 @@ from nkic.base.diagnostics import bad_argument, bad_value
 
 DIRECTORY_VARIABLE = "NKIC_CACHE_DIR"
 SWITCH_VARIABLE = "NKIC_CACHE"
-OTHERS = stat.S_IWGRP | stat.S_IWOTH  # must not have write permission
+WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH  # must not have write permission
 
 
 def folder(environ: Mapping[str, str], named: str | os.PathLike[str] | None = None) -> Path | None:
@@ -65,7 +65,7 @@ def problem(place: Path) -> tuple[str, str] | None:
         found = place.stat()
         if found.st_uid != os.geteuid():
             return "belongs to another user", "name a folder of your own"
-        if found.st_mode & OTHERS:
+        if found.st_mode & WRITABLE_BY_OTHERS:
             return "can be written by others", f"chmod go-w {place}"
     return None
 

@@ -43,13 +43,13 @@ def _files(folder: Path) -> list[str]:
     """Return a line for each file below; for NumPy, only files of the folder itself."""
     own = folder.name != "numpy"
     found: list[str] = []
-    left = [str(folder)]
-    while left:
-        with os.scandir(left.pop()) as entries:
+    pending = [str(folder)]
+    while pending:
+        with os.scandir(pending.pop()) as entries:
             for entry in entries:
                 if entry.name.endswith(_CODE):
                     facts = entry.stat()
                     found.append(f"{entry.path} {facts.st_size} {facts.st_mtime_ns}")
                 elif own and "." not in entry.name and entry.name != "__pycache__":
-                    left.append(entry.path)
+                    pending.append(entry.path)
     return sorted(found)

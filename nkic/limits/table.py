@@ -132,8 +132,8 @@ def read(tool: str, words: Sequence[str]) -> dict[str, int | None]:
         name, _, text = word.partition("=")
         limit = known.get(name)
         if limit is None:
-            near = did_you_mean(name, known) or f"known are: {', '.join(known)}"
-            raise bad_value(f"{OPTION}: {tool} has no limit `{name}`", near)
+            suggestion = did_you_mean(name, known) or f"known are: {', '.join(known)}"
+            raise bad_value(f"{OPTION}: {tool} has no limit `{name}`", suggestion)
         if name in found:
             raise bad_value(f"{OPTION}: `{name}` is given twice")
         try:

@@ -33,12 +33,12 @@ class Patterns:
             made = self.known[id(view)] = self.dynamic.setdefault(_content(made), made)
             return made
         pitch = tensor.bytes // dtype.size if tensor.on_chip else 0
-        what = (shape, strides, dtype.code, pitch, tensor.on_chip)
-        geometry = self.geometries.get(what)
+        shape_key = (shape, strides, dtype.code, pitch, tensor.on_chip)
+        geometry = self.geometries.get(shape_key)
         if geometry is None:
             made = access_pattern(view, self.keep_rank, self.streams)
             geometry = (pitch, made.partitions, dtype.code, made.dims)
-            geometry = self.geometries[what] = self.shapes.setdefault(geometry, geometry)
+            geometry = self.geometries[shape_key] = self.shapes.setdefault(geometry, geometry)
         key = (tensor.number, offset, id(geometry))
         found = self.static.get(key)
         if found is None:

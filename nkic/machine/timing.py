@@ -115,8 +115,8 @@ class Warmth:
         if start - self.end >= self.down:
             self.since = start
         cold = max(0, self.since + self.up - start)
-        slow = min(cold, round(hold / self.rate))
-        found = slow + hold - round(slow * self.rate)
+        cold_time = min(cold, round(hold / self.rate))
+        found = cold_time + hold - round(cold_time * self.rate)
         self.end = start + found
         return found
 

@@ -143,14 +143,14 @@ class _Reader:
 
     def wrong(self, found: Unordered) -> Unsound:
         line, position, _, key = found.start
-        what = f"decides about a loop before its item {position:,}"
+        subject = f"decides about a loop before its item {position:,}"
         name, place = self.lines[line].name, -1
         if key != DECISION:
             source = self.sources[key]
-            what = f"{source.record.row.name if source.record.row else 'nothing'}, "
-            what = f"item {source.position:,}, {what.removesuffix(', ')}"
+            subject = f"{source.record.row.name if source.record.row else 'nothing'}, "
+            subject = f"item {source.position:,}, {subject.removesuffix(', ')}"
             place = source.record.place
-        text = f"core{self.core}.{name} {what}: nothing orders it and another access to "
+        text = f"core{self.core}.{name} {subject}: nothing orders it and another access to "
         text += found.what
         if found.last is not None:
             text += f" by {self.lines[found.last[0]].name}"
