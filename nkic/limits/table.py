@@ -97,22 +97,24 @@ LIMITS = {
             f"nkic: {SPARE_SECONDS} more than --time-limit",
         ),
         Limit("core", resource.RLIMIT_CORE, "size of a core dump", "bytes", _both(0)),
-        Limit("files", resource.RLIMIT_NOFILE, "files open at a time", "files", _both(512)),
+        Limit("files", resource.RLIMIT_NOFILE, "open files", "files", _both(512)),
         Limit(
-            *("file-size", resource.RLIMIT_FSIZE, "size of a file that is written", "bytes"),
+            *("file-size", resource.RLIMIT_FSIZE, "size of a written file", "bytes"),
             {"nkic": 4 * GIB, "nki-run": 64 * GIB},
         ),
         Limit(
             *("processes", resource.RLIMIT_NPROC, "additional processes and threads", "processes"),
             _both(0),
-            f"none where {THREADS} asks for more than one; root is exempt",
+            f"none if {THREADS} requests more than one; root is exempt",
         ),
-        _evaluation("steps", "nodes evaluated, and four bytes of a value each", "steps"),
-        _evaluation("length", "elements of a container or range, characters of a text", "elements"),
+        _evaluation("steps", "evaluated nodes, plus one per four bytes of values", "steps"),
+        _evaluation(
+            "length", "elements of a container or range, characters of a string", "elements"
+        ),
         _evaluation("bits", "size of an integer", "bits"),
         _evaluation("width", "characters of one formatted field", "characters"),
         _evaluation(
-            *("depth", "calls within calls, values within values", "levels"),
+            *("depth", "nested calls, nested values", "levels"),
             DEFAULT_LIMITS.depth,
         ),
     )
