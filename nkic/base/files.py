@@ -49,10 +49,10 @@ def _read(path: str, count: int) -> bytes:
 
 def cannot_read(path: str, error: Exception) -> Diagnostic:
     """Return the diagnostic for an error while reading `path`, with a similar file name."""
-    near = _LIMITS.get(getattr(error, "errno", None) or 0, "")
+    advice = _LIMITS.get(getattr(error, "errno", None) or 0, "")
     if isinstance(error, FileNotFoundError):
-        near = did_you_mean(Path(path).name, _names_in(Path(path).parent))
-    return make("cannot-read", f"cannot read `{path}`: {_reason(error)}", help=near)
+        advice = did_you_mean(Path(path).name, _names_in(Path(path).parent))
+    return make("cannot-read", f"cannot read `{path}`: {_reason(error)}", help=advice)
 
 
 def write(path: str, data: bytes | str, *, force: bool = False) -> None:

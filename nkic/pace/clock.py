@@ -18,7 +18,7 @@ class Clock:
     def __init__(self, executable: Executable, target: Target) -> None:
         self.executable = executable
         self.target = target
-        self.known: dict[Key, tuple[Timing, int]] = {}
+        self.timings: dict[Key, tuple[Timing, int]] = {}
         self.accesses: dict[Key, tuple[list[int], list[int]]] = {}
 
     def of(self, record: InstructionRecord, engine: Engine, queue: int = 0) -> tuple[Timing, int]:
@@ -26,9 +26,9 @@ class Clock:
         if record.row is None:
             return Timing(0, 0), 0
         key = self._signature(record, engine, queue)
-        found = self.known.get(key)
+        found = self.timings.get(key)
         if found is None:
-            found = self.known[key] = self._compute(record.row, record, engine, queue)
+            found = self.timings[key] = self._compute(record.row, record, engine, queue)
         return found
 
     def _signature(self, record: InstructionRecord, engine: Engine, queue: int) -> Key:
@@ -64,10 +64,10 @@ class Clock:
         return timing(row, facts, engine, queue), moved
 
 
-def _tensors(record: InstructionRecord, places: list[int]) -> set[int]:
+def _tensors(record: InstructionRecord, indices: list[int]) -> set[int]:
     """Return the tensors of the operands at these indices."""
-    here = [record.operands[i] for i in places if i < len(record.operands)]
-    return {operand.tensor for operand in here if type(operand) is PatternRecord}
+    selected = [record.operands[i] for i in indices if i < len(record.operands)]
+    return {operand.tensor for operand in selected if type(operand) is PatternRecord}
 
 
 def _moved(row: Row, facts: Facts) -> int:

@@ -31,10 +31,8 @@ from nkic.neff.records import (
     StreamRecord,
 )
 
-_INSTRUCTION, _MOVED = (
-    int(CodeRecord.INSTRUCTION),
-    int(CodeRecord.MOVED),
-)  # the kinds of most records
+# The kinds of most records.
+_INSTRUCTION, _MOVED = int(CodeRecord.INSTRUCTION), int(CodeRecord.MOVED)
 
 
 class _Packed:

@@ -65,7 +65,7 @@ class _Reader:
         self.lines: list[Line] = []
         self.reading = Reading()
         self.areas: dict[int, Areas] = {}
-        self.known: dict[int, list[int]] = {}
+        self.cells_of_pattern: dict[int, list[int]] = {}
         self.sources: list[_Source] = []
         self.loops = count()
 
@@ -90,8 +90,8 @@ class _Reader:
         # Unique numbers: streams do not record which of their loops are the same loop.
         number = next(self.loops)
         bounds = tuple(v.number for v in (record.start, record.stop) if isinstance(v, Register))
-        own = record.counter.number if record.counter is not None else -1
-        bounds = tuple(n for n in bounds if n != own)
+        counter = record.counter.number if record.counter is not None else -1
+        bounds = tuple(n for n in bounds if n != counter)
         condition = record.condition.number if record.condition is not None else -1
         items = self.items(stream, at + 1, at + 1 + record.length)
         return Round(number, bounds, condition, items)
@@ -123,13 +123,15 @@ class _Reader:
         return found
 
     def cells(self, pattern: PatternRecord) -> list[int]:
-        found = self.known.get(id(pattern))
+        found = self.cells_of_pattern.get(id(pattern))
         if found is None:
             tensor = self.executable.tensors[pattern.tensor]
             self.reading.names[pattern.tensor] = tensor.name
             self.reading.wholes[pattern.tensor] = _whole(tensor)
             boxes = self.areas.setdefault(pattern.tensor, {})
-            found = self.known[id(pattern)] = boxes.setdefault(_area(pattern, tensor), [])
+            found = self.cells_of_pattern[id(pattern)] = boxes.setdefault(
+                _area(pattern, tensor), []
+            )
         return found
 
     def storages(self) -> Sequence[Storage]:
