@@ -170,7 +170,7 @@ def same_dtype(first: str, second: str) -> Rule:
 
 
 def packed_as_is(facts: Facts) -> Violation | None:
-    """Packed types are copied unchanged: conversion goes through float32, which they cannot."""
+    """Packed types are copied unchanged: conversion goes through float32, which they lack."""
     dst, src = facts.tile("dst").dtype, facts.tile("src").dtype
     if dst is src or "packed" not in (dst.kind, src.kind):
         return None
