@@ -81,14 +81,14 @@ class Store:
     def _evict(self) -> None:
         """Evict the least recently used entries until a quarter of the capacity is free."""
         entries: list[tuple[float, int, str]] = []
-        with os.scandir(self.place) as found:
-            for one in found:
+        with os.scandir(self.place) as scan:
+            for entry in scan:
                 with suppress(OSError):  # another process removed it
-                    facts = one.stat(follow_symlinks=False)
-                    if one.name.endswith(SUFFIX):
-                        entries.append((facts.st_mtime, facts.st_size, one.path))
-                    elif one.name.endswith(".tmp") and time.time() - facts.st_mtime > _ABANDONED:
-                        Path(one.path).unlink()
+                    status = entry.stat(follow_symlinks=False)
+                    if entry.name.endswith(SUFFIX):
+                        entries.append((status.st_mtime, status.st_size, entry.path))
+                    elif entry.name.endswith(".tmp") and time.time() - status.st_mtime > _ABANDONED:
+                        Path(entry.path).unlink()
         size = sum(size for _, size, _ in entries)
         if size <= MAX_FOLDER and len(entries) <= MAX_ENTRIES:
             return
@@ -104,10 +104,10 @@ class Store:
 def _content(path: Path) -> bytes:
     """Return the contents of a file of this user. Raises `OSError` for other files and links."""
     with confine.opened(str(path), follow=False) as stream:
-        facts = os.fstat(stream.fileno())
-        if facts.st_uid != os.geteuid() or facts.st_mode & WRITABLE_BY_OTHERS:
+        status = os.fstat(stream.fileno())
+        if status.st_uid != os.geteuid() or status.st_mode & WRITABLE_BY_OTHERS:
             raise OSError(None, "others may have written it")
-        if facts.st_size > MAX_ENTRY:
+        if status.st_size > MAX_ENTRY:
             raise OSError(None, "it is too large")
         return stream.read(MAX_ENTRY)
 

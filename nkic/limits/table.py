@@ -159,29 +159,29 @@ def values(
 
     `seconds` is the value of --time-limit, if the tool has one. Raises `UsageFailed`.
     """
-    found = {name: limit.defaults[tool] for name, limit in of(tool).items()}
-    most = machine_memory()
-    sizes = [number for number in (found["memory"], most) if number is not None]
-    found["memory"] = min(sizes, default=None)
+    limits = {name: limit.defaults[tool] for name, limit in of(tool).items()}
+    available = machine_memory()
+    sizes = [number for number in (limits["memory"], available) if number is not None]
+    limits["memory"] = min(sizes, default=None)
     if seconds is not None:
-        found["cpu"] = int(min(seconds, 1e9)) + SPARE_SECONDS
+        limits["cpu"] = int(min(seconds, 1e9)) + SPARE_SECONDS
     if environ.get(THREADS, "1") != "1":
         if given.get("processes") == 0:
             text = (
                 f"`{OPTION} processes=0` and {THREADS}={environ[THREADS]} cannot be used together"
             )
             raise bad_value(text, "a thread counts as a process here")
-        found["processes"] = None
-    return {**found, **given}
+        limits["processes"] = None
+    return {**limits, **given}
 
 
 def machine_memory() -> int | None:
     """Return the memory of the machine or of this control group, in bytes, if known."""
-    found: list[int] = []
+    sizes: list[int] = []
     for tell in (_physical, _control_group):
         with suppress(AttributeError, ValueError, OSError):
-            found.append(tell())
-    return min(found, default=None)
+            sizes.append(tell())
+    return min(sizes, default=None)
 
 
 def _physical() -> int:

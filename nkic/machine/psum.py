@@ -26,13 +26,13 @@ def banks(first: int, end: int) -> range:
 
 def bank_problem(row: Row, name: str, first: int, end: int, target: Target) -> str:
     """Return the error for the PSUM bytes that operand `name` covers, or an empty string."""
-    found = banks(first, end)
+    used = banks(first, end)
     one_bank = row.operands[row.operand_index[name]].one_bank
-    if not one_bank or target.generation >= 4 or len(found) < 2:
+    if not one_bank or target.generation >= 4 or len(used) < 2:
         return ""
     return (
         f"`{name}` covers bytes {first:,} to {end:,} of each partition of PSUM, in banks "
-        f"{found[0]} to {found[-1]}; on {target.name} the tensor engine writes within one bank "
+        f"{used[0]} to {used[-1]}; on {target.name} the tensor engine writes within one bank "
         f"of {PSUM_BANK_BYTES:,}"
     )
 
