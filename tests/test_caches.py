@@ -65,7 +65,7 @@ CACHES = {
 KEPT = {
     "api/cache.py:_kept": "MAX_ENTRIES",
     "evaluate/objects.py:_active": "the kernels that are evaluated now, one inside another",
-    "ir/effects.py:_recent": "REMEMBERED",
+    "ir/effects.py:_recent": "MEMO_SIZE",
     "language/beta1/emit.py:_states": "traces that are alive",
     "nki/modules.py:_built": "modules of NKI",
     "simulate/rerun.py:_known": "MOST and MOST_BYTES",

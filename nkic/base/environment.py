@@ -13,25 +13,24 @@ VARIABLES = {
     "names one",
     "NKIC_NKI": "the version of NKI, if neither an option nor the inline block names one",
     "NKI_COMPILER_FRONTEND": "custom: NKI 0.6, if nothing above names a version",
-    "NEURON_LOGICAL_NC_CONFIG": "1 or 2: the cores of a kernel whose launch names none; since NKI "
-    "0.7 a launch cannot name another number",
+    "NEURON_LOGICAL_NC_CONFIG": "1 or 2: the number of cores, if a launch does not give it; since "
+    "NKI 0.7 a launch cannot give another number",
     "NEURON_CC_FLAGS": "`--lnc` in it, as above; from Python also `--target`, if "
     "NEURON_PLATFORM_TARGET_OVERRIDE is not set",
-    "NKI_PRECISE_FP": "0: nki-run keeps float32 between instructions, as --no-precise-fp",
+    "NKI_PRECISE_FP": "0: nki-run keeps float32 between instructions, as with --no-precise-fp",
     "NKI_SIMULATOR": "from Python: 1 or nothing; anything else is refused",
-    "NKIC_CACHE": "0: compiled kernels are not kept for other processes, as --no-cache",
-    "NKIC_CACHE_DIR": "the folder that keeps compiled kernels, instead of nkic in "
+    "NKIC_CACHE": "0: compiled kernels are not cached for other processes, as with --no-cache",
+    "NKIC_CACHE_DIR": "the folder of cached kernels, instead of nkic in "
     "XDG_CACHE_HOME or ~/.cache (macOS: ~/Library/Caches)",
-    "NKIC_EVALUATE": "from Python: native or closed, the way in which live kernels are evaluated",
-    "NKIC_CRASH_DIR": "folder for reports of internal errors; by default the one for temporary "
-    "files "
-    "(TMPDIR)",
+    "NKIC_EVALUATE": "from Python: native or closed, how live kernels are evaluated",
+    "NKIC_CRASH_DIR": "the folder of reports of internal errors; by default the one for temporary "
+    "files (TMPDIR)",
     "NKIC_BACKTRACE": "1: show where in nkic an internal error occurred",
     "NKIC_INSTALL": "1: under pytest, `import nki` gives nkic's modules, as with --nkic",
-    "NKIC_BLESS": "1: nkic's own tests accept their present output as expected",
+    "NKIC_BLESS": "1: nkic's own tests accept their current output as expected",
     "NKIC_BLAS_THREADS": "threads that a run may use for matrix products, 1 by default",
-    "OPENBLAS_NUM_THREADS": "threads for NumPy's sums, 1 by default; more remove the limit on "
-    "processes",
+    "OPENBLAS_NUM_THREADS": "threads for NumPy's sums, 1 by default; a larger number removes the "
+    "limit on processes",
     "NO_COLOR": "any value: no colour",
     "FORCE_COLOR": "not 0: colour, also in a pipe; CLICOLOR_FORCE is the same",
     "TERM": "dumb: no colour",
@@ -45,6 +44,6 @@ def unknown(names: Iterable[str]) -> Iterator[Diagnostic]:
     ours = [name for name in VARIABLES if name.startswith(OWN)]
     for name in sorted(names):
         if name.startswith(OWN) and name not in VARIABLES:
-            near = did_you_mean(name, ours) or "`nkic --print env` lists the variables"
+            advice = did_you_mean(name, ours) or "`nkic --print env` lists the variables"
             text = f"the environment sets `{name}`, which nkic does not read"
-            yield make("unknown-variable", text, help=near, level=Level.WARNING)
+            yield make("unknown-variable", text, help=advice, level=Level.WARNING)

@@ -27,9 +27,9 @@ _LIMITS = {
 
 def read_bytes(path: str, limit: int | None = None) -> bytes:
     """Return the contents of a file, a pipe or standard input of at most `limit` bytes."""
-    wanted = -1 if limit is None else limit + 1
+    count = -1 if limit is None else limit + 1
     try:
-        data = _read(path, wanted)
+        data = _read(path, count)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise refused(error, cannot_read(path, error)) from error
     if limit is not None and len(data) > limit:
@@ -38,21 +38,21 @@ def read_bytes(path: str, limit: int | None = None) -> bytes:
     return data
 
 
-def _read(path: str, wanted: int) -> bytes:
+def _read(path: str, count: int) -> bytes:
     if path != STANDARD:
         with Path(path).open("rb") as stream:
-            return stream.read(wanted)
+            return stream.read(count)
     if sys.stdin is None:
         raise OSError("standard input is closed")
-    return sys.stdin.buffer.read(wanted)
+    return sys.stdin.buffer.read(count)
 
 
 def cannot_read(path: str, error: Exception) -> Diagnostic:
     """Return the diagnostic for an error while reading `path`, with a similar file name."""
-    near = _LIMITS.get(getattr(error, "errno", None) or 0, "")
+    advice = _LIMITS.get(getattr(error, "errno", None) or 0, "")
     if isinstance(error, FileNotFoundError):
-        near = did_you_mean(Path(path).name, _names_in(Path(path).parent))
-    return make("cannot-read", f"cannot read `{path}`: {_reason(error)}", help=near)
+        advice = did_you_mean(Path(path).name, _names_in(Path(path).parent))
+    return make("cannot-read", f"cannot read `{path}`: {_reason(error)}", help=advice)
 
 
 def write(path: str, data: bytes | str, *, force: bool = False) -> None:

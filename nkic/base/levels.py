@@ -106,9 +106,9 @@ def judged(
 
 def hidden(diagnostics: Iterable[Diagnostic], settings: Settings) -> int:
     """Return the number of warnings omitted because they are off by default."""
-    asked = {*settings.wishes}
+    explicit = {*settings.wishes}
     return sum(
-        one.code.slug in OFF and asked.isdisjoint({one.code.number, one.code.number[3:5]})
+        one.code.slug in OFF and explicit.isdisjoint({one.code.number, one.code.number[3:5]})
         for one in diagnostics
     )
 
@@ -159,10 +159,10 @@ def _leveled(diagnostic: Diagnostic, settings: Settings) -> Diagnostic | None:
 
 def _denied(diagnostic: Diagnostic, settings: Settings) -> Diagnostic:
     number = diagnostic.code.number
-    asked = number in settings.wishes or number[3:5] in settings.wishes
-    why = f"-D {number}" if asked else "-Werror"
+    explicit = number in settings.wishes or number[3:5] in settings.wishes
+    why = f"-D {number}" if explicit else "-Werror"
     note = f"a {diagnostic.level.value}, which `{why}` makes an error"
-    if not asked and diagnostic.code.slug in DENIED:
+    if not explicit and diagnostic.code.slug in DENIED:
         note = f"if it is intended, `-W {number}` makes it a warning"
     return replace(diagnostic, level=Level.ERROR, notes=(*diagnostic.notes, note))
 

@@ -15,7 +15,7 @@ from nkic.base.text import grouped
 
 FILE = "pyproject.toml"
 KEYS = ("evaluate", "nki")
-MOST_BYTES = 1 << 20  # maximum size of the file
+MAX_BYTES = 1 << 20  # maximum size of the file
 
 
 def setting(name: str) -> Any:
@@ -53,9 +53,9 @@ def _read(path: str) -> dict[str, Any]:
 
     try:
         with Path(path).open("rb") as stream:
-            data = stream.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise ValueError(f"it has more than {grouped(MOST_BYTES)} bytes")
+            data = stream.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise ValueError(f"it has more than {grouped(MAX_BYTES)} bytes")
         return tomllib.loads(data.decode())
     except (OSError, ValueError) as error:
         raise bad_argument(f"{path} cannot be read for [tool.nkic]: {error}") from error

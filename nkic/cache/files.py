@@ -46,8 +46,8 @@ class Probes:
 def led_to(path: str) -> str:
     """Return the real path of a file, or of a folder if `path` ends in a slash; empty if none."""
     try:
-        there = Path(path).is_dir() if path.endswith("/") else Path(path).is_file()
-        return os.path.realpath(path) if there else ""
+        exists = Path(path).is_dir() if path.endswith("/") else Path(path).is_file()
+        return os.path.realpath(path) if exists else ""
     except (OSError, ValueError):  # a NUL
         return ""
 
@@ -56,13 +56,13 @@ def unchanged(places: Mapping[str, str], contents: Mapping[str, str]) -> dict[st
     """Return the files' contents by path if all probes still hold, otherwise None."""
     if any(led_to(path) != answer for path, answer in places.items()):
         return None
-    found: dict[str, bytes] = {}
+    contents_read: dict[str, bytes] = {}
     for path, digest in contents.items():
         try:
             with confine.opened(path) as stream:
-                found[path] = stream.read()
+                contents_read[path] = stream.read()
         except (OSError, ValueError):
             return None
-        if sha256(found[path]).hexdigest() != digest:
+        if sha256(contents_read[path]).hexdigest() != digest:
             return None
-    return found
+    return contents_read

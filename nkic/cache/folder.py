@@ -17,7 +17,7 @@ from nkic.base.diagnostics import bad_argument, bad_value
 
 DIRECTORY_VARIABLE = "NKIC_CACHE_DIR"
 SWITCH_VARIABLE = "NKIC_CACHE"
-OTHERS = stat.S_IWGRP | stat.S_IWOTH  # must not have write permission
+WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH  # must not have write permission
 
 
 def folder(environ: Mapping[str, str], named: str | os.PathLike[str] | None = None) -> Path | None:
@@ -28,11 +28,11 @@ def folder(environ: Mapping[str, str], named: str | os.PathLike[str] | None = No
     """
     given = named or (environ.get(DIRECTORY_VARIABLE) if wanted(environ) else None)
     if given:
-        found = Path(given)
-        _refuse(found, problem(found))
-        return found
-    own = _of_platform(environ) if wanted(environ) else None
-    return own if own is not None and problem(own) is None else None
+        explicit = Path(given)
+        _refuse(explicit, problem(explicit))
+        return explicit
+    default = _of_platform(environ) if wanted(environ) else None
+    return default if default is not None and problem(default) is None else None
 
 
 def wanted(environ: Mapping[str, str]) -> bool:
@@ -48,9 +48,9 @@ def _of_platform(environ: Mapping[str, str]) -> Path | None:
     home = environ.get("HOME", "")
     if sys.platform == "darwin":
         return Path(home, "Library/Caches/nkic") if home.startswith("/") else None
-    base = environ.get("XDG_CACHE_HOME", "")
-    if base.startswith("/"):  # the specification: relative paths are ignored
-        return Path(base, "nkic")
+    cache_home = environ.get("XDG_CACHE_HOME", "")
+    if cache_home.startswith("/"):  # the specification: relative paths are ignored
+        return Path(cache_home, "nkic")
     return Path(home, ".cache/nkic") if home.startswith("/") else None
 
 
@@ -62,16 +62,16 @@ def problem(place: Path) -> tuple[str, str] | None:
     """
     with suppress(OSError):
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = place.stat()
-        if found.st_uid != os.geteuid():
+        status = place.stat()
+        if status.st_uid != os.geteuid():
             return "belongs to another user", "name a folder of your own"
-        if found.st_mode & OTHERS:
+        if status.st_mode & WRITABLE_BY_OTHERS:
             return "can be written by others", f"chmod go-w {place}"
     return None
 
 
-def _refuse(place: Path, found: tuple[str, str] | None) -> None:
-    if found is not None:
-        why, help = found
+def _refuse(place: Path, reason: tuple[str, str] | None) -> None:
+    if reason is not None:
+        why, help = reason
         text = f"the folder of compiled kernels, `{place}`, {why}: other users could replace them"
         raise bad_argument(text, help)

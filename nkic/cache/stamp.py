@@ -22,7 +22,7 @@ def stamp() -> str:
     long as a compilation.
     """
     folders = [Path(__file__).parents[1], *_folders_of("nkic.grammar"), *_folders_of("numpy")[:1]]
-    lines = [__version__, sys.version, *(line for one in folders for line in _files(one))]
+    lines = [__version__, sys.version, *(line for folder in folders for line in _files(folder))]
     return sha256("\n".join(lines).encode()).hexdigest()
 
 
@@ -42,14 +42,14 @@ def _folders_of(package: str) -> list[Path]:
 def _files(folder: Path) -> list[str]:
     """Return a line for each file below; for NumPy, only files of the folder itself."""
     own = folder.name != "numpy"
-    found: list[str] = []
-    left = [str(folder)]
-    while left:
-        with os.scandir(left.pop()) as entries:
+    lines: list[str] = []
+    pending = [str(folder)]
+    while pending:
+        with os.scandir(pending.pop()) as entries:
             for entry in entries:
                 if entry.name.endswith(_CODE):
-                    facts = entry.stat()
-                    found.append(f"{entry.path} {facts.st_size} {facts.st_mtime_ns}")
+                    status = entry.stat()
+                    lines.append(f"{entry.path} {status.st_size} {status.st_mtime_ns}")
                 elif own and "." not in entry.name and entry.name != "__pycache__":
-                    left.append(entry.path)
-    return sorted(found)
+                    pending.append(entry.path)
+    return sorted(lines)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from nkic.base import confine
-from nkic.cache.folder import OTHERS
+from nkic.cache.folder import WRITABLE_BY_OTHERS
 
 SUFFIX = ".nkic"
 MAX_ENTRY = 64 << 20  # bytes: larger artifacts are compiled each time
@@ -58,12 +58,12 @@ class Store:
 
     def write(self, key: str, facts: dict[str, Any], data: bytes) -> None:
         """Write an entry; failures are ignored."""
-        rest = json.dumps({"key": key, **facts}).encode() + b"\n" + data
-        if len(rest) + _HASH > MAX_ENTRY:
+        body = json.dumps({"key": key, **facts}).encode() + b"\n" + data
+        if len(body) + _HASH > MAX_ENTRY:
             return
         with suppress(OSError):
-            self._replace(self.path(key), sha256(rest).digest() + rest)
-            self._make_room()
+            self._replace(self.path(key), sha256(body).digest() + body)
+            self._evict()
 
     def _replace(self, path: Path, content: bytes) -> None:
         temporary = self.place / f".{os.urandom(8).hex()}.tmp"
@@ -78,25 +78,25 @@ class Store:
                 temporary.unlink()
             raise
 
-    def _make_room(self) -> None:
+    def _evict(self) -> None:
         """Evict the least recently used entries until a quarter of the capacity is free."""
         entries: list[tuple[float, int, str]] = []
-        with os.scandir(self.place) as found:
-            for one in found:
+        with os.scandir(self.place) as scan:
+            for entry in scan:
                 with suppress(OSError):  # another process removed it
-                    facts = one.stat(follow_symlinks=False)
-                    if one.name.endswith(SUFFIX):
-                        entries.append((facts.st_mtime, facts.st_size, one.path))
-                    elif one.name.endswith(".tmp") and time.time() - facts.st_mtime > _ABANDONED:
-                        Path(one.path).unlink()
+                    status = entry.stat(follow_symlinks=False)
+                    if entry.name.endswith(SUFFIX):
+                        entries.append((status.st_mtime, status.st_size, entry.path))
+                    elif entry.name.endswith(".tmp") and time.time() - status.st_mtime > _ABANDONED:
+                        Path(entry.path).unlink()
         size = sum(size for _, size, _ in entries)
         if size <= MAX_FOLDER and len(entries) <= MAX_ENTRIES:
             return
         count = len(entries)
-        for _, own, path in sorted(entries):
+        for _, entry_size, path in sorted(entries):
             if size <= MAX_FOLDER * 3 // 4 and count <= MAX_ENTRIES * 3 // 4:
                 return
-            size, count = size - own, count - 1
+            size, count = size - entry_size, count - 1
             with suppress(OSError):
                 Path(path).unlink()
 
@@ -104,20 +104,20 @@ class Store:
 def _content(path: Path) -> bytes:
     """Return the contents of a file of this user. Raises `OSError` for other files and links."""
     with confine.opened(str(path), follow=False) as stream:
-        facts = os.fstat(stream.fileno())
-        if facts.st_uid != os.geteuid() or facts.st_mode & OTHERS:
+        status = os.fstat(stream.fileno())
+        if status.st_uid != os.geteuid() or status.st_mode & WRITABLE_BY_OTHERS:
             raise OSError(None, "others may have written it")
-        if facts.st_size > MAX_ENTRY:
+        if status.st_size > MAX_ENTRY:
             raise OSError(None, "it is too large")
         return stream.read(MAX_ENTRY)
 
 
 def _entry(content: bytes, key: str) -> Entry:
     """Parse an entry of `key`. Raises `ValueError`, `LookupError` or `TypeError`."""
-    digest, rest = content[:_HASH], content[_HASH:]
-    if sha256(rest).digest() != digest:
+    digest, body = content[:_HASH], content[_HASH:]
+    if sha256(body).digest() != digest:
         raise ValueError("its hash does not match")
-    head, _, data = rest.partition(b"\n")
+    head, _, data = body.partition(b"\n")
     facts = json.loads(head)
     if not isinstance(facts, dict) or facts["key"] != key:
         raise ValueError("it belongs to something else")

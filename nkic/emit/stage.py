@@ -134,8 +134,8 @@ class _CoreEmitter:
             self.iterations.setdefault(iterations, len(self.iterations)) if iterations else -1
         )
         operands, place = self.operands(instruction), self.places.index(at)
-        made = (row, operands, attributes, waits, signals, place, iteration)
-        return tuple.__new__(InstructionRecord, made)
+        fields = (row, operands, attributes, waits, signals, place, iteration)
+        return tuple.__new__(InstructionRecord, fields)
 
     def operands(self, instruction: Instruction) -> tuple[OperandRecord, ...]:
         hidden: list[OperandRecord] = []
@@ -161,8 +161,8 @@ class _CoreEmitter:
             dynamic = OffsetRecord(kind, count + len(hidden) - 1, stride, limit, axis)
         tensor, dtype, start, partitions, offset, dims, _ = operand
         number = self.tensors.index(tensor, self.number)
-        made = (number, dtype, start, partitions, offset, dims, dynamic)
-        record = tuple.__new__(PatternRecord, made)
+        fields = (number, dtype, start, partitions, offset, dims, dynamic)
+        record = tuple.__new__(PatternRecord, fields)
         if dynamic is None:
             self.known[id(operand)] = record
         return record

@@ -141,19 +141,19 @@ class _TouchMemo:
         """Return the same as `touches` for an instruction with run-time offsets, which it also
         reads.
         """
-        found: list[Touch] = []
-        for place, _, reads, writes in sorted(uses, key=itemgetter(0)):
-            operand = instruction.operands[place]
+        touches: list[Touch] = []
+        for index, _, reads, writes in sorted(uses, key=itemgetter(0)):
+            operand = instruction.operands[index]
             if type(operand) is not AccessPattern:
                 continue
-            found.append(self._touch(operand, reads, writes))
+            touches.append(self._touch(operand, reads, writes))
             if operand.dynamic is not None:
                 source = operand.dynamic.source
                 if isinstance(source, AccessPattern):
-                    found.append(self._touch(source, True, False))
+                    touches.append(self._touch(source, True, False))
                 else:
                     self.stateful.add(instruction.number)
-        return tuple(sorted(found, key=itemgetter(2)))
+        return tuple(sorted(touches, key=itemgetter(2)))
 
 
 Touches = Mapping[int, Sequence[Touch]]
@@ -180,15 +180,17 @@ def _number_cells(
 
     Most tensors are always accessed whole: their single area already has its cell.
     """
-    found: dict[int, Sequence[int]] = {tensor: area.cells for tensor, area in first.items()}
+    cells_by_tensor: dict[int, Sequence[int]] = {
+        tensor: area.cells for tensor, area in first.items()
+    }
     count = len(first)
     for tensor, areas in parts.items():
         cells = Cells(areas)
         for area in areas.values():
             area.cells = tuple([count + number for number in cells[area.box]])
-        found[tensor] = range(count, count + cells.count)
+        cells_by_tensor[tensor] = range(count, count + cells.count)
         count += cells.count
-    return found
+    return cells_by_tensor
 
 
 _recent: list[_BodyTouches] = []
@@ -244,12 +246,12 @@ NOTHING = Effects()
 
 def registers_of(instruction: Instruction) -> list[tuple[int, Access]]:
     """Return the number and access of each register operand, including run-time offsets."""
-    found = []
+    registers = []
     for rule, operand in zip(instruction.row.operands, instruction.operands, strict=True):
         if type(operand) is Register:
-            found.append((operand.number, rule.access))
+            registers.append((operand.number, rule.access))
         elif type(operand) is AccessPattern and operand.dynamic is not None:
             source = operand.dynamic.source
             if isinstance(source, Register):
-                found.append((source.number, Access.READ))
-    return found
+                registers.append((source.number, Access.READ))
+    return registers

@@ -161,7 +161,7 @@ def paths(program: Program) -> tuple[str, ...]:
     """Return the source files of the program's instructions and tensors, in order of first use."""
     chains = {id(tensor.at): tensor.at for tensor in program.tensors}
     for body in program.cores:
-        chains |= {id(one.at): one.at for one in instructions(body)}
+        chains |= {id(instruction.at): instruction.at for instruction in instructions(body)}
     return tuple(dict.fromkeys(s.path for chain in chains.values() for s in chain.frames()))
 
 
@@ -169,7 +169,7 @@ def lines(program: Program) -> set[tuple[str, int]]:
     """Return the source lines (path, number) of the program's instructions and tensors."""
     chains = {id(tensor.at): tensor.at for tensor in program.tensors}
     for body in program.cores:
-        chains |= {id(one.at): one.at for one in instructions(body)}
+        chains |= {id(instruction.at): instruction.at for instruction in instructions(body)}
     spans = {span for chain in chains.values() for span in chain.frames()}
     return {(s.path, n) for s in spans for n in range(s.line, max(s.line, s.end_line) + 1)}
 

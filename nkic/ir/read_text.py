@@ -120,13 +120,15 @@ class _Reader:
         program = self.program()
         found = self.matched(_SCHEDULE, "a schedule")
         cores: list[list[Stream]] = [[] for _ in program.cores]
-        known = [{item.number: item for item in instructions(body)} for body in program.cores]
+        instructions_by_number = [
+            {item.number: item for item in instructions(body)} for body in program.cores
+        ]
         loops = [{item.number: item for item in _loops(body)} for body in program.cores]
         while self.peek():
             core, queue, engine = self.matched(_STREAM, "a stream").groups()
-            own = StreamId(Engine(engine)) if engine else StreamId(Engine.DMA, int(queue))
-            items = self.stream(known[int(core)], loops[int(core)])
-            cores[int(core)].append(Stream(own, items))
+            stream_id = StreamId(Engine(engine)) if engine else StreamId(Engine.DMA, int(queue))
+            items = self.stream(instructions_by_number[int(core)], loops[int(core)])
+            cores[int(core)].append(Stream(stream_id, items))
         return Schedule(program, tuple(map(tuple, cores)), float(found[2]), bool(found[1]))
 
     def matched(self, form: re.Pattern[str], what: str) -> re.Match[str]:
@@ -160,11 +162,11 @@ class _Reader:
         return tuple(items)
 
     def entries(self, word: str) -> dict[str, str]:
-        found: dict[str, str] = {}
+        values: dict[str, str] = {}
         while self.peek().startswith(word + " "):
             key, _, value = self.take()[len(word) + 1 :].partition(" = ")
-            found[key] = literal_eval(value)
-        return found
+            values[key] = literal_eval(value)
+        return values
 
     def tensor(self, line: str) -> None:
         head, place = line.rsplit(" @", 1)
@@ -189,11 +191,11 @@ class _Reader:
             self.addresses[int(number)] = Address(*extras["at"])
 
     def parameters(self, word: str) -> tuple[TensorParameter, ...]:
-        found = []
+        parameters = []
         while self.peek().startswith(word + " "):
             _, name, _, tensor = self.take().split(" ")
-            found.append(TensorParameter(name, self.tensors[int(tensor[1:])]))
-        return tuple(found)
+            parameters.append(TensorParameter(name, self.tensors[int(tensor[1:])]))
+        return tuple(parameters)
 
     def body(self) -> Body:
         items: list[Item] = []

@@ -9,11 +9,11 @@ from nkic.ir.dependence import DependenceGraph, Edge
 from nkic.ir.program import Body, Item, Loop, instructions
 
 
-def renumbered(moved: Body, graph: DependenceGraph) -> tuple[Body, DependenceGraph]:
-    """Return `moved` and `graph` with the body's numbers reassigned in the body's new order."""
-    old = [one.number for one in instructions(moved)]
+def renumbered(reordered: Body, graph: DependenceGraph) -> tuple[Body, DependenceGraph]:
+    """Return `reordered` and `graph` with the body's numbers reassigned in the body's new order."""
+    old = [instruction.number for instruction in instructions(reordered)]
     numbers = dict(zip(old, sorted(old), strict=True))
-    return tuple(_numbered(moved, numbers)), _graph(graph, numbers)
+    return tuple(_numbered(reordered, numbers)), _graph(graph, numbers)
 
 
 def _numbered(body: Body, numbers: Mapping[int, int]) -> Iterator[Item]:

@@ -22,9 +22,7 @@ def apply(values: Mapping[str, int | None]) -> None:
 def _lower(number: int, value: int) -> None:
     soft, hard = resource.getrlimit(number)
     spare = SPARE if number == resource.RLIMIT_CPU else 0
-    with suppress(
-        ValueError, OSError
-    ):  # the system knows the limit but does not support setting it
+    with suppress(ValueError, OSError):  # the system may not support setting it
         resource.setrlimit(number, (_less(soft, value), _less(hard, value + spare)))
 
 

@@ -97,22 +97,24 @@ LIMITS = {
             f"nkic: {SPARE_SECONDS} more than --time-limit",
         ),
         Limit("core", resource.RLIMIT_CORE, "size of a core dump", "bytes", _both(0)),
-        Limit("files", resource.RLIMIT_NOFILE, "files open at a time", "files", _both(512)),
+        Limit("files", resource.RLIMIT_NOFILE, "open files", "files", _both(512)),
         Limit(
-            *("file-size", resource.RLIMIT_FSIZE, "size of a file that is written", "bytes"),
+            *("file-size", resource.RLIMIT_FSIZE, "size of a written file", "bytes"),
             {"nkic": 4 * GIB, "nki-run": 64 * GIB},
         ),
         Limit(
             *("processes", resource.RLIMIT_NPROC, "additional processes and threads", "processes"),
             _both(0),
-            f"none where {THREADS} asks for more than one; root is exempt",
+            f"none if {THREADS} requests more than one; root is exempt",
         ),
-        _evaluation("steps", "nodes evaluated, and four bytes of a value each", "steps"),
-        _evaluation("length", "elements of a container or range, characters of a text", "elements"),
+        _evaluation("steps", "evaluated nodes, plus one per four bytes of values", "steps"),
+        _evaluation(
+            "length", "elements of a container or range, characters of a string", "elements"
+        ),
         _evaluation("bits", "size of an integer", "bits"),
         _evaluation("width", "characters of one formatted field", "characters"),
         _evaluation(
-            *("depth", "calls within calls, values within values", "levels"),
+            *("depth", "nested calls, nested values", "levels"),
             DEFAULT_LIMITS.depth,
         ),
     )
@@ -132,8 +134,8 @@ def read(tool: str, words: Sequence[str]) -> dict[str, int | None]:
         name, _, text = word.partition("=")
         limit = known.get(name)
         if limit is None:
-            near = did_you_mean(name, known) or f"known are: {', '.join(known)}"
-            raise bad_value(f"{OPTION}: {tool} has no limit `{name}`", near)
+            suggestion = did_you_mean(name, known) or f"known are: {', '.join(known)}"
+            raise bad_value(f"{OPTION}: {tool} has no limit `{name}`", suggestion)
         if name in found:
             raise bad_value(f"{OPTION}: `{name}` is given twice")
         try:
@@ -157,29 +159,29 @@ def values(
 
     `seconds` is the value of --time-limit, if the tool has one. Raises `UsageFailed`.
     """
-    found = {name: limit.defaults[tool] for name, limit in of(tool).items()}
-    most = machine_memory()
-    sizes = [number for number in (found["memory"], most) if number is not None]
-    found["memory"] = min(sizes, default=None)
+    limits = {name: limit.defaults[tool] for name, limit in of(tool).items()}
+    available = machine_memory()
+    sizes = [number for number in (limits["memory"], available) if number is not None]
+    limits["memory"] = min(sizes, default=None)
     if seconds is not None:
-        found["cpu"] = int(min(seconds, 1e9)) + SPARE_SECONDS
+        limits["cpu"] = int(min(seconds, 1e9)) + SPARE_SECONDS
     if environ.get(THREADS, "1") != "1":
         if given.get("processes") == 0:
             text = (
                 f"`{OPTION} processes=0` and {THREADS}={environ[THREADS]} cannot be used together"
             )
             raise bad_value(text, "a thread counts as a process here")
-        found["processes"] = None
-    return {**found, **given}
+        limits["processes"] = None
+    return {**limits, **given}
 
 
 def machine_memory() -> int | None:
     """Return the memory of the machine or of this control group, in bytes, if known."""
-    found: list[int] = []
+    sizes: list[int] = []
     for tell in (_physical, _control_group):
         with suppress(AttributeError, ValueError, OSError):
-            found.append(tell())
-    return min(found, default=None)
+            sizes.append(tell())
+    return min(sizes, default=None)
 
 
 def _physical() -> int:

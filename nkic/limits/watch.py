@@ -42,21 +42,21 @@ def watched(
     if not main or signal.getitimer(signal.ITIMER_REAL)[0] or not _is_free():
         yield
         return
-    end, room = time.monotonic() + seconds, used() + SHARE * free()
+    end, memory_limit = time.monotonic() + seconds, used() + SHARE * free()
 
-    def look(number: int, frame: FrameType | None) -> None:
+    def check(number: int, frame: FrameType | None) -> None:
         at = _quietly(place, NOWHERE)
         if time.monotonic() > end:
             text = f"the compilation takes more than {seconds:g} seconds"
             raise _Over("time-limit", text, at, _LATER)
-        if _quietly(used, 0) > room:
+        if _quietly(used, 0) > memory_limit:
             raise _Over(
                 "out-of-memory", "the compilation has used up this machine's memory", at, _HELP
             )
         if at != NOWHERE:
             _quietly(lambda: see(at), None)
 
-    before = signal.signal(signal.SIGALRM, look)
+    previous = signal.signal(signal.SIGALRM, check)
     signal.setitimer(signal.ITIMER_REAL, _INTERVAL, _INTERVAL)
     try:
         yield
@@ -64,7 +64,7 @@ def watched(
         raise LimitHit([over.diagnostic]) from None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, previous)
 
 
 def _quietly(find: Callable[[], Found], otherwise: Found) -> Found:

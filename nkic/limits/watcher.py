@@ -19,8 +19,8 @@ from typing import NamedTuple
 from nkic.limits.page import NEVER, Page
 
 GRACE = 2.0  # seconds from a signal, or from the deadline, to SIGKILL
-_LOOK = 0.5  # seconds between checks of the page
-_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_CHECK_INTERVAL = 0.5  # seconds between checks of the page
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _IS_POSSIBLE = hasattr(os, "fork") and hasattr(signal, "sigtimedwait")
 
 
@@ -60,8 +60,8 @@ def fork() -> Ended | None:
     if not _IS_POSSIBLE or _page is not None:
         return None
     shared, (read, write) = Page(), os.pipe()
-    signals = {s for s in _PASSED_ON if signal.getsignal(s) is not signal.SIG_IGN}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, *signals})
+    signals = {s for s in _FORWARDED if signal.getsignal(s) is not signal.SIG_IGN}
+    previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, *signals})
     try:
         child = os.fork()
     except OSError:  # no process available
@@ -70,7 +70,7 @@ def fork() -> Ended | None:
         _page = shared
         os.close(write)
         _end_with_watcher(read)
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
         return None
     os.close(read)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -97,7 +97,7 @@ class _Watcher:
         self.child = child
         self.page = shared
         self.waited = {signal.SIGCHLD, *signals}
-        self.asked = 0  # the first signal forwarded
+        self.forwarded = 0  # the first signal forwarded
         self.end = NEVER  # when to kill after it
         self.by_force = False
 
@@ -107,21 +107,21 @@ class _Watcher:
             found, status = os.waitpid(self.child, os.WNOHANG)
             if found:
                 return self._verdict(status)
-            self._look()
-            left = min(self.page.deadline + GRACE, self.end) - time.monotonic()
-            told = signal.sigtimedwait(self.waited, min(max(left, 0.01), _LOOK))
-            if told is not None and told.si_signo != signal.SIGCHLD:
-                self._pass_on(told.si_signo)
+            self._check_deadline()
+            remaining = min(self.page.deadline + GRACE, self.end) - time.monotonic()
+            received = signal.sigtimedwait(self.waited, min(max(remaining, 0.01), _CHECK_INTERVAL))
+            if received is not None and received.si_signo != signal.SIGCHLD:
+                self._forward(received.si_signo)
 
-    def _look(self) -> None:
+    def _check_deadline(self) -> None:
         if time.monotonic() > min(self.page.deadline + GRACE, self.end):
             self.by_force = True
             os.kill(self.child, signal.SIGKILL)
 
-    def _pass_on(self, number: int) -> None:
+    def _forward(self, number: int) -> None:
         """Forward a signal. If the child has it from the terminal already, it ignores this one."""
         os.kill(self.child, number)
-        self.asked = self.asked or number
+        self.forwarded = self.forwarded or number
         self.end = min(self.end, time.monotonic() + GRACE)
 
     def _verdict(self, status: int) -> Ended:
@@ -129,7 +129,9 @@ class _Watcher:
         if code >= 0:
             return Ended(Why.ITSELF, code, self.page)
         if self.by_force:
-            why, number = (Why.SIGNAL, self.asked) if self.asked else (Why.TIME, signal.SIGKILL)
+            why, number = (
+                (Why.SIGNAL, self.forwarded) if self.forwarded else (Why.TIME, signal.SIGKILL)
+            )
             return Ended(why, 128 + number, self.page)
         return Ended(_WHY.get(-code, Why.SIGNAL), 128 - code, self.page)
 

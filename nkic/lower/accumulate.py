@@ -29,22 +29,22 @@ class Written:
 
     def decide(self, dst: AccessPattern) -> bool | None:
         """Record the write, and return True to accumulate, False to overwrite, None if mixed."""
-        wanted, decided = touched(dst), set[bool | None]()
-        if self.covers(dst, wanted):  # as all but the first of a sum
+        mask, decided = touched(dst), set[bool | None]()
+        if self.covers(dst, mask):  # true for all but the first of a sum
             return True
         for band in self.within(dst):
-            there = band.written & wanted
-            decided.add(there == wanted if there in (0, wanted) else None)
-        self._add(dst, wanted)
+            written_before = band.written & mask
+            decided.add(written_before == mask if written_before in (0, mask) else None)
+        self._add(dst, mask)
         return decided.pop() if len(decided) == 1 else None
 
     def note(self, dst: AccessPattern) -> None:
         """Record the write of a matmul."""
-        wanted = touched(dst)
-        if not self.covers(dst, wanted):
-            self._add(dst, wanted)
+        mask = touched(dst)
+        if not self.covers(dst, mask):
+            self._add(dst, mask)
 
-    def _add(self, dst: AccessPattern, wanted: int) -> None:
+    def _add(self, dst: AccessPattern, mask: int) -> None:
         first, end = _partitions(dst)
         bands = self.bands.get(dst.tensor.number, [])
         outside = [
@@ -53,17 +53,17 @@ class Written:
             for low, high in ((0, first), (end, dst.tensor.partitions))
             if max(band.first, low) < min(band.end, high)
         ]
-        inside = [band._replace(written=band.written | wanted) for band in self.within(dst)]
+        inside = [band._replace(written=band.written | mask) for band in self.within(dst)]
         self.bands[dst.tensor.number] = _joined([*outside, *inside])
 
-    def covers(self, dst: AccessPattern, wanted: int) -> bool:
-        """Return whether a single band covers the partitions of `dst` with the bytes `wanted`."""
+    def covers(self, dst: AccessPattern, mask: int) -> bool:
+        """Return whether a single band covers the partitions of `dst` with the bytes of `mask`."""
         bands = self.bands.get(dst.tensor.number)
         if bands is None or len(bands) > 1:
             return False
         first, end = _partitions(dst)
         ((low, high, written),) = bands
-        return low <= first and end <= high and written & wanted == wanted
+        return low <= first and end <= high and written & mask == mask
 
     def within(self, dst: AccessPattern) -> list[Band]:
         """Return the partitions of `dst` as bands with the bytes written before, in order."""
@@ -95,9 +95,9 @@ def _bits(offset: int, dims: Dims, size: int) -> int:
         if step * size == found.bit_length():  # runs on without a gap, as the innermost does
             found = _repeated(found, num)
             continue
-        moved = found
+        shifted = found
         for index in range(1, num):
-            found |= moved << step * size * index
+            found |= shifted << step * size * index
     return found << offset * size
 
 

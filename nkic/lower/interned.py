@@ -34,12 +34,12 @@ class Patterns:
             made = self.known[id(view)] = self.dynamic.setdefault(_content(made), made)
             return made
         pitch = tensor.bytes // dtype.size if tensor.on_chip else 0
-        what = (shape, strides, dtype.code, pitch, tensor.on_chip)
-        shared = self.geometries.get(what)
+        shape_key = (shape, strides, dtype.code, pitch, tensor.on_chip)
+        shared = self.geometries.get(shape_key)
         if shared is None:
             made = access_pattern(view, self.keep_rank, self.streams)
-            own = (pitch, made.partitions, dtype.code, made.dims)
-            shared = self.geometries[what] = self.shapes.setdefault(own, (own, {}))
+            geometry = (pitch, made.partitions, dtype.code, made.dims)
+            shared = self.geometries[shape_key] = self.shapes.setdefault(geometry, (geometry, {}))
         (_, partitions, _, dims), static = shared
         key = offset << 32 | tensor.number
         found = static.get(key)

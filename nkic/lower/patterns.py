@@ -30,8 +30,8 @@ def access_pattern(view: View, keep_rank: bool = False, streams: bool = False) -
     pitch = tensor.bytes // dtype.size
     start, offset = divmod(offset, pitch) if pitch else (0, 0)
     dims = _dims(shape[1:], strides[1:], keep_rank, limit)
-    made = (tensor, dtype, start, shape[0], offset, dims, dynamic)
-    return tuple.__new__(AccessPattern, made)
+    fields = (tensor, dtype, start, shape[0], offset, dims, dynamic)
+    return tuple.__new__(AccessPattern, fields)
 
 
 def _lower_dynamic(dynamic: Dynamic) -> Dynamic:

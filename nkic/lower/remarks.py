@@ -58,8 +58,8 @@ def _engines(
     best = min(times, key=lambda one: (times[one], one.value), default=engine)
     why = "the kernel names it" if is_named else "nkic chose it"
     ranked = sorted(times.items(), key=_quickest)
-    said = ", ".join(f"{SHORT_NAMES[e]} {_ns(t)}" for e, t in ranked)
-    more = f"alone it takes {said}" if len(ranked) > 1 else "no other engine can run these tiles"
+    ranking = ", ".join(f"{SHORT_NAMES[e]} {_ns(t)}" for e, t in ranked)
+    more = f"alone it takes {ranking}" if len(ranked) > 1 else "no other engine can run these tiles"
     text = f"{first.row.name} runs on {SHORT_NAMES[engine]}: {why}; {more}"
     numbers: dict[str, Number] = {"instructions": len(code), "engine": SHORT_NAMES[engine]}
     numbers |= {f"{SHORT_NAMES[e].lower()}_ns": t / 1000 for e, t in ranked}
@@ -117,20 +117,21 @@ def _accumulation(code: Sequence[Instruction], given: Sequence[Instruction]) -> 
 
 def _transfers(code: Sequence[Instruction], target: Target) -> Iterator[Remark]:
     """Yield descriptors, rows and engines of a line's transfers, and the gain of longer rows."""
-    moved = [one for one in code if one.engine is Engine.DMA and _patterns(one)]
-    if not moved or moved[0].row.is_rendezvous:
+    transfers = [one for one in code if one.engine is Engine.DMA and _patterns(one)]
+    if not transfers or transfers[0].row.is_rendezvous:
         return
-    first = moved[0]
+    first = transfers[0]
     descriptor = int(target.figures["dma.descriptor_bytes"])
-    rows = min(_row(one) for one in moved)
-    total = sum(_bytes(one) for one in moved)
-    pool = sum(timing(one.row, one.facts(target), Engine.DMA).pool for one in moved) / 1000
-    engines = min(_engines_of(one, target) for one in moved)
-    pieces = sum(-(-_bytes(one) // min(_row(one), descriptor)) for one in moved)
+    rows = min(_row(one) for one in transfers)
+    total = sum(_bytes(one) for one in transfers)
+    pool = sum(timing(one.row, one.facts(target), Engine.DMA).pool for one in transfers) / 1000
+    engines = min(_engines_of(one, target) for one in transfers)
+    pieces = sum(-(-_bytes(one) // min(_row(one), descriptor)) for one in transfers)
     best = total / target.peak_rate
     text = (
-        f"{plural(len(moved), 'transfer')} of {size(total)}: each is split into rows of at least "
-        f"{rows} bytes ({pieces:,} descriptors) over {engines} of {target.dma_engines} DMA engines"
+        f"{plural(len(transfers), 'transfer')} of {size(total)}: each is split into rows of at "
+        f"least {rows} bytes ({pieces:,} descriptors) over {engines} of {target.dma_engines} DMA "
+        "engines"
     )
     is_slow = pool > ROWS_WORTH * best
     if is_slow:
@@ -139,7 +140,7 @@ def _transfers(code: Sequence[Instruction], target: Target) -> Iterator[Remark]:
             f"{best:,.0f} ns"
         )
     numbers: Mapping[str, Number] = {
-        "transfers": len(moved),
+        "transfers": len(transfers),
         "moved_bytes": total,
         "row_bytes": rows,
         "descriptors": pieces,

@@ -70,7 +70,7 @@ class _CoreLowerer:
         attributes = self.alike.get(id(attributes)) or self.shared(row, attributes)
         if engine is None and len(row.engines) == 1:
             engine = row.engines[0]
-        made = (
+        fields = (
             row,
             tuple(operands),
             attributes,
@@ -82,7 +82,7 @@ class _CoreLowerer:
             pinned,
             iterations,
         )
-        lowered = tuple.__new__(Instruction, made)
+        lowered = tuple.__new__(Instruction, fields)
         return lowered if engine else _changed(lowered, engine=self.engine(lowered))
 
     def of_row(self, row: Row) -> list[Patterns]:
@@ -106,11 +106,11 @@ class _CoreLowerer:
         found = self.engines.get(key)
         if found is None:
             facts = instruction.facts(self.target)
-            several = row.by_workload(facts) if row.by_workload else ()
-            found = self.engines[key] = row.choose(facts), several
-        engine, several = found
-        if several:
-            self.choices[instruction.number] = several
+            candidates = row.by_workload(facts) if row.by_workload else ()
+            found = self.engines[key] = row.choose(facts), candidates
+        engine, candidates = found
+        if candidates:
+            self.choices[instruction.number] = candidates
         return engine
 
     def accumulation(self, instruction: Instruction) -> list[Instruction]:

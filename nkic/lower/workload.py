@@ -43,7 +43,7 @@ class _Sharer:
         self.choices = choices
         self.target = target
         self.engines = {engine for engines in choices.values() for engine in engines}
-        self.known: dict[_Key, Timing] = {}
+        self.timings: dict[_Key, Timing] = {}
 
     def body(self, body: Body, least: int = LEAST) -> Body:
         inner = [
@@ -65,9 +65,9 @@ class _Sharer:
         work = Counter[Engine]()
         for one in items:
             assert one.engine is not None  # the row chose one if the kernel did not
-            its = self.timing(one, one.engine)
-            work[one.engine] += its.pool or its.hold
-            work[its.by] += its.trigger
+            cost = self.timing(one, one.engine)
+            work[one.engine] += cost.pool or cost.hold
+            work[cost.by] += cost.trigger
         ours = max(work[engine] for engine in self.engines)
         others = max((work[engine] for engine in work if engine not in self.engines), default=0)
         return ours >= max(least, BUSY * others)
@@ -78,7 +78,7 @@ class _Sharer:
         choices = self.choices.get(item.number)
         one = item._replace(engine=self.first_done(item, choices, until)) if choices else item
         if one.engine in until:
-            self.passes(until, one.engine, self.timing(one, one.engine).hold)
+            self.advance(until, one.engine, self.timing(one, one.engine).hold)
         return one
 
     def first_done(
@@ -87,7 +87,7 @@ class _Sharer:
         """Return the engine that would finish first; of several, the first in `choices`."""
         return min(choices, key=lambda engine: until[engine] + self.timing(one, engine).hold)
 
-    def passes(self, until: dict[Engine, int], engine: Engine, hold: int) -> None:
+    def advance(self, until: dict[Engine, int], engine: Engine, hold: int) -> None:
         """Add `hold` to the time of `engine`, and advance the others to its window."""
         until[engine] += hold
         least = until[engine] - WINDOW
@@ -97,8 +97,8 @@ class _Sharer:
     def timing(self, one: Instruction, engine: Engine) -> Timing:
         """Return the timing of `one` on `engine`, memoised by signature."""
         key = (engine, one.row, one.attributes, *map(cost_key, one.operands))
-        found = self.known.get(key)
+        found = self.timings.get(key)
         if found is None:
             facts = replace(one.facts(self.target), engine=engine)
-            found = self.known[key] = timing(one.row, facts, engine)
+            found = self.timings[key] = timing(one.row, facts, engine)
         return found

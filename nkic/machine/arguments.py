@@ -32,12 +32,12 @@ def wrong_arguments(row: Row, facts: Facts) -> Iterator[Violation]:
             yield _wrong(name, setting, takes(attribute), _operator_advice(attribute, setting))
 
 
-def _wrong(name: str, value: Any, wanted: str, advice: str = "") -> Violation:
+def _wrong(name: str, value: Any, expected: str, advice: str = "") -> Violation:
     return Violation(
         "argument-kind",
-        f"`{name}` is {shown(value)}, but must be {wanted}",
+        f"`{name}` is {shown(value)}, but must be {expected}",
         name,
-        advice or f"pass {wanted} as `{name}`",
+        advice or f"pass {expected} as `{name}`",
     )
 
 

@@ -170,7 +170,7 @@ def same_dtype(first: str, second: str) -> Rule:
 
 
 def packed_as_is(facts: Facts) -> Violation | None:
-    """Packed types are copied unchanged: conversion goes through float32, which they cannot."""
+    """Packed types are copied unchanged: conversion goes through float32, which they lack."""
     dst, src = facts.tile("dst").dtype, facts.tile("src").dtype
     if dst is src or "packed" not in (dst.kind, src.kind):
         return None
@@ -281,7 +281,7 @@ def operators(
                 continue
             op = ALU[name]
             if (arity and op.arity != arity) or (group and op.group != group):
-                return wrong_operator(attribute, op, _wanted(arity, group))
+                return wrong_operator(attribute, op, _described(arity, group))
             if fold and not op.reducible:
                 return wrong_operator(attribute, op, "one that can reduce")
             if not has_operator(facts, op):
@@ -291,7 +291,7 @@ def operators(
     return rule
 
 
-def _wanted(arity: int, group: str) -> str:
+def _described(arity: int, group: str) -> str:
     inputs = f" with {arity} inputs" if arity else ""
     return f"{'an arithmetic' if group else 'an'} operator{inputs}"
 
@@ -309,11 +309,11 @@ def all_int32(facts: Facts) -> bool:
     return all(tile.dtype.name in ("int32", "uint32") for tile in facts.tiles.values())
 
 
-def wrong_operator(attribute: str, op: Operator, wanted: str) -> Violation:
+def wrong_operator(attribute: str, op: Operator, expected: str) -> Violation:
     """Return the error for an operator of the wrong kind."""
     return Violation(
         "operator-not-supported",
-        f"`{attribute}` is {op.name}, but must be {wanted}",
+        f"`{attribute}` is {op.name}, but must be {expected}",
         attribute,
         "see `nkic --print ops` for the operators of each instruction",
     )

@@ -65,9 +65,9 @@ def per_element(
 
     def cost(facts: Facts) -> Cost:
         tile = facts.tile(operand)
-        more = starts * facts.target.figures["gpsimd.start"]
-        more += accumulator_read(facts) if read_out else 0
-        return engine_cost(facts, factor * tile.free, (tile,), more)
+        extra = starts * facts.target.figures["gpsimd.start"]
+        extra += accumulator_read(facts) if read_out else 0
+        return engine_cost(facts, factor * tile.free, (tile,), extra)
 
     return Formula(cost, *basis)
 
@@ -115,10 +115,10 @@ def _pair_rate(facts: Facts, tiles: tuple[Tile, ...]) -> float:
     if facts.engine is Engine.GPSIMD:
         return 2
     half = all(is_half(t) for t in tiles)
-    slow = facts.target.figures["vector.two_tiles_per_element"]
+    sbuf_cycles = facts.target.figures["vector.two_tiles_per_element"]
     if facts.target.generation < 3:
         half = half and all(t.contiguous for t in tiles) and _simple(facts)
-    return slow / 2 if half else slow
+    return sbuf_cycles / 2 if half else sbuf_cycles
 
 
 def _simple(facts: Facts) -> bool:
@@ -162,19 +162,19 @@ def predicated(facts: Facts) -> Cost:
     As for any two tiles from one memory, which v3 reads at twice the width (A).
     """
     inputs = [t for name in ("src", "predicate") if (t := facts.maybe(name)) is not None]
-    apart = len(inputs) == 1 or any(t.buffer is Buffer.PSUM for t in inputs)
-    each = 1 if apart else facts.target.figures["vector.two_tiles_per_element"]
-    return engine_cost(facts, each * facts.tile("dst").free, (*inputs,))
+    separate = len(inputs) == 1 or any(t.buffer is Buffer.PSUM for t in inputs)
+    cycles_per_element = 1 if separate else facts.target.figures["vector.two_tiles_per_element"]
+    return engine_cost(facts, cycles_per_element * facts.tile("dst").free, (*inputs,))
 
 
 @formula(PUBLISHED)
 def activating(facts: Facts) -> Cost:
     """activation: N (F), plus the table lookup (M), plus reading the reduce registers (F)."""
     data, op = facts.tile("data"), facts.attributes.get("op")
-    more = 0 if facts.maybe("reduce_res") is None else accumulator_read(facts)
+    extra = 0 if facts.maybe("reduce_res") is None else accumulator_read(facts)
     if op not in (None, "copy"):
-        more += facts.target.figures["scalar.function"]
-    return engine_cost(facts, data.free, (data, facts.tile("dst")), more)
+        extra += facts.target.figures["scalar.function"]
+    return engine_cost(facts, data.free, (data, facts.tile("dst")), extra)
 
 
 @formula(PUBLISHED)
@@ -188,8 +188,8 @@ def scalar_operands(facts: Facts) -> Cost:
         return engine_cost(facts, 4 * data.free, (data,))
     pointed = any(facts.maybe(name) is not None for name in ("operand0", "operand1"))
     on_vector = pointed and facts.engine is Engine.VECTOR
-    more = facts.target.figures["vector.pointer"] if on_vector else 0
-    return engine_cost(facts, data.free / copy_rate(facts, data, dst), (data, dst), more)
+    extra = facts.target.figures["vector.pointer"] if on_vector else 0
+    return engine_cost(facts, data.free / copy_rate(facts, data, dst), (data, dst), extra)
 
 
 def accumulator_read(facts: Facts) -> float:
@@ -208,8 +208,8 @@ def matmul(facts: Facts) -> Cost:
     pairs = 2 if facts.attributes.get("perf_mode") == "double_row" else 1
     held, streamed = stationary.free // pairs, moving.free // pairs
     passes = matmul_passes(facts, stationary, moving)
-    least = min(facts.target.figures["issue.least"], held)
-    cycles = max(least, streamed * _slowed(facts, moving)) * passes
+    minimum = min(facts.target.figures["issue.least"], held)
+    cycles = max(minimum, streamed * _slowed(facts, moving)) * passes
     if stationary.dtype.name == "float32" and not _transposes(facts):
         return tensor_cost(facts, _not_hidden(facts, cycles, held), held, passes)
     loading = held * _slowed(facts, stationary) / facts.target.figures["tensor.load_rate"]
@@ -233,11 +233,11 @@ def matmul_passes(facts: Facts, stationary: Tile, moving: Tile) -> float:
     """Return 4 for 32-bit floats, 2 if an operand holds only 0 and 1 or in v3's transposes (A)."""
     if stationary.dtype.name != "float32" and moving.dtype.name != "float32":
         return 1
-    marked = facts.attributes.get("is_stationary_onezero") or facts.attributes.get(
+    onezero = facts.attributes.get("is_stationary_onezero") or facts.attributes.get(
         "is_moving_onezero"
     )
     passes = facts.target.figures["tensor.passes_32"]
-    return passes / 2 if marked or _transposes(facts) else passes
+    return passes / 2 if onezero or _transposes(facts) else passes
 
 
 def _transposes(facts: Facts) -> bool:
@@ -309,14 +309,16 @@ def _narrow(tile: Tile, generation: int) -> bool:
     return is_half(tile) or (generation >= 4 and tile.dtype.size == 1 and _is_float(tile))
 
 
-def engine_cost(facts: Facts, cycles: float, tiles: tuple[Tile, ...], more: float = 0.0) -> Cost:
+def engine_cost(facts: Facts, cycles: float, tiles: tuple[Tile, ...], extra: float = 0.0) -> Cost:
     """Return the cost of streaming `tiles` in `cycles`, plus `more` cycles outside of streaming."""
     figures, engine = facts.target.figures, facts.engine or Engine.VECTOR
-    streamed = -(-cycles // 1) * max([_slowed(facts, tile) for tile in tiles], default=1) + more
-    least = figures["issue.least_dynamic" if any(t.dynamic for t in tiles) else "issue.least"]
-    apart, whole = _access(facts, engine, tiles)
-    interval = round(max(least, streamed + apart))
-    latency = max(0.0, streamed + whole - interval) * 1000 / facts.target.clock_mhz[engine]
+    streamed = -(-cycles // 1) * max([_slowed(facts, tile) for tile in tiles], default=1) + extra
+    minimum = figures["issue.least_dynamic" if any(t.dynamic for t in tiles) else "issue.least"]
+    interval_overhead, duration_overhead = _access(facts, engine, tiles)
+    interval = round(max(minimum, streamed + interval_overhead))
+    latency = (
+        max(0.0, streamed + duration_overhead - interval) * 1000 / facts.target.clock_mhz[engine]
+    )
     return Cost(interval, latency)
 
 

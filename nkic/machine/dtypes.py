@@ -134,10 +134,10 @@ class DType:
 def _in_float32(value: float) -> float:
     """Return the nearest float32, or an infinity if the value is out of range."""
     try:
-        found: float = unpack("<f", pack("<f", value))[0]
+        rounded: float = unpack("<f", pack("<f", value))[0]
     except OverflowError:
         return copysign(inf, value)
-    return found
+    return rounded
 
 
 def _type_name(value: object) -> str:

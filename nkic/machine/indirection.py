@@ -58,7 +58,7 @@ def wrong_indices(row: Row, facts: Facts) -> Iterator[Violation]:
 def _wrong_offsets(name: str, tile: Tile, offsets: Tile) -> Violation | None:
     """Check buffer and type of the offsets of `.ap()`; the rows check the length of a vector."""
     kind = "vector_offset" if tile.indexed else "scalar_offset"
-    what, slug = f"the `{kind}` of `{name}` is", "operand-shape"
+    subject, slug = f"the `{kind}` of `{name}` is", "operand-shape"
     if offsets.buffer is not Buffer.SBUF:
         slug, text = "buffer-not-allowed", f"in {offsets.buffer.value}, but must be in sbuf"
         hint = f"copy it to SBUF with `nisa.{_copy_from(offsets)}` first"
@@ -70,7 +70,7 @@ def _wrong_offsets(name: str, tile: Tile, offsets: Tile) -> Violation | None:
         hint = "pass one element, such as `index[0:1, 0:1]`"
     else:
         return None
-    return Violation(slug, f"{what} {text}", name, hint, True)
+    return Violation(slug, f"{subject} {text}", name, hint, True)
 
 
 def _copy_from(offsets: Tile) -> str:
@@ -97,13 +97,13 @@ def _wrong_index(name: str, tile: Tile, index: Tile, row: Row) -> Violation | No
 
 def _wrong_start(name: str, tile: Tile, index: Tile, row: Row, facts: Facts) -> Violation | None:
     """Check start partitions: of a source and its index, or of a scattered dst and the source."""
-    wanted = _start_wanted(name, tile, row, facts)
+    expected = _start_wanted(name, tile, row, facts)
     if index.start % QUADRANT:
         text = f"the index of `{name}` starts at partition {index.start}, which must be a "
         text += f"multiple of {QUADRANT}"
-    elif wanted is not None and index.start != wanted[0]:
+    elif expected is not None and index.start != expected[0]:
         text = f"the index of `{name}` starts at partition {index.start}, but must start where "
-        text += f"{wanted[1]} does, at {wanted[0]}"
+        text += f"{expected[1]} does, at {expected[0]}"
     else:
         return None
     hint = "keep the tiles and their indices in the same partitions"

@@ -296,7 +296,7 @@ class Row:
             object.__setattr__(self, name, value)
         accumulator = indexes["operand_index"].get("dst", -1) if self.accumulates else -1
         object.__setattr__(self, "accumulator", accumulator)
-        known = {*indexes["operand_index"], *indexes["attribute_index"]}
+        declared = {*indexes["operand_index"], *indexes["attribute_index"]}
         named = {self.accumulates, self.queue, self.channel}
         named |= {setting[0] for setting in (self.pairs, self.skips) if setting}
         if unknown := named - {"", *indexes["attribute_index"]}:
@@ -304,8 +304,8 @@ class Row:
         targets = {o.into for o in self.operands} | {a.into for a in self.attributes}
         if unknown := targets - {"", *indexes["operand_index"]}:
             raise ValueError(f"{self.name}: no such operands: {sorted(unknown)}")
-        known |= {"engine", "name", self.spread}
-        if unknown := set(self.parameters) - known:
+        declared |= {"engine", "name", self.spread}
+        if unknown := set(self.parameters) - declared:
             raise ValueError(f"{self.name}: parameters without a row entry: {sorted(unknown)}")
 
     __hash__ = object.__hash__

@@ -164,11 +164,11 @@ def cuts(dims: Dims, count: int) -> tuple[int, ...] | None:
 
     Each piece is a pattern of its own. None if that is impossible.
     """
-    found = []
+    parts = []
     for _, num in dims:
         part = num if count % num == 0 else count
         if num % part:
             return None
-        found.append(part)
+        parts.append(part)
         count //= part
-    return tuple(found) if count == 1 else None
+    return tuple(parts) if count == 1 else None

@@ -15,7 +15,7 @@ from nkic.machine.memory import PSUM_BANK_BYTES
 from nkic.machine.operands import Row
 from nkic.machine.targets import Target
 
-MANY = 64  # writes remembered per tensor
+MAX_WRITES = 64  # writes remembered per tensor
 Place = TypeVar("Place")
 
 
@@ -26,13 +26,13 @@ def banks(first: int, end: int) -> range:
 
 def bank_problem(row: Row, name: str, first: int, end: int, target: Target) -> str:
     """Return the error for the PSUM bytes that operand `name` covers, or an empty string."""
-    found = banks(first, end)
+    used = banks(first, end)
     one_bank = row.operands[row.operand_index[name]].one_bank
-    if not one_bank or target.generation >= 4 or len(found) < 2:
+    if not one_bank or target.generation >= 4 or len(used) < 2:
         return ""
     return (
         f"`{name}` covers bytes {first:,} to {end:,} of each partition of PSUM, in banks "
-        f"{found[0]} to {found[-1]}; on {target.name} the tensor engine writes within one bank "
+        f"{used[0]} to {used[-1]}; on {target.name} the tensor engine writes within one bank "
         f"of {PSUM_BANK_BYTES:,}"
     )
 
@@ -93,11 +93,11 @@ class History(Generic[Place]):
 
     def note(self, write: Write[Place]) -> None:
         """Record a write."""
-        known = self.writes
-        if len(known) == 1 and known[0] == write:
+        writes = self.writes
+        if len(writes) == 1 and writes[0] == write:
             return
-        kept = [one for one in known if one.area.without(write.area)]
-        self.writes = [*kept[1 - MANY :], write]
+        remaining = [one for one in writes if one.area.without(write.area)]
+        self.writes = [*remaining[1 - MAX_WRITES :], write]
 
     def strangers(self, area: Rectangle) -> Iterable[Place]:
         """Yield the places of the last writes in `area` by instructions other than matmuls, latest
@@ -107,7 +107,7 @@ class History(Generic[Place]):
         for write in reversed(self.writes):
             if write.place is not None and any(write.area.shared(one) for one in open_parts):
                 yield write.place
-            open_parts = [rest for one in open_parts for rest in one.without(write.area)]
+            open_parts = [part for one in open_parts for part in one.without(write.area)]
             if not open_parts:
                 return
 
@@ -122,7 +122,7 @@ class History(Generic[Place]):
                 if write.place is None:
                     return None
                 latest = write.place if latest is None else latest
-                open_parts = [rest for one in open_parts for rest in one.without(write.area)]
+                open_parts = [part for one in open_parts for part in one.without(write.area)]
         return None if open_parts else latest
 
 

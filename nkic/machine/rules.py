@@ -31,16 +31,16 @@ def violations(row: Row, facts: Facts) -> list[Violation]:
 
     If the kernel chose no engine, the rules see the engine that `row.choose` picks.
     """
-    found = [*wrong_arguments(row, facts)] or [*_too_new(row, facts)]
-    if not found:
-        found = [*wrong_tiles(row, facts)] or [*wrong_indices(row, facts)]
-    if not found:
+    broken = [*wrong_arguments(row, facts)] or [*_too_new(row, facts)]
+    if not broken:
+        broken = [*wrong_tiles(row, facts)] or [*wrong_indices(row, facts)]
+    if not broken:
         if facts.engine is None:
             facts = Facts(facts.target, facts.operands, facts.attributes, row.choose(facts))
-        found = [*_wrong_engine(row, facts)]
-    if not found:
-        found = [v for rule in row.rules if (v := rule(facts)) is not None]
-    return [v._replace(message=f"{row.name}: {v.message}") for v in found] if found else found
+        broken = [*_wrong_engine(row, facts)]
+    if not broken:
+        broken = [v for rule in row.rules if (v := rule(facts)) is not None]
+    return [v._replace(message=f"{row.name}: {v.message}") for v in broken] if broken else broken
 
 
 def signature(row: Row, facts: Facts) -> Hashable:

@@ -130,12 +130,12 @@ def _way_there(operand: Operand, tile: Tile) -> str:
 def _bad_dtype(operand: Operand, tile: Tile) -> Violation:
     allowed = sorted(operand.dtypes)
     only = len(allowed) == 1
-    wanted = allowed[0] if only else f"one of {', '.join(allowed)}"
+    expected = allowed[0] if only else f"one of {', '.join(allowed)}"
     return Violation(
         "dtype-not-supported",
-        f"`{operand.name}` is {tile.dtype.name}, but must be {wanted}",
+        f"`{operand.name}` is {tile.dtype.name}, but must be {expected}",
         operand.name,
-        f"make `{operand.name}` a tile of {f'nl.{wanted}' if only else 'one of these types'}",
+        f"make `{operand.name}` a tile of {f'nl.{expected}' if only else 'one of these types'}",
     )
 
 

@@ -115,10 +115,10 @@ class Warmth:
         if start - self.end >= self.down:
             self.since = start
         cold = max(0, self.since + self.up - start)
-        slow = min(cold, round(hold / self.rate))
-        found = slow + hold - round(slow * self.rate)
-        self.end = start + found
-        return found
+        cold_time = min(cold, round(hold / self.rate))
+        duration = cold_time + hold - round(cold_time * self.rate)
+        self.end = start + duration
+        return duration
 
 
 def activation_table(row: Row, attributes: tuple[Any, ...], engine: Engine) -> str:
@@ -129,9 +129,9 @@ def activation_table(row: Row, attributes: tuple[Any, ...], engine: Engine) -> s
     """
     if engine is not Engine.SCALAR:
         return ""
-    found = [
+    functions = [
         value
         for rule, value in zip(row.attributes, attributes, strict=True)
         if rule.kind is AttributeKind.ACTIVATION
     ]
-    return ACTIVATIONS[found[0]].table if found else ""
+    return ACTIVATIONS[functions[0]].table if functions else ""

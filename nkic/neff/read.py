@@ -46,7 +46,7 @@ def read_container(
 ) -> Executable:
     """Decode a file that `container.unpack` has split."""
     container.check_version(file.header)
-    sections = _known(file)
+    sections = _supported(file)
     _check_id(file, sections)
     table = instructions.BY_OPCODE if rows is None else rows
     found = decode.executable(sections, table, limits)
@@ -54,19 +54,19 @@ def read_container(
     return found
 
 
-def _known(file: Container) -> dict[str, Section]:
+def _supported(file: Container) -> dict[str, Section]:
     """Return the sections that this version reads. Others are skipped unless they are required."""
-    known = {}
+    supported = {}
     for name, section in file.sections.items():
         if name in SECTIONS and section.entry.version == SECTION_VERSION:
-            known[name] = section
+            supported[name] = section
         elif section.entry.required:
             text = f"this version of the tool cannot read version {section.entry.version} of it"
             refuse("artifact-version", text, name, section.offset)
     for name in SEMANTIC:
-        if name not in known:
+        if name not in supported:
             refuse("artifact-malformed", f"the file has no section `{name}`")
-    return known
+    return supported
 
 
 def _check_id(file: Container, sections: Mapping[str, Section]) -> None:

@@ -18,7 +18,7 @@ class Clock:
     def __init__(self, executable: Executable, target: Target) -> None:
         self.executable = executable
         self.target = target
-        self.known: dict[Key, tuple[Timing, int]] = {}
+        self.timings: dict[Key, tuple[Timing, int]] = {}
         self.accesses: dict[Key, tuple[list[int], list[int]]] = {}
 
     def of(self, record: InstructionRecord, engine: Engine, queue: int = 0) -> tuple[Timing, int]:
@@ -26,10 +26,10 @@ class Clock:
         if record.row is None:
             return Timing(0, 0), 0
         key = self._signature(record, engine, queue)
-        found = self.known.get(key)
-        if found is None:
-            found = self.known[key] = self._compute(record.row, record, engine, queue)
-        return found
+        cached = self.timings.get(key)
+        if cached is None:
+            cached = self.timings[key] = self._compute(record.row, record, engine, queue)
+        return cached
 
     def _signature(self, record: InstructionRecord, engine: Engine, queue: int) -> Key:
         tensors = self.executable.tensors
@@ -48,13 +48,13 @@ class Clock:
         if row is None:
             return set(), set()
         key = self._signature(record, engine, -1)
-        found = self.accesses.get(key)
-        if found is None:
+        cached = self.accesses.get(key)
+        if cached is None:
             facts = self.executable.facts(record, self.target, engine)
             modes = [row.access_of(operand, facts) for operand in row.operands]
             reads = [i for i, m in enumerate(modes) if m.reads and i != row.accumulator]
-            found = self.accesses[key] = (reads, [i for i, m in enumerate(modes) if m.writes])
-        return _tensors(record, found[0]), _tensors(record, found[1])
+            cached = self.accesses[key] = (reads, [i for i, m in enumerate(modes) if m.writes])
+        return _tensors(record, cached[0]), _tensors(record, cached[1])
 
     def _compute(
         self, row: Row, record: InstructionRecord, engine: Engine, queue: int
@@ -64,10 +64,10 @@ class Clock:
         return timing(row, facts, engine, queue), moved
 
 
-def _tensors(record: InstructionRecord, places: list[int]) -> set[int]:
+def _tensors(record: InstructionRecord, indices: list[int]) -> set[int]:
     """Return the tensors of the operands at these indices."""
-    here = [record.operands[i] for i in places if i < len(record.operands)]
-    return {operand.tensor for operand in here if type(operand) is PatternRecord}
+    selected = [record.operands[i] for i in indices if i < len(record.operands)]
+    return {operand.tensor for operand in selected if type(operand) is PatternRecord}
 
 
 def _moved(row: Row, facts: Facts) -> int:

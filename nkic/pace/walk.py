@@ -50,26 +50,26 @@ def _count(items: tuple[InstructionRecord | LoopRecord, ...]) -> int:
 
 def _entries(stream: StreamRecord, clock: Clock) -> list[Entry | LoopRecord]:
     """Return the entry of each item, for the simulation of time."""
-    found: list[Entry | LoopRecord] = []
-    before: set[int] = set()
+    entries: list[Entry | LoopRecord] = []
+    written: set[int] = set()
     for record in stream.items:
         if isinstance(record, LoopRecord):
-            found.append(record)
-            before = set()
+            entries.append(record)
+            written = set()
             continue
         timing, _ = clock.of(record, stream.engine, stream.queue)
         row, waits, signals = record.row, record.waits, record.signals
         if row is None:
-            found.append(Entry(timing, waits=waits, signals=signals))
+            entries.append(Entry(timing, waits=waits, signals=signals))
             continue
         reads, writes = clock.touched(record, stream.engine)
         fixed = len(record.operands) <= len(row.operands)
-        follows = stream.engine is not Engine.DMA and not before.isdisjoint(reads)
+        follows = stream.engine is not Engine.DMA and not written.isdisjoint(reads)
         table = activation_table(row, record.attributes, stream.engine)
         meets = row.is_rendezvous
-        found.append(Entry(timing, table, follows or not fixed, meets, waits, signals))
-        before = writes if fixed else set()
-    return found
+        entries.append(Entry(timing, table, follows or not fixed, meets, waits, signals))
+        written = writes if fixed else set()
+    return entries
 
 
 def _unrolled(entries: list[Entry | LoopRecord]) -> Iterator[Entry]:

@@ -43,10 +43,10 @@ def _place(span: Span, path_of: Callable[[str], str]) -> Iterator[tuple[str, str
 
 
 def _message(diagnostic: Diagnostic) -> str:
-    said = [diagnostic.message + again(diagnostic.count)]
-    said += [f"note: {note}" for note in diagnostic.notes]
-    said += [f"help: {diagnostic.help}"] if diagnostic.help else []
-    return clean("\n".join(said), keep="\n")
+    paragraphs = [diagnostic.message + again(diagnostic.count)]
+    paragraphs += [f"note: {note}" for note in diagnostic.notes]
+    paragraphs += [f"help: {diagnostic.help}"] if diagnostic.help else []
+    return clean("\n".join(paragraphs), keep="\n")
 
 
 def _data(text: str) -> str:

@@ -151,8 +151,8 @@ def _result(placed: Placed, run: SarifRun) -> Json:
 
 def _message(diagnostic: Diagnostic) -> str:
     """Return the message with the help: services show only this text beside the line."""
-    said = [diagnostic.message, *(f"note: {note}" for note in diagnostic.notes)]
-    return "\n".join([*said, *([f"help: {diagnostic.help}"] if diagnostic.help else [])])
+    paragraphs = [diagnostic.message, *(f"note: {note}" for note in diagnostic.notes)]
+    return "\n".join([*paragraphs, *([f"help: {diagnostic.help}"] if diagnostic.help else [])])
 
 
 def _location(label: Label, run: SarifRun) -> Json:

@@ -26,8 +26,8 @@ def rows(machine: MachineFile | None = None) -> list[tuple[str, ...]]:
 
 def records(machine: MachineFile | None = None) -> list[dict[str, object]]:
     """Return the same as records for JSON, of the targets to which the machine file applies."""
-    wanted = [t for t in TARGETS.values() if machine is None or machine.target in (None, t.name)]
-    return [record for target in wanted for record in _of(target, machine)]
+    selected = [t for t in TARGETS.values() if machine is None or machine.target in (None, t.name)]
+    return [record for target in selected for record in _of(target, machine)]
 
 
 def _of(target: Target, machine: MachineFile | None) -> Iterator[dict[str, object]]:

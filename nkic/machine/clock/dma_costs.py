@@ -43,8 +43,8 @@ def dma_printing(facts: Facts) -> Cost:
 @formula(UNKNOWN)
 def dma_preparing(facts: Facts) -> Cost:
     """all_to_all_v_prepare and all_gather_v_prepare: as a copy of the counts."""
-    counts, made = facts.tile("metadata_tensor"), facts.tile("prepared")
-    return dma_copying(Facts(facts.target, {"src": counts, "dst": made}, {}))
+    counts, prepared = facts.tile("metadata_tensor"), facts.tile("prepared")
+    return dma_copying(Facts(facts.target, {"src": counts, "dst": prepared}, {}))
 
 
 @formula((Standing.DOCUMENTED, "Trainium3 guide: sums at 50 % of the rate before NeuronCore-v4"))
@@ -116,10 +116,10 @@ def peak_rate(facts: Facts) -> float:
 def dma_spread(facts: Facts, src: Tile, dst: Tile, descriptors: int) -> tuple[int, float]:
     """Return the number of DMA engines of a transfer, and the share of the busiest one (A)."""
     partitions = max(src.partitions, dst.partitions)
-    each = int(facts.target.figures["dma.partitions"])
+    per_engine = int(facts.target.figures["dma.partitions"])
     if partitions:
-        engines = min(facts.target.dma_engines, -(-partitions // each))
-        return engines, min(each, partitions) / min(partitions, PARTITIONS)
+        engines = min(facts.target.dma_engines, -(-partitions // per_engine))
+        return engines, min(per_engine, partitions) / min(partitions, PARTITIONS)
     engines = max(1, min(facts.target.dma_engines, descriptors))
     return engines, -(-descriptors // engines) / max(1, descriptors)
 
@@ -163,8 +163,10 @@ def dma_trigger(facts: Facts, queue: Engine) -> Trigger:
     open_to = mode == "unknown" and facts.target.generation >= 3 and len(types) == 1
     if mode != "hwdge" and not open_to:
         return _trigger(facts, Engine.SYNC, "prepared")
-    asked = {"scalar": Engine.SCALAR, "sync": Engine.SYNC}.get(facts.attributes.get("engine", ""))
-    engine = asked or (Engine.SYNC if mode == "hwdge" and queue is Engine.GPSIMD else queue)
+    requested = {"scalar": Engine.SCALAR, "sync": Engine.SYNC}.get(
+        facts.attributes.get("engine", "")
+    )
+    engine = requested or (Engine.SYNC if mode == "hwdge" and queue is Engine.GPSIMD else queue)
     return _trigger(facts, engine, "swdge" if engine is Engine.GPSIMD else "hwdge")
 
 

@@ -37,8 +37,8 @@ class MachineFile:
     @property
     def hash(self) -> str:
         """Equal for files with equal meaning."""
-        said = [*sorted(self.figures.items()), self.contention]
-        return sha256(repr(said).encode()).hexdigest()
+        meaning = [*sorted(self.figures.items()), self.contention]
+        return sha256(repr(meaning).encode()).hexdigest()
 
     def applied(self, target: Target) -> Target:
         """Return `target` with these figures. Raises `UsageFailed` if it is not the file's."""
@@ -69,12 +69,12 @@ def read_machine(path: str, text: str) -> MachineFile:
     return figures_of(path, found)
 
 
-def figures_of(path: str, given: Mapping[str, Any]) -> MachineFile:
+def figures_of(path: str, mapping: Mapping[str, Any]) -> MachineFile:
     """Return the machine file equivalent to a mapping, by section or by full names ("dma.done_ns").
 
     Raises `UsageFailed`.
     """
-    found = dict(given)
+    found = dict(mapping)
     target, contention = found.pop("target", None), found.pop("contention", None)
     if target is not None and find(target) is None:
         raise bad_value(
@@ -113,8 +113,8 @@ def _flat(found: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def _value(path: str, name: str, value: Any) -> float:
     parameter = TABLE.get(name)
     if parameter is None:
-        near = did_you_mean(name, TABLE) or "`nki-run --print machine` lists them"
-        raise bad_value(f"{path}: there is no parameter `{name}`", near)
+        suggestion = did_you_mean(name, TABLE) or "`nki-run --print machine` lists them"
+        raise bad_value(f"{path}: there is no parameter `{name}`", suggestion)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise bad_value(f"{path}: {name} is {value!r}, but must be a number ({parameter.unit})")
     return _in_range(path, parameter, float(value))

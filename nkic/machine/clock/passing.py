@@ -54,7 +54,7 @@ class Line:
     granted: int | None = None
     moved: int = 0  # when the data of its transfers have been moved
     done: int = 0
-    is_let_go: bool = False  # its item's waits were satisfied by now
+    is_ready: bool = False  # its item's waits were satisfied by now
 
     def __post_init__(self) -> None:
         self.tables, self.warmth = Tables(self.target), Warmth(self.target)
@@ -63,7 +63,7 @@ class Line:
     def next(self) -> None:
         """Advance to the next item."""
         self.entry = next(self.entries, None)
-        self.is_let_go = False
+        self.is_ready = False
 
 
 class Passing:
@@ -75,7 +75,7 @@ class Passing:
         self.semaphore_ps = semaphore_ps(target)
         self.tokens = [[deque[int]() for _ in range(semaphores)] for _ in range(cores)]
         self.parked: list[dict[int, Line]] = [{} for _ in range(cores)]
-        self.met: dict[tuple[Engine, int], dict[int, tuple[Line, int]]] = {}
+        self.arrived: dict[tuple[Engine, int], dict[int, tuple[Line, int]]] = {}
         self.rings = Rings(cores, {(o.core, o.engine): o for o in lines if not o.is_dma})
         self.exclusive = Exclusive(self.semaphore_ps)
         self.end = 0
@@ -88,8 +88,8 @@ class Passing:
         lines, advance = self.lines, self._advance
         while queue:
             now, index = heappop(queue)
-            while (again := advance(lines[index], now, queue)) is not None:
-                now, index = heappushpop(queue, (again, index))
+            while (resume_at := advance(lines[index], now, queue)) is not None:
+                now, index = heappushpop(queue, (resume_at, index))
         return None if any(line.entry is not None for line in self.lines) else self.end
 
     def _advance(self, line: Line, now: int, queue: Queue) -> int | None:
@@ -116,7 +116,7 @@ class Passing:
                     return start
             if not entry.meets:
                 self._pass(line, entry, start, queue)
-            elif not self._meet(line, start, queue):
+            elif not self._rendezvous(line, start, queue):
                 return None
             now = line.free
             if queue and queue[0][0] < now:
@@ -125,7 +125,7 @@ class Passing:
     def _start(self, line: Line, entry: Entry, now: int) -> int | None:
         """Return when the item can start; None if it waits for a signal not sent yet."""
         start = now if now > line.free else line.free
-        if line.is_let_go:
+        if line.is_ready:
             return start
         _, _, follows, _, waits, _ = entry
         if follows and line.done > start:
@@ -133,23 +133,23 @@ class Passing:
         if waits:
             tokens = self.tokens[line.core]
             for semaphore, count in waits:
-                there = tokens[semaphore]
-                if len(there) < count:
+                available = tokens[semaphore]
+                if len(available) < count:
                     self.parked[line.core][semaphore] = line
                     return None
-                signalled = there[count - 1] + self.semaphore_ps
+                signalled = available[count - 1] + self.semaphore_ps
                 if signalled > start:
                     start = signalled
-        line.is_let_go = True
+        line.is_ready = True
         return start
 
     def _pass(self, line: Line, entry: Entry, start: int, queue: Queue) -> None:
         _, _, _, _, waits, signals = entry
         tokens = self.tokens[line.core]
         for semaphore, count in waits:
-            there = tokens[semaphore]
+            available = tokens[semaphore]
             for _ in range(count):
-                there.popleft()
+                available.popleft()
         self._pass_time(line, entry, start)
         if signals:
             parked = self.parked[line.core]
@@ -159,7 +159,7 @@ class Passing:
                 if waiting is not None:
                     heappush(queue, (max(waiting.free, start), waiting.index))
         line.entry = next(line.entries, None)
-        line.is_let_go = False
+        line.is_ready = False
 
     def _pass_time(self, line: Line, entry: Entry, start: int) -> None:
         timing = entry.timing
@@ -180,21 +180,21 @@ class Passing:
         if line.done > self.end:
             self.end = line.done
 
-    def _meet(self, line: Line, start: int, queue: Queue) -> bool:
+    def _rendezvous(self, line: Line, start: int, queue: Queue) -> bool:
         """Record that the core reached a rendezvous; return whether all cores have."""
-        here = self.met.setdefault((line.engine, line.queue), {})
-        here[line.core] = (line, start)
-        if len(here) < self.cores:
+        arrivals = self.arrived.setdefault((line.engine, line.queue), {})
+        arrivals[line.core] = (line, start)
+        if len(arrivals) < self.cores:
             return False
-        together = max(begun for _, begun in here.values())
+        together = max(started for _, started in arrivals.values())
         if self.cores > 1:
             together += self.semaphore_ps
         if line.is_dma:
             together = max(together, *self.rings.dma_free)
-        for other, _ in [here[core] for core in sorted(here)]:
+        for other, _ in [arrivals[core] for core in sorted(arrivals)]:
             if other.entry is not None:
                 self._pass(other, other.entry, together, queue)
             if other is not line:
                 heappush(queue, (other.free, other.index))
-        here.clear()
+        arrivals.clear()
         return True

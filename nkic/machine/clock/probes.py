@@ -109,7 +109,7 @@ def tile_of(text: str) -> Tile:
 ROW_LENGTH = 4096  # elements of a row of the kernels' argument; transfers move a part of each row
 
 
-def _both(
+def _interval_and_duration(
     name: str,
     row: str,
     engine: Engine,
@@ -158,14 +158,14 @@ def _transfer(name: str, columns: int, quantity: str, figure: str, mode: str) ->
     return Probe(name, "dma_copy", D, tiles, {"dge_mode": mode, **queue}, quantity, (figure,))
 
 
-def _turned(place: str) -> Probe:
+def _dma_transpose(place: str) -> Probe:
     """Return the probe of a DMA transpose."""
     tiles = _of("bfloat16 128 sbuf", src=f"bfloat16 128 {place}")
     name, figure = f"dma_transpose_{place}", f"dma.transpose_{place}"
     return Probe(name, "dma_transpose", D, tiles, {}, ARRIVAL, (figure,))
 
 
-def _long(engine: Engine, row: str, source: str, attributes: Mapping[str, Any]) -> Probe:
+def _long_stream(engine: Engine, row: str, source: str, attributes: Mapping[str, Any]) -> Probe:
     """Return the probe of a long stream, which determines the clock."""
     tiles = _of("float32 4096 sbuf", **{source: "float32 4096 sbuf"})
     name = f"{engine.value}_long"
@@ -173,7 +173,7 @@ def _long(engine: Engine, row: str, source: str, attributes: Mapping[str, Any]) 
 
 
 PROBES: tuple[Probe, ...] = (
-    *_both(
+    *_interval_and_duration(
         "vector_reduce",
         "tensor_reduce",
         V,
@@ -181,7 +181,7 @@ PROBES: tuple[Probe, ...] = (
         _ADD,
         ("vector.interval_sbuf", "vector.duration_sbuf"),
     ),
-    *_both(
+    *_interval_and_duration(
         "vector_copy_psum",
         "tensor_copy",
         V,
@@ -189,7 +189,7 @@ PROBES: tuple[Probe, ...] = (
         {},
         ("vector.interval_psum", "vector.duration_psum"),
     ),
-    _long(V, "tensor_copy", "src", {}),
+    _long_stream(V, "tensor_copy", "src", {}),
     Probe(
         "vector_short",
         "tensor_copy",
@@ -208,7 +208,7 @@ PROBES: tuple[Probe, ...] = (
         INTERVAL,
         ("issue.least_dynamic",),
     ),
-    *_both(
+    *_interval_and_duration(
         "vector_pointer",
         "tensor_scalar",
         V,
@@ -258,7 +258,7 @@ PROBES: tuple[Probe, ...] = (
         ("vector.accumulator_read",),
         {"operand0": 2.0},
     ),
-    *_both(
+    *_interval_and_duration(
         "scalar_copy",
         "activation",
         S,
@@ -266,7 +266,7 @@ PROBES: tuple[Probe, ...] = (
         _COPY,
         ("scalar.interval_sbuf", "scalar.duration_sbuf"),
     ),
-    *_both(
+    *_interval_and_duration(
         "scalar_copy_psum",
         "activation",
         S,
@@ -274,7 +274,7 @@ PROBES: tuple[Probe, ...] = (
         _COPY,
         ("scalar.interval_psum", "scalar.duration_psum"),
     ),
-    *_both(
+    *_interval_and_duration(
         "scalar_exp",
         "activation",
         S,
@@ -291,7 +291,7 @@ PROBES: tuple[Probe, ...] = (
         INTERVAL,
         ("scalar.accumulator_read",),
     ),
-    _long(S, "activation", "data", _COPY),
+    _long_stream(S, "activation", "data", _COPY),
     Probe(
         "scalar_tables",
         "activation",
@@ -302,7 +302,7 @@ PROBES: tuple[Probe, ...] = (
         ("scalar.table_ns",),
         other={"op": "sin"},
     ),
-    *_both(
+    *_interval_and_duration(
         "gpsimd_copy",
         "tensor_copy",
         G,
@@ -310,7 +310,7 @@ PROBES: tuple[Probe, ...] = (
         {},
         ("gpsimd.interval", "gpsimd.duration"),
     ),
-    _long(G, "tensor_copy", "src", {}),
+    _long_stream(G, "tensor_copy", "src", {}),
     Probe(
         "gpsimd_iota",
         "iota",
@@ -342,8 +342,8 @@ PROBES: tuple[Probe, ...] = (
     _transfer("dma_prepared", 128, ARRIVAL, "dma.start_prepared_ns", "none"),
     _transfer("dma_long", 4096, ARRIVAL, "dma.engine_rate", "hwdge"),
     _transfer("dma_rows", 512, ARRIVAL, "dma.descriptor_ns", "hwdge"),
-    _turned("hbm"),
-    _turned("sbuf"),
+    _dma_transpose("hbm"),
+    _dma_transpose("sbuf"),
     _transfer("dma_trigger_hwdge", 16, INTERVAL, "dma.trigger_hwdge_ns", "hwdge"),
     _transfer("dma_trigger_swdge", 16, INTERVAL, "dma.trigger_swdge_ns", "swdge"),
 )

@@ -26,11 +26,11 @@ def accumulating(facts: Facts) -> Effects:
 
 def reduces_with(*names: str) -> Rule:
     """`reduce_op` is one of `names`."""
-    wanted = f"one of {', '.join(names)}" if len(names) > 1 else names[0]
+    expected = f"one of {', '.join(names)}" if len(names) > 1 else names[0]
 
     def rule(facts: Facts) -> Violation | None:
         op = facts.attributes["reduce_op"]
-        return None if op in names else wrong_operator("reduce_op", ALU[op], wanted)
+        return None if op in names else wrong_operator("reduce_op", ALU[op], expected)
 
     return rule
 
@@ -90,5 +90,9 @@ def stage(op: str, operand: str) -> Rule:
 
 
 def _incomplete(op: str, name: str, operand: str, text: str) -> Violation:
-    wanted = f"pass `{operand}` as well" if text == "is None" else f"pass None or 0 as `{operand}`"
-    return Violation("operand-missing", f"`{op}` is {name} and `{operand}` {text}", operand, wanted)
+    expected = (
+        f"pass `{operand}` as well" if text == "is None" else f"pass None or 0 as `{operand}`"
+    )
+    return Violation(
+        "operand-missing", f"`{op}` is {name} and `{operand}` {text}", operand, expected
+    )

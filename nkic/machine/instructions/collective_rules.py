@@ -83,11 +83,11 @@ def dimension(in_sbuf: tuple[int, ...]) -> Rule:
     """`collective_dim` is 0 in HBM, one of `in_sbuf` in SBUF."""
 
     def rule(facts: Facts) -> Violation | None:
-        wanted = in_sbuf if facts.tile("src").on_chip else (0,)
+        expected = in_sbuf if facts.tile("src").on_chip else (0,)
         dim = facts.attributes["collective_dim"]
-        if dim in wanted:
+        if dim in expected:
             return None
-        names = " or ".join(map(str, wanted))
+        names = " or ".join(map(str, expected))
         text = f"`collective_dim` is {dim}, but must be {names} here"
         return Violation(SLUG, text, "collective_dim", f"pass {names}")
 
@@ -101,20 +101,20 @@ def sizes(src: int, dst: int) -> Rule:
         count = group_size(facts) if "replica_group" in facts.attributes else 1
         times = (src or count, dst or count)
         for name, tile in facts.tiles.items():
-            wanted, rest = divmod(tile.elements * times[0], times[1])
-            if name != "dst" and not rest and wanted != facts.tile("dst").elements:
-                return _wrong_size(facts, name, wanted)
+            expected, remainder = divmod(tile.elements * times[0], times[1])
+            if name != "dst" and not remainder and expected != facts.tile("dst").elements:
+                return _wrong_size(facts, name, expected)
         return None
 
     return rule
 
 
-def _wrong_size(facts: Facts, name: str, wanted: int) -> Violation:
+def _wrong_size(facts: Facts, name: str, expected: int) -> Violation:
     tile, dst = facts.tile(name), facts.tile("dst")
     return Violation(
         "element-count-mismatch",
         f"`{name}` has {tile.elements} elements {list(tile.shape)} and `dst` has {dst.elements} "
-        f"{list(dst.shape)}, but must have {wanted}",
+        f"{list(dst.shape)}, but must have {expected}",
         "dst",
         "multiply or divide the first dimension of `dst` by the number of ranks",
     )
@@ -139,11 +139,11 @@ def gathered(facts: Facts) -> Violation | None:
     if not src.on_chip:
         return None
     along = facts.attributes["collective_dim"]
-    wanted = (src.partitions * (1 if along else count), src.free * (count if along else 1))
-    if (dst.partitions, dst.free) == wanted:
+    expected = (src.partitions * (1 if along else count), src.free * (count if along else 1))
+    if (dst.partitions, dst.free) == expected:
         return None
-    text = f"`dst` is {list(dst.shape)}, but must be {list(wanted)}"
-    hint = f"allocate `dst` as [{wanted[0]}, {wanted[1]}]"
+    text = f"`dst` is {list(dst.shape)}, but must be {list(expected)}"
+    hint = f"allocate `dst` as [{expected[0]}, {expected[1]}]"
     return Violation("element-count-mismatch", text, "dst", hint)
 
 
@@ -271,11 +271,12 @@ def counted_exchange(facts: Facts, cores: int) -> Violation | None:
     if facts.target.generation >= SWITCHED:
         return _whole_devices(facts, cores, ranks)
     for group in facts.attributes["replica_group"]:
-        near = next(((a, b) for a, b in pairwise(sorted(group)) if (b - a) % ranks), None)
-        if near is not None:
+        neighbours = next(((a, b) for a, b in pairwise(sorted(group)) if (b - a) % ranks), None)
+        if neighbours is not None:
             text = (
-                f"ranks {near[0]} and {near[1]} exchange data, but on {facts.target.name} "
-                "all_to_all_v connects only ranks of the same index on several nodes"
+                f"ranks {neighbours[0]} and {neighbours[1]} exchange data, but on "
+                f"{facts.target.name} all_to_all_v connects only ranks of the same index on "
+                "several nodes"
             )
             return Violation(UNCONNECTED, text, "replica_group", "use all_to_all between these")
     return None

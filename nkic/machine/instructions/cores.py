@@ -62,10 +62,10 @@ def _cores(count: int) -> str:
     return "1 core" if count == 1 else f"{count} cores"
 
 
-def _advice(count: int, wanted: str) -> str:
+def _advice(count: int, expected: str) -> str:
     if count == 1:
         return "launch the kernel on 2 cores, or skip this instruction if nl.num_programs() is 1"
-    return f"pass {wanted} on both"
+    return f"pass {expected} on both"
 
 
 def known_ranks(facts: Facts) -> Violation | None:

@@ -134,10 +134,11 @@ def _rows(tile: Tile) -> int:
     return tile.dims[0][1] if tile.dims else 1
 
 
-def _bad_indices(name: str, tile: Tile, index: Tile, wanted: str) -> Violation:
+def _bad_indices(name: str, tile: Tile, index: Tile, expected: str) -> Violation:
     return Violation(
         "operand-shape",
-        f"the `vector_offset` of `{name}` is {_shape(index)} for {_rows(tile)} rows, but {wanted}",
+        f"the `vector_offset` of `{name}` is {_shape(index)} for {_rows(tile)} rows, but "
+        f"{expected}",
         name,
         f"pass a tile with one index per partition for the {_rows(tile)} rows",
         True,
@@ -195,19 +196,19 @@ def transposed_shape(facts: Facts) -> Violation | None:
     """`axes` is the one permutation of each rank, and dst has the permuted shape."""
     src, dst, axes = facts.tile("src"), facts.tile("dst"), facts.attributes["axes"]
     rank = len(src.shape)
-    known = AXES.get(rank)
-    if known is None:
+    permutation = AXES.get(rank)
+    if permutation is None:
         return _bad_axes(f"`src` has {rank} dimensions; 2, 3 or 4 can be transposed", "src")
-    if axes is not None and axes != known:
-        text = f"`axes` is {list(axes[:8])}; with {rank} dimensions it must be {list(known)}"
+    if axes is not None and axes != permutation:
+        text = f"`axes` is {list(axes[:8])}; with {rank} dimensions it must be {list(permutation)}"
         return _bad_axes(text, "axes", "leave out `axes`")
-    wanted = tuple(src.shape[axis] for axis in known)
-    if dst.shape == wanted:
+    expected = tuple(src.shape[axis] for axis in permutation)
+    if dst.shape == expected:
         return None
-    hint = f"make `dst` a tile of shape {list(wanted)}"
-    if wanted[0] > PARTITIONS:
+    hint = f"make `dst` a tile of shape {list(expected)}"
+    if expected[0] > PARTITIONS:
         hint = f"transpose parts of `src` that make at most {PARTITIONS} rows"
-    text = f"`dst` is {_shape(dst)}, but `src` transposed is {list(wanted)}"
+    text = f"`dst` is {_shape(dst)}, but `src` transposed is {list(expected)}"
     return _bad_axes(text, "dst", hint if len(dst.shape) == rank else _RANK)
 
 

@@ -79,15 +79,15 @@ def changed_indices(facts: Facts, cores: int) -> Violation | None:
     dst = facts.tile("dst")
     for index in _extremes(facts):
         if not INT32[0] <= index <= INT32[1]:
-            what, limits = "wraps around: indices are computed in int32", INT32
+            problem, limits = "wraps around: indices are computed in int32", INT32
         elif dst.dtype.overflows(index):
-            what = f"does not fit in the {dst.dtype.name} of `dst`"
+            problem = f"does not fit in the {dst.dtype.name} of `dst`"
             limits = int(dst.dtype.lowest), int(dst.dtype.highest)
         else:
             continue
         return Violation(
             "constant-overflow",
-            f"an index is {index}, which {what}, {limits[0]} to {limits[1]}",
+            f"an index is {index}, which {problem}, {limits[0]} to {limits[1]}",
             "pattern",
             f"keep all indices from {limits[0]} to {limits[1]}, or use a wider type for `dst`",
         )
@@ -100,9 +100,9 @@ def _extremes(facts: Facts) -> tuple[int, ...]:
     if not isinstance(offset, int):
         return ()
     channels = facts.attributes["channel_multiplier"], facts.tile("dst").partitions
-    reached = [step * (num - 1) for step, num in (*pattern, channels)]
-    return offset + sum(min(0, way) for way in reached), offset + sum(
-        max(0, way) for way in reached
+    extents = [step * (num - 1) for step, num in (*pattern, channels)]
+    return offset + sum(min(0, extent) for extent in extents), offset + sum(
+        max(0, extent) for extent in extents
     )
 
 

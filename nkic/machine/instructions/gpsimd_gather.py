@@ -59,8 +59,8 @@ def gathering_locally(facts: Facts) -> Cost:
     C = (28 + t run) / (t run) / min(4 / size, run), used as a divisor, as it is printed.
     """
     run, size = facts.attributes["num_elem_per_idx"], facts.tile("dst").dtype.size
-    given = facts.attributes["num_valid_indices"]
-    moved = facts.tile("dst").free if given is None else given * run
+    requested = facts.attributes["num_valid_indices"]
+    moved = facts.tile("dst").free if requested is None else requested * run
     span = LANES * run
     divisor = (28 + span) / span / min(4 / size, run)
     start = facts.target.figures["gpsimd.start"]
@@ -157,8 +157,8 @@ def run_length(facts: Facts) -> Violation | None:
 def valid_indices(facts: Facts) -> Violation | None:
     """`num_valid_indices` is within what a core holds, and dst has the length gathered."""
     held = CORE * facts.tile("index").free
-    given, run = facts.attributes["num_valid_indices"], facts.attributes["num_elem_per_idx"]
-    count = held if given is None else given
+    requested, run = facts.attributes["num_valid_indices"], facts.attributes["num_elem_per_idx"]
+    count = held if requested is None else requested
     limit, dst = min(held, MAX_INDICES), facts.tile("dst")
     if not 1 <= count <= limit:
         return Violation(
@@ -224,14 +224,14 @@ def _one_partition(name: str, tile: Tile) -> Violation | None:
     )
 
 
-def _as_long(dst: Tile, wanted: int, what: str) -> Violation | None:
-    if dst.free == wanted:
+def _as_long(dst: Tile, expected: int, what: str) -> Violation | None:
+    if dst.free == expected:
         return None
     return Violation(
         "element-count-mismatch",
-        f"`dst` has {dst.free} elements per partition; {what} {wanted}",
+        f"`dst` has {dst.free} elements per partition; {what} {expected}",
         "dst",
-        f"make `dst` a tile of shape [{dst.partitions}, {wanted}]",
+        f"make `dst` a tile of shape [{dst.partitions}, {expected}]",
     )
 
 

@@ -59,15 +59,15 @@ def whole_state(name: str) -> Rule:
 
     def rule(facts: Facts) -> Violation | None:
         tile, engine = facts.tile(name), facts.engine or Engine.GPSIMD
-        wanted = WORDS[engine]
-        if tile.free == wanted:
+        expected = WORDS[engine]
+        if tile.free == expected:
             return None
         return Violation(
             "operand-shape",
-            f"`{name}` has {tile.free} elements per partition, but must have {wanted}: the "
+            f"`{name}` has {tile.free} elements per partition, but must have {expected}: the "
             f"state of a lane of the {engine.value} engine",
             name,
-            f"make `{name}` a tile of shape [{tile.partitions}, {wanted}]",
+            f"make `{name}` a tile of shape [{tile.partitions}, {expected}]",
         )
 
     return rule

@@ -96,8 +96,8 @@ def known_function(facts: Facts) -> Violation | None:
 def reduces_nothing(facts: Facts, cores: int) -> Violation | None:
     """Warn if `reduce_op` and `reduce_res` are given, but `reduce_cmd` does not reduce."""
     attributes = facts.attributes
-    asked = attributes["reduce_op"] is not None and facts.maybe("reduce_res") is not None
-    if not asked or attributes["reduce_cmd"] != "idle":
+    requested = attributes["reduce_op"] is not None and facts.maybe("reduce_res") is not None
+    if not requested or attributes["reduce_cmd"] != "idle":
         return None
     return Violation(
         "stale-accumulator",

@@ -307,11 +307,11 @@ def transposed_buffers(facts: Facts) -> Violation | None:
     if facts.engine is not Engine.TENSOR or transpose_engine(facts) is Engine.TENSOR:
         return None
     name = "data" if facts.tile("data").buffer is Buffer.PSUM else "dst"
-    wanted = "sbuf" if name == "data" else "psum"
+    required = "sbuf" if name == "data" else "psum"
     return Violation(
         "buffer-not-allowed",
         f"`{name}` is in {facts.tile(name).buffer.value}, but the tensor engine needs it in "
-        f"{wanted}",
+        f"{required}",
         name,
         "use `engine=nisa.engine.vector`, or another buffer",
     )

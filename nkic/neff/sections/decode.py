@@ -25,19 +25,21 @@ Sections = Mapping[str, Section]
 def executable(sections: Sections, rows: Mapping[int, Row], limits: Limits) -> Executable:
     """Decode all of `sections`, checking types and references within the file."""
     sources = source_files(sections, limits)
-    places, used = _lines(sections, len(sources), limits)
+    places, item_places = _lines(sections, len(sources), limits)
     names = _names(sections, len(places), limits)
     layout = LayoutReader(names, limits)
     layout.read(sections["layout"])
     _check_count(sections, "debug", len(names), len(layout.tensors), "tensors")
     arguments, flags = notes(sections, limits)
     constants = _constants(sections["const"], layout.tensors, limits)
-    iterations, turned = _iterations(sections, limits)
-    reader = CodeReader(chain(used, repeat(-1)), chain(turned, repeat(-1)), rows, limits)
+    iterations, item_iterations = _iterations(sections, limits)
+    reader = CodeReader(
+        chain(item_places, repeat(-1)), chain(item_iterations, repeat(-1)), rows, limits
+    )
     streams = reader.read(sections["code"])
     items = sum(len(stream.items) for stream in streams)
-    _check_count(sections, "lines", len(used), items, "instructions")
-    _check_count(sections, "iterations", len(turned), items, "instructions")
+    _check_count(sections, "lines", len(item_places), items, "instructions")
+    _check_count(sections, "iterations", len(item_iterations), items, "instructions")
     return Executable(
         name=layout.kernel[0],
         target=layout.kernel[1],
@@ -57,9 +59,9 @@ def executable(sections: Sections, rows: Mapping[int, Row], limits: Limits) -> E
     )
 
 
-def _check_count(sections: Sections, name: str, found: int, wanted: int, what: str) -> None:
-    if name in sections and found != wanted:
-        text = f"it describes {found:,} {what}; there are {wanted:,}"
+def _check_count(sections: Sections, name: str, found: int, expected: int, what: str) -> None:
+    if name in sections and found != expected:
+        text = f"it describes {found:,} {what}; there are {expected:,}"
         refuse("artifact-malformed", text, name, sections[name].offset)
 
 
@@ -108,47 +110,51 @@ def _lines(
 ) -> tuple[tuple[PlaceRecord, ...], compact_array[int]]:
     """Return the places, and the place of every item in order."""
     places: list[PlaceRecord] = []
-    used = compact_array("i")
+    item_places = compact_array("i")
     if "lines" not in sections:
-        return (), used
+        return (), item_places
     count = limits.places + limits.items
     width = PLACES_PER_RECORD + 1
     records = Records(sections["lines"], count=count, width=width, largest=limits.record_bytes)
     with records.located():
         for record in records:
             kind = kind_of(record, len(Lines))
-            if kind == Lines.PLACE and not used:
+            if kind == Lines.PLACE and not item_places:
                 _add_place(places, record, files, limits)
             elif kind == Lines.ITEMS:
-                used.extend(integers(record[1:], -1, len(places) - 1, "an item's place"))
+                item_places.extend(integers(record[1:], -1, len(places) - 1, "an item's place"))
             else:
                 raise Malformed(f"a record of kind {kind} is not allowed here")
-    return tuple(places), used
+    return tuple(places), item_places
 
 
 def _iterations(sections: Sections, limits: Limits) -> tuple[tuple[str, ...], compact_array[int]]:
     """Return the texts of iterations, and the text of every item in order."""
     texts: list[str] = []
-    used = compact_array("i")
+    item_iterations = compact_array("i")
     if "iterations" not in sections:
-        return (), used
+        return (), item_iterations
     count, width = limits.places + limits.items, PLACES_PER_RECORD + 1
     records = Records(sections["iterations"], count=count, width=width, largest=limits.record_bytes)
     with records.located():
         for record in records:
             kind = kind_of(record, len(Iterations))
-            if kind == Iterations.TEXT and not used:
+            if kind == Iterations.TEXT and not item_iterations:
                 if len(texts) >= limits.places:
                     raise Malformed(f"more than {limits.places:,} iterations", "artifact-limit")
                 (found,) = fields(record, 1, "an iteration")
                 texts.append(text(found, limits.string_bytes, "an iteration"))
             elif kind == Iterations.ITEMS:
                 steps = integers(record[1:], -INT32, INT32, "a step to an item's iteration")
-                found = tuple(accumulate(steps, initial=used[-1] if used else -1))
-                used.extend(integers(found, -1, len(texts) - 1, "an item's iteration")[1:])
+                found = tuple(
+                    accumulate(steps, initial=item_iterations[-1] if item_iterations else -1)
+                )
+                item_iterations.extend(
+                    integers(found, -1, len(texts) - 1, "an item's iteration")[1:]
+                )
             else:
                 raise Malformed(f"a record of kind {kind} is not allowed here")
-    return tuple(texts), used
+    return tuple(texts), item_iterations
 
 
 def _add_place(

@@ -118,12 +118,12 @@ class CodeReader:
 
     def _moved(self, record: tuple[Any, ...]) -> None:
         back, tensor, offset = fields(record, 3, "a moved pattern")
-        like = self._values[
+        earlier = self._values[
             -integer(back, 1, len(self._values), "a distance to an earlier pattern")
         ]
-        if not isinstance(like, PatternRecord):
+        if not isinstance(earlier, PatternRecord):
             raise Malformed("the earlier value is not an access pattern")
-        first, dtype, start, partitions, begin, dims, dynamic = like
+        first, dtype, start, partitions, begin, dims, dynamic = earlier
         first += integer(tensor, -INT32, INT32, "a step to another tensor")
         begin += integer(offset, -INT64, INT64, "a step of an offset")
         integer(first, 0, INT32, "a pattern's tensor")
@@ -214,24 +214,24 @@ class CodeReader:
             )
         )
 
-    def _references(self, form: int, moved: Any) -> tuple[int, ...]:
+    def _references(self, form: int, differences: Any) -> tuple[int, ...]:
         """Return the references of an instruction.
 
         They are encoded as differences to the last instruction of the same form in the stream, if
         that has as many operands.
         """
-        found = integers(moved, -INT32, INT32, "an operand's reference")
-        before = self._before.get(form, ())
-        if len(before) == len(found):
-            found = tuple(map(add, found, before))
+        found = integers(differences, -INT32, INT32, "an operand's reference")
+        previous = self._before.get(form, ())
+        if len(previous) == len(found):
+            found = tuple(map(add, found, previous))
         self._before[form] = found
         return integers(found, 0, len(self._values) - 1, "an operand's reference")
 
     def _slot(self, record: tuple[Any, ...]) -> None:
         waits, signals = fields(record, 2, "an empty slot")
-        where = (next(self._places), next(self._iterations))
+        origin = (next(self._places), next(self._iterations))
         made = (self._waits(waits), self._signals(signals))
-        self._add(InstructionRecord(None, (), (), *made, *where))
+        self._add(InstructionRecord(None, (), (), *made, *origin))
 
     def _waits(self, value: Any) -> tuple[tuple[int, int], ...]:
         flat = integers(value, 0, INT32, "a wait")

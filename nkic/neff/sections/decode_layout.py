@@ -32,16 +32,16 @@ class LayoutReader:
         count = 1 + limits.tensors + 2 * limits.parameters
         records = Records(section, count=count, width=16, largest=limits.record_bytes)
         kinds = (self._kernel, self._tensor, self._input, self._output, self._placed)
-        before = -1
+        previous = -1
         with records.located():
             for record in records:
                 kind = kind_of(record, len(kinds))
                 order = Layout.TENSOR if kind == Layout.PLACED else kind
-                if order < before or (kind == Layout.KERNEL) != (before < 0):
+                if order < previous or (kind == Layout.KERNEL) != (previous < 0):
                     raise Malformed(f"a record of kind {kind} is not allowed here")
-                before = order
+                previous = order
                 kinds[kind](record)
-            if before < 0:
+            if previous < 0:
                 raise Malformed("there is no kernel")
 
     def _kernel(self, record: Any) -> None:
@@ -74,11 +74,13 @@ class LayoutReader:
 
     def _placed(self, record: Any) -> None:
         back, step = fields(record, 2, "a tensor like another")
-        like = self.tensors[-integer(back, 1, len(self.tensors), "a distance to an earlier tensor")]
-        byte = like.byte + integer(step, -INT64, INT64, "a step of bytes")
+        earlier = self.tensors[
+            -integer(back, 1, len(self.tensors), "a distance to an earlier tensor")
+        ]
+        byte = earlier.byte + integer(step, -INT64, INT64, "a step of bytes")
         integer(byte, 0, INT64, "a tensor's byte")
         name, place = self._name()
-        self.tensors.append(like._replace(name=name, byte=byte, place=place))
+        self.tensors.append(earlier._replace(name=name, byte=byte, place=place))
 
     def _name(self) -> tuple[str, int]:
         """Return the name and place of the next tensor."""

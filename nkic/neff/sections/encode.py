@@ -51,13 +51,13 @@ def _tensors(tensors: Iterable[TensorRecord]) -> Iterator[tuple[Any, ...]]:
     last: dict[tuple[Any, ...], tuple[int, int]] = {}  # index and byte, keyed by all other fields
     for index, t in enumerate(tensors):
         _, dtype, shape, buffer, core, role, partition, byte, _ = t
-        rest = (dtype.code, shape, BUFFER_CODES[buffer], core, ROLES.index(role), partition)
-        like = last.get(rest)
-        if like is not None:
-            yield (Layout.PLACED, index - like[0], byte - like[1])
+        fields = (dtype.code, shape, BUFFER_CODES[buffer], core, ROLES.index(role), partition)
+        earlier = last.get(fields)
+        if earlier is not None:
+            yield (Layout.PLACED, index - earlier[0], byte - earlier[1])
         else:
-            yield (Layout.TENSOR, *rest, byte)
-        last[rest] = index, byte
+            yield (Layout.TENSOR, *fields, byte)
+        last[fields] = index, byte
 
 
 def const(executable: Executable) -> bytes:

@@ -31,10 +31,8 @@ from nkic.neff.records import (
     StreamRecord,
 )
 
-_INSTRUCTION, _MOVED = (
-    int(CodeRecord.INSTRUCTION),
-    int(CodeRecord.MOVED),
-)  # the kinds of most records
+# The kinds of most records.
+_INSTRUCTION, _MOVED = int(CodeRecord.INSTRUCTION), int(CodeRecord.MOVED)
 
 
 class _Packed:
@@ -132,10 +130,12 @@ class CodeWriter:
         form = self._form_ids.get((id(row), id(attributes)))
         if form is None:
             form = self._form(row, attributes)
-        before = self._before.get(form, ())
+        previous = self._before.get(form, ())
         self._before[form] = operands
-        moved = list(map(sub, operands, before)) if len(before) == len(operands) else operands
-        return (_INSTRUCTION, form, moved, waits, signals)
+        differences = (
+            list(map(sub, operands, previous)) if len(previous) == len(operands) else operands
+        )
+        return (_INSTRUCTION, form, differences, waits, signals)
 
     def _value(self, operand: OperandRecord) -> int:
         """Return the reference of a new operand: 0 for None, else 1 + the index of the value."""
@@ -151,19 +151,19 @@ class CodeWriter:
     def _pattern(self, p: PatternRecord) -> int:
         tensor, dtype, start, partitions, offset, dims, dynamic = p
         key = (dtype.code, start, partitions, dims, dynamic)
-        shape, where = self._shapes.get(key), offset << 32 | tensor
+        shape, position = self._shapes.get(key), offset << 32 | tensor
         number = len(self.values) + 1
         if shape is None:
             shape = self._shapes[key] = _Shape()
             record = _pattern(p)
         else:
-            known = shape.numbers.get(where)
+            known = shape.numbers.get(position)
             if known is not None:
                 return known
             record = (_MOVED, number - shape.last, tensor - shape.tensor, offset - shape.offset)
         self.values.append(record)
         shape.last, shape.tensor, shape.offset = number, tensor, offset
-        shape.numbers[where] = number
+        shape.numbers[position] = number
         return number
 
     def _form(self, row: Row, values: tuple[Any, ...]) -> int:

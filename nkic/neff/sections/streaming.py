@@ -18,7 +18,7 @@ from nkic.base.text import clean
 from nkic.neff.container import Section
 from nkic.neff.failures import Malformed, refuse
 
-_HEADS = {0xDC: (2, 16), 0xDD: (4, 1 << 16)}  # width of an array's count, and its minimum
+_ARRAY_HEADS = {0xDC: (2, 16), 0xDD: (4, 1 << 16)}  # width of an array's count, and its minimum
 
 
 class _Window:
@@ -62,9 +62,9 @@ class Records:
         if 0x90 <= first <= 0x9F:
             self.start = 1
             return first - 0x90
-        width, least = _HEADS.get(first, (0, 0))
+        width, minimum = _ARRAY_HEADS.get(first, (0, 0))
         count = int.from_bytes(data[1 : 1 + width], "big")
-        if not width or len(data) < 1 + width or count < least:
+        if not width or len(data) < 1 + width or count < minimum:
             raise Malformed("the section does not begin with the canonical head of an array")
         self.start = 1 + width
         return count

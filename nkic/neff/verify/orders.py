@@ -65,7 +65,7 @@ class _Reader:
         self.lines: list[Line] = []
         self.reading = Reading()
         self.areas: dict[int, Areas] = {}
-        self.known: dict[int, list[int]] = {}
+        self.cells_of_pattern: dict[int, list[int]] = {}
         self.sources: list[_Source] = []
         self.loops = count()
 
@@ -90,8 +90,8 @@ class _Reader:
         # Unique numbers: streams do not record which of their loops are the same loop.
         number = next(self.loops)
         bounds = tuple(v.number for v in (record.start, record.stop) if isinstance(v, Register))
-        own = record.counter.number if record.counter is not None else -1
-        bounds = tuple(n for n in bounds if n != own)
+        counter = record.counter.number if record.counter is not None else -1
+        bounds = tuple(n for n in bounds if n != counter)
         condition = record.condition.number if record.condition is not None else -1
         items = self.items(stream, at + 1, at + 1 + record.length)
         return Round(number, bounds, condition, items)
@@ -123,13 +123,15 @@ class _Reader:
         return found
 
     def cells(self, pattern: PatternRecord) -> list[int]:
-        found = self.known.get(id(pattern))
+        found = self.cells_of_pattern.get(id(pattern))
         if found is None:
             tensor = self.executable.tensors[pattern.tensor]
             self.reading.names[pattern.tensor] = tensor.name
             self.reading.wholes[pattern.tensor] = _whole(tensor)
             boxes = self.areas.setdefault(pattern.tensor, {})
-            found = self.known[id(pattern)] = boxes.setdefault(_area(pattern, tensor), [])
+            found = self.cells_of_pattern[id(pattern)] = boxes.setdefault(
+                _area(pattern, tensor), []
+            )
         return found
 
     def storages(self) -> Sequence[Storage]:
@@ -143,14 +145,14 @@ class _Reader:
 
     def wrong(self, found: Unordered) -> Unsound:
         line, position, _, key = found.start
-        what = f"decides about a loop before its item {position:,}"
+        subject = f"decides about a loop before its item {position:,}"
         name, place = self.lines[line].name, -1
         if key != DECISION:
             source = self.sources[key]
-            what = f"{source.record.row.name if source.record.row else 'nothing'}, "
-            what = f"item {source.position:,}, {what.removesuffix(', ')}"
+            subject = f"{source.record.row.name if source.record.row else 'nothing'}, "
+            subject = f"item {source.position:,}, {subject.removesuffix(', ')}"
             place = source.record.place
-        text = f"core{self.core}.{name} {what}: nothing orders it and another access to "
+        text = f"core{self.core}.{name} {subject}: nothing orders it and another access to "
         text += found.what
         if found.last is not None:
             text += f" by {self.lines[found.last[0]].name}"

@@ -73,13 +73,13 @@ def dynamic_problem(item: InstructionRecord, row: Row, limits: Limits) -> str:
     The operands after the row's own hold these offsets; each must be used, and static.
     """
     hidden = range(len(row.operands), len(item.operands))
-    used = set()
+    sources = set()
     for operand in item.operands:
         if isinstance(operand, PatternRecord) and operand.dynamic:
-            used.add(operand.dynamic.source)
+            sources.add(operand.dynamic.source)
             if text := _source_problem(operand, operand.dynamic, item, hidden, limits):
                 return text
-    return "" if used == set(hidden) else "operands that belong to no dynamic offset"
+    return "" if sources == set(hidden) else "operands that belong to no dynamic offset"
 
 
 def _source_problem(
@@ -105,7 +105,7 @@ def _source_problem(
         return f"a dynamic offset in operand {index}, which is neither tile nor register"
     if not source.dtype.is_integer:
         return f"dynamic offsets of type {source.dtype.name}"
-    wanted = {"scalar": 1, "vector": pattern.dims[0][1] if pattern.dims else 1}.get(kind, 0)
-    if source.elements < wanted:
-        return f"{source.elements} dynamic offsets where {wanted} are needed"
+    required = {"scalar": 1, "vector": pattern.dims[0][1] if pattern.dims else 1}.get(kind, 0)
+    if source.elements < required:
+        return f"{source.elements} dynamic offsets where {required} are needed"
     return ""

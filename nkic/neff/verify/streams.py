@@ -72,7 +72,7 @@ def _kinds(executable: Executable) -> list[int]:
     return [numbers.setdefault(key, len(numbers)) for key in keys]
 
 
-class _Alike(NamedTuple):
+class _SimilarPatterns(NamedTuple):
     """Valid patterns that differ only in offset and in tensors of one kind.
 
     `low` to `high` are the valid offsets, and `number` is that of their signature.
@@ -106,17 +106,17 @@ class _CoreVerifier:
         self._most = verify_patterns.most_elements(executable, target.sbuf_bytes)
         self._kinds = kinds
         self._signatures: dict[object, int] = {}
-        self._alike: dict[tuple[object, ...], _Alike] = {}
+        self._similar: dict[tuple[object, ...], _SimilarPatterns] = {}
         # Keyed by identity: the executable keeps its operands and attributes alive.
         self._numbers: dict[int, int] = {}
-        self._inside: dict[int, str] = {}  # the bank error of each operand
+        self._bank_errors: dict[int, str] = {}  # the bank error of each operand
         self._legal: set[tuple[object, ...]] = set()
 
     def check(self, item: InstructionRecord, row: Row, engine: Engine) -> None:
         """Raise `Unsound` if `engine` must not run `item`, which is an instance of `row`."""
         known = self._numbers.get
         parts = (item.attributes, *item.operands)
-        key = (row, engine, *[known(id(part)) or self._learn(part) for part in parts])
+        key = (row, engine, *[known(id(part)) or self._number_of(part) for part in parts])
         if key not in self._legal:
             self._check_form(item, row, engine)
             self._legal.add(key)
@@ -128,21 +128,21 @@ class _CoreVerifier:
         for rule, operand in zip(row.operands, item.operands, strict=False):
             if not rule.one_bank or type(operand) is not PatternRecord or operand.dynamic:
                 continue
-            if (known := self._inside.get(id(operand))) is None:
+            if (known := self._bank_errors.get(id(operand))) is None:
                 low, high = operand.extent()
                 at = self.executable.tensors[operand.tensor].byte
                 known = bank_problem(row, rule.name, at + low, at + high, self.target)
-                self._inside[id(operand)] = known
+                self._bank_errors[id(operand)] = known
             if known:
                 raise Unsound(known, "artifact-instruction")
 
-    def _learn(self, operand: OperandRecord | tuple[Any, ...]) -> int:
+    def _number_of(self, operand: OperandRecord | tuple[Any, ...]) -> int:
         """Check an operand by itself, and return the number of its signature, from 1 on.
 
         Rules do not distinguish operands with equal numbers.
         """
         if isinstance(operand, PatternRecord):
-            number = self._learn_pattern(operand)
+            number = self._number_of_pattern(operand)
         elif isinstance(operand, Register):
             check_register(operand, self.executable)
             number = self._signature(operand)
@@ -154,19 +154,19 @@ class _CoreVerifier:
     def _signature(self, key: object) -> int:
         return self._signatures.setdefault(key, len(self._signatures) + 1)
 
-    def _learn_pattern(self, pattern: PatternRecord) -> int:
+    def _number_of_pattern(self, pattern: PatternRecord) -> int:
         """The same as `_learn`; if a similar pattern was checked, check only offset and tensor."""
         at, dtype, start, partitions, offset, dims, dynamic = pattern
         kind = self._kinds[at] if 0 <= at < len(self._kinds) else -1
         key = (kind, dtype.code, start, partitions, dims, dynamic)
-        alike = self._alike.get(key)
-        inside = alike is not None and alike.low <= offset <= alike.high
-        if alike is not None and inside and not self.executable.tensors[at].byte % dtype.size:
-            return alike.number
+        similar = self._similar.get(key)
+        inside = similar is not None and similar.low <= offset <= similar.high
+        if similar is not None and inside and not self.executable.tensors[at].byte % dtype.size:
+            return similar.number
         tensor = self._check_pattern(pattern)
         first = tensor.partition + start
         number = self._signature((tensor.buffer, dtype.code, first, partitions, dims, dynamic))
-        self._alike[key] = _Alike(*verify_patterns.room(pattern, tensor), number)
+        self._similar[key] = _SimilarPatterns(*verify_patterns.room(pattern, tensor), number)
         return number
 
     def _check_pattern(self, pattern: PatternRecord) -> TensorRecord:

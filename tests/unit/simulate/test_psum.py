@@ -15,7 +15,7 @@ from nkic.base.diagnostics import ArtifactFailed
 from nkic.base.source import SourceFile
 from nkic.driver.pipeline import compile_source
 from nkic.machine.instructions import ROWS
-from nkic.machine.psum import MANY, History, Rectangle, Write, bank_problem, banks
+from nkic.machine.psum import MAX_WRITES, History, Rectangle, Write, bank_problem, banks
 from nkic.machine.targets import TRN2, TRN3
 from nkic.neff.read import read
 from nkic.neff.records import Executable, InstructionRecord, PatternRecord, StreamRecord
@@ -65,10 +65,10 @@ def test_what_is_left_of_a_rectangle(one: Rectangle, other: Rectangle) -> None:
 
 def test_a_history_stays_short() -> None:
     history: History[int] = History()
-    for number in range(3 * MANY):
+    for number in range(3 * MAX_WRITES):
         history.note(Write(Rectangle(0, 1, number, number + 1), number))
-    assert len(history.writes) == MANY
-    history.note(Write(Rectangle(0, 1, 0, 3 * MANY), None))
+    assert len(history.writes) == MAX_WRITES
+    history.note(Write(Rectangle(0, 1, 0, 3 * MAX_WRITES), None))
     assert len(history.writes) == 1
 
 

@@ -272,17 +272,17 @@ def trailing_axes(facts: Facts) -> Violation | None:
             f"use `axis={rank - 1}`, or transpose first" if rank > 1 else "",
         )
     kept = data.dims[: axes[0] - 1]
-    left = 1
+    remaining = 1
     for _, num in kept:
-        left *= num
-    if dst.free == left:
+        remaining *= num
+    if dst.free == remaining:
         return None
     return Violation(
         "element-count-mismatch",
         f"`dst` has {dst.free} elements per partition; `data` reduced over {shown_axes(axes)} "
-        f"has {left}",
+        f"has {remaining}",
         "dst",
-        f"make `dst` a tile of shape [{data.partitions}, {left}]",
+        f"make `dst` a tile of shape [{data.partitions}, {remaining}]",
     )
 
 
