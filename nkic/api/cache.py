@@ -103,12 +103,12 @@ def _key(job: SourceCompilation) -> str:
     consts = {name: repr(getattr(v, "value", v)) for name, v in sorted(request.consts.items())}
     args = {name: str(kind) for name, kind in sorted(request.args.items())}
     parts = {name: str(kind) for name, kind in sorted(request.parts.items())}
-    asked = (
+    identity = (
         *(stamp(), here(), request.kernel, request.target.name, request.profile.label),
         *(request.grid, request.lnc, request.spread, args, consts, parts, repr(request.entry)),
         *(request.schedule, job.options.key),
     )
-    return sha256(repr(asked).encode()).hexdigest()
+    return sha256(repr(identity).encode()).hexdigest()
 
 
 def _hashes(loader: LiveLoader) -> dict[str, str]:

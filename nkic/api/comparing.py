@@ -29,9 +29,9 @@ def compared(
     dictionary by output name, which may also include inputs that the kernel writes. Raises
     `ValueError` if the kernel has no such outputs or their shapes differ.
     """
-    asked = {"rtol": rtol, "atol": atol}
+    tolerances = {"rtol": rtol, "atol": atol}
     settings = ToleranceSettings(
-        {key: {EVERY: value} for key, value in asked.items() if value is not None}
+        {key: {EVERY: value} for key, value in tolerances.items() if value is not None}
     )
     parameters = {p.name: p for p in called.artifact.signature.outputs}
     found = []

@@ -156,15 +156,15 @@ def compile(
     job: SourceCompilation | TracedCompilation
     with raising(CompileError):
         how = options.joined(functions.own_options(kernel), how)
-    wished = replace(compile_options(how), embed_source=embed_source, max_errors=max_errors)
+    settings = replace(compile_options(how), embed_source=embed_source, max_errors=max_errors)
     with raising(CompileError):
         given = replace(given_for(how), kernel=name, args=_types(inputs or {}))
         if isinstance(kernel, str | os.PathLike | SourceFile):
-            job = _of_source(kernel, given, consts or {}, include, modules or {}, wished)
+            job = _of_source(kernel, given, consts or {}, include, modules or {}, settings)
         else:
             if include or modules or name is not None:
                 refuse("name, include and modules apply to files only; a function has its own")
-            job = of_live(kernel, given, consts or {}, how.get("evaluate"), wished)[0]
+            job = of_live(kernel, given, consts or {}, how.get("evaluate"), settings)[0]
     artifact = job.compile()
     job.warn(artifact)
     return artifact
@@ -272,9 +272,11 @@ def _all_values(given: RequestOptions, function: Any, consts: Mapping[str, Any])
     """Return the arguments that are not themselves tensors, including omitted ones with their
     defaults.
     """
-    said = {*given.args, *consts}
-    left = {name: value for name, value in functions.defaults(function) if name not in said}
-    return {**consts, **left}
+    given_names = {*given.args, *consts}
+    defaults = {
+        name: value for name, value in functions.defaults(function) if name not in given_names
+    }
+    return {**consts, **defaults}
 
 
 def of_function(

@@ -43,7 +43,7 @@ class Dumped(NamedTuple):
     array: Array
 
 
-class Looking:
+class Inspection:
     """The dumps, expectations and watches that a run's options request. Raises `UsageFailed`."""
 
     def __init__(self, how: Running, ranks: int) -> None:
@@ -55,8 +55,8 @@ class Looking:
             self.dumps = Dumps(taps, EVERYTHING in dump)
             observers.append(self.dumps)
         if (expected := how.get("expect_at")) is not None:
-            wished = [Expected(line, "expect_at", _offers(a)) for line, a in expected.items()]
-            self.expectations = Expectations([wished] * ranks, _settings(how))
+            references = [Expected(line, "expect_at", _offers(a)) for line, a in expected.items()]
+            self.expectations = Expectations([references] * ranks, _settings(how))
             observers.append(self.expectations)
         elif how.get("rtol") is not None or how.get("atol") is not None:
             message = "rtol and atol apply to expect_at, which is not given"
@@ -101,8 +101,8 @@ def _offers(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _settings(how: Running) -> ToleranceSettings:
-    asked = {"rtol": how.get("rtol"), "atol": how.get("atol")}
-    return ToleranceSettings({k: {EVERY: v} for k, v in asked.items() if v is not None})
+    tolerances = {"rtol": how.get("rtol"), "atol": how.get("atol")}
+    return ToleranceSettings({k: {EVERY: v} for k, v in tolerances.items() if v is not None})
 
 
 def _show(changed: Changed) -> None:

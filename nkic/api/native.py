@@ -118,6 +118,13 @@ def key_of(tracing: pipeline.Tracing, options: CompileOptions) -> str:
 
     traced, report = tracing
     files = sorted((path, file.text) for path, file in traced.sources.items())
-    said = tuple(map(repr, report.all))
-    made = (stamp(), here(), program_text(traced.program), files, traced.program.returned, said)
+    diagnostics = tuple(map(repr, report.all))
+    made = (
+        stamp(),
+        here(),
+        program_text(traced.program),
+        files,
+        traced.program.returned,
+        diagnostics,
+    )
     return sha256(repr((*made, options.key)).encode("utf-8", "surrogatepass")).hexdigest()

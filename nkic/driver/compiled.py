@@ -50,8 +50,8 @@ class CompileOptions:
     def key(self) -> tuple[object, ...]:
         """Everything that an artifact and its messages depend on; equal in every process."""
         machine = self.machine.hash if self.machine is not None else ""
-        asked = (self.serial, self.spill, self.level, self.embed_source, self.max_errors)
-        return (*asked, repr(self.levels), machine)
+        flags = (self.serial, self.spill, self.level, self.embed_source, self.max_errors)
+        return (*flags, repr(self.levels), machine)
 
 
 DEFAULT = CompileOptions()

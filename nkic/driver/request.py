@@ -108,9 +108,9 @@ def _version(environ: Mapping[str, str]) -> tuple[Profile | None, str]:
     word, profile = FORMER_FRONTEND
     if environ.get(FRONTEND_VARIABLE) == word:
         return profile, FRONTEND_VARIABLE
-    if (said := project.setting("nki")) is not None:
+    if (configured := project.setting("nki")) is not None:
         origin = project.origin("nki")
-        return find_profile(str(said), origin), origin
+        return find_profile(str(configured), origin), origin
     return None, DEFAULT
 
 

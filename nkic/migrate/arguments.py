@@ -35,8 +35,8 @@ def is_plain(call: cst.Call) -> bool:
 def find(call: cst.Call, names: Sequence[str], name: str) -> cst.Arg | None:
     """Return the argument for the parameter `name` of a function whose parameters are `names`."""
     for place, argument in enumerate(call.args):
-        said = word(argument) or (names[place] if place < len(names) else "")
-        if said == name:
+        parameter = word(argument) or (names[place] if place < len(names) else "")
+        if parameter == name:
             return argument
     return None
 

@@ -48,8 +48,8 @@ def passed(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     names = [one.name.value for one in function.params.params]
     made = new
     for place, argument in enumerate(old.args):
-        said = word(argument) or (names[place] if place < len(names) else "")
-        value = _written(sheet, argument.value) if said in wanted else None
+        parameter = word(argument) or (names[place] if place < len(names) else "")
+        value = _written(sheet, argument.value) if parameter in wanted else None
         if value is not None:
             now = made.args[place]
             made = replaced(made, now, now.with_changes(value=value))
@@ -73,8 +73,8 @@ def operator_parameters(sheet: Sheet, function: cst.FunctionDef) -> Iterator[str
         if row is None or not isinstance(call, cst.Call):
             continue
         for attribute in row.attributes:
-            said = find(call, row.parameters, attribute.name)
-            value = said.value if said is not None and attribute.kind in _KINDS else None
+            argument = find(call, row.parameters, attribute.name)
+            value = argument.value if argument is not None and attribute.kind in _KINDS else None
             if isinstance(value, cst.Name) and value.value in own:
                 yield value.value
 

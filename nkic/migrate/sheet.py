@@ -69,12 +69,12 @@ class Sheet:
             node = self._parents[id(node)]
             yield node
 
-    def fresh(self, wish: str) -> str:
+    def fresh(self, base: str) -> str:
         """Return a name that the file does not use."""
-        name, count = wish, 1
+        name, count = base, 1
         while name in self._names:
             count += 1
-            name = f"{wish}_{count}"
+            name = f"{base}_{count}"
         self._names.add(name)
         return name
 

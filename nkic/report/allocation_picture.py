@@ -89,8 +89,8 @@ def _memory(
     for step in range(1, steps + 1):
         levels[step] += levels[step - 1]
     most, high = max(levels), max(one.address + one.bytes for one in own)
-    said = f"{name}: at most {size(most)} of {size(limit)} in use in each partition"
-    yield _text(LEFT, top + 18, said)
+    label = f"{name}: at most {size(most)} of {size(limit)} in use in each partition"
+    yield _text(LEFT, top + 18, label)
     yield from _legend(own, top + 36, colours)
     yield from _curve(levels, most, top + HEAD, steps)
     scale = limit if is_psum else high
@@ -102,12 +102,12 @@ def _legend(own: Sequence[Allocation], top: int, colours: Mapping[str, int]) -> 
     left = float(LEFT)
     places = {one.place: one.name for one in own}
     for place in sorted(places, key=lambda place: (colours[place], place)):
-        said = f"{places[place]} {place}"
-        width = 22 + LETTERS * len(said)
+        label = f"{places[place]} {place}"
+        width = 22 + LETTERS * len(label)
         if colours[place] == COLOURS - 1 or left + width > WIDTH - RIGHT:
             break
         yield _rect(left, top - 9, 10, 10, f"box c{colours[place]}")
-        yield _text(left + 14, top, said, "soft")
+        yield _text(left + 14, top, label, "soft")
         left += width
 
 
@@ -154,13 +154,13 @@ def _map(
 def _box(one: Allocation, steps: int, top: int, pixel: float, colour: int) -> Iterator[str]:
     left, right = _x(one.first, steps), _x(one.last + 1, steps)
     y, height = top + one.address * pixel, max(0.7, one.bytes * pixel)
-    told = (
+    tooltip = (
         f"{one.name} ({one.place}): {size(one.bytes)} in each of "
         f"{plural(one.partitions, 'partition')} from byte {one.address}, steps {one.first} to "
         f"{one.last}"
     )
     box = _rect(left, y, max(0.7, right - left), height, f"box c{colour}")
-    yield box.replace("/>", f"><title>{escape(clean(told))}</title></rect>")
+    yield box.replace("/>", f"><title>{escape(clean(tooltip))}</title></rect>")
     if height >= 13 and right - left > LETTERS * len(one.name) + 8:
         yield _text(left + 4, y + height / 2 + 4, one.name, "name")
 
@@ -172,5 +172,5 @@ def _rect(x: float, y: float, width: float, height: float, kind: str) -> str:
 
 def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> str:
     mark = f' class="{kind}"' if kind else ""
-    said = escape(clean(text))
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{mark}>{said}</text>'
+    content = escape(clean(text))
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{mark}>{content}</text>'

@@ -20,8 +20,8 @@ def text(found: Sequence[Remark], shown: Shown) -> str:
     lines = []
     for one in found:
         at = clean(place(one, shown)) or "kernel"
-        said = clean(one.message)
-        lines.append(f"{at}: {MARKS[one.kind]} {one.stage}/{one.name}: {said}\n")
+        message = clean(one.message)
+        lines.append(f"{at}: {MARKS[one.kind]} {one.stage}/{one.name}: {message}\n")
     return "".join(lines)
 
 

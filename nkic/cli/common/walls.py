@@ -16,11 +16,11 @@ from nkic.limits.page import NEVER
 
 def warn_of_variables(session: Session) -> None:
     """Report variables that look like settings of nkic but are not."""
-    said = levels.apply(environment.unknown(os.environ), session.levels)
-    if any(one.level is Level.ERROR for one in said):
-        raise UsageFailed(said)
-    if said and session.verbosity >= 0:
-        session.report(said)
+    warnings = levels.apply(environment.unknown(os.environ), session.levels)
+    if any(one.level is Level.ERROR for one in warnings):
+        raise UsageFailed(warnings)
+    if warnings and session.verbosity >= 0:
+        session.report(warnings)
 
 
 def raise_around(session: Session, seconds: float | None) -> None:

@@ -57,66 +57,72 @@ def run_kernel(line: CommandLine, session: Session) -> int:
     """Run the kernel of the command line, and return the exit code. Raises `NkicError`."""
     lines = lines_of(line)
     wanted = [Wanted(o.inputs, parse_inputs(o.input), parse_fill(o.fill), o.cast) for o in lines]
-    options, unwelcome = _options(line, session), _unwelcome(line.fail_on)
+    options, fail_on = _options(line, session), _fail_on(line.fail_on)
     first = _RunCommand(lines[0], session)
     jobs = [first, *(first.of(own) for own in lines[1:])]
     bound = [job.bind(own) for job, own in zip(jobs, wanted, strict=True)]
     expected = [job.expected() for job in jobs]
-    looking = _looking(lines, first)
+    observers = _observers(lines, first)
     arrays = [one.arrays for one in bound]
     started = time.perf_counter()
     try:
-        results = _simulated(first, arrays, options, looking)
+        results = _simulated(first, arrays, options, observers)
     except debugging.Quit:
         session.status("the run ended at the prompt; nothing was written")
         return 0
     except ProgramFault as fault:
-        raced = _raced(line, first, arrays, options)
-        raise ProgramFault([*fault.diagnostics, *raced]) from fault
+        races = _races(line, first, arrays, options)
+        raise ProgramFault([*fault.diagnostics, *races]) from fault
     seconds = time.perf_counter() - started if line.time else None
     walls.lift_time()
     for job, result in zip(jobs, results, strict=True):
         job.remark(result.remarks, ProgramFault)
     for job, result in zip(jobs, results, strict=True):
         job.writer.write(result.outputs, job.program_id, job.settings)
-    parted = [d for n, job in enumerate(jobs) if looking for d in looking.finish(n, job.line)]
+    parted = [d for n, job in enumerate(jobs) if observers for d in observers.finish(n, job.line)]
     done = []
-    for job, own, result, wished in zip(jobs, bound, results, expected, strict=True):
-        compared = job.compare(result.outputs, wished)
+    for job, own, result, reference in zip(jobs, bound, results, expected, strict=True):
+        compared = job.compare(result.outputs, reference)
         done.append((job, job.summary(own, result, compared, options, seconds), compared))
     code = _report(done, line)
     session.report(parted) if parted else None
     for _, run, _ in done:
-        _refuse_unwelcome(run, unwelcome)
-    if raced := _raced(line, first, arrays, options):
-        raise ProgramFault(raced)
+        _refuse_values(run, fail_on)
+    if races := _races(line, first, arrays, options):
+        raise ProgramFault(races)
     if parted:
         return OUTPUTS_DIFFER
     return code if all(c.passed for _, _, found in done for c in found) else OUTPUTS_DIFFER
 
 
-def _looking(lines: Sequence[CommandLine], job: _RunCommand) -> debugging.Debugging | None:
+def _observers(lines: Sequence[CommandLine], job: _RunCommand) -> debugging.Debugging | None:
     """Return the debugging observers of the run; None if no option asks for any."""
     line = lines[0]
-    asked = (line.dump_tensor, line.dump_all is not None, line.expect_at, line.watch, line.stop_at)
-    return debugging.Debugging(lines, job.session, job.settings) if any(asked) else None
+    requested = (
+        line.dump_tensor,
+        line.dump_all is not None,
+        line.expect_at,
+        line.watch,
+        line.stop_at,
+    )
+    return debugging.Debugging(lines, job.session, job.settings) if any(requested) else None
 
 
 def _simulated(
     job: _RunCommand,
     arrays: Sequence[Arrays],
     options: RunOptions,
-    looking: debugging.Debugging | None,
+    observers: debugging.Debugging | None,
 ) -> list[Result]:
     """Run all ranks, with a progress bar."""
     total = executions(job.executable)
     with progress.shown(job.session, total and total * len(arrays)) as bar:
         watched = replace(options, watch=bar) if bar is not None else options
-        make = looking.make if looking is not None else plain
+        make = observers.make if observers is not None else plain
         return simulate_ranks(job.executable, arrays, watched, make)
 
 
-def _raced(
+def _races(
     line: CommandLine, job: _RunCommand, arrays: Sequence[Arrays], options: RunOptions
 ) -> list[Diagnostic]:
     """Return the races that other orders of the run reveal, if --fuzz-order is given."""
@@ -293,7 +299,7 @@ def _options(line: CommandLine, session: Session) -> RunOptions:
     )
 
 
-def _unwelcome(text: str | None) -> list[str]:
+def _fail_on(text: str | None) -> list[str]:
     """Return the words of --fail-on."""
     words = [word.strip() for word in text.split(",")] if text is not None else []
     for word in words:
@@ -303,7 +309,7 @@ def _unwelcome(text: str | None) -> list[str]:
     return words
 
 
-def _refuse_unwelcome(run: RunReport, unwelcome: list[str]) -> None:
+def _refuse_values(run: RunReport, fail_on: list[str]) -> None:
     found = [
         make(
             "not-finite",
@@ -311,7 +317,7 @@ def _refuse_unwelcome(run: RunReport, unwelcome: list[str]) -> None:
         )
         for row in run.outputs
         for word, count in (("nan", row.nan), ("inf", row.inf))
-        if count and word in unwelcome
+        if count and word in fail_on
     ]
     if found:
         raise ProgramFault(found)

@@ -61,9 +61,9 @@ def exceeded(wanted: Sequence[Budget], found: Resources) -> list[Diagnostic]:
     errors = []
     for budget in wanted:
         used, whole, what = have[budget.memory]
-        most = whole * budget.limit / 100 if budget.percent else budget.limit
-        if used > most:
-            text = f"the kernel takes {grouped(used)} {what}, more than {most:,.0f}"
+        allowed = whole * budget.limit / 100 if budget.percent else budget.limit
+        if used > allowed:
+            text = f"the kernel takes {grouped(used)} {what}, more than {allowed:,.0f}"
             help = "nkic --report resources shows which tensors use them, and when"
             errors.append(make("budget-exceeded", text, notes=[f"--max {budget.text}"], help=help))
     return errors

@@ -89,8 +89,8 @@ class _CompileCommand:
         try:
             yield
         except NkicError as error:
-            said = levels.apply(error.diagnostics, self.session.levels, self.loader.sources)
-            raise type(error)(self.loader.relocated(said)) from error
+            diagnostics = levels.apply(error.diagnostics, self.session.levels, self.loader.sources)
+            raise type(error)(self.loader.relocated(diagnostics)) from error
 
     # ---- reading ---------------------------------------------------------------------------
 
@@ -128,14 +128,14 @@ class _CompileCommand:
         if not line.check:
             stem = Path(self.path).stem.strip("<>")
             wanted = outputs.outputs(line.emit, line.output, stem)
-        most = budgets.budgets(line.max)
+        limits = budgets.budgets(line.max)
         shown = [budgets.report_path(word) for word in line.report]
         insights.check(line)
         source = self.source()
         if self.path.endswith(PRINTED):
             outputs.refuse_earlier_stages(wanted, self.path)
         last = pipeline.LAST_CHECK if line.check else outputs.last_stage(wanted)
-        if most or shown or insights.wanted(line):
+        if limits or shown or insights.wanted(line):
             last = FORMS["neff"].stage
         options = self.options(last, wanted)
         compiled = Compiled(source)
@@ -149,18 +149,18 @@ class _CompileCommand:
             self.attach(compiled)
             raise
         walls.lift_time()
-        said = self.report(compiled)
+        warnings = self.report(compiled)
         outputs.refuse_overwriting(wanted, self.inputs())
         for path in shown:
             files.write(path, budgets.report(compiled, path))
         insights.write(line, self.session.color, compiled, options.level, self.loader.shown)
-        found = budgets.exceeded(most, resources(compiled.executable)) if most else []
+        found = budgets.exceeded(limits, resources(compiled.executable)) if limits else []
         if found:
             raise CompileFailed(found)
         for one in wanted:
             self.write(one, compiled, wanted)
         if place is not None:
-            self.keep(place, wanted[0].path, compiled, said)
+            self.keep(place, wanted[0].path, compiled, warnings)
 
     def options(self, last: str, wanted: Sequence[Output]) -> CompileOptions:
         """Return the compile options, up to the stage `last`, for these outputs. Raises
@@ -182,7 +182,9 @@ class _CompileCommand:
             keep=None if insights.wanted(line) else read,
         )
 
-    def keep(self, place: Kept, path: str, compiled: Compiled, said: Sequence[Diagnostic]) -> None:
+    def keep(
+        self, place: Kept, path: str, compiled: Compiled, warnings: Sequence[Diagnostic]
+    ) -> None:
         """Cache the file written to `path` and its messages, with the file-system lookups it
         depends on.
         """
@@ -194,7 +196,7 @@ class _CompileCommand:
             compiled.data,
             path=path,
             shown=self.loader.on_disk,
-            warnings=said,
+            warnings=warnings,
             hidden=self.session.hidden,
             messages=compiled.messages,
             summary=used.line,
@@ -232,14 +234,14 @@ class _CompileCommand:
         """
         self.session.hidden = levels.hidden(compiled.warnings, self.session.levels)
         found = compiled.remarks(self.session.levels, self.loader.sources)
-        said = self.loader.relocated(found)
-        self.session.report(said)
+        warnings = self.loader.relocated(found)
+        self.session.report(warnings)
         for text in "".join(compiled.messages).splitlines():
             self.session.tell("print", text, message=text)
         if self.line.time_passes:
             stages = [timing._asdict() for timing in compiled.timings]
             self.session.tell("timings", prints.times(compiled.timings), stages=stages)
-        return said
+        return warnings
 
     def write(self, output: Output, compiled: Compiled, wanted: Sequence[Output]) -> None:
         """Write one output, and report it to people or programs."""

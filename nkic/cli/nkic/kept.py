@@ -58,20 +58,20 @@ class Kept:
             read = unchanged(facts["places"], facts["contents"])
             if read is None or _overwrites(facts["path"], read):
                 return False
-            said = from_json(facts["warnings"])
+            warnings = from_json(facts["warnings"])
             path, shown = str(facts["path"]), dict(facts["shown"])
         except (ValueError, LookupError, TypeError, AttributeError):
             return False
         walls.warn_of_variables(self.session)
         walls.raise_around(self.session, self.line.time_limit)
         self.session.sources = lambda name: _source(name, read.get(shown.get(name, "")))
-        self._say(facts, said)
+        self._say(facts, warnings)
         self._write(path, entry)
         return True
 
-    def _say(self, facts: dict[str, Any], said: tuple[Diagnostic, ...]) -> None:
+    def _say(self, facts: dict[str, Any], warnings: tuple[Diagnostic, ...]) -> None:
         self.session.hidden = int(facts["hidden"])
-        self.session.report(said)
+        self.session.report(warnings)
         for text in "".join(facts["messages"]).splitlines():
             self.session.tell("print", text, message=text)
 
@@ -97,8 +97,8 @@ class Kept:
         if probes.is_searched:
             return
         facts["warnings"] = to_json(facts["warnings"])
-        told = {"places": probes.places, "contents": probes.contents}
-        self.store.write(self.key, {**told, **facts}, data)
+        lookups = {"places": probes.places, "contents": probes.contents}
+        self.store.write(self.key, {**lookups, **facts}, data)
 
 
 def place(line: CommandLine, session: Session) -> Kept | None:
@@ -118,8 +118,8 @@ def _key(line: CommandLine, session: Session) -> str:
     wishes = sorted((name, wish.value) for name, wish in session.levels.wishes.items())
     environ = sorted((name, os.environ.get(name)) for name in VARIABLES)
     levels = (wishes, session.levels.all_errors)
-    asked = (_FORMAT, stamp(), here(), vars(line), levels, session.limit, environ)
-    return sha256(json.dumps(asked, default=repr, sort_keys=True).encode()).hexdigest()
+    identity = (_FORMAT, stamp(), here(), vars(line), levels, session.limit, environ)
+    return sha256(json.dumps(identity, default=repr, sort_keys=True).encode()).hexdigest()
 
 
 def _is_small(path: str) -> bool:

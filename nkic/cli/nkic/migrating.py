@@ -45,14 +45,14 @@ class Migration:
     def carry_out(self, goal: Profile, loader: Loader) -> int:
         """Migrate, write and report; return the exit code."""
         parse(self.source)  # syntax errors are reported as in a compilation
-        said = self.said()
-        if said is not None and said > goal:
+        stated = self.stated()
+        if stated is not None and stated > goal:
             text = (
-                f"--migrate {goal.label}: the source is written for NKI {said.label}, which is "
+                f"--migrate {goal.label}: the source is written for NKI {stated.label}, which is "
                 "later"
             )
             raise bad_value(text, "name a later version")
-        speech = spoken(self.source, self.request, loader, said, goal)
+        speech = spoken(self.source, self.request, loader, stated, goal)
         made = migrate(self.source, speech.facts, speech.start, goal)
         self.write(made.text)
         self.session.report(loader.relocated(made.left))
@@ -62,7 +62,7 @@ class Migration:
             right = self.verify(made.text, speech, goal, loader) and right
         return YES if right else NO
 
-    def said(self) -> Profile | None:
+    def stated(self) -> Profile | None:
         """Return the NKI version that the command line or the file's block sets for the source."""
         if self.line.nki is not None:
             return find_profile(self.line.nki, "--nki")
@@ -127,7 +127,7 @@ class Migration:
         self.session.sources = again.source
         for one in proof.findings:
             self.say(one)
-            self.session.report(again.relocated(one.said))
+            self.session.report(again.relocated(one.errors))
         return proof.holds
 
     def say(self, one: Finding) -> None:

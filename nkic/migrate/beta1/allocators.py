@@ -42,10 +42,10 @@ def of_block(sheet: Sheet, old: cst.Call, new: cst.Call, block: Sequence[str]) -
     if found is None:
         return new
     buffer = next(one for one in new.args if word(one) == _BUFFER)
-    said = called(sheet, found)
-    if said is None:
+    callee = called(sheet, found)
+    if callee is None:
         return _elsewhere(sheet, old, new, buffer, block)
-    where, function = said
+    where, function = callee
     assert isinstance(found, cst.Call) or function in ("", _ANY)
     address = ""
     if function == _MODULO:
@@ -144,17 +144,17 @@ def _words(call: cst.Call) -> dict[str, cst.BaseExpression]:
 
 def _modulo(
     where: Buffer,
-    said: Mapping[str, cst.BaseExpression],
+    args: Mapping[str, cst.BaseExpression],
     block: Sequence[str],
     tile: Callable[[], str],
 ) -> str:
     """Return the address that mod_alloc gives a block; `tile` returns the block's bytes per
     partition.
     """
-    byte = code(said["base_addr"]) if "base_addr" in said else "0"
-    bank = code(said["base_bank"]) if "base_bank" in said else "0"
-    first = code(said["base_partition"]) if "base_partition" in said else "0"
-    banks, partitions, free = (_number(said.get(name), block) for name in _COUNTS)
+    byte = code(args["base_addr"]) if "base_addr" in args else "0"
+    bank = code(args["base_bank"]) if "base_bank" in args else "0"
+    first = code(args["base_partition"]) if "base_partition" in args else "0"
+    banks, partitions, free = (_number(args.get(name), block) for name in _COUNTS)
     if partitions != "0":
         raise NotSlices("its blocks share partitions")
     byte = added(byte, times(free, tile())) if free != "0" else byte
@@ -230,8 +230,8 @@ def _by_call(
     marked = isinstance(first, cst.Call) and code(first.func).rpartition(".")[2] == "par_dim"
     rows = code(first.args[0].value) if isinstance(first, cst.Call) and marked else code(first)
     index = f"({', '.join(block)}{',' * (len(block) == 1)})"
-    said = f"idx={index}, pdim_size={rows}, fdim_size={_tile(sheet, old, new)}"
-    text = f"{factor(code(found.args[0].value))}({said})"
+    args = f"idx={index}, pdim_size={rows}, fdim_size={_tile(sheet, old, new)}"
+    text = f"{factor(code(found.args[0].value))}({args})"
     if where is Buffer.SBUF:
         return text
     place = f"(partition, bank * {PSUM_BANK_BYTES} + byte)"

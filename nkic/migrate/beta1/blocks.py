@@ -28,7 +28,7 @@ from nkic.migrate.tree import walk
 BLOCKS = "a block dimension"
 PARTITIONS = "nki.language.par_dim"
 MAKERS = tuple(f"nki.language.{name}" for name in ("ndarray", "zeros", "ones", "full", "empty"))
-MOST_BYTES = 96 * KIB  # per partition; above it blocks become lists: half of trn1's SBUF
+MAX_BYTES = 96 * KIB  # per partition; above it blocks become lists: half of trn1's SBUF
 DTYPE, SHAPE, VIEW = "dtype", "shape", "view"
 _HBM = ("hbm", "shared_hbm", "private_hbm")
 
@@ -134,7 +134,7 @@ class Blocks:
         The tiles of a list need not all be live at once.
         """
         sizes = [self._bytes(maker) for maker, _ in makers]
-        if sum(sizes) <= MOST_BYTES:
+        if sum(sizes) <= MAX_BYTES:
             return
         for (maker, keys), size in zip(makers, sizes, strict=True):
             if size:
@@ -184,8 +184,8 @@ class Blocks:
         return _elements(found.value) if found is not None else None
 
     def _in_hbm(self, call: cst.Call) -> bool:
-        said = next((one.value for one in call.args if word(one) == "buffer"), None)
-        return said is not None and self.sheet.name_of(said).rpartition(".")[2] in _HBM
+        buffer = next((one.value for one in call.args if word(one) == "buffer"), None)
+        return buffer is not None and self.sheet.name_of(buffer).rpartition(".")[2] in _HBM
 
     # ---- uses ------------------------------------------------------------------------------
 
@@ -409,10 +409,10 @@ def _marked(sheet: Sheet, shape: Sequence[cst.BaseExpression]) -> int:
 
 def unmarked(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     """Remove the partition marks from the shape of a tensor in HBM, which has no partitions."""
-    said = next((one.value for one in old.args if word(one) == "buffer"), None)
+    buffer = next((one.value for one in old.args if word(one) == "buffer"), None)
     found = find(old, (SHAPE,), SHAPE)
     shape = _elements(found.value) if found is not None else None
-    in_hbm = said is not None and sheet.name_of(said).rpartition(".")[2] in _HBM
+    in_hbm = buffer is not None and sheet.name_of(buffer).rpartition(".")[2] in _HBM
     if not in_hbm or shape is None or not any(_is_mark(sheet, one) for one in shape):
         return new
     marked = (one.args[0].value if _is_mark(sheet, one) else one for one in shape)  # type: ignore

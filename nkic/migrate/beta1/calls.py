@@ -74,11 +74,11 @@ def scalar(sheet: Sheet, old: cst.Call) -> cst.BaseExpression | None:
 
 def unmasked(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     """Remove `mask=None`."""
-    said = next((one for one in new.args if word(one) == "mask"), None)
-    if said is None or mask_argument(old) is not None or not is_nki(sheet, old):
+    argument = next((one for one in new.args if word(one) == "mask"), None)
+    if argument is None or mask_argument(old) is not None or not is_nki(sheet, old):
         return new
     sheet.done[MASKS] += 1
-    return without(new, said)
+    return without(new, argument)
 
 
 def unfilled(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
@@ -121,9 +121,9 @@ def as_bits(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     made = sheet.facts.instructions.get(sheet.spot(old), ())
     views = [one.operand(PREDICATE) for one in made if PREDICATE in one.row.operand_index]
     as_bool = [isinstance(one, View) and one.tensor.dtype is BOOL for one in views]
-    said = next((one for one in new.args if word(one) == PREDICATE), None)
-    if said is None or not views or not all(as_bool):
+    argument = next((one for one in new.args if word(one) == PREDICATE), None)
+    if argument is None or not views or not all(as_bool):
         return new
     byte = code(sheet.of_module("nki.language", "uint8"))
-    value = cst.parse_expression(f"{code(said.value)}.view({byte})")
-    return replaced(new, said, said.with_changes(value=value))
+    value = cst.parse_expression(f"{code(argument.value)}.view({byte})")
+    return replaced(new, argument, argument.with_changes(value=value))

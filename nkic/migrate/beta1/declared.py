@@ -33,9 +33,11 @@ def declared_result(sheet: Sheet, indices: Indices, call: cst.Call, row: Row) ->
     if not isinstance(name, cst.Name) or sheet.spot(call) in sheet.facts.instructions:
         return None
     makers = _makers(sheet, indices, name)
-    said = {code(one.value) for one in call.args if word(one) == "dtype"}
+    requested = {code(one.value) for one in call.args if word(one) == "dtype"}
     declared = {code(a.value) for one in makers for a in one.args if word(a) == "dtype"}
-    is_typed = len(said) == 1 and (said == {f"{name.value}.dtype"} or said == declared)
+    is_typed = len(requested) == 1 and (
+        requested == {f"{name.value}.dtype"} or requested == declared
+    )
     buffers = {one.buffer for maker in makers for one in _tensors(sheet, maker)}
     is_written = len(buffers) == 1 and buffers <= {*_written(row)}
     if not is_typed or not is_written or _reads(call, name.value):

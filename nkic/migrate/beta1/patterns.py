@@ -48,8 +48,10 @@ def rewritten(
 
 def said_shape(row: Row, old: cst.Call) -> str:
     """Return the shape of the result that a call states; "" if it states none."""
-    said = find(old, BY_SHAPE[row.name], BY_SHAPE[row.name][0]) if row.name in BY_SHAPE else None
-    return code(said.value) if said is not None else ""
+    argument = (
+        find(old, BY_SHAPE[row.name], BY_SHAPE[row.name][0]) if row.name in BY_SHAPE else None
+    )
+    return code(argument.value) if argument is not None else ""
 
 
 def _filled(new: cst.Call, names: Names) -> cst.Call:
@@ -65,11 +67,11 @@ def _filled(new: cst.Call, names: Names) -> cst.Call:
 
 
 def _iota(indices: Indices, old: cst.Call, new: cst.Call, names: Names) -> cst.Call:
-    said = find(old, names, names[0])
-    assert said is not None
-    index = indices.of(said.value)
+    argument = find(old, names, names[0])
+    assert argument is not None
+    index = indices.of(argument.value)
     if index is None or not index.parts:
-        raise NotSlices(f"`{code(said.value)}` is not a sum of numbers and axes")
+        raise NotSlices(f"`{code(argument.value)}` is not a sum of numbers and axes")
     ones = ["1"] * index.rank
     return new.with_changes(args=_pattern(index, ones, index.rank))
 
@@ -100,11 +102,11 @@ def _pattern(index: Index, counts: Sequence[str], rank: int) -> list[cst.Arg]:
 def _selected(
     indices: Indices, old: cst.Call, new: cst.Call, made: Sequence[Instruction], names: Names
 ) -> cst.Call:
-    asked, was = find(old, names, names[0]), find(old, names, names[1])
+    condition, was = find(old, names, names[0]), find(old, names, names[1])
     tile, other = (find(new, names, name) for name in names[1:])
-    if asked is None or tile is None or other is None or was is None:
+    if condition is None or tile is None or other is None or was is None:
         raise NotSlices("its arguments are not all there")
-    index, compared = _difference(indices, asked.value)
+    index, compared = _difference(indices, condition.value)
     shape = _counts(was.value, made)
     rank = len(shape) or index.rank
     args = _pattern(index, shape or ["1"] * rank, rank)

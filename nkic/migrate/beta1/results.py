@@ -241,11 +241,11 @@ def _size(result: Result, operands: Mapping[str, Operand], dim: int) -> str:
     sizes = [tensor.shape[dim] for tensor in result.tensors]
     rank = len(result.tensors[0].shape)
     wanted, place = SIZES.get(result.row.name, {}).get(dim, ("", dim))
-    for said, operand in operands.items():
+    for name, operand in operands.items():
         shapes = operand.shapes
         fits = all(len(shape) > max(place, 0) for shape in shapes)
         is_like = dim == 0 or all(len(shape) == rank for shape in shapes)
-        is_it = said == wanted if wanted else is_like
+        is_it = name == wanted if wanted else is_like
         if is_it and fits and [shape[place] for shape in shapes] == sizes:
             return operand.size(place)
     if len(set(sizes)) != 1:
@@ -254,9 +254,9 @@ def _size(result: Result, operands: Mapping[str, Operand], dim: int) -> str:
 
 
 def _dtype(sheet: Sheet, result: Result, call: cst.Call, operands: Mapping[str, Operand]) -> str:
-    said = next((one for one in call.args if word(one) == "dtype"), None)
-    if said is not None:
-        return code(said.value)
+    argument = next((one for one in call.args if word(one) == "dtype"), None)
+    if argument is not None:
+        return code(argument.value)
     dtypes = [tensor.dtype for tensor in result.tensors]
     for operand in operands.values():
         if operand.name and [view.dtype for view in operand.views] == dtypes:

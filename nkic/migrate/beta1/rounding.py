@@ -108,8 +108,8 @@ def _inputs(made: list[Instruction], own: set[int] | tuple[()]) -> set[DType]:
     views = (
         view
         for one in made
-        for said, view in zip(one.row.operands, one.operands, strict=True)
-        if said.name != "dst" and isinstance(view, View) and id(view.tensor) not in own
+        for operand, view in zip(one.row.operands, one.operands, strict=True)
+        if operand.name != "dst" and isinstance(view, View) and id(view.tensor) not in own
     )
     return {view.dtype for view in views}
 

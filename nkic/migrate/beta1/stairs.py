@@ -99,11 +99,11 @@ class Stairs:
         tile = code(now.targets[0].target)
         make, place = (code(self.sheet.of_module("nki.language", n)) for n in ("ndarray", "sbuf"))
         copy = code(self.sheet.of_module("nki.isa", BY_DMA))
-        said = next((code(one.value) for one in made.args if word(one) == "dtype"), "")
+        requested = next((code(one.value) for one in made.args if word(one) == "dtype"), "")
         source = find(made, ("src",), "src")
         assert source is not None and isinstance(source.value, cst.Subscript)
         shape = f"({stair.rows.count}, {stair.columns.count})"
-        dtype = said or f"{code(source.value.value)}.dtype"
+        dtype = requested or f"{code(source.value.value)}.dtype"
         first = f"{tile} = {make}({shape}, dtype={dtype}, buffer={place})\n"
 
         def moved(one: cst.Call, part: str) -> str:

@@ -51,8 +51,8 @@ class _Remover(cst.CSTTransformer):
         """Keep comments, except those about indices."""
         if not updated_node.body:
             lines = original_node.leading_lines
-            said = " ".join(one.comment.value for one in lines if one.comment)
-            if said and not _OF_INDICES.search(said):
+            text = " ".join(one.comment.value for one in lines if one.comment)
+            if text and not _OF_INDICES.search(text):
                 self.kept += lines
             return cst.RemoveFromParent()
         return self._with_kept(updated_node)

@@ -60,15 +60,15 @@ class Wider:
         for operand in REPEATED.get(row.name, ()):
             views = [v for one in made if isinstance(v := one.operand(operand), View)]
             shapes = {view.shape for view in views}
-            said = find(new, row.parameters[1:], operand)
-            if said is None or len(shapes) != 1 or not all(map(_is_repeated, views)):
+            arg = find(new, row.parameters[1:], operand)
+            if arg is None or len(shapes) != 1 or not all(map(_is_repeated, views)):
                 continue
-            if not isinstance(said.value, cst.Name | cst.Subscript) or "broadcast" in code(said):
+            if not isinstance(arg.value, cst.Name | cst.Subscript) or "broadcast" in code(arg):
                 continue
             function = self.sheet.of_module("nki.language", "broadcast_to")
             shape = cst.parse_expression(str(shapes.pop()))
-            value = cst.Call(function, [cst.Arg(said.value), cst.Arg(shape)])
-            new = replaced(new, said, said.with_changes(value=value))
+            value = cst.Call(function, [cst.Arg(arg.value), cst.Arg(shape)])
+            new = replaced(new, arg, arg.with_changes(value=value))
         return new
 
     def _shape(self, value: cst.BaseExpression) -> tuple[int, ...] | None:

@@ -146,10 +146,10 @@ class Writer(cst.CSTTransformer):
         argument, call, *_ = self.sheet.parents(old)
         if not isinstance(call, cst.Call):
             return ""
-        said = next((one for one in call.args if word(one) == AXIS), None)
-        if said is None or argument is said:
+        axis = next((one for one in call.args if word(one) == AXIS), None)
+        if axis is None or argument is axis:
             return ""
-        axes = whole_numbers(said.value)
+        axes = whole_numbers(axis.value)
         rank = max(found.rank for one in old.slice if (found := self._index(one)) is not None)
         last = [*range(rank - len(axes), rank)]
         if not axes or axes == last or max(axes) >= rank or min(axes) < 0:
@@ -170,10 +170,10 @@ class Writer(cst.CSTTransformer):
     def _reduced(self, old: cst.Call, new: cst.Call) -> cst.Call:
         """Return a call that reduces axes that have been moved to the end."""
         last = self._axes.get(id(old))
-        said = next((one for one in new.args if word(one) == AXIS), None)
-        if last is None or said is None:
+        axis = next((one for one in new.args if word(one) == AXIS), None)
+        if last is None or axis is None:
             return new
-        return replaced(new, said, said.with_changes(value=cst.parse_expression(str(last))))
+        return replaced(new, axis, axis.with_changes(value=cst.parse_expression(str(last))))
 
     def _column(self, old: cst.Subscript, new: cst.Subscript) -> cst.Subscript:
         """Rewrite `nl.load(t[0:128, k])`, a tile of one column, with `k:k + 1`."""

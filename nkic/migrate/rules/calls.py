@@ -183,8 +183,10 @@ def operators(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
 def converted(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     """Rewrite `nl.shared_constant(array, dtype=d)` to `nl.shared_constant(array.astype(d))`."""
     module, _, name = sheet.name_of(old.func).rpartition(".")
-    said = rewritten.CONVERTED.get(name) if module == "nki.language" else None
-    dtype = next((one for one in new.args if said is not None and word(one) == said), None)
+    parameter = rewritten.CONVERTED.get(name) if module == "nki.language" else None
+    dtype = next(
+        (one for one in new.args if parameter is not None and word(one) == parameter), None
+    )
     if dtype is None or word(new.args[0]):
         return None
     first = new.args[0]
@@ -199,10 +201,14 @@ def words(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     row = row_of(sheet.name_of(old.func))
     for argument in new.args:
         known = rewritten.WORDS.get((row.name, word(argument)), {}) if row is not None else {}
-        said = argument.value
-        today = known.get(str(said.evaluated_value)) if isinstance(said, cst.SimpleString) else None
-        if today is not None and isinstance(said, cst.SimpleString):
-            value = said.with_changes(value=f"{said.quote}{today}{said.quote}")
+        literal = argument.value
+        today = (
+            known.get(str(literal.evaluated_value))
+            if isinstance(literal, cst.SimpleString)
+            else None
+        )
+        if today is not None and isinstance(literal, cst.SimpleString):
+            value = literal.with_changes(value=f"{literal.quote}{today}{literal.quote}")
             return replaced(new, argument, argument.with_changes(value=value))
     return None
 

@@ -85,9 +85,9 @@ class _Former:
             self.sheet.of_module(self.row.module, f"{made.name}.{one}")
             for one in (made.yes, made.no)
         )
-        said = argument.value.value if isinstance(argument.value, cst.Name) else ""
+        literal = argument.value.value if isinstance(argument.value, cst.Name) else ""
         either = cst.IfExp(argument.value, yes, no, [cst.LeftParen()], [cst.RightParen()])
-        value = {"True": yes, "False": no}.get(said, either)
+        value = {"True": yes, "False": no}.get(literal, either)
         new = argument.with_changes(keyword=cst.Name(made.name), value=value)
         return replaced(call, argument, new)
 

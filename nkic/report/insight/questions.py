@@ -31,7 +31,7 @@ from nkic.trace import Cause, Change, Event
 
 FREE = Timing(0, 0)
 SMALL_ROW, TINY_ROW = 512, 64  # bytes; check warns of shorter rows: NKI0630 and NKI0632
-ROWS_WORTH = 1.15  # time relative to the full rate from which short rows are reported
+SHORT_ROW_COST = 1.15  # time relative to the full rate from which short rows are reported
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def questions(accounts: Accounts, path: list[Part], found: list[Life]) -> list[Q
     Events off the critical path are left out, because changing them would gain nothing.
     """
     asker = _Asker(accounts, path, found)
-    asked = [
+    candidates = [
         *asker.loaded_once(),
         *asker.long_rows(),
         *asker.fewer_transfers(),
@@ -69,7 +69,9 @@ def questions(accounts: Accounts, path: list[Part], found: list[Life]) -> list[Q
         *asker.tables(),
         *asker.free(),
     ]
-    return sorted((one for one in asked if one.weight), key=lambda one: (-one.weight, one.name))
+    return sorted(
+        (one for one in candidates if one.weight), key=lambda one: (-one.weight, one.name)
+    )
 
 
 def _times(events: Mapping[int, Timing]) -> Change:
@@ -163,7 +165,7 @@ class _Asker:
         rows: dict[Line, int] = {}
         for number, event in self.transfers():
             best = round(event.bytes * 1000 / rate)
-            if best and event.pool > ROWS_WORTH * best:
+            if best and event.pool > SHORT_ROW_COST * best:
                 line = self.line(event)
                 by_line[line][number] = best
                 rows[line] = min(rows.get(line, 1 << 62), row_bytes(event))
@@ -174,8 +176,8 @@ class _Asker:
                 f"{full:.0f} for its full rate"
             )
             change, weight = _at_full_rate(events), self.weight(events)
-            told = _warning(rows[line])
-            yield Question(f"long-rows:{line}", text, change, True, weight, line, code=told)
+            warning = _warning(rows[line])
+            yield Question(f"long-rows:{line}", text, change, True, weight, line, code=warning)
 
     def fewer_transfers(self) -> Iterator[Question]:
         """Ask about transfers of adjacent columns, coalesced into one."""
@@ -206,8 +208,8 @@ class _Asker:
                 events[number] = time
         if events:
             text = "multiply bfloat16, not float32: one pass of the tensor engine instead of four"
-            asked = self.timed("bf16", text, events, self.line(self.trace.events[min(events)]))
-            yield replace(asked, code=code("float32-matmul").number)
+            question = self.timed("bf16", text, events, self.line(self.trace.events[min(events)]))
+            yield replace(question, code=code("float32-matmul").number)
 
     def _narrowed(self, event: Event) -> Timing | None:
         """Return the time of a float32 product in bfloat16; None for other events."""

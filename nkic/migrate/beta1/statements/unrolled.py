@@ -78,8 +78,8 @@ def _is_apart(sheet: Sheet, target: cst.Subscript, made: list[Instruction]) -> b
 
 def _tensors(made: tuple[Instruction, ...] | list[Instruction], written: bool) -> Iterator[Tensor]:
     for one in made:
-        for said, view in zip(one.row.operands, one.operands, strict=True):
-            if isinstance(view, View) and (said.name == "dst") == written:
+        for operand, view in zip(one.row.operands, one.operands, strict=True):
+            if isinstance(view, View) and (operand.name == "dst") == written:
                 yield view.tensor
 
 

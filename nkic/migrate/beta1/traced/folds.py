@@ -101,10 +101,10 @@ class Folds:
         made = self.sheet.facts.tensors.get(self.sheet.spot(call), ())
         target = part.targets[0].target
         name = target.value if isinstance(target, cst.Subscript) else None
-        said = {
+        dtypes = {
             t.dtype
             for found in self.sheet.facts.tensors.values()
             for t in found
             if isinstance(name, cst.Name) and t.name == name.value
         }
-        return bool(said) and {one.dtype for one in made} <= said and len(said) == 1
+        return bool(dtypes) and {one.dtype for one in made} <= dtypes and len(dtypes) == 1

@@ -53,8 +53,10 @@ class Hidden:
         if self.sheet.name_of(getattr(values[0][1], "func", maker)) not in _UNWRITTEN:
             return ""
         writers = [*self._writers(name)]
-        said = {self._conditions.get(id(one), "") if one is not None else "" for one in writers}
-        text = said.pop() if len(said) == 1 else ""
+        conditions = {
+            self._conditions.get(id(one), "") if one is not None else "" for one in writers
+        }
+        text = conditions.pop() if len(conditions) == 1 else ""
         if not text:
             return ""
         read = [one for one in walk(cst.parse_expression(text)) if isinstance(one, cst.Name)]

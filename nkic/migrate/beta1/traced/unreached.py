@@ -43,9 +43,9 @@ def unreached_result(
 
 
 def _dtype(new: cst.Call, row: Row, read: cst.BaseExpression, known: Known) -> str:
-    said = next((one.value for one in new.args if word(one) == "dtype"), None)
-    if said is not None:
-        return code(said) if row.name not in SIZES else ""  # those convert in a second step
+    dtype = next((one.value for one in new.args if word(one) == "dtype"), None)
+    if dtype is not None:
+        return code(dtype) if row.name not in SIZES else ""  # those convert in a second step
     name = _name(read, known)
     return f"{name}.dtype" if name else ""
 
