@@ -92,7 +92,7 @@ def declared(sheet: Sheet, old: cst.FunctionDef, new: cst.FunctionDef) -> cst.Fu
         if one.name.value not in wanted:
             continue
         if old.decorators:
-            text = f"`{one.name.value}` is an operator: callers that pass NumPy's are refused now"
+            text = f"`{one.name.value}` is an operator: callers that pass NumPy's are now rejected"
             sheet.leave(one.name, text, "pass one of nl, such as nl.less", sure=False)
         value = _written(sheet, one.default) if one.default is not None else None
         if value is not None:

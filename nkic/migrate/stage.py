@@ -58,7 +58,7 @@ def migrate(source: SourceFile, facts: Facts, start: Profile | None, goal: Profi
 
 def _spilled(kernel: Span) -> Diagnostic:
     """Return a warning about tiles that Beta 1's compiler spills by itself."""
-    text = "SBUF has no room for all tiles of this kernel: Beta 1 keeps some in HBM by itself"
+    text = "SBUF has no room for all tiles of this kernel: Beta 1 spills some to HBM by itself"
     help = "compile the new source with --spill, or use smaller blocks"
     return make("not-migrated", text, kernel, help=help, level=Level.WARNING)
 

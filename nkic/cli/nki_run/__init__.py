@@ -23,13 +23,13 @@ EXAMPLES = (
     ),
     (
         "nki-run kernel.neff --inputs data.npz --expected e.npz",
-        "compare the outputs with these as well",
+        "also compare the outputs with these",
     ),
     (
         "nki-run kernel.neff --fill 'randn(0)' --json",
         "run it on random numbers; print the report as JSON",
     ),
-    ("nki-run kernel.neff --info", "show what the file holds, and which inputs it takes"),
+    ("nki-run kernel.neff --info", "describe the file and its inputs"),
 )
 RARELY = (
     *("nkic.cli.nki_run.comparing", "nkic.cli.nki_run.debugging", "nkic.cli.nki_run.dumping"),

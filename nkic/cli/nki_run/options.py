@@ -134,8 +134,8 @@ def _many(group: str, *names: str, **more: Any) -> Callable[[Function], Function
     return _option(group, *names, multiple=True, **more)
 
 
-_IN, _OUT, _COMPARE, _RUN, _LOOK = "Inputs", "Outputs", "Comparison", "Run", "Inspect, not run"
-_REPORT, _DEBUG = "Reports", "Debugging"
+_IN, _OUT, _COMPARE, _RUN = "Inputs", "Outputs", "Comparison", "Run"
+_REPORT, _DEBUG, _LOOK = "Reports", "Debugging", "Inspect without running"
 _OPTIONS = (
     click.argument("artifact", metavar="[KERNEL.neff]", required=False),
     _option(
@@ -428,7 +428,7 @@ _OPTIONS = (
         type=click.IntRange(1, 1_000_000),
         metavar="N",
         help="Run N more times, in other orders that the file's semaphores allow; exit with code 5 "
-        "and the two racing lines if one of them gives other outputs.",
+        "and name the two racing lines if one of them gives other outputs.",
     ),
     _option(
         _DEBUG,
@@ -448,7 +448,7 @@ _OPTIONS = (
     _flag(_LOOK, "--info", common=True, help="Describe the file."),
     _flag(_LOOK, "--disasm", common=True, help="List the program in the file."),
     _flag(_LOOK, "--verify", help="Check the file, and name each layer that passes."),
-    _option(_LOOK, "--engine", metavar="NAME", help="For --disasm: only this engine (vector)."),
+    _option(_LOOK, "--engine", metavar="NAME", help="For --disasm: only this engine, e.g. vector."),
     _option(
         _LOOK,
         "--lines",

@@ -168,7 +168,7 @@ def _number(counts: cst.BaseExpression | None, block: Sequence[str]) -> str:
     if counts is None or not block:
         return "0"
     if not isinstance(counts, cst.Tuple | cst.List):
-        raise NotSlices(f"`{code(counts)}` is not written out")
+        raise NotSlices(f"`{code(counts)}` is not a literal")
     sizes = [code(one.value) for one in counts.elements]
     text = "0"
     for place, (counter, size) in enumerate(zip(block, sizes, strict=False)):
@@ -195,7 +195,7 @@ def _tile(sheet: Sheet, old: cst.Call, new: cst.Call) -> str:
     types = {one.dtype.size for made in found for one in made}
     shape = find(new, ("shape",), "shape")
     if len(types) != 1 or shape is None or not isinstance(shape.value, cst.Tuple):
-        raise NotSlices("its size is not known, or changes from iteration to iteration")
+        raise NotSlices("its size is unknown, or changes from iteration to iteration")
     text = "1"
     for one in shape.value.elements[1:]:
         text = times(text, code(one.value))

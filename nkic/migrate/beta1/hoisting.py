@@ -69,7 +69,7 @@ class PendingCalls:
                 call = self.get(one)
                 assert call is not None
                 assert isinstance(one, cst.Name)
-                text = "what this returns is used where no line can stand before it"
+                text = "the result of this is used where no statement can precede it"
                 sheet.leave(call.old, text, RETURNING)
                 calls[one.value] = call.new
             tree = replaced_names(tree, calls)
@@ -138,7 +138,7 @@ class Hoisting:
         """Write `t[...] = instruction(...)`, or `+=` in PSUM, with t as dst."""
         target = only_target(part) if part is not None else None
         if target is None:
-            why = "what this writes is not known: it is part of an expression"
+            why = "the target of this is unknown: it is part of an expression"
             self.sheet.leave(call.old, why, RETURNING)
             self.names[name] = new
             return True

@@ -109,7 +109,7 @@ class Cutter:
         if not any(self.indices.is_tile(one) for one in parts):
             return None
         if not self.indices.is_same(value, name):
-            raise NotSlices("its rows are those that a tile says, which changes before it is used")
+            raise NotSlices("its rows are given by a tile that changes before its use")
         return value
 
     def expression(self, old: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpression:
@@ -208,7 +208,7 @@ class Cutter:
     def _is_long(self, shapes: frozenset[tuple[int, ...]], dim: int) -> bool:
         sizes = {shape[dim] == 1 for shape in shapes}
         if len(sizes) != 1:
-            raise NotSlices("a tile of the masked call has one element in some iterations only")
+            raise NotSlices("a tile of the masked call has one element only in some iterations")
         return not sizes.pop()
 
 

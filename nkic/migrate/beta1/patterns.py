@@ -105,7 +105,7 @@ def _selected(
     condition, was = find(old, names, names[0]), find(old, names, names[1])
     tile, other = (find(new, names, name) for name in names[1:])
     if condition is None or tile is None or other is None or was is None:
-        raise NotSlices("its arguments are not all there")
+        raise NotSlices("some of its arguments are missing")
     index, compared = _difference(indices, condition.value)
     shape = _counts(was.value, made)
     rank = len(shape) or index.rank

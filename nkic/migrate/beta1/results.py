@@ -53,9 +53,9 @@ def result_of(
     made = facts.instructions.get(at, ())
     if not made:
         raise NoResult(
-            "the evaluation did not come to it"
+            "the evaluation did not reach it"
             if facts.known
-            else "the kernel was not evaluated, so that its shape is not known"
+            else "the kernel was not evaluated, so its shape is unknown"
         )
     if row is not None:
         made = _without_copies(made, row)
@@ -70,7 +70,7 @@ def result_of(
     own = [one for one in facts.tensors.get(at, ()) if id(one) in written]
     new = {any(tensor is one for one in own) for tensor in tensors}
     if len(new) != 1:
-        raise NoResult("it writes a tile of its own in some iterations only")
+        raise NoResult("it writes a tile of its own only in some iterations")
     if new == {True} and len(tensors) != len(own):
         raise NoResult("it is made of several instructions in one iteration")
     return Result(made[0].row, tensors, made, new == {True})

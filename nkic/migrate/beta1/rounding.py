@@ -71,7 +71,7 @@ def leave_added(sheet: Sheet, old: cst.AugAssign) -> None:
 
 
 def _leave(sheet: Sheet, node: cst.CSTNode, dtype: DType) -> None:
-    text = f"this was rounded to {dtype.name} at once, and would be rounded before that"
+    text = f"this was rounded to {dtype.name} once, and would now be rounded twice"
     sheet.leave(node, text, f"write it as a function of nl with dtype=nl.{dtype.name}")
 
 

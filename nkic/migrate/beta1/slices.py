@@ -39,17 +39,17 @@ def sliced(indices: Indices, node: cst.Subscript, limits: Limits) -> list[str]:
     if any(
         indices.is_tile(one.slice.value) for one in node.slice if isinstance(one.slice, cst.Index)
     ):
-        raise SeveralAxes("its rows are those that a tile says")
+        raise SeveralAxes("its rows are given by a tile")
     if dynamic(indices, node) is not None:
-        raise SeveralAxes("an element of a tile is part of it: t.ap(pattern) says that")
+        raise SeveralAxes("an element of a tile is part of it: t.ap(pattern) expresses that")
     if _repeated(dims):
         raise SeveralAxes("an axis of the grid is in none of its dimensions")
     places = [[axis.place for _, axis in one.parts] for one in dims]
     if any(len(one) > 1 for one in places):
-        raise SeveralAxes("two axes are added in one dimension: t.ap(pattern) says that")
+        raise SeveralAxes("two axes are added in one dimension: t.ap(pattern) expresses that")
     order = [one[0] for one in places if one]
     if order != sorted(set(order)):
-        raise SeveralAxes("its axes are not in the order of the dimensions: t.ap(pattern) says so")
+        raise SeveralAxes("its axes are not in dimension order: t.ap(pattern) expresses that")
     single = _single(places, rank)
     return [
         _slice(indices, one, limits) if one.parts else (_one(one.base) if n in single else one.base)
@@ -86,7 +86,7 @@ def _index(indices: Indices, element: cst.SubscriptElement) -> Index | None:
     found = indices.of(element.slice.value)
     if found is None:
         text = code(element.slice.value)
-        raise NotSlices(f"`{text}` is not a sum of numbers and axes, or what it is made of changes")
+        raise NotSlices(f"`{text}` is not a sum of numbers and axes, or its terms change")
     return found
 
 
@@ -156,7 +156,7 @@ def viewed(indices: Indices, node: cst.Subscript, skip: int = 0) -> str:
     leading dimensions are those of a list. Raises `NotSlices`.
     """
     if dynamic(indices, node) is not None or _gathered(indices, node, {}):
-        raise NotSlices("its rows are those that a tile says")
+        raise NotSlices("its rows are given by a tile")
     dims = sums(indices, node)[skip:]
     slices, shape, order = [], [], []
     for one in dims:
@@ -178,12 +178,12 @@ def viewed(indices: Indices, node: cst.Subscript, skip: int = 0) -> str:
 def _nested(index: Index) -> list[Axis]:
     """Return the axes that cover a dimension without gaps: `n * i + j` with j below n."""
     if not index.parts:
-        raise NotSlices("a number stands in a dimension beside several axes")
+        raise NotSlices("a dimension has a number beside several axes")
     axes: list[Axis] = []
     step = "1"
     for text, axis in sorted(index.parts, key=lambda one: one[0] != "1"):
         if text != step or (axis.start != "0" and len(index.parts) > 1):
-            raise NotSlices("an axis leaves out elements: t.ap(pattern) says that")
+            raise NotSlices("an axis skips elements: t.ap(pattern) expresses that")
         axes.insert(0, axis)
         step = axis.count if step == "1" else times(step, axis.count)
     return axes
@@ -252,12 +252,12 @@ def pattern(
     """
     name = node.value
     if not isinstance(name, cst.Name) or not indices.is_whole(name):
-        raise NotSlices("two axes are added in one dimension, or stand in another order")
+        raise NotSlices("two axes are added in one dimension, or are in another order")
     scalar = dynamic(indices, node)
     gathered = _gathered(indices, node, limits) if scalar is None else ""
     if gathered:
         if order:
-            raise NotSlices("its rows are those that a tile says, in another order")
+            raise NotSlices("its rows are given by a tile, in another order")
         return gathered
     dims = sums(indices, node)
     if scalar is not None:
@@ -291,16 +291,16 @@ def _gathered(indices: Indices, node: cst.Subscript, limits: Limits) -> str:
     if not tiles:
         return ""
     if len(parts) != len(node.slice) or tiles != [len(parts) - 2]:
-        raise NotSlices("a tile says which elements of other dimensions than the last but one")
+        raise NotSlices("a tile selects elements of a dimension other than the last but one")
     *numbers, rows, last = parts
     column, before = indices.of(last), [indices.of(one) for one in numbers]
     plain = column is not None and [(one, axis.place) for one, axis in column.parts] == [("1", 1)]
     if column is None or not plain or not isinstance(node.value, cst.Name):
-        raise NotSlices("a tile says which rows, and its columns are not a slice")
+        raise NotSlices("a tile selects the rows, and the columns are not a slice")
     if any(one is None or one.parts for one in before):
-        raise NotSlices("a tile says which rows, of more than one plane")
+        raise NotSlices("a tile selects rows of more than one plane")
     if not isinstance(rows, cst.Name | cst.Subscript):
-        raise NotSlices("a tile without a name says which rows")
+        raise NotSlices("a tile without a name selects the rows")
     text = code(rows)
     if isinstance(rows, cst.Subscript):
         text = f"{code(rows.value)}[{', '.join(sliced(indices, rows, {}))}]"
@@ -327,7 +327,7 @@ def sums(indices: Indices, node: cst.Subscript) -> list[Index]:
     found = [_index(indices, one) for one in node.slice]
     dims = [one for one in found if one is not None]
     if len(dims) != len(node.slice):
-        raise NotSlices("slices and index expressions stand in one index")
+        raise NotSlices("slices and index expressions are mixed in one index")
     return [_looped(indices, one) for one in dims]
 
 

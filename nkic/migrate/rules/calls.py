@@ -100,9 +100,7 @@ def reduced_axis(sheet: Sheet, old: cst.Call, new: cst.Call) -> None:
         return
     if any(len(view.shape) > 2 for view in _views(sheet, old, rewritten.LAST_AXIS[row.name])):
         text = "NKI 0.2 took axis=1 of a tile with more than two dimensions for its last dimension"
-        sheet.leave(
-            old, text, "write the axis that is meant; NKI 0.3 takes it as it is", sure=False
-        )
+        sheet.leave(old, text, "write the intended axis; NKI 0.3 takes it literally", sure=False)
 
 
 def _views(sheet: Sheet, call: cst.Call, operand: str) -> list[View]:

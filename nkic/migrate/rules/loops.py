@@ -76,7 +76,7 @@ def _refusal(sheet: Sheet, loop: cst.For | cst.While) -> str:
         return "its body has `break` or `continue`"
     scope = scope_of(sheet, loop)
     if scope is None:
-        return "it stands in no function"
+        return "it is not in a function"
     others = (id(loop),)
     leaking = (bound(loop.body) & read_in(scope, others)) - bound(scope, others)
     return f"`{min(leaking)}` is set in it and read after it" if leaking else ""

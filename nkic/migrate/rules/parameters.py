@@ -104,7 +104,7 @@ class _Former:
         known = is_plain(call) and not {word(one) for one in call.args} - allowed
         operator = next(one.value for one in self.old.args if word(one) == self.name)
         if dst is None or src is None or not known or not self.sheet.name_of(operator):
-            why = f"`{self.name}` of {self.row.called} went with NKI {self.gone.since.label}"
+            why = f"`{self.name}` of {self.row.called} was removed in NKI {self.gone.since.label}"
             self.sheet.leave(self.old, why, self.gone.instead)
             return call
         both = cst.List([cst.Element(src.value), cst.Element(dst.value)])

@@ -14,7 +14,7 @@ from nkic.migrate.sheet import Sheet
 from nkic.migrate.tree import children
 
 LEAVING = "a return in a loop"
-_HELP = "write the `return` behind the loop"
+_HELP = "write the `return` after the loop"
 
 
 def without_return(
