@@ -237,7 +237,7 @@ def of_live(
     loader, parts = LiveLoader(), native.Parts()
     with raising(CompileError, loader.source, loader.relocated):
         source = _source(function, loader)
-        given = _by_its_file(given, source)
+        given = _with_file_version(given, source)
     values = _all_values(given, function, consts)
     request = _request(function, given, source)
     request = replace(request, consts=parts.find(values), parts=parts.types)
@@ -258,7 +258,7 @@ def _request(function: Any, given: RequestOptions, source: SourceFile | None) ->
     return request_for(None, replace(given, kernel=function.__name__), os.environ, source)
 
 
-def _by_its_file(given: RequestOptions, source: SourceFile | None) -> RequestOptions:
+def _with_file_version(given: RequestOptions, source: SourceFile | None) -> RequestOptions:
     """Add the NKI version from the inline block of the kernel's file, if the call names none.
 
     The block's other settings apply to the command only. Raises `UsageFailed`.
@@ -298,9 +298,9 @@ def of_function(
                 f"nkic cannot find the source of `{function.__qualname__}`",
                 "write the kernel to a file, or compile its text with nkic.SourceFile",
             )
-        given = _by_its_file(given, source)
+        given = _with_file_version(given, source)
         given = _with_defaults(given, function, consts, describer)
-        described = describer.function(_bare(function), function.__name__)
+        described = describer.function(_without_defaults(function), function.__name__)
         entry = LiveEntry(described, tuple(_globals(function, describer)))
         request = _request(function, given, source)
     request = replace(request, entry=entry, parts=dict(describer.parts))
@@ -315,7 +315,7 @@ def _with_defaults(
     return replace(given, consts={name: describer.argument(v, name) for name, v in values.items()})
 
 
-def _bare(function: Any) -> Any:
+def _without_defaults(function: Any) -> Any:
     """Return the function without its defaults, which have become arguments."""
     made = type(function)(function.__code__, {}, function.__name__, None, function.__closure__)
     made.__module__, made.__qualname__ = function.__module__, function.__qualname__

@@ -14,7 +14,7 @@ from nkic.base import profiles, project
 from nkic.base.diagnostics import CompileFailed, UsageFailed, bad_argument
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.driver.spoken import profile_of
+from nkic.driver.inferred_version import profile_of
 from nkic.machine import targets
 from nkic.machine.targets import Target
 from nkic.specialise.arguments import parse_arg, parse_const, parse_grid
@@ -44,7 +44,7 @@ def request_for(
     """
     block = block_of(source)
     spoken = profile_of(file or source, given.kernel or block.kernel)
-    request = combine(given, _around(block, given, environ), spoken)
+    request = combine(given, _with_environment(block, given, environ), spoken)
     if request.lnc > request.target.max_cores:
         target = request.target
         text = f"--lnc {request.lnc}: a kernel on {target.name} runs on {target.max_cores} core"
@@ -84,7 +84,7 @@ def compiler_flag(name: str, environ: Mapping[str, str]) -> str | None:
     return words[words.index(name) + 1] if name in words[:-1] else None
 
 
-def _around(
+def _with_environment(
     block: RequestOptions, given: RequestOptions, environ: Mapping[str, str]
 ) -> RequestOptions:
     """Add the environment's and the project's settings to those that the block leaves open."""

@@ -15,7 +15,7 @@ from nkic.base import files, levels
 from nkic.base.diagnostics import Diagnostic, NkicError, ProgramFault, bad_value, make
 from nkic.base.files import STANDARD
 from nkic.base.text import clean, plural
-from nkic.cli.common import Session, walls
+from nkic.cli.common import Session, process_limits
 from nkic.cli.nki_run import (
     debugging,
     fuzzing,
@@ -74,7 +74,7 @@ def run_kernel(line: CommandLine, session: Session) -> int:
         races = _races(line, first, arrays, options)
         raise ProgramFault([*fault.diagnostics, *races]) from fault
     seconds = time.perf_counter() - started if line.time else None
-    walls.lift_time()
+    process_limits.lift_time_limit()
     for job, result in zip(jobs, results, strict=True):
         job.remark(result.remarks, ProgramFault)
     for job, result in zip(jobs, results, strict=True):

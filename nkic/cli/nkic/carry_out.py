@@ -14,13 +14,13 @@ from nkic.base.diagnostics import CompileFailed, Diagnostic, NkicError, bad_valu
 from nkic.base.files import STANDARD
 from nkic.base.source import SourceFile, Span
 from nkic.base.text import size
-from nkic.cli.common import Session, pages, walls
+from nkic.cli.common import Session, pages, process_limits
 from nkic.cli.common.conflicts import given
 from nkic.cli.nkic import budgets, insights, outputs, prints, records, settings
 from nkic.cli.nkic.conflicts import CONFIG, PRINTED, refuse_conflicts
-from nkic.cli.nkic.kept import Kept
 from nkic.cli.nkic.options import CommandLine
 from nkic.cli.nkic.outputs import Output
+from nkic.cli.nkic.replay import CachedRun
 from nkic.driver import pipeline
 from nkic.driver.compiled import DEFAULT, Compiled, CompileOptions
 from nkic.driver.forms import FORMS
@@ -36,20 +36,20 @@ from nkic.specialise.request import RequestOptions
 STDIN_NAME = "<stdin>"
 
 
-def carry_out(line: CommandLine, session: Session, place: Kept | None = None) -> int:
-    """Carry out the command line, cache the artifact at `place`, and return the exit code.
+def carry_out(line: CommandLine, session: Session, cached: CachedRun | None = None) -> int:
+    """Carry out the command line, cache the artifact in `cached`, and return the exit code.
 
     Raises `NkicError` with all errors found.
     """
     refuse_conflicts(line, given())
-    walls.warn_of_variables(session)
+    process_limits.warn_of_variables(session)
     if line.print == CONFIG:
         files.write(STANDARD, _config(line, session))
         return 0
     if line.print is not None:
         files.write(STANDARD, prints.table(line.print, session.color, as_json=line.json))
         return 0
-    walls.raise_around(session, line.time_limit)
+    process_limits.set_limits(session, line.time_limit)
     job = _CompileCommand(line, session)
     with job.failures_shown(), confined(job.loader.folders):
         if line.migrate is not None:
@@ -57,7 +57,7 @@ def carry_out(line: CommandLine, session: Session, place: Kept | None = None) ->
         if line.list_kernels:
             job.list_kernels()
         else:
-            job.build(place)
+            job.build(cached)
     return 0
 
 
@@ -121,8 +121,8 @@ class _CompileCommand:
 
     # ---- compiling -------------------------------------------------------------------------
 
-    def build(self, place: Kept | None = None) -> None:
-        """Compile, write the requested outputs, report them, and cache the artifact at `place`."""
+    def build(self, cached: CachedRun | None = None) -> None:
+        """Compile, write the requested outputs, report them, and cache the artifact in `cached`."""
         line = self.line
         wanted: Sequence[Output] = ()
         if not line.check:
@@ -139,8 +139,8 @@ class _CompileCommand:
             last = FORMS["neff"].stage
         options = self.options(last, wanted)
         compiled = Compiled(source)
-        if place is not None:
-            place.note(self.loader.probes)
+        if cached is not None:
+            cached.note(self.loader.probes)
         try:
             self.compile(source, options, compiled)
         except NkicError:
@@ -148,7 +148,7 @@ class _CompileCommand:
         except Exception:
             self.attach(compiled)
             raise
-        walls.lift_time()
+        process_limits.lift_time_limit()
         warnings = self.report(compiled)
         outputs.refuse_overwriting(wanted, self.inputs())
         for path in shown:
@@ -159,8 +159,8 @@ class _CompileCommand:
             raise CompileFailed(found)
         for one in wanted:
             self.write(one, compiled, wanted)
-        if place is not None:
-            self.keep(place, wanted[0].path, compiled, warnings)
+        if cached is not None:
+            self.keep(cached, wanted[0].path, compiled, warnings)
 
     def options(self, last: str, wanted: Sequence[Output]) -> CompileOptions:
         """Return the compile options, up to the stage `last`, for these outputs. Raises
@@ -183,7 +183,7 @@ class _CompileCommand:
         )
 
     def keep(
-        self, place: Kept, path: str, compiled: Compiled, warnings: Sequence[Diagnostic]
+        self, cached: CachedRun, path: str, compiled: Compiled, warnings: Sequence[Diagnostic]
     ) -> None:
         """Cache the file written to `path` and its messages, with the file-system lookups it
         depends on.
@@ -191,7 +191,7 @@ class _CompileCommand:
         probes, used = self.loader.probes, resources(compiled.executable)
         if compiled.program is not None:
             probes.contents.update(compiled.program.reads)
-        place.keep(
+        cached.keep(
             probes,
             compiled.data,
             path=path,

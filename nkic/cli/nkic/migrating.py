@@ -126,11 +126,11 @@ class Migration:
             self.session.report(loader.relocated([_unproven(proof.unproven[0])]))
         self.session.sources = again.source
         for one in proof.findings:
-            self.say(one)
+            self.report(one)
             self.session.report(again.relocated(one.errors))
         return proof.holds
 
-    def say(self, one: Finding) -> None:
+    def report(self, one: Finding) -> None:
         """Report one comparison."""
         before, after = one.cycles
         verdict = VERDICTS[one.verdict].format(one.differs)

@@ -57,7 +57,7 @@ def _runs(known: dict[int, Numbered]) -> Iterator[Chain]:
         yield chain
 
 
-class Users:
+class Accesses:
     """The events that access each tensor, by number, in order."""
 
     def __init__(self, trace: Trace) -> None:
@@ -77,9 +77,12 @@ class Users:
         numbers = {number for number, _ in chain}
         for pattern in _patterns(chain[0][1].record) or []:
             if self.tensors[pattern.tensor].buffer.on_chip:
-                users = self.found[pattern.tensor]
-                first, end = bisect_left(users, min(numbers)), bisect_right(users, max(numbers))
-                if not numbers.issuperset(users[first:end]):
+                accesses = self.found[pattern.tensor]
+                first, end = (
+                    bisect_left(accesses, min(numbers)),
+                    bisect_right(accesses, max(numbers)),
+                )
+                if not numbers.issuperset(accesses[first:end]):
                     return False
         return True
 

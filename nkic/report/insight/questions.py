@@ -23,8 +23,8 @@ from nkic.machine.timing import Timing, timing
 from nkic.neff.records import PatternRecord
 from nkic.report.insight.costs import HBM, Accounts
 from nkic.report.insight.critical import Part, Spent
-from nkic.report.insight.memory import Life, peak
-from nkic.report.insight.merging import Users, chains, times
+from nkic.report.insight.memory import LiveRange, peak
+from nkic.report.insight.merging import Accesses, chains, times
 from nkic.report.insight.relations import Edge, Relation, edges
 from nkic.report.insight.sources import Line
 from nkic.trace import Cause, Change, Event
@@ -54,20 +54,20 @@ class Question:
     code: str = ""
 
 
-def questions(accounts: Accounts, path: list[Part], found: list[Life]) -> list[Question]:
+def questions(accounts: Accounts, path: list[Part], found: list[LiveRange]) -> list[Question]:
     """Return the questions for this run, greatest weight first.
 
     Events off the critical path are left out, because changing them would gain nothing.
     """
-    asker = _Asker(accounts, path, found)
+    source = _Questions(accounts, path, found)
     candidates = [
-        *asker.loaded_once(),
-        *asker.long_rows(),
-        *asker.fewer_transfers(),
-        *asker.narrow_products(),
-        *asker.room(),
-        *asker.tables(),
-        *asker.free(),
+        *source.loaded_once(),
+        *source.long_rows(),
+        *source.fewer_transfers(),
+        *source.narrow_products(),
+        *source.room(),
+        *source.tables(),
+        *source.free(),
     ]
     return sorted(
         (one for one in candidates if one.weight), key=lambda one: (-one.weight, one.name)
@@ -79,12 +79,12 @@ def _times(events: Mapping[int, Timing]) -> Change:
     return Change(retimed=lambda number, event, known: events.get(number, known))
 
 
-class _Asker:
-    def __init__(self, accounts: Accounts, path: list[Part], found: list[Life]) -> None:
+class _Questions:
+    def __init__(self, accounts: Accounts, path: list[Part], found: list[LiveRange]) -> None:
         self.accounts = accounts
         self.trace = accounts.trace
         self.path = path
-        self.lives = found
+        self.live_ranges = found
         self.critical: dict[int, int] = defaultdict(int)
         for part in path:
             self.critical[part.event] += part.time
@@ -127,7 +127,7 @@ class _Asker:
             else:
                 once[pattern.tensor] += bytes_of(pattern)
             known.add(pattern)
-        own = peak([life for life in self.lives if life.buffer is Buffer.SBUF]).bytes
+        own = peak([life for life in self.live_ranges if life.buffer is Buffer.SBUF]).bytes
         room = self.accounts.target.sbuf_usable * PARTITIONS - own
         fitting = [tensor for tensor in again if once[tensor] <= room]
         sets = [[tensor] for tensor in fitting]
@@ -183,9 +183,9 @@ class _Asker:
         """Ask about transfers of adjacent columns, coalesced into one."""
         events: dict[Line, dict[int, Timing]] = defaultdict(dict)
         counts: dict[Line, int] = defaultdict(int)
-        users = Users(self.trace)
+        accesses = Accesses(self.trace)
         for line, chain in chains((self.line(e), (n, e)) for n, e in self.transfers()):
-            if not users.none_between(chain):
+            if not accesses.none_between(chain):
                 continue
             events[line] |= times(self.trace, chain)
             counts[line] = max(counts[line], len(chain))

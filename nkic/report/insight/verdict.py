@@ -14,7 +14,7 @@ from nkic.machine.engines import SHORT_NAMES, Engine
 from nkic.machine.memory import PARTITIONS, Buffer
 from nkic.report.insight.costs import Accounts
 from nkic.report.insight.critical import Part, critical_path, spending
-from nkic.report.insight.memory import Life, Peak, lives, peak
+from nkic.report.insight.memory import LiveRange, Peak, live_ranges, peak
 from nkic.report.insight.questions import Question, questions
 from nkic.report.resources import resources
 from nkic.trace import Change, Trace
@@ -154,7 +154,7 @@ class Insight:
     trace: Trace
     accounts: Accounts
     path: list[Part]
-    lives: list[Life]
+    live_ranges: list[LiveRange]
     verdict: Verdict
     kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """Results that reports have computed and share, by name."""
@@ -169,13 +169,13 @@ def insight(trace: Trace, again: Again | None, max_events: int = QUESTION_EVENTS
     with without_collector():
         path = critical_path(trace)
         accounts = Accounts(trace, path)
-        found = lives(accounts)
+        found = live_ranges(accounts)
         answers = _answers(accounts, path, found, again, max_events) if again is not None else []
         return Insight(trace, accounts, path, found, _verdict(accounts, path, found, answers))
 
 
 def _answers(
-    accounts: Accounts, path: list[Part], found: list[Life], again: Again, max_events: int
+    accounts: Accounts, path: list[Part], found: list[LiveRange], again: Again, max_events: int
 ) -> list[Answer]:
     """Answer as many questions as the budget allows, greatest weight first, advice before
     limits.
@@ -195,7 +195,7 @@ def _answer(question: Question, time: int, end: int) -> Answer:
 
 
 def _verdict(
-    accounts: Accounts, path: list[Part], found: list[Life], answers: list[Answer]
+    accounts: Accounts, path: list[Part], found: list[LiveRange], answers: list[Answer]
 ) -> Verdict:
     trace, target = accounts.trace, accounts.target
     end, cores = trace.end or 1, max(1, trace.executable.cores)

@@ -100,15 +100,15 @@ def _path(found: Insight) -> dict[str, str]:
 
 
 def _memory(found: Insight, buffer: str, names: _Names, lines: _Names) -> dict[str, Any]:
-    lives = [life for life in found.lives if life.buffer.value == buffer]
+    live_ranges = [life for life in found.live_ranges if life.buffer.value == buffer]
     target = found.accounts.target
     limits = {"sbuf": target.sbuf_usable, "psum": target.psum_bytes}
     return {
         "name": buffer.upper(),
         "limit": limits[buffer] * 128 * max(1, found.trace.executable.cores),
-        "tensor": column((names(life.name) for life in lives), "i4"),
-        "line": column((lines(str(life.line)) for life in lives), "i4"),
-        "start": column((life.start for life in lives), "f8"),
-        "end": column((life.end for life in lives), "f8"),
-        "bytes": column((life.bytes for life in lives), "f8"),
+        "tensor": column((names(life.name) for life in live_ranges), "i4"),
+        "line": column((lines(str(life.line)) for life in live_ranges), "i4"),
+        "start": column((life.start for life in live_ranges), "f8"),
+        "end": column((life.end for life in live_ranges), "f8"),
+        "bytes": column((life.bytes for life in live_ranges), "f8"),
     }

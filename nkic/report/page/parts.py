@@ -110,8 +110,8 @@ def compared(found: Changes) -> str:
 def owners(found: Insight) -> str:
     """Return the owners of the bytes at each memory's peak."""
     rows = []
-    for buffer in sorted({life.buffer for life in found.lives}, key=lambda one: one.value):
-        most = peak([life for life in found.lives if life.buffer is buffer])
+    for buffer in sorted({life.buffer for life in found.live_ranges}, key=lambda one: one.value):
+        most = peak([life for life in found.live_ranges if life.buffer is buffer])
         for name, line, own in most.owners:
             rows.append((buffer.value.upper(), name, line, size(own)))
     return table(("at the peak of", "tensor", "declared in", "bytes"), rows, (3,))

@@ -158,7 +158,7 @@ def counters(found: Insight) -> list[Level]:
     events, streams = found.trace.events, found.trace.streams
     made: list[Level] = []
     for buffer in MEMORIES:
-        own = [life for life in found.lives if life.buffer is buffer]
+        own = [life for life in found.live_ranges if life.buffer is buffer]
         if own:
             alive = [(time, float(level)) for time, level in levels(own)]
             made.append(Level(f"{buffer.value.upper()} in use", "bytes", alive))

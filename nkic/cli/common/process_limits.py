@@ -23,7 +23,7 @@ def warn_of_variables(session: Session) -> None:
         session.report(warnings)
 
 
-def raise_around(session: Session, seconds: float | None) -> None:
+def set_limits(session: Session, seconds: float | None) -> None:
     """Set every limit of this process; `seconds` is the option for time.
 
     Does nothing if the process does not belong to the command, as in tests.
@@ -37,7 +37,7 @@ def raise_around(session: Session, seconds: float | None) -> None:
         page.limit(time.monotonic() + seconds, seconds)
 
 
-def lift_time() -> None:
+def lift_time_limit() -> None:
     """Lift the limit of elapsed time when the work is done, because a reader of the output may be
     slow.
 
