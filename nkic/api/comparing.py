@@ -49,8 +49,10 @@ def differences(
     called: Called, expected: Any, rtol: float | None = None, atol: float | None = None
 ) -> str:
     """Return what `nki-run` would print for the outputs that differ; empty if none does."""
-    found = compared(called, expected, rtol, atol)
-    wrong = [compare_report.diagnostic(one) for one in found if not one.passed]
+    comparisons = compared(called, expected, rtol, atol)
+    wrong = [
+        compare_report.diagnostic(comparison) for comparison in comparisons if not comparison.passed
+    ]
     return render(wrong, "human", no_sources) if wrong else ""
 
 

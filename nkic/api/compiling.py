@@ -158,13 +158,15 @@ def compile(
         how = options.joined(functions.own_options(kernel), how)
     settings = replace(compile_options(how), embed_source=embed_source, max_errors=max_errors)
     with raising(CompileError):
-        given = replace(given_for(how), kernel=name, args=_types(inputs or {}))
+        request_options = replace(given_for(how), kernel=name, args=_types(inputs or {}))
         if isinstance(kernel, str | os.PathLike | SourceFile):
-            job = _of_source(kernel, given, consts or {}, include, modules or {}, settings)
+            job = _of_source(
+                kernel, request_options, consts or {}, include, modules or {}, settings
+            )
         else:
             if include or modules or name is not None:
                 refuse("name, include and modules apply to files only; a function has its own")
-            job = of_live(kernel, given, consts or {}, how.get("evaluate"), settings)[0]
+            job = of_live(kernel, request_options, consts or {}, how.get("evaluate"), settings)[0]
     artifact = job.compile()
     job.warn(artifact)
     return artifact

@@ -67,14 +67,16 @@ class Inspection:
 
     def dumped(self, rank: int) -> tuple[Dumped, ...]:
         """Return a rank's dumps, in the order of the writes."""
-        return tuple(_dumped(one) for one in self.dumps.found[rank]) if self.dumps else ()
+        return tuple(_dumped(dump) for dump in self.dumps.found[rank]) if self.dumps else ()
 
     def judge(self, ranks: int) -> None:
         """Raise the error for the first line at which a rank diverges from what was expected."""
         if self.expectations is not None:
-            found = [self.expectations.parted(rank) for rank in range(ranks)]
-            if any(found):
-                raise ProgramFault([one for one in found if one is not None])
+            diagnostics = [self.expectations.parted(rank) for rank in range(ranks)]
+            if any(diagnostics):
+                raise ProgramFault(
+                    [diagnostic for diagnostic in diagnostics if diagnostic is not None]
+                )
 
 
 def _words(words: str | Sequence[str] | None) -> list[str]:
@@ -109,10 +111,10 @@ def _show(changed: Changed) -> None:
     print(text(changed))
 
 
-def _dumped(one: Dump) -> Dumped:
-    write = one.write
+def _dumped(dump: Dump) -> Dumped:
+    write = dump.write
     return Dumped(
-        *(write.name, write.line, one.time, write.iterations, write.unrolled, write.stream.name),
-        *(write.start / 1000, write.done / 1000, write.region, one.unwritten),
-        presented(one.array, one.dtype),
+        *(write.name, write.line, dump.time, write.iterations, write.unrolled, write.stream.name),
+        *(write.start / 1000, write.done / 1000, write.region, dump.unwritten),
+        presented(dump.array, dump.dtype),
     )

@@ -132,8 +132,10 @@ class Result:
         """When each engine and queue was busy, and with what, for the first 100,000
         instructions.
         """
-        known = self.executable
-        return tuple(_stretch(known, one) for one in self.busy) if known is not None else ()
+        executable = self.executable
+        return (
+            tuple(_stretch(executable, one) for one in self.busy) if executable is not None else ()
+        )
 
     @property
     def svg(self) -> str:
@@ -239,19 +241,21 @@ def _run(
         bound = [bind(artifact.signature, wanted(one, fill, cast)) for one in inputs]
         warning_levels = how.get("levels") or DEFAULT
         input_remarks = [
-            _reported(executable, one.remarks, warning_levels, NkicError) for one in bound
+            _reported(executable, bound_inputs.remarks, warning_levels, NkicError)
+            for bound_inputs in bound
         ]
         inspection = Inspection(how, len(inputs))
         arrays = [one.arrays for one in bound]
-        found = simulate_ranks(executable, arrays, settings, inspection.make)
+        results = simulate_ranks(executable, arrays, settings, inspection.make)
         inspection.judge(len(inputs))
         run_remarks = [
-            _reported(executable, one.remarks, warning_levels, ProgramFault) for one in found
+            _reported(executable, result.remarks, warning_levels, ProgramFault)
+            for result in results
         ]
     return [
         replace(_result(artifact, b, f, settings, (*before, *after)), dumps=inspection.dumped(rank))
         for rank, (b, f, before, after) in enumerate(
-            zip(bound, found, input_remarks, run_remarks, strict=True)
+            zip(bound, results, input_remarks, run_remarks, strict=True)
         )
     ]
 

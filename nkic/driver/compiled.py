@@ -92,13 +92,13 @@ class Compiled:
             self.first_plan = None
 
     def remarks(
-        self, wanted: Settings, sources: Mapping[str, SourceFile]
+        self, settings: Settings, sources: Mapping[str, SourceFile]
     ) -> tuple[Diagnostic, ...]:
         """Return the warnings at the requested levels. Raises `CompileFailed` for denied ones."""
-        found = tuple(levels.apply(self.warnings, wanted, sources, self.lines))
-        if any(one.level is Level.ERROR for one in found):
-            raise CompileFailed(found)
-        return found
+        diagnostics = tuple(levels.apply(self.warnings, settings, sources, self.lines))
+        if any(diagnostic.level is Level.ERROR for diagnostic in diagnostics):
+            raise CompileFailed(diagnostics)
+        return diagnostics
 
     @property
     def executable(self) -> Executable:

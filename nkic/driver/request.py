@@ -85,15 +85,15 @@ def compiler_flag(name: str, environ: Mapping[str, str]) -> str | None:
 
 
 def _with_environment(
-    block: RequestOptions, given: RequestOptions, environ: Mapping[str, str]
+    block: RequestOptions, options: RequestOptions, environ: Mapping[str, str]
 ) -> RequestOptions:
     """Add the environment's and the project's settings to those that the block leaves open."""
     wanted = environ.get(TARGET_VARIABLE)
     if block.target is None and wanted:
         block = replace(block, target=find_target(wanted, TARGET_VARIABLE))
-    if block.profile is None and given.profile is None:
+    if block.profile is None and options.profile is None:
         block = replace(block, profile=_version(environ)[0])
-    if (given.lnc, given.grid, block.lnc, block.grid) == (None, None, None, None):
+    if (options.lnc, options.grid, block.lnc, block.grid) == (None, None, None, None):
         block = replace(block, lnc=_lnc(environ)[0])
     return block
 
@@ -160,20 +160,20 @@ def _read(path: str) -> Mapping[str, TensorType]:
 
 def find_target(name: str, origin: str) -> Target:
     """Return the target called `name`; `origin` is who names it. Raises `UsageFailed`."""
-    found = targets.find(name)
-    if found is None:
+    target = targets.find(name)
+    if target is None:
         # No nearest name is suggested: a future target's name is close to every known one.
         known = ", ".join((*targets.TARGETS, *targets.ALIASES))
         raise bad_argument(f"{origin}: there is no target `{name}`", f"known are: {known}")
-    return found
+    return target
 
 
 def find_profile(label: str, origin: str) -> Profile:
     """Return the NKI version called `label`. Raises `UsageFailed`."""
-    found = profiles.find(label)
-    if found is None:
+    profile = profiles.find(label)
+    if profile is None:
         raise bad_argument(f"{origin}: there is no version `{label}` of NKI", profiles.KNOWN)
-    return found
+    return profile
 
 
 Value = TypeVar("Value")

@@ -61,8 +61,8 @@ def fit_or_spill(lowered: Program, graphs: Graphs, report: Reporter, may_spill: 
     if found is not None:
         report.add(_warning(found))
         return found
-    for one in tried.all:
-        report.add(_advised(one, tried.all, first, may_spill))
+    for diagnostic in tried.all:
+        report.add(_advised(diagnostic, tried.all, first, may_spill))
     raise CompileFailed(report.all)
 
 

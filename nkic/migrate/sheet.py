@@ -124,7 +124,9 @@ def _modules(tree: cst.Module) -> Iterator[tuple[str, str]]:
     for statement in tree.body:
         for part in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
             if isinstance(part, cst.Import):
-                named = (one for one in part.names if one.asname or "." not in _dotted(one.name))
+                named = (
+                    alias for alias in part.names if alias.asname or "." not in _dotted(alias.name)
+                )
                 yield from ((_dotted(one.name), _alias(one)) for one in named)
             elif isinstance(part, cst.ImportFrom) and not isinstance(part.names, cst.ImportStar):
                 package = _dotted(part.module) if part.module and not part.relative else ""

@@ -17,7 +17,7 @@ from nkic.limits.page import NEVER
 def warn_of_variables(session: Session) -> None:
     """Report variables that look like settings of nkic but are not."""
     warnings = levels.apply(environment.unknown(os.environ), session.levels)
-    if any(one.level is Level.ERROR for one in warnings):
+    if any(diagnostic.level is Level.ERROR for diagnostic in warnings):
         raise UsageFailed(warnings)
     if warnings and session.verbosity >= 0:
         session.report(warnings)

@@ -90,11 +90,11 @@ def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int 
     """Return `4GiB`, `500M` or `1000000` in bytes; units are powers of 1024."""
     if value is None:
         return None
-    found = _BYTES.fullmatch(value.strip())
-    if found is None:
+    match = _BYTES.fullmatch(value.strip())
+    if match is None:
         raise click.BadParameter(f"`{value}` is not a size, such as 4GiB", ctx, param)
-    unit = (found[2] or "").upper()
-    return int(found[1]) << (_UNITS[unit] if unit else 0)
+    unit = (match[2] or "").upper()
+    return int(match[1]) << (_UNITS[unit] if unit else 0)
 
 
 def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
@@ -107,10 +107,10 @@ def _lines(ctx: click.Context, param: click.Parameter, value: str | None) -> Any
     """Return `10:20` as first and last line, `10` as one line."""
     if value is None:
         return None
-    found = re.fullmatch(r"(\d{1,9})(?::(\d{1,9}))?", value.strip())
-    if found is None:
+    match = re.fullmatch(r"(\d{1,9})(?::(\d{1,9}))?", value.strip())
+    if match is None:
         raise click.BadParameter(f"`{value}` is not of the form FIRST:LAST", ctx, param)
-    return int(found[1]), int(found[2] or found[1])
+    return int(match[1]), int(match[2] or match[1])
 
 
 def _window(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
@@ -118,12 +118,12 @@ def _window(ctx: click.Context, param: click.Parameter, value: str | None) -> An
     if value is None:
         return None
     number = r"(\d{1,12}(?:\.\d{1,6})?)"
-    found = re.fullmatch(f"{number}:{number}", value.strip())
-    if found is None or float(found[1]) >= float(found[2]):
+    match = re.fullmatch(f"{number}:{number}", value.strip())
+    if match is None or float(match[1]) >= float(match[2]):
         raise click.BadParameter(
             f"`{value}` is not of the form FROM:TO, such as 10:20.5", ctx, param
         )
-    return float(found[1]), float(found[2])
+    return float(match[1]), float(match[2])
 
 
 def _flag(group: str, *names: str, **more: Any) -> Callable[[Function], Function]:

@@ -59,7 +59,7 @@ def run_kernel(line: CommandLine, session: Session) -> int:
     wanted = [Wanted(o.inputs, parse_inputs(o.input), parse_fill(o.fill), o.cast) for o in lines]
     options, fail_on = _options(line, session), _fail_on(line.fail_on)
     first = _RunCommand(lines[0], session)
-    jobs = [first, *(first.of(own) for own in lines[1:])]
+    jobs = [first, *(first.of(command_line) for command_line in lines[1:])]
     bound = [job.bind(own) for job, own in zip(jobs, wanted, strict=True)]
     expected = [job.expected() for job in jobs]
     observers = _observers(lines, first)
@@ -81,9 +81,9 @@ def run_kernel(line: CommandLine, session: Session) -> int:
         job.writer.write(result.outputs, job.program_id, job.settings)
     parted = [d for n, job in enumerate(jobs) if observers for d in observers.finish(n, job.line)]
     done = []
-    for job, own, result, reference in zip(jobs, bound, results, expected, strict=True):
+    for job, bound_inputs, result, reference in zip(jobs, bound, results, expected, strict=True):
         compared = job.compare(result.outputs, reference)
-        done.append((job, job.summary(own, result, compared, options, seconds), compared))
+        done.append((job, job.summary(bound_inputs, result, compared, options, seconds), compared))
     code = _report(done, line)
     session.report(parted) if parted else None
     for _, run, _ in done:
@@ -92,7 +92,9 @@ def run_kernel(line: CommandLine, session: Session) -> int:
         raise ProgramFault(races)
     if parted:
         return OUTPUTS_DIFFER
-    return code if all(c.passed for _, _, found in done for c in found) else OUTPUTS_DIFFER
+    return (
+        code if all(c.passed for _, _, comparisons in done for c in comparisons) else OUTPUTS_DIFFER
+    )
 
 
 def _observers(lines: Sequence[CommandLine], job: _RunCommand) -> debugging.Debugging | None:
@@ -181,9 +183,9 @@ class _RunCommand:
         self.remark(bound.remarks, NkicError)
         return bound
 
-    def remark(self, found: Sequence[Diagnostic], failure: type[NkicError]) -> None:
+    def remark(self, diagnostics: Sequence[Diagnostic], failure: type[NkicError]) -> None:
         """Report remarks; raise `failure` with them if one is an error."""
-        remarks = levels.judged(found, self.session.levels, self.executable.sources, failure)
+        remarks = levels.judged(diagnostics, self.session.levels, self.executable.sources, failure)
         if remarks and self.session.verbosity >= 0:
             self.session.report(remarks)
 
@@ -217,7 +219,7 @@ class _RunCommand:
         seconds: float | None,
     ) -> RunReport:
         """Return the figures of the run."""
-        found = [compare_report.as_json(one) for one in compared]
+        found = [compare_report.as_json(comparison) for comparison in compared]
         run = figures(self.executable, self.program_id(), bound, result, options, found, seconds)
         self.insight = insights.insight_of(result, self.line, self.session)
         if self.insight is None or not self.line.verdict:
@@ -234,7 +236,11 @@ class _RunCommand:
         code = 0
         if self.insight is not None and insights.wants_reports(self.line):
             code = reporting.write(self.line, self.session, self.insight, run)
-        wrong = [compare_report.diagnostic(one) for one in compared if not one.passed]
+        wrong = [
+            compare_report.diagnostic(comparison)
+            for comparison in compared
+            if not comparison.passed
+        ]
         if wrong:
             self.session.report(wrong)
         return code
@@ -259,10 +265,10 @@ class _RunCommand:
         )
         if self.insight is not None and self.line.verdict:
             insights.tell_verdict(self.insight, self.session)
-        for one in compared:
-            if one.passed:
-                facts = compare_report.as_json(one)
-                self.session.tell("compare", compare_report.verdict(one), **facts)
+        for comparison in compared:
+            if comparison.passed:
+                facts = compare_report.as_json(comparison)
+                self.session.tell("compare", compare_report.verdict(comparison), **facts)
 
     def _tell_bounds(self, run: RunReport) -> None:
         for row in run.outputs:
@@ -310,7 +316,7 @@ def _fail_on(text: str | None) -> list[str]:
 
 
 def _refuse_values(run: RunReport, fail_on: list[str]) -> None:
-    found = [
+    diagnostics = [
         make(
             "not-finite",
             f"output `{clean(row.name)}` has {plural(count, f'{word} element')}",
@@ -319,5 +325,5 @@ def _refuse_values(run: RunReport, fail_on: list[str]) -> None:
         for word, count in (("nan", row.nan), ("inf", row.inf))
         if count and word in fail_on
     ]
-    if found:
-        raise ProgramFault(found)
+    if diagnostics:
+        raise ProgramFault(diagnostics)

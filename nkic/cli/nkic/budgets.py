@@ -35,10 +35,10 @@ def budgets(words: Sequence[str]) -> list[Budget]:
 
 
 def _budget(word: str) -> Budget:
-    found = _RULE.fullmatch(word)
-    if found is None:
+    match = _RULE.fullmatch(word)
+    if match is None:
         _bad(word, "expected MEMORY=LIMIT", "write sbuf=90%, sbuf=20MiB or psum=6")
-    memory, number, unit = found.groups()
+    memory, number, unit = match.groups()
     if memory not in ("sbuf", "psum"):
         near = did_you_mean(memory, ("sbuf", "psum")) or "the memories are sbuf and psum"
         _bad(word, f"there is no memory `{memory}`", near)

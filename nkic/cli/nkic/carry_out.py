@@ -154,11 +154,11 @@ class _CompileCommand:
         for path in shown:
             files.write(path, budgets.report(compiled, path))
         insights.write(line, self.session.color, compiled, options.level, self.loader.shown)
-        found = budgets.exceeded(limits, resources(compiled.executable)) if limits else []
-        if found:
-            raise CompileFailed(found)
-        for one in wanted:
-            self.write(one, compiled, wanted)
+        diagnostics = budgets.exceeded(limits, resources(compiled.executable)) if limits else []
+        if diagnostics:
+            raise CompileFailed(diagnostics)
+        for output in wanted:
+            self.write(output, compiled, wanted)
         if cached is not None:
             self.keep(cached, wanted[0].path, compiled, warnings)
 
@@ -167,7 +167,9 @@ class _CompileCommand:
         `UsageFailed`.
         """
         line = self.line
-        read = frozenset(FORMS[one.kind].stage for one in wanted if one.kind != outputs.DEPS)
+        read = frozenset(
+            FORMS[output.kind].stage for output in wanted if output.kind != outputs.DEPS
+        )
         return CompileOptions(
             serial=line.serial,
             embed_source=line.embed_source,
@@ -233,8 +235,8 @@ class _CompileCommand:
         Raises `CompileFailed` for denied warnings.
         """
         self.session.hidden = levels.hidden(compiled.warnings, self.session.levels)
-        found = compiled.remarks(self.session.levels, self.loader.sources)
-        warnings = self.loader.relocated(found)
+        diagnostics = compiled.remarks(self.session.levels, self.loader.sources)
+        warnings = self.loader.relocated(diagnostics)
         self.session.report(warnings)
         for text in "".join(compiled.messages).splitlines():
             self.session.tell("print", text, message=text)
@@ -267,7 +269,7 @@ class _CompileCommand:
 
 def _target(wanted: Sequence[Output]) -> str:
     """Return the target of the dependency rule."""
-    return next((one.path for one in wanted if one.kind != outputs.DEPS), "all")
+    return next((output.path for output in wanted if output.kind != outputs.DEPS), "all")
 
 
 def _path(line: CommandLine) -> str:

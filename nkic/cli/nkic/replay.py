@@ -110,8 +110,8 @@ def cached_run(line: CommandLine, session: Session) -> CachedRun | None:
     plain = plain and (line.like is None or _is_small(line.like))
     if not plain or line.output == STANDARD or any(getattr(line, name) for name in _MORE):
         return None
-    found = folder(os.environ)
-    return CachedRun(line, session, Store(found)) if found is not None else None
+    path = folder(os.environ)
+    return CachedRun(line, session, Store(path)) if path is not None else None
 
 
 def _key(line: CommandLine, session: Session) -> str:

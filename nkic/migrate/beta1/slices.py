@@ -27,17 +27,19 @@ def is_indexed(indices: Indices, node: cst.BaseExpression) -> bool:
     if not isinstance(node, cst.Subscript) or indices.has_index(node.value):
         return False
     return any(
-        isinstance(one.slice, cst.Index) and indices.has_index(one.slice.value)
-        for one in node.slice
+        isinstance(element.slice, cst.Index) and indices.has_index(element.slice.value)
+        for element in node.slice
     )
 
 
 def sliced(indices: Indices, node: cst.Subscript, limits: Limits) -> list[str]:
     """Return the contents of the brackets, one text per dimension. Raises `NotSlices`."""
     dims = sums(indices, node)
-    rank = max(one.rank for one in dims)
+    rank = max(index.rank for index in dims)
     if any(
-        indices.is_tile(one.slice.value) for one in node.slice if isinstance(one.slice, cst.Index)
+        indices.is_tile(element.slice.value)
+        for element in node.slice
+        if isinstance(element.slice, cst.Index)
     ):
         raise SeveralAxes("its rows are given by a tile")
     if dynamic(indices, node) is not None:
@@ -75,7 +77,7 @@ def sliced_or_ap(
 
 def _repeated(dims: Sequence[Index]) -> dict[int, str]:
     """Return the axes of grids that are in no dimension, with their counts."""
-    own = {axis.place for one in dims for _, axis in one.parts}
+    own = {axis.place for index in dims for _, axis in index.parts}
     found = {place: count for one in dims for place, count in one.repeated.items()}
     return {place: count for place, count in found.items() if place not in own and count != "1"}
 
@@ -83,11 +85,11 @@ def _repeated(dims: Sequence[Index]) -> dict[int, str]:
 def _index(indices: Indices, element: cst.SubscriptElement) -> Index | None:
     if not isinstance(element.slice, cst.Index):
         return None
-    found = indices.of(element.slice.value)
-    if found is None:
+    index = indices.of(element.slice.value)
+    if index is None:
         text = code(element.slice.value)
         raise NotSlices(f"`{text}` is not a sum of numbers and axes, or its terms change")
-    return found
+    return index
 
 
 def _single(places: Sequence[Sequence[int]], rank: int) -> set[int]:
@@ -159,10 +161,10 @@ def viewed(indices: Indices, node: cst.Subscript, skip: int = 0) -> str:
         raise NotSlices("its rows are given by a tile")
     dims = sums(indices, node)[skip:]
     slices, shape, order = [], [], []
-    for one in dims:
-        axes = _nested(one)
+    for index in dims:
+        axes = _nested(index)
         size = _product([axis.count for axis in axes])
-        low = added(one.base, axes[0].start) if len(axes) == 1 else one.base
+        low = added(index.base, axes[0].start) if len(axes) == 1 else index.base
         slices.append(span(indices, low, added(low, size), size))
         shape += [axis.count for axis in axes]
         order += [axis.place for axis in axes]
@@ -210,7 +212,7 @@ def sizes(indices: Indices, node: cst.BaseExpression, name: str = "") -> list[st
     if not isinstance(node, cst.Subscript):
         return []
     if not is_indexed(indices, node):
-        found = [_extent(indices, one) for one in node.slice]
+        found = [_extent(indices, element) for element in node.slice]
         whole = [is_whole(one) and bool(name) for one in node.slice]
         texts = [f"{name}.shape[{n}]" if whole[n] else text for n, text in enumerate(found)]
         return texts if all(texts) else []
@@ -218,7 +220,7 @@ def sizes(indices: Indices, node: cst.BaseExpression, name: str = "") -> list[st
         dims = sums(indices, node)
     except NotSlices:
         return []
-    axes = {axis.place: axis.count for one in dims for _, axis in one.parts}
+    axes = {axis.place: axis.count for index in dims for _, axis in index.parts}
     return [axes.get(place, "1") for place in range(max(one.rank for one in dims))]
 
 
@@ -266,9 +268,9 @@ def pattern(
     steps = [_stride(name.value, dim, len(dims)) for dim in range(len(dims))]
     pairs: dict[int, tuple[str, str]] = {}
     offset = "0"
-    for one, step in zip(dims, steps, strict=True):
-        offset = added(offset, times(one.base, step))
-        for text, axis in one.parts:
+    for index, step in zip(dims, steps, strict=True):
+        offset = added(offset, times(index.base, step))
+        for text, axis in index.parts:
             axis = limited(axis, limits)
             offset = added(offset, times(times(text, axis.start), step))
             before = pairs.get(axis.place, ("0", axis.count))[0]
@@ -286,8 +288,8 @@ def _gathered(indices: Indices, node: cst.Subscript, limits: Limits) -> str:
 
     Raises `NotSlices`.
     """
-    parts = [one.slice.value for one in node.slice if isinstance(one.slice, cst.Index)]
-    tiles = [n for n, one in enumerate(parts) if indices.is_tile(one)]
+    parts = [element.slice.value for element in node.slice if isinstance(element.slice, cst.Index)]
+    tiles = [n for n, expression in enumerate(parts) if indices.is_tile(expression)]
     if not tiles:
         return ""
     if len(parts) != len(node.slice) or tiles != [len(parts) - 2]:
@@ -297,7 +299,7 @@ def _gathered(indices: Indices, node: cst.Subscript, limits: Limits) -> str:
     plain = column is not None and [(one, axis.place) for one, axis in column.parts] == [("1", 1)]
     if column is None or not plain or not isinstance(node.value, cst.Name):
         raise NotSlices("a tile selects the rows, and the columns are not a slice")
-    if any(one is None or one.parts for one in before):
+    if any(index is None or index.parts for index in before):
         raise NotSlices("a tile selects rows of more than one plane")
     if not isinstance(rows, cst.Name | cst.Subscript):
         raise NotSlices("a tile without a name selects the rows")
@@ -323,8 +325,8 @@ def sums(indices: Indices, node: cst.Subscript) -> list[Index]:
     """
     only = node.slice[0].slice
     if len(node.slice) == 1 and isinstance(only, cst.Index) and (grid := indices.grid(only.value)):
-        return [_looped(indices, one) for one in grid]
-    found = [_index(indices, one) for one in node.slice]
+        return [_looped(indices, index) for index in grid]
+    found = [_index(indices, element) for element in node.slice]
     dims = [one for one in found if one is not None]
     if len(dims) != len(node.slice):
         raise NotSlices("slices and index expressions are mixed in one index")

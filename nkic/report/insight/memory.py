@@ -46,7 +46,10 @@ def live_ranges(accounts: Accounts) -> list[LiveRange]:
             start, end = spans.get(use.tensor, (event.start, event.done))
             spans[use.tensor] = min(start, event.start), max(end, event.done)
     found = [_live_range(accounts, number, *span) for number, span in spans.items()]
-    return sorted((one for one in found if one.buffer.on_chip), key=lambda life: life[5:7])
+    return sorted(
+        (live_range for live_range in found if live_range.buffer.on_chip),
+        key=lambda life: life[5:7],
+    )
 
 
 def _live_range(accounts: Accounts, number: int, start: int, end: int) -> LiveRange:

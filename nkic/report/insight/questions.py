@@ -70,7 +70,8 @@ def questions(accounts: Accounts, path: list[Part], found: list[LiveRange]) -> l
         *source.free(),
     ]
     return sorted(
-        (one for one in candidates if one.weight), key=lambda one: (-one.weight, one.name)
+        (question for question in candidates if question.weight),
+        key=lambda one: (-one.weight, one.name),
     )
 
 
@@ -80,11 +81,11 @@ def _times(events: Mapping[int, Timing]) -> Change:
 
 
 class _Questions:
-    def __init__(self, accounts: Accounts, path: list[Part], found: list[LiveRange]) -> None:
+    def __init__(self, accounts: Accounts, path: list[Part], live_ranges: list[LiveRange]) -> None:
         self.accounts = accounts
         self.trace = accounts.trace
         self.path = path
-        self.live_ranges = found
+        self.live_ranges = live_ranges
         self.critical: dict[int, int] = defaultdict(int)
         for part in path:
             self.critical[part.event] += part.time
@@ -117,16 +118,16 @@ class _Questions:
         """Ask about repeated loads of the same bytes, if there is room to keep them."""
         again: dict[int, dict[int, Timing]] = defaultdict(dict)
         once: dict[int, int] = defaultdict(int)
-        known: set[PatternRecord] = set()
+        patterns: set[PatternRecord] = set()
         for number, event in self.transfers():
             pattern = self._loaded(event)
             if pattern is None:
                 continue
-            if pattern in known:
+            if pattern in patterns:
                 again[pattern.tensor][number] = FREE
             else:
                 once[pattern.tensor] += bytes_of(pattern)
-            known.add(pattern)
+            patterns.add(pattern)
         own = peak([life for life in self.live_ranges if life.buffer is Buffer.SBUF]).bytes
         room = self.accounts.target.sbuf_usable * PARTITIONS - own
         fitting = [tensor for tensor in again if once[tensor] <= room]
@@ -189,22 +190,22 @@ class _Questions:
                 continue
             events[line] |= times(self.trace, chain)
             counts[line] = max(counts[line], len(chain))
-        for line, found in events.items():
+        for line, timings in events.items():
             text = (
                 f"move in one transfer what {line.short} moves in {counts[line]:,}: they are "
                 "adjacent, and each pays for its own trigger and latency"
             )
-            yield self.timed(f"fewer-transfers:{line}", text, found, line)
+            yield self.timed(f"fewer-transfers:{line}", text, timings, line)
 
     def narrow_products(self) -> Iterator[Question]:
         """Ask about products of float32 tiles, computed in bfloat16."""
         events: dict[int, Timing] = {}
-        known: dict[int, Timing | None] = {}
+        timings: dict[int, Timing | None] = {}
         for number, event in enumerate(self.trace.events):
             key = id(event.record)
-            if key not in known:
-                known[key] = self._narrowed(event)
-            if (time := known[key]) is not None:
+            if key not in timings:
+                timings[key] = self._narrowed(event)
+            if (time := timings[key]) is not None:
                 events[number] = time
         if events:
             text = "multiply bfloat16, not float32: one pass of the tensor engine instead of four"

@@ -182,7 +182,9 @@ def _answers(
     """
     trace = accounts.trace
     count = max(MIN_QUESTIONS, max_events // max(1, len(trace.events)))
-    chosen = sorted(questions(accounts, path, found), key=lambda one: not one.is_advice)[:count]
+    chosen = sorted(questions(accounts, path, found), key=lambda question: not question.is_advice)[
+        :count
+    ]
     fair = {id(one.given): again(one.given) == trace.end for one in chosen if one.given is not None}
     chosen = [one for one in chosen if one.given is None or fair[id(one.given)]]
     answers = [_answer(one, again(one.change), trace.end) for one in chosen]

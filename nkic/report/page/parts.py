@@ -165,13 +165,13 @@ def annotated(found: Insight, sources: Mapping[str, SourceFile]) -> str:
     return "".join(_file(found, path, sources.get(path)) for path in paths)
 
 
-def _file(found: Insight, path: str, source: SourceFile | None) -> str:
-    costs = {line: cost for line, cost in found.accounts.by_line.items() if line.path == path}
+def _file(insight: Insight, path: str, source: SourceFile | None) -> str:
+    costs = {line: cost for line, cost in insight.accounts.by_line.items() if line.path == path}
     numbers = sorted(line.number for line in costs)
     if source is not None:
         numbers = list(range(1, len(source.lines) + 1 - (not source.lines[-1])))
     head = "".join(f'<th scope="col">{cell}</th>' for cell in (*COLUMNS, "line", "source"))
-    rows = "".join(_row(found, Line(path, number), source) for number in numbers)
+    rows = "".join(_row(insight, Line(path, number), source) for number in numbers)
     return (
         f"<h3>{escaped(path)}</h3><div class='source' tabindex='0' role='region' "
         f"aria-label='Source of {escaped(path)}'><table><thead><tr>{head}</tr></thead>"
@@ -179,25 +179,27 @@ def _file(found: Insight, path: str, source: SourceFile | None) -> str:
     )
 
 
-def _row(found: Insight, line: Line, source: SourceFile | None) -> str:
-    cost = found.accounts.by_line.get(line)
+def _row(insight: Insight, line: Line, source: SourceFile | None) -> str:
+    cost = insight.accounts.by_line.get(line)
     text = escaped(source.line(line.number)) if source is not None else ""
     at = f'<td class="at">{line.number}</td><td class="code">{text}</td>'
     if cost is None:
         return f"<tr>{'<td></td>' * len(COLUMNS)}{at}</tr>"
     inner = "".join(
-        f'<tr class="inner">{_cells(found, own)}<td></td><td>in {escaped(place)}</td></tr>'
-        for (caller, place), own in sorted(found.accounts.inside.items(), key=lambda pair: pair[0])
+        f'<tr class="inner">{_cells(insight, line_cost)}<td></td><td>in {escaped(place)}</td></tr>'
+        for (caller, place), line_cost in sorted(
+            insight.accounts.inside.items(), key=lambda pair: pair[0]
+        )
         if caller == line
     )
     return (
         f'<tr class="costs" tabindex="0" role="button" aria-pressed="false" '
-        f'data-line="{escaped(line)}">{_cells(found, cost)}{at}</tr>{inner}'
+        f'data-line="{escaped(line)}">{_cells(insight, cost)}{at}</tr>{inner}'
     )
 
 
-def _cells(found: Insight, cost: LineCost) -> str:
-    end, clock = found.trace.end or 1, found.accounts.target.base_clock_mhz
+def _cells(insight: Insight, cost: LineCost) -> str:
+    end, clock = insight.trace.end or 1, insight.accounts.target.base_clock_mhz
     part = 100 * cost.critical / end
     ranked = sorted(cost.stalls.items(), key=lambda pair: (-pair[1], pair[0]))
     waits = ", ".join(f"{c} {grouped(round(t * clock / 1e6))}" for c, t in ranked[:2] if t)
