@@ -45,8 +45,8 @@ ALLOWED = {
     "driver.loader": "base cache parse",
     "driver.compiled": "base machine ir neff",
     "driver.like": "base machine arrays specialise",
-    "driver.spoken": "base",
-    "driver.request": "base machine specialise driver.like driver.spoken",
+    "driver.inferred_version": "base",
+    "driver.request": "base machine specialise driver.like driver.inferred_version",
     "driver.notes": "machine ir allocate neff pace",
     "driver.spilling": f"{DATA} depend allocate search spill",
     "driver.pipeline": f"{DATA} limits syntax parse resolve language specialise"

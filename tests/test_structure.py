@@ -48,7 +48,7 @@ ON_DEMAND = {
     "cli/nki_run/progress.py": {"rich.console", "rich.progress"},
     "cli/nkic/__init__.py": {"nkic.cli.nkic", "nkic.cli.nkic.carry_out"},
     "cli/nkic/carry_out.py": {"nkic.cli.nkic.migrating"},  # libcst
-    "cli/nkic/kept.py": {"nkic.parse.decoding"},
+    "cli/nkic/replay.py": {"nkic.parse.decoding"},
     "cli/nkic/options.py": {"nkic.cli.nkic.prints"},
     "cli/nkic/prints.py": {"click.shell_completion", "nkic.cli.nkic"},
     "evaluate/library/maths.py": {"fractions"},  # few kernels
@@ -86,7 +86,7 @@ BY_NAME = {
     "__init__.py": "the public functions, when they are first asked for",
     "api/arrays.py": "ml_dtypes",
     "cli/__init__.py": "one of the two commands",
-    "cli/common/rarely.py": "what few runs need",
+    "cli/common/lazy.py": "what few runs need",
     "machine/dtypes.py": "ml_dtypes, NumPy",
     "nki/arrays.py": "PyTorch, JAX",
     "nki/beta1.py": "ml_dtypes",

@@ -39,11 +39,11 @@ class Artifact:
     def load(cls, path: str | os.PathLike[str]) -> Artifact:
         """Read and verify a file. Raises `RunError`."""
         with raising(RunError):
-            made = cls(open_file(os.fspath(path)))
-            found = made.executable
-        count = sum(p.name == f"output_{n}" for n, p in enumerate(found.outputs))
+            artifact = cls(open_file(os.fspath(path)))
+            executable = artifact.executable
+        count = sum(p.name == f"output_{n}" for n, p in enumerate(executable.outputs))
         form = tuple(range(count)) if count > 1 else 0
-        return cls(made.data, returned=form if count else None)
+        return cls(artifact.data, returned=form if count else None)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the file atomically."""

@@ -55,17 +55,17 @@ def compiled(job: SourceCompilation, named: Folder) -> Artifact:
     key = _key(job)
     loader = job.loader
     assert isinstance(loader, LiveLoader)
-    found, store = _in_process(key, loader), _store(named)
-    if found is None and store is not None:
+    entry, store = _in_process(key, loader), _store(named)
+    if entry is None and store is not None:
         kept = _from_disk(store, key)
-        found = kept if kept is not None and kept.is_current(loader) else None
-    is_new = found is None
-    if found is None:
-        found = _Entry(_hashes(loader), job.compile())
+        entry = kept if kept is not None and kept.is_current(loader) else None
+    is_new = entry is None
+    if entry is None:
+        entry = _Entry(_hashes(loader), job.compile())
     if store is not None and (is_new or not store.path(key).exists()):
-        _to_disk(store, key, found)
-    _keep(key, found)
-    return found.artifact
+        _to_disk(store, key, entry)
+    _keep(key, entry)
+    return entry.artifact
 
 
 def _store(named: Folder) -> Store | None:
@@ -86,15 +86,15 @@ def traced(job: TracedCompilation, named: Folder) -> Artifact:
     tracing = job.trace()
     key, store = job.key(tracing), _store(named)
     with _LOCK:
-        found = _kept.get(key)
-    if found is None and store is not None:
-        found = _from_disk(store, key)
-    if found is None:
-        found = _Entry({}, job.finish(tracing))
+        entry = _kept.get(key)
+    if entry is None and store is not None:
+        entry = _from_disk(store, key)
+    if entry is None:
+        entry = _Entry({}, job.finish(tracing))
     if store is not None and not store.path(key).exists():
-        _to_disk(store, key, found)
-    _keep(key, found)
-    return found.artifact
+        _to_disk(store, key, entry)
+    _keep(key, entry)
+    return entry.artifact
 
 
 def _key(job: SourceCompilation) -> str:
@@ -103,12 +103,12 @@ def _key(job: SourceCompilation) -> str:
     consts = {name: repr(getattr(v, "value", v)) for name, v in sorted(request.consts.items())}
     args = {name: str(kind) for name, kind in sorted(request.args.items())}
     parts = {name: str(kind) for name, kind in sorted(request.parts.items())}
-    asked = (
+    identity = (
         *(stamp(), here(), request.kernel, request.target.name, request.profile.label),
         *(request.grid, request.lnc, request.spread, args, consts, parts, repr(request.entry)),
         *(request.schedule, job.options.key),
     )
-    return sha256(repr(asked).encode()).hexdigest()
+    return sha256(repr(identity).encode()).hexdigest()
 
 
 def _hashes(loader: LiveLoader) -> dict[str, str]:
@@ -143,8 +143,8 @@ def _is_current(wanted: dict[str, str], loader: LiveLoader) -> bool:
 
 def _in_process(key: str, loader: LiveLoader) -> _Entry | None:
     with _LOCK:
-        found = _kept.get(key)
-    return found if found is not None and found.is_current(loader) else None
+        entry = _kept.get(key)
+    return entry if entry is not None and entry.is_current(loader) else None
 
 
 def _keep(key: str, entry: _Entry) -> None:
@@ -175,9 +175,9 @@ def _to_disk(store: Store, key: str, entry: _Entry) -> None:
 
 def _from_disk(store: Store, key: str) -> _Entry | None:
     """Return the stored entry for `key`; None if it is missing or malformed."""
-    found = store.read(key)
+    entry = store.read(key)
     try:
-        return _entry(found.facts, found.data) if found is not None else None
+        return _entry(entry.facts, entry.data) if entry is not None else None
     except (ValueError, LookupError, TypeError):
         return None
 
@@ -189,8 +189,8 @@ def _entry(facts: dict[str, Any], data: bytes) -> _Entry:
     """
     messages, form = tuple(map(str, facts["messages"])), _form(facts["returned"])
     warnings = from_json(facts["warnings"])
-    made = Artifact(data, warnings, messages, form, _texts(facts["reads"]))
-    return _Entry(_texts(facts["files"]), made)
+    artifact = Artifact(data, warnings, messages, form, _texts(facts["reads"]))
+    return _Entry(_texts(facts["files"]), artifact)
 
 
 def _texts(value: Any) -> dict[str, str]:

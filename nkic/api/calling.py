@@ -65,8 +65,12 @@ def prepare(
         bound = inspect.signature(kernel).bind(*args, **dict(kwargs or {}))
         arrays = {name: a for name, v in bound.arguments.items() if (a := array_of(v)) is not None}
         consts = {name: v for name, v in bound.arguments.items() if name not in arrays}
-        given = replace(given_for(how), args={name: type_of(a, name) for name, a in arrays.items()})
-        job, inside = of_live(kernel, given, consts, how.get("evaluate"), compile_options(how))
+        request_options = replace(
+            given_for(how), args={name: type_of(a, name) for name, a in arrays.items()}
+        )
+        job, inside = of_live(
+            kernel, request_options, consts, how.get("evaluate"), compile_options(how)
+        )
     folder = how.get("cache_dir")
     if isinstance(job, TracedCompilation):
         artifact = cache.traced(job, folder)

@@ -29,9 +29,9 @@ def compared(
     dictionary by output name, which may also include inputs that the kernel writes. Raises
     `ValueError` if the kernel has no such outputs or their shapes differ.
     """
-    asked = {"rtol": rtol, "atol": atol}
+    tolerances = {"rtol": rtol, "atol": atol}
     settings = ToleranceSettings(
-        {key: {EVERY: value} for key, value in asked.items() if value is not None}
+        {key: {EVERY: value} for key, value in tolerances.items() if value is not None}
     )
     parameters = {p.name: p for p in called.artifact.signature.outputs}
     found = []
@@ -49,8 +49,10 @@ def differences(
     called: Called, expected: Any, rtol: float | None = None, atol: float | None = None
 ) -> str:
     """Return what `nki-run` would print for the outputs that differ; empty if none does."""
-    found = compared(called, expected, rtol, atol)
-    wrong = [compare_report.diagnostic(one) for one in found if not one.passed]
+    comparisons = compared(called, expected, rtol, atol)
+    wrong = [
+        compare_report.diagnostic(comparison) for comparison in comparisons if not comparison.passed
+    ]
     return render(wrong, "human", no_sources) if wrong else ""
 
 

@@ -156,15 +156,17 @@ def compile(
     job: SourceCompilation | TracedCompilation
     with raising(CompileError):
         how = options.joined(functions.own_options(kernel), how)
-    wished = replace(compile_options(how), embed_source=embed_source, max_errors=max_errors)
+    settings = replace(compile_options(how), embed_source=embed_source, max_errors=max_errors)
     with raising(CompileError):
-        given = replace(given_for(how), kernel=name, args=_types(inputs or {}))
+        request_options = replace(given_for(how), kernel=name, args=_types(inputs or {}))
         if isinstance(kernel, str | os.PathLike | SourceFile):
-            job = _of_source(kernel, given, consts or {}, include, modules or {}, wished)
+            job = _of_source(
+                kernel, request_options, consts or {}, include, modules or {}, settings
+            )
         else:
             if include or modules or name is not None:
                 refuse("name, include and modules apply to files only; a function has its own")
-            job = of_live(kernel, given, consts or {}, how.get("evaluate"), wished)[0]
+            job = of_live(kernel, request_options, consts or {}, how.get("evaluate"), settings)[0]
     artifact = job.compile()
     job.warn(artifact)
     return artifact
@@ -237,7 +239,7 @@ def of_live(
     loader, parts = LiveLoader(), native.Parts()
     with raising(CompileError, loader.source, loader.relocated):
         source = _source(function, loader)
-        given = _by_its_file(given, source)
+        given = _with_file_version(given, source)
     values = _all_values(given, function, consts)
     request = _request(function, given, source)
     request = replace(request, consts=parts.find(values), parts=parts.types)
@@ -258,7 +260,7 @@ def _request(function: Any, given: RequestOptions, source: SourceFile | None) ->
     return request_for(None, replace(given, kernel=function.__name__), os.environ, source)
 
 
-def _by_its_file(given: RequestOptions, source: SourceFile | None) -> RequestOptions:
+def _with_file_version(given: RequestOptions, source: SourceFile | None) -> RequestOptions:
     """Add the NKI version from the inline block of the kernel's file, if the call names none.
 
     The block's other settings apply to the command only. Raises `UsageFailed`.
@@ -272,9 +274,11 @@ def _all_values(given: RequestOptions, function: Any, consts: Mapping[str, Any])
     """Return the arguments that are not themselves tensors, including omitted ones with their
     defaults.
     """
-    said = {*given.args, *consts}
-    left = {name: value for name, value in functions.defaults(function) if name not in said}
-    return {**consts, **left}
+    given_names = {*given.args, *consts}
+    defaults = {
+        name: value for name, value in functions.defaults(function) if name not in given_names
+    }
+    return {**consts, **defaults}
 
 
 def of_function(
@@ -296,9 +300,9 @@ def of_function(
                 f"nkic cannot find the source of `{function.__qualname__}`",
                 "write the kernel to a file, or compile its text with nkic.SourceFile",
             )
-        given = _by_its_file(given, source)
+        given = _with_file_version(given, source)
         given = _with_defaults(given, function, consts, describer)
-        described = describer.function(_bare(function), function.__name__)
+        described = describer.function(_without_defaults(function), function.__name__)
         entry = LiveEntry(described, tuple(_globals(function, describer)))
         request = _request(function, given, source)
     request = replace(request, entry=entry, parts=dict(describer.parts))
@@ -313,7 +317,7 @@ def _with_defaults(
     return replace(given, consts={name: describer.argument(v, name) for name, v in values.items()})
 
 
-def _bare(function: Any) -> Any:
+def _without_defaults(function: Any) -> Any:
     """Return the function without its defaults, which have become arguments."""
     made = type(function)(function.__code__, {}, function.__name__, None, function.__closure__)
     made.__module__, made.__qualname__ = function.__module__, function.__qualname__

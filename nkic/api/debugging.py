@@ -43,7 +43,7 @@ class Dumped(NamedTuple):
     array: Array
 
 
-class Looking:
+class Inspection:
     """The dumps, expectations and watches that a run's options request. Raises `UsageFailed`."""
 
     def __init__(self, how: Running, ranks: int) -> None:
@@ -55,8 +55,8 @@ class Looking:
             self.dumps = Dumps(taps, EVERYTHING in dump)
             observers.append(self.dumps)
         if (expected := how.get("expect_at")) is not None:
-            wished = [Expected(line, "expect_at", _offers(a)) for line, a in expected.items()]
-            self.expectations = Expectations([wished] * ranks, _settings(how))
+            references = [Expected(line, "expect_at", _offers(a)) for line, a in expected.items()]
+            self.expectations = Expectations([references] * ranks, _settings(how))
             observers.append(self.expectations)
         elif how.get("rtol") is not None or how.get("atol") is not None:
             message = "rtol and atol apply to expect_at, which is not given"
@@ -67,14 +67,16 @@ class Looking:
 
     def dumped(self, rank: int) -> tuple[Dumped, ...]:
         """Return a rank's dumps, in the order of the writes."""
-        return tuple(_dumped(one) for one in self.dumps.found[rank]) if self.dumps else ()
+        return tuple(_dumped(dump) for dump in self.dumps.found[rank]) if self.dumps else ()
 
     def judge(self, ranks: int) -> None:
         """Raise the error for the first line at which a rank diverges from what was expected."""
         if self.expectations is not None:
-            found = [self.expectations.parted(rank) for rank in range(ranks)]
-            if any(found):
-                raise ProgramFault([one for one in found if one is not None])
+            diagnostics = [self.expectations.parted(rank) for rank in range(ranks)]
+            if any(diagnostics):
+                raise ProgramFault(
+                    [diagnostic for diagnostic in diagnostics if diagnostic is not None]
+                )
 
 
 def _words(words: str | Sequence[str] | None) -> list[str]:
@@ -101,18 +103,18 @@ def _offers(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _settings(how: Running) -> ToleranceSettings:
-    asked = {"rtol": how.get("rtol"), "atol": how.get("atol")}
-    return ToleranceSettings({k: {EVERY: v} for k, v in asked.items() if v is not None})
+    tolerances = {"rtol": how.get("rtol"), "atol": how.get("atol")}
+    return ToleranceSettings({k: {EVERY: v} for k, v in tolerances.items() if v is not None})
 
 
 def _show(changed: Changed) -> None:
     print(text(changed))
 
 
-def _dumped(one: Dump) -> Dumped:
-    write = one.write
+def _dumped(dump: Dump) -> Dumped:
+    write = dump.write
     return Dumped(
-        *(write.name, write.line, one.time, write.iterations, write.unrolled, write.stream.name),
-        *(write.start / 1000, write.done / 1000, write.region, one.unwritten),
-        presented(one.array, one.dtype),
+        *(write.name, write.line, dump.time, write.iterations, write.unrolled, write.stream.name),
+        *(write.start / 1000, write.done / 1000, write.region, dump.unwritten),
+        presented(dump.array, dump.dtype),
     )

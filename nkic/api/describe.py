@@ -62,9 +62,9 @@ class Describer:
         array = array_of(value)
         if array is not None:
             return self._tensor(value, array, where)
-        found = names.dtype(value) or names.nki(value)
-        if found is not None:
-            return found
+        named = names.dtype(value) or names.nki(value)
+        if named is not None:
+            return named
         if isinstance(value, np.generic):
             return value.item()
         if isinstance(value, enum.Enum):
@@ -139,9 +139,9 @@ class Describer:
         return runtime_values.Member(owner, name if single and name else "", content)
 
     def _class(self, value: type, where: str) -> Any:
-        known = names.nki(value)
-        if known is not None:
-            return known
+        named = names.nki(value)
+        if named is not None:
+            return named
         if names.is_known(value):
             return runtime_values.Named(value.__module__, value.__qualname__)
         if value.__module__ == "builtins":

@@ -41,16 +41,18 @@ class RunError(ApiError):
 
 
 def _again(kind: type[ApiError], diagnostics: tuple[Diagnostic, ...], text: str) -> ApiError:
-    made = kind(diagnostics)
-    made.args = (text,)
-    return made
+    error = kind(diagnostics)
+    error.args = (text,)
+    return error
 
 
 @contextmanager
 def raising(
     kind: type[ApiError],
     sources: Sources = no_sources,
-    relocated: Callable[[Iterable[Diagnostic]], Iterable[Diagnostic]] = lambda found: found,
+    relocated: Callable[[Iterable[Diagnostic]], Iterable[Diagnostic]] = lambda diagnostics: (
+        diagnostics
+    ),
 ) -> Iterator[None]:
     """Turn the errors of the stages into `kind`."""
     try:

@@ -24,9 +24,9 @@ NATIVE, CLOSED = "native", "closed"
 OURS = "__nkic__"  # set in modules that nkic itself provides as `nki`
 
 
-def is_native(said: str | None, kernel: types.FunctionType) -> bool:
+def is_native(argument: str | None, kernel: types.FunctionType) -> bool:
     """Whether Python itself calls the kernel. Raises `UsageFailed`."""
-    wanted = chosen(said)
+    wanted = chosen(argument)
     if wanted == CLOSED:
         return False
     found = set(_kinds(kernel))
@@ -43,10 +43,10 @@ def is_native(said: str | None, kernel: types.FunctionType) -> bool:
     return False
 
 
-def chosen(said: str | None) -> str | None:
+def chosen(argument: str | None) -> str | None:
     """Return the choice of highest precedence; None if there is none. Raises `UsageFailed`."""
     for word, where in (
-        (said, "evaluate="),
+        (argument, "evaluate="),
         (os.environ.get(VARIABLE) or None, f"{VARIABLE} in the environment"),
         (project.setting("evaluate"), project.origin("evaluate")),
     ):

@@ -41,8 +41,8 @@ def own_options(kernel: Any) -> dict[str, Any]:
 
     Raises `CompileError`.
     """
-    told = (getattr(one, "nkic_options", None) for one in _layers(kernel))
-    return next((options() for options in told if options is not None), {})
+    getters = (getattr(one, "nkic_options", None) for one in _layers(kernel))
+    return next((options() for options in getters if options is not None), {})
 
 
 def module_of(function: types.FunctionType) -> str:

@@ -100,9 +100,9 @@ class LiveLoader:
         return self._add(label, name, name, data)
 
     def _add(self, label: str, module: str, path: str, data: bytes) -> SourceFile:
-        known = self.sources.get(label)
-        if known is not None:
-            return known
+        source_file = self.sources.get(label)
+        if source_file is not None:
+            return source_file
         self.paths[label] = path
         self._modules[label] = module
         self.sources[label] = decode(data, label)

@@ -79,11 +79,11 @@ class Parts:
 def _of_nki(value: Any) -> Any:
     """Return nkic's object for a value of any package called nki, looked up by name."""
     member = isinstance(value, enum.Enum)
-    known = names.nki(type(value) if member else value)
-    space = active().spaces.get(known.module) if known is not None else None
-    if known is None or space is None or "." in known.name:
+    named = names.nki(type(value) if member else value)
+    space = active().spaces.get(named.module) if named is not None else None
+    if named is None or space is None or "." in named.name:
         return KEEP
-    found = getattr(space, known.name, KEEP)
+    found = getattr(space, named.name, KEEP)
     return getattr(found, value.name, KEEP) if member else found
 
 
@@ -118,6 +118,13 @@ def key_of(tracing: pipeline.Tracing, options: CompileOptions) -> str:
 
     traced, report = tracing
     files = sorted((path, file.text) for path, file in traced.sources.items())
-    said = tuple(map(repr, report.all))
-    made = (stamp(), here(), program_text(traced.program), files, traced.program.returned, said)
+    diagnostics = tuple(map(repr, report.all))
+    made = (
+        stamp(),
+        here(),
+        program_text(traced.program),
+        files,
+        traced.program.returned,
+        diagnostics,
+    )
     return sha256(repr((*made, options.key)).encode("utf-8", "surrogatepass")).hexdigest()

@@ -115,19 +115,19 @@ def check(function: str, given: Mapping[str, Any], kind: type) -> None:
             raise TypeError(f"nkic.{function}() has no option {name!r}; {help}")
 
 
-def joined(own: Mapping[str, Any], said: Compiling) -> Any:
+def joined(own: Mapping[str, Any], given: Compiling) -> Any:
     """Merge the options of a call with those of its kernel; the call's take precedence.
 
     Raises `UsageFailed` if both choose the instances and cores that the kernel runs on.
     """
-    first = {name: value for name, value in said.items() if value is not None}
+    first = {name: value for name, value in given.items() if value is not None}
     second = {name: value for name, value in own.items() if value is not None}
     if second.keys() & PLACES and (named := [name for name in PLACES if name in first]):
         refuse(
             f"the kernel has a grid in brackets, and the call says `{named[0]}`",
             "leave out one of the two",
         )
-    schedule = (*second.get("schedule", ()), *said.get("schedule", ()))
+    schedule = (*second.get("schedule", ()), *given.get("schedule", ()))
     return {**second, **first, **({"schedule": schedule} if schedule else {})}
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from nkic.api import options, warned
 from nkic.api.arrays import Array, array_of, offer, presented
 from nkic.api.artifact import Artifact
-from nkic.api.debugging import Dumped, Looking
+from nkic.api.debugging import Dumped, Inspection
 from nkic.api.errors import RunError, raising
 from nkic.api.html import table
 from nkic.api.options import Running
@@ -90,8 +90,8 @@ class Result:
         """The report as `nki-run` prints it: prints, outputs, cycles, engines."""
         line = run_report.cycles_line(self.run, TARGETS[self.run.target])
         bounds = filter(None, [row.bound_line for row in self.run.outputs])
-        told = (line, run_report.device_line(self.run))
-        lines = [*self.prints, *(row.line for row in self.run.outputs), *bounds, *told]
+        times = (line, run_report.device_line(self.run))
+        lines = [*self.prints, *(row.line for row in self.run.outputs), *bounds, *times]
         return "".join(f"{one}\n" for one in lines)
 
     @property
@@ -132,8 +132,10 @@ class Result:
         """When each engine and queue was busy, and with what, for the first 100,000
         instructions.
         """
-        known = self.executable
-        return tuple(_stretch(known, one) for one in self.busy) if known is not None else ()
+        executable = self.executable
+        return (
+            tuple(_stretch(executable, one) for one in self.busy) if executable is not None else ()
+        )
 
     @property
     def svg(self) -> str:
@@ -237,24 +239,35 @@ def _run(
         settings = run_options(how)
         check_memory(executable, how.get("max_memory"), len(inputs))
         bound = [bind(artifact.signature, wanted(one, fill, cast)) for one in inputs]
-        wishes = how.get("levels") or DEFAULT
-        said = [_heard(executable, one.remarks, wishes, NkicError) for one in bound]
-        looking = Looking(how, len(inputs))
+        warning_levels = how.get("levels") or DEFAULT
+        input_remarks = [
+            _reported(executable, bound_inputs.remarks, warning_levels, NkicError)
+            for bound_inputs in bound
+        ]
+        inspection = Inspection(how, len(inputs))
         arrays = [one.arrays for one in bound]
-        found = simulate_ranks(executable, arrays, settings, looking.make)
-        looking.judge(len(inputs))
-        told = [_heard(executable, one.remarks, wishes, ProgramFault) for one in found]
+        results = simulate_ranks(executable, arrays, settings, inspection.make)
+        inspection.judge(len(inputs))
+        run_remarks = [
+            _reported(executable, result.remarks, warning_levels, ProgramFault)
+            for result in results
+        ]
     return [
-        replace(_result(artifact, b, f, settings, (*before, *after)), dumps=looking.dumped(rank))
-        for rank, (b, f, before, after) in enumerate(zip(bound, found, said, told, strict=True))
+        replace(_result(artifact, b, f, settings, (*before, *after)), dumps=inspection.dumped(rank))
+        for rank, (b, f, before, after) in enumerate(
+            zip(bound, results, input_remarks, run_remarks, strict=True)
+        )
     ]
 
 
-def _heard(
-    executable: Executable, found: Sequence[Diagnostic], wishes: Settings, failure: type[NkicError]
+def _reported(
+    executable: Executable,
+    found: Sequence[Diagnostic],
+    warning_levels: Settings,
+    failure: type[NkicError],
 ) -> tuple[Diagnostic, ...]:
     """Return the remarks at the requested levels: raise errors as `failure`, and issue warnings."""
-    remarks = levels.judged(found, wishes, executable.sources, failure)
+    remarks = levels.judged(found, warning_levels, executable.sources, failure)
     warned.warn(remarks, lambda path: path)
     return remarks
 

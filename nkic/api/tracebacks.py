@@ -42,17 +42,17 @@ def without_nkic(traceback: TracebackType | None) -> TracebackType | None:
 
     If nkic itself raised the exception, the traceback is returned unchanged.
     """
-    kept: list[TracebackType] = []
+    tracebacks: list[TracebackType] = []
     at = traceback
     while at is not None:
         own = _is_nkic(at)
         if own and at.tb_next is None:
             return traceback
         if not own:
-            kept.append(at)
+            tracebacks.append(at)
         at = at.tb_next
     made: TracebackType | None = None
-    for one in reversed(kept):
+    for one in reversed(tracebacks):
         made = TracebackType(made, one.tb_frame, one.tb_lasti, one.tb_lineno)
     return made
 
@@ -69,16 +69,18 @@ def of_places(
 
     It serves errors that are found after the kernel's frames are gone.
     """
-    first = next((one for one in diagnostics if one.level is Level.ERROR), None)
+    first = next(
+        (diagnostic for diagnostic in diagnostics if diagnostic.level is Level.ERROR), None
+    )
     if first is None or first.primary is None:
         return None
     calls = [label.span for label in first.labels if label.text == _CALLED]
-    made: TracebackType | None = None
+    traceback: TracebackType | None = None
     for span in (first.primary.span, *calls):
         if not span.path.startswith(SHIPPED):
             frame = _frame(span, path_of(span.path))
-            made = TracebackType(made, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
-    return made
+            traceback = TracebackType(traceback, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return traceback
 
 
 def _frame(span: Span, path: str) -> TracebackType:
@@ -103,8 +105,8 @@ def _function(path: str, line: int) -> str:
         tree = ast.parse("".join(linecache.getlines(path)))
     except SyntaxError:
         return "kernel"
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    around = [node for node in found if node.lineno <= line <= (node.end_lineno or 0)]
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    around = [node for node in functions if node.lineno <= line <= (node.end_lineno or 0)]
     return max(around, key=lambda node: node.lineno).name if around else "kernel"
 
 

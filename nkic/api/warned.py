@@ -26,19 +26,19 @@ class NkicWarning(UserWarning):
 
 def warn(found: Iterable[Diagnostic], path_of: Callable[[str], str]) -> None:
     """Issue the warnings. `path_of` gives the file on this machine for a place's path."""
-    for one in found:
-        if one.level is Level.WARNING:
-            _warn(one, path_of)
+    for diagnostic in found:
+        if diagnostic.level is Level.WARNING:
+            _warn(diagnostic, path_of)
 
 
-def _warn(found: Diagnostic, path_of: Callable[[str], str]) -> None:
-    code = found.code.number
-    help = f" (help: {found.help})" if found.help else ""
-    message = NkicWarning(f"{code}: {found.message}{help}", code)
-    if found.primary is None:
+def _warn(diagnostic: Diagnostic, path_of: Callable[[str], str]) -> None:
+    code = diagnostic.code.number
+    help = f" (help: {diagnostic.help})" if diagnostic.help else ""
+    message = NkicWarning(f"{code}: {diagnostic.message}{help}", code)
+    if diagnostic.primary is None:
         warnings.warn(message, stacklevel=2)
         return
-    span = found.primary.span
+    span = diagnostic.primary.span
     path = path_of(span.path)
     module = next(_modules(path), None)
     # Python drops warnings that have no module name, as if it were shutting down.

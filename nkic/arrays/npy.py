@@ -100,10 +100,10 @@ def _header(text: str, start: int) -> NpyHeader:
 
 
 def _value(text: str, key: str) -> str:
-    found = re.search(_VALUE.replace("{key}", key), text)
-    if found is None:
+    match = re.search(_VALUE.replace("{key}", key), text)
+    if match is None:
         raise Damaged(f"its npy header has no `{key}`")
-    return found[1]
+    return match[1]
 
 
 def _shape(text: str) -> tuple[int, ...]:
@@ -116,10 +116,10 @@ def _shape(text: str) -> tuple[int, ...]:
 
 
 def _element(descr: str) -> tuple[bool, Element]:
-    found = _DESCR.fullmatch(descr)
-    if found is None:
+    match = _DESCR.fullmatch(descr)
+    if match is None:
         raise Damaged(f"its npy header names the type `{clean(descr[:40])}`")
-    order, kind, size = found.groups()
+    order, kind, size = match.groups()
     if kind == "O":
         help = "convert it first, as in array.astype(numpy.float32)"
         raise Damaged("it holds Python objects, which nkic does not unpickle", "array-kind", help)

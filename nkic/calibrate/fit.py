@@ -35,7 +35,7 @@ class Fit:
 
 def fitted(observations: Sequence[Observation], target: Target) -> Fit:
     """Fit the figures that the observations concern, by Gauss-Newton from the target's own."""
-    names = sorted({name for one in observations for name in one.probe.figures})
+    names = sorted({name for observation in observations for name in observation.probe.figures})
     first = np.array([target.figures[name] for name in names])
     scale = np.maximum(np.abs(first), 1.0)
     share = first / scale
@@ -64,7 +64,9 @@ def _wrong(
     """Return the relative errors of the simulated times with these values."""
     figures = {**target.figures, **dict(zip(names, map(float, values), strict=True))}
     machine = replace(target, figures=MappingProxyType(figures))
-    return np.array([one.probe.predicted(machine) / one.ns - 1 for one in observations])
+    return np.array(
+        [observation.probe.predicted(machine) / observation.ns - 1 for observation in observations]
+    )
 
 
 def _nudge(name: str, scale: float) -> float:

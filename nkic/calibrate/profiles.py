@@ -41,16 +41,16 @@ def read_profiles(folder: str) -> list[Observation]:
 
     Raises `UsageFailed`.
     """
-    found: list[Observation] = []
+    observations: list[Observation] = []
     for probe in PROBES:
         path = Path(folder) / f"{probe.name}.json"
         if path.is_file():
             text = files.read_bytes(str(path), MAX_BYTES).decode("utf-8", "replace")
-            found.append(observed(probe, _parsed(str(path), text), str(path)))
-    if not found:
+            observations.append(observed(probe, _parsed(str(path), text), str(path)))
+    if not observations:
         names = ", ".join(sorted({probe.name for probe in PROBES})[:3])
         raise bad_value(f"{folder}: it holds no profile of a microkernel", f"such as {names}.json")
-    return found
+    return observations
 
 
 def observed(probe: Probe, profile: Any, path: str) -> Observation:

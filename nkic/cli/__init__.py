@@ -41,7 +41,7 @@ def _start(tool: str, module: str) -> int:
     if ended is not None:
         from nkic.cli.common import ended as ending  # rarely needed
 
-        return ending.say(ended, tool, sys.argv[1:])
+        return ending.report(ended, tool, sys.argv[1:])
     from importlib import import_module
 
     code: int = import_module(module).main()

@@ -50,8 +50,8 @@ class CompileOptions:
     def key(self) -> tuple[object, ...]:
         """Everything that an artifact and its messages depend on; equal in every process."""
         machine = self.machine.hash if self.machine is not None else ""
-        asked = (self.serial, self.spill, self.level, self.embed_source, self.max_errors)
-        return (*asked, repr(self.levels), machine)
+        flags = (self.serial, self.spill, self.level, self.embed_source, self.max_errors)
+        return (*flags, repr(self.levels), machine)
 
 
 DEFAULT = CompileOptions()
@@ -92,13 +92,13 @@ class Compiled:
             self.first_plan = None
 
     def remarks(
-        self, wanted: Settings, sources: Mapping[str, SourceFile]
+        self, settings: Settings, sources: Mapping[str, SourceFile]
     ) -> tuple[Diagnostic, ...]:
         """Return the warnings at the requested levels. Raises `CompileFailed` for denied ones."""
-        found = tuple(levels.apply(self.warnings, wanted, sources, self.lines))
-        if any(one.level is Level.ERROR for one in found):
-            raise CompileFailed(found)
-        return found
+        diagnostics = tuple(levels.apply(self.warnings, settings, sources, self.lines))
+        if any(diagnostic.level is Level.ERROR for diagnostic in diagnostics):
+            raise CompileFailed(diagnostics)
+        return diagnostics
 
     @property
     def executable(self) -> Executable:

@@ -36,10 +36,10 @@ def _tokens(compiled: Compiled) -> str:
 
 def _resolved(compiled: Compiled) -> str:
     """Return the definitions that the kernel reaches, and the files that were read for it."""
-    found: Resolved = compiled.results["resolve"]
-    lines = [f"kernel {found.kernel.signature}"]
-    lines += [f"module {m.name} {path}" for path, m in found.library.modules.items()]
-    lines += [f"reaches {d.name} at {d.name_span}" for d in found.reached]
+    resolved: Resolved = compiled.results["resolve"]
+    lines = [f"kernel {resolved.kernel.signature}"]
+    lines += [f"module {m.name} {path}" for path, m in resolved.library.modules.items()]
+    lines += [f"reaches {d.name} at {d.name_span}" for d in resolved.reached]
     return "\n".join(lines) + "\n"
 
 

@@ -110,9 +110,9 @@ class Loader:
         if place is None:  # nkic's own standard library has no neighbours
             return None
         candidates = self._candidates(request, place)
-        found = next((file for one in candidates if (file := self._file(one))), None)
-        if found is not None:
-            return self._add(found)
+        path = next((file for one in candidates if (file := self._file(one))), None)
+        if path is not None:
+            return self._add(path)
         named = candidates if request.strip(".") else []
         folder = next((one for one in named if self._holds_source(one.disk)), None)
         return self._add(folder / PACKAGE, data=b"") if folder is not None else None
@@ -200,7 +200,7 @@ class Loader:
         """
         if place not in self._files:
             both = (place / PACKAGE, SourcePath(place.root, place.path + ".py"))
-            self._files[place] = next((one for one in both if self._is_there(one)), None)
+            self._files[place] = next((path for path in both if self._is_there(path)), None)
         return self._files[place]
 
     def _holds_source(self, folder: Path) -> bool:

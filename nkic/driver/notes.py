@@ -38,5 +38,5 @@ def timed(executable: Executable, ordered: Schedule) -> Executable:
     if found is None:
         return executable
     cycles = -(-found * target.base_clock_mhz // 1_000_000)
-    told = {"estimate_ns": f"{found / 1000:.0f}", "estimate_cycles": str(cycles)}
-    return replace(executable, meta={**executable.meta, **told})
+    timing = {"estimate_ns": f"{found / 1000:.0f}", "estimate_cycles": str(cycles)}
+    return replace(executable, meta={**executable.meta, **timing})

@@ -284,8 +284,8 @@ def _read(text: SourceFile, report: Reporter) -> Iterator[None]:
 
 def _sources(program: Program, find: Callable[[str], SourceFile | None]) -> dict[str, SourceFile]:
     shipped = {file.path: file for file in library.sources().values()}
-    found = {path: shipped.get(path) or find(path) for path in paths(program)}
-    return {path: source for path, source in found.items() if source is not None}
+    source_files = {path: shipped.get(path) or find(path) for path in paths(program)}
+    return {path: source for path, source in source_files.items() if source is not None}
 
 
 def _from_program(

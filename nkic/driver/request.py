@@ -14,7 +14,7 @@ from nkic.base import profiles, project
 from nkic.base.diagnostics import CompileFailed, UsageFailed, bad_argument
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.driver.spoken import profile_of
+from nkic.driver.inferred_version import profile_of
 from nkic.machine import targets
 from nkic.machine.targets import Target
 from nkic.specialise.arguments import parse_arg, parse_const, parse_grid
@@ -44,7 +44,7 @@ def request_for(
     """
     block = block_of(source)
     spoken = profile_of(file or source, given.kernel or block.kernel)
-    request = combine(given, _around(block, given, environ), spoken)
+    request = combine(given, _with_environment(block, given, environ), spoken)
     if request.lnc > request.target.max_cores:
         target = request.target
         text = f"--lnc {request.lnc}: a kernel on {target.name} runs on {target.max_cores} core"
@@ -84,16 +84,16 @@ def compiler_flag(name: str, environ: Mapping[str, str]) -> str | None:
     return words[words.index(name) + 1] if name in words[:-1] else None
 
 
-def _around(
-    block: RequestOptions, given: RequestOptions, environ: Mapping[str, str]
+def _with_environment(
+    block: RequestOptions, options: RequestOptions, environ: Mapping[str, str]
 ) -> RequestOptions:
     """Add the environment's and the project's settings to those that the block leaves open."""
     wanted = environ.get(TARGET_VARIABLE)
     if block.target is None and wanted:
         block = replace(block, target=find_target(wanted, TARGET_VARIABLE))
-    if block.profile is None and given.profile is None:
+    if block.profile is None and options.profile is None:
         block = replace(block, profile=_version(environ)[0])
-    if (given.lnc, given.grid, block.lnc, block.grid) == (None, None, None, None):
+    if (options.lnc, options.grid, block.lnc, block.grid) == (None, None, None, None):
         block = replace(block, lnc=_lnc(environ)[0])
     return block
 
@@ -108,9 +108,9 @@ def _version(environ: Mapping[str, str]) -> tuple[Profile | None, str]:
     word, profile = FORMER_FRONTEND
     if environ.get(FRONTEND_VARIABLE) == word:
         return profile, FRONTEND_VARIABLE
-    if (said := project.setting("nki")) is not None:
+    if (configured := project.setting("nki")) is not None:
         origin = project.origin("nki")
-        return find_profile(str(said), origin), origin
+        return find_profile(str(configured), origin), origin
     return None, DEFAULT
 
 
@@ -160,20 +160,20 @@ def _read(path: str) -> Mapping[str, TensorType]:
 
 def find_target(name: str, origin: str) -> Target:
     """Return the target called `name`; `origin` is who names it. Raises `UsageFailed`."""
-    found = targets.find(name)
-    if found is None:
+    target = targets.find(name)
+    if target is None:
         # No nearest name is suggested: a future target's name is close to every known one.
         known = ", ".join((*targets.TARGETS, *targets.ALIASES))
         raise bad_argument(f"{origin}: there is no target `{name}`", f"known are: {known}")
-    return found
+    return target
 
 
 def find_profile(label: str, origin: str) -> Profile:
     """Return the NKI version called `label`. Raises `UsageFailed`."""
-    found = profiles.find(label)
-    if found is None:
+    profile = profiles.find(label)
+    if profile is None:
         raise bad_argument(f"{origin}: there is no version `{label}` of NKI", profiles.KNOWN)
-    return found
+    return profile
 
 
 Value = TypeVar("Value")

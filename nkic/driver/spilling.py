@@ -25,8 +25,8 @@ Graphs = tuple[DependenceGraph, ...]
 # Shares of SBUF that may be live at once; smaller ones if the live tensors cannot be packed without
 # gaps.
 SHARES = (1.0, 0.97, 0.94, 0.9, 0.85, 0.8, 0.7)
-CHEAP = 50_000  # instructions up to which an error states the traffic of spilling
-SHOWN = 5  # places that a report names
+MAX_ADVISED = 50_000  # instructions up to which an error states the traffic of spilling
+MAX_NAMED = 5  # places that a report names
 OVERFLOW = code("sbuf-overflow")
 IN_PSUM = code("psum-overflow")
 OF_SBUF = (
@@ -61,13 +61,13 @@ def fit_or_spill(lowered: Program, graphs: Graphs, report: Reporter, may_spill: 
     if found is not None:
         report.add(_warning(found))
         return found
-    for one in tried.all:
-        report.add(_advised(one, tried.all, first, may_spill))
+    for diagnostic in tried.all:
+        report.add(_advised(diagnostic, tried.all, first, may_spill))
     raise CompileFailed(report.all)
 
 
 def _is_cheap(program: Program) -> bool:
-    return sum(1 for body in program.cores for _ in instructions(body)) <= CHEAP
+    return sum(1 for body in program.cores for _ in instructions(body)) <= MAX_ADVISED
 
 
 def _spilled(lowered: Program, first: spill.Spilled) -> Fitted | None:
@@ -129,8 +129,8 @@ def _warning(found: Fitted) -> Diagnostic:
         f"SBUF has no room for all tensors that are live at once: {plural(len(away), 'tensor')} "
         f"{'are' if len(away) > 1 else 'is'} spilled to HBM, {_traffic(away)}",
         groups[0][0],
-        labels=[Label(place, _label(group)) for place, group in groups[:SHOWN]],
-        notes=_more(groups[SHOWN:]),
+        labels=[Label(place, _label(group)) for place, group in groups[:MAX_NAMED]],
+        notes=_more(groups[MAX_NAMED:]),
         help="use smaller blocks, or order the loops so that fewer tiles are live at once",
     )
     return reporter.all[0]

@@ -35,15 +35,15 @@ def is_plain(call: cst.Call) -> bool:
 def find(call: cst.Call, names: Sequence[str], name: str) -> cst.Arg | None:
     """Return the argument for the parameter `name` of a function whose parameters are `names`."""
     for place, argument in enumerate(call.args):
-        said = word(argument) or (names[place] if place < len(names) else "")
-        if said == name:
+        parameter = word(argument) or (names[place] if place < len(names) else "")
+        if parameter == name:
             return argument
     return None
 
 
 def mask_argument(call: cst.Call) -> cst.BaseExpression | None:
     """Return the mask of a Beta 1 call; None if it is absent or `None`."""
-    found = next((one.value for one in call.args if word(one) == "mask"), None)
+    found = next((arg.value for arg in call.args if word(arg) == "mask"), None)
     return None if isinstance(found, cst.Name) and found.value == "None" else found
 
 
@@ -69,7 +69,7 @@ def without(call: cst.Call, gone: cst.Arg) -> cst.Call:
 
 def replaced(call: cst.Call, old: cst.Arg, new: cst.Arg) -> cst.Call:
     """Return the call with one argument replaced."""
-    return call.with_changes(args=[new if one is old else one for one in call.args])
+    return call.with_changes(args=[new if arg is old else arg for arg in call.args])
 
 
 def _comma() -> cst.Comma:
@@ -92,5 +92,5 @@ def whole_numbers(value: cst.BaseExpression) -> list[int]:
     """Return the integers of a literal list; none for anything else."""
     if not isinstance(value, cst.List | cst.Tuple):
         return []
-    found = [one.value for one in value.elements]
-    return [int(one.value) for one in found if isinstance(one, cst.Integer)]
+    expressions = [element.value for element in value.elements]
+    return [int(one.value) for one in expressions if isinstance(one, cst.Integer)]

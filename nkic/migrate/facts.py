@@ -72,7 +72,7 @@ def facts_of(source: SourceFile, request: Request, load: Load) -> Facts:
     try:
         pipeline.compile_source(source, request, load, CompileOptions(last="check"), compiled)
     except NkicError as failure:
-        errors = sum(one.level is Level.ERROR for one in failure.diagnostics)
+        errors = sum(diagnostic.level is Level.ERROR for diagnostic in failure.diagnostics)
     program = compiled.results.get("specialise")
     if not isinstance(program, Program):
         return Facts(False, errors)
@@ -136,7 +136,7 @@ def _facts(program: Program, path: str, errors: int) -> Facts:
     for tensor in program.tensors:
         if at_tensor := _own(tensor.at, path):
             tensors[at_tensor].append(tensor)
-    returned = (_own(one.tensor.at, path) for one in program.outputs)
+    returned = (_own(tensor_parameter.tensor.at, path) for tensor_parameter in program.outputs)
     return Facts(
         True,
         errors,

@@ -29,12 +29,12 @@ class Flow:
         if len(candidates) == 1 and self._is_left_behind(candidates[0], use):
             return candidates[0] if self.is_same(name, candidates[0], use) else None
         before = [one for one in candidates if self.dominates(one, use)]
-        found = max(before, key=self._start, default=None)
-        return found if found is not None and self.is_same(name, found, use) else None
+        node = max(before, key=self._start, default=None)
+        return node if node is not None and self.is_same(name, node, use) else None
 
     def is_same(self, name: str, set_at: cst.CSTNode, use: cst.CSTNode) -> bool:
         """Whether the name has the same value at `use` as right after `set_at`, or at it."""
-        inside = {id(one) for one in self._loops(use)} - {id(one) for one in self._loops(set_at)}
+        inside = {id(node) for node in self._loops(use)} - {id(one) for one in self._loops(set_at)}
         for setter in self._all_setters(set_at).get(name, ()):
             if setter is set_at or self._is_around(setter, set_at, use):
                 continue
@@ -50,7 +50,7 @@ class Flow:
 
     def _is_around(self, setter: cst.CSTNode, set_at: cst.CSTNode, use: cst.CSTNode) -> bool:
         """Whether both nodes are in the loop that sets the name."""
-        both = all(any(setter is p for p in self.sheet.parents(one)) for one in (set_at, use))
+        both = all(any(setter is p for p in self.sheet.parents(node)) for node in (set_at, use))
         return both and isinstance(setter, _LOOPS)
 
     def dominates(self, node: cst.CSTNode, use: cst.CSTNode) -> bool:
@@ -123,7 +123,7 @@ def set_by(node: cst.CSTNode) -> Sequence[str]:
     """Return the names that the node itself sets."""
     targets: list[cst.BaseExpression] = []
     if isinstance(node, cst.Assign):
-        targets = [one.target for one in node.targets]
+        targets = [assign_target.target for assign_target in node.targets]
     elif isinstance(node, cst.For | cst.AugAssign | cst.AnnAssign | cst.NamedExpr):
         targets = [node.target]
     return [n.value for t in targets for n in plain_names(t)]

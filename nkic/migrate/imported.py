@@ -67,7 +67,7 @@ class Imports:
             found = {name for node in _own(scope.body) for name in names_set(node)}
             if isinstance(scope, cst.FunctionDef):
                 params = (one for one in walk(scope.params) if isinstance(one, cst.Param))
-                found |= {one.name.value for one in params}
+                found |= {param.name.value for param in params}
             self._set[id(scope)] = frozenset(found)
         return self._set[id(scope)]
 
@@ -83,12 +83,12 @@ def _own(body: object) -> Iterator[cst.CSTNode]:
 
 def _imports(node: cst.CSTNode) -> Iterator[tuple[str, str]]:
     if isinstance(node, cst.Import):
-        for one in node.names:
-            name = code(one.name)
+        for alias in node.names:
+            name = code(alias.name)
             first = name.partition(".")[0]
-            yield (code(one.asname.name), name) if one.asname else (first, first)
+            yield (code(alias.asname.name), name) if alias.asname else (first, first)
     elif isinstance(node, cst.ImportFrom) and not isinstance(node.names, cst.ImportStar):
         package = "." * len(node.relative) + (code(node.module) if node.module else "")
-        for one in node.names:
-            bound = one.asname.name if one.asname else one.name
-            yield code(bound), f"{package}.{code(one.name)}"
+        for alias in node.names:
+            bound = alias.asname.name if alias.asname else alias.name
+            yield code(bound), f"{package}.{code(alias.name)}"

@@ -26,11 +26,11 @@ class Kept(NamedTuple):
 def kept_tiles(program: Program) -> Kept:
     """Return the results that are copied to HBM at the end of a program."""
     named = {f"output_{n}": n for n in range(len(program.outputs))}
-    made = {t.at for t in program.tensors if t.buffer.on_chip}
+    call_chains = {t.at for t in program.tensors if t.buffer.on_chip}
     outputs = {
-        one.tensor.number: named[one.name]
-        for one in program.outputs
-        if one.name in named and one.tensor.at in made
+        tensor_parameter.tensor.number: named[tensor_parameter.name]
+        for tensor_parameter in program.outputs
+        if tensor_parameter.name in named and tensor_parameter.tensor.at in call_chains
     }
     copies = [*_copies(program, outputs)] if outputs else []
     places = {outputs[t.number] for t in _written(copies) if t.number in outputs}
@@ -55,8 +55,8 @@ def _copies(program: Program, outputs: Mapping[int, int]) -> Iterator[Instructio
 
 
 def _written(copies: Sequence[Instruction]) -> Iterator[Tensor]:
-    for one in copies:
-        dst = _tensor(one, "dst")
+    for instruction in copies:
+        dst = _tensor(instruction, "dst")
         if dst is not None:
             yield dst
 

@@ -39,7 +39,7 @@ def siblings(source: SourceFile, request: Request) -> Iterator[Request]:
 def _needed(function: cst.FunctionDef) -> set[str]:
     """Return the parameters without defaults."""
     params = (one for one in walk(function.params) if isinstance(one, cst.Param))
-    return {one.name.value for one in params if one.default is None and not one.star}
+    return {param.name.value for param in params if param.default is None and not param.star}
 
 
 def _cut(request: Request, kernel: str, names: set[str]) -> Request:

@@ -45,24 +45,24 @@ def passed(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     wanted = set(operator_parameters(sheet, function)) if function is not None else set()
     if function is None or not wanted:
         return None
-    names = [one.name.value for one in function.params.params]
-    made = new
+    names = [param.name.value for param in function.params.params]
+    call = new
     for place, argument in enumerate(old.args):
-        said = word(argument) or (names[place] if place < len(names) else "")
-        value = _written(sheet, argument.value) if said in wanted else None
+        parameter = word(argument) or (names[place] if place < len(names) else "")
+        value = _written(sheet, argument.value) if parameter in wanted else None
         if value is not None:
-            now = made.args[place]
-            made = replaced(made, now, now.with_changes(value=value))
-    return made if made is not new else None
+            now = call.args[place]
+            call = replaced(call, now, now.with_changes(value=value))
+    return call if call is not new else None
 
 
 def _function(sheet: Sheet, call: cst.Call) -> cst.FunctionDef | None:
     """Return the function of the file that is called, by its name or as `kernel[grid]`."""
     called = call.func.value if isinstance(call.func, cst.Subscript) else call.func
-    if not isinstance(called, cst.Name) or any(one.star for one in call.args):
+    if not isinstance(called, cst.Name) or any(arg.star for arg in call.args):
         return None
-    found = (one for one in sheet.tree.body if isinstance(one, cst.FunctionDef))
-    return next((one for one in found if one.name.value == called.value), None)
+    functions = (one for one in sheet.tree.body if isinstance(one, cst.FunctionDef))
+    return next((function for function in functions if function.name.value == called.value), None)
 
 
 def operator_parameters(sheet: Sheet, function: cst.FunctionDef) -> Iterator[str]:
@@ -73,8 +73,8 @@ def operator_parameters(sheet: Sheet, function: cst.FunctionDef) -> Iterator[str
         if row is None or not isinstance(call, cst.Call):
             continue
         for attribute in row.attributes:
-            said = find(call, row.parameters, attribute.name)
-            value = said.value if said is not None and attribute.kind in _KINDS else None
+            argument = find(call, row.parameters, attribute.name)
+            value = argument.value if argument is not None and attribute.kind in _KINDS else None
             if isinstance(value, cst.Name) and value.value in own:
                 yield value.value
 
@@ -92,7 +92,7 @@ def declared(sheet: Sheet, old: cst.FunctionDef, new: cst.FunctionDef) -> cst.Fu
         if one.name.value not in wanted:
             continue
         if old.decorators:
-            text = f"`{one.name.value}` is an operator: callers that pass NumPy's are refused now"
+            text = f"`{one.name.value}` is an operator: callers that pass NumPy's are now rejected"
             sheet.leave(one.name, text, "pass one of nl, such as nl.less", sure=False)
         value = _written(sheet, one.default) if one.default is not None else None
         if value is not None:

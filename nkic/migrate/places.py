@@ -15,14 +15,14 @@ def moved_back(found: Sequence[Diagnostic], old: str, new: str) -> Iterator[Diag
         yield from found
         return
     lines = _lines(old.splitlines(), new.splitlines())
-    for one in found:
-        if one.primary is None:
-            yield one
+    for diagnostic in found:
+        if diagnostic.primary is None:
+            yield diagnostic
             continue
-        span, text = one.primary.span, one.primary.text
+        span, text = diagnostic.primary.span, diagnostic.primary.text
         line = lines.get(span.line, span.line)
         moved = span._replace(line=line, end_line=line + span.end_line - span.line)
-        yield replace(one, primary=Label(moved, text))
+        yield replace(diagnostic, primary=Label(moved, text))
 
 
 def _lines(old: list[str], new: list[str]) -> dict[int, int]:

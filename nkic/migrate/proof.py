@@ -39,7 +39,7 @@ from nkic.specialise.request import Request
 SHAPES = 4  # compared at most
 LARGE = 20_000  # instructions above which only the given shapes are compared
 FILLS = ("randn(0)", "uniform(0,1,0)", "zeros")  # the first on which the old text runs is used
-MOST_CYCLES = 1 << 32
+MAX_CYCLES = 1 << 32
 
 
 class Text(NamedTuple):
@@ -54,7 +54,7 @@ class Finding(NamedTuple):
     """The comparison for one set of arguments.
 
     `verdict` is "bits", "rounding", "different", or "failed" if the new text does not compile or
-    run, as `said` explains. `spills`: tiles wait in HBM in both, for which the new text needs
+    run, as `errors` explains. `spills`: tiles wait in HBM in both, for which the new text needs
     --spill.
     """
 
@@ -62,7 +62,7 @@ class Finding(NamedTuple):
     verdict: str
     cycles: tuple[int, int] = (0, 0)
     differs: str = ""
-    said: tuple[Diagnostic, ...] = ()
+    errors: tuple[Diagnostic, ...] = ()
     spills: bool = False
 
 
@@ -76,7 +76,7 @@ class Proof(NamedTuple):
     def holds(self) -> bool:
         """Whether something was compared, and nothing differed."""
         right = ("bits", "rounding")
-        return bool(self.findings) and all(one.verdict in right for one in self.findings)
+        return bool(self.findings) and all(finding.verdict in right for finding in self.findings)
 
 
 class _Ran(NamedTuple):
@@ -136,7 +136,7 @@ def _compiled(text: Text, request: Request, may_spill: bool = False) -> _Compile
     options = CompileOptions(spill=may_spill)
     compiled = pipeline.compile_source(text.source, spoken, text.load, options)
     program: Program = compiled.results["lower"]
-    spills = any(one.code is OVERFLOW for one in compiled.warnings)
+    spills = any(diagnostic.code is OVERFLOW for diagnostic in compiled.warnings)
     return _Compiled(program, load(compiled.data), spills)
 
 
@@ -144,13 +144,15 @@ def _ran(compiled: _Compiled, fill: str) -> _Ran:
     program, executable, spills = compiled
     signature = signature_of(executable)
     bound = bind(signature, Wanted(fill=parse_fill(fill)))
-    found = simulate(executable, bound.arrays, RunOptions(max_cycles=MOST_CYCLES))
-    dtypes = {one.name: one.dtype for one in signature.outputs}
-    return _Ran(program, found.outputs, dtypes, found.cycles, fill, spills)
+    result = simulate(executable, bound.arrays, RunOptions(max_cycles=MAX_CYCLES))
+    dtypes = {parameter.name: parameter.dtype for parameter in signature.outputs}
+    return _Ran(program, result.outputs, dtypes, result.cycles, fill, spills)
 
 
 def _errors(failure: NkicError) -> tuple[Diagnostic, ...]:
-    return tuple(one for one in failure.diagnostics if one.level is Level.ERROR)
+    return tuple(
+        diagnostic for diagnostic in failure.diagnostics if diagnostic.level is Level.ERROR
+    )
 
 
 # ---- comparing -----------------------------------------------------------------------------------
@@ -161,7 +163,7 @@ def _compared(before: _Ran, new: Text, request: Request) -> Finding:
     try:
         after = _ran(_compiled(new, _passed(new, request), before.spills), before.fill)
     except NkicError as failure:
-        return Finding(arguments, "failed", said=_errors(failure))
+        return Finding(arguments, "failed", errors=_errors(failure))
     cycles = (before.cycles, after.cycles)
     if _same_bits(before, after):
         return Finding(arguments, "bits", cycles, spills=after.spills)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from nkic.specialise.request import Request, TensorType
 
 Types = Mapping[str, TensorType]
-MOST_SIZES = 3  # the largest ones, which are varied
+MAX_SIZES = 3  # the largest ones, which are varied
 _CHANGES: tuple[Callable[[int], int], ...] = (
     lambda size: size // 2,
     lambda size: size - 1,  # a partial last tile
@@ -25,7 +25,7 @@ def variants(request: Request) -> Iterator[Request]:
     yield request
     types = {**request.like, **request.args}
     sizes = {size for kind in types.values() for size in kind.shape or () if size > 1}
-    largest = sorted(sizes, reverse=True)[:MOST_SIZES]
+    largest = sorted(sizes, reverse=True)[:MAX_SIZES]
     for change in _CHANGES:
         for size in largest:
             yield replace(request, args=_resized(types, size, change(size)))

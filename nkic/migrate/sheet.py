@@ -69,12 +69,12 @@ class Sheet:
             node = self._parents[id(node)]
             yield node
 
-    def fresh(self, wish: str) -> str:
+    def fresh(self, base: str) -> str:
         """Return a name that the file does not use."""
-        name, count = wish, 1
+        name, count = base, 1
         while name in self._names:
             count += 1
-            name = f"{wish}_{count}"
+            name = f"{base}_{count}"
         self._names.add(name)
         return name
 
@@ -124,7 +124,9 @@ def _modules(tree: cst.Module) -> Iterator[tuple[str, str]]:
     for statement in tree.body:
         for part in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
             if isinstance(part, cst.Import):
-                named = (one for one in part.names if one.asname or "." not in _dotted(one.name))
+                named = (
+                    alias for alias in part.names if alias.asname or "." not in _dotted(alias.name)
+                )
                 yield from ((_dotted(one.name), _alias(one)) for one in named)
             elif isinstance(part, cst.ImportFrom) and not isinstance(part.names, cst.ImportStar):
                 package = _dotted(part.module) if part.module and not part.relative else ""

@@ -43,33 +43,36 @@ def migrate(source: SourceFile, facts: Facts, start: Profile | None, goal: Profi
     if start is Profile.BETA1:
         sheet = Sheet(source, facts, start, goal)
         writer = Beta1Writer(sheet)
-        made = writer.pending.restored(sheet.tree.visit(writer), sheet)
+        module = writer.pending.restored(sheet.tree.visit(writer), sheet)
         skipped = tuple(writer.skipped.values())
-        text = without_unused(SourceFile(source.path, _with_imports(made, sheet).code), sheet)
+        text = without_unused(SourceFile(source.path, _with_imports(module, sheet).code), sheet)
         spilled = [_spilled(Span(source.path, *at)) for at in sorted(facts.spills)]
         former, done, facts = (*sheet.left, *spilled), sheet.done, Facts()
     sheet = Sheet(SourceFile(source.path, text), facts, start, goal)
-    made = sheet.tree.visit(_Writer(sheet))
+    module = sheet.tree.visit(_Writer(sheet))
     later = moved_back(sheet.left, source.text, text)
-    left = (*former, *(one for one in later if not _is_in(_place(one), skipped)))
-    new = with_version(_with_imports(made, sheet).code, goal)
+    left = (
+        *former,
+        *(diagnostic for diagnostic in later if not _is_in(_place(diagnostic), skipped)),
+    )
+    new = with_version(_with_imports(module, sheet).code, goal)
     return Migrated(new, done + sheet.done, tuple(sorted(left, key=_place)))
 
 
 def _spilled(kernel: Span) -> Diagnostic:
     """Return a warning about tiles that Beta 1's compiler spills by itself."""
-    text = "SBUF has no room for all tiles of this kernel: Beta 1 keeps some in HBM by itself"
+    text = "SBUF has no room for all tiles of this kernel: Beta 1 spills some to HBM by itself"
     help = "compile the new source with --spill, or use smaller blocks"
     return make("not-migrated", text, kernel, help=help, level=Level.WARNING)
 
 
 def _is_in(place: Span, functions: Sequence[Span]) -> bool:
     """Whether the place is in a function that has already been reported as a whole."""
-    return any(one.line <= place.line <= one.end_line for one in functions)
+    return any(span.line <= place.line <= span.end_line for span in functions)
 
 
-def _place(one: Diagnostic) -> Span:
-    return one.primary.span if one.primary is not None else NOWHERE
+def _place(diagnostic: Diagnostic) -> Span:
+    return diagnostic.primary.span if diagnostic.primary is not None else NOWHERE
 
 
 class _Writer(cst.CSTTransformer):

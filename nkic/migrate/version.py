@@ -25,17 +25,17 @@ class Spoken(NamedTuple):
 
 
 def spoken(
-    source: SourceFile, request: Request, load: Load, said: Profile | None, goal: Profile
+    source: SourceFile, request: Request, load: Load, stated: Profile | None, goal: Profile
 ) -> Spoken:
     """Return the stated version, else that of the imports, else the latest that evaluates without
     error.
     """
-    if said is None and PREFIX in source.text:
-        said = Profile.BETA1
-    if said is not None:
-        request = replace(request, profile=said)
+    if stated is None and PREFIX in source.text:
+        stated = Profile.BETA1
+    if stated is not None:
+        request = replace(request, profile=stated)
         facts = facts_of(source, request, load)
-        return Spoken(said, said, with_siblings(facts, source, request, load))
+        return Spoken(stated, stated, with_siblings(facts, source, request, load))
     tried: list[Spoken] = []
     for profile in (p for p in reversed(Profile) if Profile.BETA2 <= p <= goal):
         facts = facts_of(source, replace(request, profile=profile), load)

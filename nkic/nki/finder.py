@@ -95,19 +95,19 @@ def _version(label: str | None) -> str | None:
     if label is None:
         return None
     with raising(CompileError):
-        found = profiles.find(label)
-        if found is None:
+        profile = profiles.find(label)
+        if profile is None:
             refuse(f"nki: there is no version `{label}` of NKI", profiles.KNOWN)
-        return found.label
+        return profile.label
 
 
 def uninstall() -> None:
     """Remove the modules again; code that has imported them keeps them."""
     CALLS.nki = None
-    known = _present()
-    if known is not None:
-        sys.meta_path.remove(known)
-        _forget(known.roots)
+    finder = _present()
+    if finder is not None:
+        sys.meta_path.remove(finder)
+        _forget(finder.roots)
 
 
 def _present() -> Finder | None:

@@ -103,8 +103,8 @@ def _written_names(
 def _check(artifact: api.Artifact, shapes: tuple[Any, ...], names: tuple[str, ...]) -> None:
     signature = artifact.signature
     outputs = {p.name: p for p in signature.outputs}
-    found = [outputs[n] for n in names if n in outputs] if names else signature.returned
-    made = [(tuple(p.shape), numpy_type(p.dtype).name) for p in found]
+    parameters = [outputs[n] for n in names if n in outputs] if names else signature.returned
+    made = [(tuple(p.shape), numpy_type(p.dtype).name) for p in parameters]
     wanted = [(one.shape, one.dtype.name) for one in shapes]
     if made != wanted:
         refuse(

@@ -59,16 +59,16 @@ class LaunchOptions:
 
     def options(self) -> dict[str, Any]:
         """Return the options in the form of `nkic.call`. Raises `UsageFailed`."""
-        said = {
+        settings = {
             "target": self.target or framework_target(),
             **grid.launch(self.axes, self.spmd)._asdict(),
         }
         if self.former:
-            said["nki"] = FORMER_NKI
-            said["levels"] = _LEVELS
+            settings["nki"] = FORMER_NKI
+            settings["levels"] = _LEVELS
         if self.schedule:
-            said["schedule"] = self.schedule
-        return said
+            settings["schedule"] = self.schedule
+        return settings
 
 
 @dataclass(frozen=True)

@@ -226,17 +226,17 @@ def built(name: str) -> ModuleType:
     """Return the module called `name`, always the same object; `neuronxcc.nki…` shares its
     values.
     """
-    found = _built.get(name)
-    if found is None:
-        found = _built[name] = _make(name)
-    return found
+    module = _built.get(name)
+    if module is None:
+        module = _built[name] = _make(name)
+    return module
 
 
 def _make(name: str) -> ModuleType:
     if name.endswith("nki.language"):
         _register_dtypes()
     current = name.removeprefix(f"{OLD}.")
-    made = Module(name, _DOCS.get(current, "Former names of `nki`. Provided by nkic."))
+    module = Module(name, _DOCS.get(current, "Former names of `nki`. Provided by nkic."))
     if name in BETA1:
         from nkic.nki import beta1  # rarely needed
 
@@ -245,11 +245,11 @@ def _make(name: str) -> ModuleType:
         found = dict(_FORMER) if current == "nki" else vars_of(built(current))
     else:
         found = contents(current) if current in _DOCS else {}
-    made.__dict__.update(found)
-    made.__dict__["__all__"] = sorted(found)
-    made.__dict__["__getattr__"] = partial(_submodule, name)
-    made.__dict__[OURS] = True
-    return made
+    module.__dict__.update(found)
+    module.__dict__["__all__"] = sorted(found)
+    module.__dict__["__getattr__"] = partial(_submodule, name)
+    module.__dict__[OURS] = True
+    return module
 
 
 def _submodule(package: str, name: str) -> ModuleType:

@@ -178,13 +178,13 @@ def asks_region(name: str, doc: str) -> Callable[[Any], bool]:
     regions = {"on_chip": ("sbuf", "psum"), "hbm": ("private_hbm", "shared_hbm")}
     meant = regions.get(wanted, (wanted,))
 
-    def asked(buffer: Any) -> bool:
+    def predicate(buffer: Any) -> bool:
         found = region(buffer) if type(buffer) is Buffer else buffer
         return isinstance(found, MemoryRegion) and found.value in meant
 
-    asked.__module__, asked.__name__, asked.__qualname__ = "nki.language", name, name
-    asked.__doc__ = doc
-    return asked
+    predicate.__module__, predicate.__name__, predicate.__qualname__ = "nki.language", name, name
+    predicate.__doc__ = doc
+    return predicate
 
 
 class HostTileSize(TileSize):

@@ -23,8 +23,8 @@ def _foreign(name: str) -> np.dtype[Any]:
         import ml_dtypes
     except ImportError:
         refuse(f"a tensor of torch.{name} needs the package ml_dtypes", "pip install ml_dtypes")
-    found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
-    return found
+    dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+    return dtype
 
 
 def numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:
@@ -40,8 +40,8 @@ def array_of(value: Any) -> Array | None:
     tensor = value.detach().cpu()
     name = str(tensor.dtype).removeprefix("torch.")
     if name not in _FOREIGN:
-        found: Array = tensor.numpy()
-        return found
+        array: Array = tensor.numpy()
+        return array
     bits: Array = tensor.contiguous().view(_BITS[tensor.element_size()]).numpy()
     return bits.view(_foreign(name))
 

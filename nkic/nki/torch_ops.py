@@ -90,13 +90,14 @@ def _fake(kernel: Kernel, args: Sequence[Any], outputs: int) -> Any:
     # Compiling uses plain arrays, so it adds no operations to the traced program.
     artifact = kernel.prepare(*given).artifact
     inputs = {p.name for p in artifact.signature.inputs}
-    found = [p for p in artifact.signature.outputs if p.name not in inputs]
-    if len(found) != outputs:
+    parameters = [p for p in artifact.signature.outputs if p.name not in inputs]
+    if len(parameters) != outputs:
         raise RuntimeError(
-            f"the kernel returns {len(found)} tensors, but {outputs} were registered"
+            f"the kernel returns {len(parameters)} tensors, but {outputs} were registered"
         )
     made = [
-        torch.empty(tuple(p.shape), dtype=_dtype(numpy_type(p.dtype)), device=device) for p in found
+        torch.empty(tuple(p.shape), dtype=_dtype(numpy_type(p.dtype)), device=device)
+        for p in parameters
     ]
     return made[0] if outputs == 1 else tuple(made) if outputs else None
 

@@ -40,8 +40,8 @@ def svg(executable: Executable) -> str:
     found, steps = allocations(executable)
     target = TARGETS[executable.target]
     groups: dict[tuple[int, str], list[Allocation]] = {}
-    for one in sorted(found, key=lambda one: (one.core, one.memory != Buffer.SBUF.value)):
-        groups.setdefault((one.core, one.memory), []).append(one)
+    for allocation in sorted(found, key=lambda one: (one.core, one.memory != Buffer.SBUF.value)):
+        groups.setdefault((allocation.core, allocation.memory), []).append(allocation)
     height = HEAD + len(groups) * (HEAD + CURVE + MAP + 2 * GAP) + GAP
     title = clean(f"{executable.name}: tensors on chip over {plural(steps, 'step')}")
     colours = _colours(found)
@@ -65,8 +65,8 @@ def _colours(found: Sequence[Allocation]) -> Mapping[str, int]:
     share the last.
     """
     areas: Counter[str] = Counter()
-    for one in found:
-        areas[one.place] += one.total * (one.last - one.first + 1)
+    for allocation in found:
+        areas[allocation.place] += allocation.total * (allocation.last - allocation.first + 1)
     ranked = sorted(areas, key=lambda place: (-areas[place], place))
     return {place: min(number, COLOURS - 1) for number, place in enumerate(ranked)}
 
@@ -83,14 +83,14 @@ def _memory(
     is_psum = own[0].memory == Buffer.PSUM.value
     limit = target.psum_bytes if is_psum else target.sbuf_usable
     levels = [0] * (steps + 1)
-    for one in own:
-        levels[one.first] += one.bytes
-        levels[one.last + 1] -= one.bytes
+    for allocation in own:
+        levels[allocation.first] += allocation.bytes
+        levels[allocation.last + 1] -= allocation.bytes
     for step in range(1, steps + 1):
         levels[step] += levels[step - 1]
     most, high = max(levels), max(one.address + one.bytes for one in own)
-    said = f"{name}: at most {size(most)} of {size(limit)} in use in each partition"
-    yield _text(LEFT, top + 18, said)
+    label = f"{name}: at most {size(most)} of {size(limit)} in use in each partition"
+    yield _text(LEFT, top + 18, label)
     yield from _legend(own, top + 36, colours)
     yield from _curve(levels, most, top + HEAD, steps)
     scale = limit if is_psum else high
@@ -100,14 +100,14 @@ def _memory(
 def _legend(own: Sequence[Allocation], top: int, colours: Mapping[str, int]) -> Iterator[str]:
     """Draw a legend of the places that have their own colour, as many as fit in a line."""
     left = float(LEFT)
-    places = {one.place: one.name for one in own}
+    places = {allocation.place: allocation.name for allocation in own}
     for place in sorted(places, key=lambda place: (colours[place], place)):
-        said = f"{places[place]} {place}"
-        width = 22 + LETTERS * len(said)
+        label = f"{places[place]} {place}"
+        width = 22 + LETTERS * len(label)
         if colours[place] == COLOURS - 1 or left + width > WIDTH - RIGHT:
             break
         yield _rect(left, top - 9, 10, 10, f"box c{colours[place]}")
-        yield _text(left + 14, top, said, "soft")
+        yield _text(left + 14, top, label, "soft")
         left += width
 
 
@@ -147,22 +147,22 @@ def _map(
     else:
         yield _text(LEFT - 8, top + 12, "byte 0", "soft", "end")
         yield _text(LEFT - 8, top + MAP, f"{scale:,}", "soft", "end")
-    for one in own:
-        yield from _box(one, steps, top, pixel, colours[one.place])
+    for allocation in own:
+        yield from _box(allocation, steps, top, pixel, colours[allocation.place])
 
 
-def _box(one: Allocation, steps: int, top: int, pixel: float, colour: int) -> Iterator[str]:
-    left, right = _x(one.first, steps), _x(one.last + 1, steps)
-    y, height = top + one.address * pixel, max(0.7, one.bytes * pixel)
-    told = (
-        f"{one.name} ({one.place}): {size(one.bytes)} in each of "
-        f"{plural(one.partitions, 'partition')} from byte {one.address}, steps {one.first} to "
-        f"{one.last}"
+def _box(allocation: Allocation, steps: int, top: int, pixel: float, colour: int) -> Iterator[str]:
+    left, right = _x(allocation.first, steps), _x(allocation.last + 1, steps)
+    y, height = top + allocation.address * pixel, max(0.7, allocation.bytes * pixel)
+    tooltip = (
+        f"{allocation.name} ({allocation.place}): {size(allocation.bytes)} in each of "
+        f"{plural(allocation.partitions, 'partition')} from byte {allocation.address}, "
+        f"steps {allocation.first} to {allocation.last}"
     )
     box = _rect(left, y, max(0.7, right - left), height, f"box c{colour}")
-    yield box.replace("/>", f"><title>{escape(clean(told))}</title></rect>")
-    if height >= 13 and right - left > LETTERS * len(one.name) + 8:
-        yield _text(left + 4, y + height / 2 + 4, one.name, "name")
+    yield box.replace("/>", f"><title>{escape(clean(tooltip))}</title></rect>")
+    if height >= 13 and right - left > LETTERS * len(allocation.name) + 8:
+        yield _text(left + 4, y + height / 2 + 4, allocation.name, "name")
 
 
 def _rect(x: float, y: float, width: float, height: float, kind: str) -> str:
@@ -172,5 +172,5 @@ def _rect(x: float, y: float, width: float, height: float, kind: str) -> str:
 
 def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> str:
     mark = f' class="{kind}"' if kind else ""
-    said = escape(clean(text))
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{mark}>{said}</text>'
+    content = escape(clean(text))
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{mark}>{content}</text>'

@@ -100,7 +100,7 @@ def allocations(executable: Executable) -> tuple[list[Allocation], int]:
                 spans[operand.tensor] = first, step
         step += 1
     found = [_allocation(executable, number, *span) for number, span in spans.items()]
-    kept = [one for one in found if one is not None]
+    kept = [allocation for allocation in found if allocation is not None]
     return sorted(kept, key=lambda one: (one.first, one.memory, one.address)), step
 
 
@@ -127,7 +127,7 @@ def _allocation(executable: Executable, number: int, first: int, last: int) -> A
 def as_json(executable: Executable) -> dict[str, Any]:
     """Return the figures and every tensor, for programs."""
     found, steps = allocations(executable)
-    tensors = [{**asdict(one), "banks": one.banks} for one in found]
+    tensors = [{**asdict(allocation), "banks": allocation.banks} for allocation in found]
     figures = resources(executable).as_json()
     return {"schema": 1, "resources": figures, "steps": steps, "tensors": tensors}
 
@@ -137,7 +137,7 @@ def text(executable: Executable) -> str:
     found, steps = allocations(executable)
     parts = [resources(executable).line + "\n"]
     for memory, limit in _limits(executable).items():
-        own = [one for one in found if one.memory == memory]
+        own = [allocation for allocation in found if allocation.memory == memory]
         if own:
             parts.append(_memory(memory, own, steps, limit))
     return "\n".join(parts)
@@ -156,8 +156,8 @@ def _memory(memory: str, found: Sequence[Allocation], steps: int, limit: int) ->
     most = max(levels)
     title = f"{memory.upper()}: at most {size(most)} of {size(limit)} in use"
     groups: dict[tuple[str, str], list[Allocation]] = defaultdict(list)
-    for one in found:
-        groups[one.name, one.place].append(one)
+    for allocation in found:
+        groups[allocation.name, allocation.place].append(allocation)
     ranked = sorted(groups.items(), key=lambda pair: (-max(in_use(pair[1], steps)), pair[0]))
     rows = [("tensor", "declared in", "number", "bytes", "addresses", _chart(levels, most))]
     for (name, place), own in ranked:
@@ -171,7 +171,10 @@ def _memory(memory: str, found: Sequence[Allocation], steps: int, limit: int) ->
 
 
 def _figures(own: Sequence[Allocation]) -> tuple[str, str, str]:
-    low, high = min(one.address for one in own), max(one.address + one.bytes for one in own)
+    low, high = (
+        min(allocation.address for allocation in own),
+        max(one.address + one.bytes for one in own),
+    )
     banks = sorted({bank for one in own for bank in one.banks})
     where = f"bank {', '.join(map(str, banks))}" if banks else f"{low}:{high}"
     return grouped(len(own)), size(max(one.total for one in own)), where
@@ -180,9 +183,9 @@ def _figures(own: Sequence[Allocation]) -> tuple[str, str, str]:
 def in_use(found: Sequence[Allocation], steps: int) -> list[int]:
     """Return the bytes in use at each step."""
     changes = [0] * (steps + 1)
-    for one in found:
-        changes[one.first] += one.total
-        changes[one.last + 1] -= one.total
+    for allocation in found:
+        changes[allocation.first] += allocation.total
+        changes[allocation.last + 1] -= allocation.total
     level, levels = 0, []
     for change in changes[:-1] or [0]:
         level += change

@@ -18,10 +18,10 @@ Shown = Callable[[str], str]  # maps a path to the user's spelling
 def text(found: Sequence[Remark], shown: Shown) -> str:
     """Return a line per remark; `+` marks what was done for the kernel, `-` what was not."""
     lines = []
-    for one in found:
-        at = clean(place(one, shown)) or "kernel"
-        said = clean(one.message)
-        lines.append(f"{at}: {MARKS[one.kind]} {one.stage}/{one.name}: {said}\n")
+    for remark in found:
+        at = clean(place(remark, shown)) or "kernel"
+        message = clean(remark.message)
+        lines.append(f"{at}: {MARKS[remark.kind]} {remark.stage}/{remark.name}: {message}\n")
     return "".join(lines)
 
 
@@ -33,22 +33,22 @@ def place(one: Remark, shown: Shown) -> str:
 
 def as_json(found: Sequence[Remark], shown: Shown) -> str:
     """Return every remark with its figures, for programs, in the order of the text."""
-    made = {"schema": SCHEMA, "remarks": [_record(one, shown) for one in found]}
+    made = {"schema": SCHEMA, "remarks": [_record(remark, shown) for remark in found]}
     return json.dumps(made, indent=1, allow_nan=False) + "\n"
 
 
-def _record(one: Remark, shown: Shown) -> dict[str, Any]:
-    span = one.span
+def _record(remark: Remark, shown: Shown) -> dict[str, Any]:
+    span = remark.span
     path = None if span is NOWHERE else shown(span.path)
-    calls = [f"{shown(s.path)}:{s.line}" for s in one.at.user_frames()[1:]] if one.at else []
+    calls = [f"{shown(s.path)}:{s.line}" for s in remark.at.user_frames()[1:]] if remark.at else []
     return {
-        "stage": one.stage,
-        "name": one.name,
-        "kind": one.kind.value,
+        "stage": remark.stage,
+        "name": remark.name,
+        "kind": remark.kind.value,
         "path": path,
         "line": span.line,
         "column": span.column,
         "called_from": calls,
-        "message": one.message,
-        "numbers": dict(one.numbers),
+        "message": remark.message,
+        "numbers": dict(remark.numbers),
     }

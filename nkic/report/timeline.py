@@ -15,8 +15,8 @@ from nkic.base.text import clean
 
 WIDTH, LEFT, RIGHT = 960.0, 96.0, 16.0  # of the picture, left of the lanes, right of them
 TOP, LANE, GAP, BOTTOM = 28.0, 14.0, 4.0, 24.0
-_NEAR = 0.5  # pixels between bars that are merged
-_LEAST = 0.75  # minimum width of a bar
+_MERGE_DISTANCE = 0.5  # pixels between bars that are merged
+_MIN_WIDTH = 0.75  # minimum width of a bar
 _TICKS = 8  # maximum number of time marks
 _ORDER = ("tensor", "scalar", "vector", "gpsimd", "sync", "dma")
 _COLOURS = {
@@ -94,8 +94,8 @@ def _lane(
     yield f"<text x='{LEFT - 8:g}' y='{middle:g}' text-anchor='end' {_STYLE}>{_text(shown)}</text>"
     yield f"<rect x='{LEFT:g}' y='{y:g}' width='{WIDTH - LEFT - RIGHT:g}' height='{LANE:g}' "
     yield "fill='#f3f3f3'/>"
-    for bar in _bars(spans, _NEAR / scale):
-        width = max((bar.end_ns - bar.start_ns) * scale, _LEAST)
+    for bar in _bars(spans, _MERGE_DISTANCE / scale):
+        width = max((bar.end_ns - bar.start_ns) * scale, _MIN_WIDTH)
         yield (
             f"<rect x='{LEFT + bar.start_ns * scale:.2f}' y='{y:g}' width='{width:.2f}' "
             f"height='{LANE:g}' fill='{colour}'><title>{_text(_told(bar))}</title></rect>"

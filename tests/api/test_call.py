@@ -197,10 +197,10 @@ def test_arrays_of_another_order_of_bytes(dtype: str) -> None:
 
 def test_a_mask_is_not_dropped() -> None:
     masked = np.ma.masked_array(X, X > 3)
-    with pytest.raises(api.CompileError, match=r"a masked array .*\n.*array\.filled"):
+    with pytest.raises(api.CompileError, match=r"masked arrays .*\n.*array\.filled"):
         values(k.scaled, masked, 3.0)
     artifact = api.compile(k.scaled, inputs={"x": X}, consts={"factor": 3.0})
-    with pytest.raises(api.RunError, match="a masked array"):
+    with pytest.raises(api.RunError, match="masked arrays"):
         api.run(artifact, {"x": masked})
 
 

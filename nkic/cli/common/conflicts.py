@@ -39,7 +39,7 @@ def refuse(line: Given, option: str, others: Iterable[str], why: str) -> None:
     """Raise `UsageFailed` for the first of `others` that is given together with `option`."""
     for name in others:
         if name in line:
-            say(option, line[name], why)
+            refuse_pair(option, line[name], why)
 
 
 def refuse_all_but(line: Given, option: str, taken: Iterable[str], why: str) -> None:
@@ -57,7 +57,7 @@ def needs(line: Given, names: Iterable[str], needed: str) -> None:
             fail(f"`{line[name]}` needs `{needed}`", f"add `{needed}`, or leave out `{line[name]}`")
 
 
-def say(option: str, other: str, why: str, help: str = "") -> NoReturn:
+def refuse_pair(option: str, other: str, why: str, help: str = "") -> NoReturn:
     """Raise `UsageFailed` for two options that exclude each other."""
     text = f"`{option}` and `{other}` cannot be used together: {why}"
     fail(text, help or f"leave out `{other}`")

@@ -16,7 +16,7 @@ LIMIT, INTERNAL = 6, 70
 TIME_OPTIONS = {"nkic": "--time-limit", "nki-run": "--timeout"}
 
 
-def say(ended: Ended, tool: str, argv: list[str]) -> int:
+def report(ended: Ended, tool: str, argv: list[str]) -> int:
     """Report in the format that the command line requests, and return the exit code."""
     streams.settle()
     session = Session.before_parsing(tool, argv)

@@ -11,7 +11,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 EXIT_CODES = (
     ("0", "success"),
-    ("1", "the answer is no: kernel rejected, outputs differ, budget exceeded"),
+    ("1", "kernel rejected, outputs differ, or budget exceeded"),
     ("2", "the command line is wrong, or a file cannot be read or written"),
     ("3", "the artifact is rejected"),
     ("4", "the input data is rejected"),

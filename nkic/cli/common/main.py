@@ -52,14 +52,14 @@ def run(
     except BrokenPipeError:
         code = BROKEN_PIPE
     except Exception as error:  # reporting itself failed
-        code, text = _last_words(error, tool)
+        code, text = _final_message(error, tool)
         with suppress(OSError, ValueError):
             sys.stderr.write(f"{text}\n")
     streams.release()
     return code
 
 
-def _last_words(error: Exception, tool: str) -> tuple[int, str]:
+def _final_message(error: Exception, tool: str) -> tuple[int, str]:
     """Return the exit code and a message, using as little memory and as few files as possible."""
     if isinstance(error, MemoryError):
         return LIMIT, "error[NKI9002]: out of memory; --limit memory=SIZE sets another limit"
@@ -119,7 +119,7 @@ def _verdict(error: Exception, session: Session) -> tuple[int, Sequence[Diagnost
     if isinstance(error, click.ClickException):
         return USAGE, [usage.diagnostic(error, session.tool)]
     if isinstance(error, MemoryError):
-        _let_go(error)
+        _free_frames(error)
     # Imported here because only such a failure needs it, and it would cost a tenth of the start-up
     # time.
     from nkic.cli.common import crash
@@ -127,7 +127,7 @@ def _verdict(error: Exception, session: Session) -> tuple[int, Sequence[Diagnost
     return crash.verdict(error, session)
 
 
-def _let_go(error: MemoryError) -> None:
+def _free_frames(error: MemoryError) -> None:
     """Free the variables of the failed functions, to have memory for the message."""
     at = error.__traceback__
     while at is not None:

@@ -13,7 +13,7 @@ import click
 
 from nkic.base.collector import without_collector
 from nkic.cli.common import Session, Tool, run, shared_options
-from nkic.cli.common.rarely import put_off
+from nkic.cli.common.lazy import bind_lazily
 from nkic.cli.nki_run.options import CommandLine, own_options
 
 EXAMPLES = (
@@ -23,15 +23,15 @@ EXAMPLES = (
     ),
     (
         "nki-run kernel.neff --inputs data.npz --expected e.npz",
-        "compare the outputs with these as well",
+        "also compare the outputs with these",
     ),
     (
         "nki-run kernel.neff --fill 'randn(0)' --json",
         "run it on random numbers; print the report as JSON",
     ),
-    ("nki-run kernel.neff --info", "show what the file holds, and which inputs it takes"),
+    ("nki-run kernel.neff --info", "describe the file and its inputs"),
 )
-RARELY = (
+LAZY_MODULES = (
     *("nkic.cli.nki_run.comparing", "nkic.cli.nki_run.debugging", "nkic.cli.nki_run.dumping"),
     *("nkic.cli.nki_run.fuzzing", "nkic.cli.nki_run.inspecting", "nkic.cli.nki_run.reporting"),
 )
@@ -49,7 +49,7 @@ on every machine. Nothing is sent over the network.
 @shared_options
 @click.pass_obj
 def command(session: Session, /, **words: Any) -> int:
-    put_off(RARELY)
+    bind_lazily(LAZY_MODULES)
     with without_collector():  # the modules' objects stay alive
         from nkic.cli.nki_run.carry_out import carry_out  # see above
 

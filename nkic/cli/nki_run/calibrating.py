@@ -17,10 +17,10 @@ def calibrate(line: CommandLine, session: Session) -> None:
         files.write(STANDARD, source())
         return
     target = TARGETS[line.target or DEFAULT.name]
-    found = read_profiles(line.calibrate)
-    fit = fitted(found, target)
+    observations = read_profiles(line.calibrate)
+    fit = fitted(observations, target)
     files.write(STANDARD, written(fit.figures, target.name))
     session.status(
-        f"{len(found)} observations; the clock is off by {100 * fit.error:.1f} % (median), with "
-        f"its own figures by {100 * fit.before:.1f} %"
+        f"{len(observations)} observations; the clock is off by {100 * fit.error:.1f} % (median), "
+        f"with its own figures by {100 * fit.before:.1f} %"
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from nkic.base.collector import without_collector
 from nkic.base.diagnostics import ArtifactFailed
 from nkic.base.text import clean
-from nkic.cli.common import Session, walls
+from nkic.cli.common import Session, process_limits
 from nkic.cli.common.conflicts import given
 from nkic.cli.nki_run import comparing, inspecting
 from nkic.cli.nki_run.conflicts import refuse_conflicts
@@ -17,8 +17,8 @@ from nkic.cli.nki_run.options import CommandLine
 def carry_out(line: CommandLine, session: Session) -> int:
     """Carry out the command line, and return the exit code. Raises `NkicError`."""
     refuse_conflicts(line, given())
-    walls.warn_of_variables(session)
-    walls.raise_around(session, line.timeout)
+    process_limits.warn_of_variables(session)
+    process_limits.set_limits(session, line.timeout)
     try:
         return _do(line, session)
     except ArtifactFailed as refused:  # the reader sees bytes, not their path

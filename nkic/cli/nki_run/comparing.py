@@ -89,7 +89,7 @@ def judge(line: CommandLine, session: Session, before: Profile | None, after: Pr
     if line.fail_if is None:
         return 0
     figures = before.figures if before is not None else None
-    found = budget.broken(budget.rules(line.fail_if), after.figures, figures)
-    if found:
-        session.report(found)
-    return NO if found else 0
+    diagnostics = budget.broken(budget.rules(line.fail_if), after.figures, figures)
+    if diagnostics:
+        session.report(diagnostics)
+    return NO if diagnostics else 0

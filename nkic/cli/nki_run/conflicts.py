@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.files import STANDARD, real
-from nkic.cli.common.conflicts import Given, fail, needs, refuse, refuse_all_but, say
+from nkic.cli.common.conflicts import Given, fail, needs, refuse, refuse_all_but, refuse_pair
 from nkic.cli.nki_run.options import CommandLine
 
 _RULES = ("compare", "rtol", "atol", "max_ulp", "min_cosine", "min_pass_rate", "equal_nan")
@@ -58,9 +58,11 @@ def _refuse_in_run(line: CommandLine, given: Given) -> None:
     if line.expected is None and not line.expect_at:
         needs(given, _RULES, "--expected")
     if line.expected is not None and line.bless is not None:
-        say("--bless", "--expected", "results are either accepted or compared")
+        refuse_pair("--bless", "--expected", "results are either accepted or compared")
     if line.outputs_as != "raw" and line.outputs is None and not line.output:
-        say("--outputs-as", "no --outputs", "there is nothing to write", "add --outputs FILE.npz")
+        refuse_pair(
+            "--outputs-as", "no --outputs", "there is nothing to write", "add --outputs FILE.npz"
+        )
     _refuse_sharing(line, given)
 
 
@@ -70,14 +72,14 @@ def _refuse_sharing(line: CommandLine, given: Given) -> None:
     standard = [option for option, path in reads if path == STANDARD]
     standard += ["--break"] if line.stop_at else []
     if len(standard) > 1:
-        say(standard[0], standard[1], "standard input can be read once")
+        refuse_pair(standard[0], standard[1], "standard input can be read once")
     printed = [option for option, path in writes if path == STANDARD]
     printed += [f"--{n}" for n in ("json", "annotate", "timeline") if getattr(line, n)][:1]
     if line.json:
         both = "both go to standard output"
         refuse(given, "--json", ["annotate", "timeline", "stop_at"], both)
     if len(printed) > 1:
-        say(printed[0], printed[1], "both go to standard output")
+        refuse_pair(printed[0], printed[1], "both go to standard output")
     read = {real(path): option for option, path in reads if _is_path(path)}
     for option, path in writes:
         at = real(path)

@@ -64,8 +64,8 @@ class Debugging:
         if parted is not None:
             return [parted]
         count = len(self.expectations.judged[rank])
-        said = f"--expect-at: {plural(count, 'comparison')}, all as expected"
-        self.session.tell("expect-at", said, rank=rank, comparisons=count)
+        message = f"--expect-at: {plural(count, 'comparison')}, all as expected"
+        self.session.tell("expect-at", message, rank=rank, comparisons=count)
         return []
 
     def _tell(self, changed: Changed) -> None:

@@ -41,14 +41,14 @@ def write(line: CommandLine, session: Session, dumps: Dumps, rank: int) -> None:
         _folder(session, line.dump_all, dumps.chosen(rank))
 
 
-def _stacked(name: str, found: Sequence[Dump]) -> dict[str, Dump | list[Dump]]:
+def _stacked(name: str, dumps: Sequence[Dump]) -> dict[str, Dump | list[Dump]]:
     """Return all writes under the tensor's name, stacked.
 
     Tensors of this name that differ in shape or type get arrays of their own: `name_1` and so on.
     """
     groups: dict[tuple[object, ...], list[Dump]] = {}
-    for one in found:
-        groups.setdefault((one.dtype, one.array.shape), []).append(one)
+    for dump in dumps:
+        groups.setdefault((dump.dtype, dump.array.shape), []).append(dump)
     return {f"{name}_{n}" if n else name: group for n, group in enumerate(groups.values())}
 
 
@@ -58,7 +58,7 @@ def _npz(session: Session, path: str, groups: dict[str, Dump | list[Dump]]) -> N
         if isinstance(group, Dump):
             arrays[name], dtype = group.array, group.dtype
         else:
-            arrays[name], dtype = np.stack([one.array for one in group]), group[0].dtype
+            arrays[name], dtype = np.stack([dump.array for dump in group]), group[0].dtype
         arrays[name] = presented(arrays[name], dtype, False)
         types[name] = dtype.name
     with files.replacing(path) as stream:
@@ -67,21 +67,21 @@ def _npz(session: Session, path: str, groups: dict[str, Dump | list[Dump]]) -> N
     session.status(f"wrote {path}", 1)
 
 
-def _folder(session: Session, folder: str, found: Sequence[Dump]) -> None:
+def _folder(session: Session, folder: str, dumps: Sequence[Dump]) -> None:
     """Write a file per tensor name with an array per write; the index is written last."""
     made = Path(folder)
     try:
         made.mkdir(exist_ok=True)
     except OSError as error:
         raise UsageFailed([files.cannot_write(folder, error)]) from error
-    names = _file_names(found)
+    names = _file_names(dumps)
     rows = []
     for name, file in names.items():
-        own = {_array(n): one for n, one in enumerate(found) if one.write.name == name}
+        own = {_array(n): one for n, one in enumerate(dumps) if one.write.name == name}
         _npz(session, str(made / file), {**own})
-    for number, one in enumerate(found):
-        place = {"file": names[one.write.name], "array": _array(number)}
-        rows.append({"number": number, **place, **_row(one)})
+    for number, dump in enumerate(dumps):
+        place = {"file": names[dump.write.name], "array": _array(number)}
+        rows.append({"number": number, **place, **_row(dump)})
     record = {"schema": 1, "writes": rows}
     path = str(made / INDEX)
     files.write(path, json.dumps(record, indent=1, allow_nan=False) + "\n")
@@ -93,10 +93,10 @@ def _array(number: int) -> str:
     return f"write_{number:06}"
 
 
-def _file_names(found: Sequence[Dump]) -> dict[str, str]:
+def _file_names(dumps: Sequence[Dump]) -> dict[str, str]:
     """Return a file name per tensor name, without unsafe characters."""
     taken: dict[str, str] = {}
-    for one in found:
+    for one in dumps:
         stem = re.sub(r"[^A-Za-z0-9_]", "_", one.write.name) or "_"
         name, number = f"{stem}.npz", 1
         while taken.get(one.write.name) is None and name.lower() in (
@@ -108,15 +108,15 @@ def _file_names(found: Sequence[Dump]) -> dict[str, str]:
     return taken
 
 
-def _row(one: Dump) -> dict[str, Any]:
-    stats = stats_of(one.array, one.dtype)
+def _row(dump: Dump) -> dict[str, Any]:
+    stats = stats_of(dump.array, dump.dtype)
     return {
-        **_facts(one.write),
-        "time": one.time,
-        "tensor_number": one.write.tensor,
-        "dtype": one.dtype.name,
-        "shape": list(one.array.shape),
-        "unwritten": one.unwritten,
+        **_facts(dump.write),
+        "time": dump.time,
+        "tensor_number": dump.write.tensor,
+        "dtype": dump.dtype.name,
+        "shape": list(dump.array.shape),
+        "unwritten": dump.unwritten,
         **_figures(stats),
     }
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from nkic.base.diagnostics import Diagnostic, LimitHit, make
 from nkic.cli.common import Session
 from nkic.cli.nki_run.options import CommandLine
-from nkic.report.insight.verdict import EVENTS_ASKED, Insight, insight
+from nkic.report.insight.verdict import QUESTION_EVENTS, Insight, insight
 from nkic.simulate import Result
 
 MAX_EVENTS = 100_000  # per rank; longer runs have no verdict
 MAX_REPORTED = 1_000_000  # the same if a report was requested
-MAX_ASKED = 2_000_000  # events that are then run again, over all questions
+MAX_QUESTION_EVENTS = 2_000_000  # events that are then run again, over all questions
 _REPORTS = (
     *("annotate", "timeline", "summary_json", "report", "trace"),
     *("baseline", "save_baseline", "fail_if", "counters"),
@@ -24,10 +24,10 @@ def wants_reports(line: CommandLine) -> bool:
 
 def events_wanted(line: CommandLine, session: Session) -> int:
     """Return how many events a run has to keep for the requested reports."""
-    told = line.verdict and (session.verbosity >= 0 or line.json)
+    needs_verdict = line.verdict and (session.verbosity >= 0 or line.json)
     if wants_reports(line):
         return MAX_REPORTED
-    return MAX_EVENTS if told else 0
+    return MAX_EVENTS if needs_verdict else 0
 
 
 def insight_of(result: Result, line: CommandLine, session: Session) -> Insight | None:
@@ -40,8 +40,8 @@ def insight_of(result: Result, line: CommandLine, session: Session) -> Insight |
             raise LimitHit([_too_many()])
         session.status(f"no verdict: more than {events_wanted(line, session):,} events")
         return None
-    most = MAX_ASKED if wants_reports(line) else EVENTS_ASKED
-    return insight(recorded.trace, recorded.again if recorded.can_repeat else None, most)
+    max_events = MAX_QUESTION_EVENTS if wants_reports(line) else QUESTION_EVENTS
+    return insight(recorded.trace, recorded.again if recorded.can_repeat else None, max_events)
 
 
 def _too_many() -> Diagnostic:

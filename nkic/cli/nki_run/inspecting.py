@@ -80,11 +80,11 @@ def machine_file(path: str | None) -> MachineFile | None:
 
 def find_engine(name: str) -> Engine:
     """Return the engine called `name`: NKI's name, or the short one (PE). Raises `UsageFailed`."""
-    known = {engine.value: engine for engine in Engine}
-    known |= {short.lower(): engine for engine, short in SHORT_NAMES.items()}
-    found = known.get(name.lower())
+    engines = {engine.value: engine for engine in Engine}
+    engines |= {short.lower(): engine for engine, short in SHORT_NAMES.items()}
+    found = engines.get(name.lower())
     if found is None:
-        near = did_you_mean(name, known) or f"known are: {', '.join(known)}"
+        near = did_you_mean(name, engines) or f"known are: {', '.join(engines)}"
         message = f"--engine: there is no engine `{name}`"
         raise bad_value(message, near)
     return found

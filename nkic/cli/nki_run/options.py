@@ -90,11 +90,11 @@ def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int 
     """Return `4GiB`, `500M` or `1000000` in bytes; units are powers of 1024."""
     if value is None:
         return None
-    found = _BYTES.fullmatch(value.strip())
-    if found is None:
+    match = _BYTES.fullmatch(value.strip())
+    if match is None:
         raise click.BadParameter(f"`{value}` is not a size, such as 4GiB", ctx, param)
-    unit = (found[2] or "").upper()
-    return int(found[1]) << (_UNITS[unit] if unit else 0)
+    unit = (match[2] or "").upper()
+    return int(match[1]) << (_UNITS[unit] if unit else 0)
 
 
 def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
@@ -107,10 +107,10 @@ def _lines(ctx: click.Context, param: click.Parameter, value: str | None) -> Any
     """Return `10:20` as first and last line, `10` as one line."""
     if value is None:
         return None
-    found = re.fullmatch(r"(\d{1,9})(?::(\d{1,9}))?", value.strip())
-    if found is None:
+    match = re.fullmatch(r"(\d{1,9})(?::(\d{1,9}))?", value.strip())
+    if match is None:
         raise click.BadParameter(f"`{value}` is not of the form FIRST:LAST", ctx, param)
-    return int(found[1]), int(found[2] or found[1])
+    return int(match[1]), int(match[2] or match[1])
 
 
 def _window(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
@@ -118,12 +118,12 @@ def _window(ctx: click.Context, param: click.Parameter, value: str | None) -> An
     if value is None:
         return None
     number = r"(\d{1,12}(?:\.\d{1,6})?)"
-    found = re.fullmatch(f"{number}:{number}", value.strip())
-    if found is None or float(found[1]) >= float(found[2]):
+    match = re.fullmatch(f"{number}:{number}", value.strip())
+    if match is None or float(match[1]) >= float(match[2]):
         raise click.BadParameter(
             f"`{value}` is not of the form FROM:TO, such as 10:20.5", ctx, param
         )
-    return float(found[1]), float(found[2])
+    return float(match[1]), float(match[2])
 
 
 def _flag(group: str, *names: str, **more: Any) -> Callable[[Function], Function]:
@@ -134,8 +134,8 @@ def _many(group: str, *names: str, **more: Any) -> Callable[[Function], Function
     return _option(group, *names, multiple=True, **more)
 
 
-_IN, _OUT, _COMPARE, _RUN, _LOOK = "Inputs", "Outputs", "Comparison", "Run", "Inspect, not run"
-_REPORT, _DEBUG = "Reports", "Debugging"
+_IN, _OUT, _COMPARE, _RUN = "Inputs", "Outputs", "Comparison", "Run"
+_REPORT, _DEBUG, _LOOK = "Reports", "Debugging", "Inspect without running"
 _OPTIONS = (
     click.argument("artifact", metavar="[KERNEL.neff]", required=False),
     _option(
@@ -428,7 +428,7 @@ _OPTIONS = (
         type=click.IntRange(1, 1_000_000),
         metavar="N",
         help="Run N more times, in other orders that the file's semaphores allow; exit with code 5 "
-        "and the two racing lines if one of them gives other outputs.",
+        "and name the two racing lines if one of them gives other outputs.",
     ),
     _option(
         _DEBUG,
@@ -448,7 +448,7 @@ _OPTIONS = (
     _flag(_LOOK, "--info", common=True, help="Describe the file."),
     _flag(_LOOK, "--disasm", common=True, help="List the program in the file."),
     _flag(_LOOK, "--verify", help="Check the file, and name each layer that passes."),
-    _option(_LOOK, "--engine", metavar="NAME", help="For --disasm: only this engine (vector)."),
+    _option(_LOOK, "--engine", metavar="NAME", help="For --disasm: only this engine, e.g. vector."),
     _option(
         _LOOK,
         "--lines",

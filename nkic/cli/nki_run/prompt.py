@@ -68,8 +68,13 @@ class Prompt(cmd.Cmd):
         try:
             return bool(super().onecmd(f"{name} {rest}".strip()))
         except NkicError as error:
-            for one in error.diagnostics:
-                self._show([f"error: {one.message}", *([f"  {one.help}"] if one.help else [])])
+            for diagnostic in error.diagnostics:
+                self._show(
+                    [
+                        f"error: {diagnostic.message}",
+                        *([f"  {diagnostic.help}"] if diagnostic.help else []),
+                    ]
+                )
             return False
 
     def emptyline(self) -> bool:

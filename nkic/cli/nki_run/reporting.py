@@ -133,7 +133,7 @@ def write(line: CommandLine, session: Session, found: Insight, run: RunReport) -
     return comparing.judge(line, session, before, profile_of(made))
 
 
-def _lanes(line: CommandLine, found: Insight) -> str:
+def _lanes(line: CommandLine, insight: Insight) -> str:
     """Return the timeline, as wide as the terminal, in ASCII if the stream supports nothing
     else.
     """
@@ -144,7 +144,7 @@ def _lanes(line: CommandLine, found: Insight) -> str:
     if line.window is not None:
         start, end = (round(time * 1_000_000) for time in line.window)
         window = lanes.Window(start, end, 1)
-    return lanes.text(found, width, blocks, window)
+    return lanes.text(insight, width, blocks, window)
 
 
 def _file(session: Session, kind: str, path: str, content: str | bytes) -> None:
@@ -160,7 +160,7 @@ def sources(line: CommandLine, executable: Executable) -> dict[str, SourceFile]:
 
     Raises `UsageFailed`.
     """
-    found = dict(executable.sources)
+    source_files = dict(executable.sources)
     by_hash = {file.sha256: file.path for file in executable.files}
     for path in line.source:
         data = files.read_bytes(path, SOURCE_LIMIT).removeprefix(codecs.BOM_UTF8)
@@ -171,5 +171,5 @@ def sources(line: CommandLine, executable: Executable) -> dict[str, SourceFile]:
                 text,
                 "give the file as it was when the kernel was compiled, or compile the kernel again",
             )
-        found[name] = SourceFile(name, data.decode("utf-8", "replace"))
-    return found
+        source_files[name] = SourceFile(name, data.decode("utf-8", "replace"))
+    return source_files

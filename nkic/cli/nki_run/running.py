@@ -15,7 +15,7 @@ from nkic.base import files, levels
 from nkic.base.diagnostics import Diagnostic, NkicError, ProgramFault, bad_value, make
 from nkic.base.files import STANDARD
 from nkic.base.text import clean, plural
-from nkic.cli.common import Session, walls
+from nkic.cli.common import Session, process_limits
 from nkic.cli.nki_run import (
     debugging,
     fuzzing,
@@ -57,66 +57,74 @@ def run_kernel(line: CommandLine, session: Session) -> int:
     """Run the kernel of the command line, and return the exit code. Raises `NkicError`."""
     lines = lines_of(line)
     wanted = [Wanted(o.inputs, parse_inputs(o.input), parse_fill(o.fill), o.cast) for o in lines]
-    options, unwelcome = _options(line, session), _unwelcome(line.fail_on)
+    options, fail_on = _options(line, session), _fail_on(line.fail_on)
     first = _RunCommand(lines[0], session)
-    jobs = [first, *(first.of(own) for own in lines[1:])]
+    jobs = [first, *(first.of(command_line) for command_line in lines[1:])]
     bound = [job.bind(own) for job, own in zip(jobs, wanted, strict=True)]
     expected = [job.expected() for job in jobs]
-    looking = _looking(lines, first)
+    observers = _observers(lines, first)
     arrays = [one.arrays for one in bound]
     started = time.perf_counter()
     try:
-        results = _simulated(first, arrays, options, looking)
+        results = _simulated(first, arrays, options, observers)
     except debugging.Quit:
         session.status("the run ended at the prompt; nothing was written")
         return 0
     except ProgramFault as fault:
-        raced = _raced(line, first, arrays, options)
-        raise ProgramFault([*fault.diagnostics, *raced]) from fault
+        races = _races(line, first, arrays, options)
+        raise ProgramFault([*fault.diagnostics, *races]) from fault
     seconds = time.perf_counter() - started if line.time else None
-    walls.lift_time()
+    process_limits.lift_time_limit()
     for job, result in zip(jobs, results, strict=True):
         job.remark(result.remarks, ProgramFault)
     for job, result in zip(jobs, results, strict=True):
         job.writer.write(result.outputs, job.program_id, job.settings)
-    parted = [d for n, job in enumerate(jobs) if looking for d in looking.finish(n, job.line)]
+    parted = [d for n, job in enumerate(jobs) if observers for d in observers.finish(n, job.line)]
     done = []
-    for job, own, result, wished in zip(jobs, bound, results, expected, strict=True):
-        compared = job.compare(result.outputs, wished)
-        done.append((job, job.summary(own, result, compared, options, seconds), compared))
+    for job, bound_inputs, result, reference in zip(jobs, bound, results, expected, strict=True):
+        compared = job.compare(result.outputs, reference)
+        done.append((job, job.summary(bound_inputs, result, compared, options, seconds), compared))
     code = _report(done, line)
     session.report(parted) if parted else None
     for _, run, _ in done:
-        _refuse_unwelcome(run, unwelcome)
-    if raced := _raced(line, first, arrays, options):
-        raise ProgramFault(raced)
+        _refuse_values(run, fail_on)
+    if races := _races(line, first, arrays, options):
+        raise ProgramFault(races)
     if parted:
         return OUTPUTS_DIFFER
-    return code if all(c.passed for _, _, found in done for c in found) else OUTPUTS_DIFFER
+    return (
+        code if all(c.passed for _, _, comparisons in done for c in comparisons) else OUTPUTS_DIFFER
+    )
 
 
-def _looking(lines: Sequence[CommandLine], job: _RunCommand) -> debugging.Debugging | None:
+def _observers(lines: Sequence[CommandLine], job: _RunCommand) -> debugging.Debugging | None:
     """Return the debugging observers of the run; None if no option asks for any."""
     line = lines[0]
-    asked = (line.dump_tensor, line.dump_all is not None, line.expect_at, line.watch, line.stop_at)
-    return debugging.Debugging(lines, job.session, job.settings) if any(asked) else None
+    requested = (
+        line.dump_tensor,
+        line.dump_all is not None,
+        line.expect_at,
+        line.watch,
+        line.stop_at,
+    )
+    return debugging.Debugging(lines, job.session, job.settings) if any(requested) else None
 
 
 def _simulated(
     job: _RunCommand,
     arrays: Sequence[Arrays],
     options: RunOptions,
-    looking: debugging.Debugging | None,
+    observers: debugging.Debugging | None,
 ) -> list[Result]:
     """Run all ranks, with a progress bar."""
     total = executions(job.executable)
     with progress.shown(job.session, total and total * len(arrays)) as bar:
         watched = replace(options, watch=bar) if bar is not None else options
-        make = looking.make if looking is not None else plain
+        make = observers.make if observers is not None else plain
         return simulate_ranks(job.executable, arrays, watched, make)
 
 
-def _raced(
+def _races(
     line: CommandLine, job: _RunCommand, arrays: Sequence[Arrays], options: RunOptions
 ) -> list[Diagnostic]:
     """Return the races that other orders of the run reveal, if --fuzz-order is given."""
@@ -175,9 +183,9 @@ class _RunCommand:
         self.remark(bound.remarks, NkicError)
         return bound
 
-    def remark(self, found: Sequence[Diagnostic], failure: type[NkicError]) -> None:
+    def remark(self, diagnostics: Sequence[Diagnostic], failure: type[NkicError]) -> None:
         """Report remarks; raise `failure` with them if one is an error."""
-        remarks = levels.judged(found, self.session.levels, self.executable.sources, failure)
+        remarks = levels.judged(diagnostics, self.session.levels, self.executable.sources, failure)
         if remarks and self.session.verbosity >= 0:
             self.session.report(remarks)
 
@@ -211,7 +219,7 @@ class _RunCommand:
         seconds: float | None,
     ) -> RunReport:
         """Return the figures of the run."""
-        found = [compare_report.as_json(one) for one in compared]
+        found = [compare_report.as_json(comparison) for comparison in compared]
         run = figures(self.executable, self.program_id(), bound, result, options, found, seconds)
         self.insight = insights.insight_of(result, self.line, self.session)
         if self.insight is None or not self.line.verdict:
@@ -228,7 +236,11 @@ class _RunCommand:
         code = 0
         if self.insight is not None and insights.wants_reports(self.line):
             code = reporting.write(self.line, self.session, self.insight, run)
-        wrong = [compare_report.diagnostic(one) for one in compared if not one.passed]
+        wrong = [
+            compare_report.diagnostic(comparison)
+            for comparison in compared
+            if not comparison.passed
+        ]
         if wrong:
             self.session.report(wrong)
         return code
@@ -253,10 +265,10 @@ class _RunCommand:
         )
         if self.insight is not None and self.line.verdict:
             insights.tell_verdict(self.insight, self.session)
-        for one in compared:
-            if one.passed:
-                facts = compare_report.as_json(one)
-                self.session.tell("compare", compare_report.verdict(one), **facts)
+        for comparison in compared:
+            if comparison.passed:
+                facts = compare_report.as_json(comparison)
+                self.session.tell("compare", compare_report.verdict(comparison), **facts)
 
     def _tell_bounds(self, run: RunReport) -> None:
         for row in run.outputs:
@@ -293,7 +305,7 @@ def _options(line: CommandLine, session: Session) -> RunOptions:
     )
 
 
-def _unwelcome(text: str | None) -> list[str]:
+def _fail_on(text: str | None) -> list[str]:
     """Return the words of --fail-on."""
     words = [word.strip() for word in text.split(",")] if text is not None else []
     for word in words:
@@ -303,15 +315,15 @@ def _unwelcome(text: str | None) -> list[str]:
     return words
 
 
-def _refuse_unwelcome(run: RunReport, unwelcome: list[str]) -> None:
-    found = [
+def _refuse_values(run: RunReport, fail_on: list[str]) -> None:
+    diagnostics = [
         make(
             "not-finite",
             f"output `{clean(row.name)}` has {plural(count, f'{word} element')}",
         )
         for row in run.outputs
         for word, count in (("nan", row.nan), ("inf", row.inf))
-        if count and word in unwelcome
+        if count and word in fail_on
     ]
-    if found:
-        raise ProgramFault(found)
+    if diagnostics:
+        raise ProgramFault(diagnostics)

@@ -12,7 +12,7 @@ import click
 
 from nkic.base.collector import without_collector
 from nkic.cli.common import Session, Tool, run, shared_options
-from nkic.cli.common.rarely import put_off
+from nkic.cli.common.lazy import bind_lazily
 from nkic.cli.nkic.options import CommandLine, own_options
 
 EXAMPLES = (
@@ -24,7 +24,7 @@ EXAMPLES = (
     ("nkic kernel.py --check", "report all errors, write nothing"),
     ("nkic kernel.py --emit ir=-", "show the program that the kernel evaluates to"),
 )
-RARELY = (
+LAZY_MODULES = (
     *("nkic.ir.read_text", "nkic.neff.listing.assemble", "nkic.neff.listing.disassemble"),
     *("nkic.report.allocation_picture", "nkic.specialise.native", "nkic.spill"),
     *("nkic.driver.changes", "nkic.driver.remarks", "nkic.report.remarks"),
@@ -45,17 +45,17 @@ docs/security.md describes the limits of this process.
 @shared_options
 @click.pass_obj
 def command(session: Session, /, **words: Any) -> int:
-    from nkic.cli.nkic import kept  # see above
+    from nkic.cli.nkic import replay  # see above
 
     line = CommandLine(**words)
-    place = kept.place(line, session)
-    if place is not None and place.replay():
+    cached = replay.cached_run(line, session)
+    if cached is not None and cached.replay():
         return 0
     with without_collector():  # the modules' objects stay alive
-        put_off(RARELY)
+        bind_lazily(LAZY_MODULES)
         from nkic.cli.nkic.carry_out import carry_out
 
-    return carry_out(line, session, place)
+    return carry_out(line, session, cached)
 
 
 def main() -> int:

@@ -35,10 +35,10 @@ def budgets(words: Sequence[str]) -> list[Budget]:
 
 
 def _budget(word: str) -> Budget:
-    found = _RULE.fullmatch(word)
-    if found is None:
+    match = _RULE.fullmatch(word)
+    if match is None:
         _bad(word, "expected MEMORY=LIMIT", "write sbuf=90%, sbuf=20MiB or psum=6")
-    memory, number, unit = found.groups()
+    memory, number, unit = match.groups()
     if memory not in ("sbuf", "psum"):
         near = did_you_mean(memory, ("sbuf", "psum")) or "the memories are sbuf and psum"
         _bad(word, f"there is no memory `{memory}`", near)
@@ -61,9 +61,9 @@ def exceeded(wanted: Sequence[Budget], found: Resources) -> list[Diagnostic]:
     errors = []
     for budget in wanted:
         used, whole, what = have[budget.memory]
-        most = whole * budget.limit / 100 if budget.percent else budget.limit
-        if used > most:
-            text = f"the kernel takes {grouped(used)} {what}, more than {most:,.0f}"
+        allowed = whole * budget.limit / 100 if budget.percent else budget.limit
+        if used > allowed:
+            text = f"the kernel takes {grouped(used)} {what}, more than {allowed:,.0f}"
             help = "nkic --report resources shows which tensors use them, and when"
             errors.append(make("budget-exceeded", text, notes=[f"--max {budget.text}"], help=help))
     return errors

@@ -14,13 +14,13 @@ from nkic.base.diagnostics import CompileFailed, Diagnostic, NkicError, bad_valu
 from nkic.base.files import STANDARD
 from nkic.base.source import SourceFile, Span
 from nkic.base.text import size
-from nkic.cli.common import Session, pages, walls
+from nkic.cli.common import Session, pages, process_limits
 from nkic.cli.common.conflicts import given
 from nkic.cli.nkic import budgets, insights, outputs, prints, records, settings
 from nkic.cli.nkic.conflicts import CONFIG, PRINTED, refuse_conflicts
-from nkic.cli.nkic.kept import Kept
 from nkic.cli.nkic.options import CommandLine
 from nkic.cli.nkic.outputs import Output
+from nkic.cli.nkic.replay import CachedRun
 from nkic.driver import pipeline
 from nkic.driver.compiled import DEFAULT, Compiled, CompileOptions
 from nkic.driver.forms import FORMS
@@ -36,20 +36,20 @@ from nkic.specialise.request import RequestOptions
 STDIN_NAME = "<stdin>"
 
 
-def carry_out(line: CommandLine, session: Session, place: Kept | None = None) -> int:
-    """Carry out the command line, cache the artifact at `place`, and return the exit code.
+def carry_out(line: CommandLine, session: Session, cached: CachedRun | None = None) -> int:
+    """Carry out the command line, cache the artifact in `cached`, and return the exit code.
 
     Raises `NkicError` with all errors found.
     """
     refuse_conflicts(line, given())
-    walls.warn_of_variables(session)
+    process_limits.warn_of_variables(session)
     if line.print == CONFIG:
         files.write(STANDARD, _config(line, session))
         return 0
     if line.print is not None:
         files.write(STANDARD, prints.table(line.print, session.color, as_json=line.json))
         return 0
-    walls.raise_around(session, line.time_limit)
+    process_limits.set_limits(session, line.time_limit)
     job = _CompileCommand(line, session)
     with job.failures_shown(), confined(job.loader.folders):
         if line.migrate is not None:
@@ -57,7 +57,7 @@ def carry_out(line: CommandLine, session: Session, place: Kept | None = None) ->
         if line.list_kernels:
             job.list_kernels()
         else:
-            job.build(place)
+            job.build(cached)
     return 0
 
 
@@ -89,8 +89,8 @@ class _CompileCommand:
         try:
             yield
         except NkicError as error:
-            said = levels.apply(error.diagnostics, self.session.levels, self.loader.sources)
-            raise type(error)(self.loader.relocated(said)) from error
+            diagnostics = levels.apply(error.diagnostics, self.session.levels, self.loader.sources)
+            raise type(error)(self.loader.relocated(diagnostics)) from error
 
     # ---- reading ---------------------------------------------------------------------------
 
@@ -121,26 +121,26 @@ class _CompileCommand:
 
     # ---- compiling -------------------------------------------------------------------------
 
-    def build(self, place: Kept | None = None) -> None:
-        """Compile, write the requested outputs, report them, and cache the artifact at `place`."""
+    def build(self, cached: CachedRun | None = None) -> None:
+        """Compile, write the requested outputs, report them, and cache the artifact in `cached`."""
         line = self.line
         wanted: Sequence[Output] = ()
         if not line.check:
             stem = Path(self.path).stem.strip("<>")
             wanted = outputs.outputs(line.emit, line.output, stem)
-        most = budgets.budgets(line.max)
+        limits = budgets.budgets(line.max)
         shown = [budgets.report_path(word) for word in line.report]
         insights.check(line)
         source = self.source()
         if self.path.endswith(PRINTED):
             outputs.refuse_earlier_stages(wanted, self.path)
         last = pipeline.LAST_CHECK if line.check else outputs.last_stage(wanted)
-        if most or shown or insights.wanted(line):
+        if limits or shown or insights.wanted(line):
             last = FORMS["neff"].stage
         options = self.options(last, wanted)
         compiled = Compiled(source)
-        if place is not None:
-            place.note(self.loader.probes)
+        if cached is not None:
+            cached.note(self.loader.probes)
         try:
             self.compile(source, options, compiled)
         except NkicError:
@@ -148,26 +148,28 @@ class _CompileCommand:
         except Exception:
             self.attach(compiled)
             raise
-        walls.lift_time()
-        said = self.report(compiled)
+        process_limits.lift_time_limit()
+        warnings = self.report(compiled)
         outputs.refuse_overwriting(wanted, self.inputs())
         for path in shown:
             files.write(path, budgets.report(compiled, path))
         insights.write(line, self.session.color, compiled, options.level, self.loader.shown)
-        found = budgets.exceeded(most, resources(compiled.executable)) if most else []
-        if found:
-            raise CompileFailed(found)
-        for one in wanted:
-            self.write(one, compiled, wanted)
-        if place is not None:
-            self.keep(place, wanted[0].path, compiled, said)
+        diagnostics = budgets.exceeded(limits, resources(compiled.executable)) if limits else []
+        if diagnostics:
+            raise CompileFailed(diagnostics)
+        for output in wanted:
+            self.write(output, compiled, wanted)
+        if cached is not None:
+            self.keep(cached, wanted[0].path, compiled, warnings)
 
     def options(self, last: str, wanted: Sequence[Output]) -> CompileOptions:
         """Return the compile options, up to the stage `last`, for these outputs. Raises
         `UsageFailed`.
         """
         line = self.line
-        read = frozenset(FORMS[one.kind].stage for one in wanted if one.kind != outputs.DEPS)
+        read = frozenset(
+            FORMS[output.kind].stage for output in wanted if output.kind != outputs.DEPS
+        )
         return CompileOptions(
             serial=line.serial,
             embed_source=line.embed_source,
@@ -182,19 +184,21 @@ class _CompileCommand:
             keep=None if insights.wanted(line) else read,
         )
 
-    def keep(self, place: Kept, path: str, compiled: Compiled, said: Sequence[Diagnostic]) -> None:
+    def keep(
+        self, cached: CachedRun, path: str, compiled: Compiled, warnings: Sequence[Diagnostic]
+    ) -> None:
         """Cache the file written to `path` and its messages, with the file-system lookups it
         depends on.
         """
         probes, used = self.loader.probes, resources(compiled.executable)
         if compiled.program is not None:
             probes.contents.update(compiled.program.reads)
-        place.keep(
+        cached.keep(
             probes,
             compiled.data,
             path=path,
             shown=self.loader.on_disk,
-            warnings=said,
+            warnings=warnings,
             hidden=self.session.hidden,
             messages=compiled.messages,
             summary=used.line,
@@ -231,15 +235,15 @@ class _CompileCommand:
         Raises `CompileFailed` for denied warnings.
         """
         self.session.hidden = levels.hidden(compiled.warnings, self.session.levels)
-        found = compiled.remarks(self.session.levels, self.loader.sources)
-        said = self.loader.relocated(found)
-        self.session.report(said)
+        diagnostics = compiled.remarks(self.session.levels, self.loader.sources)
+        warnings = self.loader.relocated(diagnostics)
+        self.session.report(warnings)
         for text in "".join(compiled.messages).splitlines():
             self.session.tell("print", text, message=text)
         if self.line.time_passes:
             stages = [timing._asdict() for timing in compiled.timings]
             self.session.tell("timings", prints.times(compiled.timings), stages=stages)
-        return said
+        return warnings
 
     def write(self, output: Output, compiled: Compiled, wanted: Sequence[Output]) -> None:
         """Write one output, and report it to people or programs."""
@@ -265,7 +269,7 @@ class _CompileCommand:
 
 def _target(wanted: Sequence[Output]) -> str:
     """Return the target of the dependency rule."""
-    return next((one.path for one in wanted if one.kind != outputs.DEPS), "all")
+    return next((output.path for output in wanted if output.kind != outputs.DEPS), "all")
 
 
 def _path(line: CommandLine) -> str:

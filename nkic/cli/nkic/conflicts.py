@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.files import STANDARD
-from nkic.cli.common.conflicts import Given, fail, needs, refuse, refuse_all_but, say
+from nkic.cli.common.conflicts import Given, fail, needs, refuse, refuse_all_but, refuse_pair
 from nkic.cli.nkic.options import CommandLine
 from nkic.driver.forms import FORMS
 from nkic.driver.pipeline import ASSEMBLY, SCHEDULE
@@ -81,7 +81,7 @@ def _refuse_in_migration(line: CommandLine, given: Given) -> None:
     if line.in_place:
         refuse(given, "--in-place", ["output"], "both say where to write the new source")
         if line.source == STANDARD:
-            say("--in-place", STANDARD, "standard input cannot be replaced")
+            refuse_pair("--in-place", STANDARD, "standard input cannot be replaced")
 
 
 def _refuse_made(source: str) -> None:

@@ -45,24 +45,24 @@ class Migration:
     def carry_out(self, goal: Profile, loader: Loader) -> int:
         """Migrate, write and report; return the exit code."""
         parse(self.source)  # syntax errors are reported as in a compilation
-        said = self.said()
-        if said is not None and said > goal:
+        stated = self.stated()
+        if stated is not None and stated > goal:
             text = (
-                f"--migrate {goal.label}: the source is written for NKI {said.label}, which is "
+                f"--migrate {goal.label}: the source is written for NKI {stated.label}, which is "
                 "later"
             )
             raise bad_value(text, "name a later version")
-        speech = spoken(self.source, self.request, loader, said, goal)
+        speech = spoken(self.source, self.request, loader, stated, goal)
         made = migrate(self.source, speech.facts, speech.start, goal)
         self.write(made.text)
         self.session.report(loader.relocated(made.left))
         self.summarise(made, goal)
-        right = not any(one.level is Level.ERROR for one in made.left)
+        right = not any(diagnostic.level is Level.ERROR for diagnostic in made.left)
         if self.line.verify:
             right = self.verify(made.text, speech, goal, loader) and right
         return YES if right else NO
 
-    def said(self) -> Profile | None:
+    def stated(self) -> Profile | None:
         """Return the NKI version that the command line or the file's block sets for the source."""
         if self.line.nki is not None:
             return find_profile(self.line.nki, "--nki")
@@ -125,26 +125,28 @@ class Migration:
         if proof.unproven:
             self.session.report(loader.relocated([_unproven(proof.unproven[0])]))
         self.session.sources = again.source
-        for one in proof.findings:
-            self.say(one)
-            self.session.report(again.relocated(one.said))
+        for finding in proof.findings:
+            self.report(finding)
+            self.session.report(again.relocated(finding.errors))
         return proof.holds
 
-    def say(self, one: Finding) -> None:
+    def report(self, finding: Finding) -> None:
         """Report one comparison."""
-        before, after = one.cycles
-        verdict = VERDICTS[one.verdict].format(one.differs)
+        before, after = finding.cycles
+        verdict = VERDICTS[finding.verdict].format(finding.differs)
         cycles = f"; {before:,} cycles before, {after:,} after" if before else ""
-        cycles += "; tiles are spilled to HBM, for which the new source needs --spill" * one.spills
+        cycles += (
+            "; tiles are spilled to HBM, for which the new source needs --spill" * finding.spills
+        )
         self.session.tell(
             "verified",
-            f"verified {one.arguments}: {verdict}{cycles}",
-            arguments=one.arguments,
-            verdict=one.verdict,
-            differs=one.differs,
+            f"verified {finding.arguments}: {verdict}{cycles}",
+            arguments=finding.arguments,
+            verdict=finding.verdict,
+            differs=finding.differs,
             cycles_before=before,
             cycles_after=after,
-            spills=one.spills,
+            spills=finding.spills,
         )
 
 

@@ -42,16 +42,16 @@ def outputs(emit: Sequence[str], output: str | None, stem: str) -> tuple[Output,
 def last_stage(wanted: Sequence[Output]) -> str:
     """Return the stage after which everything can be written."""
     # Evaluating a kernel may load more files: only after it are they all known.
-    kinds = ["ir" if one.kind == DEPS else one.kind for one in wanted]
+    kinds = ["ir" if output.kind == DEPS else output.kind for output in wanted]
     return FORMS[max(kinds, key=list(FORMS).index)].stage
 
 
 def refuse_overwriting(wanted: Sequence[Output], inputs: Sequence[str]) -> None:
     """Raise `UsageFailed` if an output would replace a file that was read."""
     read = {real(path) for path in inputs}
-    for one in wanted:
-        if one.path != STANDARD and real(one.path) in read:
-            raise _bad(f"--emit {one.kind}: `{one.path}` is an input of this compilation")
+    for output in wanted:
+        if output.path != STANDARD and real(output.path) in read:
+            raise _bad(f"--emit {output.kind}: `{output.path}` is an input of this compilation")
 
 
 def refuse_earlier_stages(wanted: Sequence[Output], path: str) -> None:
@@ -61,9 +61,9 @@ def refuse_earlier_stages(wanted: Sequence[Output], path: str) -> None:
         what, lacking = "schedule", [*lacking, "lowered", "graph"]
     if path.endswith(ASSEMBLY):
         what, lacking = "listing", [*lacking, "ir", "allocated", "sched"]
-    for one in wanted:
-        if one.kind in lacking:
-            raise _bad(f"--emit {one.kind}: not possible from a printed {what}")
+    for output in wanted:
+        if output.kind in lacking:
+            raise _bad(f"--emit {output.kind}: not possible from a printed {what}")
 
 
 def dependencies(target: str, sources: Sequence[str]) -> str:

@@ -41,11 +41,11 @@ def of_block(sheet: Sheet, old: cst.Call, new: cst.Call, block: Sequence[str]) -
     found = _allocator(sheet, old)
     if found is None:
         return new
-    buffer = next(one for one in new.args if word(one) == _BUFFER)
-    said = called(sheet, found)
-    if said is None:
+    buffer = next(arg for arg in new.args if word(arg) == _BUFFER)
+    callee = called(sheet, found)
+    if callee is None:
         return _elsewhere(sheet, old, new, buffer, block)
-    where, function = said
+    where, function = callee
     assert isinstance(found, cst.Call) or function in ("", _ANY)
     address = ""
     if function == _MODULO:
@@ -59,17 +59,17 @@ def of_block(sheet: Sheet, old: cst.Call, new: cst.Call, block: Sequence[str]) -
 
 def _placed(sheet: Sheet, call: cst.Call, buffer: cst.Arg, where: Buffer, address: str) -> cst.Call:
     args = []
-    for one in call.args:
-        if one is not buffer:
-            args.append(one)
+    for arg in call.args:
+        if arg is not buffer:
+            args.append(arg)
             continue
         value = sheet.of_module("nki.language", where.value)
         if not address:
-            args.append(one.with_changes(value=value))
+            args.append(arg.with_changes(value=value))
             continue
         comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-        args.append(one.with_changes(value=value, comma=comma))
-        args.append(named("address", cst.parse_expression(address)).with_changes(comma=one.comma))
+        args.append(arg.with_changes(value=value, comma=comma))
+        args.append(named("address", cst.parse_expression(address)).with_changes(comma=arg.comma))
     return call.with_changes(args=args)
 
 
@@ -81,20 +81,20 @@ def _elsewhere(
     """
     if block:
         raise NotSlices("the addresses of its blocks come from an expression of the kernel's own")
-    where = next(one.buffer for one in sheet.facts.tensors[sheet.spot(old)])
+    where = next(tensor.buffer for tensor in sheet.facts.tensors[sheet.spot(old)])
     return _placed(sheet, new, buffer, where, code(buffer.value))
 
 
 def _allocator(sheet: Sheet, call: cst.Call) -> cst.BaseExpression | None:
     """Return the value of `buffer=` if it is an allocator."""
-    value = next((one.value for one in call.args if word(one) == _BUFFER), None)
+    value = next((arg.value for arg in call.args if word(arg) == _BUFFER), None)
     if value is None:
         return None
     if called(sheet, value) is not None:
         return value
-    made = sheet.facts.tensors.get(sheet.spot(call), ())
+    tensors = sheet.facts.tensors.get(sheet.spot(call), ())
     own = not sheet.name_of(value).startswith(_OF_NKI)
-    return value if own and any(one.fixed is not None for one in made) else None
+    return value if own and any(tensor.fixed is not None for tensor in tensors) else None
 
 
 def called(sheet: Sheet, value: cst.BaseExpression) -> tuple[Buffer, str] | None:
@@ -139,22 +139,22 @@ def address_of(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.BaseExpression
 
 def _words(call: cst.Call) -> dict[str, cst.BaseExpression]:
     names = ("base_addr",)
-    return {word(one) or names[n]: one.value for n, one in enumerate(call.args)}
+    return {word(arg) or names[n]: arg.value for n, arg in enumerate(call.args)}
 
 
 def _modulo(
     where: Buffer,
-    said: Mapping[str, cst.BaseExpression],
+    args: Mapping[str, cst.BaseExpression],
     block: Sequence[str],
     tile: Callable[[], str],
 ) -> str:
     """Return the address that mod_alloc gives a block; `tile` returns the block's bytes per
     partition.
     """
-    byte = code(said["base_addr"]) if "base_addr" in said else "0"
-    bank = code(said["base_bank"]) if "base_bank" in said else "0"
-    first = code(said["base_partition"]) if "base_partition" in said else "0"
-    banks, partitions, free = (_number(said.get(name), block) for name in _COUNTS)
+    byte = code(args["base_addr"]) if "base_addr" in args else "0"
+    bank = code(args["base_bank"]) if "base_bank" in args else "0"
+    first = code(args["base_partition"]) if "base_partition" in args else "0"
+    banks, partitions, free = (_number(args.get(name), block) for name in _COUNTS)
     if partitions != "0":
         raise NotSlices("its blocks share partitions")
     byte = added(byte, times(free, tile())) if free != "0" else byte
@@ -168,8 +168,8 @@ def _number(counts: cst.BaseExpression | None, block: Sequence[str]) -> str:
     if counts is None or not block:
         return "0"
     if not isinstance(counts, cst.Tuple | cst.List):
-        raise NotSlices(f"`{code(counts)}` is not written out")
-    sizes = [code(one.value) for one in counts.elements]
+        raise NotSlices(f"`{code(counts)}` is not a literal")
+    sizes = [code(element.value) for element in counts.elements]
     text = "0"
     for place, (counter, size) in enumerate(zip(block, sizes, strict=False)):
         if size == "1":
@@ -189,27 +189,31 @@ def _tile(sheet: Sheet, old: cst.Call, new: cst.Call) -> str:
     """
     at = sheet.spot(old)
     found = [facts.tensors.get(at, ()) for facts in (sheet.facts, *sheet.facts.others)]
-    sizes = {prod(one.shape[1:]) * one.dtype.size for made in found for one in made}
+    sizes = {prod(tensor.shape[1:]) * tensor.dtype.size for tensors in found for tensor in tensors}
     if len(sizes) == 1:
         return str(sizes.pop())
     types = {one.dtype.size for made in found for one in made}
     shape = find(new, ("shape",), "shape")
     if len(types) != 1 or shape is None or not isinstance(shape.value, cst.Tuple):
-        raise NotSlices("its size is not known, or changes from iteration to iteration")
+        raise NotSlices("its size is unknown, or changes from iteration to iteration")
     text = "1"
-    for one in shape.value.elements[1:]:
-        text = times(text, code(one.value))
+    for element in shape.value.elements[1:]:
+        text = times(text, code(element.value))
     return times(text, str(types.pop()))
 
 
 def _numbers(sheet: Sheet, call: cst.Call, block: Sequence[str]) -> str:
     """Return the evaluated address, if there is a single one, or one for each block; else ""."""
-    made = sheet.facts.tensors.get(sheet.spot(call), ())
-    places = [(one.fixed.partition, one.fixed.byte) for one in made if one.fixed is not None]
+    tensors = sheet.facts.tensors.get(sheet.spot(call), ())
+    places = [
+        (tensor.fixed.partition, tensor.fixed.byte)
+        for tensor in tensors
+        if tensor.fixed is not None
+    ]
     per_turn = list(dict.fromkeys(places))
     if len(per_turn) == 1:
         return str(per_turn[0])
-    if len(block) != 1 or not per_turn or per_turn * (len(made) // len(per_turn)) != places:
+    if len(block) != 1 or not per_turn or per_turn * (len(tensors) // len(per_turn)) != places:
         return ""
     return f"({', '.join(map(str, per_turn))})[{block[0]}]"
 
@@ -219,19 +223,19 @@ def _by_call(
     old: cst.Call,
     new: cst.Call,
     where: Buffer,
-    found: cst.Call,
+    call: cst.Call,
     block: Sequence[str],
 ) -> str:
     """Return the address that the kernel's own function gives a block. Raises `NotSlices`."""
     shape = find(new, ("shape",), "shape")
-    if len(found.args) != 1 or shape is None or not isinstance(shape.value, cst.Tuple):
+    if len(call.args) != 1 or shape is None or not isinstance(shape.value, cst.Tuple):
         raise NotSlices("its address is computed by a function")
     first = shape.value.elements[0].value
     marked = isinstance(first, cst.Call) and code(first.func).rpartition(".")[2] == "par_dim"
     rows = code(first.args[0].value) if isinstance(first, cst.Call) and marked else code(first)
     index = f"({', '.join(block)}{',' * (len(block) == 1)})"
-    said = f"idx={index}, pdim_size={rows}, fdim_size={_tile(sheet, old, new)}"
-    text = f"{factor(code(found.args[0].value))}({said})"
+    args = f"idx={index}, pdim_size={rows}, fdim_size={_tile(sheet, old, new)}"
+    text = f"{factor(code(call.args[0].value))}({args})"
     if where is Buffer.SBUF:
         return text
     place = f"(partition, bank * {PSUM_BANK_BYTES} + byte)"

@@ -38,8 +38,8 @@ def _filling(blocks: Blocks, old: cst.Attribute) -> cst.BaseExpression | None:
     if not isinstance(value, cst.Call) or sheet.name_of(value.func) != "nki.language.finfo":
         return None
     maker = next((p for p in sheet.parents(value) if isinstance(p, cst.Call)), None)
-    made = sheet.facts.tensors.get(sheet.spot(maker), ()) if maker else ()
-    found = {_limit(one.dtype, old.attr.value) for one in made}
+    tensors = sheet.facts.tensors.get(sheet.spot(maker), ()) if maker else ()
+    found = {_limit(tensor.dtype, old.attr.value) for tensor in tensors}
     if len(found) != 1 or None in found:
         return None
     sheet.done[NUMBERS] += 1

@@ -28,7 +28,7 @@ from nkic.migrate.tree import walk
 BLOCKS = "a block dimension"
 PARTITIONS = "nki.language.par_dim"
 MAKERS = tuple(f"nki.language.{name}" for name in ("ndarray", "zeros", "ones", "full", "empty"))
-MOST_BYTES = 96 * KIB  # per partition; above it blocks become lists: half of trn1's SBUF
+MAX_BYTES = 96 * KIB  # per partition; above it blocks become lists: half of trn1's SBUF
 DTYPE, SHAPE, VIEW = "dtype", "shape", "view"
 _HBM = ("hbm", "shared_hbm", "private_hbm")
 
@@ -107,7 +107,9 @@ class Blocks:
             self.places[id(next(self.sheet.parents(node)))] = place.before
         for key in keys:
             self._kinds[key] = kind
-        maker = self._calls[id(call)] = Maker(call, [code(one) for one in shape], kind)
+        maker = self._calls[id(call)] = Maker(
+            call, [code(expression) for expression in shape], kind
+        )
         return maker, keys
 
     def _place(
@@ -121,12 +123,12 @@ class Blocks:
         indexed = [one for one in around if isinstance(one, cst.Subscript)]
         if len(keys) > 1 or len(indexed) < len(uses) or allocators.is_allocated(self.sheet, call):
             return None
-        found = place_of(self.sheet, node, indexed, count)
+        place = place_of(self.sheet, node, indexed, count)
         names = {one.value for one in walk(call) if isinstance(one, cst.Name)}
         is_same = self.indices.flow.is_same
-        if found is None or not all(is_same(name, node, found.before) for name in names):
+        if place is None or not all(is_same(name, node, place.before) for name in names):
             return None
-        return found
+        return place
 
     def _shorten(self, makers: Sequence[tuple[Maker, Sequence[Key]]]) -> None:
         """Turn the tensors in SBUF into lists if they do not all fit as tensors.
@@ -134,7 +136,7 @@ class Blocks:
         The tiles of a list need not all be live at once.
         """
         sizes = [self._bytes(maker) for maker, _ in makers]
-        if sum(sizes) <= MOST_BYTES:
+        if sum(sizes) <= MAX_BYTES:
             return
         for (maker, keys), size in zip(makers, sizes, strict=True):
             if size:
@@ -146,18 +148,20 @@ class Blocks:
         """Return the evaluated bytes per partition of a tensor that stays a tensor; 0 for
         others.
         """
-        made = self.sheet.facts.tensors.get(self.sheet.spot(maker.call), ())
+        tensors = self.sheet.facts.tensors.get(self.sheet.spot(maker.call), ())
         kind = maker.kind
         if kind.is_list or len(kind.gone) == kind.count:
             return 0
-        total = sum(prod(one.shape[1:]) * one.dtype.size for one in made)
+        total = sum(prod(tensor.shape[1:]) * tensor.dtype.size for tensor in tensors)
         turns = [maker.shape[place] for place in kind.gone]
         return total // self.sheet.facts.runs // prod(int(n) for n in turns if n.isdecimal())
 
     def _is_list(self, call: cst.Call) -> bool:
         """Whether it is in PSUM or has addresses, and thus becomes a tile for each block."""
-        made = self.sheet.facts.tensors.get(self.sheet.spot(call), ())
-        in_psum = any(one.buffer is Buffer.PSUM or one.fixed is not None for one in made)
+        tensors = self.sheet.facts.tensors.get(self.sheet.spot(call), ())
+        in_psum = any(
+            tensor.buffer is Buffer.PSUM or tensor.fixed is not None for tensor in tensors
+        )
         return in_psum or allocators.is_allocated(self.sheet, call)
 
     def _is_viewed(self, key: Key) -> bool:
@@ -180,12 +184,12 @@ class Blocks:
     def _shape(self, call: cst.Call) -> list[cst.BaseExpression] | None:
         if self.sheet.name_of(call.func) not in MAKERS or self._in_hbm(call):
             return None
-        found = find(call, (SHAPE,), SHAPE)
-        return _elements(found.value) if found is not None else None
+        arg = find(call, (SHAPE,), SHAPE)
+        return _elements(arg.value) if arg is not None else None
 
     def _in_hbm(self, call: cst.Call) -> bool:
-        said = next((one.value for one in call.args if word(one) == "buffer"), None)
-        return said is not None and self.sheet.name_of(said).rpartition(".")[2] in _HBM
+        buffer = next((arg.value for arg in call.args if word(arg) == "buffer"), None)
+        return buffer is not None and self.sheet.name_of(buffer).rpartition(".")[2] in _HBM
 
     # ---- uses ------------------------------------------------------------------------------
 
@@ -222,7 +226,7 @@ class Blocks:
         if function is None or not is_plain(call) or argument.value is not use:
             return None
         params = [one.name.value for one in walk(function.params) if isinstance(one, cst.Param)]
-        place = next(n for n, one in enumerate(call.args) if one is argument)
+        place = next(n for n, arg in enumerate(call.args) if arg is argument)
         name = word(argument) or (params[place] if place < len(params) else "")
         return (id(function), name) if name in params else None
 
@@ -248,7 +252,7 @@ class Blocks:
             return parent.attr.value in (DTYPE, SHAPE) or self._is_view_of_one(use, count)
         if not isinstance(parent, cst.Subscript) or parent.value is not use:
             return isinstance(parent, cst.Attribute) and parent.attr is use
-        first = [one.slice for one in parent.slice[:count]]
+        first = [element.slice for element in parent.slice[:count]]
         numbers = [one for one in first if isinstance(one, cst.Index) and _is_number(one.value)]
         return len(numbers) == count
 
@@ -287,10 +291,10 @@ class Blocks:
         blocks, rest = kind.kept(texts[: kind.count]), list(texts[kind.count :])
         if blocks and not kind.is_list:
             return subscript(value, front([*blocks, *rest], len(blocks)))
-        made = _of_list(value, blocks)
+        expression = _of_list(value, blocks)
         if not rest and isinstance(next(self.sheet.parents(old)), _WRITTEN):
             rest = ["..."]
-        return subscript(made, rest) if rest else made
+        return subscript(expression, rest) if rest else expression
 
     def attribute(self, old: cst.Attribute) -> str:
         """Rewrite `t.dtype` and `t.shape` of a list of tiles; "" for everything else."""
@@ -312,7 +316,7 @@ class Blocks:
             return code(old.value), 0
         if not isinstance(old.value, cst.Name):
             raise NotSlices("it has block dimensions, and is viewed with another element type")
-        texts = kind.kept([code(one.slice) for one in old.slice[: kind.count]])
+        texts = kind.kept([code(element.slice) for element in old.slice[: kind.count]])
         if texts and not kind.is_list:
             raise NotSlices("it has block dimensions")
         return f"{code(old.value)}{''.join(f'[{one}]' for one in texts)}", kind.count
@@ -323,7 +327,7 @@ class Blocks:
         target = statement.targets[0].target if isinstance(statement, cst.Assign) else None
         if not isinstance(target, cst.Subscript) or self._kind(target) is not None:
             return ""
-        plain = all(isinstance(one.slice, cst.Slice) for one in target.slice)
+        plain = all(isinstance(element.slice, cst.Slice) for element in target.slice)
         return code(target) if plain and not is_indexed(self.indices, target) else ""
 
     def tile(self, old: cst.BaseExpression) -> str:
@@ -344,9 +348,9 @@ class Blocks:
         if not maker.kind.is_list:
             return _shaped(new, front([*blocks, *maker.shape[count:]], len(blocks)))
         counters = [self.sheet.fresh(name) for name in "ijklmnop"[: len(blocks)]]
-        one = _shaped(new, maker.shape[count:])
-        one = allocators.of_block(self.sheet, old, one, counters)
-        text = code(one)
+        call = _shaped(new, maker.shape[count:])
+        call = allocators.of_block(self.sheet, old, call, counters)
+        text = code(call)
         for counter, size in reversed([*zip(counters, blocks, strict=True)]):
             text = f"[{text} for {counter} in range({size})]"
         return cst.parse_expression(text)
@@ -382,10 +386,10 @@ def attribute_of(sheet: Sheet, name: cst.Name) -> str:
 def _shaped(call: cst.Call, texts: Sequence[str]) -> cst.Call:
     tail = "," if len(texts) == 1 else ""
     shape = cst.parse_expression(f"({', '.join(texts)}{tail})")
-    found = find(call, (SHAPE,), SHAPE)
-    assert found is not None
+    arg = find(call, (SHAPE,), SHAPE)
+    assert arg is not None
     changed = call.with_changes(
-        args=[one.with_changes(value=shape) if one is found else one for one in call.args]
+        args=[one.with_changes(value=shape) if one is arg else one for one in call.args]
     )
     assert isinstance(changed, cst.Call)
     return changed
@@ -394,7 +398,7 @@ def _shaped(call: cst.Call, texts: Sequence[str]) -> cst.Call:
 def _elements(value: cst.BaseExpression) -> list[cst.BaseExpression] | None:
     """Return the dimensions of a literal shape: `(2, n)`, `[2] + [n, m]`."""
     if isinstance(value, cst.Tuple | cst.List):
-        return [one.value for one in value.elements]
+        return [element.value for element in value.elements]
     if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
         left, right = _elements(value.left), _elements(value.right)
         return [*left, *right] if left is not None and right is not None else None
@@ -403,17 +407,17 @@ def _elements(value: cst.BaseExpression) -> list[cst.BaseExpression] | None:
 
 def _marked(sheet: Sheet, shape: Sequence[cst.BaseExpression]) -> int:
     """Return the number of dimensions before the one marked as that of the partitions."""
-    marks = [_is_mark(sheet, one) for one in shape]
+    marks = [_is_mark(sheet, expression) for expression in shape]
     return marks.index(True) if marks.count(True) == 1 else 0
 
 
 def unmarked(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     """Remove the partition marks from the shape of a tensor in HBM, which has no partitions."""
-    said = next((one.value for one in old.args if word(one) == "buffer"), None)
-    found = find(old, (SHAPE,), SHAPE)
-    shape = _elements(found.value) if found is not None else None
-    in_hbm = said is not None and sheet.name_of(said).rpartition(".")[2] in _HBM
-    if not in_hbm or shape is None or not any(_is_mark(sheet, one) for one in shape):
+    buffer = next((one.value for one in old.args if word(one) == "buffer"), None)
+    arg = find(old, (SHAPE,), SHAPE)
+    shape = _elements(arg.value) if arg is not None else None
+    in_hbm = buffer is not None and sheet.name_of(buffer).rpartition(".")[2] in _HBM
+    if not in_hbm or shape is None or not any(_is_mark(sheet, expression) for expression in shape):
         return new
     marked = (one.args[0].value if _is_mark(sheet, one) else one for one in shape)  # type: ignore
     return _shaped(new, [code(one) for one in marked])

@@ -74,23 +74,23 @@ def scalar(sheet: Sheet, old: cst.Call) -> cst.BaseExpression | None:
 
 def unmasked(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     """Remove `mask=None`."""
-    said = next((one for one in new.args if word(one) == "mask"), None)
-    if said is None or mask_argument(old) is not None or not is_nki(sheet, old):
+    argument = next((arg for arg in new.args if word(arg) == "mask"), None)
+    if argument is None or mask_argument(old) is not None or not is_nki(sheet, old):
         return new
     sheet.done[MASKS] += 1
-    return without(new, said)
+    return without(new, argument)
 
 
 def unfilled(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     """Rewrite `nl.zeros` in PSUM to `nl.ndarray` if a product is the first to write it."""
     at = sheet.spot(old)
-    made = sheet.facts.tensors.get(at, ())
+    tensors = sheet.facts.tensors.get(at, ())
     if sheet.name_of(old.func) != ZEROS or at in sheet.facts.instructions:
         return new
-    if not made or any(one.buffer is not Buffer.PSUM for one in made):
+    if not tensors or any(tensor.buffer is not Buffer.PSUM for tensor in tensors):
         return new
-    kept = [one for one in new.args if word(one) != "lazy_initialization"]
-    return with_args(new, kept).with_changes(func=sheet.of_module("nki.language", "ndarray"))
+    args = [arg for arg in new.args if word(arg) != "lazy_initialization"]
+    return with_args(new, args).with_changes(func=sheet.of_module("nki.language", "ndarray"))
 
 
 def combined(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
@@ -118,12 +118,12 @@ def combined(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
 
 def as_bits(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     """View a bool predicate as uint8, the type that instructions now take."""
-    made = sheet.facts.instructions.get(sheet.spot(old), ())
-    views = [one.operand(PREDICATE) for one in made if PREDICATE in one.row.operand_index]
+    instructions = sheet.facts.instructions.get(sheet.spot(old), ())
+    views = [one.operand(PREDICATE) for one in instructions if PREDICATE in one.row.operand_index]
     as_bool = [isinstance(one, View) and one.tensor.dtype is BOOL for one in views]
-    said = next((one for one in new.args if word(one) == PREDICATE), None)
-    if said is None or not views or not all(as_bool):
+    argument = next((arg for arg in new.args if word(arg) == PREDICATE), None)
+    if argument is None or not views or not all(as_bool):
         return new
     byte = code(sheet.of_module("nki.language", "uint8"))
-    value = cst.parse_expression(f"{code(said.value)}.view({byte})")
-    return replaced(new, said, said.with_changes(value=value))
+    value = cst.parse_expression(f"{code(argument.value)}.view({byte})")
+    return replaced(new, argument, argument.with_changes(value=value))

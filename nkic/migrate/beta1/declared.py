@@ -33,10 +33,12 @@ def declared_result(sheet: Sheet, indices: Indices, call: cst.Call, row: Row) ->
     if not isinstance(name, cst.Name) or sheet.spot(call) in sheet.facts.instructions:
         return None
     makers = _makers(sheet, indices, name)
-    said = {code(one.value) for one in call.args if word(one) == "dtype"}
+    requested = {code(arg.value) for arg in call.args if word(arg) == "dtype"}
     declared = {code(a.value) for one in makers for a in one.args if word(a) == "dtype"}
-    is_typed = len(said) == 1 and (said == {f"{name.value}.dtype"} or said == declared)
-    buffers = {one.buffer for maker in makers for one in _tensors(sheet, maker)}
+    is_typed = len(requested) == 1 and (
+        requested == {f"{name.value}.dtype"} or requested == declared
+    )
+    buffers = {tensor.buffer for maker in makers for tensor in _tensors(sheet, maker)}
     is_written = len(buffers) == 1 and buffers <= {*_written(row)}
     if not is_typed or not is_written or _reads(call, name.value):
         return None
@@ -48,8 +50,10 @@ def is_in_psum(sheet: Sheet, indices: Indices, tile: cst.BaseExpression) -> bool
     name = tile.value if isinstance(tile, cst.Subscript) else tile
     if not isinstance(name, cst.Name):
         return False
-    made = [one for maker in _makers(sheet, indices, name) for one in _tensors(sheet, maker)]
-    return bool(made) and all(one.buffer is Buffer.PSUM for one in made)
+    tensors = [
+        tensor for maker in _makers(sheet, indices, name) for tensor in _tensors(sheet, maker)
+    ]
+    return bool(tensors) and all(one.buffer is Buffer.PSUM for one in tensors)
 
 
 def is_never_called(sheet: Sheet, function: cst.FunctionDef) -> bool:
@@ -57,16 +61,16 @@ def is_never_called(sheet: Sheet, function: cst.FunctionDef) -> bool:
     around = next((p for p in sheet.parents(function) if isinstance(p, cst.FunctionDef)), None)
     if around is None:
         return False
-    own = function.name
-    named = (one for one in walk(around) if isinstance(one, cst.Name) and one is not own)
-    return all(one.value != own.value for one in named)
+    name = function.name
+    named = (one for one in walk(around) if isinstance(one, cst.Name) and one is not name)
+    return all(one.value != name.value for one in named)
 
 
 def _makers(sheet: Sheet, indices: Indices, name: cst.Name) -> list[cst.Call]:
     """Return the calls that make the tile of a name; none if something else assigns it."""
     values = [value for _, value in indices.definitions(name)]
     calls = [one for one in values if isinstance(one, cst.Call)]
-    makers = [one for one in calls if sheet.name_of(one.func) in MAKERS]
+    makers = [call for call in calls if sheet.name_of(call.func) in MAKERS]
     return makers if len(makers) == len(values) else []
 
 
@@ -80,6 +84,6 @@ def _written(row: Row) -> tuple[Buffer, ...]:
 
 def _reads(call: cst.Call, name: str) -> bool:
     """Whether the call refers to the tile other than for its type."""
-    values = [one.value for one in call.args if word(one) != "dtype"]
-    nodes = (one for value in values for one in walk(value))
+    values = [arg.value for arg in call.args if word(arg) != "dtype"]
+    nodes = (node for value in values for node in walk(value))
     return any(isinstance(one, cst.Name) and one.value == name for one in nodes)

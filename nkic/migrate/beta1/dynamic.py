@@ -26,21 +26,21 @@ class Dynamic(NamedTuple):
 def dynamic(indices: Indices, node: cst.Subscript) -> Dynamic | None:
     """Return the run-time part of an index; None if there is none, or if it cannot be separated."""
     found = [
-        (dim, tile, one.slice.value)
-        for dim, one in enumerate(node.slice)
-        if isinstance(one.slice, cst.Index)
-        for tile in walk(one.slice.value)
+        (dim, tile, element.slice.value)
+        for dim, element in enumerate(node.slice)
+        if isinstance(element.slice, cst.Index)
+        for tile in walk(element.slice.value)
         if isinstance(tile, cst.Subscript) and _is_element(indices, tile)
     ]
     if len(found) != 1:
         return None
     dim, tile, value = found[0]
-    rest = _without(indices, value, tile)
-    if rest is None:
+    index = _without(indices, value, tile)
+    if index is None:
         return None
     texts = [code(one.slice) for one in tile.slice]
     parts = ", ".join(f"{text}:{added(text, '1')}" for text in texts)
-    return Dynamic(dim, f"{code(tile.value)}[{parts}]", rest)
+    return Dynamic(dim, f"{code(tile.value)}[{parts}]", index)
 
 
 def _is_element(indices: Indices, node: cst.Subscript) -> bool:
@@ -49,10 +49,10 @@ def _is_element(indices: Indices, node: cst.Subscript) -> bool:
     if not isinstance(name, cst.Name) or not indices.is_whole(name) or not indices.is_tile(name):
         return False
     made = [indices.tensors(value) for _, value in indices.definitions(name)]
-    ranks = {len(one.shape) for tensors in made for one in tensors}
+    ranks = {len(tensor.shape) for tensors in made for tensor in tensors}
     plain = all(
-        isinstance(one.slice, cst.Index) and not indices.has_index(one.slice.value)
-        for one in node.slice
+        isinstance(element.slice, cst.Index) and not indices.has_index(element.slice.value)
+        for element in node.slice
     )
     return plain and ranks == {len(node.slice)}
 
@@ -70,7 +70,7 @@ def _without(indices: Indices, node: cst.BaseExpression, tile: cst.Subscript) ->
         is_right or not isinstance(node.operator, cst.Subtract)
     ):
         return None
-    left, right = (_without(indices, one, tile) for one in (node.left, node.right))
+    left, right = (_without(indices, expression, tile) for expression in (node.left, node.right))
     if left is None or right is None:
         return None
     right = right if isinstance(node.operator, cst.Add) else negative(right)

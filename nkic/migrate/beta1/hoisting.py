@@ -62,14 +62,14 @@ class PendingCalls:
 
     def restored(self, tree: cst.Module, sheet: Sheet) -> cst.Module:
         """Return the tree with the original calls for placeholders that no statement wrote."""
-        left = [one for one in walk(tree) if self.get(one) is not None]
+        left = [node for node in walk(tree) if self.get(node) is not None]
         while left:
             calls: dict[str, cst.BaseExpression] = {}
             for one in left:
                 call = self.get(one)
                 assert call is not None
                 assert isinstance(one, cst.Name)
-                text = "what this returns is used where no line can stand before it"
+                text = "the result of this is used where no statement can precede it"
                 sheet.leave(call.old, text, RETURNING)
                 calls[one.value] = call.new
             tree = replaced_names(tree, calls)
@@ -91,10 +91,10 @@ class Hoisting:
 
         Under a condition, the tiles are made outside it.
         """
-        found = [*self.pending.inside(statement)]
-        if not found:
+        names = [*self.pending.inside(statement)]
+        if not names:
             return _under(condition, [], [statement]) if condition else statement
-        needed = [self._written(one, statement.body[0]) for one in found]
+        needed = [self._written(name, statement.body[0]) for name in names]
         if all(needed):
             kept = replaced_names(statement, self.names)
             self.lines.append(kept.with_changes(leading_lines=()))
@@ -104,8 +104,8 @@ class Hoisting:
         trailing = statement.trailing_whitespace
         self.lines[-1] = last.with_changes(trailing_whitespace=trailing)
         if condition:
-            made = [one for one in self.lines if is_allocation(one)]
-            return _under(condition, made, [one for one in self.lines if one not in made])
+            lines = [line for line in self.lines if is_allocation(line)]
+            return _under(condition, lines, [one for one in self.lines if one not in lines])
         return cst.FlattenSentinel(self.lines)
 
     def _written(self, name: cst.Name, part: cst.BaseSmallStatement) -> bool:
@@ -138,7 +138,7 @@ class Hoisting:
         """Write `t[...] = instruction(...)`, or `+=` in PSUM, with t as dst."""
         target = only_target(part) if part is not None else None
         if target is None:
-            why = "what this writes is not known: it is part of an expression"
+            why = "the target of this is unknown: it is part of an expression"
             self.sheet.leave(call.old, why, RETURNING)
             self.names[name] = new
             return True
@@ -204,7 +204,7 @@ def _wish(part: cst.BaseSmallStatement, call: Pending) -> str:
         target = target.value
     if not isinstance(target, cst.Name):
         return "tile"
-    in_psum = any(one.buffer is Buffer.PSUM for one in call.result.tensors)
+    in_psum = any(tensor.buffer is Buffer.PSUM for tensor in call.result.tensors)
     return f"{target.value}_{'psum' if in_psum else 'tile'}"
 
 
@@ -220,7 +220,7 @@ def _allocated(
 
 def _with_dst(call: cst.Call, dst: cst.BaseExpression) -> cst.Call:
     comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-    by_name = bool(call.args) and all(word(one) for one in call.args)
+    by_name = bool(call.args) and all(word(arg) for arg in call.args)
     first = named("dst", dst) if by_name else cst.Arg(dst)
     args = [first.with_changes(comma=comma), *call.args] if call.args else [first]
     return call.with_changes(args=args)

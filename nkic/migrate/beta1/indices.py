@@ -87,9 +87,9 @@ class Indices:
         if isinstance(node, cst.BinaryOperation):
             return self._of_operation(node)
         if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
-            found = self.of(node.expression)
-            is_axis = found is not None and bool(found.parts)
-            return _multiple("-1", found) if found is not None and is_axis else Index(code(node))
+            index = self.of(node.expression)
+            is_axis = index is not None and bool(index.parts)
+            return _multiple("-1", index) if index is not None and is_axis else Index(code(node))
         if isinstance(node, cst.IfExp) and self.has_index(node):
             return self._of_choice(node)
         return None if self.has_index(node) else Index(code(node))
@@ -141,7 +141,7 @@ class Indices:
     def _is_made(self, value: cst.BaseExpression) -> bool:
         """Whether the expression is a call or an operation that makes a tile on chip."""
         is_maker = isinstance(value, cst.Call | cst.BinaryOperation)
-        return is_maker and any(one.on_chip for one in self.tensors(value))
+        return is_maker and any(tensor.on_chip for tensor in self.tensors(value))
 
     def tensors(self, value: cst.BaseExpression) -> Sequence[Tensor]:
         """Return the tensors that an expression made."""
@@ -156,7 +156,9 @@ class Indices:
         values = [value for _, value in self.definitions(name) if id(value) not in known]
         scope = scope_of(self.sheet, name)
         is_kernel = scope is not None and bool(scope.decorators)
-        return all(self._is_whole(one, known) for one in values) if values else is_kernel
+        return (
+            all(self._is_whole(expression, known) for expression in values) if values else is_kernel
+        )
 
     def _is_whole(self, value: cst.BaseExpression, known: tuple[int, ...]) -> bool:
         function = value.func if isinstance(value, cst.Call) else None
@@ -179,10 +181,10 @@ class Indices:
         if found is None:
             return None
         place, value = found
-        made = self._of_grid(value, place) if place >= 0 else self.of(value)
-        if made is None or not self._stays(made, value, name):
+        index = self._of_grid(value, place) if place >= 0 else self.of(value)
+        if index is None or not self._stays(index, value, name):
             return None
-        return made
+        return index
 
     def _stays(self, index: Index, value: cst.CSTNode, use: cst.CSTNode) -> bool:
         """Whether the components of the index are the same at its use as at its assignment."""
@@ -197,7 +199,7 @@ class Indices:
         return self._are_same([value], value, use)
 
     def _are_same(self, nodes: Iterable[cst.CSTNode], value: cst.CSTNode, use: cst.CSTNode) -> bool:
-        names = {n.value for one in nodes for n in walk(one) if isinstance(n, cst.Name)}
+        names = {n.value for node in nodes for n in walk(node) if isinstance(n, cst.Name)}
         set_at = self._statement(value)
         return all(self.flow.is_same(name, set_at, use) for name in names)
 
@@ -208,7 +210,7 @@ class Indices:
         call = node.value
         if not isinstance(call, cst.Call) or self.sheet.name_of(call.func) != ARANGE:
             return None if self.has_index(node) else Index(code(node))
-        whole = [place for place, one in enumerate(node.slice) if is_whole(one)]
+        whole = [place for place, element in enumerate(node.slice) if is_whole(element)]
         if len(whole) != 1:
             return None
         return _arange(call, len(node.slice), whole[0])
@@ -217,7 +219,7 @@ class Indices:
         """Return the index of an element of `i, j = nl.mgrid[0:128, 0:512]`."""
         if not isinstance(value, cst.Subscript) or self.sheet.name_of(value.value) != MGRID:
             return None
-        axes = [_grid_axis(one, n, len(value.slice)) for n, one in enumerate(value.slice)]
+        axes = [_grid_axis(element, n, len(value.slice)) for n, element in enumerate(value.slice)]
         axis = axes[place] if place < len(axes) else None
         if axis is None:
             return None
@@ -232,9 +234,9 @@ class Indices:
                 grid = found[1]
                 assert isinstance(grid, cst.Subscript)
                 place = _FIELDS.find(node.attr.value)
-                made = self._of_grid(grid, place) if place >= 0 else None
-                is_same = made is not None and self._stays(made, grid, node)
-                return made if is_same else None
+                index = self._of_grid(grid, place) if place >= 0 else None
+                is_same = index is not None and self._stays(index, grid, node)
+                return index if is_same else None
         return None if self.has_index(node) else Index(code(node))
 
     def grid(self, value: cst.BaseExpression) -> list[Index]:
@@ -245,8 +247,8 @@ class Indices:
             return self.grid(found[1]) if found[0] < 0 else []
         if not isinstance(value, cst.Subscript) or not self._is_grid(value):
             return []
-        made = [self._of_grid(value, n) for n in range(len(value.slice))]
-        return [one for one in made if one is not None]
+        indices = [self._of_grid(value, n) for n in range(len(value.slice))]
+        return [index for index in indices if index is not None]
 
     def _is_grid(self, value: cst.BaseExpression) -> bool:
         return isinstance(value, cst.Subscript) and self.sheet.name_of(value.value) == MGRID
@@ -387,7 +389,7 @@ def _multiple(number: str, index: Index) -> Index:
 
 
 def _arange(call: cst.Call, rank: int, place: int) -> Index | None:
-    args = [one.value for one in call.args if one.keyword is None]
+    args = [arg.value for arg in call.args if arg.keyword is None]
     if len(args) != len(call.args) or not 1 <= len(args) <= 2:
         return None
     start, stop = ("0", code(args[0])) if len(args) == 1 else (code(args[0]), code(args[1]))

@@ -18,11 +18,11 @@ from nkic.migrate.sheet import Sheet
 Shapes = Mapping[str, frozenset[tuple[int, ...]]]
 
 
-def _operands(made: Sequence[Instruction]) -> Shapes:
+def _operands(instructions: Sequence[Instruction]) -> Shapes:
     """Return the operand shapes of a call's instructions, by tensor name."""
     found: dict[str, set[tuple[int, ...]]] = {}
-    for one in made:
-        views = (view for view in one.operands if isinstance(view, View))
+    for instruction in instructions:
+        views = (view for view in instruction.operands if isinstance(view, View))
         for view in views:
             found.setdefault(view.tensor.name, set()).add(view.shape)
     return {name: frozenset(shapes) for name, shapes in found.items()}
@@ -46,14 +46,14 @@ class Cutter:
         blocks: Blocks,
         shapes: Shapes,
         mask: Mask,
-        made: Sequence[Instruction],
+        instructions: Sequence[Instruction],
         order: Callable[[cst.Subscript], Sequence[int]],
     ) -> None:
         self.order = order
         self.indices = indices
         self.blocks = blocks
         self.own = shapes
-        self.shapes = {**shapes, **_operands(made)}
+        self.shapes = {**shapes, **_operands(instructions)}
         self.limits = mask.limits
         self.condition = mask.condition
 
@@ -105,19 +105,21 @@ class Cutter:
         value = found[1] if found is not None and found[0] < 0 else None
         if not isinstance(value, cst.Subscript) or not is_indexed(self.indices, value):
             return None
-        parts = (one.slice.value for one in value.slice if isinstance(one.slice, cst.Index))
-        if not any(self.indices.is_tile(one) for one in parts):
+        parts = (
+            element.slice.value for element in value.slice if isinstance(element.slice, cst.Index)
+        )
+        if not any(self.indices.is_tile(expression) for expression in parts):
             return None
         if not self.indices.is_same(value, name):
-            raise NotSlices("its rows are those that a tile says, which changes before it is used")
+            raise NotSlices("its rows are given by a tile that changes before its use")
         return value
 
     def expression(self, old: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpression:
         """Compute the whole expression, and use a part of it."""
-        made = self.indices.sheet.facts.tensors.get(self.indices.sheet.spot(old), ())
-        if not made:
+        tensors = self.indices.sheet.facts.tensors.get(self.indices.sheet.spot(old), ())
+        if not tensors:
             return new  # a number
-        part = self.part(frozenset(one.shape for one in made))
+        part = self.part(frozenset(tensor.shape for tensor in tensors))
         if not part:
             return new
         text = code(new)
@@ -127,8 +129,8 @@ class Cutter:
     def sliced(self, old: cst.Subscript) -> cst.BaseExpression:
         """Reduce `t[k, :, 0:512]`, whose slices are the axes of the mask."""
         ranks = {axis.rank for axis in self.limits}
-        parts = [one.slice for one in old.slice]
-        axes = [n for n, one in enumerate(parts) if isinstance(one, cst.Slice)]
+        parts = [element.slice for element in old.slice]
+        axes = [n for n, part in enumerate(parts) if isinstance(part, cst.Slice)]
         if ranks != {len(axes)} or any(_is_other(one) for one in parts):
             raise NotSlices("a tile of the masked call has other dimensions than the mask")
         texts = [code(one).rstrip(", ") for one in old.slice]
@@ -166,8 +168,8 @@ class Cutter:
         if not self.limits:
             return new
         whole = [
-            isinstance(one.slice, cst.Index) and isinstance(one.slice.value, cst.Ellipsis)
-            for one in old.slice
+            isinstance(element.slice, cst.Index) and isinstance(element.slice.value, cst.Ellipsis)
+            for element in old.slice
         ]
         if whole != [True] or not isinstance(old.value, cst.Name):
             made = self.sliced(old)
@@ -180,7 +182,9 @@ class Cutter:
         """Whether the evaluation made a tile of this name, or a call or an operator assigned it."""
         made = cst.Call | cst.Subscript | cst.BinaryOperation
         values = [value for _, value in self.indices.definitions(name)]
-        return name.value in self.shapes or any(isinstance(one, made) for one in values)
+        return name.value in self.shapes or any(
+            isinstance(expression, made) for expression in values
+        )
 
     def full(self) -> frozenset[tuple[int, ...]]:
         """Return the shape of a tile that has every element of the mask's axes."""
@@ -208,7 +212,7 @@ class Cutter:
     def _is_long(self, shapes: frozenset[tuple[int, ...]], dim: int) -> bool:
         sizes = {shape[dim] == 1 for shape in shapes}
         if len(sizes) != 1:
-            raise NotSlices("a tile of the masked call has one element in some iterations only")
+            raise NotSlices("a tile of the masked call has one element only in some iterations")
         return not sizes.pop()
 
 

@@ -94,8 +94,8 @@ def _both(left: Mask, right: Mask) -> Mask:
 
 
 def _most(function: str, idle: str, a: str, b: str) -> str:
-    said = [one for one in dict.fromkeys((a, b)) if one != idle]
-    return f"{function}({a}, {b})" if len(said) == 2 else "".join(said) or idle
+    bounds = [one for one in dict.fromkeys((a, b)) if one != idle]
+    return f"{function}({a}, {b})" if len(bounds) == 2 else "".join(bounds) or idle
 
 
 def _compared(indices: Indices, node: cst.Comparison) -> Mask:

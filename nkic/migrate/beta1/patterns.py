@@ -48,28 +48,30 @@ def rewritten(
 
 def said_shape(row: Row, old: cst.Call) -> str:
     """Return the shape of the result that a call states; "" if it states none."""
-    said = find(old, BY_SHAPE[row.name], BY_SHAPE[row.name][0]) if row.name in BY_SHAPE else None
-    return code(said.value) if said is not None else ""
+    argument = (
+        find(old, BY_SHAPE[row.name], BY_SHAPE[row.name][0]) if row.name in BY_SHAPE else None
+    )
+    return code(argument.value) if argument is not None else ""
 
 
 def _filled(new: cst.Call, names: Names) -> cst.Call:
     """Rewrite `memset(shape, value, dtype)` to `memset(value)`."""
-    gone = [find(new, names, name) for name in (names[0], names[2])]
+    args = [find(new, names, name) for name in (names[0], names[2])]
     value = find(new, names, names[1])
     kept = [
         one.with_changes(keyword=cst.Name("value")) if one is value and one.keyword else one
         for one in new.args
-        if all(one is not other for other in gone)
+        if all(one is not other for other in args)
     ]
     return with_args(new, kept)
 
 
 def _iota(indices: Indices, old: cst.Call, new: cst.Call, names: Names) -> cst.Call:
-    said = find(old, names, names[0])
-    assert said is not None
-    index = indices.of(said.value)
+    argument = find(old, names, names[0])
+    assert argument is not None
+    index = indices.of(argument.value)
     if index is None or not index.parts:
-        raise NotSlices(f"`{code(said.value)}` is not a sum of numbers and axes")
+        raise NotSlices(f"`{code(argument.value)}` is not a sum of numbers and axes")
     ones = ["1"] * index.rank
     return new.with_changes(args=_pattern(index, ones, index.rank))
 
@@ -94,24 +96,28 @@ def _pattern(index: Index, counts: Sequence[str], rank: int) -> list[cst.Arg]:
         named(name, cst.parse_expression(text))
         for name, text in zip(AS_PATTERN, texts, strict=True)
     ]
-    return [*(one.with_changes(comma=comma) for one in args[:-1]), args[-1]]
+    return [*(arg.with_changes(comma=comma) for arg in args[:-1]), args[-1]]
 
 
 def _selected(
-    indices: Indices, old: cst.Call, new: cst.Call, made: Sequence[Instruction], names: Names
+    indices: Indices,
+    old: cst.Call,
+    new: cst.Call,
+    instructions: Sequence[Instruction],
+    names: Names,
 ) -> cst.Call:
-    asked, was = find(old, names, names[0]), find(old, names, names[1])
+    condition, was = find(old, names, names[0]), find(old, names, names[1])
     tile, other = (find(new, names, name) for name in names[1:])
-    if asked is None or tile is None or other is None or was is None:
-        raise NotSlices("its arguments are not all there")
-    index, compared = _difference(indices, asked.value)
-    shape = _counts(was.value, made)
+    if condition is None or tile is None or other is None or was is None:
+        raise NotSlices("some of its arguments are missing")
+    index, compared = _difference(indices, condition.value)
+    shape = _counts(was.value, instructions)
     rank = len(shape) or index.rank
     args = _pattern(index, shape or ["1"] * rank, rank)
     args[-1] = args[-1].with_changes(comma=args[0].comma)
     value = tile.value
-    unreached = not made and is_in_psum(indices.sheet, indices, was.value)
-    if unreached or _copied(made):
+    unreached = not instructions and is_in_psum(indices.sheet, indices, was.value)
+    if unreached or _copied(instructions):
         copy = indices.sheet.of_module("nki.language", "copy")
         value = cst.Call(copy, [cst.Arg(value)])
     operator = indices.sheet.of_module("nki.language", compared)
@@ -141,9 +147,13 @@ def _negative(text: str) -> str:
     return text[1:] if text.startswith("-") and text[1:].isdecimal() else times("-1", text)
 
 
-def _counts(tile: cst.BaseExpression, made: Sequence[Instruction]) -> list[str]:
+def _counts(tile: cst.BaseExpression, instructions: Sequence[Instruction]) -> list[str]:
     """Return the sizes of the tile that is selected from, as texts."""
-    views = [one.operand(AS_CHOICE[0]) for one in made if one.row.name in BY_CONDITION]
+    views = [
+        instruction.operand(AS_CHOICE[0])
+        for instruction in instructions
+        if instruction.row.name in BY_CONDITION
+    ]
     shapes = {view.shape for view in views if isinstance(view, View)}
     if len(shapes) == 1:
         return [str(size) for size in shapes.pop()]
@@ -154,8 +164,10 @@ def _counts(tile: cst.BaseExpression, made: Sequence[Instruction]) -> list[str]:
     return []
 
 
-def _copied(made: Sequence[Instruction]) -> bool:
+def _copied(instructions: Sequence[Instruction]) -> bool:
     """Whether the tile is in PSUM, which the engine cannot read, so that it is copied first."""
-    copies = [one for one in made if one.row.name not in BY_CONDITION]
+    copies = [
+        instruction for instruction in instructions if instruction.row.name not in BY_CONDITION
+    ]
     sources = [one.operand("src") for one in copies if "src" in one.row.operand_index]
     return any(isinstance(s, View) and s.tensor.buffer is Buffer.PSUM for s in sources)

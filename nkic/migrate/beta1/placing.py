@@ -40,13 +40,13 @@ def place_of(
     if inner is None or not isinstance(inner.body, cst.IndentedBlock):
         return None
     around = {id(p) for use in uses for p in (use, *sheet.parents(use))}
-    first = next(one for one in inner.body.body if id(one) in around)
+    first = next(statement for statement in inner.body.body if id(statement) in around)
     return Place(first, frozenset(gone))
 
 
-def _loops(sheet: Sheet, use: cst.CSTNode, made: cst.CSTNode) -> list[cst.For]:
+def _loops(sheet: Sheet, use: cst.CSTNode, node: cst.CSTNode) -> list[cst.For]:
     """Return the loops around a use but not around the definition, the outermost first."""
-    outside = {id(one) for one in sheet.parents(made)}
+    outside = {id(one) for one in sheet.parents(node)}
     inside = [one for one in sheet.parents(use) if id(one) not in outside]
     if any(isinstance(one, cst.FunctionDef | cst.While | cst.Lambda) for one in inside):
         return []
@@ -61,7 +61,7 @@ def _dimension(loop: cst.For, uses: Sequence[cst.Subscript], count: int) -> int 
     if any(name in names_set(node) for node in walk(loop.body)):
         return None
     found = [
-        {place for place, one in enumerate(use.slice[:count]) if _names(one) == name}
+        {place for place, element in enumerate(use.slice[:count]) if _names(element) == name}
         for use in uses
     ]
     return min(set.intersection(*found), default=None)

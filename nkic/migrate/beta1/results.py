@@ -50,47 +50,53 @@ def result_of(
     """
     at = sheet.spot(call)
     facts = facts or sheet.facts
-    made = facts.instructions.get(at, ())
-    if not made:
+    instructions = facts.instructions.get(at, ())
+    if not instructions:
         raise NoResult(
-            "the evaluation did not come to it"
+            "the evaluation did not reach it"
             if facts.known
-            else "the kernel was not evaluated, so that its shape is not known"
+            else "the kernel was not evaluated, so its shape is unknown"
         )
     if row is not None:
-        made = _without_copies(made, row)
+        instructions = _without_copies(instructions, row)
     if only:
-        made = tuple(one for one in made if one.row.name == only)
-    rows = {one.row.name for one in made}
+        instructions = tuple(
+            instruction for instruction in instructions if instruction.row.name == only
+        )
+    rows = {one.row.name for one in instructions}
     if len(rows) != 1 or (row is not None and rows != {row.name}):
         raise NoResult(f"it is made of several instructions: {', '.join(sorted(rows))}")
-    views = [dst_of(one) for one in made]
+    views = [dst_of(one) for one in instructions]
     tensors = tuple(view.tensor for view in views if view is not None)
     written = {id(one) for one in tensors}
     own = [one for one in facts.tensors.get(at, ()) if id(one) in written]
     new = {any(tensor is one for one in own) for tensor in tensors}
     if len(new) != 1:
-        raise NoResult("it writes a tile of its own in some iterations only")
+        raise NoResult("it writes a tile of its own only in some iterations")
     if new == {True} and len(tensors) != len(own):
         raise NoResult("it is made of several instructions in one iteration")
-    return Result(made[0].row, tensors, made, new == {True})
+    return Result(instructions[0].row, tensors, instructions, new == {True})
 
 
-def _without_copies(made: Sequence[Instruction], row: Row) -> tuple[Instruction, ...]:
+def _without_copies(instructions: Sequence[Instruction], row: Row) -> tuple[Instruction, ...]:
     """Leave out the copies from PSUM that precede an instruction that cannot read it.
 
     The new source has such copies explicitly.
     """
     if row.name not in COPIED:
-        return tuple(made)
-    sources = [one.operand(COPIED[row.name]) for one in made if one.row.name == row.name]
+        return tuple(instructions)
+    sources = [
+        instruction.operand(COPIED[row.name])
+        for instruction in instructions
+        if instruction.row.name == row.name
+    ]
     used = {id(one.tensor) for one in sources if isinstance(one, View)}
 
     def is_copy(one: Instruction) -> bool:
         dst = dst_of(one)
         return one.row.name not in COPIED and dst is not None and id(dst.tensor) in used
 
-    return tuple(one for one in made if not is_copy(one))
+    return tuple(one for one in instructions if not is_copy(one))
 
 
 class Known(NamedTuple):
@@ -158,8 +164,10 @@ def _is_like_target(sheet: Sheet, result: Result, call: cst.Call) -> bool:
     """Whether every result was copied to a part of its own shape."""
     statement = next(sheet.parents(call))
     target = statement.targets[0].target if isinstance(statement, cst.Assign) else None
-    made = sheet.facts.instructions.get(sheet.spot(target), ()) if target is not None else ()
-    views = [dst_of(one) for one in made]
+    instructions = (
+        sheet.facts.instructions.get(sheet.spot(target), ()) if target is not None else ()
+    )
+    views = [dst_of(instruction) for instruction in instructions]
     shapes = [view.shape for view in views if view is not None]
     return shapes == [tensor.shape for tensor in result.tensors]
 
@@ -197,10 +205,10 @@ class Operand(NamedTuple):
 
 def _operands(result: Result, call: cst.Call, known: Known) -> dict[str, Operand]:
     """Return, by name, the operands that are names, or parts with known sizes."""
-    found: dict[str, Operand] = {}
+    operands: dict[str, Operand] = {}
     for operand in result.row.operands:
         argument = find(call, result.row.parameters[1:], operand.name)
-        values = [one.operand(operand.name) for one in result.made]
+        values = [instruction.operand(operand.name) for instruction in result.made]
         views = tuple(value for value in values if isinstance(value, View))
         if argument is None or len(views) != len(values):
             continue
@@ -208,15 +216,15 @@ def _operands(result: Result, call: cst.Call, known: Known) -> dict[str, Operand
         base = value.value if isinstance(value, cst.Subscript) else value
         name = base.value if isinstance(base, cst.Name) and known.is_tensor(base) else ""
         if tile := known.tile(value):
-            found[operand.name] = Operand(tile, (), views)
+            operands[operand.name] = Operand(tile, (), views)
             continue
         sizes = tuple(known.sizes(value, name))
         fits = {len(view.shape) for view in views} == {len(sizes)}
         if name and base is value:
-            found[operand.name] = Operand(name, (), views)
+            operands[operand.name] = Operand(name, (), views)
         elif fits:
-            found[operand.name] = Operand(name, sizes, views)
-    return found
+            operands[operand.name] = Operand(name, sizes, views)
+    return operands
 
 
 def _shape(result: Result, operands: Mapping[str, Operand], counts: str) -> str:
@@ -241,11 +249,11 @@ def _size(result: Result, operands: Mapping[str, Operand], dim: int) -> str:
     sizes = [tensor.shape[dim] for tensor in result.tensors]
     rank = len(result.tensors[0].shape)
     wanted, place = SIZES.get(result.row.name, {}).get(dim, ("", dim))
-    for said, operand in operands.items():
+    for name, operand in operands.items():
         shapes = operand.shapes
         fits = all(len(shape) > max(place, 0) for shape in shapes)
         is_like = dim == 0 or all(len(shape) == rank for shape in shapes)
-        is_it = said == wanted if wanted else is_like
+        is_it = name == wanted if wanted else is_like
         if is_it and fits and [shape[place] for shape in shapes] == sizes:
             return operand.size(place)
     if len(set(sizes)) != 1:
@@ -254,9 +262,9 @@ def _size(result: Result, operands: Mapping[str, Operand], dim: int) -> str:
 
 
 def _dtype(sheet: Sheet, result: Result, call: cst.Call, operands: Mapping[str, Operand]) -> str:
-    said = next((one for one in call.args if word(one) == "dtype"), None)
-    if said is not None:
-        return code(said.value)
+    argument = next((arg for arg in call.args if word(arg) == "dtype"), None)
+    if argument is not None:
+        return code(argument.value)
     dtypes = [tensor.dtype for tensor in result.tensors]
     for operand in operands.values():
         if operand.name and [view.dtype for view in operand.views] == dtypes:

@@ -31,7 +31,7 @@ _OPERATORS: dict[type[cst.BaseBinaryOp], str] = {
 def typed(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     """Add the `dtype` that Beta 1 wrote to a call of `nki.language`."""
     name = sheet.name_of(old.func)
-    if not name.startswith("nki.language.") or any(word(one) == "dtype" for one in old.args):
+    if not name.startswith("nki.language.") or any(word(arg) == "dtype" for arg in old.args):
         return new
     dtype = _direct(sheet, old, is_binary=name in BINARY)
     if dtype is None:
@@ -55,7 +55,7 @@ def operator(
     return cst.Call(
         sheet.of_module("nki.language", name),
         [
-            *(cst.Arg(one) for one in (new.left, new.right)),
+            *(cst.Arg(expression) for expression in (new.left, new.right)),
             named("dtype", sheet.of_module("nki.language", dtype.name)),
         ],
     )
@@ -63,15 +63,15 @@ def operator(
 
 def leave_added(sheet: Sheet, old: cst.AugAssign) -> None:
     """Report a `t[...] += x` with a wider `x` as left unchanged."""
-    for one in sheet.facts.instructions.get(sheet.spot(old), ()):
-        dst = dst_of(one)
-        if dst is not None and _twice(_inputs([one], ()), dst.dtype):
+    for instruction in sheet.facts.instructions.get(sheet.spot(old), ()):
+        dst = dst_of(instruction)
+        if dst is not None and _twice(_inputs([instruction], ()), dst.dtype):
             _leave(sheet, old, dst.dtype)
             return
 
 
 def _leave(sheet: Sheet, node: cst.CSTNode, dtype: DType) -> None:
-    text = f"this was rounded to {dtype.name} at once, and would be rounded before that"
+    text = f"this was rounded to {dtype.name} once, and would now be rounded twice"
     sheet.leave(node, text, f"write it as a function of nl with dtype=nl.{dtype.name}")
 
 
@@ -80,20 +80,24 @@ def _direct(sheet: Sheet, node: cst.CSTNode, *, is_binary: bool) -> DType | None
     else None.
     """
     at = sheet.spot(node)
-    own = {id(one) for one in sheet.facts.tensors.get(at, ())}
-    made = list(sheet.facts.instructions.get(at, ()))
-    if not made:
+    own = {id(tensor) for tensor in sheet.facts.tensors.get(at, ())}
+    instructions = list(sheet.facts.instructions.get(at, ()))
+    if not instructions:
         return None
-    last = [dst_of(one) for one in made if one.row is made[-1].row]
+    last = [
+        dst_of(instruction)
+        for instruction in instructions
+        if instruction.row is instructions[-1].row
+    ]
     views = [dst for dst in last if dst is not None]
-    inputs = _inputs(made, own)
-    found = {
+    inputs = _inputs(instructions, own)
+    dtypes = {
         view.dtype
         for view in views
         if (_is_moved(view, own) and _twice(inputs, view.dtype))
         or (is_binary and view.dtype is FLOAT32 and _are_integers(inputs))
     }
-    return found.pop() if len(found) == 1 else None
+    return dtypes.pop() if len(dtypes) == 1 else None
 
 
 def _is_moved(view: View, own: set[int]) -> bool:
@@ -103,13 +107,13 @@ def _is_moved(view: View, own: set[int]) -> bool:
     return id(view.tensor) not in own and view.tensor.buffer is not Buffer.PSUM
 
 
-def _inputs(made: list[Instruction], own: set[int] | tuple[()]) -> set[DType]:
+def _inputs(instructions: list[Instruction], own: set[int] | tuple[()]) -> set[DType]:
     """Return the types of what the instructions read, other than tiles of their own."""
     views = (
         view
-        for one in made
-        for said, view in zip(one.row.operands, one.operands, strict=True)
-        if said.name != "dst" and isinstance(view, View) and id(view.tensor) not in own
+        for instruction in instructions
+        for operand, view in zip(instruction.row.operands, instruction.operands, strict=True)
+        if operand.name != "dst" and isinstance(view, View) and id(view.tensor) not in own
     )
     return {view.dtype for view in views}
 
@@ -122,4 +126,4 @@ def _twice(inputs: set[DType], dtype: DType) -> bool:
 
 
 def _are_integers(inputs: set[DType]) -> bool:
-    return bool(inputs) and all(one.is_integer for one in inputs)
+    return bool(inputs) and all(dtype.is_integer for dtype in inputs)

@@ -27,29 +27,31 @@ def is_indexed(indices: Indices, node: cst.BaseExpression) -> bool:
     if not isinstance(node, cst.Subscript) or indices.has_index(node.value):
         return False
     return any(
-        isinstance(one.slice, cst.Index) and indices.has_index(one.slice.value)
-        for one in node.slice
+        isinstance(element.slice, cst.Index) and indices.has_index(element.slice.value)
+        for element in node.slice
     )
 
 
 def sliced(indices: Indices, node: cst.Subscript, limits: Limits) -> list[str]:
     """Return the contents of the brackets, one text per dimension. Raises `NotSlices`."""
     dims = sums(indices, node)
-    rank = max(one.rank for one in dims)
+    rank = max(index.rank for index in dims)
     if any(
-        indices.is_tile(one.slice.value) for one in node.slice if isinstance(one.slice, cst.Index)
+        indices.is_tile(element.slice.value)
+        for element in node.slice
+        if isinstance(element.slice, cst.Index)
     ):
-        raise SeveralAxes("its rows are those that a tile says")
+        raise SeveralAxes("its rows are given by a tile")
     if dynamic(indices, node) is not None:
-        raise SeveralAxes("an element of a tile is part of it: t.ap(pattern) says that")
+        raise SeveralAxes("an element of a tile is part of it: t.ap(pattern) expresses that")
     if _repeated(dims):
         raise SeveralAxes("an axis of the grid is in none of its dimensions")
     places = [[axis.place for _, axis in one.parts] for one in dims]
     if any(len(one) > 1 for one in places):
-        raise SeveralAxes("two axes are added in one dimension: t.ap(pattern) says that")
+        raise SeveralAxes("two axes are added in one dimension: t.ap(pattern) expresses that")
     order = [one[0] for one in places if one]
     if order != sorted(set(order)):
-        raise SeveralAxes("its axes are not in the order of the dimensions: t.ap(pattern) says so")
+        raise SeveralAxes("its axes are not in dimension order: t.ap(pattern) expresses that")
     single = _single(places, rank)
     return [
         _slice(indices, one, limits) if one.parts else (_one(one.base) if n in single else one.base)
@@ -75,7 +77,7 @@ def sliced_or_ap(
 
 def _repeated(dims: Sequence[Index]) -> dict[int, str]:
     """Return the axes of grids that are in no dimension, with their counts."""
-    own = {axis.place for one in dims for _, axis in one.parts}
+    own = {axis.place for index in dims for _, axis in index.parts}
     found = {place: count for one in dims for place, count in one.repeated.items()}
     return {place: count for place, count in found.items() if place not in own and count != "1"}
 
@@ -83,11 +85,11 @@ def _repeated(dims: Sequence[Index]) -> dict[int, str]:
 def _index(indices: Indices, element: cst.SubscriptElement) -> Index | None:
     if not isinstance(element.slice, cst.Index):
         return None
-    found = indices.of(element.slice.value)
-    if found is None:
+    index = indices.of(element.slice.value)
+    if index is None:
         text = code(element.slice.value)
-        raise NotSlices(f"`{text}` is not a sum of numbers and axes, or what it is made of changes")
-    return found
+        raise NotSlices(f"`{text}` is not a sum of numbers and axes, or its terms change")
+    return index
 
 
 def _single(places: Sequence[Sequence[int]], rank: int) -> set[int]:
@@ -156,13 +158,13 @@ def viewed(indices: Indices, node: cst.Subscript, skip: int = 0) -> str:
     leading dimensions are those of a list. Raises `NotSlices`.
     """
     if dynamic(indices, node) is not None or _gathered(indices, node, {}):
-        raise NotSlices("its rows are those that a tile says")
+        raise NotSlices("its rows are given by a tile")
     dims = sums(indices, node)[skip:]
     slices, shape, order = [], [], []
-    for one in dims:
-        axes = _nested(one)
+    for index in dims:
+        axes = _nested(index)
         size = _product([axis.count for axis in axes])
-        low = added(one.base, axes[0].start) if len(axes) == 1 else one.base
+        low = added(index.base, axes[0].start) if len(axes) == 1 else index.base
         slices.append(span(indices, low, added(low, size), size))
         shape += [axis.count for axis in axes]
         order += [axis.place for axis in axes]
@@ -178,12 +180,12 @@ def viewed(indices: Indices, node: cst.Subscript, skip: int = 0) -> str:
 def _nested(index: Index) -> list[Axis]:
     """Return the axes that cover a dimension without gaps: `n * i + j` with j below n."""
     if not index.parts:
-        raise NotSlices("a number stands in a dimension beside several axes")
+        raise NotSlices("a dimension has a number beside several axes")
     axes: list[Axis] = []
     step = "1"
     for text, axis in sorted(index.parts, key=lambda one: one[0] != "1"):
         if text != step or (axis.start != "0" and len(index.parts) > 1):
-            raise NotSlices("an axis leaves out elements: t.ap(pattern) says that")
+            raise NotSlices("an axis skips elements: t.ap(pattern) expresses that")
         axes.insert(0, axis)
         step = axis.count if step == "1" else times(step, axis.count)
     return axes
@@ -210,7 +212,7 @@ def sizes(indices: Indices, node: cst.BaseExpression, name: str = "") -> list[st
     if not isinstance(node, cst.Subscript):
         return []
     if not is_indexed(indices, node):
-        found = [_extent(indices, one) for one in node.slice]
+        found = [_extent(indices, element) for element in node.slice]
         whole = [is_whole(one) and bool(name) for one in node.slice]
         texts = [f"{name}.shape[{n}]" if whole[n] else text for n, text in enumerate(found)]
         return texts if all(texts) else []
@@ -218,7 +220,7 @@ def sizes(indices: Indices, node: cst.BaseExpression, name: str = "") -> list[st
         dims = sums(indices, node)
     except NotSlices:
         return []
-    axes = {axis.place: axis.count for one in dims for _, axis in one.parts}
+    axes = {axis.place: axis.count for index in dims for _, axis in index.parts}
     return [axes.get(place, "1") for place in range(max(one.rank for one in dims))]
 
 
@@ -252,12 +254,12 @@ def pattern(
     """
     name = node.value
     if not isinstance(name, cst.Name) or not indices.is_whole(name):
-        raise NotSlices("two axes are added in one dimension, or stand in another order")
+        raise NotSlices("two axes are added in one dimension, or are in another order")
     scalar = dynamic(indices, node)
     gathered = _gathered(indices, node, limits) if scalar is None else ""
     if gathered:
         if order:
-            raise NotSlices("its rows are those that a tile says, in another order")
+            raise NotSlices("its rows are given by a tile, in another order")
         return gathered
     dims = sums(indices, node)
     if scalar is not None:
@@ -266,9 +268,9 @@ def pattern(
     steps = [_stride(name.value, dim, len(dims)) for dim in range(len(dims))]
     pairs: dict[int, tuple[str, str]] = {}
     offset = "0"
-    for one, step in zip(dims, steps, strict=True):
-        offset = added(offset, times(one.base, step))
-        for text, axis in one.parts:
+    for index, step in zip(dims, steps, strict=True):
+        offset = added(offset, times(index.base, step))
+        for text, axis in index.parts:
             axis = limited(axis, limits)
             offset = added(offset, times(times(text, axis.start), step))
             before = pairs.get(axis.place, ("0", axis.count))[0]
@@ -286,21 +288,21 @@ def _gathered(indices: Indices, node: cst.Subscript, limits: Limits) -> str:
 
     Raises `NotSlices`.
     """
-    parts = [one.slice.value for one in node.slice if isinstance(one.slice, cst.Index)]
-    tiles = [n for n, one in enumerate(parts) if indices.is_tile(one)]
+    parts = [element.slice.value for element in node.slice if isinstance(element.slice, cst.Index)]
+    tiles = [n for n, expression in enumerate(parts) if indices.is_tile(expression)]
     if not tiles:
         return ""
     if len(parts) != len(node.slice) or tiles != [len(parts) - 2]:
-        raise NotSlices("a tile says which elements of other dimensions than the last but one")
+        raise NotSlices("a tile selects elements of a dimension other than the last but one")
     *numbers, rows, last = parts
     column, before = indices.of(last), [indices.of(one) for one in numbers]
     plain = column is not None and [(one, axis.place) for one, axis in column.parts] == [("1", 1)]
     if column is None or not plain or not isinstance(node.value, cst.Name):
-        raise NotSlices("a tile says which rows, and its columns are not a slice")
-    if any(one is None or one.parts for one in before):
-        raise NotSlices("a tile says which rows, of more than one plane")
+        raise NotSlices("a tile selects the rows, and the columns are not a slice")
+    if any(index is None or index.parts for index in before):
+        raise NotSlices("a tile selects rows of more than one plane")
     if not isinstance(rows, cst.Name | cst.Subscript):
-        raise NotSlices("a tile without a name says which rows")
+        raise NotSlices("a tile without a name selects the rows")
     text = code(rows)
     if isinstance(rows, cst.Subscript):
         text = f"{code(rows.value)}[{', '.join(sliced(indices, rows, {}))}]"
@@ -323,11 +325,11 @@ def sums(indices: Indices, node: cst.Subscript) -> list[Index]:
     """
     only = node.slice[0].slice
     if len(node.slice) == 1 and isinstance(only, cst.Index) and (grid := indices.grid(only.value)):
-        return [_looped(indices, one) for one in grid]
-    found = [_index(indices, one) for one in node.slice]
+        return [_looped(indices, index) for index in grid]
+    found = [_index(indices, element) for element in node.slice]
     dims = [one for one in found if one is not None]
     if len(dims) != len(node.slice):
-        raise NotSlices("slices and index expressions stand in one index")
+        raise NotSlices("slices and index expressions are mixed in one index")
     return [_looped(indices, one) for one in dims]
 
 

@@ -99,11 +99,11 @@ class Stairs:
         tile = code(now.targets[0].target)
         make, place = (code(self.sheet.of_module("nki.language", n)) for n in ("ndarray", "sbuf"))
         copy = code(self.sheet.of_module("nki.isa", BY_DMA))
-        said = next((code(one.value) for one in made.args if word(one) == "dtype"), "")
+        requested = next((code(arg.value) for arg in made.args if word(arg) == "dtype"), "")
         source = find(made, ("src",), "src")
         assert source is not None and isinstance(source.value, cst.Subscript)
         shape = f"({stair.rows.count}, {stair.columns.count})"
-        dtype = said or f"{code(source.value.value)}.dtype"
+        dtype = requested or f"{code(source.value.value)}.dtype"
         first = f"{tile} = {make}({shape}, dtype={dtype}, buffer={place})\n"
 
         def moved(one: cst.Call, part: str) -> str:
@@ -204,6 +204,6 @@ def _limits(stair: Stair, names: Names) -> list[tuple[tuple[str, str], tuple[str
 
 
 def _unmasked(call: cst.Call) -> cst.Call:
-    kept = [one for one in call.args if word(one) != "mask"]
-    kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-    return call.with_changes(args=kept)
+    args = [arg for arg in call.args if word(arg) != "mask"]
+    args[-1] = args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+    return call.with_changes(args=args)

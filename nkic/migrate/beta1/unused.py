@@ -24,12 +24,12 @@ def without_unused(source: SourceFile, like: Sheet) -> str:
     open_ = [
         one for one in walk(sheet.tree) if isinstance(one, cst.Assign) and _is_index(indices, one)
     ]
-    gone = {id(one) for one in open_}
+    gone = {id(assign) for assign in open_}
     while read := {id(one) for one in open_ if id(one) in gone and _is_read(sheet, one, gone)}:
         gone -= read
-    made = sheet.tree.visit(_Remover(gone))
-    assert isinstance(made, cst.Module)
-    return made.code
+    module = sheet.tree.visit(_Remover(gone))
+    assert isinstance(module, cst.Module)
+    return module.code
 
 
 class _Remover(cst.CSTTransformer):
@@ -51,8 +51,8 @@ class _Remover(cst.CSTTransformer):
         """Keep comments, except those about indices."""
         if not updated_node.body:
             lines = original_node.leading_lines
-            said = " ".join(one.comment.value for one in lines if one.comment)
-            if said and not _OF_INDICES.search(said):
+            text = " ".join(empty_line.comment.value for empty_line in lines if empty_line.comment)
+            if text and not _OF_INDICES.search(text):
                 self.kept += lines
             return cst.RemoveFromParent()
         return self._with_kept(updated_node)
@@ -88,14 +88,14 @@ def _is_read(sheet: Sheet, node: cst.Assign, gone: set[int]) -> bool:
     statements.
     """
     scope = scope_of(sheet, node)
-    names = {one.value for target in node.targets for one in plain_names(target.target)}
+    names = {name.value for target in node.targets for name in plain_names(target.target)}
     return scope is None or not names or bool(names & read_in(scope, gone))
 
 
 def _is_index(indices: Indices, node: cst.Assign) -> bool:
     """Whether the value is made of indices without side effects."""
     calls = [one for one in walk(node.value) if isinstance(one, cst.Call)]
-    pure = all(_is_pure(indices.sheet, one.func) for one in calls)
+    pure = all(_is_pure(indices.sheet, call.func) for call in calls)
     return pure and indices.has_index(node.value)
 
 

@@ -37,7 +37,7 @@ class Wider:
         """Return the call with equally many partitions in both operands."""
         if self.sheet.name_of(old.func) not in BINARY or len(old.args) < 2:
             return new
-        shapes = [self._shape(one.value) for one in old.args[:2]]
+        shapes = [self._shape(arg.value) for arg in old.args[:2]]
         if None in shapes or not all(isinstance(one.value, cst.Name) for one in new.args[:2]):
             return new
         first, second = (shape or () for shape in shapes)
@@ -56,19 +56,23 @@ class Wider:
         """Broadcast the operands of an instruction that Beta 1 broadcast along dimensions of one
         element.
         """
-        made = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
+        instructions = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
         for operand in REPEATED.get(row.name, ()):
-            views = [v for one in made if isinstance(v := one.operand(operand), View)]
+            views = [
+                v
+                for instruction in instructions
+                if isinstance(v := instruction.operand(operand), View)
+            ]
             shapes = {view.shape for view in views}
-            said = find(new, row.parameters[1:], operand)
-            if said is None or len(shapes) != 1 or not all(map(_is_repeated, views)):
+            arg = find(new, row.parameters[1:], operand)
+            if arg is None or len(shapes) != 1 or not all(map(_is_repeated, views)):
                 continue
-            if not isinstance(said.value, cst.Name | cst.Subscript) or "broadcast" in code(said):
+            if not isinstance(arg.value, cst.Name | cst.Subscript) or "broadcast" in code(arg):
                 continue
             function = self.sheet.of_module("nki.language", "broadcast_to")
             shape = cst.parse_expression(str(shapes.pop()))
-            value = cst.Call(function, [cst.Arg(said.value), cst.Arg(shape)])
-            new = replaced(new, said, said.with_changes(value=value))
+            value = cst.Call(function, [cst.Arg(arg.value), cst.Arg(shape)])
+            new = replaced(new, arg, arg.with_changes(value=value))
         return new
 
     def _shape(self, value: cst.BaseExpression) -> tuple[int, ...] | None:
@@ -76,8 +80,8 @@ class Wider:
         if not isinstance(value, cst.Name):
             return None
         tensors = self.sheet.facts.tensors
-        calls = (one for _, one in self.indices.definitions(value))
-        own = {made.shape for call in calls for made in tensors.get(self.sheet.spot(call), ())}
+        calls = (expression for _, expression in self.indices.definitions(value))
+        own = {tensor.shape for call in calls for tensor in tensors.get(self.sheet.spot(call), ())}
         found = own or self.shapes.get(value.value, frozenset())
         return next(iter(found)) if len(found) == 1 else None
 

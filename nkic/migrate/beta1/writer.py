@@ -53,7 +53,7 @@ from nkic.migrate.tree import walk
 
 INDICES, ADDRESSES = "an index expression", "an allocator"
 _INDEXING = "slice the tensor, or use t.ap(pattern)"
-_MASKING = "slice to the part that is there, `t[0:min(128, rows - start)]`"
+_MASKING = "slice to the valid part, `t[0:min(128, rows - start)]`"
 _PATTERNS = "write the pattern, [[step, count], …]"
 _PLACING = "pass address=(partition, byte)"
 _RETURNING = "make dst with nl.ndarray, and pass it"
@@ -146,10 +146,10 @@ class Writer(cst.CSTTransformer):
         argument, call, *_ = self.sheet.parents(old)
         if not isinstance(call, cst.Call):
             return ""
-        said = next((one for one in call.args if word(one) == AXIS), None)
-        if said is None or argument is said:
+        axis = next((one for one in call.args if word(one) == AXIS), None)
+        if axis is None or argument is axis:
             return ""
-        axes = whole_numbers(said.value)
+        axes = whole_numbers(axis.value)
         rank = max(found.rank for one in old.slice if (found := self._index(one)) is not None)
         last = [*range(rank - len(axes), rank)]
         if not axes or axes == last or max(axes) >= rank or min(axes) < 0:
@@ -170,10 +170,10 @@ class Writer(cst.CSTTransformer):
     def _reduced(self, old: cst.Call, new: cst.Call) -> cst.Call:
         """Return a call that reduces axes that have been moved to the end."""
         last = self._axes.get(id(old))
-        said = next((one for one in new.args if word(one) == AXIS), None)
-        if last is None or said is None:
+        axis = next((one for one in new.args if word(one) == AXIS), None)
+        if last is None or axis is None:
             return new
-        return replaced(new, said, said.with_changes(value=cst.parse_expression(str(last))))
+        return replaced(new, axis, axis.with_changes(value=cst.parse_expression(str(last))))
 
     def _column(self, old: cst.Subscript, new: cst.Subscript) -> cst.Subscript:
         """Rewrite `nl.load(t[0:128, k])`, a tile of one column, with `k:k + 1`."""
@@ -288,7 +288,7 @@ class Writer(cst.CSTTransformer):
                 new = rewritten_patterns(self.indices, row, old, new, made)
                 new = self.wider.repeated(row, old, new)
             except NotSlices as failure:
-                self.sheet.leave(old, f"no pattern says this: {failure}", _PATTERNS)
+                self.sheet.leave(old, f"no pattern expresses this: {failure}", _PATTERNS)
                 return new
         if is_load and (cutter is not None or self._writes_target(old)):
             return self._with_result(old, new, None, cutter) or new
@@ -319,7 +319,7 @@ class Writer(cst.CSTTransformer):
                 return made
             made = allocators.plain(self.sheet, old, new)
         except NotSlices as failure:
-            self.sheet.leave(old, f"its place is not known: {failure}", _PLACING)
+            self.sheet.leave(old, f"its address is unknown: {failure}", _PLACING)
             return new
         if made is not new:
             self.sheet.done[ADDRESSES] += 1
@@ -410,13 +410,13 @@ class Writer(cst.CSTTransformer):
         """Report an unknown result; once for a function that was not evaluated at all."""
         scope = scope_of(self.sheet, old)
         if scope is None or self._is_evaluated(scope):
-            self.sheet.leave(old, f"what this returns is not known: {failure}", _RETURNING)
+            self.sheet.leave(old, f"the result of this is unknown: {failure}", _RETURNING)
         elif id(scope) not in self.skipped:
             self.skipped[id(scope)] = self.sheet.span(scope)
-            text = f"instructions of `{scope.name.value}` return tiles, and it was not evaluated"
+            text = f"`{scope.name.value}` was not evaluated, and its instructions return tiles"
             help = "give the types of its arguments: --arg, or -k"
             unused = is_never_called(self.sheet, scope)
-            help = "nothing calls it: take it out" if unused else help
+            help = "nothing calls it: remove it" if unused else help
             self.sheet.leave(scope.name, text, help, sure=not unused)
 
     def _is_evaluated(self, scope: cst.FunctionDef) -> bool:
@@ -455,7 +455,7 @@ class Writer(cst.CSTTransformer):
             return in_two
         condition = self._condition(part)
         if condition is None:
-            text = "parts of this statement have other masks than the whole"
+            text = "parts of this statement have masks that differ from that of the whole"
             self.sheet.leave(part, text, "write each call in a statement of its own")
             return original_node
         condition = condition or self.hidden.condition(part)

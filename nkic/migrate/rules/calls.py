@@ -26,21 +26,22 @@ def enumerations(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     row = row_of(sheet.name_of(old.func))
     if row is None or not is_plain(new):
         return None
-    made = new
+    call = new
     for place, argument in enumerate(new.args):
         name = word(argument) or (row.parameters[place] if place < len(row.parameters) else "")
         member = _member(row, name, argument.value)
         if member:
             value = sheet.of_module("nki.isa", member)
-            made = replaced(made, made.args[place], made.args[place].with_changes(value=value))
-    return made if made is not new else None
+            call = replaced(call, call.args[place], call.args[place].with_changes(value=value))
+    return call if call is not new else None
 
 
 def _member(row: Row, name: str, value: cst.BaseExpression) -> str:
     """Return the enumeration member whose value a literal is; "" for everything else."""
     kind = OF_ATTRIBUTE.get(name)
     is_choice = name == "engine" or any(
-        one.name == name and one.kind is AttributeKind.CHOICE for one in row.attributes
+        attribute.name == name and attribute.kind is AttributeKind.CHOICE
+        for attribute in row.attributes
     )
     if kind is None or not is_choice or not isinstance(value, cst.Integer | cst.SimpleString):
         return ""
@@ -52,7 +53,7 @@ def buffer_names(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     """Rewrite `buffer="sbuf"` to `buffer=nl.sbuf`."""
     if sheet.name_of(old.func) not in _MADE:
         return None
-    argument = next((one for one in new.args if word(one) == "buffer"), None)
+    argument = next((arg for arg in new.args if word(arg) == "buffer"), None)
     if argument is None or not isinstance(argument.value, cst.SimpleString):
         return None
     name = argument.value.evaluated_value
@@ -67,7 +68,7 @@ def shared_outputs(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | Non
     """Rewrite `buffer=nl.hbm` to `buffer=nl.shared_hbm` for what the kernel returns."""
     if sheet.spot(old) not in sheet.facts.outputs:
         return None
-    argument = next((one for one in new.args if word(one) == "buffer"), None)
+    argument = next((arg for arg in new.args if word(arg) == "buffer"), None)
     if argument is None or not isinstance(argument.value, cst.Attribute | cst.SimpleString):
         return None
     if code(argument.value).strip("'\"").rpartition(".")[2] != "hbm":
@@ -100,15 +101,17 @@ def reduced_axis(sheet: Sheet, old: cst.Call, new: cst.Call) -> None:
         return
     if any(len(view.shape) > 2 for view in _views(sheet, old, rewritten.LAST_AXIS[row.name])):
         text = "NKI 0.2 took axis=1 of a tile with more than two dimensions for its last dimension"
-        sheet.leave(
-            old, text, "write the axis that is meant; NKI 0.3 takes it as it is", sure=False
-        )
+        sheet.leave(old, text, "write the intended axis; NKI 0.3 takes it literally", sure=False)
 
 
 def _views(sheet: Sheet, call: cst.Call, operand: str) -> list[View]:
     """Return the evaluated views of the operand."""
-    found = sheet.facts.instructions.get(sheet.spot(call), ())
-    return [view for one in found if isinstance(view := one.operand(operand), View)]
+    instructions = sheet.facts.instructions.get(sheet.spot(call), ())
+    return [
+        view
+        for instruction in instructions
+        if isinstance(view := instruction.operand(operand), View)
+    ]
 
 
 def former_order(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
@@ -121,21 +124,21 @@ def former_order(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     moved = rewritten.ORDER.get(row.name) if row is not None else None
     if moved is None or not is_plain(new):
         return None
-    placed = sum(1 for one in new.args if not word(one))
+    placed = sum(1 for arg in new.args if not word(arg))
     words = {word(one) for one in new.args}
     if placed <= moved.place or moved.name in words or not _is_former(sheet, old, moved, placed):
         return None
-    rest = [one for place, one in enumerate(new.args) if place != moved.place]
+    args = [one for place, one in enumerate(new.args) if place != moved.place]
     if moved.swap is None or moved.swap >= placed:
-        return _reordered(new, [*rest, named(moved.name, new.args[moved.place].value)])
-    rest.insert(moved.swap, new.args[moved.place])
-    return _reordered(new, rest)
+        return _reordered(new, [*args, named(moved.name, new.args[moved.place].value)])
+    args.insert(moved.swap, new.args[moved.place])
+    return _reordered(new, args)
 
 
 def _is_former(sheet: Sheet, old: cst.Call, moved: Moved, placed: int) -> bool:
     """Whether the call is written in the order of the former version."""
     if placed <= moved.shown or moved.shown == moved.place:
-        by_name = any(word(one) == moved.named for one in old.args)
+        by_name = any(word(arg) == moved.named for arg in old.args)
         if by_name or placed <= moved.shown:
             return by_name
     shown = old.args[moved.shown].value
@@ -147,7 +150,7 @@ def _is_former(sheet: Sheet, old: cst.Call, moved: Moved, placed: int) -> bool:
 
 def _reordered(call: cst.Call, args: list[cst.Arg]) -> cst.Call:
     """Return the arguments in another order; commas and layout keep their positions."""
-    shapes = [(one.comma, one.whitespace_after_arg) for one in call.args]
+    shapes = [(arg.comma, arg.whitespace_after_arg) for arg in call.args]
     made = [
         one.with_changes(comma=comma, whitespace_after_arg=after)
         for one, (comma, after) in zip(args, shapes, strict=True)
@@ -168,23 +171,25 @@ def operators(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     row = row_of(sheet.name_of(old.func))
     if row is None:
         return None
-    made = new
+    call = new
     for place, argument in enumerate(old.args):
         module, _, name = sheet.name_of(argument.value).rpartition(".")
         today = rewritten.OPERATORS.get(name, name)
         foreign = module == "numpy" or (module == "nki.language" and today != name)
-        if foreign and today in OPERATORS and place < len(made.args):
+        if foreign and today in OPERATORS and place < len(call.args):
             value = sheet.of_module("nki.language", today)
-            now = made.args[place]
-            made = replaced(made, now, now.with_changes(value=value))
-    return made if made is not new else None
+            now = call.args[place]
+            call = replaced(call, now, now.with_changes(value=value))
+    return call if call is not new else None
 
 
 def converted(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     """Rewrite `nl.shared_constant(array, dtype=d)` to `nl.shared_constant(array.astype(d))`."""
     module, _, name = sheet.name_of(old.func).rpartition(".")
-    said = rewritten.CONVERTED.get(name) if module == "nki.language" else None
-    dtype = next((one for one in new.args if said is not None and word(one) == said), None)
+    parameter = rewritten.CONVERTED.get(name) if module == "nki.language" else None
+    dtype = next(
+        (arg for arg in new.args if parameter is not None and word(arg) == parameter), None
+    )
     if dtype is None or word(new.args[0]):
         return None
     first = new.args[0]
@@ -199,10 +204,14 @@ def words(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     row = row_of(sheet.name_of(old.func))
     for argument in new.args:
         known = rewritten.WORDS.get((row.name, word(argument)), {}) if row is not None else {}
-        said = argument.value
-        today = known.get(str(said.evaluated_value)) if isinstance(said, cst.SimpleString) else None
-        if today is not None and isinstance(said, cst.SimpleString):
-            value = said.with_changes(value=f"{said.quote}{today}{said.quote}")
+        literal = argument.value
+        today = (
+            known.get(str(literal.evaluated_value))
+            if isinstance(literal, cst.SimpleString)
+            else None
+        )
+        if today is not None and isinstance(literal, cst.SimpleString):
+            value = literal.with_changes(value=f"{literal.quote}{today}{literal.quote}")
             return replaced(new, argument, argument.with_changes(value=value))
     return None
 

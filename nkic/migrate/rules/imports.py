@@ -59,13 +59,13 @@ def _without_decorators(
     """Remove imports of removed decorators, whose uses another rule removes."""
     if module != "nki" or isinstance(new.names, cst.ImportStar):
         return new
-    kept = [one for one in new.names if not _is_gone(sheet, one)]
-    if len(kept) == len(new.names):
+    aliases = [alias for alias in new.names if not _is_gone(sheet, alias)]
+    if len(aliases) == len(new.names):
         return new
-    if not kept:
+    if not aliases:
         return cst.RemoveFromParent()
-    kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-    return new.with_changes(names=kept)
+    aliases[-1] = aliases[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+    return new.with_changes(names=aliases)
 
 
 def _is_gone(sheet: Sheet, alias: cst.ImportAlias) -> bool:
@@ -74,7 +74,7 @@ def _is_gone(sheet: Sheet, alias: cst.ImportAlias) -> bool:
     bound = code(alias.asname.name) if alias.asname is not None else name
     uses = [n for n in walk(sheet.tree) if isinstance(n, cst.Name) and n.value == bound]
     around = [next(sheet.parents(one)) for one in uses]
-    plain = all(isinstance(one, cst.Decorator | cst.ImportAlias | cst.AsName) for one in around)
+    plain = all(isinstance(node, cst.Decorator | cst.ImportAlias | cst.AsName) for node in around)
     return plain and not DECORATORS.get(name, "?")
 
 

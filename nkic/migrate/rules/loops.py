@@ -76,7 +76,7 @@ def _refusal(sheet: Sheet, loop: cst.For | cst.While) -> str:
         return "its body has `break` or `continue`"
     scope = scope_of(sheet, loop)
     if scope is None:
-        return "it stands in no function"
+        return "it is not in a function"
     others = (id(loop),)
     leaking = (bound(loop.body) & read_in(scope, others)) - bound(scope, others)
     return f"`{min(leaking)}` is set in it and read after it" if leaking else ""
@@ -158,7 +158,7 @@ def _is_register(sheet: Sheet, loop: cst.While) -> bool:
 
 
 def _assigns(node: cst.Assign, name: str) -> bool:
-    targets = (one.target for one in node.targets)
+    targets = (assign_target.target for assign_target in node.targets)
     return any(isinstance(one, cst.Name) and one.value == name for one in targets)
 
 
@@ -234,8 +234,8 @@ def _bounds(call: cst.Call) -> list[cst.Arg]:
 
 
 def _step(call: cst.Call) -> list[cst.Arg]:
-    found = find(call, _RANGE[1], "step")
-    return [] if found is None else [cst.Arg(found.value)]
+    arg = find(call, _RANGE[1], "step")
+    return [] if arg is None else [cst.Arg(arg.value)]
 
 
 def _pair(function: cst.FunctionDef, call: cst.Call) -> Made:

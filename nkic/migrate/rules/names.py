@@ -73,13 +73,13 @@ def drop_import(sheet: Sheet, old: cst.ImportFrom, new: cst.ImportFrom) -> objec
     if isinstance(new.names, cst.ImportStar) or old.module is None or old.relative:
         return None
     module = code(old.module)
-    kept = [one for one in new.names if not _is_replaced(sheet, f"{module}.{_plain(one)}")]
-    if len(kept) == len(new.names):
+    aliases = [alias for alias in new.names if not _is_replaced(sheet, f"{module}.{_plain(alias)}")]
+    if len(aliases) == len(new.names):
         return None
-    if not kept:
+    if not aliases:
         return cst.RemoveFromParent()
-    kept[-1] = kept[-1].with_changes(comma=new.names[-1].comma)
-    return new.with_changes(names=kept)
+    aliases[-1] = aliases[-1].with_changes(comma=new.names[-1].comma)
+    return new.with_changes(names=aliases)
 
 
 def _renamed(

@@ -25,14 +25,14 @@ def former_parameters(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | 
     row = row_of(sheet.name_of(old.func))
     if row is None:
         return None
-    made = new
+    call = new
     names = filter(None, map(word, new.args))
     # An argument that depends on another one is handled while that still exists.
     for name in sorted(names, key=lambda name: (row.name, name) in rewritten.MERGED):
         gone = removed.parameter(row.name, name)
         if gone is not None and name not in row.parameters and sheet.due(gone.since):
-            made = _Former(sheet, row, old, name, gone).rewritten(made)
-    return made if made is not new else None
+            call = _Former(sheet, row, old, name, gone).rewritten(call)
+    return call if call is not new else None
 
 
 class _Former:
@@ -47,7 +47,7 @@ class _Former:
 
     def rewritten(self, call: cst.Call) -> cst.Call:
         """Return the call without it; unchanged if that is not certain."""
-        argument = next((one for one in call.args if word(one) == self.name), None)
+        argument = next((arg for arg in call.args if word(arg) == self.name), None)
         if argument is None:
             return call  # removed together with another one
         key = (self.row.name, self.name)
@@ -85,9 +85,9 @@ class _Former:
             self.sheet.of_module(self.row.module, f"{made.name}.{one}")
             for one in (made.yes, made.no)
         )
-        said = argument.value.value if isinstance(argument.value, cst.Name) else ""
+        literal = argument.value.value if isinstance(argument.value, cst.Name) else ""
         either = cst.IfExp(argument.value, yes, no, [cst.LeftParen()], [cst.RightParen()])
-        value = {"True": yes, "False": no}.get(said, either)
+        value = {"True": yes, "False": no}.get(literal, either)
         new = argument.with_changes(keyword=cst.Name(made.name), value=value)
         return replaced(call, argument, new)
 
@@ -97,14 +97,14 @@ class _Former:
         """
         if isinstance(argument.value, cst.Name) and argument.value.value == "None":
             idle = {name for (_, name), main in rewritten.WITH.items() if main == self.name}
-            kept = [one for one in call.args if word(one) not in {self.name, *idle}]
+            kept = [arg for arg in call.args if word(arg) not in {self.name, *idle}]
             return with_args(call, kept)
         dst, src = (find(call, self.row.parameters, name) for name in ("dst", "src"))
         allowed = {"dst", "src", self.name, *made.kept, ""}
         known = is_plain(call) and not {word(one) for one in call.args} - allowed
         operator = next(one.value for one in self.old.args if word(one) == self.name)
         if dst is None or src is None or not known or not self.sheet.name_of(operator):
-            why = f"`{self.name}` of {self.row.called} went with NKI {self.gone.since.label}"
+            why = f"`{self.name}` of {self.row.called} was removed in NKI {self.gone.since.label}"
             self.sheet.leave(self.old, why, self.gone.instead)
             return call
         both = cst.List([cst.Element(src.value), cst.Element(dst.value)])
@@ -123,8 +123,8 @@ def hints(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     module, _, function = sheet.name_of(old.func).rpartition(".")
     if module != "nki.language" or function not in _HINTED:
         return None
-    kept = [one for one in new.args if not _is_hint(sheet, function, word(one))]
-    return with_args(new, kept) if len(kept) < len(new.args) else None
+    args = [arg for arg in new.args if not _is_hint(sheet, function, word(arg))]
+    return with_args(new, args) if len(args) < len(new.args) else None
 
 
 def _is_hint(sheet: Sheet, function: str, name: str) -> bool:
@@ -136,10 +136,10 @@ def jit_options(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.BaseExpressio
     """Rewrite `@nki.jit(mode="jax", platform_target="trn2")` to `@nki.jit`."""
     if sheet.name_of(old.func) != JIT:
         return None
-    kept = [one for one in new.args if not _is_idle_option(sheet, word(one))]
-    if len(kept) == len(new.args):
+    args = [arg for arg in new.args if not _is_idle_option(sheet, word(arg))]
+    if len(args) == len(new.args):
         return None
-    return with_args(new, kept) if kept else new.func
+    return with_args(new, args) if args else new.func
 
 
 def _is_idle_option(sheet: Sheet, name: str) -> bool:

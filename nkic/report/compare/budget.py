@@ -40,11 +40,11 @@ def rules(text: str) -> list[Rule]:
 
 
 def _rule(word: str) -> Rule:
-    found = _RULE.fullmatch(word)
-    if found is None:
+    match = _RULE.fullmatch(word)
+    if match is None:
         _bad(word, "expected FIGURE>LIMIT", "write cycles>+2%, sbuf_peak>24MiB or dma_bytes>+0")
         raise AssertionError
-    figure, plus, number, unit = found.groups()
+    figure, plus, number, unit = match.groups()
     if figure not in FIGURES:
         near = did_you_mean(figure, FIGURES) or f"known are: {', '.join(FIGURES)}"
         _bad(word, f"there is no figure `{figure}`", near)

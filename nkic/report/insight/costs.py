@@ -78,8 +78,8 @@ class Accounts:
         """
         place = event.record.place
         line, inner = self.lines.of(place), self.lines.inner(place)
-        own = self.by_line[line]
-        return [own] if inner is None else [own, self.inside[line, inner]]
+        line_cost = self.by_line[line]
+        return [line_cost] if inner is None else [line_cost, self.inside[line, inner]]
 
     def _add(self, event: Event, cost: LineCost) -> None:
         for cause, time in self.stalls(event):
@@ -138,13 +138,13 @@ class Accounts:
 
     def relation(self, event: Event) -> Relation:
         """Return the relation of the event to the one that it waited for last."""
-        own = self.uses_of(event)
+        uses = self.uses_of(event)
         for number in (event.before, *event.tokens):
             before = self.trace.events[number]
             key = (id(before.record), id(event.record))
             found = self.why.get(key)
             if found is None:
-                found = self.why[key] = relation(self.uses_of(before), own)[0]
+                found = self.why[key] = relation(self.uses_of(before), uses)[0]
             if found is not Relation.ORDER:
                 return found
         return Relation.ORDER

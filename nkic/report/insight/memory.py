@@ -11,7 +11,7 @@ from nkic.report.insight.costs import Accounts
 from nkic.report.insight.sources import Line
 
 
-class Life(NamedTuple):
+class LiveRange(NamedTuple):
     """The live range of a tensor on chip, from `start` to `end` (picoseconds).
 
     `bytes` counts all its partitions.
@@ -38,26 +38,29 @@ class Peak(NamedTuple):
     owners: tuple[tuple[str, Line, int], ...]
 
 
-def lives(accounts: Accounts) -> list[Life]:
+def live_ranges(accounts: Accounts) -> list[LiveRange]:
     """Return the live range of every tensor in SBUF and PSUM that was used, by start."""
     spans: dict[int, tuple[int, int]] = {}
     for event in accounts.trace.events:
         for use in accounts.uses_of(event):
             start, end = spans.get(use.tensor, (event.start, event.done))
             spans[use.tensor] = min(start, event.start), max(end, event.done)
-    found = [_life(accounts, number, *span) for number, span in spans.items()]
-    return sorted((one for one in found if one.buffer.on_chip), key=lambda life: life[5:7])
+    found = [_live_range(accounts, number, *span) for number, span in spans.items()]
+    return sorted(
+        (live_range for live_range in found if live_range.buffer.on_chip),
+        key=lambda life: life[5:7],
+    )
 
 
-def _life(accounts: Accounts, number: int, start: int, end: int) -> Life:
+def _live_range(accounts: Accounts, number: int, start: int, end: int) -> LiveRange:
     tensor = accounts.trace.executable.tensors[number]
     partitions = tensor.shape[0] if tensor.shape else 1
     line = accounts.lines.of(tensor.place)
     size = tensor.bytes * partitions
-    return Life(number, tensor.name, tensor.buffer, tensor.core, line, start, end, size)
+    return LiveRange(number, tensor.name, tensor.buffer, tensor.core, line, start, end, size)
 
 
-def levels(found: Iterable[Life]) -> list[tuple[int, int]]:
+def levels(found: Iterable[LiveRange]) -> list[tuple[int, int]]:
     """Return the times at which the number of live bytes changes, each with the new number."""
     changes: dict[int, int] = defaultdict(int)
     for life in found:
@@ -70,7 +73,7 @@ def levels(found: Iterable[Life]) -> list[tuple[int, int]]:
     return series
 
 
-def peak(found: Sequence[Life]) -> Peak:
+def peak(found: Sequence[LiveRange]) -> Peak:
     """Return the peak of these live ranges."""
     time, most = max(levels(found), key=lambda pair: (pair[1], -pair[0]), default=(0, 0))
     owners: dict[tuple[str, Line], int] = defaultdict(int)

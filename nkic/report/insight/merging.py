@@ -26,11 +26,15 @@ def chains(transfers: Iterable[tuple[Line, Numbered]]) -> Iterator[tuple[Line, C
     alike: dict[_Key, list[dict[int, Numbered]]] = defaultdict(list)
     lines: dict[_Key, Line] = {}
     for line, one in transfers:
-        own = _patterns(one[1].record)
-        if own is None:
+        patterns = _patterns(one[1].record)
+        if patterns is None:
             continue
-        first = own[0].offset
-        key: _Key = (line, one[1].record.row, *(p._replace(offset=p.offset - first) for p in own))
+        first = patterns[0].offset
+        key: _Key = (
+            line,
+            one[1].record.row,
+            *(p._replace(offset=p.offset - first) for p in patterns),
+        )
         lines[key] = line
         passes = alike[key]
         free = next((known for known in passes if first not in known), None)
@@ -47,17 +51,17 @@ def _runs(known: dict[int, Numbered]) -> Iterator[Chain]:
     chain: Chain = []
     expected = 0
     for first in sorted(known):
-        own = _patterns(known[first][1].record) or []
+        patterns = _patterns(known[first][1].record) or []
         if chain and first != expected:
             yield chain
             chain = []
         chain.append(known[first])
-        expected = first + own[0].dims[-1][1]
+        expected = first + patterns[0].dims[-1][1]
     if chain:
         yield chain
 
 
-class Users:
+class Accesses:
     """The events that access each tensor, by number, in order."""
 
     def __init__(self, trace: Trace) -> None:
@@ -77,9 +81,12 @@ class Users:
         numbers = {number for number, _ in chain}
         for pattern in _patterns(chain[0][1].record) or []:
             if self.tensors[pattern.tensor].buffer.on_chip:
-                users = self.found[pattern.tensor]
-                first, end = bisect_left(users, min(numbers)), bisect_right(users, max(numbers))
-                if not numbers.issuperset(users[first:end]):
+                accesses = self.found[pattern.tensor]
+                first, end = (
+                    bisect_left(accesses, min(numbers)),
+                    bisect_right(accesses, max(numbers)),
+                )
+                if not numbers.issuperset(accesses[first:end]):
                     return False
         return True
 
@@ -89,22 +96,25 @@ def times(trace: Trace, chain: Sequence[Numbered]) -> dict[int, Timing]:
     no time.
     """
     number, event = max(chain, key=lambda one: one[0])
-    own = _patterns(chain[0][1].record) or []
-    wide = tuple(_widened(pattern, len(chain)) for pattern in own)
+    patterns = _patterns(chain[0][1].record) or []
+    wide = tuple(_widened(pattern, len(chain)) for pattern in patterns)
     record = event.record._replace(operands=wide)
     stream = trace.streams[event.stream]
     facts = trace.executable.facts(record, trace.target, Engine.DMA)
     row = record.row
     assert row is not None
-    found = {one: Timing(0, 0) for one, _ in chain}
-    return found | {number: timing(row, facts, Engine.DMA, stream.queue)}
+    timings = {one: Timing(0, 0) for one, _ in chain}
+    return timings | {number: timing(row, facts, Engine.DMA, stream.queue)}
 
 
 def _patterns(record: InstructionRecord) -> list[PatternRecord] | None:
     """Return the operands of a transfer of contiguous columns; None for other instructions."""
-    found = [one for one in record.operands if isinstance(one, PatternRecord)]
-    is_plain = all(one.dynamic is None and one.dims and one.dims[-1][0] == 1 for one in found)
-    return found if is_plain and len(found) == len(record.operands) == 2 else None
+    patterns = [one for one in record.operands if isinstance(one, PatternRecord)]
+    is_plain = all(
+        pattern.dynamic is None and pattern.dims and pattern.dims[-1][0] == 1
+        for pattern in patterns
+    )
+    return patterns if is_plain and len(patterns) == len(record.operands) == 2 else None
 
 
 def _widened(pattern: PatternRecord, count: int) -> PatternRecord:

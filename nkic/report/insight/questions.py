@@ -23,15 +23,15 @@ from nkic.machine.timing import Timing, timing
 from nkic.neff.records import PatternRecord
 from nkic.report.insight.costs import HBM, Accounts
 from nkic.report.insight.critical import Part, Spent
-from nkic.report.insight.memory import Life, peak
-from nkic.report.insight.merging import Users, chains, times
+from nkic.report.insight.memory import LiveRange, peak
+from nkic.report.insight.merging import Accesses, chains, times
 from nkic.report.insight.relations import Edge, Relation, edges
 from nkic.report.insight.sources import Line
 from nkic.trace import Cause, Change, Event
 
 FREE = Timing(0, 0)
 SMALL_ROW, TINY_ROW = 512, 64  # bytes; check warns of shorter rows: NKI0630 and NKI0632
-ROWS_WORTH = 1.15  # time relative to the full rate from which short rows are reported
+SHORT_ROW_COST = 1.15  # time relative to the full rate from which short rows are reported
 
 
 @dataclass(frozen=True)
@@ -54,22 +54,25 @@ class Question:
     code: str = ""
 
 
-def questions(accounts: Accounts, path: list[Part], found: list[Life]) -> list[Question]:
+def questions(accounts: Accounts, path: list[Part], found: list[LiveRange]) -> list[Question]:
     """Return the questions for this run, greatest weight first.
 
     Events off the critical path are left out, because changing them would gain nothing.
     """
-    asker = _Asker(accounts, path, found)
-    asked = [
-        *asker.loaded_once(),
-        *asker.long_rows(),
-        *asker.fewer_transfers(),
-        *asker.narrow_products(),
-        *asker.room(),
-        *asker.tables(),
-        *asker.free(),
+    source = _Questions(accounts, path, found)
+    candidates = [
+        *source.loaded_once(),
+        *source.long_rows(),
+        *source.fewer_transfers(),
+        *source.narrow_products(),
+        *source.room(),
+        *source.tables(),
+        *source.free(),
     ]
-    return sorted((one for one in asked if one.weight), key=lambda one: (-one.weight, one.name))
+    return sorted(
+        (question for question in candidates if question.weight),
+        key=lambda one: (-one.weight, one.name),
+    )
 
 
 def _times(events: Mapping[int, Timing]) -> Change:
@@ -77,12 +80,12 @@ def _times(events: Mapping[int, Timing]) -> Change:
     return Change(retimed=lambda number, event, known: events.get(number, known))
 
 
-class _Asker:
-    def __init__(self, accounts: Accounts, path: list[Part], found: list[Life]) -> None:
+class _Questions:
+    def __init__(self, accounts: Accounts, path: list[Part], live_ranges: list[LiveRange]) -> None:
         self.accounts = accounts
         self.trace = accounts.trace
         self.path = path
-        self.lives = found
+        self.live_ranges = live_ranges
         self.critical: dict[int, int] = defaultdict(int)
         for part in path:
             self.critical[part.event] += part.time
@@ -115,17 +118,17 @@ class _Asker:
         """Ask about repeated loads of the same bytes, if there is room to keep them."""
         again: dict[int, dict[int, Timing]] = defaultdict(dict)
         once: dict[int, int] = defaultdict(int)
-        known: set[PatternRecord] = set()
+        patterns: set[PatternRecord] = set()
         for number, event in self.transfers():
             pattern = self._loaded(event)
             if pattern is None:
                 continue
-            if pattern in known:
+            if pattern in patterns:
                 again[pattern.tensor][number] = FREE
             else:
                 once[pattern.tensor] += bytes_of(pattern)
-            known.add(pattern)
-        own = peak([life for life in self.lives if life.buffer is Buffer.SBUF]).bytes
+            patterns.add(pattern)
+        own = peak([life for life in self.live_ranges if life.buffer is Buffer.SBUF]).bytes
         room = self.accounts.target.sbuf_usable * PARTITIONS - own
         fitting = [tensor for tensor in again if once[tensor] <= room]
         sets = [[tensor] for tensor in fitting]
@@ -163,7 +166,7 @@ class _Asker:
         rows: dict[Line, int] = {}
         for number, event in self.transfers():
             best = round(event.bytes * 1000 / rate)
-            if best and event.pool > ROWS_WORTH * best:
+            if best and event.pool > SHORT_ROW_COST * best:
                 line = self.line(event)
                 by_line[line][number] = best
                 rows[line] = min(rows.get(line, 1 << 62), row_bytes(event))
@@ -174,40 +177,40 @@ class _Asker:
                 f"{full:.0f} for its full rate"
             )
             change, weight = _at_full_rate(events), self.weight(events)
-            told = _warning(rows[line])
-            yield Question(f"long-rows:{line}", text, change, True, weight, line, code=told)
+            warning = _warning(rows[line])
+            yield Question(f"long-rows:{line}", text, change, True, weight, line, code=warning)
 
     def fewer_transfers(self) -> Iterator[Question]:
         """Ask about transfers of adjacent columns, coalesced into one."""
         events: dict[Line, dict[int, Timing]] = defaultdict(dict)
         counts: dict[Line, int] = defaultdict(int)
-        users = Users(self.trace)
+        accesses = Accesses(self.trace)
         for line, chain in chains((self.line(e), (n, e)) for n, e in self.transfers()):
-            if not users.none_between(chain):
+            if not accesses.none_between(chain):
                 continue
             events[line] |= times(self.trace, chain)
             counts[line] = max(counts[line], len(chain))
-        for line, found in events.items():
+        for line, timings in events.items():
             text = (
                 f"move in one transfer what {line.short} moves in {counts[line]:,}: they are "
                 "adjacent, and each pays for its own trigger and latency"
             )
-            yield self.timed(f"fewer-transfers:{line}", text, found, line)
+            yield self.timed(f"fewer-transfers:{line}", text, timings, line)
 
     def narrow_products(self) -> Iterator[Question]:
         """Ask about products of float32 tiles, computed in bfloat16."""
         events: dict[int, Timing] = {}
-        known: dict[int, Timing | None] = {}
+        timings: dict[int, Timing | None] = {}
         for number, event in enumerate(self.trace.events):
             key = id(event.record)
-            if key not in known:
-                known[key] = self._narrowed(event)
-            if (time := known[key]) is not None:
+            if key not in timings:
+                timings[key] = self._narrowed(event)
+            if (time := timings[key]) is not None:
                 events[number] = time
         if events:
             text = "multiply bfloat16, not float32: one pass of the tensor engine instead of four"
-            asked = self.timed("bf16", text, events, self.line(self.trace.events[min(events)]))
-            yield replace(asked, code=code("float32-matmul").number)
+            question = self.timed("bf16", text, events, self.line(self.trace.events[min(events)]))
+            yield replace(question, code=code("float32-matmul").number)
 
     def _narrowed(self, event: Event) -> Timing | None:
         """Return the time of a float32 product in bfloat16; None for other events."""

@@ -92,10 +92,10 @@ class Uses:
 
     def of(self, record: InstructionRecord, engine: Engine, core: int) -> tuple[Use, ...]:
         """Return the accesses of an instruction on that stream; none for an empty slot."""
-        found = self._known.get(id(record))
-        if found is None:
-            found = self._known[id(record)] = tuple(self._uses(record, engine, core))
-        return found
+        uses = self._known.get(id(record))
+        if uses is None:
+            uses = self._known[id(record)] = tuple(self._uses(record, engine, core))
+        return uses
 
     def _uses(self, record: InstructionRecord, engine: Engine, core: int) -> Iterator[Use]:
         row = record.row

@@ -39,10 +39,10 @@ class Lines:
 
     def of(self, place: int) -> Line:
         """Return the innermost line that the user wrote."""
-        found = self._known.get(place)
-        if found is None:
-            found = self._known[place] = self._at(users(self.executable, place))
-        return found
+        line = self._known.get(place)
+        if line is None:
+            line = self._known[place] = self._at(users(self.executable, place))
+        return line
 
     def inner(self, place: int) -> Line | None:
         """Return the line inside nkic's library if `place` is there; else None."""

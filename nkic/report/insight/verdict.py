@@ -14,15 +14,15 @@ from nkic.machine.engines import SHORT_NAMES, Engine
 from nkic.machine.memory import PARTITIONS, Buffer
 from nkic.report.insight.costs import Accounts
 from nkic.report.insight.critical import Part, critical_path, spending
-from nkic.report.insight.memory import Life, Peak, lives, peak
+from nkic.report.insight.memory import LiveRange, Peak, live_ranges, peak
 from nkic.report.insight.questions import Question, questions
 from nkic.report.resources import resources
 from nkic.trace import Change, Trace
 
 LINES = 3  # source lines that are named
-EVENTS_ASKED = 60_000  # events simulated again over all questions: fewer than a run takes
-LEAST_ASKED = 2
-WORTH = 0.005  # smaller gains are not reported
+QUESTION_EVENTS = 60_000  # events simulated again over all questions: fewer than a run takes
+MIN_QUESTIONS = 2
+MIN_GAIN = 0.005  # smaller gains are not reported
 
 Again = Callable[[Change], int]
 
@@ -113,13 +113,13 @@ class Verdict:
 
     @property
     def _help(self) -> list[str]:
-        advice = [a for a in self.answers if a.is_advice and a.gain >= WORTH]
-        limits = [a for a in self.answers if not a.is_advice and a.gain >= WORTH]
-        told = [f"{_percent(advice[0].gain)} less time: {advice[0].words}"] if advice else []
+        advice = [a for a in self.answers if a.is_advice and a.gain >= MIN_GAIN]
+        limits = [a for a in self.answers if not a.is_advice and a.gain >= MIN_GAIN]
+        texts = [f"{_percent(advice[0].gain)} less time: {advice[0].words}"] if advice else []
         if limits:
             words = (f"{a.text.removeprefix('if ')} -{_percent(a.gain)}" for a in limits[:LINES])
-            told.append(f"what if: {', '.join(words)}")
-        return told
+            texts.append(f"what if: {', '.join(words)}")
+        return texts
 
     @property
     def _memory(self) -> str:
@@ -154,48 +154,50 @@ class Insight:
     trace: Trace
     accounts: Accounts
     path: list[Part]
-    lives: list[Life]
+    live_ranges: list[LiveRange]
     verdict: Verdict
     kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """Results that reports have computed and share, by name."""
 
 
-def insight(trace: Trace, again: Again | None, most: int = EVENTS_ASKED) -> Insight:
+def insight(trace: Trace, again: Again | None, max_events: int = QUESTION_EVENTS) -> Insight:
     """Analyse a complete trace.
 
-    `again` returns the time of the run with a change; without it no question is asked. `most` is
-    the number of events to simulate again, over all questions.
+    `again` returns the time of the run with a change; without it no question is asked.
+    `max_events` is the number of events to simulate again, over all questions.
     """
     with without_collector():
         path = critical_path(trace)
         accounts = Accounts(trace, path)
-        found = lives(accounts)
-        answers = _answers(accounts, path, found, again, most) if again is not None else []
+        found = live_ranges(accounts)
+        answers = _answers(accounts, path, found, again, max_events) if again is not None else []
         return Insight(trace, accounts, path, found, _verdict(accounts, path, found, answers))
 
 
 def _answers(
-    accounts: Accounts, path: list[Part], found: list[Life], again: Again, most: int
+    accounts: Accounts, path: list[Part], found: list[LiveRange], again: Again, max_events: int
 ) -> list[Answer]:
     """Answer as many questions as the budget allows, greatest weight first, advice before
     limits.
     """
     trace = accounts.trace
-    count = max(LEAST_ASKED, most // max(1, len(trace.events)))
-    asked = sorted(questions(accounts, path, found), key=lambda one: not one.is_advice)[:count]
-    fair = {id(one.given): again(one.given) == trace.end for one in asked if one.given is not None}
-    asked = [one for one in asked if one.given is None or fair[id(one.given)]]
-    answers = [_answer(one, again(one.change), trace.end) for one in asked]
+    count = max(MIN_QUESTIONS, max_events // max(1, len(trace.events)))
+    chosen = sorted(questions(accounts, path, found), key=lambda question: not question.is_advice)[
+        :count
+    ]
+    fair = {id(one.given): again(one.given) == trace.end for one in chosen if one.given is not None}
+    chosen = [one for one in chosen if one.given is None or fair[id(one.given)]]
+    answers = [_answer(one, again(one.change), trace.end) for one in chosen]
     return sorted(answers, key=lambda answer: (answer.time_ps, answer.name))
 
 
-def _answer(asked: Question, time: int, end: int) -> Answer:
+def _answer(question: Question, time: int, end: int) -> Answer:
     gain = max(0.0, 1 - time / end)
-    return Answer(asked.name, asked.text, time, gain, asked.is_advice, asked.code)
+    return Answer(question.name, question.text, time, gain, question.is_advice, question.code)
 
 
 def _verdict(
-    accounts: Accounts, path: list[Part], found: list[Life], answers: list[Answer]
+    accounts: Accounts, path: list[Part], found: list[LiveRange], answers: list[Answer]
 ) -> Verdict:
     trace, target = accounts.trace, accounts.target
     end, cores = trace.end or 1, max(1, trace.executable.cores)

@@ -46,23 +46,23 @@ def columns(found: Insight) -> dict[str, Any]:
     }
 
 
-def _tracks(found: Insight) -> list[dict[str, Any]]:
-    streams = tracks.streams(found)
+def _tracks(insight: Insight) -> list[dict[str, Any]]:
+    streams = tracks.streams(insight)
     return [
         {"stream": stream, "name": name, "engine": streams[stream].engine.value}
-        for stream, name in tracks.track_names(found).items()
+        for stream, name in tracks.track_names(insight).items()
     ]
 
 
-def _causes(found: Insight) -> dict[str, int]:
-    causes = sorted({cause for cost in found.accounts.by_line.values() for cause in cost.stalls})
+def _causes(insight: Insight) -> dict[str, int]:
+    causes = sorted({cause for cost in insight.accounts.by_line.values() for cause in cost.stalls})
     return {cause: number for number, cause in enumerate(["", *causes])}
 
 
-def _events(found: Insight, names: _Names, lines: _Names) -> dict[str, str]:
+def _events(insight: Insight, names: _Names, lines: _Names) -> dict[str, str]:
     """Return one value per event of the trace; empty slots have the name -1."""
-    accounts, causes = found.accounts, _causes(found)
-    events = found.trace.events
+    accounts, causes = insight.accounts, _causes(insight)
+    events = insight.trace.events
     waits = [max(accounts.stalls(e), key=lambda pair: pair[1], default=("", 0)) for e in events]
     kinds = [names(e.record.row.name) if e.record.row is not None else -1 for e in events]
     return {
@@ -80,35 +80,35 @@ def _events(found: Insight, names: _Names, lines: _Names) -> dict[str, str]:
     }
 
 
-def _triggers(found: Insight) -> dict[str, str]:
+def _triggers(insight: Insight) -> dict[str, str]:
     """Return the time that transfers take on the engines that trigger them."""
-    held = [*tracks.triggers(found)]
+    slices = [*tracks.triggers(insight)]
     return {
-        "event": column((one.event for one in held), "i4"),
-        "stream": column((one.track for one in held), "u2"),
-        "start": column((one.start for one in held), "f8"),
-        "time": column((one.end - one.start for one in held), "f8"),
+        "event": column((one.event for one in slices), "i4"),
+        "stream": column((one.track for one in slices), "u2"),
+        "start": column((one.start for one in slices), "f8"),
+        "time": column((one.end - one.start for one in slices), "f8"),
     }
 
 
-def _path(found: Insight) -> dict[str, str]:
+def _path(insight: Insight) -> dict[str, str]:
     return {
-        "event": column((part.event for part in found.path), "i4"),
-        "start": column((part.start for part in found.path), "f8"),
-        "end": column((part.end for part in found.path), "f8"),
+        "event": column((part.event for part in insight.path), "i4"),
+        "start": column((part.start for part in insight.path), "f8"),
+        "end": column((part.end for part in insight.path), "f8"),
     }
 
 
-def _memory(found: Insight, buffer: str, names: _Names, lines: _Names) -> dict[str, Any]:
-    lives = [life for life in found.lives if life.buffer.value == buffer]
-    target = found.accounts.target
+def _memory(insight: Insight, buffer: str, names: _Names, lines: _Names) -> dict[str, Any]:
+    live_ranges = [life for life in insight.live_ranges if life.buffer.value == buffer]
+    target = insight.accounts.target
     limits = {"sbuf": target.sbuf_usable, "psum": target.psum_bytes}
     return {
         "name": buffer.upper(),
-        "limit": limits[buffer] * 128 * max(1, found.trace.executable.cores),
-        "tensor": column((names(life.name) for life in lives), "i4"),
-        "line": column((lines(str(life.line)) for life in lives), "i4"),
-        "start": column((life.start for life in lives), "f8"),
-        "end": column((life.end for life in lives), "f8"),
-        "bytes": column((life.bytes for life in lives), "f8"),
+        "limit": limits[buffer] * 128 * max(1, insight.trace.executable.cores),
+        "tensor": column((names(life.name) for life in live_ranges), "i4"),
+        "line": column((lines(str(life.line)) for life in live_ranges), "i4"),
+        "start": column((life.start for life in live_ranges), "f8"),
+        "end": column((life.end for life in live_ranges), "f8"),
+        "bytes": column((life.bytes for life in live_ranges), "f8"),
     }

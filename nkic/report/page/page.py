@@ -15,7 +15,7 @@ from nkic.report.compare.changes import Changes
 from nkic.report.insight.verdict import Insight
 from nkic.report.page import parts
 from nkic.report.page.data import columns
-from nkic.report.page.parts import told
+from nkic.report.page.parts import escaped
 
 
 class Section(NamedTuple):
@@ -51,17 +51,17 @@ def page(
     line = f"{run['cycles']:,} cycles, {run['time_ns'] / 1000:,.2f} us on {run['target']}"
     tracks = ", ".join(track["name"] for track in drawn["tracks"])
     return Template(_asset("page.html")).substitute(
-        title=told(f"{run['kernel']}: {run['cycles']:,} cycles"),
-        kernel=told(run["kernel"]),
-        line=told(line),
+        title=escaped(f"{run['kernel']}: {run['cycles']:,} cycles"),
+        kernel=escaped(run["kernel"]),
+        line=escaped(line),
         style=style,
         style_hash=_hash(style),
         script=script,
         script_hash=_hash(script),
-        links="".join(f'<a href="#{s.id}">{told(s.title)}</a>' for s in (*_FIRST, *sections)),
-        verdict="".join(f"<p>{told(words)}</p>" for words in found.verdict.lines),
+        links="".join(f'<a href="#{s.id}">{escaped(s.title)}</a>' for s in (*_FIRST, *sections)),
+        verdict="".join(f"<p>{escaped(words)}</p>" for words in found.verdict.lines),
         legend=_legend(drawn),
-        timeline_label=told(f"Timeline of {run['kernel']}: {tracks}, critical path. {line}"),
+        timeline_label=escaped(f"Timeline of {run['kernel']}: {tracks}, critical path. {line}"),
         memory_label="Bytes of SBUF and PSUM in use over time",
         owners=parts.owners(found),
         sections="".join(_section(s) for s in sections),
@@ -77,7 +77,7 @@ _FIRST = (
 
 
 def _section(section: Section) -> str:
-    title = told(section.title)
+    title = escaped(section.title)
     head = f'<section id="{section.id}" aria-label="{title}"><h2>{title}</h2>'
     return f"{head}{section.html}</section>\n"
 

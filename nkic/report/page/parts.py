@@ -17,11 +17,11 @@ from nkic.report.insight.memory import peak
 from nkic.report.insight.sources import Line
 from nkic.report.insight.verdict import Insight
 
-MOST_CRITICAL = 12  # rows
+MAX_CRITICAL = 12  # rows
 COLUMNS = ("path", "cycles", "on", "runs", "waited for", "bytes")
 
 
-def told(text: object) -> str:
+def escaped(text: object) -> str:
     """Escape any text for HTML."""
     return escape(clean(str(text), keep="\t"))
 
@@ -32,9 +32,11 @@ def table(
     """Return a table of texts; columns of numbers are right-aligned."""
     right = set(numbers)
     mark = [' class="number"' if i in right else "" for i in range(len(head))]
-    top = "".join(f'<th scope="col"{mark[i]}>{told(cell)}</th>' for i, cell in enumerate(head))
+    top = "".join(f'<th scope="col"{mark[i]}>{escaped(cell)}</th>' for i, cell in enumerate(head))
     body = "".join(
-        "<tr>" + "".join(f"<td{mark[i]}>{told(cell)}</td>" for i, cell in enumerate(row)) + "</tr>"
+        "<tr>"
+        + "".join(f"<td{mark[i]}>{escaped(cell)}</td>" for i, cell in enumerate(row))
+        + "</tr>"
         for row in rows
     )
     return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
@@ -60,7 +62,7 @@ def critical(found: Insight) -> str:
     end, clock = found.trace.end or 1, found.accounts.target.base_clock_mhz
     rows = [
         (f"{100 * time / end:.1f}%", grouped(round(time * clock / 1e6)), line, iterations, spent)
-        for (line, iterations, spent), time in ranked[:MOST_CRITICAL]
+        for (line, iterations, spent), time in ranked[:MAX_CRITICAL]
     ]
     head = ("path", "cycles", "line", "iteration", "spent on")
     more = len(ranked) - len(rows)
@@ -102,14 +104,14 @@ def compared(found: Changes) -> str:
         for title, rows in found.tables()
         if rows
     ]
-    return f"<p>{told(found.headline)}</p>{''.join(tables)}"
+    return f"<p>{escaped(found.headline)}</p>{''.join(tables)}"
 
 
 def owners(found: Insight) -> str:
     """Return the owners of the bytes at each memory's peak."""
     rows = []
-    for buffer in sorted({life.buffer for life in found.lives}, key=lambda one: one.value):
-        most = peak([life for life in found.lives if life.buffer is buffer])
+    for buffer in sorted({life.buffer for life in found.live_ranges}, key=lambda one: one.value):
+        most = peak([life for life in found.live_ranges if life.buffer is buffer])
         for name, line, own in most.owners:
             rows.append((buffer.value.upper(), name, line, size(own)))
     return table(("at the peak of", "tensor", "declared in", "bytes"), rows, (3,))
@@ -144,7 +146,8 @@ def roofline(found: Insight) -> str:
     )
     line = f"{x(low_x):.1f},{y(rate * low_x):.1f} {x(bend):.1f},{y(roof):.1f}"
     return (
-        f'<svg viewBox="0 0 600 290" width="600" role="img" aria-label="Roofline: {told(label)}">'
+        '<svg viewBox="0 0 600 290" width="600" role="img" '
+        f'aria-label="Roofline: {escaped(label)}">'
         f'<line class="axis" x1="70" y1="250" x2="570" y2="250"/>'
         f'<line class="axis" x1="70" y1="20" x2="70" y2="250"/>'
         f'<polyline class="roof" points="{line} {x(high_x):.1f},{y(roof):.1f}"/>'
@@ -152,7 +155,7 @@ def roofline(found: Insight) -> str:
         f'<text x="320" y="280" text-anchor="middle">operations per byte of HBM '
         f"(ridge point {bend:.0f})</text>"
         f'<text x="66" y="{y(roof):.1f}" text-anchor="end">{roof / 1000:.0f} T</text></svg>'
-        f"<p>{told(label)}</p>"
+        f"<p>{escaped(label)}</p>"
     )
 
 
@@ -162,39 +165,41 @@ def annotated(found: Insight, sources: Mapping[str, SourceFile]) -> str:
     return "".join(_file(found, path, sources.get(path)) for path in paths)
 
 
-def _file(found: Insight, path: str, source: SourceFile | None) -> str:
-    costs = {line: cost for line, cost in found.accounts.by_line.items() if line.path == path}
+def _file(insight: Insight, path: str, source: SourceFile | None) -> str:
+    costs = {line: cost for line, cost in insight.accounts.by_line.items() if line.path == path}
     numbers = sorted(line.number for line in costs)
     if source is not None:
         numbers = list(range(1, len(source.lines) + 1 - (not source.lines[-1])))
     head = "".join(f'<th scope="col">{cell}</th>' for cell in (*COLUMNS, "line", "source"))
-    rows = "".join(_row(found, Line(path, number), source) for number in numbers)
+    rows = "".join(_row(insight, Line(path, number), source) for number in numbers)
     return (
-        f"<h3>{told(path)}</h3><div class='source' tabindex='0' role='region' "
-        f"aria-label='Source of {told(path)}'><table><thead><tr>{head}</tr></thead>"
+        f"<h3>{escaped(path)}</h3><div class='source' tabindex='0' role='region' "
+        f"aria-label='Source of {escaped(path)}'><table><thead><tr>{head}</tr></thead>"
         f"<tbody>{rows}</tbody></table></div>"
     )
 
 
-def _row(found: Insight, line: Line, source: SourceFile | None) -> str:
-    cost = found.accounts.by_line.get(line)
-    text = told(source.line(line.number)) if source is not None else ""
+def _row(insight: Insight, line: Line, source: SourceFile | None) -> str:
+    cost = insight.accounts.by_line.get(line)
+    text = escaped(source.line(line.number)) if source is not None else ""
     at = f'<td class="at">{line.number}</td><td class="code">{text}</td>'
     if cost is None:
         return f"<tr>{'<td></td>' * len(COLUMNS)}{at}</tr>"
     inner = "".join(
-        f'<tr class="inner">{_cells(found, own)}<td></td><td>in {told(place)}</td></tr>'
-        for (caller, place), own in sorted(found.accounts.inside.items(), key=lambda pair: pair[0])
+        f'<tr class="inner">{_cells(insight, line_cost)}<td></td><td>in {escaped(place)}</td></tr>'
+        for (caller, place), line_cost in sorted(
+            insight.accounts.inside.items(), key=lambda pair: pair[0]
+        )
         if caller == line
     )
     return (
         f'<tr class="costs" tabindex="0" role="button" aria-pressed="false" '
-        f'data-line="{told(line)}">{_cells(found, cost)}{at}</tr>{inner}'
+        f'data-line="{escaped(line)}">{_cells(insight, cost)}{at}</tr>{inner}'
     )
 
 
-def _cells(found: Insight, cost: LineCost) -> str:
-    end, clock = found.trace.end or 1, found.accounts.target.base_clock_mhz
+def _cells(insight: Insight, cost: LineCost) -> str:
+    end, clock = insight.trace.end or 1, insight.accounts.target.base_clock_mhz
     part = 100 * cost.critical / end
     ranked = sorted(cost.stalls.items(), key=lambda pair: (-pair[1], pair[0]))
     waits = ", ".join(f"{c} {grouped(round(t * clock / 1e6))}" for c, t in ranked[:2] if t)
@@ -209,5 +214,5 @@ def _cells(found: Insight, cost: LineCost) -> str:
     bar = bar if cost.critical else "<td></td>"
     kinds = ("number", "", "number", "", "number")
     return bar + "".join(
-        f'<td class="{kind}">{told(cell)}</td>' for kind, cell in zip(kinds, cells, strict=True)
+        f'<td class="{kind}">{escaped(cell)}</td>' for kind, cell in zip(kinds, cells, strict=True)
     )

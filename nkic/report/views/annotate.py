@@ -28,12 +28,12 @@ def annotated(found: Insight, sources: Mapping[str, SourceFile]) -> str:
     return "\n".join("".join(_file(found, path, sources.get(path))) for path in paths)
 
 
-def _file(found: Insight, path: str, source: SourceFile | None) -> Iterator[str]:
+def _file(insight: Insight, path: str, source: SourceFile | None) -> Iterator[str]:
     costs = {
-        line.number: cost for line, cost in found.accounts.by_line.items() if line.path == path
+        line.number: cost for line, cost in insight.accounts.by_line.items() if line.path == path
     }
-    rows = {number: _cells(found, cost) for number, cost in costs.items()}
-    inner = _inside(found, path)
+    rows = {number: _cells(insight, cost) for number, cost in costs.items()}
+    inner = _inside(insight, path)
     everything = [HEAD, *rows.values(), *(cells for _, own in inner.items() for _, cells in own)]
     widths = [max(len(row[i]) for row in everything) for i in range(len(HEAD))]
     yield f"{clean(path)}\n{_margin(HEAD, widths)} |\n"
@@ -51,12 +51,12 @@ def _length(source: SourceFile) -> int:
     return len(source.lines) - (not source.lines[-1])
 
 
-def _inside(found: Insight, path: str) -> dict[int, list[tuple[Line, tuple[str, ...]]]]:
+def _inside(insight: Insight, path: str) -> dict[int, list[tuple[Line, tuple[str, ...]]]]:
     """Return the lines of nkic's library, by the user's line that called them."""
     rows: dict[int, list[tuple[Line, tuple[str, ...]]]] = {}
-    for (line, inner), cost in sorted(found.accounts.inside.items(), key=lambda pair: pair[0]):
+    for (line, inner), cost in sorted(insight.accounts.inside.items(), key=lambda pair: pair[0]):
         if line.path == path:
-            rows.setdefault(line.number, []).append((inner, _cells(found, cost)))
+            rows.setdefault(line.number, []).append((inner, _cells(insight, cost)))
     return rows
 
 
@@ -68,8 +68,8 @@ def _margin(cells: tuple[str, ...], widths: list[int]) -> str:
     return "  ".join(aligned)
 
 
-def _cells(found: Insight, cost: LineCost) -> tuple[str, ...]:
-    target, end = found.accounts.target, found.trace.end or 1
+def _cells(insight: Insight, cost: LineCost) -> tuple[str, ...]:
+    target, end = insight.accounts.target, insight.trace.end or 1
     ranked = sorted(cost.stalls.items(), key=lambda pair: (-pair[1], pair[0]))
     waits = [f"{cause} {_cycles(time, target)}" for cause, time in ranked[:CAUSES] if time]
     return (

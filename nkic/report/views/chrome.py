@@ -35,12 +35,12 @@ def compressed(found: Insight) -> bytes:
     return gzip.compress(trace(found), _EFFORT, mtime=0)
 
 
-def _events(found: Insight) -> Iterator[dict[str, Any]]:
-    yield _meta("process_name", {"name": found.trace.executable.name})
-    for place, (stream, name) in enumerate(tracks.track_names(found).items()):
+def _events(insight: Insight) -> Iterator[dict[str, Any]]:
+    yield _meta("process_name", {"name": insight.trace.executable.name})
+    for place, (stream, name) in enumerate(tracks.track_names(insight).items()):
         yield _meta("thread_name", {"name": name}, stream)
         yield _meta("thread_sort_index", {"sort_index": place}, stream)
-    for one in (*tracks.slices(found), *tracks.triggers(found)):
+    for one in (*tracks.slices(insight), *tracks.triggers(insight)):
         kind = "trigger" if one.name == "trigger" else "instruction"
         yield {
             **{"ph": "X", "cat": kind, "name": one.name, "pid": PROCESS},
@@ -49,21 +49,21 @@ def _events(found: Insight) -> Iterator[dict[str, Any]]:
         }
 
 
-def _flows(found: Insight) -> Iterator[str]:
+def _flows(insight: Insight) -> Iterator[str]:
     """Yield lines of JSON. They hold only numbers, which need no encoder, and are the most
     frequent.
     """
-    events = found.trace.events
-    for number, (before, after) in enumerate(tracks.flows(found)):
+    events = insight.trace.events
+    for number, (before, after) in enumerate(tracks.flows(insight)):
         source, target = events[before], events[after]
         both = f'"cat": "signal", "name": "signal", "id": {number}, "pid": {PROCESS}, "tid": '
         yield f'{{"ph": "s", {both}{source.stream + 1}, "ts": {_us(source.start)!r}}}'
         yield f'{{"ph": "f", "bp": "e", {both}{target.stream + 1}, "ts": {_us(target.start)!r}}}'
 
 
-def _levels(found: Insight) -> Iterator[str]:
+def _levels(insight: Insight) -> Iterator[str]:
     """Yield lines of JSON for the counters."""
-    for counter in tracks.counters(found):
+    for counter in tracks.counters(insight):
         name, unit = json.dumps(counter.name), json.dumps(counter.unit)
         both = f'{{"ph": "C", "name": {name}, "pid": {PROCESS}, "tid": {_COUNTERS}, "ts": '
         for time, value in counter.values:

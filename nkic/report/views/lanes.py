@@ -96,7 +96,7 @@ def lanes(found: Insight, window: Window) -> list[Lane]:
 
 
 def _lane(
-    found: Insight,
+    insight: Insight,
     name: str,
     events: Sequence[Event],
     held: Sequence[tuple[int, int]],
@@ -109,7 +109,7 @@ def _lane(
         for cell, part in window.shares(start, end):
             busy[cell] += part
     for event in events:
-        for cause, start, end in _waits(found, event):
+        for cause, start, end in _waits(insight, event):
             for cell, part in window.shares(start, end):
                 idle[cell][cause] += part
     letters = [
@@ -121,10 +121,10 @@ def _lane(
     return Lane(name, busy, letters, sum(busy) / window.cells)
 
 
-def _waits(found: Insight, event: Event) -> Iterable[tuple[str, int, int]]:
+def _waits(insight: Insight, event: Event) -> Iterable[tuple[str, int, int]]:
     """Yield the idle intervals before an event, with their causes."""
     if event.ready > event.idle:
-        yield found.accounts.cause(event), event.idle, event.ready
+        yield insight.accounts.cause(event), event.idle, event.ready
     if event.start > event.ready:
         yield "bandwidth", event.ready, event.start
     if event.table:

@@ -67,11 +67,11 @@ def _cost(cost: LineCost) -> dict[str, Any]:
     }
 
 
-def _memory(found: Insight) -> dict[str, Any]:
+def _memory(insight: Insight) -> dict[str, Any]:
     """Return, by memory, the maximum of bytes in use at one time, and their owners."""
     memories: dict[str, Any] = {}
-    for buffer in sorted({life.buffer.value for life in found.lives}):
-        most = peak([life for life in found.lives if life.buffer.value == buffer])
+    for buffer in sorted({life.buffer.value for life in insight.live_ranges}):
+        most = peak([life for life in insight.live_ranges if life.buffer.value == buffer])
         memories[buffer] = {
             "peak_bytes": most.bytes,
             "peak_at_ns": most.time / 1000,

@@ -40,13 +40,13 @@ class Metric(NamedTuple):
 class _Facts:
     """Sums over a trace that several metrics need."""
 
-    def __init__(self, found: Insight) -> None:
-        self.found = found
-        self.trace = found.trace
-        self.target = found.accounts.target
+    def __init__(self, insight: Insight) -> None:
+        self.found = insight
+        self.trace = insight.trace
+        self.target = insight.accounts.target
         self.cores = max(1, self.trace.executable.cores)
         self.time = self.trace.end * PS
-        costs = found.accounts.by_line.values()
+        costs = insight.accounts.by_line.values()
         self.read = sum(cost.hbm_read for cost in costs)
         self.written = sum(cost.hbm_written for cost in costs)
         self.flops = sum(cost.operations for cost in costs)
@@ -54,8 +54,8 @@ class _Facts:
     def events(self, *engines: Engine) -> list[Event]:
         """Return the instructions that these engines executed."""
         streams = self.trace.streams
-        own = (e for e in self.trace.events if e.record.row is not None)
-        return [e for e in own if streams[e.stream].engine in engines]
+        events = (e for e in self.trace.events if e.record.row is not None)
+        return [e for e in events if streams[e.stream].engine in engines]
 
     def active(self, *engines: Engine) -> float:
         """Return the seconds in which at least one instruction or trigger of these engines was
@@ -67,8 +67,8 @@ class _Facts:
 
     def products(self) -> list[Event]:
         """Return the matrix products."""
-        found = (e for e in self.trace.events if e.record.row is not None)
-        return [e for e in found if e.record.row and e.record.row.operations is not None]
+        events = (e for e in self.trace.events if e.record.row is not None)
+        return [e for e in events if e.record.row and e.record.row.operations is not None]
 
     def all_counted(self) -> bool:
         """Whether every instruction of the tensor engine is arithmetic of the kernel."""
@@ -130,7 +130,7 @@ METRICS: dict[str, Metric] = {
     "total_active_time_percent": Metric(
         "fraction", "the same of total_time", lambda f: _share(f.active(*Engine), f.time)
     ),
-    **{key: one for name, e in _ENGINES.items() for key, one in _of_engine(name, e).items()},
+    **{key: metric for name, e in _ENGINES.items() for key, metric in _of_engine(name, e).items()},
     "matmul_instruction_count": Metric("count", "matrix products", lambda f: len(f.products())),
     "dma_active_time": Metric(
         "s", "time in which a queue moved something", lambda f: f.active(Engine.DMA)

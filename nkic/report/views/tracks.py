@@ -61,7 +61,7 @@ def track_names(found: Insight) -> dict[int, str]:
     used |= {one.track for one in triggers(found)}
     own = streams(found)
     rank = [*SHORT_NAMES]
-    key = [(one.core, rank.index(one.engine), one.queue) for one in own]
+    key = [(stream.core, rank.index(stream.engine), stream.queue) for stream in own]
     ordered = sorted(used, key=lambda number: key[number])
     return {number: name_of(found.trace, own[number]) for number in ordered}
 
@@ -74,12 +74,12 @@ def slices(found: Insight) -> list[Slice]:
     return known
 
 
-def _slices(found: Insight) -> Iterator[Slice]:
-    accounts, runs = found.accounts, Counter[int]()
+def _slices(insight: Insight) -> Iterator[Slice]:
+    accounts, runs = insight.accounts, Counter[int]()
     critical: dict[int, int] = defaultdict(int)
-    for part in found.path:
+    for part in insight.path:
         critical[part.event] += part.time
-    for number, event in enumerate(found.trace.events):
+    for number, event in enumerate(insight.trace.events):
         record = event.record
         if record.row is None:
             continue
@@ -95,7 +95,7 @@ def _slices(found: Insight) -> Iterator[Slice]:
         inner = accounts.lines.inner(record.place)
         more = {
             "inside": str(inner) if inner is not None else "",
-            "iteration": places.iterations(found.trace.executable, record),
+            "iteration": places.iterations(insight.trace.executable, record),
             "iterations": list(event.iterations),
             "bytes": event.bytes,
             "critical_ps": critical.get(number, 0),
@@ -158,9 +158,9 @@ def counters(found: Insight) -> list[Level]:
     events, streams = found.trace.events, found.trace.streams
     made: list[Level] = []
     for buffer in MEMORIES:
-        own = [life for life in found.lives if life.buffer is buffer]
-        if own:
-            alive = [(time, float(level)) for time, level in levels(own)]
+        live_ranges = [life for life in found.live_ranges if life.buffer is buffer]
+        if live_ranges:
+            alive = [(time, float(level)) for time, level in levels(live_ranges)]
             made.append(Level(f"{buffer.value.upper()} in use", "bytes", alive))
     moved = [e for e in events if e.record.row and streams[e.stream].engine is Engine.DMA]
     if moved:

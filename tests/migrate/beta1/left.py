@@ -22,7 +22,7 @@ def kernel(a, rows, short=False):
     spare[0] = nl.copy(low)
     spare[1] = nl.copy(tile)
     if short:
-        tile[0:128, 0] = nisa.activation(nl.exp, tile[:, 0])  # left: the evaluation did not come
+        tile[0:128, 0] = nisa.activation(nl.exp, tile[:, 0])  # left: the evaluation did not reach
     nl.store(out[i_p, i_f], value=add(spare))
     first = nl.load(
         a[nl.load(rows),  # left: this index is not a slice
@@ -36,6 +36,6 @@ def add(tiles):
     return nl.add(tiles[0], tiles[1])
 
 
-def another(a):  # left: instructions of `another` return tiles, and it was not evaluated
+def another(a):  # left: `another` was not evaluated, and its instructions return tiles
     tile = nl.load(a)
     return nisa.activation(op=nl.exp, data=tile)

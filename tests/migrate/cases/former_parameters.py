@@ -18,7 +18,7 @@ def kernel(a, op=nl.add):
     nisa.dma_copy(dst=x, src=a)
     nisa.dma_copy(dst=x, src=a, dst_rmw_op=nl.add, unique_indices=True)
     nisa.dma_copy(x, a, dst_rmw_op=None, unique_indices=False)
-    nisa.dma_copy(x, a, dst_rmw_op=op)  # left: `dst_rmw_op` of nisa.dma_copy went with NKI 0.3
+    nisa.dma_copy(x, a, dst_rmw_op=op)  # left: `dst_rmw_op` of nisa.dma_copy was removed in NKI 0.3
     register = nisa.register_alloc()
     nisa.register_move(register, imm=42)
     nisa.register_move(dst=register, imm=2 * 21)

@@ -18,7 +18,7 @@ def kernel(a, op=nl.add):
     nisa.dma_copy(dst=x, src=a)
     nisa.dma_compute(x, [a, x], reduce_op=nl.add, unique_indices=True)
     nisa.dma_copy(x, a)
-    nisa.dma_copy(x, a, dst_rmw_op=op)  # left: `dst_rmw_op` of nisa.dma_copy went with NKI 0.3
+    nisa.dma_copy(x, a, dst_rmw_op=op)  # left: `dst_rmw_op` of nisa.dma_copy was removed in NKI 0.3
     register = nisa.register_alloc()
     nisa.register_move(register, src=nisa.register_alloc(42))
     nisa.register_move(dst=register, src=nisa.register_alloc(2 * 21))

@@ -15,7 +15,7 @@ def kernel(a):
     out = nl.ndarray(a.shape, dtype=nl.float32, buffer=nl.shared_hbm)
     x = nl.load(a)
     total = nl.zeros((128, 512), dtype=nl.float8_e4m3, buffer=nl.sbuf)
-    total[...] += x  # left: this was rounded to float8_e4m3 at once
+    total[...] += x  # left: this was rounded to float8_e4m3 once
     wide = nl.zeros((128, 512), dtype=nl.float32, buffer=nl.sbuf)
     wide[...] += x
     nl.store(out, value=nl.add(total, wide))

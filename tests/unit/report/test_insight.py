@@ -17,7 +17,7 @@ from nkic.neff.records import Executable, InstructionRecord
 from nkic.pace import Clock
 from nkic.report.insight.costs import Accounts
 from nkic.report.insight.critical import critical_path, spending
-from nkic.report.insight.memory import lives, peak
+from nkic.report.insight.memory import live_ranges, peak
 from nkic.report.insight.questions import questions
 from nkic.report.insight.relations import Relation, Uses, edges
 from nkic.report.insight.verdict import insight
@@ -77,7 +77,7 @@ def answers(result: Result) -> dict[str, float]:
     kept = recorded(result)
     path = critical_path(kept.trace)
     accounts = Accounts(kept.trace, path)
-    asked = questions(accounts, path, lives(accounts))
+    asked = questions(accounts, path, live_ranges(accounts))
     return {one.name: 1 - kept.again(one.change) / kept.trace.end for one in asked}
 
 
@@ -267,7 +267,7 @@ def test_bytes_and_operations_of_a_product() -> None:
 @every_sample
 def test_the_peak_is_the_most_that_is_alive(name: str) -> None:
     trace = recorded(sample(name)).trace
-    found = [one for one in lives(Accounts(trace, [])) if one.buffer is Buffer.SBUF]
+    found = [one for one in live_ranges(Accounts(trace, [])) if one.buffer is Buffer.SBUF]
     most = max(sum(o.bytes for o in found if o.start <= one.start < o.end) for one in found)
     assert peak(found).bytes == most
     assert sum(size for _, _, size in peak(found).owners) == most
@@ -325,7 +325,7 @@ def test_no_question_gains_more_than_its_part_of_the_path() -> None:
     kept = recorded(sample("10_attention"))
     path = critical_path(kept.trace)
     accounts = Accounts(kept.trace, path)
-    for one in questions(accounts, path, lives(accounts)):
+    for one in questions(accounts, path, live_ranges(accounts)):
         if one.name.startswith(("free-", "load-", "long-")) and one.name != "free-room":
             gained = kept.trace.end - kept.again(one.change)
             assert gained <= one.weight + 0.01 * kept.trace.end, one.name

@@ -108,9 +108,11 @@ def test_every_instruction_is_on_the_page() -> None:
     assert [data["causes"][n] for n in column("cause", "u1")] == [cause for cause, _ in stalls]
     assert column("wait", "<f8").tolist() == [time for _, time in stalls]
     for memory in data["memory"]:
-        lives = [one for one in found.lives if one.buffer.value.upper() == memory["name"]]
+        live_ranges = [
+            one for one in found.live_ranges if one.buffer.value.upper() == memory["name"]
+        ]
         sizes = np.frombuffer(base64.b64decode(memory["bytes"]), "<f8")
-        assert sizes.tolist() == [life.bytes for life in lives]
+        assert sizes.tolist() == [life.bytes for life in live_ranges]
 
 
 def test_tables_and_labels() -> None:

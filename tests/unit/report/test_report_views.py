@@ -218,7 +218,7 @@ def test_chrome_trace(name: str) -> None:
 def test_levels(name: str) -> None:
     found = seen(name)
     by_name = {level.name: level for level in tracks.counters(found)}
-    alive = [x for x in found.lives if x.buffer is Buffer.SBUF]
+    alive = [x for x in found.live_ranges if x.buffer is Buffer.SBUF]
     for time, value in by_name["SBUF in use"].values[:: max(1, len(alive) // 20)]:
         assert value == sum(x.bytes for x in alive if x.start <= time < x.end)
     series = by_name["transfers"].values

@@ -32,7 +32,9 @@ def stored(
     if not places or _is_called_by_kernels(sheet, name):
         return None
     values = _values(now.value)
-    if max(places) >= len(values) or any(isinstance(one, cst.StarredElement) for one in values):
+    if max(places) >= len(values) or any(
+        isinstance(element, cst.StarredElement) for element in values
+    ):
         text = "this returns tiles on the chip, and does not name them one by one"
         sheet.leave(old, text, "store them in tensors of nl.shared_hbm, and return those")
         return None
@@ -48,10 +50,10 @@ def stored(
 def _is_called_by_kernels(sheet: Sheet, name: str) -> bool:
     """Whether evaluated functions call this one and use its tile."""
     calls = (one for one in walk(sheet.tree) if isinstance(one, cst.Call))
-    around = [scope_of(sheet, one) for one in calls if code(one.func) == name]
+    around = [scope_of(sheet, call) for call in calls if code(call.func) == name]
     lines = {at[0] for at in sheet.facts.instructions}
     spans = [sheet.span(scope) for scope in around if scope is not None]
-    return any(one.line <= line <= one.end_line for one in spans for line in lines)
+    return any(span.line <= line <= span.end_line for span in spans for line in lines)
 
 
 def _hoisted(
@@ -100,7 +102,7 @@ def _returning(now: cst.Return, new: Mapping[int, cst.BaseExpression]) -> cst.Re
     if not isinstance(now.value, cst.Tuple | cst.List):
         return now.with_changes(value=new[0])
     elements = [
-        one.with_changes(value=new[place]) if place in new else one
-        for place, one in enumerate(now.value.elements)
+        element.with_changes(value=new[place]) if place in new else element
+        for place, element in enumerate(now.value.elements)
     ]
     return now.with_changes(value=now.value.with_changes(elements=elements))

@@ -27,8 +27,10 @@ def moved(
     was, target = old.targets[0].target, now.targets[0].target
     if not isinstance(was, cst.Subscript) or not isinstance(target, cst.Subscript):
         return None
-    made = sheet.facts.instructions.get(sheet.spot(was), ())
-    if not any(_is_transfer(one) for one in made) or not isinstance(was.value, cst.Name):
+    instructions = sheet.facts.instructions.get(sheet.spot(was), ())
+    if not any(_is_transfer(instruction) for instruction in instructions) or not isinstance(
+        was.value, cst.Name
+    ):
         return None
     if len(was.slice) == 1 and code(was.slice[0].slice) == "...":
         return None  # the whole tile: boxes of a mask were moved
@@ -44,11 +46,11 @@ def moved(
     return line.with_changes(body=[cst.Expr(call)])
 
 
-def _is_transfer(one: Instruction) -> bool:
+def _is_transfer(instruction: Instruction) -> bool:
     """Whether it is a copy by DMA from one tile on chip to another."""
-    if one.row.name != BY_DMA:
+    if instruction.row.name != BY_DMA:
         return False
-    views = [one.operand(name) for name in ("dst", "src")]
+    views = [instruction.operand(name) for name in ("dst", "src")]
     return all(isinstance(view, View) and view.tensor.on_chip for view in views)
 
 
@@ -58,7 +60,7 @@ def _is_number(sheet: Sheet, target: cst.Subscript) -> bool:
 
 
 def _is_element(target: cst.Subscript) -> bool:
-    return not any(isinstance(one.slice, cst.Slice) for one in target.slice)
+    return not any(isinstance(element.slice, cst.Slice) for element in target.slice)
 
 
 def _as_slices(was: cst.Subscript, target: cst.Subscript) -> str:
@@ -66,8 +68,8 @@ def _as_slices(was: cst.Subscript, target: cst.Subscript) -> str:
     if len(was.slice) != len(target.slice):
         return code(target)
     texts = [code(one.slice) for one in target.slice]
-    for place, one in enumerate(target.slice):
-        value = one.slice.value if isinstance(one.slice, cst.Index) else None
+    for place, element in enumerate(target.slice):
+        value = element.slice.value if isinstance(element.slice, cst.Index) else None
         if value is not None and not isinstance(value, cst.Ellipsis | cst.Call):
             texts[place] = f"{texts[place]}:{added(texts[place], '1')}"
     return f"{code(target.value)}[{', '.join(texts)}]"

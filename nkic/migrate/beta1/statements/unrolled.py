@@ -31,15 +31,20 @@ def loops_of(sheet: Sheet, indices: Indices, line: cst.SimpleStatementLine) -> L
     target = part.targets[0].target
     if not isinstance(target, cst.Subscript) or not is_indexed(indices, target):
         return {}
-    made = [*_inside(sheet, part)]
-    least = min((len(one.shape) for one in _written(made)), default=0)
-    found = [target, *_indexed(indices, part.value)]
+    instructions = [*_inside(sheet, part)]
+    least = min((len(view.shape) for view in _written(instructions)), default=0)
+    subscripts = [target, *_indexed(indices, part.value)]
     try:
-        grids = [axis for one in found for index in sums(indices, one) for axis in _axes(index)]
+        grids = [
+            axis
+            for subscript in subscripts
+            for index in sums(indices, subscript)
+            for axis in _axes(index)
+        ]
     except NotSlices:
         return {}
     ranks = {rank for rank, _, _ in grids}
-    if len(ranks) != 1 or not 1 < least < max(ranks) or not _is_apart(sheet, target, made):
+    if len(ranks) != 1 or not 1 < least < max(ranks) or not _is_apart(sheet, target, instructions):
         return {}
     if not _is_plain(indices, part.value):
         return {}
@@ -65,21 +70,23 @@ def _inside(sheet: Sheet, part: cst.Assign) -> Iterator[Instruction]:
             yield from sheet.facts.instructions.get(sheet.spot(node), ())
 
 
-def _written(made: list[Instruction]) -> Iterator[View]:
-    return (dst for one in made if (dst := dst_of(one)) is not None)
+def _written(instructions: list[Instruction]) -> Iterator[View]:
+    return (dst for instruction in instructions if (dst := dst_of(instruction)) is not None)
 
 
-def _is_apart(sheet: Sheet, target: cst.Subscript, made: list[Instruction]) -> bool:
+def _is_apart(sheet: Sheet, target: cst.Subscript, instructions: list[Instruction]) -> bool:
     """Whether the statement does not read the tensor that it sets."""
     own = {id(t) for t in _tensors(sheet.facts.instructions.get(sheet.spot(target), ()), True)}
-    read = {id(tensor) for tensor in _tensors(made, False)}
+    read = {id(tensor) for tensor in _tensors(instructions, False)}
     return bool(own) and not own & read
 
 
-def _tensors(made: tuple[Instruction, ...] | list[Instruction], written: bool) -> Iterator[Tensor]:
-    for one in made:
-        for said, view in zip(one.row.operands, one.operands, strict=True):
-            if isinstance(view, View) and (said.name == "dst") == written:
+def _tensors(
+    instructions: tuple[Instruction, ...] | list[Instruction], written: bool
+) -> Iterator[Tensor]:
+    for instruction in instructions:
+        for operand, view in zip(instruction.row.operands, instruction.operands, strict=True):
+            if isinstance(view, View) and (operand.name == "dst") == written:
                 yield view.tensor
 
 
@@ -105,8 +112,8 @@ def _is_plain(indices: Indices, value: cst.CSTNode) -> bool:
 def under(sheet: Sheet, loops: Loops, line: cst.SimpleStatementLine) -> cst.BaseStatement:
     """Return the line inside its loops."""
     sheet.done[UNROLLED] += 1
-    made: cst.BaseStatement = line.with_changes(leading_lines=())
+    statement: cst.BaseStatement = line.with_changes(leading_lines=())
     for name, count in reversed(loops.values()):
         around = cst.parse_expression(f"range({count})")
-        made = cst.For(cst.Name(name), around, cst.IndentedBlock([made]))
-    return made.with_changes(leading_lines=line.leading_lines)
+        statement = cst.For(cst.Name(name), around, cst.IndentedBlock([statement]))
+    return statement.with_changes(leading_lines=line.leading_lines)

@@ -43,8 +43,8 @@ class Carried:
             return cst.FlattenSentinel([new])
         self.sheet.done[CARRIED] += len(names)
         kept = {name: self.sheet.fresh(f"{name}_before") for name in names}
-        first, *rest = [_line(copy, name) for name, copy in kept.items()]
-        before = [first.with_changes(leading_lines=new.leading_lines), *rest]
+        first, *lines = [_line(copy, name) for name, copy in kept.items()]
+        before = [first.with_changes(leading_lines=new.leading_lines), *lines]
         back = [_line(name, copy) for name, copy in kept.items()]
         body = new.body.with_changes(body=[*back, *new.body.body])
         return cst.FlattenSentinel([*before, new.with_changes(body=body, leading_lines=())])
@@ -62,7 +62,7 @@ class Carried:
 
     def _read_first(self, name: str, nodes: Sequence[cst.CSTNode]) -> cst.Name | None:
         """Return a place in a loop's body that may read the name before the body sets it."""
-        setters = [one for one in nodes if name in set_by(one)]
+        setters = [node for node in nodes if name in set_by(node)]
         uses = (one for one in nodes if isinstance(one, cst.Name) and one.value == name)
         reads = (one for one in uses if self._is_read(one))
         is_after = self.indices.flow.dominates
@@ -86,20 +86,24 @@ class Carried:
             return isinstance(node.value, cst.Attribute) and self._is_number(node.value, seen)
         if isinstance(node, cst.Call):
             plain = any(self.sheet.is_builtin(node.func, name) for name in _PURE)
-            return plain and all(self._is_number(one.value, seen) for one in node.args)
+            return plain and all(self._is_number(arg.value, seen) for arg in node.args)
         inside = [one for one in children(node) if isinstance(one, cst.BaseExpression)]
-        return isinstance(node, _PLAIN) and all(self._is_number(one, seen) for one in inside)
+        return isinstance(node, _PLAIN) and all(
+            self._is_number(expression, seen) for expression in inside
+        )
 
     def _is_set_to_numbers(self, name: cst.Name, seen: frozenset[str]) -> bool:
         """Whether every value assigned to the name in its function is a number; a loop's counter
         is.
         """
         scope = scope_of(self.sheet, name)
-        setters = [one for one in walk(scope or self.sheet.tree) if name.value in set_by(one)]
+        setters = [node for node in walk(scope or self.sheet.tree) if name.value in set_by(node)]
         values = [value for _, value in self.indices.definitions(name)]
         values += [one.value for one in setters if isinstance(one, cst.AugAssign)]
         counted = any(isinstance(one, cst.For) for one in setters)
-        return (counted or bool(values)) and all(self._is_number(one, seen) for one in values)
+        return (counted or bool(values)) and all(
+            self._is_number(expression, seen) for expression in values
+        )
 
 
 _SETS = cst.Assign | cst.AugAssign

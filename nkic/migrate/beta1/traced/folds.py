@@ -70,18 +70,18 @@ class Folds:
         )
 
     def _operator(self, call: cst.Call) -> str:
-        found = find(call, _PARAMETERS, "op")
-        name = self.sheet.name_of(found.value).rpartition(".")[2] if found is not None else ""
+        arg = find(call, _PARAMETERS, "op")
+        name = self.sheet.name_of(arg.value).rpartition(".")[2] if arg is not None else ""
         today = rewritten.OPERATORS.get(name, name)
         return today if today in _IDENTITY else ""
 
     def _first(self, call: cst.Call) -> str:
         """Return the condition for the first iteration of the folded loops."""
-        found = find(call, _PARAMETERS, "loop_indices")
-        if found is None or not isinstance(found.value, cst.List | cst.Tuple):
+        arg = find(call, _PARAMETERS, "loop_indices")
+        if arg is None or not isinstance(arg.value, cst.List | cst.Tuple):
             return ""
-        names = [one.value for one in found.value.elements]
-        loops = [self._counts(call, one) for one in names]
+        names = [element.value for element in arg.value.elements]
+        loops = [self._counts(call, expression) for expression in names]
         return " and ".join(f"{code(one)} == 0" for one in names) if all(loops) else ""
 
     def _counts(self, call: cst.Call, name: cst.BaseExpression) -> bool:
@@ -98,13 +98,13 @@ class Folds:
         """Whether the call has no mask, and its sum has the element type of the target."""
         if mask_argument(call) is not None:
             return False
-        made = self.sheet.facts.tensors.get(self.sheet.spot(call), ())
+        tensors = self.sheet.facts.tensors.get(self.sheet.spot(call), ())
         target = part.targets[0].target
         name = target.value if isinstance(target, cst.Subscript) else None
-        said = {
+        dtypes = {
             t.dtype
             for found in self.sheet.facts.tensors.values()
             for t in found
             if isinstance(name, cst.Name) and t.name == name.value
         }
-        return bool(said) and {one.dtype for one in made} <= said and len(said) == 1
+        return bool(dtypes) and {tensor.dtype for tensor in tensors} <= dtypes and len(dtypes) == 1

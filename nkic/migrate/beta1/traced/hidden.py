@@ -53,8 +53,10 @@ class Hidden:
         if self.sheet.name_of(getattr(values[0][1], "func", maker)) not in _UNWRITTEN:
             return ""
         writers = [*self._writers(name)]
-        said = {self._conditions.get(id(one), "") if one is not None else "" for one in writers}
-        text = said.pop() if len(said) == 1 else ""
+        conditions = {
+            self._conditions.get(id(node), "") if node is not None else "" for node in writers
+        }
+        text = conditions.pop() if len(conditions) == 1 else ""
         if not text:
             return ""
         read = [one for one in walk(cst.parse_expression(text)) if isinstance(one, cst.Name)]
@@ -62,10 +64,10 @@ class Hidden:
         uses = (part, *(one for one in writers if one is not None))
         return text if all(same(o.value, maker, use) for o in read for use in uses) else ""
 
-    def _place(self, made: cst.BaseExpression) -> cst.CSTNode | None:
+    def _place(self, expression: cst.BaseExpression) -> cst.CSTNode | None:
         """Return the statement that makes a tile, or before which it is made in the new source."""
-        around = [*self.sheet.parents(made)]
-        moved = (self._places[id(one)] for one in around if id(one) in self._places)
+        around = [*self.sheet.parents(expression)]
+        moved = (self._places[id(node)] for node in around if id(node) in self._places)
         assigned = (one for one in around if isinstance(one, cst.Assign))
         return next(moved, None) or next(assigned, None)
 
@@ -88,7 +90,7 @@ class Hidden:
     def _may_write(self, call: cst.Call, name: str) -> bool:
         """Whether the tile is passed for an output, or to a function of the kernel's own."""
         own = not self.sheet.name_of(call.func).startswith("nki.")
-        passed = [one for one in call.args if _base(one.value) == name]
+        passed = [arg for arg in call.args if _base(arg.value) == name]
         return any(own or word(one) in OUTPUTS for one in passed)
 
     # ---- facts of the evaluations ----------------------------------------------------------
@@ -97,7 +99,7 @@ class Hidden:
         """Whether, in some iteration, the statement did not read the tile that was made there."""
         at = self.sheet.spot(maker)
         for facts in (self.sheet.facts, *self.sheet.facts.others):
-            made = {id(one) for one in facts.tensors.get(at, ())}
+            made = {id(tensor) for tensor in facts.tensors.get(at, ())}
             if made - {id(one) for one in self._tensors(facts, part)}:
                 return True
         return False
@@ -105,7 +107,7 @@ class Hidden:
     def _tensors(self, facts: Facts, part: cst.BaseSmallStatement) -> Iterator[Tensor]:
         """Yield all tensors that the instructions of a statement access."""
         nodes = (one for one in walk(part) if isinstance(one, cst.BaseExpression))
-        for at in {self.sheet.spot(one) for one in (part, *nodes)}:
+        for at in {self.sheet.spot(node) for node in (part, *nodes)}:
             for instruction in facts.instructions.get(at, ()):
                 views = (one for one in instruction.operands if isinstance(one, View))
                 yield from (view.tensor for view in views)

@@ -14,7 +14,7 @@ from nkic.migrate.sheet import Sheet
 from nkic.migrate.tree import children
 
 LEAVING = "a return in a loop"
-_HELP = "write the `return` behind the loop"
+_HELP = "write the `return` after the loop"
 
 
 def without_return(
@@ -26,8 +26,8 @@ def without_return(
     line = _last(new)
     if line is not None:
         assert isinstance(new.body, cst.IndentedBlock)
-        kept = new.body.body[:-1] or [cst.SimpleStatementLine([cst.Pass()])]
-        new = new.with_changes(body=new.body.with_changes(body=kept))
+        statements = new.body.body[:-1] or [cst.SimpleStatementLine([cst.Pass()])]
+        new = new.with_changes(body=new.body.with_changes(body=statements))
         sheet.done[LEAVING] += 1
     if any(True for _ in _returns(new)):
         first = next(_returns(old))

@@ -43,9 +43,9 @@ def unreached_result(
 
 
 def _dtype(new: cst.Call, row: Row, read: cst.BaseExpression, known: Known) -> str:
-    said = next((one.value for one in new.args if word(one) == "dtype"), None)
-    if said is not None:
-        return code(said) if row.name not in SIZES else ""  # those convert in a second step
+    dtype = next((arg.value for arg in new.args if word(arg) == "dtype"), None)
+    if dtype is not None:
+        return code(dtype) if row.name not in SIZES else ""  # those convert in a second step
     name = _name(read, known)
     return f"{name}.dtype" if name else ""
 
@@ -67,7 +67,7 @@ def _shape(
     read.
     """
     if isinstance(target, cst.Subscript):
-        dims = [one for one in target.slice if _is_dimension(indices, one.slice)]
+        dims = [element for element in target.slice if _is_dimension(indices, element.slice)]
         return f"{TARGET}.shape" if len(dims) > 1 else ""
     name = _name(read, known)
     if row.name not in SIZES:
@@ -85,9 +85,9 @@ def _is_dimension(indices: Indices, part: cst.BaseSlice) -> bool:
         return True
     value = part.value
     if isinstance(value, cst.Name):
-        found = [one for _, one in indices.definitions(value)]
+        expressions = [expression for _, expression in indices.definitions(value)]
         return indices.has_index(value) or (
-            bool(found) and all(_is_part(indices, o) for o in found)
+            bool(expressions) and all(_is_part(indices, o) for o in expressions)
         )
     return indices.has_index(value) or _is_part(indices, value)
 

@@ -6,7 +6,7 @@ import pytest
 
 from nkic.base.profiles import DEFAULT, Profile
 from nkic.base.source import SourceFile
-from nkic.driver.spoken import profile_of
+from nkic.driver.inferred_version import profile_of
 
 BOTH = """
 import nki

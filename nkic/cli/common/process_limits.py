@@ -16,14 +16,14 @@ from nkic.limits.page import NEVER
 
 def warn_of_variables(session: Session) -> None:
     """Report variables that look like settings of nkic but are not."""
-    said = levels.apply(environment.unknown(os.environ), session.levels)
-    if any(one.level is Level.ERROR for one in said):
-        raise UsageFailed(said)
-    if said and session.verbosity >= 0:
-        session.report(said)
+    warnings = levels.apply(environment.unknown(os.environ), session.levels)
+    if any(diagnostic.level is Level.ERROR for diagnostic in warnings):
+        raise UsageFailed(warnings)
+    if warnings and session.verbosity >= 0:
+        session.report(warnings)
 
 
-def raise_around(session: Session, seconds: float | None) -> None:
+def set_limits(session: Session, seconds: float | None) -> None:
     """Set every limit of this process; `seconds` is the option for time.
 
     Does nothing if the process does not belong to the command, as in tests.
@@ -37,7 +37,7 @@ def raise_around(session: Session, seconds: float | None) -> None:
         page.limit(time.monotonic() + seconds, seconds)
 
 
-def lift_time() -> None:
+def lift_time_limit() -> None:
     """Lift the limit of elapsed time when the work is done, because a reader of the output may be
     slow.
 

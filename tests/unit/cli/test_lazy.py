@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nkic.cli.common.rarely import put_off
-from nkic.cli.nki_run import RARELY
+from nkic.cli.common.lazy import bind_lazily
+from nkic.cli.nki_run import LAZY_MODULES
 from tests.cli.nki_run_fixtures import artifact, folder
 
 __all__ = ["artifact", "folder"]
@@ -29,11 +29,11 @@ PLAIN = {
         *("common", "common.conflicts", "common.help", "common.main", "common.options"),
         *(
             "common.pages",
-            "common.rarely",
+            "common.lazy",
             "common.session",
             "common.streams",
             "common.usage",
-            "common.walls",
+            "common.process_limits",
         ),
         *("nki_run", "nki_run.carry_out", "nki_run.conflicts", "nki_run.insights"),
         *("nki_run.options", "nki_run.progress", "nki_run.ranks", "nki_run.running"),
@@ -64,7 +64,7 @@ def test_a_plain_run_loads_no_more_than_it_needs(folder: Path) -> None:
     for room, wanted in PLAIN.items():
         found = {n.removeprefix(f"{room}.") for n in names if n.startswith(f"{room}.")}
         assert found == wanted, room
-    assert not set(names) & set(RARELY)
+    assert not set(names) & set(LAZY_MODULES)
 
 
 def test_looking_at_a_file_loads_no_simulator(folder: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_module_is_bound_before_it_is_loaded(
     (package / "__init__.py").write_text("")
     (package / "part.py").write_text("loaded = True")
     monkeypatch.syspath_prepend(tmp_path)
-    put_off(["rare_package.part"])
+    bind_lazily(["rare_package.part"])
     import rare_package  # type: ignore[import-not-found]
 
     assert type(rare_package.part) is not types.ModuleType

@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.util import LazyLoader, find_spec, module_from_spec
 
 
-def put_off(names: Iterable[str]) -> None:
+def bind_lazily(names: Iterable[str]) -> None:
     """Bind modules, given by full name, lazily in their packages; loaded ones are left as they are.
 
     Their packages are loaded, so they should be small.

@@ -26,7 +26,7 @@ from nkic.cache.folder import folder
 from nkic.cache.messages import from_json, to_json
 from nkic.cache.stamp import here, stamp
 from nkic.cache.store import MAX_ENTRY, Entry, Store
-from nkic.cli.common import Session, walls
+from nkic.cli.common import Session, process_limits
 from nkic.cli.nkic.options import CommandLine
 
 # Options that request more than the file; calls with one of them are not cached.
@@ -37,7 +37,7 @@ _MORE = (
 _FORMAT = 1  # version of the stored facts
 
 
-class Kept:
+class CachedRun:
     """The cache entry of one command line's artifact."""
 
     def __init__(self, line: CommandLine, session: Session, store: Store) -> None:
@@ -58,20 +58,20 @@ class Kept:
             read = unchanged(facts["places"], facts["contents"])
             if read is None or _overwrites(facts["path"], read):
                 return False
-            said = from_json(facts["warnings"])
+            warnings = from_json(facts["warnings"])
             path, shown = str(facts["path"]), dict(facts["shown"])
         except (ValueError, LookupError, TypeError, AttributeError):
             return False
-        walls.warn_of_variables(self.session)
-        walls.raise_around(self.session, self.line.time_limit)
+        process_limits.warn_of_variables(self.session)
+        process_limits.set_limits(self.session, self.line.time_limit)
         self.session.sources = lambda name: _source(name, read.get(shown.get(name, "")))
-        self._say(facts, said)
+        self._report(facts, warnings)
         self._write(path, entry)
         return True
 
-    def _say(self, facts: dict[str, Any], said: tuple[Diagnostic, ...]) -> None:
+    def _report(self, facts: dict[str, Any], warnings: tuple[Diagnostic, ...]) -> None:
         self.session.hidden = int(facts["hidden"])
-        self.session.report(said)
+        self.session.report(warnings)
         for text in "".join(facts["messages"]).splitlines():
             self.session.tell("print", text, message=text)
 
@@ -97,11 +97,11 @@ class Kept:
         if probes.is_searched:
             return
         facts["warnings"] = to_json(facts["warnings"])
-        told = {"places": probes.places, "contents": probes.contents}
-        self.store.write(self.key, {**told, **facts}, data)
+        lookups = {"places": probes.places, "contents": probes.contents}
+        self.store.write(self.key, {**lookups, **facts}, data)
 
 
-def place(line: CommandLine, session: Session) -> Kept | None:
+def cached_run(line: CommandLine, session: Session) -> CachedRun | None:
     """Return the cache entry of this command line; None if it is not cached.
 
     Raises `UsageFailed` for a folder set by the environment that other users may write to.
@@ -110,16 +110,16 @@ def place(line: CommandLine, session: Session) -> Kept | None:
     plain = plain and (line.like is None or _is_small(line.like))
     if not plain or line.output == STANDARD or any(getattr(line, name) for name in _MORE):
         return None
-    found = folder(os.environ)
-    return Kept(line, session, Store(found)) if found is not None else None
+    path = folder(os.environ)
+    return CachedRun(line, session, Store(path)) if path is not None else None
 
 
 def _key(line: CommandLine, session: Session) -> str:
     wishes = sorted((name, wish.value) for name, wish in session.levels.wishes.items())
     environ = sorted((name, os.environ.get(name)) for name in VARIABLES)
     levels = (wishes, session.levels.all_errors)
-    asked = (_FORMAT, stamp(), here(), vars(line), levels, session.limit, environ)
-    return sha256(json.dumps(asked, default=repr, sort_keys=True).encode()).hexdigest()
+    identity = (_FORMAT, stamp(), here(), vars(line), levels, session.limit, environ)
+    return sha256(json.dumps(identity, default=repr, sort_keys=True).encode()).hexdigest()
 
 
 def _is_small(path: str) -> bool:
