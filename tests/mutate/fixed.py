@@ -100,8 +100,8 @@ FIXED = (
     Fixed(
         "signals take no time in the runner",
         "nkic/simulate/machine.py",
-        "start = max(start, signalled + self.semaphore_ps)",
-        "start = max(start, signalled)",
+        "                    start = signalled + self.semaphore_ps",
+        "                    start = signalled",
         (EXACT,),
     ),
     Fixed(
