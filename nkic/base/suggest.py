@@ -24,9 +24,9 @@ class Guess(str):
     __slots__ = ("name", "sure", "word")
 
     def __new__(cls, word: str, name: str, sure: bool) -> Guess:
-        made = super().__new__(cls, f"did you mean `{name}`?")
-        made.word, made.name, made.sure = word, name, sure
-        return made
+        guess = super().__new__(cls, f"did you mean `{name}`?")
+        guess.word, guess.name, guess.sure = word, name, sure
+        return guess
 
     def __reduce__(self) -> tuple[type[Guess], tuple[str, str, bool]]:
         return Guess, (self.word, self.name, self.sure)
@@ -46,14 +46,14 @@ def respelt(help: str, source: SourceFile | None, span: Span) -> tuple[Fix, ...]
     if not isinstance(help, Guess) or source is None:
         return ()
     text = source.text_of(span)
-    found = list(re.finditer(rf"(?<!\w){re.escape(help.word)}(?!\w)", text))
-    if len(found) != 1:
+    matches = list(re.finditer(rf"(?<!\w){re.escape(help.word)}(?!\w)", text))
+    if len(matches) != 1:
         return ()
-    before = text[: found[0].start()].split("\n")
+    before = text[: matches[0].start()].split("\n")
     line = span.line + len(before) - 1
     column = len(before[-1]) + (span.column if line == span.line else 1)
-    place = Span(span.path, line, column, line, column + len(help.word))
-    return (Fix(place, help.name, f"write `{help.name}`", help.sure),)
+    replaced = Span(span.path, line, column, line, column + len(help.word))
+    return (Fix(replaced, help.name, f"write `{help.name}`", help.sure),)
 
 
 def nearest(word: str, names: Iterable[str]) -> str | None:
