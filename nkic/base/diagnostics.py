@@ -241,19 +241,17 @@ class Reporter:
         """Return whether this code was reported at this place."""
         return (code(slug).number, span, "") in self._diagnostics
 
-    def error(self, slug: str, message: str, span: Span | None = None, **details: object) -> None:
+    def error(self, slug: str, message: str, span: Span | None = None, **extra: object) -> None:
         """`add(make(…))` at level error."""
-        self.add(make(slug, message, span, **details))  # type: ignore[arg-type]
+        self.add(make(slug, message, span, **extra))  # type: ignore[arg-type]
 
-    def warning(self, slug: str, message: str, span: Span | None = None, **details: object) -> None:
+    def warning(self, slug: str, message: str, span: Span | None = None, **extra: object) -> None:
         """`add(make(…))` at level warning."""
-        self.add(make(slug, message, span, level=Level.WARNING, **details))  # type: ignore[arg-type]
+        self.add(make(slug, message, span, level=Level.WARNING, **extra))  # type: ignore[arg-type]
 
-    def fatal(
-        self, slug: str, message: str, span: Span | None = None, **details: object
-    ) -> NoReturn:
+    def fatal(self, slug: str, message: str, span: Span | None = None, **extra: object) -> NoReturn:
         """Report an error and raise `CompileFailed`."""
-        self.error(slug, message, span, **details)
+        self.error(slug, message, span, **extra)
         raise CompileFailed(self.all)
 
     @property

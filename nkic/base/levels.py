@@ -19,13 +19,13 @@ from nkic.base.source import SourceFile, Span
 from nkic.base.suggest import nearest
 
 # Reported only on request: good kernels have reasons for these.
-OFF = frozenset({"float32-matmul", "small-dma-rows"})
+OFF_BY_DEFAULT = frozenset({"float32-matmul", "small-dma-rows"})
 # Errors by default: the caller would take old contents for results.
-DENIED = frozenset({"output-not-written", "output-partly-written"})
+ERRORS_BY_DEFAULT = frozenset({"output-not-written", "output-partly-written"})
 # Reported once per message, with the other lines in a note.
-ONCE = frozenset({"deprecated"})
-SHOWN = 8  # maximum number of other lines
-SPEED = "06"  # the family of the codes in OFF
+MERGED = frozenset({"deprecated"})
+MAX_OTHER_LINES = 8  # maximum number of other lines
+SPEED_FAMILY = "06"  # the family of the codes in OFF_BY_DEFAULT
 
 _FAMILY = re.compile(r"(?:NKI)?(\d\d)", re.IGNORECASE)
 _NUMBER = re.compile(r"(?:NKI)?(\d{4})", re.IGNORECASE)
@@ -58,8 +58,8 @@ class Settings:
 
     def wish(self, code: Code) -> Wish | None:
         """Return the wish for a code; None if there is none."""
-        by_default = Wish.ALLOW if code.slug in OFF else None
-        by_default = Wish.DENY if code.slug in DENIED else by_default
+        by_default = Wish.ALLOW if code.slug in OFF_BY_DEFAULT else None
+        by_default = Wish.DENY if code.slug in ERRORS_BY_DEFAULT else by_default
         by_family = self.wishes.get(code.number[3:5], by_default)
         return self.wishes.get(code.number, by_family)
 
@@ -112,17 +112,17 @@ def hidden(diagnostics: Iterable[Diagnostic], settings: Settings) -> int:
     """Return the number of warnings omitted because they are off by default."""
     explicit = {*settings.wishes}
     return sum(
-        diagnostic.code.slug in OFF
+        diagnostic.code.slug in OFF_BY_DEFAULT
         and explicit.isdisjoint({diagnostic.code.number, diagnostic.code.number[3:5]})
         for diagnostic in diagnostics
     )
 
 
 def _once(diagnostics: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
-    """Merge diagnostics with equal messages of `ONCE` into the first, with the other lines."""
+    """Merge diagnostics with equal messages of `MERGED` into the first, with the other lines."""
     groups: dict[tuple[Code, str, Level], list[Diagnostic]] = {}
     for diagnostic in diagnostics:
-        if diagnostic.code.slug in ONCE:
+        if diagnostic.code.slug in MERGED:
             groups.setdefault((diagnostic.code, diagnostic.message, diagnostic.level), []).append(
                 diagnostic
             )
@@ -137,7 +137,7 @@ def _joined(group: Sequence[Diagnostic]) -> Diagnostic:
     places = dict.fromkeys(
         _location(diagnostic, first) for diagnostic in others if diagnostic.primary is not None
     )
-    shown, omitted = list(places)[:SHOWN], len(places) - SHOWN
+    shown, omitted = list(places)[:MAX_OTHER_LINES], len(places) - MAX_OTHER_LINES
     ending = f" and {omitted} more" if omitted > 0 else ""
     fixes = tuple(fix for diagnostic in group for fix in diagnostic.fixes)
     notes = (*first.notes, f"also in {', '.join(shown)}{ending}") if shown else first.notes
@@ -171,7 +171,7 @@ def _denied(diagnostic: Diagnostic, settings: Settings) -> Diagnostic:
     explicit = number in settings.wishes or number[3:5] in settings.wishes
     option = f"-D {number}" if explicit else "-Werror"
     note = f"a {diagnostic.level.value}, which `{option}` makes an error"
-    if not explicit and diagnostic.code.slug in DENIED:
+    if not explicit and diagnostic.code.slug in ERRORS_BY_DEFAULT:
         note = f"if it is intended, `-W {number}` makes it a warning"
     return replace(diagnostic, level=Level.ERROR, notes=(*diagnostic.notes, note))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from nkic.base.diagnostics import Fix
 from nkic.base.source import SourceFile, Span
 
-_LONGEST = 100  # characters; the edit distance takes quadratic time
+_MAX_WORD_CHARACTERS = 100  # characters; the edit distance takes quadratic time
 
 
 class Guess(str):
@@ -75,7 +75,7 @@ def _nearest(word: str, names: Iterable[str]) -> tuple[str, int, int] | None:
     characters; single letters are never close). Of equally close names, the first in sorted order
     is returned, so that messages are deterministic. Very long words are close to nothing.
     """
-    if len(word) > _LONGEST:
+    if len(word) > _MAX_WORD_CHARACTERS:
         return None
     limit = max(len(word) > 1, len(word) // 3)
     scored = [(_distance(word, name, limit), name) for name in set(names) if name != word]

@@ -16,7 +16,7 @@ from nkic.machine.targets import Target
 from nkic.machine.timing import timing
 
 STAGE = "lower"
-ROWS_WORTH = 1.15  # of the time at full rate: above it, short rows are reported
+SLOW_ROWS_RATIO = 1.15  # of the time at full rate: above it, short rows are reported
 _Key = tuple[tuple[str, int], str]
 
 
@@ -137,7 +137,7 @@ def _transfers(code: Sequence[Instruction], target: Target) -> Iterator[Remark]:
         f"least {rows} bytes ({pieces:,} descriptors) over {engines} of {target.dma_engines} DMA "
         "engines"
     )
-    is_slow = pool > ROWS_WORTH * best
+    is_slow = pool > SLOW_ROWS_RATIO * best
     if is_slow:
         text += (
             f"; they take {pool:,.0f} ns of all DMA engines; rows of {descriptor} bytes would take "

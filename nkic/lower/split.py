@@ -66,7 +66,7 @@ def _offsets(dst: AccessPattern) -> list[int]:
 
 
 def _common(streams: list[Dims], elements: Range) -> Iterator[Range]:
-    """Yield `wanted` in the fewest pieces that are patterns in each of the streams."""
+    """Yield `elements` in the fewest pieces that are patterns in each of the streams."""
     for dims in streams:
         pieces = _pieces(dims, *elements) if dims else [elements]
         if len(pieces) > 1:

@@ -314,7 +314,7 @@ def _narrow(tile: Tile, generation: int) -> bool:
 
 
 def engine_cost(facts: Facts, cycles: float, tiles: tuple[Tile, ...], extra: float = 0.0) -> Cost:
-    """Return the cost of streaming `tiles` in `cycles`, plus `more` cycles outside of streaming."""
+    """Return the cost of streaming `tiles` in `cycles`, plus `extra` cycles outside of it."""
     figures, engine = facts.target.figures, facts.engine or Engine.VECTOR
     streamed = -(-cycles // 1) * max([_slowed(facts, tile) for tile in tiles], default=1) + extra
     minimum = figures["issue.least_dynamic" if any(t.dynamic for t in tiles) else "issue.least"]

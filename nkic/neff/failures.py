@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from nkic.base.diagnostics import ArtifactFailed, make
 from nkic.base.text import clean
 
-SHOWN_CHARACTERS = 40
+MAX_SHOWN_CHARACTERS = 40
 
 
 class Malformed(Exception):
@@ -48,7 +48,7 @@ def shown(value: Any) -> str:
     if isinstance(value, int | float):
         return f"{value}"
     if isinstance(value, str):
-        return f'"{clean(value[:SHOWN_CHARACTERS])}"'
+        return f'"{clean(value[:MAX_SHOWN_CHARACTERS])}"'
     if isinstance(value, bytes):
         return "binary data"
     if isinstance(value, dict):

@@ -16,7 +16,7 @@ from nkic.base.source import SourceFile, Span
 from nkic.base.text import ascii_only, clean, width
 
 TAB = 4
-LONGEST = 1000  # characters; places in longer lines are described in words
+MAX_LINE_CHARACTERS = 1000  # characters; places in longer lines are described in words
 HEAD, TAIL = 3, 1  # lines shown of a longer place
 
 
@@ -48,7 +48,7 @@ def shows(source: SourceFile, span: Span) -> bool:
     """Return whether the lines of `span` exist and can be shown."""
     if not 1 <= span.line <= len(source.lines):
         return False
-    return all(len(source.line(number)) <= LONGEST for number in _line_numbers(span))
+    return all(len(source.line(number)) <= MAX_LINE_CHARACTERS for number in _line_numbers(span))
 
 
 def excerpt(
@@ -83,7 +83,7 @@ def _between(
     source: SourceFile, previous: int, number: int, gutter: int, paint: Paint
 ) -> Iterator[str]:
     """Yield the representation of lines between two shown ones: dots, or a single line."""
-    if number == previous + 2 and len(source.line(previous + 1)) <= LONGEST:
+    if number == previous + 2 and len(source.line(previous + 1)) <= MAX_LINE_CHARACTERS:
         yield source_line(previous + 1, source.line(previous + 1), gutter, paint)
     elif number > previous + 1:
         yield paint("...", "frame")

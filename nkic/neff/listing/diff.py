@@ -92,7 +92,7 @@ def _streams(executable: Executable) -> dict[str, list[str]]:
 
 
 def _lines(first: list[str], second: list[str]) -> Iterator[str]:
-    """Yield the lines removed from and added to `left`, after dropping equal ends."""
+    """Yield the lines removed from and added to `first`, after dropping equal ends."""
     start = _common(first, second)
     end = _common(first[start:][::-1], second[start:][::-1])
     first, second = first[start : len(first) - end], second[start : len(second) - end]

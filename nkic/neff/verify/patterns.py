@@ -22,7 +22,7 @@ from nkic.neff.records import (
 )
 
 
-def most_elements(executable: Executable, partition_bytes: int) -> int:
+def max_elements(executable: Executable, partition_bytes: int) -> int:
     """Return the maximum elements per pattern: those of the SBUF or of the largest HBM tensor.
 
     A step of 0 repeats elements, so that bounds alone would allow a pattern of 2^60 elements.

@@ -103,7 +103,7 @@ class _CoreVerifier:
         self.signallers: dict[int, StreamRecord] = {}
         self.waiters: dict[int, StreamRecord] = {}
         self._limits = limits
-        self._max_elements = verify_patterns.most_elements(executable, target.sbuf_bytes)
+        self._max_elements = verify_patterns.max_elements(executable, target.sbuf_bytes)
         self._kinds = kinds
         self._signatures: dict[object, int] = {}
         self._similar: dict[tuple[object, ...], _SimilarPatterns] = {}
