@@ -47,8 +47,8 @@ def read(path: str, limit: int) -> bytes:
 def is_inside(path: Path, folders: Sequence[Path]) -> bool:
     """Return whether the file is in one of the folders, after resolving links in both."""
     try:
-        found = real(path)
-        return any(found.is_relative_to(real(folder)) for folder in folders)
+        resolved = real(path)
+        return any(resolved.is_relative_to(real(folder)) for folder in folders)
     except (OSError, ValueError):  # a NUL in the path
         return False
 

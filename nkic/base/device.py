@@ -45,13 +45,13 @@ class DeviceCondition(ABC):
         """Close the loop after its body was evaluated."""
 
 
-def left_by(word: str, span: Span | None = None) -> KernelError:
+def left_by(keyword: str, span: Span | None = None) -> KernelError:
     """Return the error for `break` or `return` out of a device loop.
 
     `span` is the position of the statement, if it differs from the current one.
     """
-    text = f"`{word}` cannot leave a loop that runs on the device"
-    return KernelError("device-loop-misuse", text, help=_INSTEAD[word], span=span)
+    text = f"`{keyword}` cannot leave a loop that runs on the device"
+    return KernelError("device-loop-misuse", text, help=_INSTEAD[keyword], span=span)
 
 
 _INSTEAD = {

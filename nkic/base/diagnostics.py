@@ -101,8 +101,8 @@ class Diagnostic:
             self,
             help=help,
             primary=replace(primary, span=moved(primary.span)) if primary else None,
-            labels=tuple(replace(one, span=moved(one.span)) for one in self.labels),
-            fixes=tuple(replace(one, span=moved(one.span)) for one in self.fixes),
+            labels=tuple(replace(label, span=moved(label.span)) for label in self.labels),
+            fixes=tuple(replace(fix, span=moved(fix.span)) for fix in self.fixes),
         )
 
 
@@ -169,8 +169,8 @@ def make(
     Equal labels, as from recursion, are merged.
     """
     primary = Label(span, label) if span is not None else None
-    found = tuple(_counted(*pair) for pair in Counter(labels).items())
-    return Diagnostic(code(slug), level, message, primary, found, tuple(notes), help, tuple(fixes))
+    merged = tuple(_counted(*pair) for pair in Counter(labels).items())
+    return Diagnostic(code(slug), level, message, primary, merged, tuple(notes), help, tuple(fixes))
 
 
 def bad_value(message: str, help: str = "") -> UsageFailed:
@@ -202,24 +202,24 @@ class Reporter:
     """Collects diagnostics in order. Equal codes at the same place are merged and counted."""
 
     max_errors: int = 20
-    _found: dict[_Key, Diagnostic] = field(default_factory=dict)
-    _again: Counter[_Key] = field(default_factory=Counter)  # repetitions
+    _diagnostics: dict[_Key, Diagnostic] = field(default_factory=dict)
+    _repetitions: Counter[_Key] = field(default_factory=Counter)  # after the first report
     _suspected: list[Diagnostic] = field(default_factory=list)
-    _errors: int = 0  # errors in `_found`
+    _errors: int = 0  # errors in `_diagnostics`
 
     def add(self, diagnostic: Diagnostic) -> None:
         """Add a diagnostic; raises `CompileFailed` at the `max_errors`-th distinct error."""
         key = _key(diagnostic)
-        if key in self._found:
-            self._again[key] += 1
+        if key in self._diagnostics:
+            self._repetitions[key] += 1
             return
         self._keep(key, diagnostic)
         if self.full:
             raise CompileFailed(self.all)
 
-    def again(self, diagnostic: Diagnostic, count: int) -> None:
+    def repeat(self, diagnostic: Diagnostic, count: int) -> None:
         """Count `count` repetitions of a diagnostic added before."""
-        self._again[_key(diagnostic)] += count
+        self._repetitions[_key(diagnostic)] += count
 
     def suspect(self, diagnostic: Diagnostic) -> None:
         """Add an error that counts only if evaluation reaches it: see `settle`."""
@@ -229,38 +229,40 @@ class Reporter:
         """Turn suspected errors into errors if there are other errors, otherwise into warnings."""
         level = Level.ERROR if self.errors else Level.WARNING
         suspected, self._suspected = self._suspected, []
-        for one in suspected:
-            if _key(one) not in self._found:
-                self._keep(_key(one), replace(one, level=level))
+        for diagnostic in suspected:
+            if _key(diagnostic) not in self._diagnostics:
+                self._keep(_key(diagnostic), replace(diagnostic, level=level))
 
     def _keep(self, key: _Key, diagnostic: Diagnostic) -> None:
-        self._found[key] = diagnostic
+        self._diagnostics[key] = diagnostic
         self._errors += diagnostic.level is Level.ERROR
 
     def knows(self, slug: str, span: Span) -> bool:
         """Return whether this code was reported at this place."""
-        return (code(slug).number, span, "") in self._found
+        return (code(slug).number, span, "") in self._diagnostics
 
-    def error(self, slug: str, message: str, span: Span | None = None, **more: object) -> None:
+    def error(self, slug: str, message: str, span: Span | None = None, **extra: object) -> None:
         """`add(make(…))` at level error."""
-        self.add(make(slug, message, span, **more))  # type: ignore[arg-type]
+        self.add(make(slug, message, span, **extra))  # type: ignore[arg-type]
 
-    def warning(self, slug: str, message: str, span: Span | None = None, **more: object) -> None:
+    def warning(self, slug: str, message: str, span: Span | None = None, **extra: object) -> None:
         """`add(make(…))` at level warning."""
-        self.add(make(slug, message, span, level=Level.WARNING, **more))  # type: ignore[arg-type]
+        self.add(make(slug, message, span, level=Level.WARNING, **extra))  # type: ignore[arg-type]
 
-    def fatal(self, slug: str, message: str, span: Span | None = None, **more: object) -> NoReturn:
+    def fatal(self, slug: str, message: str, span: Span | None = None, **extra: object) -> NoReturn:
         """Report an error and raise `CompileFailed`."""
-        self.error(slug, message, span, **more)
+        self.error(slug, message, span, **extra)
         raise CompileFailed(self.all)
 
     @property
     def all(self) -> tuple[Diagnostic, ...]:
         """All diagnostics, in the order of first report."""
-        again = self._again
+        repetitions = self._repetitions
         return tuple(
-            replace(one, count=one.count + again[key]) if key in again else one
-            for key, one in self._found.items()
+            replace(diagnostic, count=diagnostic.count + repetitions[key])
+            if key in repetitions
+            else diagnostic
+            for key, diagnostic in self._diagnostics.items()
         )
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from nkic.base.diagnostics import Diagnostic, Level, make
 from nkic.base.suggest import did_you_mean
 
-OWN = "NKIC_"
+PREFIX = "NKIC_"
 VARIABLES = {
     "NEURON_PLATFORM_TARGET_OVERRIDE": "the target, if neither an option nor the inline block "
     "names one",
@@ -41,9 +41,9 @@ VARIABLES = {
 
 def unknown(names: Iterable[str]) -> Iterator[Diagnostic]:
     """Yield a warning for each unknown variable with nkic's prefix."""
-    ours = [name for name in VARIABLES if name.startswith(OWN)]
+    own_names = [name for name in VARIABLES if name.startswith(PREFIX)]
     for name in sorted(names):
-        if name.startswith(OWN) and name not in VARIABLES:
-            advice = did_you_mean(name, ours) or "`nkic --print env` lists the variables"
+        if name.startswith(PREFIX) and name not in VARIABLES:
+            advice = did_you_mean(name, own_names) or "`nkic --print env` lists the variables"
             text = f"the environment sets `{name}`, which nkic does not read"
             yield make("unknown-variable", text, help=advice, level=Level.WARNING)

@@ -24,27 +24,27 @@ def meaning(code: Code) -> str:
     return _text(code).partition("\n")[2].partition("\n## ")[0].strip()
 
 
-def page(wanted: str) -> str:
+def page(query: str) -> str:
     """Return the Markdown page of a code, headed by number and slug; `all` gives every page.
 
-    `wanted` is a number (`NKI0501`, `0501`, `501`), a slug (`sbuf-overflow`) or `all`.
+    `query` is a number (`NKI0501`, `0501`, `501`), a slug (`sbuf-overflow`) or `all`.
     Raises `UsageFailed`, with the nearest code, if there is no such page.
     """
-    if wanted == "all":
+    if query == "all":
         rows = sorted(diagnostics.codes().values(), key=lambda row: row.number)
         return "\n".join(map(_headed, rows))
-    return _headed(find(wanted))
+    return _headed(find(query))
 
 
-def find(wanted: str) -> Code:
+def find(query: str) -> Code:
     """Return the code with this number or slug. Raises `UsageFailed` if there is none."""
     names = _names()
-    found = names.get(_normal(wanted))
-    if found is None:
-        normal = _normal(wanted)
+    row = names.get(_normal(query))
+    if row is None:
+        normal = _normal(query)
         family = [name for name in names if not normal.startswith("NKI") or name[:5] == normal[:5]]
-        raise UsageFailed([_unknown(wanted, nearest(normal, family), names)])
-    return found
+        raise UsageFailed([_unknown(query, nearest(normal, family), names)])
+    return row
 
 
 def _names() -> dict[str, Code]:
@@ -53,26 +53,26 @@ def _names() -> dict[str, Code]:
     return {row.number: row for row in rows} | {row.slug: row for row in rows}
 
 
-def _normal(wanted: str) -> str:
+def _normal(query: str) -> str:
     """Normalise `0501`, `501` and `nki0501` to `NKI0501`, and slugs to lower case with dashes."""
-    digits = wanted.strip().upper().removeprefix("NKI")
+    digits = query.strip().upper().removeprefix("NKI")
     if digits.isascii() and digits.isdigit():
         return f"NKI{digits:0>4}"
-    return wanted.strip().lower().replace("_", "-")
+    return query.strip().lower().replace("_", "-")
 
 
-def _unknown(wanted: str, near: str | None, names: dict[str, Code]) -> diagnostics.Diagnostic:
+def _unknown(query: str, near: str | None, names: dict[str, Code]) -> diagnostics.Diagnostic:
     advice = f"did you mean `{near}` ({title(names[near])})? " if near else ""
     return diagnostics.make(
         "unknown-code",
-        f"there is no diagnostic code `{wanted}`",
+        f"there is no diagnostic code `{query}`",
         help=f"{advice}`--explain all` prints every code",
     )
 
 
 def _headed(code: Code) -> str:
-    rest = _text(code).partition("\n")[2]
-    return f"# {code.number} {code.slug}: {title(code)}\n{rest}"
+    body = _text(code).partition("\n")[2]
+    return f"# {code.number} {code.slug}: {title(code)}\n{body}"
 
 
 def _text(code: Code) -> str:

@@ -143,10 +143,10 @@ def _refusals(path: str) -> Iterator[None]:
         raise refused(error, cannot_write(path, error)) from error
 
 
-def refused(error: Exception, found: Diagnostic) -> NkicError:
+def refused(error: Exception, diagnostic: Diagnostic) -> NkicError:
     """Return the exception for a system error; limits of the process give `LimitHit`."""
     is_limit = getattr(error, "errno", None) in _LIMITS
-    return LimitHit([found]) if is_limit else UsageFailed([found])
+    return LimitHit([diagnostic]) if is_limit else UsageFailed([diagnostic])
 
 
 def cannot_write(path: str, error: OSError) -> Diagnostic:

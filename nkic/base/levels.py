@@ -19,13 +19,13 @@ from nkic.base.source import SourceFile, Span
 from nkic.base.suggest import nearest
 
 # Reported only on request: good kernels have reasons for these.
-OFF = frozenset({"float32-matmul", "small-dma-rows"})
+OFF_BY_DEFAULT = frozenset({"float32-matmul", "small-dma-rows"})
 # Errors by default: the caller would take old contents for results.
-DENIED = frozenset({"output-not-written", "output-partly-written"})
+ERRORS_BY_DEFAULT = frozenset({"output-not-written", "output-partly-written"})
 # Reported once per message, with the other lines in a note.
-ONCE = frozenset({"deprecated"})
-SHOWN = 8  # maximum number of other lines
-SPEED = "06"  # the family of the codes in OFF
+MERGED = frozenset({"deprecated"})
+MAX_OTHER_LINES = 8  # maximum number of other lines
+SPEED_FAMILY = "06"  # the family of the codes in OFF_BY_DEFAULT
 
 _FAMILY = re.compile(r"(?:NKI)?(\d\d)", re.IGNORECASE)
 _NUMBER = re.compile(r"(?:NKI)?(\d{4})", re.IGNORECASE)
@@ -47,9 +47,9 @@ class Settings:
     wishes: Mapping[str, Wish] = field(default_factory=dict)
     all_errors: bool = False
 
-    def adding(self, wish: Wish, word: str) -> Settings:
+    def adding(self, wish: Wish, selector: str) -> Settings:
         """Return the settings with one more wish. Raises `UsageFailed` for a conflict."""
-        name = selected(word, f"{wish.value} {word}")
+        name = selected(selector, f"{wish.value} {selector}")
         before = self.wishes.get(name, wish)
         if before is not wish:
             text = f"`{before.value} {name}` and `{wish.value} {name}` cannot be used together"
@@ -58,8 +58,8 @@ class Settings:
 
     def wish(self, code: Code) -> Wish | None:
         """Return the wish for a code; None if there is none."""
-        by_default = Wish.ALLOW if code.slug in OFF else None
-        by_default = Wish.DENY if code.slug in DENIED else by_default
+        by_default = Wish.ALLOW if code.slug in OFF_BY_DEFAULT else None
+        by_default = Wish.DENY if code.slug in ERRORS_BY_DEFAULT else by_default
         by_family = self.wishes.get(code.number[3:5], by_default)
         return self.wishes.get(code.number, by_family)
 
@@ -80,15 +80,19 @@ def apply(
     (path, number) that the program was compiled from: unused ignores on them are reported. Without
     it, none are, because the compilation may not have reached them.
     """
-    ignores = [one for file in (files or {}).values() for one in _ignores(file)]
-    found, used = [], set()
+    ignores = [ignore for file in (files or {}).values() for ignore in _ignores(file)]
+    retained, used = [], set()
     for diagnostic in diagnostics:
-        matching = {one for one in ignores if _covers(one, diagnostic)}
+        matching = {ignore for ignore in ignores if _covers(ignore, diagnostic)}
         used |= matching
-        found += [] if matching else [diagnostic]
+        retained += [] if matching else [diagnostic]
     if ignores and compiled is not None:
-        found += _unused([one for one in ignores if one not in used], compiled())
-    return tuple(kept for one in _once(found) if (kept := _leveled(one, settings)) is not None)
+        retained += _unused([ignore for ignore in ignores if ignore not in used], compiled())
+    return tuple(
+        leveled
+        for diagnostic in _once(retained)
+        if (leveled := _leveled(diagnostic, settings)) is not None
+    )
 
 
 def judged(
@@ -98,49 +102,54 @@ def judged(
     failure: type[NkicError],
 ) -> tuple[Diagnostic, ...]:
     """Return the result of `apply`; raises `failure` with it if it contains an error."""
-    found = apply(diagnostics, settings, files)
-    if any(one.level is Level.ERROR for one in found):
-        raise failure(found)
-    return found
+    reported = apply(diagnostics, settings, files)
+    if any(diagnostic.level is Level.ERROR for diagnostic in reported):
+        raise failure(reported)
+    return reported
 
 
 def hidden(diagnostics: Iterable[Diagnostic], settings: Settings) -> int:
     """Return the number of warnings omitted because they are off by default."""
     explicit = {*settings.wishes}
     return sum(
-        one.code.slug in OFF and explicit.isdisjoint({one.code.number, one.code.number[3:5]})
-        for one in diagnostics
+        diagnostic.code.slug in OFF_BY_DEFAULT
+        and explicit.isdisjoint({diagnostic.code.number, diagnostic.code.number[3:5]})
+        for diagnostic in diagnostics
     )
 
 
-def _once(found: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
-    """Merge diagnostics with equal messages of `ONCE` into the first, with the other lines."""
+def _once(diagnostics: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
+    """Merge diagnostics with equal messages of `MERGED` into the first, with the other lines."""
     groups: dict[tuple[Code, str, Level], list[Diagnostic]] = {}
-    for one in found:
-        if one.code.slug in ONCE:
-            groups.setdefault((one.code, one.message, one.level), []).append(one)
-    for one in found:
-        group = groups.get((one.code, one.message, one.level), [one])
-        if group[0] is one:
-            yield one if len(group) == 1 else _joined(group)
+    for diagnostic in diagnostics:
+        if diagnostic.code.slug in MERGED:
+            groups.setdefault((diagnostic.code, diagnostic.message, diagnostic.level), []).append(
+                diagnostic
+            )
+    for diagnostic in diagnostics:
+        group = groups.get((diagnostic.code, diagnostic.message, diagnostic.level), [diagnostic])
+        if group[0] is diagnostic:
+            yield diagnostic if len(group) == 1 else _joined(group)
 
 
 def _joined(group: Sequence[Diagnostic]) -> Diagnostic:
     first, *others = group
-    places = dict.fromkeys(_place(one, first) for one in others if one.primary is not None)
-    shown, rest = list(places)[:SHOWN], len(places) - SHOWN
-    more = f" and {rest} more" if rest > 0 else ""
-    fixes = tuple(fix for one in group for fix in one.fixes)
-    notes = (*first.notes, f"also in {', '.join(shown)}{more}") if shown else first.notes
+    places = dict.fromkeys(
+        _location(diagnostic, first) for diagnostic in others if diagnostic.primary is not None
+    )
+    shown, omitted = list(places)[:MAX_OTHER_LINES], len(places) - MAX_OTHER_LINES
+    ending = f" and {omitted} more" if omitted > 0 else ""
+    fixes = tuple(fix for diagnostic in group for fix in diagnostic.fixes)
+    notes = (*first.notes, f"also in {', '.join(shown)}{ending}") if shown else first.notes
     return replace(first, fixes=fixes, notes=notes)
 
 
-def _place(one: Diagnostic, first: Diagnostic) -> str:
+def _location(diagnostic: Diagnostic, first: Diagnostic) -> str:
     """Return `line 12`, with the file if it differs."""
-    assert one.primary is not None
-    span = one.primary.span
-    same = first.primary is not None and first.primary.span.path == span.path
-    return f"line {span.line}" if same else f"{span.path}:{span.line}"
+    assert diagnostic.primary is not None
+    span = diagnostic.primary.span
+    same_file = first.primary is not None and first.primary.span.path == span.path
+    return f"line {span.line}" if same_file else f"{span.path}:{span.line}"
 
 
 def _leveled(diagnostic: Diagnostic, settings: Settings) -> Diagnostic | None:
@@ -160,9 +169,9 @@ def _leveled(diagnostic: Diagnostic, settings: Settings) -> Diagnostic | None:
 def _denied(diagnostic: Diagnostic, settings: Settings) -> Diagnostic:
     number = diagnostic.code.number
     explicit = number in settings.wishes or number[3:5] in settings.wishes
-    why = f"-D {number}" if explicit else "-Werror"
-    note = f"a {diagnostic.level.value}, which `{why}` makes an error"
-    if not explicit and diagnostic.code.slug in DENIED:
+    option = f"-D {number}" if explicit else "-Werror"
+    note = f"a {diagnostic.level.value}, which `{option}` makes an error"
+    if not explicit and diagnostic.code.slug in ERRORS_BY_DEFAULT:
         note = f"if it is intended, `-W {number}` makes it a warning"
     return replace(diagnostic, level=Level.ERROR, notes=(*diagnostic.notes, note))
 
@@ -170,33 +179,33 @@ def _denied(diagnostic: Diagnostic, settings: Settings) -> Diagnostic:
 # ---- words ---------------------------------------------------------------------------------------
 
 
-def selected(word: str, origin: str) -> str:
-    """Return the code's number or the family's two digits for `word`.
+def selected(selector: str, origin: str) -> str:
+    """Return the code's number or the family's two digits for `selector`.
 
     Raises `UsageFailed`, with the nearest name, if there is none; `origin` describes the option.
     """
-    family = _FAMILY.fullmatch(word)
+    family = _FAMILY.fullmatch(selector)
     families = {row.number[3:5] for row in codes().values()}
     if family is not None and family[1] in families:
         return family[1]
-    found = _code(word)
-    if found is None:
-        known = f"families are {', '.join(sorted(families))}; `--print codes` lists the codes"
-        text = f"{origin}: there is no code or family `{word}`"
-        raise UsageFailed([make("unknown-code", text, help=_near(word) or known)])
-    return found.number
+    code = _code(selector)
+    if code is None:
+        hint = f"families are {', '.join(sorted(families))}; `--print codes` lists the codes"
+        text = f"{origin}: there is no code or family `{selector}`"
+        raise UsageFailed([make("unknown-code", text, help=_near(selector) or hint)])
+    return code.number
 
 
-def _code(word: str) -> Code | None:
-    number = _NUMBER.fullmatch(word)
+def _code(selector: str) -> Code | None:
+    number = _NUMBER.fullmatch(selector)
     if number is not None:
-        wanted = f"NKI{number[1]}"
-        return next((row for row in codes().values() if row.number == wanted), None)
-    return codes().get(word.lower())
+        canonical = f"NKI{number[1]}"
+        return next((row for row in codes().values() if row.number == canonical), None)
+    return codes().get(selector.lower())
 
 
-def _near(word: str) -> str:
-    near = nearest(word.lower(), codes())
+def _near(selector: str) -> str:
+    near = nearest(selector.lower(), codes())
     return f"did you mean `{near}`?" if near else ""
 
 
@@ -216,24 +225,24 @@ def _ignores(file: SourceFile) -> Iterator[_Ignore]:
     if "nkic:" not in file.text:
         return
     for number, text in enumerate(file.lines, 1):
-        found = _IGNORE.search(text)
-        if found is None:
+        comment = _IGNORE.search(text)
+        if comment is None:
             continue
-        alone = not text[: found.start()].strip()
+        alone = not text[: comment.start()].strip()
         about = _next_code(file.lines, number) if alone else number
-        yield from _named(file.path, number, about, found)
+        yield from _ignores_in(file.path, number, about, comment)
 
 
-def _named(path: str, number: int, about: int, found: re.Match[str]) -> Iterator[_Ignore]:
+def _ignores_in(path: str, number: int, about: int, comment: re.Match[str]) -> Iterator[_Ignore]:
     """Yield the codes of one comment; a comment without any gives one without a name."""
-    if not (found["names"] or "").strip():
-        span = Span(path, number, found.start() + 1, number, found.end() + 1)
+    if not (comment["names"] or "").strip():
+        span = Span(path, number, comment.start() + 1, number, comment.end() + 1)
         yield _Ignore(span, "", None, about)
         return
-    for part in re.finditer(r"[^,\s]+", found["names"]):
-        start = found.start("names") + part.start() + 1
-        span = Span(path, number, start, number, start + len(part[0]))
-        yield _Ignore(span, part[0], _code(part[0]), about)
+    for name in re.finditer(r"[^,\s]+", comment["names"]):
+        start = comment.start("names") + name.start() + 1
+        span = Span(path, number, start, number, start + len(name[0]))
+        yield _Ignore(span, name[0], _code(name[0]), about)
 
 
 def _next_code(lines: Sequence[str], number: int) -> int:
@@ -251,13 +260,13 @@ def _covers(ignore: _Ignore, diagnostic: Diagnostic) -> bool:
 
 
 def _unused(ignores: Iterable[_Ignore], lines: Collection[tuple[str, int]]) -> Iterator[Diagnostic]:
-    for one in ignores:
-        if one.code is None:
-            yield _unknown(one)
-        elif (one.span.path, one.line) in lines:
-            number, slug = one.code.number, one.code.slug
-            text = f"line {one.line} gives no warning {number} ({slug}) to ignore"
-            yield _report(one, text, "remove the comment, or this code from it")
+    for ignore in ignores:
+        if ignore.code is None:
+            yield _unknown(ignore)
+        elif (ignore.span.path, ignore.line) in lines:
+            number, slug = ignore.code.number, ignore.code.slug
+            text = f"line {ignore.line} gives no warning {number} ({slug}) to ignore"
+            yield _report(ignore, text, "remove the comment, or this code from it")
 
 
 def _unknown(ignore: _Ignore) -> Diagnostic:

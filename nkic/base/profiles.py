@@ -41,5 +41,5 @@ DEFAULT = Profile.NKI_0_7
 def find(label: str) -> Profile | None:
     """Return the profile called `label` ("0.1" and "0.2" are the betas), or None."""
     aliases = {"0.1": "beta1", "0.2": "beta2"}
-    wanted = aliases.get(label, label)
-    return next((p for p, text in LABELS.items() if text == wanted), None)
+    canonical = aliases.get(label, label)
+    return next((p for p, text in LABELS.items() if text == canonical), None)

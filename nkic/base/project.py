@@ -20,16 +20,16 @@ MAX_BYTES = 1 << 20  # maximum size of the file
 
 def setting(name: str) -> Any:
     """Return the value of one of `KEYS`, or None. Raises `UsageFailed`."""
-    for path in places():
+    for path in candidates():
         if path.is_file():
             return _table(str(path), path.stat().st_mtime_ns).get(name)
     return None
 
 
-def places() -> list[Path]:
+def candidates() -> list[Path]:
     """Return the possible paths of the file; the first existing one is used."""
     folder = Path.cwd()
-    return [place / FILE for place in (folder, *folder.parents)]
+    return [parent / FILE for parent in (folder, *folder.parents)]
 
 
 def origin(name: str) -> str:
@@ -40,12 +40,12 @@ def origin(name: str) -> str:
 @lru_cache(maxsize=64)
 def _table(path: str, changed: int) -> dict[str, Any]:
     """Return the checked section; `changed` is the file's modification time, a cache key."""
-    found = _read(path).get("tool", {}).get("nkic", {})
-    for key in found:
+    section = _read(path).get("tool", {}).get("nkic", {})
+    for key in section:
         if key not in KEYS:
             help = did_you_mean(key, KEYS) or f"known are: {', '.join(KEYS)}"
             raise bad_argument(f"{path}: [tool.nkic] has an unknown key `{key}`", help)
-    return dict(found)
+    return dict(section)
 
 
 def _read(path: str) -> dict[str, Any]:

@@ -52,7 +52,10 @@ def line_of(at: CallChain) -> tuple[str, int]:
     return span.path, span.line
 
 
-def in_order(found: Iterable[Remark], stages: Iterable[str]) -> list[Remark]:
+def in_order(remarks: Iterable[Remark], stages: Iterable[str]) -> list[Remark]:
     """Return remarks sorted by place, then by stage."""
     rank = {stage: number for number, stage in enumerate(stages)}
-    return sorted(found, key=lambda one: (one.span[:3], rank[one.stage], one.name, one.message))
+    return sorted(
+        remarks,
+        key=lambda remark: (remark.span[:3], rank[remark.stage], remark.name, remark.message),
+    )

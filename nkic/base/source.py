@@ -48,12 +48,12 @@ class CallChain(NamedTuple):
 
     def frames(self) -> list[Span]:
         """Return all places, innermost first."""
-        found = []
+        spans = []
         at: CallChain | None = self
         while at is not None:
-            found.append(at.span)
+            spans.append(at.span)
             at = at.caller
-        return found
+        return spans
 
     def user_frames(self) -> list[Span]:
         """Return the places in user files, innermost first; all places if there are none."""

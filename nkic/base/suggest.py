@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from nkic.base.diagnostics import Fix
 from nkic.base.source import SourceFile, Span
 
-_LONGEST = 100  # characters; the edit distance takes quadratic time
+_MAX_WORD_CHARACTERS = 100  # characters; the edit distance takes quadratic time
 
 
 class Guess(str):
@@ -24,9 +24,9 @@ class Guess(str):
     __slots__ = ("name", "sure", "word")
 
     def __new__(cls, word: str, name: str, sure: bool) -> Guess:
-        made = super().__new__(cls, f"did you mean `{name}`?")
-        made.word, made.name, made.sure = word, name, sure
-        return made
+        guess = super().__new__(cls, f"did you mean `{name}`?")
+        guess.word, guess.name, guess.sure = word, name, sure
+        return guess
 
     def __reduce__(self) -> tuple[type[Guess], tuple[str, str, bool]]:
         return Guess, (self.word, self.name, self.sure)
@@ -46,14 +46,14 @@ def respelt(help: str, source: SourceFile | None, span: Span) -> tuple[Fix, ...]
     if not isinstance(help, Guess) or source is None:
         return ()
     text = source.text_of(span)
-    found = list(re.finditer(rf"(?<!\w){re.escape(help.word)}(?!\w)", text))
-    if len(found) != 1:
+    matches = list(re.finditer(rf"(?<!\w){re.escape(help.word)}(?!\w)", text))
+    if len(matches) != 1:
         return ()
-    before = text[: found[0].start()].split("\n")
+    before = text[: matches[0].start()].split("\n")
     line = span.line + len(before) - 1
     column = len(before[-1]) + (span.column if line == span.line else 1)
-    place = Span(span.path, line, column, line, column + len(help.word))
-    return (Fix(place, help.name, f"write `{help.name}`", help.sure),)
+    replaced = Span(span.path, line, column, line, column + len(help.word))
+    return (Fix(replaced, help.name, f"write `{help.name}`", help.sure),)
 
 
 def nearest(word: str, names: Iterable[str]) -> str | None:
@@ -75,7 +75,7 @@ def _nearest(word: str, names: Iterable[str]) -> tuple[str, int, int] | None:
     characters; single letters are never close). Of equally close names, the first in sorted order
     is returned, so that messages are deterministic. Very long words are close to nothing.
     """
-    if len(word) > _LONGEST:
+    if len(word) > _MAX_WORD_CHARACTERS:
         return None
     limit = max(len(word) > 1, len(word) // 3)
     scored = [(_distance(word, name, limit), name) for name in set(names) if name != word]

@@ -20,7 +20,7 @@ def clean(text: str, keep: str = "") -> str:
 
     The characters in `keep` are not escaped.
     """
-    return _UNSAFE.sub(lambda found: found[0] if found[0] in keep else _escape(found[0]), text)
+    return _UNSAFE.sub(lambda match: match[0] if match[0] in keep else _escape(match[0]), text)
 
 
 def _escape(char: str) -> str:
@@ -95,8 +95,8 @@ def _scaled(count: int, scale: int) -> str:
 def _percent(used: int, limit: int) -> str:
     if limit <= 0:
         return ""
-    part = 100 * used // limit
-    return f" ({max(part, 101) if used > limit else part}%)"
+    percent = 100 * used // limit
+    return f" ({max(percent, 101) if used > limit else percent}%)"
 
 
 # Replacements of characters that the terminal's encoding lacks.

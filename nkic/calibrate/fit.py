@@ -55,7 +55,7 @@ def fitted(observations: Sequence[Observation], target: Target) -> Fit:
 
 
 def _bounded(name: str, share: float) -> float:
-    return max(share, 1e-3) if TABLE[name].least > 0 else max(share, 0.0)
+    return max(share, 1e-3) if TABLE[name].minimum > 0 else max(share, 0.0)
 
 
 def _wrong(

@@ -157,7 +157,7 @@ def _call(probe: Probe, dst: str, label: str = "", is_other: bool = False) -> st
     words += [f"{n}={_read(n, tile)}" for n, tile in probe.operands.items() if n != "dst"]
     words += [f"{name}={value!r}" for name, value in probe.numbers.items()]
     kinds = {a.name: a.kind for a in probe.row.attributes}
-    attributes = {**probe.attributes, **(probe.other if is_other else {})}
+    attributes = {**probe.attributes, **(probe.alternate if is_other else {})}
     words += [f"{n}={_value(probe, n, kinds[n], v)}" for n, v in attributes.items()]
     if probe.row.has_engine_parameter:
         words.append(f"engine=nisa.engine.{probe.engine.value}")

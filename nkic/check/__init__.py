@@ -7,7 +7,7 @@ offending arguments, and returns nothing. A program that passes can be lowered. 
 - `find_edges` reports ordering edges that cannot be waited for;
 - `check_rendezvous` reports cores that do not reach the same rendezvous in the same order;
 - `find_unwritten` reports reads of uninitialised bytes, in the lowered program;
-- `find_strangers` reports matmuls that accumulate onto another instruction's result;
+- `find_foreign_accumulation` reports matmuls that accumulate onto another instruction's result;
 - `find_banks` reports matmul results across PSUM banks, in the program with addresses.
 
 Non-goals: capacity of memories (allocate), rank of access patterns (lower), anything that depends
@@ -15,7 +15,7 @@ on run-time values (the runner).
 """
 
 from nkic.check.edges import find_edges
-from nkic.check.psum import find_banks, find_strangers
+from nkic.check.psum import find_banks, find_foreign_accumulation
 from nkic.check.rendezvous import check_rendezvous
 from nkic.check.stage import Locate, check, find
 from nkic.check.unwritten import find_unwritten
@@ -28,7 +28,7 @@ __all__ = [
     "find",
     "find_banks",
     "find_edges",
-    "find_strangers",
+    "find_foreign_accumulation",
     "find_unwritten",
     "warn",
 ]

@@ -20,8 +20,8 @@ from nkic.machine.psum import (
     Rectangle,
     Write,
     bank_problem,
-    is_followed,
     is_matmul,
+    restricts_accumulation,
 )
 
 
@@ -61,9 +61,11 @@ def _bank(
         )
 
 
-def find_strangers(lowered: Program, report: Reporter) -> None:
+def find_foreign_accumulation(lowered: Program, report: Reporter) -> None:
     """Warn of matmuls that accumulate onto data that another instruction wrote."""
-    if is_followed(lowered.target) and any(t.buffer is Buffer.PSUM for t in lowered.tensors):
+    if restricts_accumulation(lowered.target) and any(
+        t.buffer is Buffer.PSUM for t in lowered.tensors
+    ):
         for body in lowered.cores:
             _follow(body, lowered, report)
 
@@ -79,9 +81,9 @@ def _follow(body: Body, lowered: Program, report: Reporter) -> None:
                 continue
             area, history = _area(pattern), histories[tensor.number]
             if is_matmul(instruction.engine):
-                stranger = _stranger(history, pattern, area) if reads else None
-                if stranger is not None:
-                    _warn(instruction, stranger, tensor.name, lowered, report)
+                writer = _foreign_writer(history, pattern, area) if reads else None
+                if writer is not None:
+                    _warn(instruction, writer, tensor.name, lowered, report)
                 history.note(Write(area, None))
             elif pattern.dynamic is None and _is_dense(pattern, area):
                 history.note(Write(area, instruction))
@@ -97,7 +99,7 @@ def _is_dense(pattern: AccessPattern, area: Rectangle) -> bool:
     return run(pattern.dims) * pattern.dtype.size == area.right - area.left
 
 
-def _stranger(
+def _foreign_writer(
     history: History[Instruction], pattern: AccessPattern, area: Rectangle
 ) -> Instruction | None:
     """Return an instruction other than a matmul that wrote the destination, or None.
@@ -106,21 +108,21 @@ def _stranger(
     offset.
     """
     if pattern.dynamic is not None:
-        return history.stranger_everywhere(area)
-    return next(iter(history.strangers(area)), None)
+        return history.foreign_writer_everywhere(area)
+    return next(iter(history.foreign_writers(area)), None)
 
 
 def _warn(
-    instruction: Instruction, stranger: Instruction, name: str, lowered: Program, report: Reporter
+    instruction: Instruction, writer: Instruction, name: str, lowered: Program, report: Reporter
 ) -> None:
     report.warning(
         "accumulates-onto-data",
-        f"{instruction.row.name} accumulates onto what {stranger.row.name} wrote into `{name}`, "
+        f"{instruction.row.name} accumulates onto what {writer.row.name} wrote into `{name}`, "
         "which is undefined "
         f"on {lowered.target.name}: an accumulation must begin with a matmul",
         instruction.at.primary,
         labels=[
-            Label(stranger.at.primary, f"{stranger.row.name} writes it here"),
+            Label(writer.at.primary, f"{writer.row.name} writes it here"),
             *call_labels(instruction.at),
         ],
         help="let the first matmul overwrite with accumulate=False, and add the former values "

@@ -86,7 +86,7 @@ class _Finder:
         if last is None or not last.repeats:
             return
         for diagnostic in last.diagnostics:
-            self.report.again(diagnostic, last.repeats)
+            self.report.repeat(diagnostic, last.repeats)
 
     def diagnose(self, instruction: Instruction, moves: bool) -> tuple[Diagnostic, ...]:
         """Return the warnings of an instruction; most signatures have none."""

@@ -315,7 +315,7 @@ def _from_program(
     del program, sound
     yield "lower", lowered
     check.find_unwritten(lowered, report)
-    check.find_strangers(lowered, report)
+    check.find_foreign_accumulation(lowered, report)
 
     graphs = depend(lowered)
     yield "depend", graphs

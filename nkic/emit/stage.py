@@ -99,7 +99,9 @@ class _CoreEmitter:
         self.tensors = tensors
         self.registers = registers  # registers used as operands
         self.waits: dict[tuple[Wait, ...], tuple[tuple[int, int], ...]] = {}
-        self.known: dict[int, PatternRecord] = {}  # keyed by identity: lower interns patterns
+        self.pattern_records: dict[
+            int, PatternRecord
+        ] = {}  # keyed by identity: lower interns patterns
 
     def stream(self, stream: Stream) -> StreamRecord:
         return StreamRecord(
@@ -140,12 +142,12 @@ class _CoreEmitter:
     def operands(self, instruction: Instruction) -> tuple[OperandRecord, ...]:
         hidden: list[OperandRecord] = []
         count = len(instruction.operands)
-        known = self.known
-        own = [
-            None if o is None else known.get(id(o)) or self.operand(o, hidden, count)
+        cached = self.pattern_records
+        explicit = [
+            None if o is None else cached.get(id(o)) or self.operand(o, hidden, count)
             for o in instruction.operands
         ]
-        return (*own, *hidden)
+        return (*explicit, *hidden)
 
     def operand(self, operand: Operand, hidden: list[OperandRecord], count: int) -> OperandRecord:
         if isinstance(operand, View):
@@ -164,5 +166,5 @@ class _CoreEmitter:
         fields = (number, dtype, start, partitions, offset, dims, dynamic)
         record = tuple.__new__(PatternRecord, fields)
         if dynamic is None:
-            self.known[id(operand)] = record
+            self.pattern_records[id(operand)] = record
         return record

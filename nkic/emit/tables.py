@@ -22,7 +22,7 @@ class PlaceTable:
         self.rows: list[PlaceRecord] = []
         self.files: list[FileRecord] = []
         self._row_of: dict[int, int] = {}
-        self._kept: list[CallChain] = []  # keeps objects alive whose ids are keys
+        self._chains: list[CallChain] = []  # keeps objects alive whose ids are keys
         self._row_of_place: dict[PlaceRecord, int] = {}
         self._file_of: dict[str, int] = {}
 
@@ -30,9 +30,9 @@ class PlaceTable:
         """Return the row of `chain`; -1 for None."""
         if chain is None:
             return -1
-        known = self._row_of.get(id(chain))
-        if known is not None:
-            return known
+        cached = self._row_of.get(id(chain))
+        if cached is not None:
+            return cached
         span = chain.span
         caller = self.index(chain.caller)
         place = PlaceRecord(
@@ -42,7 +42,7 @@ class PlaceTable:
         if row == len(self.rows):
             self.rows.append(place)
         self._row_of[id(chain)] = row
-        self._kept.append(chain)
+        self._chains.append(chain)
         return row
 
     def _file(self, path: str) -> int:

@@ -68,16 +68,16 @@ class Written:
     def within(self, dst: AccessPattern) -> list[Band]:
         """Return the partitions of `dst` as bands with the bytes written before, in order."""
         at, end = _partitions(dst)
-        found = []
+        bands = []
         for band in self.bands.get(dst.tensor.number, ()):
             low, high = max(band.first, at), min(band.end, end)
             if low >= high:
                 continue
             if low > at:
-                found.append(Band(at, low, 0))
-            found.append(Band(low, high, band.written))
+                bands.append(Band(at, low, 0))
+            bands.append(Band(low, high, band.written))
             at = high
-        return [*found, Band(at, end, 0)] if at < end else found
+        return [*bands, Band(at, end, 0)] if at < end else bands
 
 
 def touched(dst: AccessPattern) -> int:
@@ -89,16 +89,16 @@ def touched(dst: AccessPattern) -> int:
 
 @lru_cache(maxsize=4096)
 def _bits(offset: int, dims: Dims, size: int) -> int:
-    found = (1 << size) - 1
+    bits = (1 << size) - 1
     for step, num in reversed(dims):
         offset, step = offset + min(step, 0) * (num - 1), abs(step)
-        if step * size == found.bit_length():  # runs on without a gap, as the innermost does
-            found = _repeated(found, num)
+        if step * size == bits.bit_length():  # runs on without a gap, as the innermost does
+            bits = _repeated(bits, num)
             continue
-        shifted = found
+        shifted = bits
         for index in range(1, num):
-            found |= shifted << step * size * index
-    return found << offset * size
+            bits |= shifted << step * size * index
+    return bits << offset * size
 
 
 def _repeated(bits: int, count: int) -> int:
@@ -115,10 +115,10 @@ def _partitions(dst: AccessPattern) -> tuple[int, int]:
 
 def _joined(bands: list[Band]) -> list[Band]:
     """Return the bands in order, with adjacent equal ones merged."""
-    found: list[Band] = []
+    merged: list[Band] = []
     for band in sorted(bands):
-        if found and found[-1].end == band.first and found[-1].written == band.written:
-            found[-1] = found[-1]._replace(end=band.end)
+        if merged and merged[-1].end == band.first and merged[-1].written == band.written:
+            merged[-1] = merged[-1]._replace(end=band.end)
         else:
-            found.append(band)
-    return found
+            merged.append(band)
+    return merged

@@ -23,32 +23,32 @@ class Patterns:
         self.streams = streams
         # Not `interned` itself: a reference cycle would keep both alive, as no collector runs.
         self.shapes, self.dynamic = interned.geometries, interned.dynamic
-        self.known: dict[int, AccessPattern] = {}
+        self.by_view: dict[int, AccessPattern] = {}
         self.geometries: dict[tuple[object, ...], tuple[_Geometry, _Placed]] = {}
 
     def make(self, view: View) -> AccessPattern:
         """Return the pattern of a new view."""
         tensor, shape, strides, offset, dtype, dynamic = view
         if dynamic is not None:
-            made = access_pattern(view, self.keep_rank, self.streams)
-            made = self.known[id(view)] = self.dynamic.setdefault(_content(made), made)
-            return made
+            pattern = access_pattern(view, self.keep_rank, self.streams)
+            pattern = self.by_view[id(view)] = self.dynamic.setdefault(_content(pattern), pattern)
+            return pattern
         pitch = tensor.bytes // dtype.size if tensor.on_chip else 0
         shape_key = (shape, strides, dtype.code, pitch, tensor.on_chip)
         shared = self.geometries.get(shape_key)
         if shared is None:
-            made = access_pattern(view, self.keep_rank, self.streams)
-            geometry = (pitch, made.partitions, dtype.code, made.dims)
+            pattern = access_pattern(view, self.keep_rank, self.streams)
+            geometry = (pitch, pattern.partitions, dtype.code, pattern.dims)
             shared = self.geometries[shape_key] = self.shapes.setdefault(geometry, (geometry, {}))
         (_, partitions, _, dims), static = shared
         key = offset << 32 | tensor.number
-        found = static.get(key)
-        if found is None:
+        interned = static.get(key)
+        if interned is None:
             start, offset = divmod(offset, pitch) if pitch else (0, 0 if tensor.on_chip else offset)
             content = (tensor, dtype, start, partitions, offset, dims, None)
-            found = static[key] = tuple.__new__(AccessPattern, content)
-        self.known[id(view)] = found
-        return found
+            interned = static[key] = tuple.__new__(AccessPattern, content)
+        self.by_view[id(view)] = interned
+        return interned
 
 
 class Interned:
@@ -62,10 +62,10 @@ class Interned:
     def of(self, keep_rank: bool, streams: bool) -> Patterns:
         """Return the patterns for operands with these options of `access_pattern`."""
         key = (keep_rank, streams)
-        found = self._of.get(key)
-        if found is None:
-            found = self._of[key] = Patterns(keep_rank, streams, self)
-        return found
+        patterns = self._of.get(key)
+        if patterns is None:
+            patterns = self._of[key] = Patterns(keep_rank, streams, self)
+        return patterns
 
 
 def _content(pattern: AccessPattern) -> tuple[object, ...]:

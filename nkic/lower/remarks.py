@@ -16,7 +16,7 @@ from nkic.machine.targets import Target
 from nkic.machine.timing import timing
 
 STAGE = "lower"
-ROWS_WORTH = 1.15  # of the time at full rate: above it, short rows are reported
+SLOW_ROWS_RATIO = 1.15  # of the time at full rate: above it, short rows are reported
 _Key = tuple[tuple[str, int], str]
 
 
@@ -24,43 +24,45 @@ def remarks(program: Program, lowered: Program) -> Iterator[Remark]:
     """Yield the remarks on the stage's input `program` and its output `lowered`."""
     before, after = _by_line(program), _by_line(lowered)
     for key, code in after.items():
-        given = before.get(key, [])
-        yield from _engines(code, given, lowered.target)
-        yield from _accumulation(code, given)
+        original = before.get(key, [])
+        yield from _engines(code, original, lowered.target)
+        yield from _accumulation(code, original)
         yield from _transfers(code, lowered.target)
 
 
 def _by_line(program: Program) -> dict[_Key, list[Instruction]]:
     """Return the instructions of each line and row."""
-    found: dict[_Key, list[Instruction]] = defaultdict(list)
+    groups: dict[_Key, list[Instruction]] = defaultdict(list)
     for body in program.cores:
-        for one in instructions(body):
-            found[line_of(one.at), one.row.name].append(one)
-    return found
+        for instruction in instructions(body):
+            groups[line_of(instruction.at), instruction.row.name].append(instruction)
+    return groups
 
 
 # ---- engines ---------------------------------------------------------------------------------
 
 
 def _engines(
-    code: Sequence[Instruction], given: Iterable[Instruction], target: Target
+    code: Sequence[Instruction], original: Iterable[Instruction], target: Target
 ) -> Iterator[Remark]:
     """Yield the engine of instructions that several can run, and the time on each."""
     first = code[0]
     if len(first.row.engines) == 1:
         return
     times: Counter[Engine] = Counter()
-    for one in code:
-        times += Counter(_times(one, target))
-    ran = Counter(one.engine for one in code if one.engine is not None)
+    for instruction in code:
+        times += Counter(_times(instruction, target))
+    ran = Counter(instruction.engine for instruction in code if instruction.engine is not None)
     engine = ran.most_common(1)[0][0]
-    is_named = any(one.engine is not None for one in given)
-    best = min(times, key=lambda one: (times[one], one.value), default=engine)
-    why = "the kernel names it" if is_named else "nkic chose it"
+    is_named = any(instruction.engine is not None for instruction in original)
+    best = min(times, key=lambda candidate: (times[candidate], candidate.value), default=engine)
+    reason = "the kernel names it" if is_named else "nkic chose it"
     ranked = sorted(times.items(), key=_quickest)
     ranking = ", ".join(f"{SHORT_NAMES[e]} {_ns(t)}" for e, t in ranked)
-    more = f"alone it takes {ranking}" if len(ranked) > 1 else "no other engine can run these tiles"
-    text = f"{first.row.name} runs on {SHORT_NAMES[engine]}: {why}; {more}"
+    alternatives = (
+        f"alone it takes {ranking}" if len(ranked) > 1 else "no other engine can run these tiles"
+    )
+    text = f"{first.row.name} runs on {SHORT_NAMES[engine]}: {reason}; {alternatives}"
     numbers: dict[str, Number] = {"instructions": len(code), "engine": SHORT_NAMES[engine]}
     numbers |= {f"{SHORT_NAMES[e].lower()}_ns": t / 1000 for e, t in ranked}
     numbers["named"] = int(is_named)
@@ -69,14 +71,14 @@ def _engines(
     yield Remark(STAGE, "engine", kind, first.at, text, numbers)
 
 
-def _times(one: Instruction, target: Target) -> dict[Engine, int]:
+def _times(instruction: Instruction, target: Target) -> dict[Engine, int]:
     """Return the time that each possible engine would be occupied, in picoseconds."""
-    found = {}
-    for engine in one.row.engines:
-        facts = one._replace(engine=engine).facts(target)
-        if engine is one.engine or not violations(one.row, facts):
-            found[engine] = timing(one.row, facts, engine).hold
-    return found
+    times = {}
+    for engine in instruction.row.engines:
+        facts = instruction._replace(engine=engine).facts(target)
+        if engine is instruction.engine or not violations(instruction.row, facts):
+            times[engine] = timing(instruction.row, facts, engine).hold
+    return times
 
 
 def _quickest(pair: tuple[Engine, int]) -> tuple[int, str]:
@@ -90,19 +92,19 @@ def _ns(ps: float) -> str:
 # ---- accumulation ----------------------------------------------------------------------------
 
 
-def _accumulation(code: Sequence[Instruction], given: Sequence[Instruction]) -> Iterator[Remark]:
+def _accumulation(code: Sequence[Instruction], original: Sequence[Instruction]) -> Iterator[Remark]:
     """Yield the resolution of instructions that leave accumulation open."""
     flag = code[0].row.accumulates
-    if not flag or all(one.attribute(flag) is not None for one in given):
+    if not flag or all(instruction.attribute(flag) is not None for instruction in original):
         return
-    adding = sum(bool(one.attribute(flag)) for one in code)
-    parts = len(code) - len(given)
+    adding = sum(bool(instruction.attribute(flag)) for instruction in code)
+    parts = len(code) - len(original)
     text = (
         f"{code[0].row.name} does not say whether it accumulates: it overwrites dst "
         f"{plural(len(code) - adding, 'time')} and adds to it {plural(adding, 'time')}"
     )
     if parts:
-        text += f"; dst was partly written, so {len(given)} became {len(code)}"
+        text += f"; dst was partly written, so {len(original)} became {len(code)}"
     numbers: Mapping[str, Number] = {
         "instructions": len(code),
         "overwriting": len(code) - adding,
@@ -117,23 +119,25 @@ def _accumulation(code: Sequence[Instruction], given: Sequence[Instruction]) -> 
 
 def _transfers(code: Sequence[Instruction], target: Target) -> Iterator[Remark]:
     """Yield descriptors, rows and engines of a line's transfers, and the gain of longer rows."""
-    transfers = [one for one in code if one.engine is Engine.DMA and _patterns(one)]
+    transfers = [
+        transfer for transfer in code if transfer.engine is Engine.DMA and _patterns(transfer)
+    ]
     if not transfers or transfers[0].row.is_rendezvous:
         return
     first = transfers[0]
     descriptor = int(target.figures["dma.descriptor_bytes"])
-    rows = min(_row(one) for one in transfers)
-    total = sum(_bytes(one) for one in transfers)
-    pool = sum(timing(one.row, one.facts(target), Engine.DMA).pool for one in transfers) / 1000
-    engines = min(_engines_of(one, target) for one in transfers)
-    pieces = sum(-(-_bytes(one) // min(_row(one), descriptor)) for one in transfers)
+    rows = min(_row(transfer) for transfer in transfers)
+    total = sum(_bytes(transfer) for transfer in transfers)
+    pool = sum(timing(t.row, t.facts(target), Engine.DMA).pool for t in transfers) / 1000
+    engines = min(_engines_of(transfer, target) for transfer in transfers)
+    pieces = sum(-(-_bytes(transfer) // min(_row(transfer), descriptor)) for transfer in transfers)
     best = total / target.peak_rate
     text = (
         f"{plural(len(transfers), 'transfer')} of {size(total)}: each is split into rows of at "
         f"least {rows} bytes ({pieces:,} descriptors) over {engines} of {target.dma_engines} DMA "
         "engines"
     )
-    is_slow = pool > ROWS_WORTH * best
+    is_slow = pool > SLOW_ROWS_RATIO * best
     if is_slow:
         text += (
             f"; they take {pool:,.0f} ns of all DMA engines; rows of {descriptor} bytes would take "
@@ -152,19 +156,19 @@ def _transfers(code: Sequence[Instruction], target: Target) -> Iterator[Remark]:
     yield Remark(STAGE, "dma-split", kind, first.at, text, numbers)
 
 
-def _patterns(one: Instruction) -> list[AccessPattern]:
-    return [operand for operand in one.operands if isinstance(operand, AccessPattern)]
+def _patterns(instruction: Instruction) -> list[AccessPattern]:
+    return [operand for operand in instruction.operands if isinstance(operand, AccessPattern)]
 
 
-def _row(one: Instruction) -> int:
+def _row(transfer: Instruction) -> int:
     """Return the number of bytes that are contiguous on all sides of a transfer."""
-    return min(run(pattern.dims) * pattern.dtype.size for pattern in _patterns(one))
+    return min(run(pattern.dims) * pattern.dtype.size for pattern in _patterns(transfer))
 
 
-def _bytes(one: Instruction) -> int:
-    tile = _patterns(one)[0].tile()
+def _bytes(transfer: Instruction) -> int:
+    tile = _patterns(transfer)[0].tile()
     return tile.elements * tile.dtype.size
 
 
-def _engines_of(one: Instruction, target: Target) -> int:
-    return one.row.cost(one.facts(target)).dma_engines or target.dma_engines
+def _engines_of(transfer: Instruction, target: Target) -> int:
+    return transfer.row.cost(transfer.facts(target)).dma_engines or target.dma_engines

@@ -28,15 +28,15 @@ def parts(matmul: Instruction, bands: list[Band]) -> Iterator[tuple[Instruction,
     if not isinstance(dst, AccessPattern):
         raise TypeError("a matmul without dst")
     pairs = matmul.row.has_setting(matmul.row.pairs, matmul.attributes)
-    held = [_columns(matmul, name, pairs) for name in COLUMNS]
-    streamed = [dst.dims, *(_columns(matmul, name, pairs) for name in ELEMENTS)]
+    column_streams = [_columns(matmul, name, pairs) for name in COLUMNS]
+    element_streams = [dst.dims, *(_columns(matmul, name, pairs) for name in ELEMENTS)]
     for band in bands:
         rows = (band.first - dst.start, band.end - dst.start)
-        for low, high in _common(held, rows):
+        for low, high in _common(column_streams, rows):
             for first, end, accumulates in _runs(dst, band.written):
-                for start, stop in _common(streamed, (first, end)):
-                    made = _part(matmul, (low, high), (start, stop), pairs)
-                    yield made, accumulates
+                for start, stop in _common(element_streams, (first, end)):
+                    piece = _piece(matmul, (low, high), (start, stop), pairs)
+                    yield piece, accumulates
 
 
 def _columns(matmul: Instruction, name: str, pairs: bool) -> Dims:
@@ -50,7 +50,7 @@ def _columns(matmul: Instruction, name: str, pairs: bool) -> Dims:
 
 def _runs(dst: AccessPattern, written: int) -> Iterator[tuple[int, int, bool]]:
     """Yield runs in dst's stream of elements: start, end, and whether they were written before."""
-    before = [bool(written >> place * dst.dtype.size & 1) for place in _places(dst)]
+    before = [bool(written >> offset * dst.dtype.size & 1) for offset in _offsets(dst)]
     first = 0
     for end in range(1, len(before) + 1):
         if end == len(before) or before[end] != before[first]:
@@ -58,22 +58,22 @@ def _runs(dst: AccessPattern, written: int) -> Iterator[tuple[int, int, bool]]:
             first = end
 
 
-def _places(dst: AccessPattern) -> list[int]:
-    found = [dst.offset]
+def _offsets(dst: AccessPattern) -> list[int]:
+    offsets = [dst.offset]
     for step, num in dst.dims:
-        found = [place + step * index for place in found for index in range(num)]
-    return found
+        offsets = [offset + step * index for offset in offsets for index in range(num)]
+    return offsets
 
 
-def _common(streams: list[Dims], wanted: Range) -> Iterator[Range]:
-    """Yield `wanted` in the fewest pieces that are patterns in each of the streams."""
+def _common(streams: list[Dims], elements: Range) -> Iterator[Range]:
+    """Yield `elements` in the fewest pieces that are patterns in each of the streams."""
     for dims in streams:
-        pieces = _pieces(dims, *wanted) if dims else [wanted]
+        pieces = _pieces(dims, *elements) if dims else [elements]
         if len(pieces) > 1:
             for piece in pieces:
                 yield from _common(streams, piece)
             return
-    yield wanted
+    yield elements
 
 
 def _pieces(dims: Dims, low: int, high: int) -> list[Range]:
@@ -103,11 +103,11 @@ def _cut(dims: Dims, low: int, high: int) -> tuple[int, Dims]:
     if low % inner == 0 and high % inner == 0:
         return low // inner * step, ((step, (high - low) // inner), *dims[1:])
     base = low // inner
-    offset, rest = _cut(dims[1:], low - base * inner, high - base * inner)
-    return base * step + offset, ((step, 1), *rest)
+    offset, inner_dims = _cut(dims[1:], low - base * inner, high - base * inner)
+    return base * step + offset, ((step, 1), *inner_dims)
 
 
-def _part(matmul: Instruction, rows: Range, columns: Range, pairs: bool) -> Instruction:
+def _piece(matmul: Instruction, rows: Range, columns: Range, pairs: bool) -> Instruction:
     operands = list(matmul.operands)
     for name, index in matmul.row.operand_index.items():
         operand = operands[index]
@@ -122,10 +122,10 @@ def _part(matmul: Instruction, rows: Range, columns: Range, pairs: bool) -> Inst
     return matmul._replace(operands=tuple(operands))
 
 
-def _sliced(pattern: AccessPattern, wanted: Range, pairs: bool) -> AccessPattern:
+def _sliced(pattern: AccessPattern, elements: Range, pairs: bool) -> AccessPattern:
     head, dims = (pattern.dims[:1], pattern.dims[1:]) if pairs else ((), pattern.dims)
-    offset, rest = _cut(dims, *wanted)
-    return pattern._replace(offset=pattern.offset + offset, dims=(*head, *rest))
+    offset, sliced_dims = _cut(dims, *elements)
+    return pattern._replace(offset=pattern.offset + offset, dims=(*head, *sliced_dims))
 
 
 def _rows_of(operand: Operand, rows: Range) -> Operand:

@@ -36,7 +36,8 @@ class _CoreLowerer:
         self.patterns: dict[Row, list[Patterns]] = {}  # one per operand
         self.interned = Interned()
         self.attributes: dict[tuple[object, ...], tuple[Any, ...]] = {}
-        self.alike: dict[int, tuple[Any, ...]] = {}  # keyed by identity of the program's attributes
+        # Keyed by identity of the program's attributes.
+        self.interned_attributes: dict[int, tuple[Any, ...]] = {}
         # With the accumulation flag; keyed by row, identity of the attributes without it, and flag.
         self.flagged: dict[tuple[Row, int, bool], tuple[Any, ...]] = {}
         self.choices: dict[int, tuple[Engine, ...]] = {}  # by instruction number
@@ -44,30 +45,30 @@ class _CoreLowerer:
 
     def core(self, body: Body) -> Body:
         """Lower the body of a core."""
-        found = self.body(body)
-        found = share_out(found, self.choices, self.target) if self.choices else found
-        return renumbered(found) if self.split else found
+        lowered = self.body(body)
+        lowered = share_out(lowered, self.choices, self.target) if self.choices else lowered
+        return renumbered(lowered) if self.split else lowered
 
     def body(self, body: Body) -> Body:
-        found: list[Item] = []
+        lowered: list[Item] = []
         for item in body:
             if isinstance(item, Loop):
                 self.loops = (*self.loops, item.number)
-                found.append(replace(item, body=self.body(item.body)))
+                lowered.append(replace(item, body=self.body(item.body)))
                 self.loops = self.loops[:-1]
             elif item.row.accumulates:
-                found += self.accumulation(self.instruction(item))
+                lowered += self.accumulation(self.instruction(item))
             else:
-                found.append(self.instruction(item))
-        return tuple(found)
+                lowered.append(self.instruction(item))
+        return tuple(lowered)
 
     def instruction(self, instruction: Instruction) -> Instruction:
         row, values, attributes, engine, at, number, name, after, pinned, iterations = instruction
         operands = [
-            (one.known.get(id(value)) or one.make(value)) if type(value) is View else value
-            for value, one in zip(values, self.patterns.get(row) or self.of_row(row), strict=True)
+            (table.by_view.get(id(value)) or table.make(value)) if type(value) is View else value
+            for value, table in zip(values, self.patterns.get(row) or self.of_row(row), strict=True)
         ]
-        attributes = self.alike.get(id(attributes)) or self.shared(row, attributes)
+        attributes = self.interned_attributes.get(id(attributes)) or self.shared(row, attributes)
         if engine is None and len(row.engines) == 1:
             engine = row.engines[0]
         fields = (
@@ -87,28 +88,28 @@ class _CoreLowerer:
 
     def of_row(self, row: Row) -> list[Patterns]:
         """Return the pattern tables of the row's operands."""
-        found = self.patterns[row] = [
+        tables = self.patterns[row] = [
             self.interned.of(rule.keep_rank, row.streams) for rule in row.operands
         ]
-        return found
+        return tables
 
     def shared(self, row: Row, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the interned attributes; 1, 1.0 and True are different, and so is -0.0."""
         signs = [repr(values[i]) for i in row.number_attributes]
         key = (values, *map(type, values), *signs)
-        found = self.alike[id(values)] = self.attributes.setdefault(key, values)
-        return found
+        interned = self.interned_attributes[id(values)] = self.attributes.setdefault(key, values)
+        return interned
 
     def engine(self, instruction: Instruction) -> Engine:
         """Return the row's choice, once per signature; record instructions left to the workload."""
         row = instruction.row
         key = (row, instruction.attributes, *map(cost_key, instruction.operands))
-        found = self.engines.get(key)
-        if found is None:
+        choice = self.engines.get(key)
+        if choice is None:
             facts = instruction.facts(self.target)
             candidates = row.by_workload(facts) if row.by_workload else ()
-            found = self.engines[key] = row.choose(facts), candidates
-        engine, candidates = found
+            choice = self.engines[key] = row.choose(facts), candidates
+        engine, candidates = choice
         if candidates:
             self.choices[instruction.number] = candidates
         return engine
@@ -143,14 +144,14 @@ class _CoreLowerer:
         )
 
     def divided(self, instruction: Instruction, bands: list[Band]) -> list[Instruction]:
-        found = []
+        pieces = []
         if not any(_is_dynamic(operand) for operand in instruction.operands):
             from nkic.lower.split import parts  # rarely needed
 
-            found = [self.decided(part, flag) for part, flag in parts(instruction, bands)]
-        if found and all(not violations(i.row, i.facts(self.target)) for i in found):
+            pieces = [self.decided(piece, flag) for piece, flag in parts(instruction, bands)]
+        if pieces and all(not violations(i.row, i.facts(self.target)) for i in pieces):
             self.split.add(instruction.number)
-            return found
+            return pieces
         self.report.error(
             "partly-accumulated",
             f"{instruction.row.name}: part of dst was written by an earlier matmul and part "
@@ -167,7 +168,7 @@ class _CoreLowerer:
             index = row.attribute_index[row.accumulates]
             changed = (*old[:index], accumulates, *old[index + 1 :])
             attributes = self.shared(row, changed)
-            del self.alike[id(changed)]  # which nothing keeps alive
+            del self.interned_attributes[id(changed)]  # which nothing keeps alive
             self.flagged[row, id(old), accumulates] = attributes
         return _changed(instruction, attributes=attributes)
 
@@ -178,10 +179,13 @@ def renumbered(body: Body) -> Body:
 
     def numbered(body: Body) -> Body:
         return tuple(
-            [replace(i, body=numbered(i.body)) if isinstance(i, Loop) else one(i) for i in body]
+            [
+                replace(i, body=numbered(i.body)) if isinstance(i, Loop) else with_number(i)
+                for i in body
+            ]
         )
 
-    def one(item: Instruction) -> Instruction:
+    def with_number(item: Instruction) -> Instruction:
         new.setdefault(item.number, []).append(number := next(order))
         return item._replace(number=number)
 

@@ -19,12 +19,12 @@ from nkic.machine.targets import Target
 from nkic.machine.timing import Timing, timing
 
 # An engine is busy if its work is at least this fraction of the maximum of the fixed engines.
-BUSY = 0.75
+BUSY_FRACTION = 0.75
 # Minimum work of a busy engine in picoseconds, outside of loops: with less, the latencies of a few
 # transfers dominate a kernel.
-LEAST = 10_000_000
+MIN_WORK_PS = 10_000_000
 # Picoseconds that an engine may be behind the others: work of long ago does not affect the choice.
-WINDOW = 10_000_000
+WINDOW_PS = 10_000_000
 
 Choices = Mapping[int, Sequence[Engine]]  # by instruction number; the first is the default
 _Key = tuple[object, ...]
@@ -45,60 +45,73 @@ class _Sharer:
         self.engines = {engine for engines in choices.values() for engine in engines}
         self.timings: dict[_Key, Timing] = {}
 
-    def body(self, body: Body, least: int = LEAST) -> Body:
+    def body(self, body: Body, min_work_ps: int = MIN_WORK_PS) -> Body:
         inner = [
-            replace(item, body=self.body(item.body, least=0)) if isinstance(item, Loop) else item
+            replace(item, body=self.body(item.body, min_work_ps=0))
+            if isinstance(item, Loop)
+            else item
             for item in body
         ]
-        if not self.is_busy([item for item in inner if isinstance(item, Instruction)], least):
+        if not self.is_busy([item for item in inner if isinstance(item, Instruction)], min_work_ps):
             return tuple(inner)
         until = dict.fromkeys(self.engines, 0)
         return tuple([self.item(item, until) for item in inner])
 
-    def is_busy(self, items: Sequence[Instruction], least: int) -> bool:
+    def is_busy(self, items: Sequence[Instruction], min_work_ps: int) -> bool:
         """Return whether the engines with a choice bound the body under the default choices.
 
-        They must have at least `least` picoseconds of work.
+        They must have at least `min_work_ps` picoseconds of work.
         """
-        if not any(one.number in self.choices for one in items):
+        if not any(instruction.number in self.choices for instruction in items):
             return False
         work = Counter[Engine]()
-        for one in items:
-            assert one.engine is not None  # the row chose one if the kernel did not
-            cost = self.timing(one, one.engine)
-            work[one.engine] += cost.pool or cost.hold
+        for instruction in items:
+            assert instruction.engine is not None  # the row chose one if the kernel did not
+            cost = self.timing(instruction, instruction.engine)
+            work[instruction.engine] += cost.pool or cost.hold
             work[cost.by] += cost.trigger
-        ours = max(work[engine] for engine in self.engines)
-        others = max((work[engine] for engine in work if engine not in self.engines), default=0)
-        return ours >= max(least, BUSY * others)
+        shared_work = max(work[engine] for engine in self.engines)
+        fixed_work = max((work[engine] for engine in work if engine not in self.engines), default=0)
+        return shared_work >= max(min_work_ps, BUSY_FRACTION * fixed_work)
 
     def item(self, item: Item, until: dict[Engine, int]) -> Item:
         if isinstance(item, Loop):
             return item
         choices = self.choices.get(item.number)
-        one = item._replace(engine=self.first_done(item, choices, until)) if choices else item
-        if one.engine in until:
-            self.advance(until, one.engine, self.timing(one, one.engine).hold)
-        return one
+        instruction = (
+            item._replace(engine=self.first_done(item, choices, until)) if choices else item
+        )
+        if instruction.engine in until:
+            self.advance(
+                until, instruction.engine, self.timing(instruction, instruction.engine).hold
+            )
+        return instruction
 
     def first_done(
-        self, one: Instruction, choices: Sequence[Engine], until: Mapping[Engine, int]
+        self, instruction: Instruction, choices: Sequence[Engine], until: Mapping[Engine, int]
     ) -> Engine:
         """Return the engine that would finish first; of several, the first in `choices`."""
-        return min(choices, key=lambda engine: until[engine] + self.timing(one, engine).hold)
+        return min(
+            choices, key=lambda engine: until[engine] + self.timing(instruction, engine).hold
+        )
 
     def advance(self, until: dict[Engine, int], engine: Engine, hold: int) -> None:
         """Add `hold` to the time of `engine`, and advance the others to its window."""
         until[engine] += hold
-        least = until[engine] - WINDOW
+        earliest = until[engine] - WINDOW_PS
         for other, time in until.items():
-            until[other] = max(time, least)
+            until[other] = max(time, earliest)
 
-    def timing(self, one: Instruction, engine: Engine) -> Timing:
-        """Return the timing of `one` on `engine`, memoised by signature."""
-        key = (engine, one.row, one.attributes, *map(cost_key, one.operands))
-        found = self.timings.get(key)
-        if found is None:
-            facts = replace(one.facts(self.target), engine=engine)
-            found = self.timings[key] = timing(one.row, facts, engine)
-        return found
+    def timing(self, instruction: Instruction, engine: Engine) -> Timing:
+        """Return the timing of `instruction` on `engine`, memoised by signature."""
+        key = (
+            engine,
+            instruction.row,
+            instruction.attributes,
+            *map(cost_key, instruction.operands),
+        )
+        cached = self.timings.get(key)
+        if cached is None:
+            facts = replace(instruction.facts(self.target), engine=engine)
+            cached = self.timings[key] = timing(instruction.row, facts, engine)
+        return cached

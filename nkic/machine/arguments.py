@@ -46,8 +46,8 @@ def _operator_advice(attribute: Attribute, value: Any) -> str:
     if attribute.kind is AttributeKind.ALU and value in ACTIVATIONS:
         return f"nl.{value} takes one value and goes with nisa.activation; operators take two"
     if attribute.kind is AttributeKind.ACTIVATION and value in ALU:
-        words = "takes two values and goes with nisa.tensor_tensor or nisa.tensor_scalar"
-        return f"nl.{value} {words}; functions take one"
+        usage = "takes two values and goes with nisa.tensor_tensor or nisa.tensor_scalar"
+        return f"nl.{value} {usage}; functions take one"
     return ""
 
 
@@ -61,22 +61,22 @@ def _accepted(operand: Operand, value: Value) -> bool:
 
 def accepts(operand: Operand) -> str:
     """Describe in words the values that `operand` accepts."""
-    words = (
+    kinds = (
         "a tile" if operand.buffers else "",
         "a number" if operand.number else "",
         "a register" if operand.register else "",
         "None" if operand.optional else "",
     )
-    return " or ".join(filter(None, words))
+    return " or ".join(filter(None, kinds))
 
 
 def takes(attribute: Attribute) -> str:
     """Describe in words the values that `attribute` accepts."""
     kind = attribute.kind.value
-    words = f"{'an' if kind[0] in 'aio' else 'a'} {kind}"
+    description = f"{'an' if kind[0] in 'aio' else 'a'} {kind}"
     if attribute.kind is AttributeKind.CHOICE:
-        words = f"one of {', '.join(attribute.choices)}"
-    return f"{words} or None" if attribute.optional else words
+        description = f"one of {', '.join(attribute.choices)}"
+    return f"{description} or None" if attribute.optional else description
 
 
 @cache

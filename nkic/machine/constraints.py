@@ -27,15 +27,15 @@ def elementwise(first: str, *others: str) -> Rule:
 
     def rule(facts: Facts) -> Violation | None:
         operands = facts.operands
-        one = operands[first]
+        first_tile = operands[first]
         for name in others:
-            other = operands[name]
-            if type(one) is not Tile or type(other) is not Tile:
+            tile = operands[name]
+            if type(first_tile) is not Tile or type(tile) is not Tile:
                 continue
-            if one.partitions != other.partitions:
-                return _partitions(first, one, name, other)
-            if one.dims != other.dims and one.free != other.free:
-                return _elements(first, one, name, other)
+            if first_tile.partitions != tile.partitions:
+                return _partitions(first, first_tile, name, tile)
+            if first_tile.dims != tile.dims and first_tile.free != tile.free:
+                return _elements(first, first_tile, name, tile)
         return None
 
     return rule
@@ -46,33 +46,33 @@ def same_partitions(first: str, *others: str) -> Rule:
 
     def rule(facts: Facts) -> Violation | None:
         tiles = facts.tiles
-        one = tiles.get(first)
+        first_tile = tiles.get(first)
         for name in others:
-            other = tiles.get(name)
-            if one and other and one.partitions != other.partitions:
-                return _partitions(first, one, name, other)
+            tile = tiles.get(name)
+            if first_tile and tile and first_tile.partitions != tile.partitions:
+                return _partitions(first, first_tile, name, tile)
         return None
 
     return rule
 
 
-def _partitions(first: str, one: Tile, name: str, other: Tile) -> Violation:
+def _partitions(first: str, first_tile: Tile, name: str, tile: Tile) -> Violation:
     return Violation(
         "partition-mismatch",
-        f"`{name}` has {other.partitions} partitions and `{first}` has {one.partitions}; "
+        f"`{name}` has {tile.partitions} partitions and `{first}` has {first_tile.partitions}; "
         "they must be equal",
         name,
         f"slice `{name}` or `{first}` to the same number of partitions",
     )
 
 
-def _elements(first: str, one: Tile, name: str, other: Tile) -> Violation:
+def _elements(first: str, first_tile: Tile, name: str, tile: Tile) -> Violation:
     return Violation(
         "element-count-mismatch",
-        f"`{name}` has {other.free} elements per partition and `{first}` has {one.free}; "
+        f"`{name}` has {tile.free} elements per partition and `{first}` has {first_tile.free}; "
         "they must be equal",
         name,
-        f"slice or broadcast `{name}` to {one.free} elements per partition",
+        f"slice or broadcast `{name}` to {first_tile.free} elements per partition",
     )
 
 
@@ -110,8 +110,8 @@ def too_few(name: str, tile: Tile, limit: int) -> Violation:
     )
 
 
-def exactly(name: str, count: int, what: str) -> Rule:
-    """The operand has exactly `count` elements per partition: `what`."""
+def exactly(name: str, count: int, meaning: str) -> Rule:
+    """The operand has exactly `count` elements per partition; `meaning` tells why."""
 
     def rule(facts: Facts) -> Violation | None:
         tile = facts.maybe(name)
@@ -119,7 +119,7 @@ def exactly(name: str, count: int, what: str) -> Rule:
             return None
         return Violation(
             "operand-shape",
-            f"`{name}` has {tile.free} elements per partition, but must have {count}: {what}",
+            f"`{name}` has {tile.free} elements per partition, but must have {count}: {meaning}",
             name,
             f"make `{name}` a tile of shape [{tile.partitions}, {count}]",
         )
@@ -155,15 +155,15 @@ def same_dtype(first: str, second: str) -> Rule:
     """Element types are equal: nothing is converted."""
 
     def rule(facts: Facts) -> Violation | None:
-        one, other = facts.maybe(first), facts.maybe(second)
-        if one is None or other is None or one.dtype is other.dtype:
+        first_tile, second_tile = facts.maybe(first), facts.maybe(second)
+        if first_tile is None or second_tile is None or first_tile.dtype is second_tile.dtype:
             return None
         return Violation(
             "dtype-mismatch",
-            f"`{second}` is {other.dtype.name} and `{first}` is {one.dtype.name}; "
+            f"`{second}` is {second_tile.dtype.name} and `{first}` is {first_tile.dtype.name}; "
             "they must be equal",
             second,
-            f"allocate `{first}` as {other.dtype.name}, or reinterpret one with `.view()`",
+            f"allocate `{first}` as {second_tile.dtype.name}, or reinterpret one with `.view()`",
         )
 
     return rule
@@ -241,11 +241,11 @@ def _has_bits(tile: Tile) -> bool:
 def _not_integers(attribute: str, op: str, floats: Mapping[str, Tile]) -> Violation:
     """Return the error for `floats`: it names all and points at the last one, which is data."""
     last, tile = list(floats.items())[-1]
-    found = [f"`{name}` is {one.dtype.name}" for name, one in floats.items()]
+    types = [f"`{name}` is {operand.dtype.name}" for name, operand in floats.items()]
     names = listed(f"`{name}`" for name in floats)
     return Violation(
         "bitvec-dtype",
-        f"`{attribute}` is {op}, which works on the bits of integers, and {listed(found)}",
+        f"`{attribute}` is {op}, which works on the bits of integers, and {listed(types)}",
         last,
         f"reinterpret {names} with `.view(nl.uint{8 * min(tile.dtype.size, 4)})`",
     )
@@ -322,9 +322,9 @@ def wrong_operator(attribute: str, op: Operator, expected: str) -> Violation:
 def no_operator(attribute: str, op: Operator, facts: Facts) -> Violation:
     """Return the error for an operator that this engine of this target lacks."""
     engine = facts.engine.value if facts.engine else "chosen"
-    others = [e.value for e in op.engines_of(facts.target.generation)]
-    if others:
-        hint = f"use `engine=nisa.engine.{others[0]}` if the instruction allows it"
+    engines = [e.value for e in op.engines_of(facts.target.generation)]
+    if engines:
+        hint = f"use `engine=nisa.engine.{engines[0]}` if the instruction allows it"
     elif op.engines:
         hint = compile_for(first_target(min(op.engines.values())))
     else:  # only an instruction of its own has it, as for average

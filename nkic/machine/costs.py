@@ -206,23 +206,27 @@ def matmul(facts: Facts) -> Cost:
     """
     stationary, moving = facts.tile("stationary"), facts.tile("moving")
     pairs = 2 if facts.attributes.get("perf_mode") == "double_row" else 1
-    held, streamed = stationary.free // pairs, moving.free // pairs
+    stationary_columns, moving_columns = stationary.free // pairs, moving.free // pairs
     passes = matmul_passes(facts, stationary, moving)
-    minimum = min(facts.target.figures["issue.least"], held)
-    cycles = max(minimum, streamed * _slowed(facts, moving)) * passes
+    minimum = min(facts.target.figures["issue.least"], stationary_columns)
+    cycles = max(minimum, moving_columns * _slowed(facts, moving)) * passes
     if stationary.dtype.name == "float32" and not _transposes(facts):
-        return tensor_cost(facts, _not_hidden(facts, cycles, held), held, passes)
-    loading = held * _slowed(facts, stationary) / facts.target.figures["tensor.load_rate"]
-    return tensor_cost(facts, max(cycles, loading), held, passes)
+        return tensor_cost(
+            facts, _not_hidden(facts, cycles, stationary_columns), stationary_columns, passes
+        )
+    loading = (
+        stationary_columns * _slowed(facts, stationary) / facts.target.figures["tensor.load_rate"]
+    )
+    return tensor_cost(facts, max(cycles, loading), stationary_columns, passes)
 
 
-def _not_hidden(facts: Facts, cycles: float, held: int) -> float:
+def _not_hidden(facts: Facts, cycles: float, columns: int) -> float:
     """Return the cycles of a 32-bit product, including loads of both halves of its floats.
 
     Only the columns that stream against one half hide the load of the other: moving operands of
     less than about 450 columns are too short (M).
     """
-    ns = facts.target.figures["tensor.load_32_ns"] * held / PARTITIONS
+    ns = facts.target.figures["tensor.load_32_ns"] * columns / PARTITIONS
     load = ns * facts.target.clock_mhz[Engine.TENSOR] / 1000
     if facts.attributes.get("is_stationary_onezero"):
         return max(cycles, load)
@@ -283,8 +287,8 @@ def accessing_register(facts: Facts) -> Cost:
     (assumed).
     """
     target, engine = facts.target, facts.engine or Engine.SYNC
-    held = target.figures[f"{engine.value}.register_load_ns"]
-    cycles = round(held * target.clock_mhz[engine] / 1000)
+    load_ns = target.figures[f"{engine.value}.register_load_ns"]
+    cycles = round(load_ns * target.clock_mhz[engine] / 1000)
     if all(tile.on_chip for tile in facts.tiles.values()):
         return Cost(cycles)
     return Cost(cycles, target.figures["dma.start_prepared_ns"] + target.figures["dma.done_ns"])
@@ -310,7 +314,7 @@ def _narrow(tile: Tile, generation: int) -> bool:
 
 
 def engine_cost(facts: Facts, cycles: float, tiles: tuple[Tile, ...], extra: float = 0.0) -> Cost:
-    """Return the cost of streaming `tiles` in `cycles`, plus `more` cycles outside of streaming."""
+    """Return the cost of streaming `tiles` in `cycles`, plus `extra` cycles outside of it."""
     figures, engine = facts.target.figures, facts.engine or Engine.VECTOR
     streamed = -(-cycles // 1) * max([_slowed(facts, tile) for tile in tiles], default=1) + extra
     minimum = figures["issue.least_dynamic" if any(t.dynamic for t in tiles) else "issue.least"]
@@ -327,9 +331,9 @@ def _access(facts: Facts, engine: Engine, tiles: tuple[Tile, ...]) -> tuple[floa
     figures = facts.target.figures
     if engine not in (Engine.VECTOR, Engine.SCALAR):
         return figures["gpsimd.interval"], figures["gpsimd.duration"]
-    place = "psum" if any(t.buffer is Buffer.PSUM for t in tiles) else "sbuf"
+    memory = "psum" if any(t.buffer is Buffer.PSUM for t in tiles) else "sbuf"
     name = engine.value
-    return figures[f"{name}.interval_{place}"], figures[f"{name}.duration_{place}"]
+    return figures[f"{name}.interval_{memory}"], figures[f"{name}.duration_{memory}"]
 
 
 def _slowed(facts: Facts, tile: Tile) -> int:

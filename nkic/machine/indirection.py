@@ -32,7 +32,7 @@ def group(row: Row) -> int:
     return _TENSOR_GROUP if Engine.TENSOR in row.engines else _GROUP
 
 
-def offsets_held(index: Tile, row: Row) -> int:
+def offset_capacity(index: Tile, row: Row) -> int:
     """Return the number of offsets that an index holds for an instruction of `row`."""
     lanes = group(row)
     if index.partitions >= lanes:
@@ -78,7 +78,7 @@ def _copy_from(offsets: Tile) -> str:
 
 
 def _wrong_index(name: str, tile: Tile, index: Tile, row: Row) -> Violation | None:
-    held = offsets_held(index, row)
+    capacity = offset_capacity(index, row)
     if index.buffer is not Buffer.SBUF:
         text, hint = f"an index in {index.buffer.value}, but it must be in sbuf", "copy it to SBUF"
     elif not index.dtype.is_integer or index.dtype.size > WORD:
@@ -86,10 +86,10 @@ def _wrong_index(name: str, tile: Tile, index: Tile, row: Row) -> Violation | No
     elif index.partitions != tile.partitions:
         text = f"{tile.partitions} partitions and its index {index.partitions}"
         hint = "give the index tile the same number of partitions"
-    elif tile.free > held:
-        text = f"{tile.free} offsets, and its index {list(index.shape)} holds {held} for this "
+    elif tile.free > capacity:
+        text = f"{tile.free} offsets, and its index {list(index.shape)} holds {capacity} for this "
         text += f"engine: offset i in partition i mod {group(row)}, column i div {group(row)}"
-        hint = f"pass `num_elem`, at most {held}, or make the index wider"
+        hint = f"pass `num_elem`, at most {capacity}, or make the index wider"
     else:
         return None
     return Violation("indexed-operand", f"`{name}` has {text}", name, hint, True)

@@ -351,9 +351,9 @@ class Row:
 
         Each is converted to the type of that operand, or to float32 if there is none.
         """
-        found = [(o.name, o.into) for o in self.operands if o.number and not o.register]
+        operands = [(o.name, o.into) for o in self.operands if o.number and not o.register]
         numbers = [a for a in self.attributes if a.kind is AttributeKind.NUMBER]
-        return (*found, *((a.name, a.into) for a in numbers))
+        return (*operands, *((a.name, a.into) for a in numbers))
 
     @cached_property
     def streams(self) -> bool:

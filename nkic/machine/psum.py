@@ -16,7 +16,7 @@ from nkic.machine.operands import Row
 from nkic.machine.targets import Target
 
 MAX_WRITES = 64  # writes remembered per tensor
-Place = TypeVar("Place")
+Writer = TypeVar("Writer")
 
 
 def banks(first: int, end: int) -> range:
@@ -63,25 +63,25 @@ class Rectangle(NamedTuple):
             Rectangle(hole.top, hole.bottom, left, hole.left),
             Rectangle(hole.top, hole.bottom, hole.right, right),
         )
-        return [one for one in parts if one.top < one.bottom and one.left < one.right]
+        return [part for part in parts if part.top < part.bottom and part.left < part.right]
 
     def moved(self, by: int) -> Rectangle:
         """Return this rectangle, moved by `by` bytes."""
         return self._replace(left=self.left + by, right=self.right + by) if by else self
 
 
-class Write(NamedTuple, Generic[Place]):
-    """A write to a PSUM tensor; `place` identifies the writer, None for a matmul."""
+class Write(NamedTuple, Generic[Writer]):
+    """A write to a PSUM tensor; `writer` is None for a matmul."""
 
     area: Rectangle
-    place: Place | None
+    writer: Writer | None
 
-    def moved(self, by: int) -> Write[Place]:
+    def moved(self, by: int) -> Write[Writer]:
         """Return this write, moved by `by` bytes."""
         return self._replace(area=self.area.moved(by)) if by else self
 
 
-class History(Generic[Place]):
+class History(Generic[Writer]):
     """The latest writer of each part of one PSUM tensor.
 
     A write with gaps counts as covering its whole area if the tensor engine made it; other writes
@@ -89,44 +89,42 @@ class History(Generic[Place]):
     """
 
     def __init__(self) -> None:
-        self.writes: list[Write[Place]] = []  # latest last
+        self.writes: list[Write[Writer]] = []  # latest last
 
-    def note(self, write: Write[Place]) -> None:
+    def note(self, write: Write[Writer]) -> None:
         """Record a write."""
         writes = self.writes
         if len(writes) == 1 and writes[0] == write:
             return
-        remaining = [one for one in writes if one.area.without(write.area)]
+        remaining = [earlier for earlier in writes if earlier.area.without(write.area)]
         self.writes = [*remaining[1 - MAX_WRITES :], write]
 
-    def strangers(self, area: Rectangle) -> Iterable[Place]:
-        """Yield the places of the last writes in `area` by instructions other than matmuls, latest
-        first.
-        """
-        open_parts = [area]
+    def foreign_writers(self, area: Rectangle) -> Iterable[Writer]:
+        """Yield the last writers in `area` other than matmuls, latest first."""
+        pieces = [area]
         for write in reversed(self.writes):
-            if write.place is not None and any(write.area.shared(one) for one in open_parts):
-                yield write.place
-            open_parts = [part for one in open_parts for part in one.without(write.area)]
-            if not open_parts:
+            if write.writer is not None and any(write.area.shared(piece) for piece in pieces):
+                yield write.writer
+            pieces = [part for piece in pieces for part in piece.without(write.area)]
+            if not pieces:
                 return
 
-    def stranger_everywhere(self, area: Rectangle) -> Place | None:
+    def foreign_writer_everywhere(self, area: Rectangle) -> Writer | None:
         """Return the latest writer in `area` if none of the area was last written by a matmul.
 
         None if some part was, or has an unknown writer.
         """
-        latest, open_parts = None, [area]
+        latest, pieces = None, [area]
         for write in reversed(self.writes):
-            if any(write.area.shared(one) for one in open_parts):
-                if write.place is None:
+            if any(write.area.shared(piece) for piece in pieces):
+                if write.writer is None:
                     return None
-                latest = write.place if latest is None else latest
-                open_parts = [part for one in open_parts for part in one.without(write.area)]
-        return None if open_parts else latest
+                latest = write.writer if latest is None else latest
+                pieces = [part for piece in pieces for part in piece.without(write.area)]
+        return None if pieces else latest
 
 
-def is_followed(target: Target) -> bool:
+def restricts_accumulation(target: Target) -> bool:
     """Return whether the target restricts which data a matmul may accumulate onto."""
     return target.generation < 4
 

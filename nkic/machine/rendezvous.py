@@ -95,8 +95,8 @@ def compare(cores: Sequence[Outline[T]], judge: Judge[T]) -> Mismatch[T] | None:
     """
     last: tuple[Step[T] | None, ...] = (None,) * len(cores)
     for steps in zip_longest(*cores):
-        if found := _mismatch(steps, last, judge):
-            return found
+        if mismatch := _mismatch(steps, last, judge):
+            return mismatch
         last = steps
     return None
 
@@ -106,8 +106,8 @@ def _mismatch(
 ) -> Mismatch[T] | None:
     stops = [step for step in steps if isinstance(step, Stop)]
     rounds = [step for step in steps if isinstance(step, Round)]
-    if len(rounds) == len(steps) and len({one.trips for one in rounds}) == 1:
-        return compare([one.body for one in rounds], judge)
+    if len(rounds) == len(steps) and len({loop.trips for loop in rounds}) == 1:
+        return compare([loop.body for loop in rounds], judge)
     if len(stops) < len(steps) or any(stop.row is not stops[0].row for stop in stops):
         return Mismatch(steps, last)
     violation = judge(stops)

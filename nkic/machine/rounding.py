@@ -56,7 +56,7 @@ def _round_bool(values: Floats, out: Floats) -> None:
 def _wide_rounder(dtype: DType) -> Rounder:
     """Round bfloat16 and tfloat32: add half of the last bit kept, less one if that bit is 0."""
     drop = 23 - dtype.mantissa_bits
-    shift, half, mask = _words(drop, (1 << (drop - 1)) - 1, -1 << drop & 0xFFFFFFFF)
+    shift, half, mask = _uint32s(drop, (1 << (drop - 1)) - 1, -1 << drop & 0xFFFFFFFF)
 
     def round_wide(values: Floats, out: Floats) -> None:
         bits, result = values.view(np.uint32), out.view(np.uint32)
@@ -76,8 +76,8 @@ def _wide_rounder(dtype: DType) -> Rounder:
 
 def _narrow_rounder(dtype: DType) -> Rounder:
     """Round float16 and the 8-bit types."""
-    least, most = _words((128 - dtype.bias) << 23, 0x7F800000)
-    (up,) = _words((23 - dtype.mantissa_bits) << 23 | 0x400000)
+    min_exponent, max_exponent = _uint32s((128 - dtype.bias) << 23, 0x7F800000)
+    (up,) = _uint32s((23 - dtype.mantissa_bits) << 23 | 0x400000)
     limit = _last_rounded_down(dtype)
     special = np.float32(inf if dtype.has_inf else np.nan if dtype.has_nan else dtype.highest)
 
@@ -99,7 +99,9 @@ def _narrow_rounder(dtype: DType) -> Rounder:
         sign = scratch("round.sign", values.shape, np.uint32)
         np.bitwise_and(bits, _SIGN, out=sign)
         np.bitwise_and(bits, _EXPONENT, out=magic)
-        np.clip(magic, least, most, out=magic)  # NumPy's maximum is slow with a constant
+        np.clip(
+            magic, min_exponent, max_exponent, out=magic
+        )  # NumPy's maximum is slow with a constant
         np.add(magic, up, out=magic)
         number = magic.view(np.float32)
         np.add(values, number, out=out)
@@ -135,12 +137,12 @@ def _round_power(values: Floats, out: Floats) -> None:
     """Round to float8_e8m0fnu: the nearest power of two, ties up; NaN if out of range."""
     bits = values.view(np.uint32)
     power = bits + np.uint32(0x400000) & _EXPONENT
-    least = np.uint32(0x400000)  # 2^-127, a subnormal float32
-    power = np.where(bits < 0x600000, least, power)
-    found = (values > 0) & (power < _EXPONENT)
-    np.copyto(out, np.where(found, power.view(np.float32), np.float32(np.nan)))
+    smallest = np.uint32(0x400000)  # 2^-127, a subnormal float32
+    power = np.where(bits < 0x600000, smallest, power)
+    in_range = (values > 0) & (power < _EXPONENT)
+    np.copyto(out, np.where(in_range, power.view(np.float32), np.float32(np.nan)))
 
 
-def _words(*values: int) -> tuple[Any, ...]:
+def _uint32s(*values: int) -> tuple[Any, ...]:
     # Zero-dimensional arrays: NumPy is faster with them than with its scalars.
     return tuple(np.array(value, np.uint32) for value in values)

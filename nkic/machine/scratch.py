@@ -65,8 +65,8 @@ def blocks(
     inner = size // shape[0]
     if inner > block:
         for row in range(shape[0]):
-            for rest in blocks(shape[1:], block, cut - 1):
-                yield (slice(row, row + 1), *rest)
+            for inner_block in blocks(shape[1:], block, cut - 1):
+                yield (slice(row, row + 1), *inner_block)
         return
     rows = block // inner
     for start in range(0, shape[0], rows):

@@ -30,7 +30,7 @@ def wrong_tiles(row: Row, facts: Facts) -> Iterator[Violation]:
         tile = operands.get(operand.name)
         if type(tile) is not Tile:
             continue
-        wrong = _wrong_place(operand, tile)
+        wrong = _wrong_memory(operand, tile)
         if wrong is None and tile.buffer in ON_CHIP:
             wrong = _wrong_partitions(operand, tile)
         if wrong is None and streams:
@@ -49,7 +49,7 @@ def compile_for(target: str) -> str:
     return f"compile with `--target {target}`, in Python with NEURON_PLATFORM_TARGET_OVERRIDE"
 
 
-def _wrong_place(operand: Operand, tile: Tile) -> Violation | None:
+def _wrong_memory(operand: Operand, tile: Tile) -> Violation | None:
     if tile.buffer not in operand.buffers:
         return _unreachable(operand, tile)
     if operand.dtypes and tile.dtype.name not in operand.dtypes:
@@ -108,22 +108,22 @@ def start_partitions(partitions: int) -> tuple[int, ...]:
 
 
 def _unreachable(operand: Operand, tile: Tile) -> Violation:
-    both = Buffer.HBM in operand.buffers  # most operands accept private and shared HBM alike
-    names = sorted(b.value for b in operand.buffers if not (both and b is Buffer.SHARED_HBM))
+    takes_hbm = Buffer.HBM in operand.buffers  # most operands accept private and shared HBM alike
+    names = sorted(b.value for b in operand.buffers if not (takes_hbm and b is Buffer.SHARED_HBM))
     return Violation(
         "buffer-not-allowed",
         f"`{operand.name}` is in {tile.buffer.value}, but must be in {' or '.join(names)}",
         operand.name,
-        _way_there(operand, tile),
+        _copy_advice(operand, tile),
     )
 
 
-def _way_there(operand: Operand, tile: Tile) -> str:
+def _copy_advice(operand: Operand, tile: Tile) -> str:
     copy = "`nisa.tensor_copy`" if tile.on_chip and Buffer.PSUM in operand.buffers else ""
     copy = copy or ("`nisa.tensor_copy`" if tile.buffer is Buffer.PSUM else "`nisa.dma_copy`")
     if operand.access.writes:
-        place = next(b for b in (Buffer.SBUF, *Buffer) if b in operand.buffers).value
-        return f"write to a tile in {place}, then copy it to its destination with {copy}"
+        memory = next(b for b in (Buffer.SBUF, *Buffer) if b in operand.buffers).value
+        return f"write to a tile in {memory}, then copy it to its destination with {copy}"
     return f"copy `{operand.name}` with {copy} first"
 
 

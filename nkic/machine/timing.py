@@ -62,7 +62,7 @@ def _ps(ns: float) -> int:
     return round(ns * 1000)
 
 
-def commands_beside(engine: Engine) -> bool:
+def overlaps_commands(engine: Engine) -> bool:
     """Return whether `engine` can command descriptor generation while an earlier instruction runs.
 
     Source: Trainium2 architecture guide, descriptor generation engine (documented for the scalar

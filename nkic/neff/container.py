@@ -101,10 +101,11 @@ def check_version(head: Header) -> None:
         _refuse_version(head, f"it needs features {unknown:#x}, which this version does not have")
 
 
-def _refuse_version(head: Header, why: str) -> None:
+def _refuse_version(head: Header, reason: str) -> None:
     text = (
         f"the file has format version {_dotted(head.fmt)}, made by"
-        f" {clean(head.producer) or 'an unnamed tool'}; {why}; this tool reads {_dotted(VERSION)}"
+        f" {clean(head.producer) or 'an unnamed tool'}; {reason}; this tool reads"
+        f" {_dotted(VERSION)}"
     )
     older = "compile the kernel again, or use the version of the tool that made the file"
     newer = "use the version of the tool that made it, or a newer one"
@@ -123,15 +124,15 @@ def _recognise(data: bytes, limits: Limits) -> None:
         return
     if aws.is_neff(data):
         refuse("aws-neff", aws.explanation(data), offset=0, help=aws.ADVICE)
-    same = next((i for i, (a, b) in enumerate(zip(data, PREFIX, strict=False)) if a != b), None)
-    if same is None:
+    offset = next((i for i, (a, b) in enumerate(zip(data, PREFIX, strict=False)) if a != b), None)
+    if offset is None:
         text = f"the file ends after {len(data)} of its first {len(PREFIX)} bytes"
         refuse("artifact-damaged", text, offset=len(data))
-    if same >= PREFIX.index(b"\r"):
+    if offset >= PREFIX.index(b"\r"):
         text = "the line endings in the first bytes of the file were changed by a transfer as text"
-        refuse("artifact-damaged", text, offset=same, help="transfer the file as binary")
+        refuse("artifact-damaged", text, offset=offset, help="transfer the file as binary")
     advice = "compile the kernel first: nkic kernel.py -o kernel.neff"
-    refuse("not-an-artifact", "this is not a file that nkic made", offset=same, help=advice)
+    refuse("not-an-artifact", "this is not a file that nkic made", offset=offset, help=advice)
 
 
 def _sections(data: bytes, at: int, head: Header, limits: Limits) -> dict[str, Section]:
@@ -139,15 +140,15 @@ def _sections(data: bytes, at: int, head: Header, limits: Limits) -> dict[str, S
     if count != len(head.sections):
         text = f"{count} sections follow; the header declares {len(head.sections)}"
         refuse("artifact-damaged", text, offset=at)
-    view, found = memoryview(data), {}
+    view, sections = memoryview(data), {}
     for entry in head.sections:
         start, at = _bin(data, at, limits.file_bytes, entry.name)
-        section = found[entry.name] = Section(entry, view[start:at], start)
+        section = sections[entry.name] = Section(entry, view[start:at], start)
         _check_hash(section)
     if at != len(data):
         text = f"{len(data) - at:,} bytes follow the last section"
         refuse("artifact-damaged", text, offset=at)
-    return found
+    return sections
 
 
 def _check_hash(section: Section) -> None:
@@ -172,18 +173,18 @@ def _count(data: bytes, at: int) -> tuple[int, int]:
     return count, at + 3
 
 
-def _bin(data: bytes, at: int, limit: int, what: str) -> tuple[int, int]:
+def _bin(data: bytes, at: int, limit: int, subject: str) -> tuple[int, int]:
     """Return the start and end of the content of the bin at `at`."""
     width = _BIN_HEADS.get(data[at] if at < len(data) else 0)
     if width is None:
-        refuse("artifact-damaged", "no binary data here", what, at)
+        refuse("artifact-damaged", "no binary data here", subject, at)
     start = at + 1 + width
     size = int.from_bytes(data[at + 1 : start], "big")
     if size > limit:
-        refuse("artifact-limit", f"it has {size:,} bytes; the limit is {limit:,}", what, at)
+        refuse("artifact-limit", f"it has {size:,} bytes; the limit is {limit:,}", subject, at)
     if start + size > len(data):
         text = f"it should have {size:,} bytes; the file ends after {max(0, len(data) - start):,}"
-        refuse("artifact-damaged", text, what, at)
+        refuse("artifact-damaged", text, subject, at)
     if data[at:start] != _bin_head(size):
-        refuse("artifact-malformed", "its length does not have the shortest encoding", what, at)
+        refuse("artifact-malformed", "its length does not have the shortest encoding", subject, at)
     return start, start + size

@@ -16,17 +16,17 @@ from nkic.neff.write import section_entry
 _DEBUG = frozenset({"src", "lines", "debug", "iterations"})
 
 
-def strip(data: bytes, what: Literal["debug", "source"], limits: Limits = LIMITS) -> bytes:
+def strip(data: bytes, category: Literal["debug", "source"], limits: Limits = LIMITS) -> bytes:
     """Return the file without embedded source text, or without any reference to the source.
 
     Optional sections that this version does not know are kept.
     """
     file = container.unpack(data, limits)
     container.check_version(file.header)
-    dropped = _DEBUG if what == "debug" else frozenset[str]()
+    dropped = _DEBUG if category == "debug" else frozenset[str]()
     contents: dict[str, bytes | memoryview]
     contents = {name: s.data for name, s in file.sections.items() if name not in dropped}
-    if what == "source" and _readable(file.sections, "src"):
+    if category == "source" and _readable(file.sections, "src"):
         contents["src"] = encode.src(decode.source_files(file.sections, limits), False)
     entries = tuple(_entry(file.sections, name, content) for name, content in contents.items())
     return container.pack(file.header._replace(sections=entries), contents, limits)
@@ -37,6 +37,6 @@ def _readable(sections: Mapping[str, Section], name: str) -> bool:
 
 
 def _entry(sections: Mapping[str, Section], name: str, content: bytes | memoryview) -> SectionEntry:
-    found = sections[name].entry
+    old = sections[name].entry
     new = section_entry(name, bytes(content))
-    return new._replace(version=found.version, flags=found.flags)
+    return new._replace(version=old.version, flags=old.flags)

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from nkic.base.diagnostics import ArtifactFailed, make
 from nkic.base.text import clean
 
-SHOWN_CHARACTERS = 40
+MAX_SHOWN_CHARACTERS = 40
 
 
 class Malformed(Exception):
@@ -31,11 +31,11 @@ def refuse(
     notes: tuple[str, ...] = (),
 ) -> NoReturn:
     """Raise `ArtifactFailed`. `offset` counts bytes from the start of the file."""
-    where = [f"section `{clean(section)}`"] if section else []
-    where += [f"byte {offset:,}"] if offset is not None else []
-    place = f" ({', '.join(where)})" if where else ""
+    location = [f"section `{clean(section)}`"] if section else []
+    location += [f"byte {offset:,}"] if offset is not None else []
+    suffix = f" ({', '.join(location)})" if location else ""
     help = help or _ADVICE.get(slug, "")
-    raise ArtifactFailed([make(slug, message + place, help=help, notes=notes)])
+    raise ArtifactFailed([make(slug, message + suffix, help=help, notes=notes)])
 
 
 _ADVICE = {"artifact-damaged": "transfer the file again, as binary, or recompile the kernel"}
@@ -48,7 +48,7 @@ def shown(value: Any) -> str:
     if isinstance(value, int | float):
         return f"{value}"
     if isinstance(value, str):
-        return f'"{clean(value[:SHOWN_CHARACTERS])}"'
+        return f'"{clean(value[:MAX_SHOWN_CHARACTERS])}"'
     if isinstance(value, bytes):
         return "binary data"
     if isinstance(value, dict):
@@ -56,7 +56,7 @@ def shown(value: Any) -> str:
     return "an array" if type(value) is tuple else "an extension type"
 
 
-def at_most(number: int, limit: int, what: str, help: str = "") -> None:
+def at_most(number: int, limit: int, subject: str, help: str = "") -> None:
     """Refuse to write more than the format allows."""
     if number > limit:
-        refuse("artifact-limit", f"{number:,} {what}; the limit is {limit:,}", help=help)
+        refuse("artifact-limit", f"{number:,} {subject}; the limit is {limit:,}", help=help)

@@ -134,55 +134,55 @@ def decode(data: bytes, offset: int, limits: Limits) -> Header:
 def _fields(data: bytes) -> dict[str, Any]:
     """Decode the map, which must be canonical."""
     try:
-        found = msgpack.unpackb(
+        record = msgpack.unpackb(
             data, use_list=False, max_ext_len=0, object_pairs_hook=_distinct, strict_map_key=True
         )
-        canonical = msgpack.packb(found) == data
+        canonical = msgpack.packb(record) == data
     except (ValueError, TypeError, msgpack.UnpackException) as error:
         raise Malformed(f"the header is not valid msgpack: {clean(str(error))[:80]}") from error
-    if type(found) is not dict:
-        raise Malformed(f"the header is {shown(found)}, not a map")
+    if type(record) is not dict:
+        raise Malformed(f"the header is {shown(record)}, not a map")
     if not canonical:
         raise Malformed("the header's msgpack is not canonical")
-    return found
+    return record
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    record = dict(pairs)
+    if len(record) != len(pairs):
         raise Malformed("the header has a key twice")
-    return found
+    return record
 
 
-def _header(found: dict[str, Any], limits: Limits) -> Header:
-    keys = tuple(found)
-    fmt = _version(found.get("fmt"), "fmt")
+def _header(record: dict[str, Any], limits: Limits) -> Header:
+    keys = tuple(record)
+    fmt = _version(record.get("fmt"), "fmt")
     newer = fmt > VERSION
-    known = tuple(key for key in keys if key in _KEYS) if newer else keys
-    if known != _KEYS or keys[-1] != _KEYS[-1]:
+    recognised = tuple(key for key in keys if key in _KEYS) if newer else keys
+    if recognised != _KEYS or keys[-1] != _KEYS[-1]:
         raise Malformed(f"the header's keys are not {', '.join(_KEYS)}, in this order")
     return Header(
         fmt,
-        _version(found["min_reader"], "min_reader"),
-        integer(found["req"], 0, 2**64 - 1, "req"),
-        integer(found["opt"], 0, 2**64 - 1, "opt"),
-        text(found["producer"], limits.string_bytes, "producer"),
-        text(found["target"], limits.string_bytes, "target"),
-        _hash(found["target_hash"], "target_hash"),
-        _hash(found["id"], "id"),
-        tuple(_entry(e, limits) for e in array(found["entries"], 1, 64, "entries")),
-        _sections(found["sections"], limits),
+        _version(record["min_reader"], "min_reader"),
+        integer(record["req"], 0, 2**64 - 1, "req"),
+        integer(record["opt"], 0, 2**64 - 1, "opt"),
+        text(record["producer"], limits.string_bytes, "producer"),
+        text(record["target"], limits.string_bytes, "target"),
+        _hash(record["target_hash"], "target_hash"),
+        _hash(record["id"], "id"),
+        tuple(_entry(e, limits) for e in array(record["entries"], 1, 64, "entries")),
+        _sections(record["sections"], limits),
     )
 
 
-def _version(value: Any, what: str) -> tuple[int, int]:
-    major, minor = array(value, 2, 2, what)
-    return integer(major, 0, INT32, what), integer(minor, 0, INT32, what)
+def _version(value: Any, subject: str) -> tuple[int, int]:
+    major, minor = array(value, 2, 2, subject)
+    return integer(major, 0, INT32, subject), integer(minor, 0, INT32, subject)
 
 
-def _hash(value: Any, what: str) -> bytes:
+def _hash(value: Any, subject: str) -> bytes:
     if type(value) is not bytes or len(value) != DIGEST_BYTES:
-        raise Malformed(f"{what} is not {DIGEST_BYTES} bytes of binary data")
+        raise Malformed(f"{subject} is not {DIGEST_BYTES} bytes of binary data")
     return value
 
 
@@ -196,8 +196,8 @@ def _entry(value: Any, limits: Limits) -> Entry:
     )
 
 
-def _ports(value: Any, what: str, limits: Limits) -> tuple[Port, ...]:
-    return tuple(_port(port, limits) for port in array(value, 0, limits.parameters, what))
+def _ports(value: Any, subject: str, limits: Limits) -> tuple[Port, ...]:
+    return tuple(_port(port, limits) for port in array(value, 0, limits.parameters, subject))
 
 
 def _port(value: Any, limits: Limits) -> Port:
@@ -212,10 +212,10 @@ def _port(value: Any, limits: Limits) -> Port:
 
 def _sections(value: Any, limits: Limits) -> tuple[SectionEntry, ...]:
     rows = array(value, 0, limits.sections, "sections", slug="artifact-limit")
-    found = tuple(_section(row, limits) for row in rows)
-    if len({entry.name for entry in found}) != len(found):
+    entries = tuple(_section(row, limits) for row in rows)
+    if len({entry.name for entry in entries}) != len(entries):
         raise Malformed("two sections have the same name")
-    return found
+    return entries
 
 
 def _section(value: Any, limits: Limits) -> SectionEntry:

@@ -46,10 +46,12 @@ class Info:
     @property
     def target_table(self) -> str:
         """Whether the target's figures are the same as when the file was made."""
-        known = known_target_hash(self.header.target)
-        if known is None:
+        current_hash = known_target_hash(self.header.target)
+        if current_hash is None:
             return "unknown target"
-        return "same" if known == self.header.target_hash else "changed since: times may differ"
+        return (
+            "same" if current_hash == self.header.target_hash else "changed since: times may differ"
+        )
 
     def rows(self) -> list[tuple[str, str]]:
         """Return rows of label and value."""
@@ -129,9 +131,9 @@ def _optional(
     file: Container, limits: Limits
 ) -> tuple[Mapping[str, str], Mapping[str, str], tuple[FileRecord, ...]]:
     """Return the notes and source files that this version can read."""
-    known = {n: s for n, s in file.sections.items() if s.entry.version == SECTION_VERSION}
+    supported = {n: s for n, s in file.sections.items() if s.entry.version == SECTION_VERSION}
     try:
-        return *decode.notes(known, limits), decode.source_files(known, limits)
+        return *decode.notes(supported, limits), decode.source_files(supported, limits)
     except ArtifactFailed:
         if file.header.fmt <= VERSION:
             raise

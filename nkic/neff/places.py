@@ -8,25 +8,25 @@ from nkic.neff.records import Executable, InstructionRecord, LoopRecord
 
 def frames(executable: Executable, place: int) -> list[int]:
     """Return `place` and the places of its callers that the file has, innermost first."""
-    found: list[int] = []
+    chain: list[int] = []
     places = executable.places
-    while 0 <= place < len(places) and place not in found:
-        found.append(place)
+    while 0 <= place < len(places) and place not in chain:
+        chain.append(place)
         place = places[place].caller
-    return found
+    return chain
 
 
-def users(executable: Executable, place: int) -> int:
+def user_place(executable: Executable, place: int) -> int:
     """Return the innermost place in user code; `place` itself if there is none."""
-    found = frames(executable, place)
-    return next((one for one in found if not is_shipped(executable, one)), place)
+    chain = frames(executable, place)
+    return next((candidate for candidate in chain if not is_shipped(executable, candidate)), place)
 
 
 def is_shipped(executable: Executable, place: int) -> bool:
     """Return whether `place` is a line of nkic's own library."""
     file = executable.places[place].file
-    known = 0 <= file < len(executable.files)
-    return known and executable.files[file].path.startswith(SHIPPED)
+    has_file = 0 <= file < len(executable.files)
+    return has_file and executable.files[file].path.startswith(SHIPPED)
 
 
 def iterations(executable: Executable, record: InstructionRecord | LoopRecord) -> str:

@@ -49,9 +49,9 @@ def read_container(
     sections = _supported(file)
     _check_id(file, sections)
     table = instructions.BY_OPCODE if rows is None else rows
-    found = decode.executable(sections, table, limits)
-    _check_header(file, found)
-    return found
+    executable = decode.executable(sections, table, limits)
+    _check_header(file, executable)
+    return executable
 
 
 def _supported(file: Container) -> dict[str, Section]:
@@ -70,14 +70,14 @@ def _supported(file: Container) -> dict[str, Section]:
 
 
 def _check_id(file: Container, sections: Mapping[str, Section]) -> None:
-    found = container.program_id({name: sections[name].data for name in SEMANTIC})
-    if found != file.header.id:
+    program_id = container.program_id({name: sections[name].data for name in SEMANTIC})
+    if program_id != file.header.id:
         refuse("artifact-damaged", "the id in the header is not the program's id", "header")
 
 
-def _check_header(file: Container, found: Executable) -> None:
+def _check_header(file: Container, executable: Executable) -> None:
     """Check that the header's descriptive fields match the sections."""
     header = file.header
-    if header.target != found.target or header.entries != (entry(found),):
+    if header.target != executable.target or header.entries != (entry(executable),):
         text = "the header's target or signature differs from what the layout section holds"
         refuse("artifact-malformed", text, "header")

@@ -16,52 +16,52 @@ from nkic.neff.failures import Malformed, shown
 from nkic.neff.limits import INT32
 
 
-def integer(value: Any, low: int, high: int, what: str) -> int:
+def integer(value: Any, low: int, high: int, subject: str) -> int:
     """Return `value`, which must be an integer from `low` to `high`."""
     if type(value) is not int or not low <= value <= high:
-        raise Malformed(f"{what} is {shown(value)}, not an integer from {low} to {high}")
+        raise Malformed(f"{subject} is {shown(value)}, not an integer from {low} to {high}")
     return value
 
 
-def integers(values: Any, low: int, high: int, what: str) -> tuple[int, ...]:
+def integers(values: Any, low: int, high: int, subject: str) -> tuple[int, ...]:
     """Return `values`, which must be an array of integers from `low` to `high`."""
     if type(values) is not tuple:
-        raise Malformed(f"{what} is {shown(values)}, not an array")
+        raise Malformed(f"{subject} is {shown(values)}, not an array")
     for value in values:
         if type(value) is not int or not low <= value <= high:
-            raise Malformed(f"{what}: {shown(value)} is not an integer from {low} to {high}")
+            raise Malformed(f"{subject}: {shown(value)} is not an integer from {low} to {high}")
     return values
 
 
 def array(
-    value: Any, low: int, high: int, what: str, slug: str = "artifact-malformed"
+    value: Any, low: int, high: int, subject: str, slug: str = "artifact-malformed"
 ) -> tuple[Any, ...]:
     """Return `value`, an array of `low` to `high` elements; `slug` is the error for too many."""
     if type(value) is not tuple:
-        raise Malformed(f"{what} is {shown(value)}, not an array")
+        raise Malformed(f"{subject} is {shown(value)}, not an array")
     if len(value) > high:
-        raise Malformed(f"{what}: {len(value):,} elements; at most {high:,} are allowed", slug)
+        raise Malformed(f"{subject}: {len(value):,} elements; at most {high:,} are allowed", slug)
     if len(value) < low:
-        raise Malformed(f"{what}: {len(value)} elements; at least {low} are needed")
+        raise Malformed(f"{subject}: {len(value)} elements; at least {low} are needed")
     return value
 
 
-def text(value: Any, limit: int, what: str) -> str:
+def text(value: Any, limit: int, subject: str) -> str:
     """Return `value`, which must be a printable string of at most `limit` bytes."""
     if type(value) is not str:
-        raise Malformed(f"{what} is {shown(value)}, not a string")
+        raise Malformed(f"{subject} is {shown(value)}, not a string")
     size = len(value.encode())
     if size > limit:
-        raise Malformed(f"{what}: {size:,} bytes; the limit is {limit:,}", "artifact-limit")
+        raise Malformed(f"{subject}: {size:,} bytes; the limit is {limit:,}", "artifact-limit")
     if clean(value) != value:
-        raise Malformed(f"{what} {shown(value)} has control characters")
+        raise Malformed(f"{subject} {shown(value)} has control characters")
     return value
 
 
-def binary(value: Any, what: str) -> bytes:
+def binary(value: Any, subject: str) -> bytes:
     """Return `value`, which must be binary data."""
     if type(value) is not bytes:
-        raise Malformed(f"{what} is {shown(value)}, not binary data")
+        raise Malformed(f"{subject} is {shown(value)}, not binary data")
     return value
 
 
@@ -73,10 +73,10 @@ def kind_of(record: Any, kinds: int) -> int:
     return kind
 
 
-def fields(record: tuple[Any, ...], count: int, what: str) -> tuple[Any, ...]:
+def fields(record: tuple[Any, ...], count: int, subject: str) -> tuple[Any, ...]:
     """Return the fields of a record after its kind."""
     if len(record) != count + 1:
-        raise Malformed(f"{what} has {count} fields after its kind, not {len(record) - 1}")
+        raise Malformed(f"{subject} has {count} fields after its kind, not {len(record) - 1}")
     return record[1:]
 
 

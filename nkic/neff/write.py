@@ -26,7 +26,7 @@ def write(executable: Executable, *, embed_source: bool = False, limits: Limits 
 
 
 def _sections(executable: Executable, embed_source: bool, limits: Limits) -> dict[str, bytes]:
-    found = {
+    sections = {
         "layout": encode.layout(executable),
         "const": encode.const(executable),
         "code": CodeWriter().section(executable, limits),
@@ -35,7 +35,9 @@ def _sections(executable: Executable, embed_source: bool, limits: Limits) -> dic
         "lines": encode.lines(executable),
         "debug": encode.debug(executable),
     }
-    return found | ({"iterations": encode.iterations(executable)} if executable.iterations else {})
+    return sections | (
+        {"iterations": encode.iterations(executable)} if executable.iterations else {}
+    )
 
 
 def _header(executable: Executable, sections: dict[str, bytes]) -> Header:

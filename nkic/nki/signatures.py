@@ -36,7 +36,7 @@ def of_row(row: Row) -> Documented:
         "",
         row.doc,
         "",
-        f"On {listing.where(row)}. A tile on chip has at most {PARTITIONS} partitions.",
+        f"On {listing.availability(row)}. A tile on chip has at most {PARTITIONS} partitions.",
         *filter(None, [example_costs.told(row)]),
         "",
         *(f":param {name}: {text}" for name, text in listing.described(row).items()),

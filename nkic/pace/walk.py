@@ -1,15 +1,15 @@
 """The compiler's estimate of a program's run time, without computing values.
 
-It uses the same model of time as the runner's event loop (`machine/clock/passing.py`), so that both
-agree on any program without data-dependent control flow. A loop bounded by a register counts as one
-iteration; programs of more than MAX_ITEMS items are not simulated.
+It uses the same model of time as the runner's event loop (`machine/clock/simulation.py`), so that
+both agree on any program without data-dependent control flow. A loop bounded by a register counts
+as one iteration; programs of more than MAX_ITEMS items are not simulated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nkic.machine.clock.passing import Entry, Line, Passing
+from nkic.machine.clock.simulation import Entry, Line, TimeSimulation
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
 from nkic.machine.timing import activation_table
@@ -31,7 +31,7 @@ def duration(executable: Executable, target: Target) -> int | None:
         Line(i, s.core, s.engine, s.queue, _unrolled(_entries(s, clock)), target)
         for i, s in enumerate(executable.streams)
     ]
-    return Passing(lines, max(1, executable.cores), executable.semaphores, target).go()
+    return TimeSimulation(lines, max(1, executable.cores), executable.semaphores, target).run()
 
 
 def _count(items: tuple[InstructionRecord | LoopRecord, ...]) -> int:

@@ -26,7 +26,7 @@ from nkic.ir.program import Instruction
 from nkic.ir.schedule import StreamId
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
-from nkic.machine.timing import Tables, Timing, Warmth, commands_beside, semaphore_ps
+from nkic.machine.timing import Tables, Timing, Warmth, overlaps_commands, semaphore_ps
 from nkic.schedule.placed import Alike, Placed, Timings, engine_of, first_users, table_of
 from nkic.schedule.replay import replayed
 
@@ -69,7 +69,7 @@ class _Queues:
     def __init__(self, target: Target, lanes: Mapping[Engine, _Lane], shared: set[Engine]) -> None:
         self.busy = [0] * target.dma_queues  # until the queue's data have moved
         self.commands = dict.fromkeys(Engine, 0)  # when each engine ends its last trigger
-        self.beside = {engine for engine in Engine if commands_beside(engine)}
+        self.beside = {engine for engine in Engine if overlaps_commands(engine)}
         self.half = max(1, target.dma_queues // 2)
         self.engines = target.queue_engines
         self.lanes = lanes
@@ -267,7 +267,7 @@ class ListScheduler:
                 continue
             busy[engine] += count * times.pool
             named = times.by is not target.queue_engines[0]  # by the kernel
-            if commands_beside(times.by):
+            if overlaps_commands(times.by):
                 continue
             if named or len({target.queue_engines[q] for q in alike.queues}) == 1:
                 busy[times.by] += count * times.trigger

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from nkic.ir.program import Instruction
 from nkic.ir.schedule import StreamId
 from nkic.ir.tensors import AccessPattern, Tensor
-from nkic.machine.clock.passing import Entry, Line, Passing
+from nkic.machine.clock.simulation import Entry, Line, TimeSimulation
 from nkic.machine.engines import Engine
 from nkic.schedule.placed import Alike, Placed, Timings
 
@@ -42,7 +42,7 @@ def replayed(
         )
         for i, stream in enumerate(sorted(streams, key=_place))
     ]
-    return Passing(lines, 1, len(wires.pairs), timings.target).go()
+    return TimeSimulation(lines, 1, len(wires.pairs), timings.target).run()
 
 
 def _entries(

@@ -10,7 +10,7 @@ from nkic.ir.dependence import DependenceGraph
 from nkic.ir.program import Instruction
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
-from nkic.machine.timing import Tables, Warmth, commands_beside, semaphore_ps
+from nkic.machine.timing import Tables, Warmth, overlaps_commands, semaphore_ps
 from nkic.schedule.placed import Timings, engine_of, first_users, queues_of, tensor_of
 
 Part = tuple[int, int, int]  # release time, duration, tail
@@ -30,7 +30,7 @@ class Job:
         time = min(times, key=lambda t: t.start)
         self.by = time.by
         same = {t.by for t in times} == {time.by}
-        self.trigger = time.trigger if same and not commands_beside(time.by) else 0
+        self.trigger = time.trigger if same and not overlaps_commands(time.by) else 0
         # the engines that are busy
         self.parts = (self.engine, self.by) if self.trigger else (self.engine,)
         self.hold = time.hold

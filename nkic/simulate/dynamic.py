@@ -33,8 +33,8 @@ from nkic.simulate.indirect_operands import (
 )
 from nkic.simulate.plans import Planner
 from nkic.simulate.storage.flags import Check
+from nkic.simulate.storage.psum_writes import Written
 from nkic.simulate.storage.shadow import Mark, Shadow
-from nkic.simulate.storage.strangers import Written
 from nkic.simulate.storage.tensor_usage import skips_rows
 from nkic.simulate.tile import Tile
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from nkic.base.diagnostics import Diagnostic, Label, ProgramFault, make
 from nkic.base.source import Span
-from nkic.neff.places import frames, users
+from nkic.neff.places import frames, user_place
 from nkic.neff.records import Executable
 
 
@@ -23,12 +23,12 @@ def span_of(executable: Executable, place: int) -> Span | None:
 
 def source_of(executable: Executable, place: int) -> Span | None:
     """Return the source location to report for `place`: the innermost line of user code."""
-    return span_of(executable, users(executable, place))
+    return span_of(executable, user_place(executable, place))
 
 
 def called_from(executable: Executable, place: int) -> list[Label]:
     """Return labels for the calls that led to `source_of`, and for a line of nkic's library."""
-    primary, others = users(executable, place), frames(executable, place)
+    primary, others = user_place(executable, place), frames(executable, place)
     calls = others[others.index(primary) + 1 :] if primary in others else []
     found = [Label(span, "called from here") for p in calls if (span := span_of(executable, p))]
     inside = span_of(executable, place) if primary != place else None

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
-from nkic.machine.psum import is_followed
+from nkic.machine.psum import restricts_accumulation
 from nkic.machine.targets import Target
 from nkic.machine.timing import Tables, Timing, Warmth, activation_table
 from nkic.neff.records import (
@@ -29,8 +29,8 @@ from nkic.simulate.plans import Plan, Planner, Window, Work
 from nkic.simulate.printing import Prints
 from nkic.simulate.remarks import Remarks
 from nkic.simulate.storage.flags import Check
+from nkic.simulate.storage.psum_writes import PsumWrites, Written
 from nkic.simulate.storage.shadow import Mark, Shadow
-from nkic.simulate.storage.strangers import Strangers, Written
 from nkic.simulate.tile import Tile
 
 
@@ -231,8 +231,8 @@ def prepare(
     builder = _Builder(executable, target, decoder, shadow, prints, rank, remarks)
     first = rank * len(executable.streams)
     runners = [builder.runner(first + i, stream) for i, stream in enumerate(executable.streams)]
-    if builder.strangers is not None:
-        builder.strangers.settle()
+    if builder.psum_writes is not None:
+        builder.psum_writes.settle()
     return runners
 
 
@@ -255,7 +255,9 @@ class _Builder:
         self.clock = Clock(executable, target)
         self.prints = prints
         self.remarks = remarks
-        self.strangers = Strangers(executable, remarks) if is_followed(target) else None
+        self.psum_writes = (
+            PsumWrites(executable, remarks) if restricts_accumulation(target) else None
+        )
         self.copies: dict[tuple[int, Engine], dict[object, Plan]] = defaultdict(dict)
         self.registers = [[0] * executable.registers for _ in range(executable.cores)]
 
@@ -322,10 +324,10 @@ class _Builder:
             for i in plan.awaits:
                 if operands[i].tensor in before:  # type: ignore[union-attr]
                     item.follows = True
-        if plan.fills and self.strangers is not None:
+        if plan.fills and self.psum_writes is not None:
             for i, adds in plan.fills:
                 pattern: PatternRecord = operands[i]  # type: ignore[assignment]
-                self.strangers.offer(item, planner.engine, Written(pattern, adds))
+                self.psum_writes.register(item, planner.engine, Written(pattern, adds))
         return item, [operands[i].tensor for i in plan.writes]  # type: ignore[union-attr]
 
     def dynamic_item(self, record: InstructionRecord, planner: Planner) -> Item:
@@ -338,7 +340,7 @@ class _Builder:
         item.table = activation_table(found.row, record.attributes, planner.engine)
         if self.shadow is not None:
             item.checks = found.watch(self.shadow)
-        if self.strangers is not None:
+        if self.psum_writes is not None:
             for written in found.written():
-                self.strangers.offer(item, planner.engine, written)
+                self.psum_writes.register(item, planner.engine, written)
         return item

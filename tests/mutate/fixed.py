@@ -44,8 +44,8 @@ FIXED = (
     Fixed(
         "a stationary of 129 columns",
         "nkic/machine/instructions/tensor_rules.py",
-        "    if held > ARRAY:\n        return too_many(",
-        "    if held > ARRAY + 1:\n        return too_many(",
+        "    if stationary_columns > ARRAY:\n        return too_many(",
+        "    if stationary_columns > ARRAY + 1:\n        return too_many(",
         (EXACT,),
     ),
     Fixed(

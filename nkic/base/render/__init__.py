@@ -38,14 +38,14 @@ def render(
     return "\n".join(human.render(d, sources, paint) for d in diagnostics)
 
 
-def summary(diagnostics: Sequence[Diagnostic], most: int = 0) -> str:
+def summary(diagnostics: Sequence[Diagnostic], max_errors: int = 0) -> str:
     """Return the last line for people: `2 errors, 1 warning`; empty without diagnostics.
 
-    With `most` errors, it says that the tool stopped there.
+    With `max_errors` errors, it says that the tool stopped there.
     """
-    found = Counter(d.level for d in diagnostics)
-    if most and found[Level.ERROR] >= most:
-        rest = summary([d for d in diagnostics if d.level is not Level.ERROR])
-        stop = f"{plural(most, Level.ERROR.value)}, and gave up: --max-errors shows more"
-        return f"{stop}; {rest}" if rest else stop
-    return ", ".join(plural(found[level], level.value) for level in Level if found[level])
+    counts = Counter(d.level for d in diagnostics)
+    if max_errors and counts[Level.ERROR] >= max_errors:
+        remainder = summary([d for d in diagnostics if d.level is not Level.ERROR])
+        stop = f"{plural(max_errors, Level.ERROR.value)}, and gave up: --max-errors shows more"
+        return f"{stop}; {remainder}" if remainder else stop
+    return ", ".join(plural(counts[level], level.value) for level in Level if counts[level])

@@ -16,7 +16,7 @@ from nkic.base.source import SourceFile, Span
 from nkic.base.text import ascii_only, clean, width
 
 TAB = 4
-LONGEST = 1000  # characters; places in longer lines are described in words
+MAX_LINE_CHARACTERS = 1000  # characters; places in longer lines are described in words
 HEAD, TAIL = 3, 1  # lines shown of a longer place
 
 
@@ -48,14 +48,14 @@ def shows(source: SourceFile, span: Span) -> bool:
     """Return whether the lines of `span` exist and can be shown."""
     if not 1 <= span.line <= len(source.lines):
         return False
-    return all(len(source.line(number)) <= LONGEST for number in _line_numbers(span))
+    return all(len(source.line(number)) <= MAX_LINE_CHARACTERS for number in _line_numbers(span))
 
 
 def excerpt(
-    source: SourceFile, places: Iterable[ShownLabel], level: str, paint: Paint, gutter: int
+    source: SourceFile, labels: Iterable[ShownLabel], level: str, paint: Paint, gutter: int
 ) -> Iterator[str]:
-    """Yield the lines of `places` in order, with dots for omitted lines."""
-    marks = [mark for place in places for mark in _marks(source, place, paint)]
+    """Yield the lines of `labels` in order, with dots for omitted lines."""
+    marks = [mark for shown in labels for mark in _marks(source, shown, paint)]
     previous = None
     for number, group in groupby(sorted(marks, key=_order), key=lambda mark: mark.line):
         if previous is not None:
@@ -83,7 +83,7 @@ def _between(
     source: SourceFile, previous: int, number: int, gutter: int, paint: Paint
 ) -> Iterator[str]:
     """Yield the representation of lines between two shown ones: dots, or a single line."""
-    if number == previous + 2 and len(source.line(previous + 1)) <= LONGEST:
+    if number == previous + 2 and len(source.line(previous + 1)) <= MAX_LINE_CHARACTERS:
         yield source_line(previous + 1, source.line(previous + 1), gutter, paint)
     elif number > previous + 1:
         yield paint("...", "frame")
@@ -101,12 +101,12 @@ def _line_numbers(span: Span) -> list[int]:
     return [*range(span.line, span.line + HEAD), *range(last - TAIL + 1, last + 1)]
 
 
-def _marks(source: SourceFile, place: ShownLabel, paint: Paint) -> list[Mark]:
+def _marks(source: SourceFile, shown: ShownLabel, paint: Paint) -> list[Mark]:
     """Return one mark per non-empty line of the place; the last one has the label."""
-    span = place.label.span
+    span = shown.label.span
     numbers = [n for n in _line_numbers(span) if n == span.line or _has_part(source, span, n)]
-    marks = [_mark(source.line(n), n, place, paint) for n in numbers]
-    marks[-1] = marks[-1]._replace(text=clean(place.label.text))
+    marks = [_mark(source.line(n), n, shown, paint) for n in numbers]
+    marks[-1] = marks[-1]._replace(text=clean(shown.label.text))
     return marks
 
 
@@ -116,16 +116,16 @@ def _has_part(source: SourceFile, span: Span, number: int) -> bool:
     return bool(line[: max(end, 0)].strip())
 
 
-def _mark(line: str, number: int, place: ShownLabel, paint: Paint) -> Mark:
+def _mark(line: str, number: int, shown: ShownLabel, paint: Paint) -> Mark:
     """Return a mark, clipped to the line, and at least one cell wide."""
-    span = place.label.span
+    span = shown.label.span
     starts = _shown(line, paint).starts
     indent = len(line) - len(line.lstrip())
     first = span.column - 1 if number == span.line else indent
     last = span.end_column - 1 if number == max(span.end_line, span.line) else len(line)
     start = starts[min(max(first, 0), len(line))]
     end = starts[min(max(last, 0), len(line))]
-    return Mark(number, start, max(end, start + 1), place.primary, "")
+    return Mark(number, start, max(end, start + 1), shown.primary, "")
 
 
 def _shown(line: str, paint: Paint) -> Shown:

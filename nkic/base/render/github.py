@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from nkic.base.diagnostics import Diagnostic, Level
-from nkic.base.render.short import again
+from nkic.base.render.short import repetition
 from nkic.base.source import Span
 from nkic.base.text import clean
 
@@ -18,9 +18,9 @@ COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.REMARK: "notic
 
 def line(diagnostic: Diagnostic, path_of: Callable[[str], str] = str) -> str:
     """Return the command, one line; `path_of` converts paths to be relative to the root."""
-    place = [*_place(diagnostic.primary.span, path_of)] if diagnostic.primary else []
+    location = [*_properties(diagnostic.primary.span, path_of)] if diagnostic.primary else []
     code = diagnostic.code
-    properties = [*place, ("title", f"{code.number} {code.slug}")]
+    properties = [*location, ("title", f"{code.number} {code.slug}")]
     written = ",".join(f"{name}={_property(value)}" for name, value in properties)
     return f"::{COMMANDS[diagnostic.level]} {written}::{_data(_message(diagnostic))}\n"
 
@@ -28,10 +28,10 @@ def line(diagnostic: Diagnostic, path_of: Callable[[str], str] = str) -> str:
 def harmless(text: str) -> str:
     """Return text of a kernel, with lines escaped that GitHub would interpret as commands."""
     lines = text.replace("##[", "## [").split("\n")
-    return "\n".join(f"| {one}" if one.lstrip().startswith("::") else one for one in lines)
+    return "\n".join(f"| {line}" if line.lstrip().startswith("::") else line for line in lines)
 
 
-def _place(span: Span, path_of: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+def _properties(span: Span, path_of: Callable[[str], str]) -> Iterator[tuple[str, str]]:
     yield "file", path_of(span.path)
     if span.line < 1:  # for the file as a whole
         return
@@ -43,7 +43,7 @@ def _place(span: Span, path_of: Callable[[str], str]) -> Iterator[tuple[str, str
 
 
 def _message(diagnostic: Diagnostic) -> str:
-    paragraphs = [diagnostic.message + again(diagnostic.count)]
+    paragraphs = [diagnostic.message + repetition(diagnostic.count)]
     paragraphs += [f"note: {note}" for note in diagnostic.notes]
     paragraphs += [f"help: {diagnostic.help}"] if diagnostic.help else []
     return clean("\n".join(paragraphs), keep="\n")

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from nkic.base.diagnostics import Diagnostic, Fix, Label
 from nkic.base.render.excerpt import ShownLabel, excerpt, gutter_line, shows, source_line
 from nkic.base.render.paint import PLAIN, Paint
-from nkic.base.render.short import header, where
+from nkic.base.render.short import header, position
 from nkic.base.source import SourceFile, Span
 from nkic.base.text import clean
 
@@ -38,39 +38,39 @@ def render(diagnostic: Diagnostic, sources: Sources, paint: Paint = PLAIN) -> st
 
 def _gutter(diagnostic: Diagnostic) -> int:
     """Return the number of digits of the largest line number that may be shown."""
-    spans = [place.label.span for place in _places(diagnostic)]
+    spans = [shown.label.span for shown in _labels(diagnostic)]
     spans += [fix.span for fix in diagnostic.fixes]
     return max((len(str(span.end_line)) for span in spans), default=1)
 
 
-def _places(diagnostic: Diagnostic) -> list[ShownLabel]:
+def _labels(diagnostic: Diagnostic) -> list[ShownLabel]:
     primary = [ShownLabel(diagnostic.primary, True)] if diagnostic.primary else []
     return primary + [ShownLabel(label, False) for label in diagnostic.labels]
 
 
 def _excerpts(diagnostic: Diagnostic, sources: Sources, paint: Paint, gutter: int) -> Iterator[str]:
     """Yield excerpts by file, in the order of the labels, the primary one first."""
-    places = _places(diagnostic)
-    for path in dict.fromkeys(place.label.span.path for place in places):
-        here = [place for place in places if place.label.span.path == path]
+    labels = _labels(diagnostic)
+    for path in dict.fromkeys(shown.label.span.path for shown in labels):
+        in_file = [shown for shown in labels if shown.label.span.path == path]
         source = sources(path)
-        visible = [place for place in here if source and shows(source, place.label.span)]
+        visible = [shown for shown in in_file if source and shows(source, shown.label.span)]
         if source and visible:
-            if not any(place.primary for place in here):
-                yield _arrow(where(visible[0].label.span), paint, gutter)
+            if not any(shown.primary for shown in in_file):
+                yield _arrow(position(visible[0].label.span), paint, gutter)
             yield gutter_line("", gutter, paint)
             yield from excerpt(source, visible, diagnostic.level.value, paint, gutter)
-        hidden = (place.label for place in here if place not in visible and _says_more(place))
+        hidden = (shown.label for shown in in_file if shown not in visible and _says_more(shown))
         yield from (_arrow(_in_words(label), paint, gutter) for label in hidden)
 
 
-def _says_more(place: ShownLabel) -> bool:
+def _says_more(shown: ShownLabel) -> bool:
     """Return whether a label that cannot be shown adds to the header."""
-    return bool(place.label.text) or not place.primary
+    return bool(shown.label.text) or not shown.primary
 
 
 def _in_words(label: Label) -> str:
-    return where(label.span) + (f": {clean(label.text)}" if label.text else "")
+    return position(label.span) + (f": {clean(label.text)}" if label.text else "")
 
 
 def _arrow(text: str, paint: Paint, gutter: int) -> str:
@@ -86,10 +86,10 @@ def _remarks(diagnostic: Diagnostic, paint: Paint, gutter: int) -> Iterator[str]
 
 def _remark(kind: str, text: str, paint: Paint, gutter: int) -> Iterator[str]:
     """Yield `= kind: text`; further lines of the text are aligned with the first."""
-    first, *rest = clean(text, keep="\n").split("\n")
+    first, *continuation = clean(text, keep="\n").split("\n")
     yield f"{' ' * gutter} {paint('=', 'frame')} {paint(kind + ':', 'message')} {first}".rstrip()
     indent = " " * (gutter + len(kind) + 5)
-    for line in rest:
+    for line in continuation:
         yield f"{indent}{line}".rstrip()
 
 
@@ -101,7 +101,7 @@ def _fixes(diagnostic: Diagnostic, sources: Sources, paint: Paint, gutter: int) 
             yield from _remark(kind, fix.title, paint, gutter)
             yield from _change(source, fix, paint, gutter)
         else:
-            text = f"{fix.title}: `{fix.replacement}` at {where(fix.span)}"
+            text = f"{fix.title}: `{fix.replacement}` at {position(fix.span)}"
             yield from _remark(kind, text, paint, gutter)
 
 

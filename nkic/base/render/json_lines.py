@@ -35,9 +35,9 @@ def line(diagnostic: Diagnostic, sources: Sources) -> str:
     )
 
 
-def artifact(kind: str, path: str, **more: object) -> str:
-    """Return the event for a written file. `more` may have `sha256` and `bytes`."""
-    return event("artifact", kind=kind, path=path, **more)
+def artifact(kind: str, path: str, **properties: object) -> str:
+    """Return the event for a written file. `properties` may have `sha256` and `bytes`."""
+    return event("artifact", kind=kind, path=path, **properties)
 
 
 def event(type: str, /, **fields: object) -> str:

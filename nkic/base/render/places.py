@@ -15,14 +15,14 @@ def from_root(path: str) -> str:
     """
     if path.startswith("<"):
         return path
-    here = Path.cwd()
-    root, place = _root(here), Path(os.path.normpath(here / path))  # links are not resolved
-    inside = place.is_relative_to(root)
-    return (place.relative_to(root) if inside else place).as_posix()
+    folder = Path.cwd()
+    root, absolute = _root(folder), Path(os.path.normpath(folder / path))  # links are not resolved
+    inside = absolute.is_relative_to(root)
+    return (absolute.relative_to(root) if inside else absolute).as_posix()
 
 
 @lru_cache(maxsize=64)
 def _root(folder: Path) -> Path:
     """Return the nearest folder at or above with `.git`, a folder or (in a worktree) a file."""
     folders = (folder, *folder.parents)
-    return next((one for one in folders if (one / ".git").exists()), folder)
+    return next((ancestor for ancestor in folders if (ancestor / ".git").exists()), folder)

@@ -54,18 +54,18 @@ def log(diagnostics: Sequence[Diagnostic], run: SarifRun, limit: int = MAX_RESUL
     command line, outputs that differ) become notifications.
     """
     placed = [Placed(d.primary, d) for d in diagnostics if d.primary is not None]
-    others = [d for d in diagnostics if d.primary is None]
-    notes = [_notification(d) for d in others] + _left_out(len(placed), limit)
+    unplaced = [d for d in diagnostics if d.primary is None]
+    notes = [_notification(d) for d in unplaced] + _left_out(len(placed), limit)
     placed = placed[:limit]
     driver = {
         "name": run.tool,
         "version": __version__,
         "semanticVersion": __version__,
-        "rules": [_rule(code) for code in _codes(one.diagnostic for one in placed)],
-        "notifications": [_rule(code) for code in _codes(others)],
+        "rules": [_rule(code) for code in _codes(result.diagnostic for result in placed)],
+        "notifications": [_rule(code) for code in _codes(unplaced)],
     }
     invocation = {
-        "executionSuccessful": not any(d.level is Level.ERROR for d in others),
+        "executionSuccessful": not any(d.level is Level.ERROR for d in unplaced),
         "toolExecutionNotifications": notes,
     }
     record = {
@@ -111,16 +111,16 @@ def _rule(code: Code) -> Json:
 
 
 def _results(placed: Sequence[Placed], run: SarifRun) -> list[Json]:
-    index = {code: at for at, code in enumerate(_codes(one.diagnostic for one in placed))}
+    index = {code: at for at, code in enumerate(_codes(p.diagnostic for p in placed))}
     seen: Counter[str] = Counter()
-    found = []
-    for one in placed:
-        result, identity = _result(one, run), _identity(one, run)
+    results = []
+    for placed_result in placed:
+        result, identity = _result(placed_result, run), _identity(placed_result, run)
         seen[identity] += 1
-        result["ruleIndex"] = index[one.diagnostic.code]
+        result["ruleIndex"] = index[placed_result.diagnostic.code]
         result["partialFingerprints"] = {"primaryLocationLineHash": f"{identity}:{seen[identity]}"}
-        found.append(result)
-    return found
+        results.append(result)
+    return results
 
 
 def _identity(placed: Placed, run: SarifRun) -> str:
@@ -134,7 +134,7 @@ def _identity(placed: Placed, run: SarifRun) -> str:
 
 def _result(placed: Placed, run: SarifRun) -> Json:
     diagnostic = placed.diagnostic
-    found: Json = {
+    record: Json = {
         "ruleId": diagnostic.code.number,
         "level": LEVELS[diagnostic.level],
         "message": {"text": _message(diagnostic)},
@@ -143,10 +143,12 @@ def _result(placed: Placed, run: SarifRun) -> Json:
     }
     if diagnostic.labels:
         related = [_location(label, run) for label in diagnostic.labels]
-        found["relatedLocations"] = [{"id": at, **one} for at, one in enumerate(related, 1)]
+        record["relatedLocations"] = [
+            {"id": at, **location} for at, location in enumerate(related, 1)
+        ]
     if diagnostic.fixes:
-        found["fixes"] = [_fix(fix, run) for fix in diagnostic.fixes]
-    return found
+        record["fixes"] = [_fix(fix, run) for fix in diagnostic.fixes]
+    return record
 
 
 def _message(diagnostic: Diagnostic) -> str:
@@ -156,11 +158,11 @@ def _message(diagnostic: Diagnostic) -> str:
 
 
 def _location(label: Label, run: SarifRun) -> Json:
-    place: Json = {"artifactLocation": _artifact(label.span.path, run)}
+    physical: Json = {"artifactLocation": _artifact(label.span.path, run)}
     if label.span.line >= 1:  # otherwise it concerns the whole file
-        place["region"] = _region(label.span)
-    more: Json = {"message": {"text": label.text}} if label.text else {}
-    return {"physicalLocation": place, **more}
+        physical["region"] = _region(label.span)
+    message: Json = {"message": {"text": label.text}} if label.text else {}
+    return {"physicalLocation": physical, **message}
 
 
 def _artifact(path: str, run: SarifRun) -> Json:
@@ -196,8 +198,8 @@ def _notification(diagnostic: Diagnostic) -> Json:
     }
 
 
-def _left_out(found: int, limit: int) -> list[Json]:
-    if found <= limit:
+def _left_out(count: int, limit: int) -> list[Json]:
+    if count <= limit:
         return []
-    text = f"{grouped(found)} results were found; this log holds the first {grouped(limit)}"
+    text = f"{grouped(count)} results were found; this log holds the first {grouped(limit)}"
     return [{"level": "warning", "message": {"text": text}}]

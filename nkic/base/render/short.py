@@ -13,16 +13,16 @@ def header(diagnostic: Diagnostic, paint: Paint = PLAIN) -> str:
     level = diagnostic.level.value
     kind = paint(f"{level}[{diagnostic.code.number}]", level)
     message = paint(clean(diagnostic.message), "message")
-    place = f"{where(diagnostic.primary.span)}: " if diagnostic.primary else ""
-    return f"{place}{kind}: {message}{again(diagnostic.count)}"
+    location = f"{position(diagnostic.primary.span)}: " if diagnostic.primary else ""
+    return f"{location}{kind}: {message}{repetition(diagnostic.count)}"
 
 
-def where(span: Span) -> str:
+def position(span: Span) -> str:
     """Return `path:line:col`; only the path for a span of a whole file (line 0)."""
     path = clean(span.path)
     return f"{path}:{span.line}:{span.column}" if span.line else path
 
 
-def again(count: int) -> str:
+def repetition(count: int) -> str:
     """Return the text appended to a diagnostic that represents `count` equal ones."""
     return f" (and {plural(count - 1, 'more time', 'more times')})" if count > 1 else ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from nkic.base import files
 from nkic.base.diagnostics import Diagnostic
-from nkic.base.levels import DEFAULT, SPEED, Settings
+from nkic.base.levels import DEFAULT, SPEED_FAMILY, Settings
 from nkic.base.render import FORMATS, SARIF, Sources, json_lines, render, summary
 from nkic.base.render.github import harmless
 from nkic.base.render.places import from_root
@@ -116,7 +116,9 @@ class Session:
         """Return how many remarks were not shown, and how to show them."""
         if not self.hidden:
             return ""
-        return f"{plural(self.hidden, 'remark')} about speed not shown: -W {SPEED} shows them"
+        return (
+            f"{plural(self.hidden, 'remark')} about speed not shown: -W {SPEED_FAMILY} shows them"
+        )
 
     def end(self) -> None:
         """Write the SARIF log if requested; nothing may be reported after it."""

@@ -85,7 +85,7 @@ class CachedRun:
 
     def note(self, probes: Probes) -> None:
         """Record the contents of the files other than source before they are read."""
-        for path in project.places():
+        for path in project.candidates():
             if probes.is_file(path):
                 probes.note(path, files.read_bytes(str(path)))
                 break

@@ -15,13 +15,13 @@ FROM_FILE = "machine file"
 
 def rows(machine: MachineFile | None = None) -> list[tuple[str, ...]]:
     """Return a header, then a row for each target's contention and parameters."""
-    found: list[tuple[str, ...]] = [HEAD]
+    lines: list[tuple[str, ...]] = [HEAD]
     for record in records(machine):
         value = record["value"]
         shown = f"{value:g}" if isinstance(value, float | int) else str(value)
         cells = {**record, "value": shown}
-        found.append(tuple(str(cells[name]) for name in HEAD))
-    return found
+        lines.append(tuple(str(cells[name]) for name in HEAD))
+    return lines
 
 
 def records(machine: MachineFile | None = None) -> list[dict[str, object]]:
@@ -49,13 +49,13 @@ def _of(target: Target, machine: MachineFile | None) -> Iterator[dict[str, objec
 
 def _figure(row: Parameter, target: Target, machine: MachineFile | None) -> dict[str, object]:
     figure = row.of(target.generation)
-    given = machine.figures.get(row.name) if machine is not None else None
+    override = machine.figures.get(row.name) if machine is not None else None
     return {
         "target": target.name,
         "parameter": row.name,
-        "value": figure.value if given is None else given,
+        "value": figure.value if override is None else override,
         "unit": row.unit,
-        "standing": figure.standing.value if given is None else "given",
-        "source": figure.source if given is None else FROM_FILE,
+        "standing": figure.standing.value if override is None else "given",
+        "source": figure.source if override is None else FROM_FILE,
         "meaning": row.says,
     }

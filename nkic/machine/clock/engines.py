@@ -17,8 +17,8 @@ from nkic.machine.clock.sources import (
 
 def _clock(name: str, *mhz: float) -> Parameter:
     sources = (GUIDE_V2, GUIDE_V3, GUIDE_V4)
-    found = [documented(value, source) for value, source in zip(mhz, sources, strict=True)]
-    return row(f"{name}.clock_mhz", "MHz", f"clock of the {name} engine", *found, least=1.0)
+    figures = [documented(value, source) for value, source in zip(mhz, sources, strict=True)]
+    return row(f"{name}.clock_mhz", "MHz", f"clock of the {name} engine", *figures, minimum=1.0)
 
 
 CLOCKS = (
@@ -31,7 +31,7 @@ CLOCKS = (
         "MHz",
         "clock of the sync engine, assumed equal to the scalar engine's",
         *(assumed(value) for value in (1400.0, 1200.0, 1200.0)),
-        least=1.0,
+        minimum=1.0,
     ),
 )
 

@@ -37,15 +37,15 @@ class Figure(NamedTuple):
 class Parameter(NamedTuple):
     """A timing parameter; `figures` are its values in the order of GENERATIONS.
 
-    Values are from `least` to `most`.
+    Values are from `minimum` to `maximum`.
     """
 
     name: str
     unit: str
     says: str
     figures: tuple[Figure, Figure, Figure]
-    least: float = 0.0
-    most: float = 1e9
+    minimum: float = 0.0
+    maximum: float = 1e9
 
     def of(self, generation: int) -> Figure:
         """Return the figure of a generation."""
@@ -72,7 +72,7 @@ def assumed(value: float, source: str = SILENT) -> Figure:
     return Figure(value, Standing.ASSUMED, source)
 
 
-def row(name: str, unit: str, says: str, *figures: Figure, least: float = 0.0) -> Parameter:
+def row(name: str, unit: str, says: str, *figures: Figure, minimum: float = 0.0) -> Parameter:
     """Return a parameter with one figure for all generations, or one per generation.
 
     With two figures, the last generation equals the one before it (assumed).
@@ -82,4 +82,4 @@ def row(name: str, unit: str, says: str, *figures: Figure, least: float = 0.0) -
     if len(figures) == 2:
         figures = (*figures, assumed(figures[1].value, LIKE_V3))
     first, second, third = figures
-    return Parameter(name, unit, says, (first, second, third), least)
+    return Parameter(name, unit, says, (first, second, third), minimum)

@@ -63,10 +63,10 @@ def read_machine(path: str, text: str) -> MachineFile:
     import tomllib  # slow to import, and rarely needed
 
     try:
-        found = tomllib.loads(text)
+        mapping = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise bad_value(f"{path}: not valid TOML: {error}") from error
-    return figures_of(path, found)
+    return figures_of(path, mapping)
 
 
 def figures_of(path: str, mapping: Mapping[str, Any]) -> MachineFile:
@@ -74,8 +74,8 @@ def figures_of(path: str, mapping: Mapping[str, Any]) -> MachineFile:
 
     Raises `UsageFailed`.
     """
-    found = dict(mapping)
-    target, contention = found.pop("target", None), found.pop("contention", None)
+    sections = dict(mapping)
+    target, contention = sections.pop("target", None), sections.pop("contention", None)
     if target is not None and find(target) is None:
         raise bad_value(
             f"{path}: there is no target `{target}`", f"known are: {', '.join(TARGETS)}"
@@ -83,9 +83,9 @@ def figures_of(path: str, mapping: Mapping[str, Any]) -> MachineFile:
     if contention is not None and contention not in CONTENTION:
         text = f"{path}: contention is `{contention}`, which is not one of {', '.join(CONTENTION)}"
         raise bad_value(text)
-    figures = {name: _value(path, name, value) for name, value in _flat(found)}
-    known = find(target) if target is not None else None
-    return MachineFile(path, figures, contention, known.name if known is not None else None)
+    figures = {name: _value(path, name, value) for name, value in _flat(sections)}
+    named = find(target) if target is not None else None
+    return MachineFile(path, figures, contention, named.name if named is not None else None)
 
 
 def written(figures: Mapping[str, float], target: str, contention: str | None = None) -> str:
@@ -93,16 +93,16 @@ def written(figures: Mapping[str, float], target: str, contention: str | None = 
     lines = [f'target = "{target}"', *([f'contention = "{contention}"'] if contention else [])]
     section = ""
     for name, value in sorted(figures.items()):
-        group, _, rest = name.partition(".")
+        group, _, key = name.partition(".")
         if group != section:
             lines += ["", f"[{group}]"]
             section = group
-        lines.append(f"{rest} = {value:.6g}  # {TABLE[name].unit}: {TABLE[name].says}")
+        lines.append(f"{key} = {value:.6g}  # {TABLE[name].unit}: {TABLE[name].says}")
     return "\n".join(lines) + "\n"
 
 
-def _flat(found: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for group, inner in found.items():
+def _flat(sections: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for group, inner in sections.items():
         if not isinstance(inner, Mapping):
             yield group, inner
             continue
@@ -121,7 +121,7 @@ def _value(path: str, name: str, value: Any) -> float:
 
 
 def _in_range(path: str, parameter: Parameter, value: float) -> float:
-    if parameter.least <= value <= parameter.most:
+    if parameter.minimum <= value <= parameter.maximum:
         return value
-    span = f"{parameter.least:g} to {parameter.most:g} {parameter.unit}"
+    span = f"{parameter.minimum:g} to {parameter.maximum:g} {parameter.unit}"
     raise bad_value(f"{path}: {parameter.name} is {value:g}, outside {span}")

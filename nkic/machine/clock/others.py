@@ -44,7 +44,7 @@ GPSIMD = (
         "of all DMA engines of its processors together, in each direction",
         assumed(153, f"{LIKE_V3}, though trn1 has none"),
         documented(153, GUIDE_V3),
-        least=0.01,
+        minimum=0.01,
     ),
 )
 
@@ -70,14 +70,14 @@ TENSOR = (
         documented(4, GUIDE_V2),
         documented(4, GUIDE_V3),
         documented(4, GUIDE_V4),
-        least=1.0,
+        minimum=1.0,
     ),
     row(
         "tensor.load_rate",
         "columns per cycle",
         "of a fast load of the stationary matrix",
         documented(4, f"{GUIDE_V2}, fast LoadStationary"),
-        least=0.01,
+        minimum=0.01,
     ),
     row(
         "tensor.load_32_ns",
@@ -105,7 +105,7 @@ TENSOR = (
         "share",
         "of the full rate while it is cold",
         documented(0.5, f"{PROFILER}: starts near 50 % duty"),
-        least=0.01,
+        minimum=0.01,
     ),
 )
 

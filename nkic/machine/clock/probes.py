@@ -34,8 +34,8 @@ class Probe:
     determines. `quantity` is the time measured: INTERVAL, from start to start; DURATION, from start
     to end; ARRIVAL, from the start of an instruction or the trigger of a transfer to the start of
     the instruction that waits for it; SPAN, from the start of a product on a cold engine, over
-    WARMING more, to the start of the next. Every second repeat has the attributes `other`. `warm`:
-    unmeasured products come first.
+    WARMING more, to the start of the next. Every second repeat has the attributes `alternate`.
+    `warm`: unmeasured products come first.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Probe:
     quantity: str
     figures: tuple[str, ...]
     numbers: Mapping[str, float] = field(default_factory=dict)  # operands that are not tiles
-    other: Mapping[str, Any] = field(default_factory=dict)
+    alternate: Mapping[str, Any] = field(default_factory=dict)
     warm: bool = True
 
     @property
@@ -70,7 +70,7 @@ class Probe:
         times = timing(self.row, facts, self.engine)
         if not self.warm:
             return _cold(1 if self.quantity == INTERVAL else WARMING + 1, times, target)
-        table = target.figures["scalar.table_ns"] if self.other else 0.0
+        table = target.figures["scalar.table_ns"] if self.alternate else 0.0
         return table + _quantity(self.quantity, times, target)
 
 
@@ -97,11 +97,11 @@ def tile_of(text: str) -> Tile:
 
     A final "dynamic" means an address from a register.
     """
-    dtype, columns, buffer, *more = text.split()
+    dtype, columns, buffer, *flags = text.split()
     memory = Buffer(buffer)
     inner = (1, int(columns))
     if memory.on_chip:
-        return Tile(memory, DTYPES[dtype], 0, PARTITIONS, (inner,), bool(more))
+        return Tile(memory, DTYPES[dtype], 0, PARTITIONS, (inner,), bool(flags))
     whole = ROW_LENGTH
     return Tile(memory, DTYPES[dtype], 0, 0, ((whole, PARTITIONS), inner))
 
@@ -146,9 +146,11 @@ def _factors(columns: int, dtype: str) -> dict[str, str]:
 
 def _cold_product(name: str, quantity: str, figure: str) -> Probe:
     """Return the probe of products on a cold engine: several, or a sum of many."""
-    once, more = {"accumulate": False}, {"accumulate": quantity == SPAN}
+    once, alternate = {"accumulate": False}, {"accumulate": quantity == SPAN}
     tiles = _factors(512, "bfloat16")
-    return Probe(name, "nc_matmul", T, tiles, once, quantity, (figure,), other=more, warm=False)
+    return Probe(
+        name, "nc_matmul", T, tiles, once, quantity, (figure,), alternate=alternate, warm=False
+    )
 
 
 def _transfer(name: str, columns: int, quantity: str, figure: str, mode: str) -> Probe:
@@ -158,10 +160,10 @@ def _transfer(name: str, columns: int, quantity: str, figure: str, mode: str) ->
     return Probe(name, "dma_copy", D, tiles, {"dge_mode": mode, **queue}, quantity, (figure,))
 
 
-def _dma_transpose(place: str) -> Probe:
+def _dma_transpose(memory: str) -> Probe:
     """Return the probe of a DMA transpose."""
-    tiles = _of("bfloat16 128 sbuf", src=f"bfloat16 128 {place}")
-    name, figure = f"dma_transpose_{place}", f"dma.transpose_{place}"
+    tiles = _of("bfloat16 128 sbuf", src=f"bfloat16 128 {memory}")
+    name, figure = f"dma_transpose_{memory}", f"dma.transpose_{memory}"
     return Probe(name, "dma_transpose", D, tiles, {}, ARRIVAL, (figure,))
 
 
@@ -300,7 +302,7 @@ PROBES: tuple[Probe, ...] = (
         _EXP,
         INTERVAL,
         ("scalar.table_ns",),
-        other={"op": "sin"},
+        alternate={"op": "sin"},
     ),
     *_interval_and_duration(
         "gpsimd_copy",

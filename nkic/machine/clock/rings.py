@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from nkic.machine.engines import Engine
-from nkic.machine.timing import Timing, commands_beside
+from nkic.machine.timing import Timing, overlaps_commands
 
 Key = tuple[int, Engine]  # a core, and one of its engines
 
@@ -40,7 +40,7 @@ class Rings:
         if queue.triggered is None:
             by, trigger = (core, timing.by), timing.trigger
             engine, free = self.engines.get(by), self.commands.get(by, 0)
-            if engine is not None and not commands_beside(timing.by):
+            if engine is not None and not overlaps_commands(timing.by):
                 free = max(free, engine.free)
             at = queue.triggered = start if start > free else free
             until = self.commands[by] = at + trigger

@@ -21,14 +21,14 @@ DMA = (
         measured(18.1, f"{PERFORMANCE}: 32 KiB on one engine"),
         fitted(25.3, "published profiles of trn2: 400 to 409 GB/s of a core alone"),
         assumed(36.3, f"{RATES}, exceeded by as much as on trn2"),
-        least=0.01,
+        minimum=0.01,
     ),
     row(
         "dma.engine_rate_shared",
         "bytes/ns",
         "of one engine on long rows, if all cores of a stack of HBM move data",
         *(documented(rate, RATES) for rate in (17.0, 23.0, 33.0)),
-        least=0.01,
+        minimum=0.01,
     ),
     row(
         "dma.descriptor_bytes",
@@ -36,7 +36,7 @@ DMA = (
         "largest element that a descriptor moves",
         assumed(4096, LIKE_V3),
         measured(4096, f"{PROFILES}: largest element of DMA_DIRECT2D"),
-        least=1.0,
+        minimum=1.0,
     ),
     row(
         "dma.descriptor_ns",
@@ -93,7 +93,7 @@ DMA = (
         "partitions",
         "served by one engine",
         documented(8, f"{GUIDE_V3}, DMA; DMA overview"),
-        least=1.0,
+        minimum=1.0,
     ),
     row(
         "dma.transpose_hbm",
@@ -101,7 +101,7 @@ DMA = (
         "of the copy rate, when transposing from HBM",
         assumed(0.9, LIKE_V3),
         documented(0.9, f"{GUIDE_V3}, DMA transpose"),
-        least=0.01,
+        minimum=0.01,
     ),
     row(
         "dma.transpose_sbuf",
@@ -109,14 +109,14 @@ DMA = (
         "of the copy rate, when transposing within SBUF",
         assumed(0.5, LIKE_V3),
         documented(0.5, f"{GUIDE_V3}, DMA transpose"),
-        least=0.01,
+        minimum=0.01,
     ),
     row(
         "dma.link_rate",
         "bytes/ns",
         "of the NeuronLink of a chip, divided by its cores",
         *(documented(rate, "pages of inf2, trainium2, trainium3") for rate in (96.0, 160.0, 320.0)),
-        least=0.01,
+        minimum=0.01,
     ),
 )
 

@@ -32,12 +32,12 @@ FAMILIES = (
 
 
 def _unique(key: Callable[[Row], Key], rows: Iterable[Row]) -> dict[Key, Row]:
-    found: dict[Key, Row] = {}
+    unique: dict[Key, Row] = {}
     for row in rows:
-        old = found.setdefault(key(row), row)
+        old = unique.setdefault(key(row), row)
         if old is not row:
             raise ValueError(f"{old.name} and {row.name} are both {key(row)!r}")
-    return found
+    return unique
 
 
 ROWS: dict[str, Row] = _unique(lambda row: row.name, (r for f in FAMILIES for r in f.ROWS))

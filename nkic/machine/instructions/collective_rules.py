@@ -27,22 +27,24 @@ SWITCHED = 4  # NeuronCore version whose devices are connected by a switch
 
 def group_size(facts: Facts) -> int:
     """Return the number of ranks in a group."""
-    found = facts.attributes["replica_group"]
-    return max(1, len(found[0])) if found else 1
+    replica_groups = facts.attributes["replica_group"]
+    return max(1, len(replica_groups[0])) if replica_groups else 1
 
 
 def groups(facts: Facts) -> Violation | None:
     """Groups have equal sizes and do not overlap."""
-    found = facts.attributes["replica_group"]
-    if not found or not all(found):
+    replica_groups = facts.attributes["replica_group"]
+    if not replica_groups or not all(replica_groups):
         text = "`replica_group` has no ranks"
-    elif len({len(group) for group in found}) > 1:
-        sizes = ", ".join(str(len(group)) for group in found)
+    elif len({len(group) for group in replica_groups}) > 1:
+        sizes = ", ".join(str(len(group)) for group in replica_groups)
         text = f"the groups of `replica_group` have {sizes} ranks; they must have the same size"
-    elif len({*chain(*found)}) < sum(map(len, found)):
+    elif len({*chain(*replica_groups)}) < sum(map(len, replica_groups)):
         text = "a rank appears twice in `replica_group`; groups must not overlap"
-    elif min(chain(*found)) < 0:
-        text = f"`replica_group` has the rank {min(chain(*found))}; ranks are numbered from 0"
+    elif min(chain(*replica_groups)) < 0:
+        text = (
+            f"`replica_group` has the rank {min(chain(*replica_groups))}; ranks are numbered from 0"
+        )
     else:
         return None
     hint = "pass ReplicaGroup([[0, 1, …]]) with each rank in one list"
@@ -155,12 +157,12 @@ def reduction(facts: Facts) -> Violation | None:
 
 def pairs(facts: Facts) -> Violation | None:
     """`source_target_pairs` are pairs; no rank sends or receives twice."""
-    found = facts.attributes["source_target_pairs"]
-    if not found or any(len(pair) != 2 for pair in found):
+    rank_pairs = facts.attributes["source_target_pairs"]
+    if not rank_pairs or any(len(pair) != 2 for pair in rank_pairs):
         text = "`source_target_pairs` must be a list of pairs (source, target)"
-    elif any(rank < 0 for pair in found for rank in pair):
+    elif any(rank < 0 for pair in rank_pairs for rank in pair):
         text = "`source_target_pairs` has a negative rank"
-    elif any(len({pair[side] for pair in found}) < len(found) for side in (0, 1)):
+    elif any(len({pair[side] for pair in rank_pairs}) < len(rank_pairs) for side in (0, 1)):
         text = "a rank appears twice as a source or as a target in `source_target_pairs`"
     else:
         return None
@@ -170,10 +172,10 @@ def pairs(facts: Facts) -> Violation | None:
 
 def channel(facts: Facts) -> Violation | None:
     """The channel is one of at most four."""
-    found = facts.attributes["channel_id"]
-    if 0 <= found < MAX_CHANNELS:
+    channel_id = facts.attributes["channel_id"]
+    if 0 <= channel_id < MAX_CHANNELS:
         return None
-    text = f"the channel is {found}; channels are 0 to {MAX_CHANNELS - 1}"
+    text = f"the channel is {channel_id}; channels are 0 to {MAX_CHANNELS - 1}"
     return Violation(SLUG, text, "channel_id", "use fewer channels, numbered from 0")
 
 
@@ -193,10 +195,10 @@ def metadata(facts: Facts) -> Violation | None:
 
 def prepared(facts: Facts) -> Violation | None:
     """The prepared tensor has the size of the counts."""
-    made, counts = facts.tile(PREPARED), facts.tile(METADATA)
-    if made.elements == counts.elements:
+    prepared_tile, counts = facts.tile(PREPARED), facts.tile(METADATA)
+    if prepared_tile.elements == counts.elements:
         return None
-    text = f"`{PREPARED}` is {list(made.shape)} and `{METADATA}` {list(counts.shape)}"
+    text = f"`{PREPARED}` is {list(prepared_tile.shape)} and `{METADATA}` {list(counts.shape)}"
     return Violation("element-count-mismatch", text, PREPARED, "give both the same size")
 
 
@@ -237,13 +239,13 @@ def of_one_chip(facts: Facts) -> Violation | None:
 
 def ring_step(facts: Facts) -> Violation | None:
     """`iteration_id` is not negative."""
-    if (found := facts.attributes["iteration_id"]) >= 0:
+    if (iteration := facts.attributes["iteration_id"]) >= 0:
         return None
-    text = f"`iteration_id` is {found}, but must not be negative"
+    text = f"`iteration_id` is {iteration}, but must not be negative"
     return Violation(SLUG, text, "iteration_id", "number the ring steps from 0")
 
 
-def alike(parties: Sequence[Facts]) -> Violation | None:
+def same_attributes(parties: Sequence[Facts]) -> Violation | None:
     """All cores of a rank pass the same attributes."""
     first = parties[0].attributes
     for facts in parties[1:]:
@@ -257,7 +259,7 @@ def alike(parties: Sequence[Facts]) -> Violation | None:
 def two_cores(parties: Sequence[Facts]) -> Violation | None:
     """all_gather_v runs on ranks of two cores."""
     if len(parties) == 2:
-        return alike(parties)
+        return same_attributes(parties)
     text = f"all_gather_v: a rank has {len(parties)} core; it needs 2"
     return Violation("core-meeting", text, help="launch the kernel on 2 cores, or use all_gather")
 

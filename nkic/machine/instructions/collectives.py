@@ -52,7 +52,7 @@ def _row(
     attributes: tuple[Attribute, ...],
     own_rules: tuple[Rule, ...],
     *,
-    rendezvous_rule: Callable[[Sequence[Facts]], Violation | None] = rules.alike,
+    rendezvous_rule: Callable[[Sequence[Facts]], Violation | None] = rules.same_attributes,
     access: Callable[[str, Facts], Access | None] = no_access,
     cost: Formula = once_around,
     since: Profile = Profile.BETA2,
@@ -62,12 +62,12 @@ def _row(
 ) -> Row:
     """Return a row with the properties common to all rows that move data."""
     tiles = [o.name for o in operands if o.name not in COUNTS]
-    others = [o.name for o in operands if o.name in COUNTS] + [a.name for a in attributes[1:]]
+    trailing = [o.name for o in operands if o.name in COUNTS] + [a.name for a in attributes[1:]]
     return Row(
         name=name,
         opcode=opcode,
         doc=doc,
-        parameters=(*tiles, attributes[0].name, *others, "priority", "name"),
+        parameters=(*tiles, attributes[0].name, *trailing, "priority", "name"),
         operands=operands,
         attributes=(*attributes, PRIORITY),
         engines=(Engine.DMA,),
@@ -138,8 +138,8 @@ def _prepare_row(name: str, opcode: int, prepares: str) -> Row:
 
 def _metadata_access(name: str, facts: Facts) -> Access | None:
     """Return READ for received counts that are known; otherwise they are written, too."""
-    known = name == METADATA and facts.attributes["recv_counts_known"]
-    return Access.READ if known else None
+    is_known = name == METADATA and facts.attributes["recv_counts_known"]
+    return Access.READ if is_known else None
 
 
 _WORDS = frozenset({"uint32"})

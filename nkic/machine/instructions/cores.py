@@ -118,17 +118,17 @@ def swapped(parties: Sequence[Facts]) -> Violation | None:
 
 
 def _differing(parties: Sequence[Facts]) -> Violation | None:
-    first, other = parties
+    first, second = parties
     for name in ("pipe_id", "dma_engine"):
-        one, two = first.attributes[name], other.attributes[name]
-        if one != two:
-            text = f"sendrecv: `{name}` is {one} on core 0 and {two} on core 1"
+        first_value, second_value = first.attributes[name], second.attributes[name]
+        if first_value != second_value:
+            text = f"sendrecv: `{name}` is {first_value} on core 0 and {second_value} on core 1"
             return Violation("core-meeting", text, name, f"pass the same `{name}` on both cores")
-    one_tile, two_tile = first.tile("src"), other.tile("src")
-    shapes = [(t.dtype, t.partitions, t.free) for t in (one_tile, two_tile)]
+    first_tile, second_tile = first.tile("src"), second.tile("src")
+    shapes = [(t.dtype, t.partitions, t.free) for t in (first_tile, second_tile)]
     if shapes[0] == shapes[1]:
         return None
-    text = f"sendrecv: core 0 sends {one_tile} and core 1 {two_tile}"
+    text = f"sendrecv: core 0 sends {first_tile} and core 1 {second_tile}"
     return Violation("core-meeting", text, "src", "swap tiles of the same shape and type")
 
 

@@ -154,11 +154,11 @@ def whole_rows(facts: Facts) -> Violation | None:
         if tile.indexed and not tile.on_chip  # on chip, `gathering` refuses it
     }
     for name, tile in sides.items():
-        for other, rows in counts.items():
-            if other != name and not _falls_into(tile, rows):
+        for indexed, rows in counts.items():
+            if indexed != name and not _falls_into(tile, rows):
                 return Violation(
                     "operand-shape",
-                    f"`{other}` has {rows} rows by `vector_offset`, but `{name}` "
+                    f"`{indexed}` has {rows} rows by `vector_offset`, but `{name}` "
                     f"{_shape(tile)} cannot be divided into as many",
                     name,
                     f"make `{name}` a tile of {rows} partitions, or rows",

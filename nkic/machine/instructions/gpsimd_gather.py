@@ -156,14 +156,14 @@ def run_length(facts: Facts) -> Violation | None:
 
 def valid_indices(facts: Facts) -> Violation | None:
     """`num_valid_indices` is within what a core holds, and dst has the length gathered."""
-    held = CORE * facts.tile("index").free
+    capacity = CORE * facts.tile("index").free
     requested, run = facts.attributes["num_valid_indices"], facts.attributes["num_elem_per_idx"]
-    count = held if requested is None else requested
-    limit, dst = min(held, MAX_INDICES), facts.tile("dst")
+    count = capacity if requested is None else requested
+    limit, dst = min(capacity, MAX_INDICES), facts.tile("dst")
     if not 1 <= count <= limit:
         return Violation(
             "index-count",
-            f"`num_valid_indices` is {count}; a core has {held} indices and takes 1 to {limit}",
+            f"`num_valid_indices` is {count}; a core has {capacity} indices and takes 1 to {limit}",
             "num_valid_indices",
             f"pass `num_valid_indices={limit}`, or gather in several instructions",
         )
@@ -194,7 +194,7 @@ def bits_of_one_type(facts: Facts) -> Violation | None:
 def one_row(facts: Facts) -> Violation | None:
     """dst of tensor_partition_reduce has one partition, of the same length as data."""
     dst, data = facts.tile("dst"), facts.tile("data")
-    return _one_partition("dst", dst) or _as_long(dst, data.free, "`data` has")
+    return _one_partition("dst", dst) or _wrong_length(dst, data.free, "`data` has")
 
 
 def bounds_shape(facts: Facts) -> Violation | None:
@@ -203,14 +203,14 @@ def bounds_shape(facts: Facts) -> Violation | None:
     return (
         _one_partition("dst", dst)
         or _one_partition("segment_ids", ids)
-        or _as_long(dst, 2 * ids.free, "with two for each id it needs")
+        or _wrong_length(dst, 2 * ids.free, "with two for each id it needs")
     )
 
 
 def room_for_count(facts: Facts) -> Violation | None:
     """dst of nonzero_with_count has room for the count at the end."""
     dst, src = facts.tile("dst"), facts.tile("src")
-    return _as_long(dst, src.free + 1, "with the count after them it needs")
+    return _wrong_length(dst, src.free + 1, "with the count after them it needs")
 
 
 def _one_partition(name: str, tile: Tile) -> Violation | None:
@@ -224,12 +224,12 @@ def _one_partition(name: str, tile: Tile) -> Violation | None:
     )
 
 
-def _as_long(dst: Tile, expected: int, what: str) -> Violation | None:
+def _wrong_length(dst: Tile, expected: int, requirement: str) -> Violation | None:
     if dst.free == expected:
         return None
     return Violation(
         "element-count-mismatch",
-        f"`dst` has {dst.free} elements per partition; {what} {expected}",
+        f"`dst` has {dst.free} elements per partition; {requirement} {expected}",
         "dst",
         f"make `dst` a tile of shape [{dst.partitions}, {expected}]",
     )

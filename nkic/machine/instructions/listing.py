@@ -73,17 +73,17 @@ def _targets(row: Row) -> list[str]:
 
 def _later(row: Row) -> dict[str, str]:
     """Return when each parameter that is newer than `row` was added."""
-    found = {}
+    additions = {}
     rules: tuple[Operand | Attribute, ...] = (*row.operands, *row.attributes)
     for rule in rules:
         if rule.name in row.by_profile:
             continue
-        words = [f"since NKI {rule.since.label}"] if rule.since > row.since else []
+        conditions = [f"since NKI {rule.since.label}"] if rule.since > row.since else []
         if isinstance(rule, Attribute) and rule.generation > row.generation:
-            words.append(f"on {first_target(rule.generation)} and newer")
-        if words:
-            found[rule.name] = ", ".join(words)
-    return found
+            conditions.append(f"on {first_target(rule.generation)} and newer")
+        if conditions:
+            additions[rule.name] = ", ".join(conditions)
+    return additions
 
 
 def _coverage() -> list[str]:
@@ -139,7 +139,7 @@ def _section(row: Row) -> str:
         "",
         row.doc,
         "",
-        f"`{row.called}({', '.join(row.parameters)})` on {where(row)}.",
+        f"`{row.called}({', '.join(row.parameters)})` on {availability(row)}.",
         "",
         *(f"- `{name}`: {text}" for name, text in described(row).items()),
         "",
@@ -148,7 +148,7 @@ def _section(row: Row) -> str:
     return "\n".join(lines)
 
 
-def where(row: Row) -> str:
+def availability(row: Row) -> str:
     """Describe the engines, targets and versions that have an instruction."""
     engines, target = _engines(row.engines), first_target(row.generation)
     return f"{engines}, {target} and newer, since NKI {row.since.label}"
@@ -159,8 +159,8 @@ def described(row: Row) -> dict[str, str]:
     shown = {operand.name: _operand(operand) for operand in row.operands}
     shown |= {attribute.name: _attribute(attribute) for attribute in row.attributes}
     if row.spread:
-        first, *more = row.spread_operands
-        shown[row.spread] = f"a list of 1 to {1 + len(more)} operands, {_operand(first)}"
+        first, *optional = row.spread_operands
+        shown[row.spread] = f"a list of 1 to {1 + len(optional)} operands, {_operand(first)}"
     for name, when in _later(row).items():
         shown[name] += f" ({when})"
     if row.has_engine_parameter:
@@ -169,14 +169,14 @@ def described(row: Row) -> dict[str, str]:
 
 
 def _operand(operand: Operand) -> str:
-    words = [operand.access.value, accepts(operand)]
+    phrases = [operand.access.value, accepts(operand)]
     if operand.buffers:
-        words.append("in " + " or ".join(_buffers(operand.buffers)))
+        phrases.append("in " + " or ".join(_buffers(operand.buffers)))
     if operand.column:
-        words.append("one element per partition")
+        phrases.append("one element per partition")
     if operand.dtypes:
-        words.append(" or ".join(sorted(operand.dtypes)))
-    return ", ".join(words) + _default(operand.default)
+        phrases.append(" or ".join(sorted(operand.dtypes)))
+    return ", ".join(phrases) + _default(operand.default)
 
 
 def _attribute(attribute: Attribute) -> str:
@@ -188,8 +188,10 @@ def _default(value: object) -> str:
 
 
 def _buffers(buffers: Iterable[Buffer]) -> list[str]:
-    found = frozenset(buffers)
-    return sorted(b.value for b in found if b is not Buffer.SHARED_HBM or Buffer.HBM not in found)
+    allowed = frozenset(buffers)
+    return sorted(
+        b.value for b in allowed if b is not Buffer.SHARED_HBM or Buffer.HBM not in allowed
+    )
 
 
 def _engines(engines: Iterable[Engine]) -> str:

@@ -61,8 +61,8 @@ def scales_of(name: str, scale: str) -> Rule:
         data, scales = facts.tile(name), facts.tile(scale)
         if scales.free != data.free:
             return _columns(name, data, scale, scales)
-        needed = scale_partitions(data.partitions)
-        if scales.partitions < needed:
+        required = scale_partitions(data.partitions)
+        if scales.partitions < required:
             return _too_few_partitions(name, data, scale, scales)
         if scales.start in [data.start // QUADRANT * QUADRANT + at for at in SCALE_STARTS]:
             return None
@@ -87,11 +87,11 @@ def _columns(name: str, data: Tile, scale: str, scales: Tile) -> Violation:
 
 
 def _too_few_partitions(name: str, data: Tile, scale: str, scales: Tile) -> Violation:
-    needed = scale_partitions(data.partitions)
+    required = scale_partitions(data.partitions)
     return Violation(
         "operand-shape",
         f"`{scale}` has {scales.partitions} partitions; the scales of {data.partitions} "
-        f"partitions of `{name}` are spread over {needed}",
+        f"partitions of `{name}` are spread over {required}",
         scale,
         f"make `{scale}` a tile of {data.partitions} partitions",
     )
@@ -130,12 +130,12 @@ def quartered(facts: Facts) -> Violation | None:
 
 def even_columns(facts: Facts) -> Violation | None:
     """The number of stationary columns is even: the array reads them in pairs."""
-    held = facts.tile("stationary").free
-    if held % 2 == 0:
+    columns = facts.tile("stationary").free
+    if columns % 2 == 0:
         return None
     return Violation(
         "operand-shape",
-        f"`stationary` has {held} columns, which must be even",
+        f"`stationary` has {columns} columns, which must be even",
         "stationary",
         "pad `stationary` with one column of zeros",
     )
@@ -160,8 +160,8 @@ def indexed_together(name: str, scale: str) -> Rule:
 
     def rule(facts: Facts) -> Violation | None:
         data, scales = facts.tile(name), facts.tile(scale)
-        same = not data.indexed or data.offsets == scales.offsets
-        if data.indexed == scales.indexed and same:
+        same_index = not data.indexed or data.offsets == scales.offsets
+        if data.indexed == scales.indexed and same_index:
             return None
         return Violation(
             "indexed-operand",

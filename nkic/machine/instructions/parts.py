@@ -15,29 +15,29 @@ REDUCE_COMMANDS = ("idle", "reset", "reduce", "reset_reduce", "load_reduce")
 NOTHING: frozenset[Buffer] = frozenset()
 
 
-def result(name: str = "dst", **more: Any) -> Operand:
+def result(name: str = "dst", **properties: Any) -> Operand:
     """Return a tile operand that the instruction writes."""
-    return Operand(name, Access.WRITE, **more)
+    return Operand(name, Access.WRITE, **properties)
 
 
-def source(name: str, **more: Any) -> Operand:
+def source(name: str, **properties: Any) -> Operand:
     """Return a tile operand that the instruction reads."""
-    return Operand(name, Access.READ, **more)
+    return Operand(name, Access.READ, **properties)
 
 
-def scalar(name: str, **more: Any) -> Operand:
+def scalar(name: str, **properties: Any) -> Operand:
     """Return an operand that is a number or a tile with one element per partition."""
-    return Operand(name, Access.READ, number=True, column=True, **more)
+    return Operand(name, Access.READ, number=True, column=True, **properties)
 
 
-def register(name: str, access: Access, **more: Any) -> Operand:
+def register(name: str, access: Access, **properties: Any) -> Operand:
     """Return a register operand."""
-    return Operand(name, access, buffers=NOTHING, register=True, **more)
+    return Operand(name, access, buffers=NOTHING, register=True, **properties)
 
 
-def alu(name: str = "op", **more: Any) -> Attribute:
+def alu(name: str = "op", **properties: Any) -> Attribute:
     """Return an attribute that names an operator of the arithmetic units."""
-    return Attribute(name, AttributeKind.ALU, **more)
+    return Attribute(name, AttributeKind.ALU, **properties)
 
 
 def flag(name: str) -> Attribute:
@@ -45,14 +45,14 @@ def flag(name: str) -> Attribute:
     return Attribute(name, AttributeKind.BOOL, default=False)
 
 
-def choice(name: str, default: str, *choices: str, **more: Any) -> Attribute:
+def choice(name: str, default: str, *choices: str, **properties: Any) -> Attribute:
     """Return an attribute whose value is the name of a member of an enumeration of `nki.isa`."""
-    return Attribute(name, AttributeKind.CHOICE, default=default, choices=choices, **more)
+    return Attribute(name, AttributeKind.CHOICE, default=default, choices=choices, **properties)
 
 
-def optional(name: str, kind: AttributeKind, **more: Any) -> Attribute:
+def optional(name: str, kind: AttributeKind, **properties: Any) -> Attribute:
     """Return an attribute that defaults to None."""
-    return Attribute(name, kind, default=None, optional=True, **more)
+    return Attribute(name, kind, default=None, optional=True, **properties)
 
 
 def indirect_without(engine: Engine, instead: str) -> Rule:

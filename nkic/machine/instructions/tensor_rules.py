@@ -19,7 +19,7 @@ MATMUL_TYPES = WIDE_TYPES | FP8_TYPES | HALF_TYPES
 TILE_SIZES = {2: (64, 128), 3: (32, 64, 128), 4: (32, 64, 128)}  # by generation
 
 
-def held_and_streamed(facts: Facts) -> tuple[int, int]:
+def columns_of_factors(facts: Facts) -> tuple[int, int]:
     """Return the stationary and the moving columns, which double_row reads in pairs."""
     rows = 2 if facts.attributes.get("perf_mode") == "double_row" else 1
     return facts.tile("stationary").free // rows, facts.tile("moving").free // rows
@@ -30,36 +30,36 @@ def held_and_streamed(facts: Facts) -> tuple[int, int]:
 
 def matmul_shape(facts: Facts) -> Violation | None:
     """dst is [M, N] for stationary [K, M] and moving [K, N]; free dimensions are flattened."""
-    held, streamed = held_and_streamed(facts)
+    stationary_columns, moving_columns = columns_of_factors(facts)
     dst = facts.tile("dst")
-    if held > ARRAY or streamed > moving_limit(facts.target, dst):
+    if stationary_columns > ARRAY or moving_columns > moving_limit(facts.target, dst):
         return None  # `matmul_sizes` reports it; no dst would fit
-    if dst.partitions != held:
+    if dst.partitions != stationary_columns:
         return Violation(
             "partition-mismatch",
-            f"`dst` has {dst.partitions} partitions and `stationary` has {held} columns; "
-            "they must be equal",
+            f"`dst` has {dst.partitions} partitions and `stationary` has "
+            f"{stationary_columns} columns; they must be equal",
             "dst",
-            f"make `dst` a tile of shape [{held}, {streamed}]",
+            f"make `dst` a tile of shape [{stationary_columns}, {moving_columns}]",
         )
-    if dst.free != streamed:
+    if dst.free != moving_columns:
         return Violation(
             "element-count-mismatch",
-            f"`dst` has {dst.free} elements per partition and `moving` has {streamed} columns; "
-            "they must be equal",
+            f"`dst` has {dst.free} elements per partition and `moving` has "
+            f"{moving_columns} columns; they must be equal",
             "dst",
-            f"make `dst` a tile of shape [{held}, {streamed}]",
+            f"make `dst` a tile of shape [{stationary_columns}, {moving_columns}]",
         )
     return None
 
 
 def matmul_sizes(facts: Facts) -> Violation | None:
     """Columns are within the limits of the array and of PSUM."""
-    held, streamed = held_and_streamed(facts)
+    stationary_columns, moving_columns = columns_of_factors(facts)
     limit = moving_limit(facts.target, facts.tile("dst"))
-    if held > ARRAY:
-        return too_many("stationary", held, ARRAY, facts)
-    return too_many("moving", streamed, limit, facts) if streamed > limit else None
+    if stationary_columns > ARRAY:
+        return too_many("stationary", stationary_columns, ARRAY, facts)
+    return too_many("moving", moving_columns, limit, facts) if moving_columns > limit else None
 
 
 def moving_limit(target: Target, dst: Tile) -> int:
@@ -180,14 +180,14 @@ def _not_paired(name: str, tile: Tile) -> Violation | None:
 def _not_with_double_row(facts: Facts) -> Violation | None:
     columns = (facts.attributes["tile_size"] + (ARRAY, ARRAY))[1]
     if facts.attributes["is_transpose"]:
-        other = "`is_transpose`"
+        conflict = "`is_transpose`"
     elif columns != ARRAY:
-        other = f"a column tile of {columns}"
+        conflict = f"a column tile of {columns}"
     else:
         return None
     return Violation(
         "matmul-mode",
-        f"`perf_mode` is double_row, which cannot be combined with {other}",
+        f"`perf_mode` is double_row, which cannot be combined with {conflict}",
         "perf_mode",
         "remove one of them",
     )
@@ -228,12 +228,12 @@ def _bad_tiling(text: str) -> Violation:
 
 
 def _beyond_tile(facts: Facts, rows: int, columns: int) -> Violation | None:
-    held, _ = held_and_streamed(facts)
+    stationary_columns, _ = columns_of_factors(facts)
     used = facts.tile("stationary").partitions
     if used > rows:
         return _bad_tiling(f"`stationary` has {used} partitions and the tile {rows} rows")
-    if held > columns:
-        return _bad_tiling(f"`stationary` has {held} columns and the tile {columns}")
+    if stationary_columns > columns:
+        return _bad_tiling(f"`stationary` has {stationary_columns} columns and the tile {columns}")
     return None
 
 

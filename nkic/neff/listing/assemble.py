@@ -76,33 +76,33 @@ class _Assembler:
         self._shared: dict[str, Any] = {}
         self._statements: dict[str, Callable[[Scanner], None]] = {
             "kernel": self._read_kernel,
-            "argument": lambda words: self._note(words, self._arguments),
-            "flag": lambda words: self._note(words, self._flags),
+            "argument": lambda scanner: self._note(scanner, self._arguments),
+            "flag": lambda scanner: self._note(scanner, self._flags),
             "file": self._file,
             "place": self._place,
-            "iteration": lambda words: self._iterations.append(words.string()),
+            "iteration": lambda scanner: self._iterations.append(scanner.string()),
             "tensor": self._tensor,
-            "input": lambda words: self._parameter(words, self._inputs),
-            "output": lambda words: self._parameter(words, self._outputs),
+            "input": lambda scanner: self._parameter(scanner, self._inputs),
+            "output": lambda scanner: self._parameter(scanner, self._outputs),
             "constant": self._constant,
             "stream": self._stream,
         }
 
-    def line(self, words: Scanner) -> None:
+    def line(self, scanner: Scanner) -> None:
         """Parse one line."""
-        if words.done:
+        if scanner.done:
             return
-        if words.accept("}"):
-            self._close(words)
+        if scanner.accept("}"):
+            self._close(scanner)
         else:
-            name = words.name()
+            name = scanner.name()
             statement = None if self._streams and name != "stream" else self._statements.get(name)
             if statement:
-                statement(words)
+                statement(scanner)
             else:
-                self._item(name, words)
-        if not words.done:
-            words.fail(f"`{words.peek()}`", "the end of the line")
+                self._item(name, scanner)
+        if not scanner.done:
+            scanner.fail(f"`{scanner.peek()}`", "the end of the line")
 
     def executable(self) -> Executable:
         """Return the executable that the lines describe."""
@@ -128,67 +128,67 @@ class _Assembler:
             iterations=tuple(self._iterations),
         )
 
-    def _read_kernel(self, words: Scanner) -> None:
-        name, target = words.string(), words.name()
-        counts = [parts.named(words, what) for what in ("cores", "semaphores", "registers")]
+    def _read_kernel(self, scanner: Scanner) -> None:
+        name, target = scanner.string(), scanner.name()
+        counts = [parts.named(scanner, key) for key in ("cores", "semaphores", "registers")]
         self._kernel = (name, target, counts[0], counts[1], counts[2])
 
-    def _note(self, words: Scanner, into: dict[str, str]) -> None:
-        key = words.string()
-        into[key] = words.string()
+    def _note(self, scanner: Scanner, into: dict[str, str]) -> None:
+        key = scanner.string()
+        into[key] = scanner.string()
 
-    def _file(self, words: Scanner) -> None:
-        path, digest = words.string(), words.string()
+    def _file(self, scanner: Scanner) -> None:
+        path, digest = scanner.string(), scanner.string()
         if not _SHA256.fullmatch(digest):
-            words.fail("the second string", "a sha256 of 64 hexadecimal digits")
-        self._files.append(FileRecord(path, digest, None if words.done else words.string()))
+            scanner.fail("the second string", "a sha256 of 64 hexadecimal digits")
+        self._files.append(FileRecord(path, digest, None if scanner.done else scanner.string()))
 
-    def _place(self, words: Scanner) -> None:
-        file = words.integer()
-        line, column = parts.pair(words)
-        end_line, end_column = parts.pair(words)
-        caller = words.integer() if words.accept("from") else -1
+    def _place(self, scanner: Scanner) -> None:
+        file = scanner.integer()
+        line, column = parts.pair(scanner)
+        end_line, end_column = parts.pair(scanner)
+        caller = scanner.integer() if scanner.accept("from") else -1
         if not (0 <= file < len(self._files) and -1 <= caller < len(self._places)):
-            words.fail("a file or a caller", "one that is declared before")
+            scanner.fail("a file or a caller", "one that is declared before")
         self._places.append(PlaceRecord(file, line, column, end_line, end_column, caller))
 
-    def _tensor(self, words: Scanner) -> None:
-        number = parts.reference(words)
+    def _tensor(self, scanner: Scanner) -> None:
+        number = parts.reference(scanner)
         if number != len(self._tensors):
-            words.fail(f"tensor %{number}", f"%{len(self._tensors)}")
-        name, dtype, shape = words.string(), parts.dtype(words), parts.sizes(words)
-        buffer = parts.choice(words, {b.value: b for b in Buffer})
-        role = parts.choice(words, {role: role for role in ROLES})
-        core = words.integer() if words.accept("core") else -1
-        partition, byte = parts.pair(words) if words.accept("at") else (0, 0)
-        place = parts.place(words)
+            scanner.fail(f"tensor %{number}", f"%{len(self._tensors)}")
+        name, dtype, shape = scanner.string(), parts.dtype(scanner), parts.sizes(scanner)
+        buffer = parts.choice(scanner, {b.value: b for b in Buffer})
+        role = parts.choice(scanner, {role: role for role in ROLES})
+        core = scanner.integer() if scanner.accept("core") else -1
+        partition, byte = parts.pair(scanner) if scanner.accept("at") else (0, 0)
+        place = parts.place(scanner)
         self._tensors.append(
             TensorRecord(name, dtype, shape, buffer, core, role, partition, byte, place)
         )
 
-    def _parameter(self, words: Scanner, into: list[ParameterRecord]) -> None:
-        name = words.string()
-        tensor = parts.reference(words)
+    def _parameter(self, scanner: Scanner, into: list[ParameterRecord]) -> None:
+        name = scanner.string()
+        tensor = parts.reference(scanner)
         if tensor >= len(self._tensors):
-            words.fail(f"%{tensor}", "a tensor that is declared before")
+            scanner.fail(f"%{tensor}", "a tensor that is declared before")
         into.append(ParameterRecord(name, tensor))
 
-    def _constant(self, words: Scanner) -> None:
-        tensor = parts.reference(words)
+    def _constant(self, scanner: Scanner) -> None:
+        tensor = parts.reference(scanner)
         try:
-            self._constants[tensor] = b64decode(words.string(), validate=True)
+            self._constants[tensor] = b64decode(scanner.string(), validate=True)
         except (Base64Error, ValueError):
-            words.fail("the string", "base64")
+            scanner.fail("the string", "base64")
 
-    def _stream(self, words: Scanner) -> None:
+    def _stream(self, scanner: Scanner) -> None:
         self._end_stream()
-        written = words.name()
-        found = _STREAM.fullmatch(written)
+        written = scanner.name()
+        match = _STREAM.fullmatch(written)
         engines = {engine.value: engine for engine in Engine if engine is not Engine.DMA}
-        engine = Engine.DMA if found and found[2] else engines.get(found[3]) if found else None
-        if found is None or engine is None:
-            words.fail(f"`{written}`", "a stream such as core0.vector or core0.dma3")
-        self._streams.append(StreamRecord(int(found[1]), engine, int(found[2] or 0), ()))
+        engine = Engine.DMA if match and match[2] else engines.get(match[3]) if match else None
+        if match is None or engine is None:
+            scanner.fail(f"`{written}`", "a stream such as core0.vector or core0.dma3")
+        self._streams.append(StreamRecord(int(match[1]), engine, int(match[2] or 0), ()))
 
     def _end_stream(self) -> None:
         if self._open:
@@ -197,60 +197,61 @@ class _Assembler:
             self._streams[-1] = self._streams[-1]._replace(items=tuple(self._items))
             self._items = []
 
-    def _item(self, name: str, words: Scanner) -> None:
+    def _item(self, name: str, scanner: Scanner) -> None:
         if not self._streams:
-            known = did_you_mean(name, self._statements)
-            words.fail(f"`{name}` before the first stream", known or "a declaration")
+            hint = did_you_mean(name, self._statements)
+            scanner.fail(f"`{name}` before the first stream", hint or "a declaration")
         if name == "loop":
-            self._loop(words)
+            self._loop(scanner)
             return
         if name not in self._rows and name != "slot":
-            words.fail(f"`{name}`", did_you_mean(name, self._rows) or "an instruction")
+            scanner.fail(f"`{name}`", did_you_mean(name, self._rows) or "an instruction")
         row = self._rows.get(name)
-        given = parts.assignments(words) if row else {}
-        operands = _operands(row, given, words) if row else ()
-        values = _attribute_values(row, given, words) if row else ()
-        if given:
-            words.fail(f"`{next(iter(given))}`, which {name} does not have")
-        waits, signals = parts.semaphores(words)
+        assignments = parts.assignments(scanner) if row else {}
+        operands = _operands(row, assignments, scanner) if row else ()
+        values = _attribute_values(row, assignments, scanner) if row else ()
+        if assignments:
+            scanner.fail(f"`{next(iter(assignments))}`, which {name} does not have")
+        waits, signals = parts.semaphores(scanner)
         # Intern operands and forms, as emit and the reader do.
         shared = tuple([self._share(operand) for operand in operands])
-        place, iterations = parts.place(words), words.integer() if words.accept("iteration") else -1
+        place = parts.place(scanner)
+        iterations = scanner.integer() if scanner.accept("iteration") else -1
         if not -1 <= iterations < len(self._iterations):
-            words.fail(f"iteration {iterations}", "an iteration that is declared before")
-        own = (row, shared, self._share(values), waits, signals)
-        self._items.append(InstructionRecord(*own, place, iterations))
+            scanner.fail(f"iteration {iterations}", "an iteration that is declared before")
+        fields = (row, shared, self._share(values), waits, signals)
+        self._items.append(InstructionRecord(*fields, place, iterations))
 
     def _share(self, value: Any) -> Any:
         return self._shared.setdefault(text.operand(value), value)
 
-    def _loop(self, words: Scanner) -> None:
-        counter = None if words.peek() == "from" else parts.register(words)
-        words.expect("from")
-        start = parts.bound(words)
-        words.expect("to")
-        stop = parts.bound(words)
-        words.expect("step")
-        step = words.integer()
-        condition = parts.register(words) if words.accept("while") else None
-        place = parts.place(words)
-        words.expect("{")
+    def _loop(self, scanner: Scanner) -> None:
+        counter = None if scanner.peek() == "from" else parts.register(scanner)
+        scanner.expect("from")
+        start = parts.bound(scanner)
+        scanner.expect("to")
+        stop = parts.bound(scanner)
+        scanner.expect("step")
+        step = scanner.integer()
+        condition = parts.register(scanner) if scanner.accept("while") else None
+        place = parts.place(scanner)
+        scanner.expect("{")
         loop = LoopRecord(0, counter, start, stop, step, condition, place)
         self._open.append((len(self._items), loop))
         self._items.append(loop)
 
-    def _close(self, words: Scanner) -> None:
+    def _close(self, scanner: Scanner) -> None:
         if not self._open:
-            words.fail("`}` without a loop")
+            scanner.fail("`}` without a loop")
         start, loop = self._open.pop()
         self._items[start] = loop._replace(length=len(self._items) - start - 1)
 
 
-def _operands(row: Row, given: dict[str, Any], words: Scanner) -> tuple[OperandRecord, ...]:
-    """Remove the operands from `given`: the row's own, then the hidden ones in order."""
-    values = [given.pop(operand.name, None) for operand in row.operands]
-    while (hidden := f"+{len(values)}") in given:
-        values.append(given.pop(hidden))
+def _operands(row: Row, assignments: dict[str, Any], scanner: Scanner) -> tuple[OperandRecord, ...]:
+    """Remove the operands from `assignments`: the row's own, then the hidden ones in order."""
+    values = [assignments.pop(operand.name, None) for operand in row.operands]
+    while (hidden := f"+{len(values)}") in assignments:
+        values.append(assignments.pop(hidden))
     for value in values:
         kind = PatternRecord, Register
         if (
@@ -258,18 +259,18 @@ def _operands(row: Row, given: dict[str, Any], words: Scanner) -> tuple[OperandR
             and type(value) not in kind
             and not attributes.is_operand_number(value)
         ):
-            words.fail(f"{row.name}: an operand of a kind that operands cannot have")
+            scanner.fail(f"{row.name}: an operand of a kind that operands cannot have")
     return tuple(values)
 
 
-def _attribute_values(row: Row, given: dict[str, Any], words: Scanner) -> tuple[Any, ...]:
-    """Remove the attributes from `given`, with defaults for absent ones."""
+def _attribute_values(row: Row, assignments: dict[str, Any], scanner: Scanner) -> tuple[Any, ...]:
+    """Remove the attributes from `assignments`, with defaults for absent ones."""
     values = []
     for attribute in row.attributes:
-        if attribute.name not in given and attribute.required:
-            words.fail(f"{row.name} without `{attribute.name}`")
-        value = given.pop(attribute.name, attribute.default)
+        if attribute.name not in assignments and attribute.required:
+            scanner.fail(f"{row.name} without `{attribute.name}`")
+        value = assignments.pop(attribute.name, attribute.default)
         if not attributes.is_allowed(attribute, value):
-            words.fail(f"{row.name}: `{attribute.name}` cannot have this value")
+            scanner.fail(f"{row.name}: `{attribute.name}` cannot have this value")
         values.append(value)
     return tuple(values)

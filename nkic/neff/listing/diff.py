@@ -67,12 +67,12 @@ def _changed(first: Container, second: Container) -> Iterator[str]:
 def _compare(first: Executable, second: Executable) -> Iterator[str]:
     """Compare the kernels' properties, tensors and constants, then stream by stream."""
     yield from _lines(_declarations(first), _declarations(second))
-    left, right = _streams(first), _streams(second)
-    for name in dict.fromkeys((*left, *right)):
-        found = [*_lines(left.get(name, []), right.get(name, []))]
-        if found:
+    first_streams, second_streams = _streams(first), _streams(second)
+    for name in dict.fromkeys((*first_streams, *second_streams)):
+        differences = [*_lines(first_streams.get(name, []), second_streams.get(name, []))]
+        if differences:
             yield f"  stream {name}"
-            yield from found
+            yield from differences
 
 
 def _declarations(e: Executable) -> list[str]:
@@ -91,21 +91,21 @@ def _streams(executable: Executable) -> dict[str, list[str]]:
     return streams
 
 
-def _lines(left: list[str], right: list[str]) -> Iterator[str]:
-    """Yield the lines removed from and added to `left`, after dropping equal ends."""
-    start = _common(left, right)
-    end = _common(left[start:][::-1], right[start:][::-1])
-    left, right = left[start : len(left) - end], right[start : len(right) - end]
-    if len(left) + len(right) > MAX_ALIGNED:
-        yield f"  {len(left):,} lines are replaced by {len(right):,}, first of all:"
-        left, right = left[:1], right[:1]
-    for kind, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+def _lines(first: list[str], second: list[str]) -> Iterator[str]:
+    """Yield the lines removed from and added to `first`, after dropping equal ends."""
+    start = _common(first, second)
+    end = _common(first[start:][::-1], second[start:][::-1])
+    first, second = first[start : len(first) - end], second[start : len(second) - end]
+    if len(first) + len(second) > MAX_ALIGNED:
+        yield f"  {len(first):,} lines are replaced by {len(second):,}, first of all:"
+        first, second = first[:1], second[:1]
+    for kind, a, b, c, d in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
         if kind != "equal":
-            yield from (f"- {line}" for line in left[a:b])
-            yield from (f"+ {line}" for line in right[c:d])
+            yield from (f"- {line}" for line in first[a:b])
+            yield from (f"+ {line}" for line in second[c:d])
 
 
-def _common(left: list[str], right: list[str]) -> int:
+def _common(first: list[str], second: list[str]) -> int:
     """Return the length of the common prefix."""
-    pairs = enumerate(zip(left, right, strict=False))
-    return next((i for i, (a, b) in pairs if a != b), min(len(left), len(right)))
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(first), len(second)))

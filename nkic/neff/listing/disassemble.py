@@ -11,7 +11,7 @@ from nkic.machine.engines import Engine
 from nkic.neff.container import MAGIC
 from nkic.neff.header import VERSION
 from nkic.neff.listing import text
-from nkic.neff.places import iterations, users
+from nkic.neff.places import iterations, user_place
 from nkic.neff.records import Executable, FileRecord, InstructionRecord, LoopRecord, StreamRecord
 
 INDENT = "    "
@@ -67,7 +67,7 @@ def selected(
     for line in walk(executable):
         if engine not in (None, line.stream.engine):
             continue
-        place = users(executable, line.item.place)
+        place = user_place(executable, line.item.place)
         at = places[place].line if 0 <= place < len(places) else 0
         if lines is None or lines[0] <= at <= lines[1]:
             yield line
@@ -136,7 +136,7 @@ class _Listing:
         """Add the line of source text at `place`, if available."""
         if not 0 <= place < len(self._executable.places):
             return
-        at = self._executable.places[users(self._executable, place)]
+        at = self._executable.places[user_place(self._executable, place)]
         path = self._executable.files[at.file].path
         lines = self._sources.get(path, ())
         if 0 < at.line <= len(lines):
@@ -165,7 +165,7 @@ def _dump(e: Executable) -> Iterator[str]:
         caller = f" from {place.caller}" if place.caller >= 0 else ""
         span = f"{place.line}:{place.column} {place.end_line}:{place.end_column}"
         yield f"place {place.file} {span}{caller}"
-    yield from (f"iteration {text.quoted(one)}" for one in e.iterations)
+    yield from (f"iteration {text.quoted(iteration)}" for iteration in e.iterations)
     yield from (f"tensor {text.tensor(i, t)}{_at(t.place)}" for i, t in enumerate(e.tensors))
     yield from (f"input {text.quoted(p.name)} %{p.tensor}" for p in e.inputs)
     yield from (f"output {text.quoted(p.name)} %{p.tensor}" for p in e.outputs)
@@ -190,8 +190,9 @@ def _items(stream: StreamRecord, executable: Executable) -> Iterator[str]:
             yield f"{indent}{text.loop(item, full=True)}{_at(item.place)} {{{comment}"
             ends.append(index + 1 + item.length)
         else:
-            made = f" iteration {item.iterations}" if item.iterations >= 0 else ""
-            yield f"{indent}{text.instruction(item, full=True)}{_at(item.place)}{made}{comment}"
+            origin = _at(item.place)
+            origin += f" iteration {item.iterations}" if item.iterations >= 0 else ""
+            yield f"{indent}{text.instruction(item, full=True)}{origin}{comment}"
     for depth in reversed(range(len(ends))):
         yield f"{INDENT * (depth + 1)}}}"
 
@@ -211,5 +212,5 @@ def _at(place: int) -> str:
 
 def _within(executable: Executable, item: InstructionRecord | LoopRecord) -> str:
     """Return the iteration of Python loops: ` [i=3 j=0]`."""
-    found = iterations(executable, item)
-    return f" [{found}]" if found else ""
+    values = iterations(executable, item)
+    return f" [{values}]" if values else ""

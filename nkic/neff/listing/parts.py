@@ -13,136 +13,136 @@ from nkic.neff.listing.scan import Scanner
 from nkic.neff.records import OffsetRecord, PatternRecord
 
 
-def named(words: Scanner, name: str) -> int:
+def named(scanner: Scanner, name: str) -> int:
     """Parse an integer after `name` and `=`."""
-    words.expect(name)
-    words.expect("=")
-    return words.integer()
+    scanner.expect(name)
+    scanner.expect("=")
+    return scanner.integer()
 
 
-def pair(words: Scanner) -> tuple[int, int]:
+def pair(scanner: Scanner) -> tuple[int, int]:
     """Parse two integers separated by a colon."""
-    first = words.integer()
-    words.expect(":")
-    return first, words.integer()
+    first = scanner.integer()
+    scanner.expect(":")
+    return first, scanner.integer()
 
 
-def reference(words: Scanner) -> int:
+def reference(scanner: Scanner) -> int:
     """Parse a tensor's number: %3."""
-    words.expect("%")
-    return words.integer()
+    scanner.expect("%")
+    return scanner.integer()
 
 
-def place(words: Scanner) -> int:
+def place(scanner: Scanner) -> int:
     """Parse a source place, @3; -1 if absent."""
-    return words.integer() if words.accept("@") else -1
+    return scanner.integer() if scanner.accept("@") else -1
 
 
-def choice(words: Scanner, known: Mapping[str, Any]) -> Any:
-    """Return the value in `known` for the next name."""
-    written = words.name()
-    if written not in known:
-        words.fail(f"`{written}`", f"one of {', '.join(known)}")
-    return known[written]
+def choice(scanner: Scanner, choices: Mapping[str, Any]) -> Any:
+    """Return the value in `choices` for the next name."""
+    written = scanner.name()
+    if written not in choices:
+        scanner.fail(f"`{written}`", f"one of {', '.join(choices)}")
+    return choices[written]
 
 
-def dtype(words: Scanner) -> DType:
+def dtype(scanner: Scanner) -> DType:
     """Parse the full name of a dtype."""
-    found: DType = choice(words, dtypes.DTYPES)
-    return found
+    chosen: DType = choice(scanner, dtypes.DTYPES)
+    return chosen
 
 
-def sizes(words: Scanner) -> tuple[int, ...]:
+def sizes(scanner: Scanner) -> tuple[int, ...]:
     """Parse a shape in brackets."""
-    found = words.value() if words.peek() == "[" else None
-    if found is None or not all(type(n) is int for n in found):
-        words.fail("no shape", "sizes in brackets")
-    return tuple(found)
+    shape = scanner.value() if scanner.peek() == "[" else None
+    if shape is None or not all(type(n) is int for n in shape):
+        scanner.fail("no shape", "sizes in brackets")
+    return tuple(shape)
 
 
-def bound(words: Scanner) -> int | Register:
+def bound(scanner: Scanner) -> int | Register:
     """Parse a loop's bound: an integer or a register."""
-    return register(words) if words.peek() == "$" else words.integer()
+    return register(scanner) if scanner.peek() == "$" else scanner.integer()
 
 
-def register(words: Scanner) -> Register:
+def register(scanner: Scanner) -> Register:
     """Parse a register: $0."""
-    words.expect("$")
-    return Register(words.integer())
+    scanner.expect("$")
+    return Register(scanner.integer())
 
 
-def assignments(words: Scanner) -> dict[str, Any]:
+def assignments(scanner: Scanner) -> dict[str, Any]:
     """Parse name=value assignments; hidden operands are named +3, +4, …"""
-    given: dict[str, Any] = {}
-    while words.peek(1) == "=" or words.peek() == "+":
-        name = f"+{words.integer()}" if words.accept("+") else words.name()
-        words.expect("=")
-        if name in given:
-            words.fail(f"`{name}` twice")
-        given[name] = operand(words)
-    return given
+    values: dict[str, Any] = {}
+    while scanner.peek(1) == "=" or scanner.peek() == "+":
+        name = f"+{scanner.integer()}" if scanner.accept("+") else scanner.name()
+        scanner.expect("=")
+        if name in values:
+            scanner.fail(f"`{name}` twice")
+        values[name] = operand(scanner)
+    return values
 
 
-def operand(words: Scanner) -> Any:
+def operand(scanner: Scanner) -> Any:
     """Parse a pattern, a register, or any value, including values of attributes."""
-    if words.peek() == "%":
-        return pattern(words)
-    if words.peek() == "$":
-        return register(words)
-    return words.value()
+    if scanner.peek() == "%":
+        return pattern(scanner)
+    if scanner.peek() == "$":
+        return register(scanner)
+    return scanner.value()
 
 
-def pattern(words: Scanner) -> PatternRecord:
+def pattern(scanner: Scanner) -> PatternRecord:
     """Parse an access pattern, as printed by `text.pattern`."""
-    tensor = reference(words)
-    words.expect("[")
+    tensor = reference(scanner)
+    scanner.expect("[")
     start = partitions = 0
-    offset = words.integer()
-    if words.accept("+"):
-        start, partitions = offset, words.integer()
-        words.expect(",")
-        offset = words.integer()
-    words.expect(";")
-    dims = _dims(words)
-    words.expect(":")
-    kind = dtype(words)
-    dynamic = _dynamic(words) if words.accept("by") else None
+    offset = scanner.integer()
+    if scanner.accept("+"):
+        start, partitions = offset, scanner.integer()
+        scanner.expect(",")
+        offset = scanner.integer()
+    scanner.expect(";")
+    dims = _dims(scanner)
+    scanner.expect(":")
+    kind = dtype(scanner)
+    dynamic = _dynamic(scanner) if scanner.accept("by") else None
     return PatternRecord(tensor, kind, start, partitions, offset, dims, dynamic)
 
 
-def _dims(words: Scanner) -> tuple[tuple[int, int], ...]:
+def _dims(scanner: Scanner) -> tuple[tuple[int, int], ...]:
     """Parse pairs of step and number, up to the closing bracket."""
     dims: list[tuple[int, int]] = []
-    while not words.accept("]"):
+    while not scanner.accept("]"):
         if dims:
-            words.expect(",")
-        dims.append((words.integer(), words.numbered("x")))
+            scanner.expect(",")
+        dims.append((scanner.integer(), scanner.numbered("x")))
     return tuple(dims)
 
 
-def _dynamic(words: Scanner) -> OffsetRecord:
-    kind = choice(words, {kind: kind for kind in DYNAMIC_KINDS})
-    words.expect("+")
-    source = words.integer()
-    stride, limit, axis = [_after(words, name) for name in ("stride", "limit", "axis")]
+def _dynamic(scanner: Scanner) -> OffsetRecord:
+    kind = choice(scanner, {kind: kind for kind in DYNAMIC_KINDS})
+    scanner.expect("+")
+    source = scanner.integer()
+    stride, limit, axis = [_after(scanner, name) for name in ("stride", "limit", "axis")]
     return OffsetRecord(kind, source, stride, limit, axis)
 
 
-def _after(words: Scanner, name: str) -> int:
+def _after(scanner: Scanner, name: str) -> int:
     """Parse an integer after `name`."""
-    words.expect(name)
-    return words.integer()
+    scanner.expect(name)
+    return scanner.integer()
 
 
-def semaphores(words: Scanner) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
+def semaphores(scanner: Scanner) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
     """Parse waits as (semaphore, count) and signals; both may be absent."""
     waits, signals = [], []
-    if words.accept("wait"):
-        while words.peek()[:1] == "s" and words.peek(1) == ">=":
-            semaphore = words.numbered("s")
-            words.expect(">=")
-            waits.append((semaphore, words.integer()))
-    if words.accept("signal"):
-        while not words.done and words.peek() != "@":
-            signals.append(words.numbered("s"))
+    if scanner.accept("wait"):
+        while scanner.peek()[:1] == "s" and scanner.peek(1) == ">=":
+            semaphore = scanner.numbered("s")
+            scanner.expect(">=")
+            waits.append((semaphore, scanner.integer()))
+    if scanner.accept("signal"):
+        while not scanner.done and scanner.peek() != "@":
+            signals.append(scanner.numbered("s"))
     return tuple(waits), tuple(signals)

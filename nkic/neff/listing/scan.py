@@ -35,21 +35,21 @@ class Scanner:
     def _split(self) -> list[Token]:
         tokens, at, depth = [], 0, 0
         while at < len(self._line):
-            found = _WORD.match(self._line, at)
-            if found is None:
+            match = _WORD.match(self._line, at)
+            if match is None:
                 self.fail(f"no word begins like `{clean(self._line[at:].strip()[:10])}`")
-            kind = found.lastgroup
-            at = found.end()
-            if kind is None or (found[kind] == ";" and depth not in _INSIDE):
+            kind = match.lastgroup
+            at = match.end()
+            if kind is None or (match[kind] == ";" and depth not in _INSIDE):
                 break  # a comment
-            depth += (found[kind] == "[") - (found[kind] == "]")
-            tokens.append((kind, found[kind]))
+            depth += (match[kind] == "[") - (match[kind] == "]")
+            tokens.append((kind, match[kind]))
         return tokens
 
-    def fail(self, found: str, wanted: str = "") -> NoReturn:
+    def fail(self, problem: str, expectation: str = "") -> NoReturn:
         """Refuse the line."""
-        expected = f", {wanted} expected" if wanted else ""
-        refuse("assembly-syntax", f"line {self._number}: {found}{expected}")
+        expected = f", {expectation} expected" if expectation else ""
+        refuse("assembly-syntax", f"line {self._number}: {problem}{expected}")
 
     @property
     def done(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from nkic.machine.facts import Register
 from nkic.machine.operands import Row
-from nkic.neff.places import users
+from nkic.neff.places import user_place
 from nkic.neff.records import (
     Executable,
     InstructionRecord,
@@ -65,12 +65,12 @@ def pattern(p: PatternRecord) -> str:
 
 def instruction(item: InstructionRecord, *, full: bool = False) -> str:
     """Return the text of an instruction or slot; unless `full`, defaults are omitted."""
-    words = [item.row.name, *_named(item, item.row, full)] if item.row else ["slot"]
+    parts = [item.row.name, *_named(item, item.row, full)] if item.row else ["slot"]
     if item.waits:
-        words += ["wait", *(f"s{semaphore}>={count}" for semaphore, count in item.waits)]
+        parts += ["wait", *(f"s{semaphore}>={count}" for semaphore, count in item.waits)]
     if item.signals:
-        words += ["signal", *(f"s{semaphore}" for semaphore in item.signals)]
-    return " ".join(words)
+        parts += ["signal", *(f"s{semaphore}" for semaphore in item.signals)]
+    return " ".join(parts)
 
 
 def _named(item: InstructionRecord, row: Row, full: bool) -> list[str]:
@@ -84,12 +84,12 @@ def _named(item: InstructionRecord, row: Row, full: bool) -> list[str]:
     return shown
 
 
-def _differ(one: Any, other: Any) -> bool:
+def _differ(first: Any, second: Any) -> bool:
     """Return whether the values differ as text."""
-    if one is other:
+    if first is second:
         return False
-    plain = type(one) is type(other) and isinstance(one, str | int)  # 0.0 differs from -0.0
-    return one != other if plain else value(one) != value(other)
+    plain = type(first) is type(second) and isinstance(first, str | int)  # 0.0 differs from -0.0
+    return first != second if plain else value(first) != value(second)
 
 
 def _default(default: Any) -> Any:
@@ -98,31 +98,31 @@ def _default(default: Any) -> Any:
 
 def loop(item: LoopRecord, *, full: bool = False) -> str:
     """Return the head of a loop."""
-    words = ["loop"]
+    parts = ["loop"]
     if item.counter is not None:
-        words.append(register(item.counter))
+        parts.append(register(item.counter))
     if full or item.condition is None:
         start, stop = operand(item.start), operand(item.stop)
-        words.append(f"from {start} to {stop} step {item.step}")
+        parts.append(f"from {start} to {stop} step {item.step}")
     if item.condition is not None:
-        words.append(f"while {register(item.condition)}")
-    return " ".join(words)
+        parts.append(f"while {register(item.condition)}")
+    return " ".join(parts)
 
 
 def tensor(index: int, t: TensorRecord) -> str:
     """Return the text of a tensor, without its place."""
     sizes = ", ".join(map(str, t.shape))
-    words = [f"%{index} {quoted(t.name)} {t.dtype.name}[{sizes}] {t.buffer.value} {t.role}"]
+    parts = [f"%{index} {quoted(t.name)} {t.dtype.name}[{sizes}] {t.buffer.value} {t.role}"]
     if t.core >= 0:
-        words.append(f"core {t.core}")
+        parts.append(f"core {t.core}")
     if t.buffer.on_chip:
-        words.append(f"at {t.partition}:{t.byte}")
-    return " ".join(words)
+        parts.append(f"at {t.partition}:{t.byte}")
+    return " ".join(parts)
 
 
 def source(executable: Executable, place: int) -> str:
     """Return a source place as path and line, preferring user code; empty if it is unknown."""
     if not 0 <= place < len(executable.places):
         return ""
-    found: PlaceRecord = executable.places[users(executable, place)]
-    return f"{executable.files[found.file].path}:{found.line}"
+    record: PlaceRecord = executable.places[user_place(executable, place)]
+    return f"{executable.files[record.file].path}:{record.line}"

@@ -59,9 +59,9 @@ def executable(sections: Sections, rows: Mapping[int, Row], limits: Limits) -> E
     )
 
 
-def _check_count(sections: Sections, name: str, found: int, expected: int, what: str) -> None:
-    if name in sections and found != expected:
-        text = f"it describes {found:,} {what}; there are {expected:,}"
+def _check_count(sections: Sections, name: str, count: int, expected: int, subject: str) -> None:
+    if name in sections and count != expected:
+        text = f"it describes {count:,} {subject}; there are {expected:,}"
         refuse("artifact-malformed", text, name, sections[name].offset)
 
 
@@ -75,9 +75,9 @@ def source_files(sections: Sections, limits: Limits) -> tuple[FileRecord, ...]:
         return tuple(_file(parts[i : i + 3], limits) for i in range(0, len(parts), 3))
 
 
-def _groups(records: Records, size: int, what: str) -> list[Any]:
+def _groups(records: Records, size: int, group: str) -> list[Any]:
     if records.count % size:
-        raise Malformed(f"{records.count} records do not make {what}s of {size} each")
+        raise Malformed(f"{records.count} records do not make {group}s of {size} each")
     return list(records)
 
 
@@ -142,15 +142,15 @@ def _iterations(sections: Sections, limits: Limits) -> tuple[tuple[str, ...], co
             if kind == Iterations.TEXT and not item_iterations:
                 if len(texts) >= limits.places:
                     raise Malformed(f"more than {limits.places:,} iterations", "artifact-limit")
-                (found,) = fields(record, 1, "an iteration")
-                texts.append(text(found, limits.string_bytes, "an iteration"))
+                (iteration,) = fields(record, 1, "an iteration")
+                texts.append(text(iteration, limits.string_bytes, "an iteration"))
             elif kind == Iterations.ITEMS:
                 steps = integers(record[1:], -INT32, INT32, "a step to an item's iteration")
-                found = tuple(
+                indices = tuple(
                     accumulate(steps, initial=item_iterations[-1] if item_iterations else -1)
                 )
                 item_iterations.extend(
-                    integers(found, -1, len(texts) - 1, "an item's iteration")[1:]
+                    integers(indices, -1, len(texts) - 1, "an item's iteration")[1:]
                 )
             else:
                 raise Malformed(f"a record of kind {kind} is not allowed here")
@@ -171,46 +171,46 @@ def _add_place(
 
 def _names(sections: Sections, places: int, limits: Limits) -> list[tuple[str, int]]:
     """Return the tensors' names and places."""
-    found: list[tuple[str, int]] = []
+    names: list[tuple[str, int]] = []
     if "debug" not in sections:
-        return found
+        return names
     count, largest = limits.tensors, limits.record_bytes
     records = Records(sections["debug"], count=count, width=2, largest=largest)
     with records.located():
         for record in records:
             name, place = array(record, 2, 2, "a tensor's name")
             name = text(name, limits.string_bytes, "a tensor's name")
-            found.append((name, integer(place, -1, places - 1, "a tensor's place")))
-    return found
+            names.append((name, integer(place, -1, places - 1, "a tensor's place")))
+    return names
 
 
 def _constants(section: Section, tensors: list[TensorRecord], limits: Limits) -> dict[int, bytes]:
     """Return contents by tensor. Tensors must ascend, so that none has two."""
     largest = limits.file_bytes
     records = Records(section, count=2 * limits.tensors, width=0, largest=largest)
-    found: dict[int, bytes] = {}
+    constants: dict[int, bytes] = {}
     with records.located():
         parts = _groups(records, 2, "constant")
         last = -1
         for index, content in zip(parts[::2], parts[1::2], strict=True):
             last = integer(index, last + 1, len(tensors) - 1, "a constant's tensor")
-            found[last] = binary(content, "a constant's content")
-    return found
+            constants[last] = binary(content, "a constant's content")
+    return constants
 
 
 def notes(sections: Sections, limits: Limits) -> tuple[dict[str, str], dict[str, str]]:
     """Return the arguments and the flags."""
-    found: tuple[dict[str, str], dict[str, str]] = ({}, {})
+    tables: tuple[dict[str, str], dict[str, str]] = ({}, {})
     if "meta" not in sections:
-        return found
+        return tables
     count, largest = limits.notes, limits.record_bytes
     records = Records(sections["meta"], count=count, width=3, largest=largest)
     with records.located():
         for record in records:
-            notes = found[kind_of(record, len(Meta))]
+            notes = tables[kind_of(record, len(Meta))]
             key, value = fields(record, 2, "a note")
             key = text(key, limits.string_bytes, "a note's key")
             if key in notes:
                 raise Malformed(f"the key {shown(key)} appears twice")
             notes[key] = text(value, limits.string_bytes, "a note's value")
-    return found
+    return tables

@@ -170,17 +170,17 @@ class CodeReader:
         self._before = {}
         if len(self._streams) >= self._limits.streams:
             raise _too_many("streams", self._limits.streams)
-        core, engine, queue, count = fields(record, 4, "a stream")
-        found = ENGINE_OF_CODE.get(integer(engine, 0, INT32, "an engine"))
-        if found is None:
-            raise Malformed(f"there is no engine {engine}")
+        core, engine_code, queue, count = fields(record, 4, "a stream")
+        engine = ENGINE_OF_CODE.get(integer(engine_code, 0, INT32, "an engine"))
+        if engine is None:
+            raise Malformed(f"there is no engine {engine_code}")
         self._missing = integer(count, 0, INT32, "a stream's length")
         self._total += self._missing
         if self._total > self._limits.items:
             raise _too_many("instructions", self._limits.items)
         core = integer(core, 0, INT32, "a core")
         queue = integer(queue, 0, INT32, "a queue")
-        self._streams.append(StreamRecord(core, found, queue, ()))
+        self._streams.append(StreamRecord(core, engine, queue, ()))
 
     def _end_stream(self) -> None:
         if self._missing:
@@ -220,18 +220,18 @@ class CodeReader:
         They are encoded as differences to the last instruction of the same form in the stream, if
         that has as many operands.
         """
-        found = integers(differences, -INT32, INT32, "an operand's reference")
+        references = integers(differences, -INT32, INT32, "an operand's reference")
         previous = self._before.get(form, ())
-        if len(previous) == len(found):
-            found = tuple(map(add, found, previous))
-        self._before[form] = found
-        return integers(found, 0, len(self._values) - 1, "an operand's reference")
+        if len(previous) == len(references):
+            references = tuple(map(add, references, previous))
+        self._before[form] = references
+        return integers(references, 0, len(self._values) - 1, "an operand's reference")
 
     def _slot(self, record: tuple[Any, ...]) -> None:
         waits, signals = fields(record, 2, "an empty slot")
         origin = (next(self._places), next(self._iterations))
-        made = (self._waits(waits), self._signals(signals))
-        self._add(InstructionRecord(None, (), (), *made, *origin))
+        semaphores = (self._waits(waits), self._signals(signals))
+        self._add(InstructionRecord(None, (), (), *semaphores, *origin))
 
     def _waits(self, value: Any) -> tuple[tuple[int, int], ...]:
         flat = integers(value, 0, INT32, "a wait")
@@ -263,8 +263,8 @@ class CodeReader:
         )
 
 
-def _too_many(what: str, limit: int) -> Malformed:
-    return Malformed(f"more than {limit:,} {what}", "artifact-limit")
+def _too_many(subject: str, limit: int) -> Malformed:
+    return Malformed(f"more than {limit:,} {subject}", "artifact-limit")
 
 
 def _dynamic(values: list[Any]) -> OffsetRecord:

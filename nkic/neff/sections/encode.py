@@ -32,9 +32,9 @@ def printable(value: str) -> str:
 
 def relative(path: str) -> str:
     """Return `path` as a path for files: relative, and never outside the current folder."""
-    parts = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".")]
-    kept = ["_" if part == ".." else part for part in parts] or ["_"]
-    return printable("/".join([kept[0].removesuffix(":") or "_", *kept[1:]]))
+    names = [name for name in path.replace("\\", "/").split("/") if name not in ("", ".")]
+    components = ["_" if name == ".." else name for name in names] or ["_"]
+    return printable("/".join([components[0].removesuffix(":") or "_", *components[1:]]))
 
 
 def layout(executable: Executable) -> bytes:
@@ -75,7 +75,7 @@ def meta(executable: Executable) -> bytes:
 
 def src(files: Iterable[FileRecord], embed_source: bool) -> bytes:
     """Encode the source files' names and hashes, and their text if `embed_source`."""
-    return _array([part for file in files for part in _file(file, embed_source)])
+    return _array([item for file in files for item in _file(file, embed_source)])
 
 
 def _file(file: FileRecord, embed_source: bool) -> tuple[str, bytes, str | None]:

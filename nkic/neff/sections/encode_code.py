@@ -46,8 +46,8 @@ class _Packed:
         self.pack: Callable[[Any], None] = self._packer.pack
 
     def __bytes__(self) -> bytes:
-        found: bytes = self._packer.bytes()
-        return found
+        content: bytes = self._packer.bytes()
+        return content
 
 
 class _Pool(_Packed):
@@ -121,12 +121,12 @@ class CodeWriter:
         self.count += 1 + len(stream.items)
 
     def _instruction(self, item: InstructionRecord) -> tuple[Any, ...]:
-        row, own, attributes, its_waits, signals, *_ = item
+        row, operand_records, attributes, its_waits, signals, *_ = item
         waits = its_waits[0] if len(its_waits) == 1 else [n for wait in its_waits for n in wait]
         if row is None:
             return (CodeRecord.SLOT, waits, signals)
-        known = self._value_ids
-        operands = [known.get(id(o)) or self._value(o) for o in own]
+        value_ids = self._value_ids
+        operands = [value_ids.get(id(o)) or self._value(o) for o in operand_records]
         form = self._form_ids.get((id(row), id(attributes)))
         if form is None:
             form = self._form(row, attributes)
@@ -157,9 +157,9 @@ class CodeWriter:
             shape = self._shapes[key] = _Shape()
             record = _pattern(p)
         else:
-            known = shape.numbers.get(position)
-            if known is not None:
-                return known
+            existing = shape.numbers.get(position)
+            if existing is not None:
+                return existing
             record = (_MOVED, number - shape.last, tensor - shape.tensor, offset - shape.offset)
         self.values.append(record)
         shape.last, shape.tensor, shape.offset = number, tensor, offset

@@ -40,8 +40,8 @@ def verify_orders(executable: Executable) -> None:
     run.run()
     for core, reader in zip(run.cores, readers, strict=True):
         reader.reading.cut(reader.areas)
-        for found in unordered(core, reader.reading, reader.storages()):
-            raise reader.wrong(found)
+        for conflict in unordered(core, reader.reading, reader.storages()):
+            raise reader.unsound(conflict)
 
 
 class _Source(NamedTuple):
@@ -75,16 +75,16 @@ class _Reader:
         self.lines.append(Line(stream.engine, stream.queue, items))
 
     def items(self, stream: StreamRecord, low: int, high: int) -> tuple[Item | Round, ...]:
-        found: list[Item | Round] = []
+        converted: list[Item | Round] = []
         while low < high:
             record = stream.items[low]
             if isinstance(record, LoopRecord):
-                found.append(self.round(stream, low, record))
+                converted.append(self.round(stream, low, record))
                 low += record.length
             else:
-                found.append(self.item(_Source(stream, low, record)))
+                converted.append(self.item(_Source(stream, low, record)))
             low += 1
-        return tuple(found)
+        return tuple(converted)
 
     def round(self, stream: StreamRecord, at: int, record: LoopRecord) -> Round:
         # Unique numbers: streams do not record which of their loops are the same loop.
@@ -111,28 +111,28 @@ class _Reader:
             return []
         facts = self.executable.facts(record, self.target, source.stream.engine)
         modes = (*modes_of(row, facts), *[READ] * len(record.operands))  # hidden operands come last
-        found = []
+        accesses = []
         for operand, mode in zip(record.operands, modes, strict=False):
             if isinstance(operand, PatternRecord):
-                found.append((self.cells(operand), mode, operand.tensor))
+                accesses.append((self.cells(operand), mode, operand.tensor))
             elif isinstance(operand, Register):
-                found.append(self.reading.register(operand.number, mode))
+                accesses.append(self.reading.register(operand.number, mode))
         effects = row.effects(facts)
         for names, mode in ((effects.reads, READ), (effects.writes, WRITE)):
-            found += [self.reading.cell_of(name, mode) for name in names]
-        return found
+            accesses += [self.reading.cell_of(name, mode) for name in names]
+        return accesses
 
     def cells(self, pattern: PatternRecord) -> list[int]:
-        found = self.cells_of_pattern.get(id(pattern))
-        if found is None:
+        memoised = self.cells_of_pattern.get(id(pattern))
+        if memoised is None:
             tensor = self.executable.tensors[pattern.tensor]
             self.reading.names[pattern.tensor] = tensor.name
             self.reading.wholes[pattern.tensor] = _whole(tensor)
             boxes = self.areas.setdefault(pattern.tensor, {})
-            found = self.cells_of_pattern[id(pattern)] = boxes.setdefault(
+            memoised = self.cells_of_pattern[id(pattern)] = boxes.setdefault(
                 _area(pattern, tensor), []
             )
-        return found
+        return memoised
 
     def storages(self) -> Sequence[Storage]:
         """Return the addresses of on-chip tensors."""
@@ -143,8 +143,8 @@ class _Reader:
             if t.buffer.on_chip
         ]
 
-    def wrong(self, found: Unordered) -> Unsound:
-        line, position, _, key = found.start
+    def unsound(self, conflict: Unordered) -> Unsound:
+        line, position, _, key = conflict.start
         subject = f"decides about a loop before its item {position:,}"
         name, place = self.lines[line].name, -1
         if key != DECISION:
@@ -153,9 +153,9 @@ class _Reader:
             subject = f"item {source.position:,}, {subject.removesuffix(', ')}"
             place = source.record.place
         text = f"core{self.core}.{name} {subject}: nothing orders it and another access to "
-        text += found.what
-        if found.last is not None:
-            text += f" by {self.lines[found.last[0]].name}"
+        text += conflict.what
+        if conflict.last is not None:
+            text += f" by {self.lines[conflict.last[0]].name}"
         return Unsound(text, section="code", place=place)
 
 

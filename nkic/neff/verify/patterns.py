@@ -22,7 +22,7 @@ from nkic.neff.records import (
 )
 
 
-def most_elements(executable: Executable, partition_bytes: int) -> int:
+def max_elements(executable: Executable, partition_bytes: int) -> int:
     """Return the maximum elements per pattern: those of the SBUF or of the largest HBM tensor.
 
     A step of 0 repeats elements, so that bounds alone would allow a pattern of 2^60 elements.
@@ -31,13 +31,13 @@ def most_elements(executable: Executable, partition_bytes: int) -> int:
     return max(PARTITIONS * partition_bytes, max(hbm, default=0))
 
 
-def problem(pattern: PatternRecord, tensor: TensorRecord, most: int) -> str:
+def problem(pattern: PatternRecord, tensor: TensorRecord, max_elements: int) -> str:
     """Return the error of `pattern` over `tensor`, or an empty string."""
     visited = elements(pattern.dims)
     if visited < 1:
         return "a dimension without elements"
-    if visited * max(1, pattern.partitions) > most:
-        return f"{pattern.elements:,} elements; no memory holds more than {most:,}"
+    if visited * max(1, pattern.partitions) > max_elements:
+        return f"{pattern.elements:,} elements; no memory holds more than {max_elements:,}"
     return _partition_problem(pattern, tensor) or _byte_problem(pattern, tensor)
 
 

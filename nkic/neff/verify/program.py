@@ -21,7 +21,7 @@ from nkic.machine import targets
 from nkic.machine.targets import Target
 from nkic.neff.failures import refuse
 from nkic.neff.limits import LIMITS, Limits
-from nkic.neff.places import users
+from nkic.neff.places import user_place
 from nkic.neff.records import Executable
 from nkic.neff.verify.rendezvous import verify_rendezvous
 from nkic.neff.verify.streams import verify_streams
@@ -63,7 +63,7 @@ def refuse_unsound(error: Unsound, executable: Executable, offset: int | None = 
     places, files = executable.places, executable.files
     notes: tuple[str, ...] = ()
     if 0 <= error.place < len(places) and places[error.place].file < len(files):
-        place = places[users(executable, error.place)]
+        place = places[user_place(executable, error.place)]
         notes = (f"compiled from {files[place.file].path}:{place.line}:{place.column}",)
     refuse(error.slug, f"{error}", error.section, offset, help=error.help, notes=notes)
 
@@ -71,14 +71,14 @@ def refuse_unsound(error: Unsound, executable: Executable, offset: int | None = 
 def _target(executable: Executable, limits: Limits) -> Target:
     target = targets.TARGETS.get(executable.target)
     if target is None:
-        known = ", ".join(targets.TARGETS)
-        raise Unsound(f"unknown target `{executable.target}`", help=f"known are: {known}")
+        names = ", ".join(targets.TARGETS)
+        raise Unsound(f"unknown target `{executable.target}`", help=f"known are: {names}")
     counts = (
         ("cores", executable.cores, target.max_cores),
         ("semaphores per core", executable.semaphores, target.semaphores),
         ("registers", executable.registers, limits.registers),
     )
-    for what, count, limit in counts:
+    for resource, count, limit in counts:
         if not 0 <= count <= limit:
-            raise Unsound(f"{count} {what}; {target.name} has {limit}")
+            raise Unsound(f"{count} {resource}; {target.name} has {limit}")
     return target

@@ -27,24 +27,24 @@ def verify_rendezvous(executable: Executable, target: Target) -> None:
             outlines.setdefault((stream.engine, stream.queue), {})[stream.core] = outline
     for (engine, queue), by_core in outlines.items():
         cores = [by_core.get(core, ()) for core in range(executable.cores)]
-        if found := compare(cores, partial(_judge, executable, target, engine)):
+        if mismatch := compare(cores, partial(_judge, executable, target, engine)):
             name = StreamRecord(0, engine, queue, ()).name.removeprefix("core0.")
-            place = _place(found.first[1])
-            raise Unsound(f"{name}: {found.text}", section="code", place=place)
+            place = _place(mismatch.first[1])
+            raise Unsound(f"{name}: {mismatch.text}", section="code", place=place)
 
 
 def _outline(stream: StreamRecord, low: int, high: int) -> Outline[Record]:
-    found: list[Step[Record]] = []
+    steps: list[Step[Record]] = []
     while low < high:
         item = stream.items[low]
         low += 1
         if isinstance(item, LoopRecord):
             body = _outline(stream, low, low + item.length)
-            found += [Round[Record](item, item.trips, body)] if body else []
+            steps += [Round[Record](item, item.trips, body)] if body else []
             low += item.length
         elif item.row is not None and item.row.is_rendezvous:
-            found.append(Stop[Record](item, item.row))
-    return tuple(found)
+            steps.append(Stop[Record](item, item.row))
+    return tuple(steps)
 
 
 def _judge(

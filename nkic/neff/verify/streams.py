@@ -36,10 +36,10 @@ def verify_streams(executable: Executable, target: Target, limits: Limits) -> No
     cores = [
         _CoreVerifier(executable, target, core, limits, kinds) for core in range(executable.cores)
     ]
-    known: set[tuple[int, Engine, int]] = set()
+    seen: set[tuple[int, Engine, int]] = set()
     record = 0
     for stream in executable.streams:
-        _check_identity(stream, executable, target, known, record)
+        _check_identity(stream, executable, target, seen, record)
         _StreamVerifier(stream, cores[stream.core], record + 1, limits).verify()
         record += 1 + len(stream.items)
 
@@ -48,7 +48,7 @@ def _check_identity(
     stream: StreamRecord,
     executable: Executable,
     target: Target,
-    known: set[tuple[int, Engine, int]],
+    seen: set[tuple[int, Engine, int]],
     record: int,
 ) -> None:
     identity = (stream.core, stream.engine, stream.queue)
@@ -57,10 +57,10 @@ def _check_identity(
         text = f"{stream.name}: the program is for {executable.cores} cores"
     elif not 0 <= stream.queue < queues:
         text = f"{stream.name}: queue {stream.queue}; {target.name} has {queues}"
-    elif identity in known:
+    elif identity in seen:
         text = f"{stream.name} appears twice"
     else:
-        known.add(identity)
+        seen.add(identity)
         return
     raise Unsound(text, section="code", record=record)
 
@@ -103,7 +103,7 @@ class _CoreVerifier:
         self.signallers: dict[int, StreamRecord] = {}
         self.waiters: dict[int, StreamRecord] = {}
         self._limits = limits
-        self._most = verify_patterns.most_elements(executable, target.sbuf_bytes)
+        self._max_elements = verify_patterns.max_elements(executable, target.sbuf_bytes)
         self._kinds = kinds
         self._signatures: dict[object, int] = {}
         self._similar: dict[tuple[object, ...], _SimilarPatterns] = {}
@@ -114,9 +114,9 @@ class _CoreVerifier:
 
     def check(self, item: InstructionRecord, row: Row, engine: Engine) -> None:
         """Raise `Unsound` if `engine` must not run `item`, which is an instance of `row`."""
-        known = self._numbers.get
+        number_of = self._numbers.get
         parts = (item.attributes, *item.operands)
-        key = (row, engine, *[known(id(part)) or self._number_of(part) for part in parts])
+        key = (row, engine, *[number_of(id(p)) or self._number_of(p) for p in parts])
         if key not in self._legal:
             self._check_form(item, row, engine)
             self._legal.add(key)
@@ -128,13 +128,13 @@ class _CoreVerifier:
         for rule, operand in zip(row.operands, item.operands, strict=False):
             if not rule.one_bank or type(operand) is not PatternRecord or operand.dynamic:
                 continue
-            if (known := self._bank_errors.get(id(operand))) is None:
+            if (error := self._bank_errors.get(id(operand))) is None:
                 low, high = operand.extent()
                 at = self.executable.tensors[operand.tensor].byte
-                known = bank_problem(row, rule.name, at + low, at + high, self.target)
-                self._bank_errors[id(operand)] = known
-            if known:
-                raise Unsound(known, "artifact-instruction")
+                error = bank_problem(row, rule.name, at + low, at + high, self.target)
+                self._bank_errors[id(operand)] = error
+            if error:
+                raise Unsound(error, "artifact-instruction")
 
     def _number_of(self, operand: OperandRecord | tuple[Any, ...]) -> int:
         """Check an operand by itself, and return the number of its signature, from 1 on.
@@ -176,7 +176,7 @@ class _CoreVerifier:
         tensor = tensors[pattern.tensor]
         if tensor.core not in (-1, self.number):
             raise Unsound(f"{_access(pattern, tensor)}: it belongs to core {tensor.core}")
-        if problem := verify_patterns.problem(pattern, tensor, self._most):
+        if problem := verify_patterns.problem(pattern, tensor, self._max_elements):
             raise Unsound(f"{_access(pattern, tensor)}: {problem}", "artifact-bounds")
         return tensor
 
@@ -289,13 +289,13 @@ class _StreamVerifier:
         if len(semaphores) > self._limits.waits:
             raise Unsound(f"more than {self._limits.waits} waits or signals", "artifact-limit")
 
-    def _claim(self, semaphore: int, users: dict[int, StreamRecord], how: str) -> None:
+    def _claim(self, semaphore: int, users: dict[int, StreamRecord], usage: str) -> None:
         limit = self._core.executable.semaphores
         if not 0 <= semaphore < limit:
             raise Unsound(f"semaphore s{semaphore}; the program has {limit} per core")
-        other = users.setdefault(semaphore, self._stream)
-        if other is not self._stream:
-            raise Unsound(f"semaphore s{semaphore} is also {how} by {other.name}")
+        owner = users.setdefault(semaphore, self._stream)
+        if owner is not self._stream:
+            raise Unsound(f"semaphore s{semaphore} is also {usage} by {owner.name}")
 
     def _loop(self, index: int, loop: LoopRecord) -> None:
         ends = self._ends

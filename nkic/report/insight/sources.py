@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from nkic.base.text import clean
 from nkic.machine.engines import SHORT_NAMES, Engine
-from nkic.neff.places import users
+from nkic.neff.places import user_place
 from nkic.neff.records import Executable, StreamRecord
 from nkic.trace import Trace
 
@@ -41,13 +41,13 @@ class Lines:
         """Return the innermost line that the user wrote."""
         line = self._known.get(place)
         if line is None:
-            line = self._known[place] = self._at(users(self.executable, place))
+            line = self._known[place] = self._at(user_place(self.executable, place))
         return line
 
     def inner(self, place: int) -> Line | None:
         """Return the line inside nkic's library if `place` is there; else None."""
         if place not in self._inner:
-            is_inner = users(self.executable, place) != place
+            is_inner = user_place(self.executable, place) != place
             self._inner[place] = self._at(place) if is_inner else None
         return self._inner[place]
 

@@ -14,7 +14,7 @@ from nkic.base.suggest import did_you_mean
 from nkic.base.text import clean
 from nkic.machine.targets import Target
 from nkic.neff.places import iterations as unrolled
-from nkic.neff.places import users
+from nkic.neff.places import user_place
 from nkic.neff.records import Executable, InstructionRecord, PatternRecord, StreamRecord
 from nkic.simulate.debug.observed import Execution, Scene
 from nkic.simulate.streams import Item, Runner
@@ -138,7 +138,7 @@ def written(
 def line_of(executable: Executable, place: int) -> int:
     """Return the user's line, or 0 if the file has none."""
     places = executable.places
-    return places[users(executable, place)].line if 0 <= place < len(places) else 0
+    return places[user_place(executable, place)].line if 0 <= place < len(places) else 0
 
 
 def path_of(executable: Executable, place: int) -> str:
@@ -146,7 +146,7 @@ def path_of(executable: Executable, place: int) -> str:
     places = executable.places
     if not 0 <= place < len(places):
         return ""
-    return executable.files[places[users(executable, place)].file].path
+    return executable.files[places[user_place(executable, place)].file].path
 
 
 def region_of(executable: Executable, pattern: PatternRecord) -> Region:

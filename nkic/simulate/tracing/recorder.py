@@ -9,7 +9,7 @@ from typing import NamedTuple
 from nkic.machine.engines import Engine
 from nkic.machine.memory import Buffer
 from nkic.machine.targets import Target
-from nkic.machine.timing import commands_beside, semaphore_ps
+from nkic.machine.timing import overlaps_commands, semaphore_ps
 from nkic.neff.records import Executable
 from nkic.simulate.streams import Item, Runner
 from nkic.trace import Cause, Event, Trace
@@ -97,7 +97,7 @@ class Recorder:
         if item.follows and runner.done > bound.time:
             bound = _Bound(runner.done, Cause.RESULT, self._last[number])
         if item.timing.trigger:
-            holders = self._commands if commands_beside(item.timing.by) else self._holders
+            holders = self._commands if overlaps_commands(item.timing.by) else self._holders
             holder = holders.get((runner.unit, item.timing.by), _NOTHING)
             if holder.time > bound.time:
                 bound = holder._replace(cause=Cause.TRIGGER)

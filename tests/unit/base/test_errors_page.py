@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nkic.base import explain
 from nkic.base.diagnostics import codes
-from nkic.base.levels import OFF
+from nkic.base.levels import OFF_BY_DEFAULT
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "errors.md").read_text("utf-8")
@@ -51,10 +51,10 @@ def test_every_warning_is_listed() -> None:
     found = {slug for slug in said() if isinstance(slug, str)} - OF_RUNS
     assert len(found) > 6
     assert found <= slugs
-    assert slugs >= OFF
+    assert slugs >= OFF_BY_DEFAULT
 
 
 def test_what_is_off_is_told() -> None:
     (line,) = re.findall(r"^(NKI.*) are off by default", PAGE, re.MULTILINE)
-    numbers = {code.number for slug, code in codes().items() if slug in OFF}
+    numbers = {code.number for slug, code in codes().items() if slug in OFF_BY_DEFAULT}
     assert set(re.findall(r"NKI\d{4}", line)) == numbers

@@ -69,7 +69,7 @@ def test_werror_is_about_warnings_and_deny_about_remarks_too() -> None:
     assert said(settings((Wish.DENY, OTHER)), remark) == [(OTHER, "error")]
 
 
-@pytest.mark.parametrize("slug", sorted(levels.OFF))
+@pytest.mark.parametrize("slug", sorted(levels.OFF_BY_DEFAULT))
 def test_what_is_off_is_said_where_asked_for(slug: str) -> None:
     found = warning(slug)
     family = found.code.number[3:5]

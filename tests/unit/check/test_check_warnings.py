@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from nkic.base.levels import OFF
+from nkic.base.levels import OFF_BY_DEFAULT
 from tests.harness.kernels import compile_text
 
 HEAD = """\
@@ -47,7 +47,7 @@ def slugs(body: str, warn: str = "", **more: str) -> list[str]:
 
 def test_a_clean_kernel() -> None:
     assert said("pass") == []
-    assert {"float32-matmul", "small-dma-rows"} == OFF
+    assert {"float32-matmul", "small-dma-rows"} == OFF_BY_DEFAULT
 
 
 # ---- memory --------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def test_outputs_written_tile_by_tile(tiles: str, complete: bool) -> None:
 def test_rows_by_their_bytes(columns: int, dtype: str, slug: str) -> None:
     body = f"nisa.dma_copy(dst=x[:, 0:{columns}], src=a[0:128, 0:{columns}])"
     assert slugs(body, "small-dma-rows", dtype=dtype) == [slug] * bool(slug)
-    off = slug in OFF
+    off = slug in OFF_BY_DEFAULT
     assert slugs(body, dtype=dtype) == [slug] * (bool(slug) and not off)
 
 

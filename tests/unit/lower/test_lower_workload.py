@@ -12,7 +12,7 @@ from nkic.base.diagnostics import Reporter
 from nkic.ir.program import Instruction, Program, instructions
 from nkic.ir.read_text import read_program
 from nkic.lower import lower
-from nkic.lower.workload import BUSY, _Sharer
+from nkic.lower.workload import BUSY_FRACTION, _Sharer
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
 from nkic.machine.timing import timing
@@ -126,6 +126,6 @@ def test_engines_with_a_choice_are_busy_as_by_a_plain_sum(seed: int) -> None:
             others = max(work[engine] for engine in Engine if engine not in engines)
             sharer = _Sharer({code[0].number: engines}, found.target)
             for least in (0, ours, ours + 1):
-                wanted = ours >= least and ours >= BUSY * others
+                wanted = ours >= least and ours >= BUSY_FRACTION * others
                 assert sharer.is_busy(code, least) == wanted
             assert not sharer.is_busy([one for one in code if one is not code[0]], 0)

@@ -396,7 +396,7 @@ def test_no_figure_is_without_standing_and_source() -> None:
         for generation in (2, 3, 4):
             figure = row.of(generation)
             assert isinstance(figure.standing, Standing) and figure.source, row.name
-            assert row.least <= figure.value <= row.most, row.name
+            assert row.minimum <= figure.value <= row.maximum, row.name
     for one in ROWS.values():
         assert isinstance(one.cost, Formula), one.name
         assert isinstance(one.cost.standing, Standing) and one.cost.source, one.name

@@ -14,7 +14,7 @@ from nkic.ir.read_text import read_program
 from nkic.lower import lower
 from nkic.machine.engines import Engine
 from nkic.machine.targets import TRN2
-from nkic.machine.timing import Timing, commands_beside, semaphore_ps
+from nkic.machine.timing import Timing, overlaps_commands, semaphore_ps
 from nkic.schedule.order import ListScheduler, Orderer, _Lane, _Queues
 from nkic.schedule.placed import engine_of, first_users, queues_of
 from tests.programs import code, copy, declare, load, op, program
@@ -160,7 +160,7 @@ def plainly_busiest(made: ListScheduler) -> int:
         busy[engine] += times.pool
         engines = {target.queue_engines[queue] for queue in queues_of(one, target)}
         if times.by is not target.queue_engines[0] or len(engines) == 1:
-            busy[times.by] += 0 if commands_beside(times.by) else times.trigger
+            busy[times.by] += 0 if overlaps_commands(times.by) else times.trigger
     return max(busy.values())
 
 

@@ -13,7 +13,7 @@ from nkic.base.diagnostics import Reporter
 from nkic.depend import depend
 from nkic.emit import emit
 from nkic.machine.clock.machine_file import MachineFile
-from nkic.machine.clock.passing import Entry, Line, Passing
+from nkic.machine.clock.simulation import Entry, Line, TimeSimulation
 from nkic.machine.engines import Engine
 from nkic.machine.targets import TRN2
 from nkic.machine.timing import Timing, Warmth
@@ -135,7 +135,7 @@ def passed(*entries: list[Entry]) -> int:
         Line(i, 0, engine, 0, iter(found), TRN2)
         for i, (engine, found) in enumerate(zip(engines, entries, strict=True))
     ]
-    end = Passing(lines, 1, 1, TRN2).go()
+    end = TimeSimulation(lines, 1, 1, TRN2).run()
     assert end is not None
     return end
 
@@ -168,7 +168,7 @@ def test_a_transfer_in_a_ring_leaves_the_dma_engines_to_others() -> None:
         Line(1, 0, Engine.DMA, 1, iter([wide]), TRN2),
         Line(2, 0, Engine.VECTOR, 0, iter([works]), TRN2),
     ]
-    end = Passing(lines, 1, 1, TRN2).go()
+    end = TimeSimulation(lines, 1, 1, TRN2).run()
     assert end is not None
     assert end <= (4 + 2 + 1 + 60) * US + 5 * 8000 + round(1000 * SIGNAL)
 

@@ -49,7 +49,7 @@ def test_strangers_are_those_whose_bytes_are_still_there(
         history.note(Write(where, None if by_matmul else number))
         part(flags, where)[...] = -1 if by_matmul else number
     expected = {int(n) for n in part(flags, area).ravel()} - {-1}
-    assert list(history.strangers(area)) == sorted(expected, reverse=True)
+    assert list(history.foreign_writers(area)) == sorted(expected, reverse=True)
 
 
 @given(rectangles(), rectangles())

@@ -20,9 +20,9 @@ def changed_constants(facts: Facts, cores: int) -> Violation | None:
             continue
         data = facts.tile("data").dtype
         counts = operator.shifts and not facts.attributes[reverse]
-        found = _shifted_out(name, value, data) if counts else _cut(name, value, data)
-        if found is not None and (operator.group == "bitvec" or _in_integers(facts)):
-            return found
+        violation = _shifted_out(name, value, data) if counts else _cut(name, value, data)
+        if violation is not None and (operator.group == "bitvec" or _in_integers(facts)):
+            return violation
     return inexact_constants(facts, cores)
 
 

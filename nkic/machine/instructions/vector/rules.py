@@ -219,9 +219,9 @@ def inexact_tiles(facts: Facts, cores: int) -> Violation | None:
     engine = facts.engine or binary_engine(facts)
     if engine is Engine.GPSIMD:
         return None
-    why = ", because of an operand in PSUM," if in_psum(facts) else ""
+    reason = ", because of an operand in PSUM," if in_psum(facts) else ""
     return _inexact(
-        f"the {engine.value} engine{why} computes in float32: from 2**24 on, int32 is rounded"
+        f"the {engine.value} engine{reason} computes in float32: from 2**24 on, int32 is rounded"
     )
 
 
@@ -271,9 +271,9 @@ def trailing_axes(facts: Facts) -> Violation | None:
             "axis",
             f"use `axis={rank - 1}`, or transpose first" if rank > 1 else "",
         )
-    kept = data.dims[: axes[0] - 1]
+    outer_dims = data.dims[: axes[0] - 1]
     remaining = 1
-    for _, num in kept:
+    for _, num in outer_dims:
         remaining *= num
     if dst.free == remaining:
         return None

@@ -43,18 +43,18 @@ def shuffle_mask(facts: Facts) -> Violation | None:
             f"has {len(mask)} entries, but must have {QUADRANT}",
             f"pass one entry for each of the {QUADRANT} partitions of a quadrant",
         )
-    for place, entry in enumerate(mask):
+    for index, entry in enumerate(mask):
         if entry != KEEP and not 0 <= entry < QUADRANT:
             return _bad_mask(
-                f"has {entry} at {place}; entries are 0 to {QUADRANT - 1}, or {KEEP}",
+                f"has {entry} at {index}; entries are 0 to {QUADRANT - 1}, or {KEEP}",
                 f"use {KEEP} for partitions that must not change",
             )
     for partition in range(dst.partitions):
         entry = mask[partition % QUADRANT]
-        wanted = partition - partition % QUADRANT + entry
-        if entry != KEEP and wanted >= src.partitions:
+        source = partition - partition % QUADRANT + entry
+        if entry != KEEP and source >= src.partitions:
             return _bad_mask(
-                f"copies partition {wanted} of `src`, which has {src.partitions}, to partition "
+                f"copies partition {source} of `src`, which has {src.partitions}, to partition "
                 f"{partition} of `dst`",
                 "use several instructions, one for each quadrant of `dst`",
             )

@@ -45,7 +45,7 @@ class Author(Protocol):
     authors: tuple[Mark, ...]
 
 
-class _Offer(NamedTuple):
+class _Candidate(NamedTuple):
     """An item, and one of its writes to PSUM."""
 
     item: Author
@@ -53,7 +53,7 @@ class _Offer(NamedTuple):
     written: Written
 
 
-class Strangers:
+class PsumWrites:
     """The write histories of one kernel's PSUM tensors.
 
     Only tensors are tracked to which a matmul adds and another instruction writes; most kernels
@@ -64,11 +64,11 @@ class Strangers:
         self.executable = executable
         self.remarks = remarks
         self.histories: dict[int, History[tuple[str, int]]] = defaultdict(History)
-        self._offers: list[_Offer] = []
+        self._candidates: list[_Candidate] = []
         self._accumulated: set[int] = set()
         self._foreign: set[int] = set()
 
-    def offer(self, item: Author, engine: Engine, written: Written) -> None:
+    def register(self, item: Author, engine: Engine, written: Written) -> None:
         """Register a write of an item; `settle` decides which writes are tracked."""
         tensor, by_matmul = written.pattern.tensor, is_matmul(engine)
         if self.executable.tensors[tensor].buffer is not Buffer.PSUM:
@@ -77,35 +77,35 @@ class Strangers:
             self._foreign.add(tensor)
         elif written.adds:
             self._accumulated.add(tensor)
-        self._offers.append(_Offer(item, by_matmul, written))
+        self._candidates.append(_Candidate(item, by_matmul, written))
 
     def settle(self) -> None:
         """Attach the recorders of tracked writes to their items."""
         mixed = self._accumulated & self._foreign
-        for item, by_matmul, written in self._offers if mixed else ():
+        for item, by_matmul, written in self._candidates if mixed else ():
             if written.pattern.tensor in mixed:
                 mark = self._mark(item.record, by_matmul, written)
                 item.authors += (mark,) if mark is not None else ()
-        self._offers.clear()
+        self._candidates.clear()
 
     def _mark(self, record: InstructionRecord, by_matmul: bool, written: Written) -> Mark | None:
         pattern = written.pattern.standing
         low, high = pattern.extent()
         area = Rectangle(pattern.start, pattern.start + pattern.partitions, low, high)
         name = record.row.name if record.row else ""
-        stranger = None if by_matmul else (name, record.place)
-        if stranger and run(pattern.dims) * pattern.dtype.size < high - low:
+        writer = None if by_matmul else (name, record.place)
+        if writer and run(pattern.dims) * pattern.dtype.size < high - low:
             return None  # with gaps
-        adds = written.adds and not stranger
-        own, history = Write(area, stranger), self.histories[pattern.tensor]
+        adds = written.adds and not writer
+        write, history = Write(area, writer), self.histories[pattern.tensor]
 
-        def follow() -> None:
+        def record_write() -> None:
             for shift in written.shifts():
                 if adds:
-                    self._check(record, history, own.area.moved(shift), pattern.tensor)
-                history.note(own.moved(shift))
+                    self._check(record, history, write.area.moved(shift), pattern.tensor)
+                history.note(write.moved(shift))
 
-        return follow
+        return record_write
 
     def _check(
         self,
@@ -114,12 +114,12 @@ class Strangers:
         area: Rectangle,
         tensor: int,
     ) -> None:
-        stranger = next(iter(history.strangers(area)), None)
-        if stranger is not None:
-            self._add(record, tensor, stranger)
+        writer = next(iter(history.foreign_writers(area)), None)
+        if writer is not None:
+            self._add(record, tensor, writer)
 
-    def _add(self, record: InstructionRecord, number: int, stranger: tuple[str, int]) -> None:
-        (name, place), tensor = stranger, self.executable.tensors[number].name
+    def _add(self, record: InstructionRecord, number: int, writer: tuple[str, int]) -> None:
+        (name, place), tensor = writer, self.executable.tensors[number].name
         row = record.row.name if record.row else ""
         text = (
             f"{row} adds to what {name} wrote into `{tensor}`, which is undefined on "

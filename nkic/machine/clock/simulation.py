@@ -25,13 +25,13 @@ class Entry(NamedTuple):
     """An item of a stream, reduced to what affects time.
 
     `waits` are semaphores with counts. `follows`: it needs the result of the previous item.
-    `meets`: all cores run it together.
+    `is_rendezvous`: all cores run it together.
     """
 
     timing: Timing
     table: str = ""
     follows: bool = False
-    meets: bool = False
+    is_rendezvous: bool = False
     waits: Sequence[tuple[int, int]] = ()
     signals: Sequence[int] = ()
 
@@ -66,7 +66,7 @@ class Line:
         self.is_ready = False
 
 
-class Passing:
+class TimeSimulation:
     """Runs the lines of all cores to their ends."""
 
     def __init__(self, lines: Sequence[Line], cores: int, semaphores: int, target: Target) -> None:
@@ -80,7 +80,7 @@ class Passing:
         self.exclusive = Exclusive(self.semaphore_ps)
         self.end = 0
 
-    def go(self) -> int | None:
+    def run(self) -> int | None:
         """Return the time of the last completion in picoseconds; None in case of a deadlock."""
         for line in self.lines:
             line.next()
@@ -114,8 +114,8 @@ class Passing:
                 start = self.rings.trigger(line, line.core, entry.timing, start)
                 if start > now and queue and start > queue[0][0]:
                     return start
-            if not entry.meets:
-                self._pass(line, entry, start, queue)
+            if not entry.is_rendezvous:
+                self._execute(line, entry, start, queue)
             elif not self._rendezvous(line, start, queue):
                 return None
             now = line.free
@@ -143,14 +143,14 @@ class Passing:
         line.is_ready = True
         return start
 
-    def _pass(self, line: Line, entry: Entry, start: int, queue: Queue) -> None:
+    def _execute(self, line: Line, entry: Entry, start: int, queue: Queue) -> None:
         _, _, _, _, waits, signals = entry
         tokens = self.tokens[line.core]
         for semaphore, count in waits:
             available = tokens[semaphore]
             for _ in range(count):
                 available.popleft()
-        self._pass_time(line, entry, start)
+        self._advance_time(line, entry, start)
         if signals:
             parked = self.parked[line.core]
             for semaphore in signals:
@@ -161,7 +161,7 @@ class Passing:
         line.entry = next(line.entries, None)
         line.is_ready = False
 
-    def _pass_time(self, line: Line, entry: Entry, start: int) -> None:
+    def _advance_time(self, line: Line, entry: Entry, start: int) -> None:
         timing = entry.timing
         hold, latency, lead = timing[:3]
         if line.is_dma:
@@ -186,15 +186,15 @@ class Passing:
         arrivals[line.core] = (line, start)
         if len(arrivals) < self.cores:
             return False
-        together = max(started for _, started in arrivals.values())
+        start_together = max(started for _, started in arrivals.values())
         if self.cores > 1:
-            together += self.semaphore_ps
+            start_together += self.semaphore_ps
         if line.is_dma:
-            together = max(together, *self.rings.dma_free)
-        for other, _ in [arrivals[core] for core in sorted(arrivals)]:
-            if other.entry is not None:
-                self._pass(other, other.entry, together, queue)
-            if other is not line:
-                heappush(queue, (other.free, other.index))
+            start_together = max(start_together, *self.rings.dma_free)
+        for arrived, _ in [arrivals[core] for core in sorted(arrivals)]:
+            if arrived.entry is not None:
+                self._execute(arrived, arrived.entry, start_together, queue)
+            if arrived is not line:
+                heappush(queue, (arrived.free, arrived.index))
         arrivals.clear()
         return True
