@@ -224,7 +224,7 @@ class Dynamic:
         places = [
             (_is_initialised(place, window), place.pattern)
             for place, window in zip(self.places, self._flags, strict=True)
-            if place.reads and place.pattern.tensor not in shadow.given
+            if place.reads and place.pattern.tensor not in shadow.initial
         ]
         return (*shadow.checks(reads), *places)
 

@@ -117,16 +117,16 @@ class Tile:
         """Return the free elements as one dimension if they can be merged, else as they are."""
         return (self.free,) if len(merged(self.pattern.dims)) <= 1 else self.sizes
 
-    def sink(self, sizes: Sizes | None = None, apart: bool = False) -> Sink:
+    def sink(self, sizes: Sizes | None = None, buffered: bool = False) -> Sink:
         """Return a sink for float32 in the shape (partitions, *sizes); None: (partitions, free).
 
-        With `apart`, nothing is written to memory before `store`.
+        If `buffered`, nothing is written to memory before `store`.
         """
         seen = self._flat() if sizes is None else sizes
         wanted = (self.free,) if sizes is None else sizes
         view = self.seen_as(seen)
         direct = self.keeps_float32 and seen == wanted
-        if direct and not apart and not _repeats(self.pattern.dims):
+        if direct and not buffered and not _repeats(self.pattern.dims):
             return Sink(view, _nothing, True)
         out = self.memory.scratch.floats((self.partitions, *wanted))
         inner = out.reshape(self.partitions, *seen)
@@ -169,7 +169,7 @@ class Tile:
 
     def overlaps(self, other: Tile) -> bool:
         """Return whether the tile may share bytes with `other`."""
-        return self.memory.meet(self.pattern, other.pattern)
+        return self.memory.may_overlap(self.pattern, other.pattern)
 
     def straddles(self, others: Iterable[Tile]) -> bool:
         """Return whether the tile may partially overlap one of `others`."""
