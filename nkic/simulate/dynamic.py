@@ -181,8 +181,8 @@ class Dynamic:
             indices = self._found[number]
             if not self._mask.any():
                 return ()
-            kept = indices[self._mask] if pattern.kind == "vector" else indices
-            return [int(index) * step for index in kept]
+            selected = indices[self._mask] if pattern.kind == "vector" else indices
+            return [int(index) * step for index in selected]
 
         return shifts
 

@@ -184,6 +184,6 @@ def _nothing() -> None:
     """The step of a rendezvous."""
 
 
-def _tiles_among(record: InstructionRecord, is_wanted: list[bool]) -> tuple[int, ...]:
-    pairs = enumerate(zip(record.operands, is_wanted, strict=False))
-    return tuple([i for i, (operand, yes) in pairs if yes and type(operand) is PatternRecord])
+def _tiles_among(record: InstructionRecord, flags: list[bool]) -> tuple[int, ...]:
+    pairs = enumerate(zip(record.operands, flags, strict=False))
+    return tuple([i for i, (operand, flag) in pairs if flag and type(operand) is PatternRecord])

@@ -92,7 +92,7 @@ class Rerun:
         self.actions = _actions(self.compact, ordered.ran)
         self.borrowed_tiles = {tile for _, _, borrowed, *_ in self.actions for tile, _ in borrowed}
         self.result = ordered.result
-        self._retained = 0  # bytes, but for those of results; known after the first run
+        self._retained = 0  # bytes, without those of results; set after the first run
         self.is_new = True  # the memory still has the inputs of the first run
 
     @property

@@ -81,13 +81,13 @@ def simulate_ranks(
     together, its counts those of its own rank. `make` makes the event loop, which lets a caller
     observe the run (`simulate.debug`). Otherwise as `simulate`.
     """
-    wanted = options or RunOptions()
-    if wanted.check_races:
+    run_options = options or RunOptions()
+    if run_options.check_races:
         verify_ordered(executable)
-    with without_collector(), blas_threads(wanted.blas_threads), quiet():
-        if make is plain and len(inputs) == 1 and rerun.may_repeat(wanted):
-            return [_repeatable(executable, inputs[0], wanted)]
-        return _run(executable, inputs, wanted, make)
+    with without_collector(), blas_threads(run_options.blas_threads), quiet():
+        if make is plain and len(inputs) == 1 and rerun.may_repeat(run_options):
+            return [_repeatable(executable, inputs[0], run_options)]
+        return _run(executable, inputs, run_options, make)
 
 
 def _repeatable(executable: Executable, inputs: Arrays, options: RunOptions) -> Result:

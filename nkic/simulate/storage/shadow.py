@@ -52,9 +52,8 @@ class Shadow:
         self.initial: set[int] = set()  # HBM tensors with initial contents
         self.flags = _AllFlags(self._flags_of)
         self.owner: dict[int, int] = {}  # tensors by segment
-        self._checks: dict[
-            int, PatternCheck
-        ] = {}  # by identity of the pattern, which is kept alive
+        # by identity of the pattern, which the value keeps alive
+        self._checks: dict[int, PatternCheck] = {}
         self._windows: dict[int, tuple[Mask, PatternRecord]] = {}  # the same, of writes
         # tensor → place and tensor that the bytes were read from
         self.origins: dict[int, tuple[int, int]] = {}
