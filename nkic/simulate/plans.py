@@ -43,8 +43,8 @@ class Work(NamedTuple):
         if self.tiles and self.tiles[0][1].memory.is_separate:
             return ()
         windows = []
-        for index, tile in self.tiles:
-            windows.append((tile, tile.memory.memoised_window(operands[index])))  # type: ignore[arg-type]
+        for i, tile in self.tiles:
+            windows.append((tile, tile.memory.cached_window(operands[i])))  # type: ignore[arg-type]
         return tuple(windows)
 
 

@@ -269,7 +269,7 @@ class Memory:
         spot = self.spots[id(pattern)] = Spot(pattern, self.form(pattern), region)
         return spot
 
-    def memoised_window(self, pattern: PatternRecord) -> NDArray[Any]:
+    def cached_window(self, pattern: PatternRecord) -> NDArray[Any]:
         """Return `window`, memoised."""
         spot = self.spots.get(id(pattern)) or self.spot(pattern)
         if spot.window is None:
