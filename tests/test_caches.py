@@ -68,7 +68,7 @@ KEPT = {
     "ir/effects.py:_recent": "MEMO_SIZE",
     "language/beta1/emit.py:_states": "traces that are alive",
     "nki/modules.py:_built": "modules of NKI",
-    "simulate/rerun.py:_known": "MOST and MOST_BYTES",
+    "simulate/rerun.py:_cache": "MAX_PROGRAMS and MAX_BYTES",
     # Tables that decorators fill while their module is loaded.
     **dict.fromkeys(
         (

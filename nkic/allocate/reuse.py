@@ -20,22 +20,22 @@ def reuse_edges(
     lives: Sequence[Lifetime], addresses: Mapping[int, Address], graph: DependenceGraph
 ) -> dict[int, tuple[Edge, ...]]:
     """Return the reuse edges for one memory; `lives` are in order of first access."""
-    hands = _Hands(addresses, graph)
-    left = Counter(life.tensor.scope[-1] for life in lives if life.tensor.scope)
-    inside: dict[int, list[Tensor]] = defaultdict(list)
+    ownership = _Ownership(addresses, graph)
+    tensor_counts = Counter(life.tensor.scope[-1] for life in lives if life.tensor.scope)
+    by_loop: dict[int, list[Tensor]] = defaultdict(list)
     for tensor in (life.tensor for life in lives):
-        hands.take(tensor)
+        ownership.take(tensor)
         if not tensor.scope:
             continue
         loop = tensor.scope[-1]
-        inside[loop].append(tensor)
-        if len(inside[loop]) == left[loop]:
-            for again in inside[loop]:
-                hands.take(again, 1)
-    return hands.edges
+        by_loop[loop].append(tensor)
+        if len(by_loop[loop]) == tensor_counts[loop]:
+            for repeated in by_loop[loop]:
+                ownership.take(repeated, 1)
+    return ownership.edges
 
 
-class _Hands:
+class _Ownership:
     """The current owner of all bytes, and the edges for each change of ownership."""
 
     def __init__(self, addresses: Mapping[int, Address], graph: DependenceGraph) -> None:
@@ -54,17 +54,17 @@ class _Hands:
         else:
             bands = self.bands.of(partition, tensor.partitions)
             taken = [self.owners[band].take(low, high, number) for band in bands]
-            formers = dict.fromkeys(former for some in taken for former in some)
+            formers = dict.fromkeys(former for owners in taken for former in owners)
         for former in formers:
             if former != number:
                 self._wait(number, former, distance)
 
     def _wait(self, tensor: int, former: int, distance: int) -> None:
         closers, new = self.graph.last_touches[former], tuple.__new__
-        found = tuple([new(Edge, (closer, "reuse", distance)) for closer in closers])
+        reuse = tuple([new(Edge, (closer, "reuse", distance)) for closer in closers])
         for opener in self.graph.first_touches[tensor]:
-            own = self.edges.get(opener)
-            self.edges[opener] = tuple(dict.fromkeys((*own, *found))) if own else found
+            edges = self.edges.get(opener)
+            self.edges[opener] = tuple(dict.fromkeys((*edges, *reuse))) if edges else reuse
 
 
 class _Owners:

@@ -43,16 +43,16 @@ class _Walk:
         self.walk(self.body)
         return DependenceGraph(
             self.edges,
-            {tensor: tuple(found) for tensor, found in self.first_touches.items()},
+            {tensor: tuple(touches) for tensor, touches in self.first_touches.items()},
             {tensor: self.closers(cells) for tensor, cells in self.cells.items()},
         )
 
     def closers(self, cells: Iterable[int]) -> tuple[int, ...]:
         """Return the last accesses to any of the cells: its readers, or else its writer."""
-        found: set[int] = set()
+        numbers: set[int] = set()
         for cell in cells:
-            found.update(self.readers[cell] or self.writers[cell : cell + 1])
-        return tuple(sorted(found - {-1}))
+            numbers.update(self.readers[cell] or self.writers[cell : cell + 1])
+        return tuple(sorted(numbers - {-1}))
 
     def walk(self, body: Body) -> None:
         for item in body:
@@ -70,19 +70,19 @@ class _Walk:
 
     def visit(self, instruction: Instruction) -> None:
         number = instruction.number
-        found = dict.fromkeys(self.edges.get(number, ()))
+        edges = dict.fromkeys(self.edges.get(number, ()))
         for touch in self.touched[number]:
-            self.touch(number, touch, found)
+            self.touch(number, touch, edges)
         if instruction.row.effects is not no_effects or number in self.stateful:
-            self.touch_state(instruction, found)
+            self.touch_state(instruction, edges)
         for source in instruction.after:
-            found[Edge(source, "user")] = None
+            edges[Edge(source, "user")] = None
         if instruction.pinned or self.pinned[0]:
-            self.pin(instruction, found)
-        if found:
-            self.edges[number] = tuple(found)
+            self.pin(instruction, edges)
+        if edges:
+            self.edges[number] = tuple(edges)
 
-    def touch(self, number: int, touch: Touch, found: dict[Edge, None]) -> None:
+    def touch(self, number: int, touch: Touch, edges: dict[Edge, None]) -> None:
         pattern, reads, writes, area = touch
         writers, readers = self.writers, self.readers
         for cell in area.cells:
@@ -90,20 +90,20 @@ class _Walk:
                 first = self.first_touches.setdefault(pattern[0].number, [])
                 if not first or first[-1] != number:
                     first.append(number)
-            self.meet(number, cell, reads, writes, found)
+            self.access(number, cell, reads, writes, edges)
 
-    def meet(
-        self, number: int, cell: int, reads: bool, writes: bool, found: dict[Edge, None]
+    def access(
+        self, number: int, cell: int, reads: bool, writes: bool, edges: dict[Edge, None]
     ) -> None:
         """Add the edges of one access to one cell, and record the access."""
         writer, readers = self.writers[cell], self.readers[cell]
         if reads and writer >= 0:
-            self.add(number, writer, "raw", found)
+            self.add(number, writer, "raw", edges)
         if writes:
             if not reads and not readers and writer >= 0:
-                self.add(number, writer, "waw", found)
+                self.add(number, writer, "waw", edges)
             for reader in readers or ():
-                self.add(number, reader, "war", found)
+                self.add(number, reader, "war", edges)
             self.writers[cell] = number
             self.readers[cell] = None
         elif not readers:
@@ -111,22 +111,22 @@ class _Walk:
         elif readers[-1] != number:
             readers.append(number)
 
-    def add(self, number: int, source: int, kind: str, found: dict[Edge, None]) -> None:
+    def add(self, number: int, source: int, kind: str, edges: dict[Edge, None]) -> None:
         if self.first_inside is None or source < self.first_inside:
             if source != number:
-                found[tuple.__new__(Edge, (source, kind, 0))] = None
-        elif Edge(source, kind) not in found:
-            found[Edge(source, kind, 1)] = None
+                edges[tuple.__new__(Edge, (source, kind, 0))] = None
+        elif Edge(source, kind) not in edges:
+            edges[Edge(source, kind, 1)] = None
 
-    def touch_state(self, instruction: Instruction, found: dict[Edge, None]) -> None:
+    def touch_state(self, instruction: Instruction, edges: dict[Edge, None]) -> None:
         effects = state_effects(instruction, self.target)
         for name in dict.fromkeys((*effects.reads, *effects.writes)):
-            before: dict[Edge, None] = {}
+            accesses: dict[Edge, None] = {}
             writes = name in effects.writes
             reads = name in effects.reads
-            self.meet(instruction.number, self.state_cell(name), reads, writes, before)
-            for edge in before:
-                found[Edge(edge.source, "state", edge.distance)] = None
+            self.access(instruction.number, self.state_cell(name), reads, writes, accesses)
+            for edge in accesses:
+                edges[Edge(edge.source, "state", edge.distance)] = None
 
     def state_cell(self, name: str) -> int:
         cell = self.state.get(name)
@@ -136,9 +136,9 @@ class _Walk:
             self.readers.append(None)
         return cell
 
-    def pin(self, instruction: Instruction, found: dict[Edge, None]) -> None:
+    def pin(self, instruction: Instruction, edges: dict[Edge, None]) -> None:
         """Chain the instructions of a no_reorder region in program order."""
         region, previous = self.pinned
         if instruction.pinned and region == instruction.pinned and previous != instruction.number:
-            self.add(instruction.number, previous, "pin", found)
+            self.add(instruction.number, previous, "pin", edges)
         self.pinned = (instruction.pinned, instruction.number)

@@ -53,7 +53,7 @@ from nkic.parse import parse
 from nkic.resolve import list_kernels as kernels_of
 from nkic.resolve import resolve
 from nkic.resolve.library import Load
-from nkic.search import Found, is_close, planned_ns, search
+from nkic.search import ScheduledProgram, is_close, planned_ns, search
 from nkic.specialise import PROVIDED, native, specialise
 from nkic.specialise.request import Request
 from nkic.syntax.bindings import Kernel, Resolved
@@ -246,7 +246,7 @@ def _from_schedule(
     yield "specialise", program
     yield "allocate", program
     yield "schedule", ordered
-    yield "search", Found(program, (), ordered)
+    yield "search", ScheduledProgram(program, (), ordered)
     meant = prove.written(program)
     steps = _proven(meant, program, ordered, _sources(program, find), report, options)
     try:
@@ -332,7 +332,7 @@ def _from_program(
     ordered = schedule.schedule(placed, reusing, options.serial, options.level == 0)
     yield "schedule", ordered
 
-    found = Found(placed, reusing, ordered)
+    found = ScheduledProgram(placed, reusing, ordered)
     if options.level and not options.serial:
         if not graphs and not is_close(found, planned_ns(found), options.level):
             graphs = depend(lowered)

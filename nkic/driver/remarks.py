@@ -11,7 +11,7 @@ from nkic.ir.program import Program
 from nkic.ir.schedule import Schedule
 from nkic.lower import remarks as lowered
 from nkic.schedule import remarks as scheduled
-from nkic.search import Found
+from nkic.search import ScheduledProgram
 from nkic.search import remarks as searched
 
 STAGES = (searched.STAGE, lowered.STAGE, allocated.STAGE, scheduled.STAGE)
@@ -28,7 +28,7 @@ def remarks(compiled: Compiled, level: int) -> list[Remark]:
 
 def _all(compiled: Compiled, level: int) -> Iterator[Remark]:
     program: Program = compiled.results["specialise"]
-    found: Found = compiled.results["search"]
+    found: ScheduledProgram = compiled.results["search"]
     ordered: Schedule = compiled.results["schedule"]
     before: Program | None = compiled.results.get("lower")
     if before is None:

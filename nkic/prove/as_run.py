@@ -37,13 +37,13 @@ def unordered(core: Core, reading: Reading, storages: Sequence[Storage]) -> Iter
             touches: Touches = tuple([reading.register(r, READ) for r in event.registers])
         else:
             start, touches = event, reading.touches[event[3]]
-        missed = ledger.note(start, touches)
+        unordered_after = ledger.note(start, touches)
         late = tenancy.note(start, touches) if tenancy.hands else ()
-        if not missed and not late:
+        if not unordered_after and not late:
             continue
-        for place, (cells, _, storage) in enumerate(touches):
-            if place in missed:
-                yield Unordered(start, missed[place], reading.what(cells, storage)[1])
-            if place in late:
+        for index, (cells, _, storage) in enumerate(touches):
+            if index in unordered_after:
+                yield Unordered(start, unordered_after[index], reading.what(cells, storage)[1])
+            if index in late:
                 former = reading.name(tenancy.former[storage])
                 yield Unordered(start, None, f"the bytes of `{former}`")

@@ -49,11 +49,11 @@ class Reading:
 
     def cell_of(self, name: str, mode: int) -> Touch:
         """Return an access to a piece of engine state or a register."""
-        found = self.state.get(name)
-        if found is None:
-            found = self.state[name] = [self.count]
+        cells = self.state.get(name)
+        if cells is None:
+            cells = self.state[name] = [self.count]
             self.count += 1
-        return found, mode, -1
+        return cells, mode, -1
 
     def register(self, number: int, mode: int) -> Touch:
         """Return an access to a register."""
@@ -65,11 +65,11 @@ class Reading:
             addresses, new = placed.addresses, tuple.__new__
             memories = {buffer: buffer.value for buffer in Buffer}
             on_chip = [(number, t) for number, t in self.tensors.items() if t.on_chip]
-            found = [
-                new(Storage, (n, memories[t.buffer], *addresses[n], t.partitions, t.bytes))
-                for n, t in on_chip
+            storages = [
+                new(Storage, (key, memories[t.buffer], *addresses[key], t.partitions, t.bytes))
+                for key, t in on_chip
             ]
-            self._placed = placed, found
+            self._placed = placed, storages
         return self._placed[1]
 
     def forget_storages(self) -> None:
@@ -103,9 +103,9 @@ def read(program: Program) -> tuple[Reading, ...]:
     return tuple(_Reader(body, program.target).read() for body in program.cores)
 
 
-def reading_of(body: Body, target: Target, known: Reading) -> Reading:
-    """Return the accesses of `body`: `known`, unless allocate has moved instructions."""
-    return known if known.body is body else _Reader(body, target).read()
+def reading_of(body: Body, target: Target, reading: Reading) -> Reading:
+    """Return the accesses of `body`: `reading`, unless allocate has moved instructions."""
+    return reading if reading.body is body else _Reader(body, target).read()
 
 
 def axes_of(tensor: Tensor) -> tuple[int, ...]:
@@ -152,48 +152,50 @@ class _Reader:
     def __init__(self, body: Body, target: Target) -> None:
         self.target = target
         self.reading = Reading(body)
-        self.first: dict[int, tuple[Box, list[int]]] = {}  # the first area of each tensor
-        self.areas: dict[int, Areas] = {}  # of tensors that are accessed in several ways
-        self.known: dict[int, list[int]] = {}  # cells by the pattern's identity
+        self.first_areas: dict[int, tuple[Box, list[int]]] = {}  # the first area of each tensor
+        self.split_areas: dict[int, Areas] = {}  # of tensors that are accessed in several ways
+        self.cells_by_id: dict[int, list[int]] = {}  # cells by the pattern's identity
         self.fixed: dict[Row, tuple[int, ...]] = {}
         self.refined: dict[tuple[Row, int], tuple[int, ...]] = {}
         self.effects: dict[tuple[object, ...], Effects] = {}
 
     def read(self) -> Reading:
         touches = self.reading.touches
-        for one in instructions(self.reading.body):
-            touches[one.number] = self.instruction(one)
-        self.reading.cut(self.areas)
+        for instruction in instructions(self.reading.body):
+            touches[instruction.number] = self.instruction(instruction)
+        self.reading.cut(self.split_areas)
         return self.reading
 
-    def instruction(self, one: Instruction) -> Touches:
-        found: list[Touch] = []
-        known, row = self.known, one.row
-        for operand, mode in zip(one.operands, self.fixed.get(row) or self.modes(one), strict=True):
+    def instruction(self, instruction: Instruction) -> Touches:
+        touches: list[Touch] = []
+        cells_by_id, row = self.cells_by_id, instruction.row
+        for operand, mode in zip(
+            instruction.operands, self.fixed.get(row) or self.modes(instruction), strict=True
+        ):
             if type(operand) is AccessPattern:
-                cells = known.get(id(operand))
+                cells = cells_by_id.get(id(operand))
                 if cells is None:
                     cells = self.cells(operand)
-                found.append((cells, mode, operand.tensor.number))
+                touches.append((cells, mode, operand.tensor.number))
                 if operand.dynamic is not None:
-                    found.append(self.source(operand))
+                    touches.append(self.source(operand))
             elif type(operand) is Register:
-                found.append(self.reading.register(operand.number, mode))
+                touches.append(self.reading.register(operand.number, mode))
             elif type(operand) is View:
                 raise TypeError(f"{row.name} has not been lowered")
         if row.effects is not no_effects:
-            found += self.state(one)
-        return tuple(found)
+            touches += self.state(instruction)
+        return tuple(touches)
 
-    def modes(self, one: Instruction) -> tuple[int, ...]:
+    def modes(self, instruction: Instruction) -> tuple[int, ...]:
         """Return the operands' access modes, if they depend on attributes or are not cached."""
-        row = one.row
+        row = instruction.row
         if row.access is no_access:
-            found = self.fixed[row] = tuple(MODES[o.access] for o in row.operands)
-            return found
-        key = (row, id(one.attributes))
+            modes = self.fixed[row] = tuple(MODES[o.access] for o in row.operands)
+            return modes
+        key = (row, id(instruction.attributes))
         if key not in self.refined:
-            self.refined[key] = modes_of(row, one.facts(self.target))
+            self.refined[key] = modes_of(row, instruction.facts(self.target))
         return self.refined[key]
 
     def whole(self, tensor: Tensor) -> None:
@@ -208,23 +210,23 @@ class _Reader:
         For a tensor that is accessed in several ways, `Reading.cut` fills them in later.
         """
         tensor, box = pattern.tensor, area_of(pattern)
-        first = self.first.get(tensor.number)
+        first = self.first_areas.get(tensor.number)
         if first is None:
             self.reading.tensors[tensor.number] = tensor
             cells = [self.reading.count]
             self.reading.count += 1
-            self.first[tensor.number] = box, cells
+            self.first_areas[tensor.number] = box, cells
         else:
-            cells = first[1] if first[0] == box else self.part(tensor, box)
-        self.known[id(pattern)] = cells
+            cells = first[1] if first[0] == box else self.area_cells(tensor, box)
+        self.cells_by_id[id(pattern)] = cells
         return cells
 
-    def part(self, tensor: Tensor, box: Box) -> list[int]:
+    def area_cells(self, tensor: Tensor, box: Box) -> list[int]:
         """Return the cells of an area that is not the first one of its tensor."""
-        areas = self.areas.get(tensor.number)
+        areas = self.split_areas.get(tensor.number)
         if areas is None:
             self.whole(tensor)
-            areas = self.areas[tensor.number] = dict([self.first[tensor.number]])
+            areas = self.split_areas[tensor.number] = dict([self.first_areas[tensor.number]])
         return areas.setdefault(box, [])
 
     def source(self, pattern: AccessPattern) -> Touch:
@@ -232,14 +234,19 @@ class _Reader:
         source: Any = pattern.dynamic.source if pattern.dynamic is not None else None
         if type(source) is Register:
             return self.reading.register(source.number, READ)
-        cells = self.known.get(id(source))
+        cells = self.cells_by_id.get(id(source))
         return self.cells(source) if cells is None else cells, READ, source.tensor.number
 
-    def state(self, one: Instruction) -> Iterator[Touch]:
-        key = (one.row, id(one.attributes), one.engine, *map(_form, one.operands))
+    def state(self, instruction: Instruction) -> Iterator[Touch]:
+        key = (
+            instruction.row,
+            id(instruction.attributes),
+            instruction.engine,
+            *map(_form, instruction.operands),
+        )
         effects = self.effects.get(key)
         if effects is None:
-            effects = self.effects[key] = one.row.effects(one.facts(self.target))
+            effects = self.effects[key] = instruction.row.effects(instruction.facts(self.target))
         for name in dict.fromkeys((*effects.reads, *effects.writes)):
             mode = READ * (name in effects.reads) + WRITE * (name in effects.writes)
             yield self.reading.cell_of(name, mode)

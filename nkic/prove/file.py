@@ -44,7 +44,7 @@ def prove_file(schedule: Schedule, sections: Sections) -> list[Finding]:
         comparison.all(schedule)
     except (ValueError, TypeError, LookupError, msgpack.UnpackException) as error:
         return [Finding("file", f"the file's sections cannot be read: {error}")]
-    return comparison.found
+    return comparison.findings
 
 
 class _Comparison:
@@ -58,7 +58,7 @@ class _Comparison:
 
     def __init__(self, program: Program, sections: Sections) -> None:
         self.program = program
-        self.found: list[Finding] = []
+        self.findings: list[Finding] = []
         layout = _records(sections["layout"])
         self.kernel = next(layout, ())
         self.declared, self.ports = _declared(layout)
@@ -239,7 +239,7 @@ class _Comparison:
                 self.complain(f"the file has another content for constant %{number}")
 
     def complain(self, problem: str, at: CallChain | None = None) -> None:
-        self.found.append(Finding("file", problem, at))
+        self.findings.append(Finding("file", problem, at))
 
 
 class _Differs(Exception):

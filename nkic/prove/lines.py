@@ -24,7 +24,7 @@ def read_streams(schedule: Schedule) -> tuple[list[list[Line]], list[Finding]]:
         reader = _Streams(body)
         cores.append([reader.stream(stream) for stream in streams])
         reader.finish()
-        findings += reader.found
+        findings += reader.findings
     return cores, findings
 
 
@@ -33,8 +33,8 @@ class _Streams:
     """Compares the contents of one core's streams with its body."""
 
     body: Body
-    found: list[Finding] = field(default_factory=list)
-    wanted: dict[int, Instruction] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    expected: dict[int, Instruction] = field(default_factory=dict)
     paths: dict[int, Path] = field(default_factory=dict)  # of instructions in loops
     loops: dict[int, tuple[Loop, Path]] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
@@ -49,7 +49,7 @@ class _Streams:
                 self.loops[item.number] = (item, path)
                 self.expect(item.body, (*path, item.number))
             else:
-                self.wanted[item.number] = item
+                self.expected[item.number] = item
                 if path:
                     self.paths[item.number] = path
 
@@ -62,7 +62,7 @@ class _Streams:
         self, items: Sequence[StreamItem], path: Path, stream: Stream
     ) -> tuple[Item | Round, ...]:
         converted: list[Item | Round] = []
-        wanted, paths, engine, new = self.wanted, self.paths, stream.id.engine, tuple.__new__
+        expected, paths, engine, new = self.expected, self.paths, stream.id.engine, tuple.__new__
         for item in items:
             if not isinstance(item, Slot):
                 converted.append(self.loop(item, path, stream))
@@ -72,28 +72,28 @@ class _Streams:
                 converted.append(Item(-1, waits, signals))
                 continue
             number, row = instruction.number, instruction.row
-            fits = wanted.get(number) is instruction and paths.get(number, ()) == path
+            fits = expected.get(number) is instruction and paths.get(number, ()) == path
             if not fits or instruction.engine is not engine or number in self.seen:
                 self.misplaced(instruction, path, stream)
             self.seen.add(number)
-            meets = row if row.rendezvous_rule is not None else None
-            converted.append(new(Item, (number, waits, signals, meets)))
+            rendezvous_row = row if row.rendezvous_rule is not None else None
+            converted.append(new(Item, (number, waits, signals, rendezvous_row)))
         return tuple(converted)
 
     def loop(self, item: StreamLoop, path: Path, stream: Stream) -> Round:
         loop = item.loop
-        wanted, expected_path = self.loops.get(loop.number, (None, path))
-        if loop.number in self.entered or wanted != loop or expected_path != path:
+        expected, expected_path = self.loops.get(loop.number, (None, path))
+        if loop.number in self.entered or expected != loop or expected_path != path:
             text = f"stream {stream.id} has a loop that the program does not have there"
-            self.found.append(Finding("once", text, loop.at))
+            self.findings.append(Finding("once", text, loop.at))
         self.entered.add(loop.number)
         bounds = tuple(v.number for v in (loop.start, loop.stop) if isinstance(v, Register))
         condition = loop.condition.number if loop.condition is not None else -1
-        inside = self.items(item.items, (*path, loop.number), stream)
-        return Round(loop.number, bounds, condition, inside)
+        nested = self.items(item.items, (*path, loop.number), stream)
+        return Round(loop.number, bounds, condition, nested)
 
     def misplaced(self, instruction: Instruction, path: Path, stream: Stream) -> None:
-        if self.wanted.get(instruction.number) != instruction:
+        if self.expected.get(instruction.number) != instruction:
             self.complain(instruction, "is not in the program")
         elif self.paths.get(instruction.number, ()) != path:
             self.complain(instruction, "is in other loops than in the program")
@@ -104,12 +104,12 @@ class _Streams:
 
     def finish(self) -> None:
         """Report the instructions that are in no stream."""
-        for number, instruction in self.wanted.items():
+        for number, instruction in self.expected.items():
             if number not in self.seen:
                 self.complain(instruction, "is in no stream")
 
     def complain(self, instruction: Instruction, problem: str) -> None:
-        self.found.append(
+        self.findings.append(
             Finding(
                 "once", f"{instruction.row.name} #{instruction.number} {problem}", instruction.at
             )

@@ -40,8 +40,8 @@ class Finding(NamedTuple):
     at: CallChain | None = None
 
     def __str__(self) -> str:
-        where = f" at {self.at.span}" if self.at is not None else ""
-        return f"{self.what}{where} ({self.rule})"
+        location = f" at {self.at.span}" if self.at is not None else ""
+        return f"{self.what}{location} ({self.rule})"
 
 
 Range = tuple[int, int]
@@ -62,14 +62,14 @@ class Storage(NamedTuple):
 class Item(NamedTuple):
     """An item of a stream: it waits before it starts and signals when it completes.
 
-    `key` is the instruction's number, or -1 for an empty slot. `meets` is the row if all cores run
-    it together.
+    `key` is the instruction's number, or -1 for an empty slot. `rendezvous_row` is the row if
+    all cores run it together.
     """
 
     key: int
     waits: tuple[tuple[int, int], ...]
     signals: tuple[int, ...]
-    meets: Row | None = None
+    rendezvous_row: Row | None = None
 
 
 class Round(NamedTuple):

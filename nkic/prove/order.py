@@ -29,39 +29,39 @@ def prove_order(lowered: Program, schedule: Schedule, readings: Sequence[Reading
     fail, only their findings are returned.
     """
     placed = schedule.program
-    lines, found = read_streams(schedule)
+    lines, findings = read_streams(schedule)
     numbers = [moved(old, new) for old, new in zip(lowered.cores, placed.cores, strict=True)]
-    found += [finding for one in numbers if isinstance(one, list) for finding in one]
+    findings += [finding for moves in numbers if isinstance(moves, list) for finding in moves]
     run = AbstractRun(lines)
-    if found := found or list(_shared(run.cores)):
-        return found
+    if findings := findings or list(_shared(run.cores)):
+        return findings
     stuck = run.run()
-    if found := [*_unbalanced(run.cores), *_stuck(stuck, placed), *_apart(run)]:
-        return found
+    if findings := [*_unbalanced(run.cores), *_stuck(stuck, placed), *_mismatched(run)]:
+        return findings
     del lines, stuck
     for core in run.cores:
         core.forget_items()
     for number, core in enumerate(run.cores):
-        own = numbers[number]
-        if not isinstance(own, list):
+        numbering = numbers[number]
+        if not isinstance(numbering, list):
             reading, body = readings[number], lowered.cores[number]
-            walk = _Walk(core, reading, own)
+            walk = _Walk(core, reading, numbering)
             tenancy = Tenancy(reading.storages(placed), walk.ledger)
             reading.forget_storages()
-            if own is None:  # one walk for both orders
+            if numbering is None:  # one walk for both orders
                 walk.tenancy = tenancy if tenancy.hands else None
             elif tenancy.hands:
-                found += _taken_over(tenancy, placed, core, reading)
+                findings += _taken_over(tenancy, placed, core, reading)
             walk.walk(body)
-            found += walk.found
-    return list(dict.fromkeys(found))
+            findings += walk.findings
+    return list(dict.fromkeys(findings))
 
 
 def _shared(cores: Sequence[Core]) -> Iterator[Finding]:
     for core in cores:
-        for semaphore, one, other in core.shared():
-            text = f"core {core.number}: semaphore {semaphore} is shared by {one.name} and "
-            yield Finding("semaphore", text + other.name)
+        for semaphore, first, second in core.shared():
+            text = f"core {core.number}: semaphore {semaphore} is shared by {first.name} and "
+            yield Finding("semaphore", text + second.name)
 
 
 def _unbalanced(cores: Sequence[Core]) -> Iterator[Finding]:
@@ -80,9 +80,9 @@ def _stuck(runners: Sequence[Runner], program: Program) -> Iterator[Finding]:
         yield Finding("deadlock", text, at)
 
 
-def _apart(run: AbstractRun) -> Iterator[Finding]:
-    for one, other in run.apart:
-        yield Finding("deadlock", f"one core reaches {one.name}, another to {other.name}")
+def _mismatched(run: AbstractRun) -> Iterator[Finding]:
+    for first, second in run.mismatches:
+        yield Finding("deadlock", f"one core reaches {first.name}, another to {second.name}")
 
 
 class _Walk:
@@ -95,24 +95,24 @@ class _Walk:
         self.core = core
         self.reading = reading
         self.numbers = numbers
-        for decisions in core.decided.values():
+        for decisions in core.decisions.values():
             for _, registers in decisions:
                 for register in registers:
                     reading.register(register, READ)  # reserves the register's cell in the ledger
         self.ledger = Ledger(reading.count, core.lines)
-        self.found: list[Finding] = []
+        self.findings: list[Finding] = []
         self.latest: dict[int, Start] = {}  # by instruction
         self.pinned: tuple[int, Start | None] = (0, None)
         self.tenancy: Tenancy | None = None
-        self.asks = any(one.after or one.pinned for one in instructions(reading.body))
+        self.has_requests = any(i.after or i.pinned for i in instructions(reading.body))
 
-    def walk(self, body: Body, visit: int = 0) -> None:
+    def walk(self, body: Body, execution: int = 0) -> None:
         numbers, touched = self.numbers, self.reading.touches
-        started = self.core.starts[visit] if visit < len(self.core.starts) else {}
+        started = self.core.starts[execution] if execution < len(self.core.starts) else {}
         note, tenancy = self.ledger.note, self.tenancy
         for item in body:
             if isinstance(item, Loop):
-                self.loop(item, visit)
+                self.loop(item, execution)
                 continue
             number = item.number
             start = started[number if numbers is None else numbers[number]]
@@ -121,56 +121,64 @@ class _Walk:
             late = tenancy.note(start, touches) if tenancy is not None else ()
             if missed or late:
                 self.conflicts(item, missed, late)
-            if self.asks:
-                self.asked(item, start)
+            if self.has_requests:
+                self.check_requests(item, start)
 
-    def loop(self, loop: Loop, visit: int) -> None:
-        self.decide(loop, visit, 0)
+    def loop(self, loop: Loop, execution: int) -> None:
+        self.decide(loop, execution, 0)
         for iteration in range(ITERATIONS):
-            self.walk(loop.body, visit * ITERATIONS + iteration)
-            self.decide(loop, visit, iteration + 1)
+            self.walk(loop.body, execution * ITERATIONS + iteration)
+            self.decide(loop, execution, iteration + 1)
 
-    def decide(self, loop: Loop, visit: int, iteration: int) -> None:
+    def decide(self, loop: Loop, execution: int, iteration: int) -> None:
         """Record that every stream reads the registers that decide whether the loop continues."""
-        for start, registers in self.core.decided.get((loop.number, visit, iteration), ()):
+        for start, registers in self.core.decisions.get((loop.number, execution, iteration), ()):
             for register in registers:
                 if self.ledger.note(start, [self.reading.register(register, READ)]):
                     name = self.core.lines[start[0]].name
                     text = f"stream {name} decides about loop {loop.number} by register {register}"
                     text += " without waiting for the instruction that sets it"
-                    self.found.append(Finding("register", text, loop.at))
+                    self.findings.append(Finding("register", text, loop.at))
 
-    def asked(self, one: Instruction, start: Start) -> None:
+    def check_requests(self, instruction: Instruction, start: Start) -> None:
         """Check the orders that the kernel itself requests."""
-        if one.after:
-            self.user(one, start)
-        if one.pinned or self.pinned[0]:
-            self.pin(one, start)
-        self.latest[one.number] = start
+        if instruction.after:
+            self.check_user(instruction, start)
+        if instruction.pinned or self.pinned[0]:
+            self.check_pin(instruction, start)
+        self.latest[instruction.number] = start
 
-    def conflicts(self, one: Instruction, missed: Collection[int], late: Collection[int]) -> None:
+    def conflicts(
+        self, instruction: Instruction, missed: Collection[int], late: Collection[int]
+    ) -> None:
         """Report the accesses of an instruction, by index, that come too early."""
-        for place, (cells, _, storage) in enumerate(self.reading.touches[one.number]):
-            if place in missed:
+        for index, (cells, _, storage) in enumerate(self.reading.touches[instruction.number]):
+            if index in missed:
                 rule, name = self.reading.what(cells, storage)
-                text = f"{one.row.name} conflicts with an access to {name} that it does not wait"
-                self.found.append(Finding(rule, f"{text} for", one.at))
-            if place in late and self.tenancy is not None:
-                self.found.append(_still_in_use(one, storage, self.tenancy, self.reading))
+                text = f"{instruction.row.name} conflicts with an access to {name} that it does not"
+                self.findings.append(Finding(rule, f"{text} wait for", instruction.at))
+            if index in late and self.tenancy is not None:
+                self.findings.append(
+                    _still_in_use(instruction, storage, self.tenancy, self.reading)
+                )
 
-    def user(self, one: Instruction, start: Start) -> None:
-        for source in one.after:
+    def check_user(self, instruction: Instruction, start: Start) -> None:
+        for source in instruction.after:
             last = self.latest.get(source)
             if last is None or not self.ledger.follows(start, last):
-                text = f"{one.row.name} does not wait for #{source}, as the kernel requests"
-                self.found.append(Finding("user", text, one.at))
+                text = f"{instruction.row.name} does not wait for #{source}, as the kernel requests"
+                self.findings.append(Finding("user", text, instruction.at))
 
-    def pin(self, one: Instruction, start: Start) -> None:
+    def check_pin(self, instruction: Instruction, start: Start) -> None:
         region, last = self.pinned
-        if region == one.pinned and last is not None and not self.ledger.follows(start, last):
-            text = f"{one.row.name} does not wait for the instruction before it in a no_reorder"
-            self.found.append(Finding("pin", f"{text} region", one.at))
-        self.pinned = (one.pinned, start)
+        if (
+            region == instruction.pinned
+            and last is not None
+            and not self.ledger.follows(start, last)
+        ):
+            text = f"{instruction.row.name} does not wait for the instruction before it in"
+            self.findings.append(Finding("pin", f"{text} a no_reorder region", instruction.at))
+        self.pinned = (instruction.pinned, start)
 
 
 def _taken_over(
@@ -179,23 +187,27 @@ def _taken_over(
     """Yield accesses to bytes that their former owner may still use, in the order of `placed`."""
     body, starts = placed.cores[core.number], core.starts
     touches = reading_of(body, placed.target, reading).touches
-    for one, visit in _as_run(body):
-        own = touches[one.number]
-        for place in tenancy.note(starts[visit][one.number], own):
-            yield _still_in_use(one, own[place][2], tenancy, reading)
+    for instruction, execution in _as_run(body):
+        instruction_touches = touches[instruction.number]
+        for index in tenancy.note(starts[execution][instruction.number], instruction_touches):
+            yield _still_in_use(instruction, instruction_touches[index][2], tenancy, reading)
 
 
-def _still_in_use(one: Instruction, storage: int, tenancy: Tenancy, reading: Reading) -> Finding:
-    name, its = reading.tensors[storage].name, reading.tensors[tenancy.former[storage]].name
-    text = f"{one.row.name}: `{name}` takes over bytes of `{its}`, which are still in use"
-    return Finding("bytes", text, one.at)
+def _still_in_use(
+    instruction: Instruction, storage: int, tenancy: Tenancy, reading: Reading
+) -> Finding:
+    name, former = reading.tensors[storage].name, reading.tensors[tenancy.former[storage]].name
+    text = (
+        f"{instruction.row.name}: `{name}` takes over bytes of `{former}`, which are still in use"
+    )
+    return Finding("bytes", text, instruction.at)
 
 
-def _as_run(body: Body, visit: int = 0) -> Iterator[tuple[Instruction, int]]:
+def _as_run(body: Body, execution: int = 0) -> Iterator[tuple[Instruction, int]]:
     """Yield each instruction with the index of its execution; loop bodies run twice."""
     for item in body:
         if isinstance(item, Instruction):
-            yield item, visit
+            yield item, execution
         else:
             for iteration in range(ITERATIONS):
-                yield from _as_run(item.body, visit * ITERATIONS + iteration)
+                yield from _as_run(item.body, execution * ITERATIONS + iteration)

@@ -34,25 +34,27 @@ def prove_returned(recorded: Written, lowered: Program) -> list[Finding]:
     """
     if recorded.returned != tuple(p.tensor for p in lowered.outputs):
         return [Finding("returned", "other tensors are returned than the kernel's")]
-    wanted = {tensor.number: tensor for tensor in recorded.returned}
-    missing = recorded.numbers - _written(lowered, wanted)
+    returned = {tensor.number: tensor for tensor in recorded.returned}
+    missing = recorded.numbers - _written(lowered, returned)
     return [
-        Finding("returned", f"nothing writes `{wanted[n].name}`, which is returned", wanted[n].at)
+        Finding(
+            "returned", f"nothing writes `{returned[n].name}`, which is returned", returned[n].at
+        )
         for n in sorted(missing)
     ]
 
 
-def _written(program: Program, wanted: Collection[int]) -> set[int]:
+def _written(program: Program, returned: Collection[int]) -> set[int]:
     """Return the tensors among `wanted` that some instruction writes."""
     numbers: set[int] = set()
     for body in program.cores:
         for instruction in _backwards(body):
-            if len(numbers) == len(wanted):
+            if len(numbers) == len(returned):
                 return numbers
             for rule, operand in zip(instruction.row.operands, instruction.operands, strict=True):
                 if rule.access in _WRITES and isinstance(operand, View | AccessPattern):
                     number = operand.tensor.number
-                    if number in wanted:
+                    if number in returned:
                         numbers.add(number)
     return numbers
 

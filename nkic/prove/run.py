@@ -40,7 +40,7 @@ class Decision(NamedTuple):
 
 Waits = tuple[tuple[int, int], ...]  # semaphores and counts
 Event = tuple[Literal["enter", "turn", "leave"], Round, int]
-Place = tuple[int, int, int]  # a loop's number, the index of its execution, the iteration
+EdgeKey = tuple[int, int, int]  # a loop's number, the index of its execution, the iteration
 
 
 class Runner:
@@ -50,7 +50,7 @@ class Runner:
         self.core = core
         self.index = index
         self.line = line
-        self.known: Clock = [0] * len(core.lines)
+        self.clock: Clock = [0] * len(core.lines)
         self.position = 0
         self.has_loops = any(type(item) is Round for item in line.items)
         self.steps = _unrolled(line.items) if self.has_loops else iter(line.items)
@@ -70,31 +70,31 @@ class Runner:
             self.pass_edge(*cast(Event, step))
         self.next = None
 
-    def pass_edge(self, edge: str, loop: Round, times: int) -> None:
-        """Enter, continue or leave a loop; `times` encodes the execution and the iteration."""
-        core, visit = self.core, times // (ITERATIONS + 1)
-        iteration = times % (ITERATIONS + 1)
-        place = (loop.loop, visit, iteration)
+    def pass_edge(self, edge: str, loop: Round, encoded: int) -> None:
+        """Enter, continue or leave a loop; `encoded` holds the execution and the iteration."""
+        core, execution = self.core, encoded // (ITERATIONS + 1)
+        iteration = encoded % (ITERATIONS + 1)
+        edge_key = (loop.loop, execution, iteration)
         if edge == "enter":
-            core.entered[loop.loop, visit][self.index] = self.position
-            self.entries.append((self.known, self.position))
+            core.entered[loop.loop, execution][self.index] = self.position
+            self.entries.append((self.clock, self.position))
         registers = (*(loop.bounds if edge == "enter" else ()), loop.condition)
         registers = tuple(r for r in registers if r >= 0)
         if registers:
-            start = (self.index, self.position + 1, self.known, DECISION)
-            core.decided[place].append(Decision(start, registers))
-            core.sequence.append(core.decided[place][-1])
-        core.compare(place, self.index)
+            start = (self.index, self.position + 1, self.clock, DECISION)
+            core.decisions[edge_key].append(Decision(start, registers))
+            core.sequence.append(core.decisions[edge_key][-1])
+        core.compare(edge_key, self.index)
         if edge == "leave":
-            self.known = self.after(core.entered[loop.loop, visit], *self.entries.pop())
+            self.clock = self.after(core.entered[loop.loop, execution], *self.entries.pop())
 
     def after(self, entered: dict[int, int], before: Clock, position: int) -> Clock:
         """Return the clock after a loop that may have run zero times."""
-        if self.known is before:
+        if self.clock is before:
             return before
         return [
-            now if line in entered and then >= entered[line] else min(now, then)
-            for line, (now, then) in enumerate(zip(self.known, before, strict=True))
+            current if stream in entered and earlier >= entered[stream] else min(current, earlier)
+            for stream, (current, earlier) in enumerate(zip(self.clock, before, strict=True))
         ]
 
 
@@ -102,8 +102,8 @@ class Core:
     """The streams of one core, their semaphores, and the results of the run.
 
     `starts` has one table per execution of an instruction, each from its number to its start;
-    `decided` lists the decisions about loops, and `sequence` both in execution order. `unbalanced`
-    maps semaphores to a loop that changes their count.
+    `decisions` lists the decisions about loops, and `sequence` both in execution order.
+    `unbalanced` maps semaphores to a loop that changes their count.
     """
 
     def __init__(self, number: int, lines: Sequence[Line]) -> None:
@@ -112,17 +112,17 @@ class Core:
         self.tokens: dict[int, deque[Start]] = defaultdict(deque)
         self.parked: dict[int, Runner] = {}
         self.starts: list[dict[int, Start]] = [{}]
-        self.decided: dict[Place, list[Decision]] = defaultdict(list)
+        self.decisions: dict[EdgeKey, list[Decision]] = defaultdict(list)
         self.sequence: list[Start | Decision] = []
         self.entered: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
         self.unbalanced: dict[int, int] = {}  # semaphore to loop
         self.sent: dict[int, int] = defaultdict(int)
-        self.marks: dict[Place, dict[int, int]] = defaultdict(dict)
+        self.marks: dict[EdgeKey, dict[int, int]] = defaultdict(dict)
         self.offsets: dict[tuple[int, int, int], int] = {}  # by loop, execution and semaphore
         self.users = [_semaphores(line.items) for line in lines]
         self.runners = [Runner(self, index, line) for index, line in enumerate(lines)]
 
-    def started_again(self, key: int, start: Start) -> None:
+    def add_repeated_start(self, key: int, start: Start) -> None:
         """Record a repeated start of instruction `key`, which is inside a loop."""
         table = next((table for table in self.starts if key not in table), None)
         if table is None:
@@ -138,20 +138,20 @@ class Core:
     def shared(self) -> Iterator[tuple[int, Line, Line]]:
         """Yield semaphores that two streams signal, or that two streams wait for."""
         for side in (0, 1):
-            owner: dict[int, Line] = {}
+            owners: dict[int, Line] = {}
             for line, users in zip(self.lines, self.users, strict=True):
                 for semaphore in sorted(users[EVERYWHERE][side]):
-                    other = owner.setdefault(semaphore, line)
+                    other = owners.setdefault(semaphore, line)
                     if other is not line:
                         yield semaphore, other, line
 
-    def compare(self, place: Place, line: int) -> None:
+    def compare(self, edge_key: EdgeKey, stream: int) -> None:
         """Check that each iteration of a loop takes as many signals as it sends.
 
         At every edge of an iteration, the number of signals not yet taken must be the same.
         """
-        marks, (loop, visit, _) = self.marks[place], place
-        signals, waits = self.users[line][loop]
+        marks, (loop, execution, _) = self.marks[edge_key], edge_key
+        signals, waits = self.users[stream][loop]
         counts = [(semaphore, self.sent[semaphore]) for semaphore in signals]
         # minus the signals taken
         counts += [(s, len(self.tokens[s]) - self.sent[s]) for s in waits]
@@ -159,8 +159,8 @@ class Core:
             if semaphore not in marks:
                 marks[semaphore] = count
                 continue
-            left = marks[semaphore] + count
-            if self.offsets.setdefault((loop, visit, semaphore), left) != left:
+            untaken = marks[semaphore] + count
+            if self.offsets.setdefault((loop, execution, semaphore), untaken) != untaken:
                 self.unbalanced.setdefault(semaphore, loop)
 
 
@@ -170,7 +170,7 @@ class AbstractRun:
     def __init__(self, cores: Sequence[Sequence[Line]]) -> None:
         self.cores = [Core(number, lines) for number, lines in enumerate(cores)]
         self.arrived: dict[tuple[object, int], dict[int, Runner]] = defaultdict(dict)
-        self.apart: list[tuple[Row, Row]] = []  # differing rows at one rendezvous
+        self.mismatches: list[tuple[Row, Row]] = []  # differing rows at one rendezvous
 
     def run(self) -> list[Runner]:
         """Run, and return the deadlocked streams."""
@@ -184,33 +184,33 @@ class AbstractRun:
     def advance(self, runner: Runner, ready: list[Runner]) -> None:
         """Run a stream until it has to wait."""
         while (item := runner.next) is not None:
-            _, waits, _, meets = item
-            if waits and not _there(runner, waits):
+            _, waits, _, rendezvous_row = item
+            if waits and not _signals_arrived(runner, waits):
                 return
-            if meets is None:
+            if rendezvous_row is None:
                 _step(runner, item, ready)
-            elif not self.meet(runner, meets, ready):
+            elif not self.meet(runner, rendezvous_row, ready):
                 return
 
     def meet(self, runner: Runner, row: Row, ready: list[Runner]) -> bool:
         """Enter a rendezvous, and return whether every core has reached it."""
-        here = self.arrived[runner.line.engine, runner.line.queue]
-        here[runner.core.number] = runner
-        if len(here) < len(self.cores):
+        arrived = self.arrived[runner.line.engine, runner.line.queue]
+        arrived[runner.core.number] = runner
+        if len(arrived) < len(self.cores):
             return False
-        parties = list(here.values())
-        here.clear()
+        parties = list(arrived.values())
+        arrived.clear()
         for party in parties:
             item = party.next
             if item is not None:
-                if item.meets is not None and item.meets is not row:
-                    self.apart.append((row, item.meets))
+                if item.rendezvous_row is not None and item.rendezvous_row is not row:
+                    self.mismatches.append((row, item.rendezvous_row))
                 _step(party, item, ready)
         ready += [party for party in parties if party is not runner]
         return True
 
 
-def _there(runner: Runner, waits: Waits) -> bool:
+def _signals_arrived(runner: Runner, waits: Waits) -> bool:
     """Return whether all signals that an item waits for have arrived; park the stream if not."""
     tokens = runner.core.tokens
     for semaphore, count in waits:
@@ -225,15 +225,15 @@ def _step(runner: Runner, item: Item, ready: list[Runner]) -> None:
     core = runner.core
     key, waits, signals, _ = item
     if waits:
-        runner.known = _joined(core.tokens, runner.known, waits)
+        runner.clock = _joined(core.tokens, runner.clock, waits)
     position = runner.position = runner.position + 1
-    start = (runner.index, position, runner.known, key)
+    start = (runner.index, position, runner.clock, key)
     if key >= 0:
         first = core.starts[0]
         if key not in first:
             first[key] = start
         else:
-            core.started_again(key, start)
+            core.add_repeated_start(key, start)
         core.sequence.append(start)
     for semaphore in signals:
         core.tokens[semaphore].append(start)
@@ -243,32 +243,32 @@ def _step(runner: Runner, item: Item, ready: list[Runner]) -> None:
     runner.advance()
 
 
-def _joined(tokens: dict[int, deque[Start]], known: Clock, waits: Waits) -> Clock:
+def _joined(tokens: dict[int, deque[Start]], clock: Clock, waits: Waits) -> Clock:
     """Return the clock of a stream after it has consumed the signals `waits`."""
     for semaphore, count in waits:
         queue = tokens[semaphore]
         for _ in range(count):
-            line, position, its, _ = queue.popleft()
-            known = [a if a > b else b for a, b in zip(known, its, strict=True)]
-            if known[line] < position:
-                known[line] = position
-    return known
+            stream, position, source_clock, _ = queue.popleft()
+            clock = [a if a > b else b for a, b in zip(clock, source_clock, strict=True)]
+            if clock[stream] < position:
+                clock[stream] = position
+    return clock
 
 
-def _unrolled(items: Sequence[Item | Round], visit: int = 0) -> Iterator[Item | Event]:
+def _unrolled(items: Sequence[Item | Round], execution: int = 0) -> Iterator[Item | Event]:
     """Yield the items in execution order, with the edges of loops.
 
-    A loop nested in execution `visit` of its parent has the execution index (2 x `visit` +
-    iteration).
+    A loop nested in execution `execution` of its parent has the execution index
+    (2 x `execution` + iteration).
     """
     for item in items:
         if isinstance(item, Item):
             yield item
             continue
-        first = visit * (ITERATIONS + 1)
+        first = execution * (ITERATIONS + 1)
         yield "enter", item, first
         for iteration in range(ITERATIONS):
-            yield from _unrolled(item.items, visit * ITERATIONS + iteration)
+            yield from _unrolled(item.items, execution * ITERATIONS + iteration)
             yield ("turn" if iteration + 1 < ITERATIONS else "leave"), item, first + iteration + 1
 
 
@@ -278,7 +278,7 @@ EVERYWHERE = -1  # in place of a loop's number: the whole stream
 
 def _semaphores(items: Sequence[Item | Round]) -> dict[int, Semaphores]:
     """Return, per loop, the semaphores that its items signal and wait for."""
-    found: dict[int, Semaphores] = {}
+    by_loop: dict[int, Semaphores] = {}
 
     def visit(items: Sequence[Item | Round]) -> Semaphores:
         signals: set[int] = set()
@@ -289,11 +289,11 @@ def _semaphores(items: Sequence[Item | Round]) -> dict[int, Semaphores]:
                 for semaphore, _ in item.waits:
                     waits.add(semaphore)
                 continue
-            inside = visit(item.items)
-            found[item.loop] = inside
-            signals |= inside[0]
-            waits |= inside[1]
+            nested = visit(item.items)
+            by_loop[item.loop] = nested
+            signals |= nested[0]
+            waits |= nested[1]
         return signals, waits
 
-    found[EVERYWHERE] = visit(items)
-    return found
+    by_loop[EVERYWHERE] = visit(items)
+    return by_loop

@@ -132,19 +132,19 @@ class _Walk:
         """Return all patterns that the instruction accesses."""
         return [pattern for pattern, _ in _accesses(instruction, self.target)]
 
-    def finds(self, wanted: Tensor, tensor: Tensor) -> bool:
+    def finds(self, expected: Tensor, tensor: Tensor) -> bool:
         """Return whether `tensor` holds the current version of `wanted`."""
-        if tensor is wanted:
+        if tensor is expected:
             pass
-        elif tensor.number < self.former or not _like(wanted, tensor):
+        elif tensor.number < self.former or not _like(expected, tensor):
             return False
-        version = self.version.get(wanted.number, 0)
-        if self.held(tensor) == Holds(wanted.number, version):
+        version = self.version.get(expected.number, 0)
+        if self.held(tensor) == Holds(expected.number, version):
             return True
-        inserted, maker = self.remade.get(tensor.number), self.makers.get(wanted.number)
+        inserted, maker = self.remade.get(tensor.number), self.makers.get(expected.number)
         if version != 1 or inserted is None or maker is None:
             return False
-        return self.is_again(maker, inserted, wanted, tensor)
+        return self.is_again(maker, inserted, expected, tensor)
 
     def held(self, tensor: Tensor) -> Holds | None:
         """Return the contents of `tensor`; the program's own start with their first versions."""
@@ -204,7 +204,7 @@ class _Walk:
         return self.held(src.tensor) if is_alike and _is_whole(src) and _is_whole(dst) else None
 
     def is_again(
-        self, maker: Instruction, instruction: Instruction, wanted: Tensor, dst: Tensor
+        self, maker: Instruction, instruction: Instruction, expected: Tensor, dst: Tensor
     ) -> bool:
         """Return whether `one` computes in `dst` what `maker` computed first in `wanted`."""
         if not _same_but_for_tensors(maker, instruction):
@@ -216,18 +216,18 @@ class _Walk:
             if pattern.dynamic is not None or mode is Access.UPDATE:
                 return False
             if mode.writes:
-                if pattern.tensor is not wanted or seen.tensor is not dst:
+                if pattern.tensor is not expected or seen.tensor is not dst:
                     return False
             elif seen.tensor is not pattern.tensor or pattern.tensor.number not in self.same:
                 return False
         return True
 
 
-def _like(one: Tensor, other: Tensor) -> bool:
-    return one is other or (
-        (one.buffer, one.dtype, one.shape, one.scope)
-        == (other.buffer, other.dtype, other.shape, ())
-        and other.fixed is None
+def _like(first: Tensor, second: Tensor) -> bool:
+    return first is second or (
+        (first.buffer, first.dtype, first.shape, first.scope)
+        == (second.buffer, second.dtype, second.shape, ())
+        and second.fixed is None
     )
 
 
@@ -257,20 +257,20 @@ def _alike(old: Item, new: Item) -> bool:
     return is_equal and old.pinned == new.pinned and _same_but_for_tensors(old, new)
 
 
-def _same_but_for_tensors(one: Instruction, other: Instruction) -> bool:
-    if one.row is not other.row or one.attributes is not other.attributes:
+def _same_but_for_tensors(first: Instruction, second: Instruction) -> bool:
+    if first.row is not second.row or first.attributes is not second.attributes:
         return False
-    pairs = zip(one.operands, other.operands, strict=True)
-    return one.engine is other.engine and all(_same(a, b) for a, b in pairs)
+    pairs = zip(first.operands, second.operands, strict=True)
+    return first.engine is second.engine and all(_same(a, b) for a, b in pairs)
 
 
-def _same(one: object, other: object) -> bool:
-    if not isinstance(one, AccessPattern) or not isinstance(other, AccessPattern):
-        return one is other or repr(one) == repr(other)
-    if (one.dynamic is None) != (other.dynamic is None):
+def _same(first: object, second: object) -> bool:
+    if not isinstance(first, AccessPattern) or not isinstance(second, AccessPattern):
+        return first is second or repr(first) == repr(second)
+    if (first.dynamic is None) != (second.dynamic is None):
         return False
-    if one.dynamic is not None and other.dynamic is not None:
-        sources = one.dynamic._replace(source=other.dynamic.source)
-        if sources != other.dynamic or not _same(one.dynamic.source, other.dynamic.source):
+    if first.dynamic is not None and second.dynamic is not None:
+        sources = first.dynamic._replace(source=second.dynamic.source)
+        if sources != second.dynamic or not _same(first.dynamic.source, second.dynamic.source):
             return False
-    return one._replace(tensor=other.tensor, dynamic=None) == other._replace(dynamic=None)
+    return first._replace(tensor=second.tensor, dynamic=None) == second._replace(dynamic=None)

@@ -19,19 +19,19 @@ from nkic.machine.facts import Register
 Clock = list[int]
 
 
-class At(NamedTuple):
+class Event(NamedTuple):
     """An instruction's stream, its position in the stream, and its vector clock at completion."""
 
-    line: int
+    stream: int
     position: int
     clock: Clock
 
 
-class Wait(NamedTuple):
+class CarriedWait(NamedTuple):
     """A loop-carried wait: `waiter`, in the next iteration, waits for `source`."""
 
-    source: At
-    waiter: At
+    source: Event
+    waiter: Event
 
 
 def overlaps(loop: Loop) -> bool:
@@ -49,7 +49,7 @@ def overlaps(loop: Loop) -> bool:
     )
 
 
-class Ends(NamedTuple):
+class Boundary(NamedTuple):
     """The numbers of a body's instructions before its first inner loop and after its last one.
 
     Without an inner loop, both sets hold all instructions.
@@ -59,10 +59,10 @@ class Ends(NamedTuple):
     last: frozenset[int]
 
 
-def ends(loop: Loop) -> Ends:
+def boundary_of(loop: Loop) -> Boundary:
     """Return the instructions that can wait for, and be waited for by, an adjacent iteration."""
     first, last = _until_loop(loop.body), _until_loop(reversed(loop.body))
-    return Ends(frozenset(first), frozenset(last))
+    return Boundary(frozenset(first), frozenset(last))
 
 
 def _until_loop(items: Iterable[Item]) -> Iterator[int]:
@@ -72,66 +72,68 @@ def _until_loop(items: Iterable[Item]) -> Iterator[int]:
         yield item.number
 
 
-def carried(
+def carried_waits(
     graph: DependenceGraph,
-    positions: Mapping[int, At],
-    boundary: Ends,
-    own_waits: Mapping[int, Sequence[At]],
+    events: Mapping[int, Event],
+    boundary: Boundary,
+    local_waits: Mapping[int, Sequence[Event]],
     in_order: Sequence[bool],
     complete: Clock,
-) -> list[Wait]:
+) -> list[CarriedWait]:
     """Return the waits that an iteration needs on the previous one, besides its own.
 
-    `where` maps the body's instructions to their positions, in order of issue. `met` holds those
-    that may wait and those that may be waited for, and `waited` the waits of each instruction
+    `events` maps the body's instructions to their events, in order of issue. `boundary` holds those
+    that may wait and those that may be waited for, and `local_waits` the waits of each instruction
     within its own iteration. `in_order` tells, per stream, whether an item sees the results of all
     earlier items. `complete` is the clock that all streams share after the last barrier of the
     previous iteration.
     """
-    sources = {number: at for number, at in positions.items() if number in boundary.last}
+    sources = {number: event for number, event in events.items() if number in boundary.last}
     walk = _Walk(graph, sources, [list(complete) for _ in in_order])
-    for at in positions.values():
-        if in_order[at.line]:
-            clock = walk.known[at.line]
-            clock[at.line] = max(clock[at.line], at.position)
+    for event in events.values():
+        if in_order[event.stream]:
+            clock = walk.clocks[event.stream]
+            clock[event.stream] = max(clock[event.stream], event.position)
     return [
         wait
-        for number, at in positions.items()
+        for number, event in events.items()
         if number in boundary.first
-        for wait in walk.waits(number, at, own_waits.get(number, ()))
+        for wait in walk.waits(number, event, local_waits.get(number, ()))
     ]
 
 
 class _Walk:
     def __init__(
-        self, graph: DependenceGraph, sources: Mapping[int, At], known: Sequence[Clock]
+        self, graph: DependenceGraph, sources: Mapping[int, Event], clocks: Sequence[Clock]
     ) -> None:
         self.graph = graph
         self.sources = sources
-        self.known = known  # per stream: the clock of its next item, over the previous iteration
-        # the same for past items, by stream and position
-        self.then: dict[tuple[int, int], Clock] = {}
+        self.clocks = clocks  # per stream: the clock of its next item, over the previous iteration
+        # the clocks of past items, by stream and position
+        self.past_clocks: dict[tuple[int, int], Clock] = {}
 
-    def waits(self, number: int, at: At, waited: Sequence[At]) -> Iterator[Wait]:
-        """Yield the waits that the instruction `number`, at position `at`, still needs."""
-        clock = self.known[at.line]
-        for source in waited:
-            join(clock, self.then.get((source.line, source.position), clock))
+    def waits(
+        self, number: int, event: Event, local_waits: Sequence[Event]
+    ) -> Iterator[CarriedWait]:
+        """Yield the waits that the instruction `number`, whose event is `event`, still needs."""
+        clock = self.clocks[event.stream]
+        for source in local_waits:
+            join(clock, self.past_clocks.get((source.stream, source.position), clock))
         for source in self._needed(number):
-            if clock[source.line] < source.position:
-                yield Wait(source, at)
+            if clock[source.stream] < source.position:
+                yield CarriedWait(source, event)
                 join(clock, source.clock)
-                clock[source.line] = source.position
-        self.then[at.line, at.position] = list(clock)
+                clock[source.stream] = source.position
+        self.past_clocks[event.stream, event.position] = list(clock)
 
-    def _needed(self, number: int) -> list[At]:
+    def _needed(self, number: int) -> list[Event]:
         """Return the latest instruction of the previous iteration to wait for, per stream."""
-        latest: dict[int, At] = {}
+        latest: dict[int, Event] = {}
         for edge in self.graph.sources(number):
             source = self.sources.get(edge.source) if edge.distance else None
             if source is not None:
-                latest[source.line] = max(
-                    latest.get(source.line, source), source, key=lambda at: at.position
+                latest[source.stream] = max(
+                    latest.get(source.stream, source), source, key=lambda event: event.position
                 )
         return list(latest.values())
 

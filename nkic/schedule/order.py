@@ -27,13 +27,14 @@ from nkic.ir.schedule import StreamId
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
 from nkic.machine.timing import Tables, Timing, Warmth, overlaps_commands, semaphore_ps
-from nkic.schedule.placed import Alike, Placed, Timings, engine_of, first_users, table_of
+from nkic.schedule.placed import CostClass, Placed, Timings, engine_of, first_users, table_of
 from nkic.schedule.replay import replayed
 
 _DMA = Engine.DMA
 Waits = dict[int, tuple[int, ...]]  # numbers of the awaited instructions, by number
 COLLECTIVES = 1  # the pipe whose queue collectives take
-ENOUGH = 1.005  # a list schedule within this factor of the busiest engine's time is kept as it is
+# A list schedule within this factor of the busiest engine's time is kept as it is.
+GOOD_ENOUGH_FACTOR = 1.005
 
 
 @dataclass
@@ -44,18 +45,18 @@ class _Lane:
     free: int = 0
     streams: list[StreamId] = field(default_factory=list)  # by queue
     ready: list[tuple[int, int]] = field(default_factory=list)  # (-height, number)
-    later: list[tuple[int, int]] = field(default_factory=list)  # (time, number)
+    pending: list[tuple[int, int]] = field(default_factory=list)  # (time, number)
 
     def start(self) -> int | None:
         """Return when its next instruction can start, or None without one."""
         if self.ready:
             return self.free
-        return max(self.free, self.later[0][0]) if self.later else None
+        return max(self.free, self.pending[0][0]) if self.pending else None
 
     def take(self, now: int, heights: Mapping[int, int]) -> int:
         """Remove and return the highest instruction that can start at `now`."""
-        while self.later and self.later[0][0] <= now:
-            number = heappop(self.later)[1]
+        while self.pending and self.pending[0][0] <= now:
+            number = heappop(self.pending)[1]
             heappush(self.ready, (-heights[number], number))
         return heappop(self.ready)[1]
 
@@ -80,31 +81,31 @@ class _Queues:
         """Return the queue for rendezvous on `pipe`, among those that take data away."""
         return len(self.busy) - 1 - pipe % self.half
 
-    def choose(self, start: int, queues: range, of: Callable[[int], Timing]) -> int:
+    def choose(self, start: int, queues: range, timing_of: Callable[[int], Timing]) -> int:
         """Return the cheapest of `queues` for a transfer that can start at `start`.
 
-        `of` returns the transfer's timing on a queue. An engine with other work is chosen only if
-        this saves more time than the trigger costs the engine.
+        `timing_of` returns the transfer's timing on a queue. An engine with other work is chosen
+        only if this saves more time than the trigger costs the engine.
         """
         busy = self.busy  # among an engine's queues, the first to be free costs least
         groups = self.groups.get(queues) or self._grouped(queues)
-        firsts = [min(group, key=busy.__getitem__) for group in groups]
-        if len(firsts) == 1:
-            return firsts[0]
-        return min([(self._cost(q, start, of(q)), busy[q], q) for q in firsts])[2]
+        candidates = [min(group, key=busy.__getitem__) for group in groups]
+        if len(candidates) == 1:
+            return candidates[0]
+        return min([(self._cost(q, start, timing_of(q)), busy[q], q) for q in candidates])[2]
 
     def _grouped(self, queues: range) -> list[list[int]]:
         """Return `queues` grouped by the engine that triggers their transfers."""
         engines = dict.fromkeys(self.engines[q] for q in queues)
-        found = [[q for q in queues if self.engines[q] is e] for e in engines]
-        self.groups[queues] = found
-        return found
+        groups = [[q for q in queues if self.engines[q] is engine] for engine in engines]
+        self.groups[queues] = groups
+        return groups
 
     def _cost(self, queue: int, start: int, times: Timing) -> int:
         engine, trigger = self.engines[queue], times.trigger
         begins = self.triggered(engine, start)
-        held = max(0, begins + trigger - self.lanes[engine].free) if engine in self.shared else 0
-        return max(begins, self.busy[queue]) + times.start + min(held, trigger)
+        blocked = max(0, begins + trigger - self.lanes[engine].free) if engine in self.shared else 0
+        return max(begins, self.busy[queue]) + times.start + min(blocked, trigger)
 
     def triggered(self, engine: Engine, start: int) -> int:
         """Return when `engine` can trigger a transfer that could start at `start`."""
@@ -113,7 +114,7 @@ class _Queues:
 
 
 def _streams(engine: Engine, target: Target) -> list[StreamId]:
-    return [StreamId(engine, q) for q in range(target.dma_queues if engine is _DMA else 1)]
+    return [StreamId(engine, queue) for queue in range(target.dma_queues if engine is _DMA else 1)]
 
 
 class Orderer:
@@ -136,39 +137,43 @@ class Orderer:
         This is the shorter of a list schedule and program order; program order is only tried if the
         list schedule is not already close to the busiest engine's time.
         """
-        here = {i.number: i for i in code}
-        waits, alikes = self.waits(here), self.timings.each(here)
-        begun = self.now
-        order, time = self._timed(here, waits, alikes, self.keeps_order)
-        if not self.keeps_order and time > ENOUGH * self.busiest:
-            self.now = begun
-            kept, other = self._timed(here, waits, alikes, True)
-            order, time = (kept, other) if other < time else (order, time)
-        self.now = begun + time
+        instructions = {i.number: i for i in code}
+        waits, classes = self.waits(instructions), self.timings.each(instructions)
+        start = self.now
+        order, time = self._timed(instructions, waits, classes, self.keeps_order)
+        if not self.keeps_order and time > GOOD_ENOUGH_FACTOR * self.busiest:
+            self.now = start
+            in_order, in_order_time = self._timed(instructions, waits, classes, True)
+            order, time = (in_order, in_order_time) if in_order_time < time else (order, time)
+        self.now = start + time
         return order
 
     def _timed(
-        self, here: dict[int, Instruction], waits: Waits, alikes: dict[int, Alike], in_order: bool
+        self,
+        instructions: dict[int, Instruction],
+        waits: Waits,
+        classes: dict[int, CostClass],
+        in_order: bool,
     ) -> tuple[list[Placed], int]:
         """Return an order and the picoseconds that it takes, and set `busiest`."""
-        begun, listed = self.now, ListScheduler(self, here, waits, in_order, alikes)
-        order, self.busiest = listed.go(), listed.busiest()
-        del listed  # its tables are large
-        time = replayed(order, waits, alikes, self.timings)
+        start, scheduler = self.now, ListScheduler(self, instructions, waits, in_order, classes)
+        order, self.busiest = scheduler.run(), scheduler.busiest()
+        del scheduler  # its tables are large
+        time = replayed(order, waits, classes, self.timings)
         self.is_timed = self.is_timed and time is not None
-        return order, self.now - begun if time is None else time
+        return order, self.now - start if time is None else time
 
-    def waits(self, here: Mapping[int, Instruction]) -> Waits:
+    def waits(self, instructions: Mapping[int, Instruction]) -> Waits:
         """Map each instruction to the instructions of the stretch that it waits for."""
-        edges, found = self.graph.edges, Waits()
-        for number in here:
-            own = edges.get(number)
-            if not own:
-                found[number] = ()
+        edges, waits = self.graph.edges, Waits()
+        for number in instructions:
+            incoming = edges.get(number)
+            if not incoming:
+                waits[number] = ()
                 continue
-            sources = [source for source, _, far in own if not far and source in here]
-            found[number] = tuple(sources if len(sources) < 2 else sorted(set(sources)))
-        return found
+            sources = [s for s, _, distance in incoming if not distance and s in instructions]
+            waits[number] = tuple(sources if len(sources) < 2 else sorted(set(sources)))
+        return waits
 
     def in_turn(self, code: Sequence[Instruction]) -> list[Placed]:
         """Return `code` in program order, each instruction starting after the previous one."""
@@ -193,27 +198,29 @@ class ListScheduler:
         code: dict[int, Instruction],
         waits: Mapping[int, Sequence[int]],
         in_order: bool = False,
-        alikes: dict[int, Alike] | None = None,
+        classes: dict[int, CostClass] | None = None,
     ) -> None:
         self.orderer = orderer
         self.in_order = in_order
         self.code = code
-        self.alikes = orderer.timings.each(code) if alikes is None else alikes
+        self.classes = orderer.timings.each(code) if classes is None else classes
         self.missing = {n: len(sources) for n, sources in waits.items()}
         self.waiters: dict[int, list[int]] = defaultdict(list)
         for number, sources in waits.items():
             for source in sources:
                 self.waiters[source].append(number)
-        kinds = set(self.alikes.values())
+        distinct = set(self.classes.values())
         # In program order no two instructions of an engine are ready at once.
-        tables = any(kind.table for kind in kinds)
+        tables = any(cost_class.table for cost_class in distinct)
         self.heights = dict.fromkeys(code, 0) if in_order else self._heights(waits, tables)
-        self.following = self._in_turn() if in_order or any(k.meets for k in kinds) else {}
+        self.following = (
+            self._in_turn() if in_order or any(c.is_rendezvous for c in distinct) else {}
+        )
         for followers in self.following.values():
-            for later in followers:
-                self.missing[later] += 1
+            for follower in followers:
+                self.missing[follower] += 1
         self.lanes = {e: _Lane(e, orderer.now, _streams(e, orderer.target)) for e in Engine}
-        shared = {kind.engine for kind in kinds}
+        shared = {cost_class.engine for cost_class in distinct}
         self.working = [lane for engine, lane in self.lanes.items() if engine in shared]
         self.queues = _Queues(orderer.target, self.lanes, shared)
         self.ready_at = dict.fromkeys(code, orderer.now)
@@ -224,15 +231,15 @@ class ListScheduler:
     def _in_turn(self) -> dict[int, list[int]]:
         """Map each instruction to those that must be issued after it, dependent or not."""
         chains: dict[object, list[int]] = defaultdict(list)
-        for number, alike in self.alikes.items():
-            if alike.meets:
+        for number, cost_class in self.classes.items():
+            if cost_class.is_rendezvous:
                 chains["rendezvous"].append(number)
             if self.in_order:
-                chains[alike.engine].append(number)
+                chains[cost_class.engine].append(number)
         following: dict[int, list[int]] = defaultdict(list)
         for chain in chains.values():
-            for one_number, later in itertools.pairwise(chain):
-                following[one_number].append(later)
+            for earlier, later in itertools.pairwise(chain):
+                following[earlier].append(later)
         return following
 
     def _heights(self, waits: Mapping[int, Sequence[int]], tables: bool) -> dict[int, int]:
@@ -241,14 +248,14 @@ class ListScheduler:
         Paths include activation table loads, if `tables`.
         """
         heights: dict[int, int] = {}
-        alikes, waiters_of = self.alikes, self.waiters.get
-        users = {n: alike.table for n, alike in alikes.items()} if tables else {}
+        classes, waiters_of = self.classes, self.waiters.get
+        users = {n: c.table for n, c in classes.items()} if tables else {}
         loading = first_users(users, waits)
         for number in reversed(self.code):
-            height = alikes[number].length
+            height = classes[number].length
             waiters = waiters_of(number)
             if waiters:
-                height += max([heights[w] for w in waiters])
+                height += max([heights[waiter] for waiter in waiters])
             if number in loading:
                 height += self.orderer.tables.load
             heights[number] = height
@@ -260,8 +267,8 @@ class ListScheduler:
         It includes the triggers that no other engine can take.
         """
         busy, target = dict.fromkeys(Engine, 0), self.orderer.target
-        for alike, count in Counter(self.alikes.values()).items():
-            times, engine = alike.first, alike.engine
+        for cost_class, count in Counter(self.classes.values()).items():
+            times, engine = cost_class.first, cost_class.engine
             if engine is not Engine.DMA:
                 busy[engine] += count * times.hold
                 continue
@@ -269,11 +276,11 @@ class ListScheduler:
             named = times.by is not target.queue_engines[0]  # by the kernel
             if overlaps_commands(times.by):
                 continue
-            if named or len({target.queue_engines[q] for q in alike.queues}) == 1:
+            if named or len({target.queue_engines[q] for q in cost_class.queues}) == 1:
                 busy[times.by] += count * times.trigger
         return max(busy.values())
 
-    def go(self) -> list[Placed]:
+    def run(self) -> list[Placed]:
         """Return the whole stretch in order of issue."""
         self.begin()
         return [self.issue() for _ in self.code]
@@ -285,32 +292,32 @@ class ListScheduler:
                 self._make_ready(number)
 
     def _make_ready(self, number: int) -> None:
-        heappush(self.lanes[self.alikes[number].engine].later, (self.ready_at[number], number))
+        heappush(self.lanes[self.classes[number].engine].pending, (self.ready_at[number], number))
 
     def issue(self) -> Placed:
         """Issue the instruction that can start first over all engines."""
         start, lane = self._next_lane()
         number = lane.take(start, self.heights)
-        one, alike, queue = self.code[number], self.alikes[number], 0
+        instruction, cost_class, queue = self.code[number], self.classes[number], 0
         if lane.engine is _DMA:
-            queue = self._queue(one, alike, start)
-            times = self.orderer.timings.on(queue, alike, one)
+            queue = self._queue(instruction, cost_class, start)
+            times = self.orderer.timings.on(queue, cost_class, instruction)
             free, done = self._transfer(times, lane, queue, start)
         else:
-            free = lane.free = self._busy(alike, start)
-            done = free + alike.first.latency
+            free = lane.free = self._busy(cost_class, start)
+            done = free + cost_class.first.latency
         self.done[number] = done
         if done > self.orderer.now:
             self.orderer.now = done
-        self._let_go(number, free, done)
-        return tuple.__new__(Placed, (one, lane.streams[queue]))
+        self._release_waiters(number, free, done)
+        return tuple.__new__(Placed, (instruction, lane.streams[queue]))
 
-    def _busy(self, alike: Alike, start: int) -> int:
+    def _busy(self, cost_class: CostClass, start: int) -> int:
         """Return until when a compute engine is busy with an instruction that starts at `start`."""
-        hold = alike.first.hold
-        if alike.engine is Engine.SCALAR:
-            return start + self.tables.loading(alike.table) + hold
-        if alike.engine is Engine.TENSOR:
+        hold = cost_class.first.hold
+        if cost_class.engine is Engine.SCALAR:
+            return start + self.tables.loading(cost_class.table) + hold
+        if cost_class.engine is Engine.TENSOR:
             return start + self.warmth.stretched(start, hold)
         return start + hold
 
@@ -323,31 +330,31 @@ class ListScheduler:
         free = busy[queue] = max(start, busy[queue]) + hold
         return free, free + lead + latency
 
-    def _let_go(self, number: int, free: int, done: int) -> None:
+    def _release_waiters(self, number: int, free: int, done: int) -> None:
         """Release the instructions that wait for `number`, which leaves its engine at `free`."""
         missing, ready_at = self.missing, self.ready_at
         for waiter in self.waiters.get(number, ()):
-            seen = self._seen(number, waiter, free, done)
-            if seen > ready_at[waiter]:
-                ready_at[waiter] = seen
-            left = missing[waiter] = missing[waiter] - 1
-            if not left:
+            earliest = self._earliest_start(number, waiter, free, done)
+            if earliest > ready_at[waiter]:
+                ready_at[waiter] = earliest
+            remaining = missing[waiter] = missing[waiter] - 1
+            if not remaining:
                 self._make_ready(waiter)
-        for later in self.following.get(number, ()):
-            self.release(later)
+        for follower in self.following.get(number, ()):
+            self.release(follower)
 
-    def _seen(self, number: int, waiter: int, free: int, done: int) -> int:
+    def _earliest_start(self, number: int, waiter: int, free: int, done: int) -> int:
         """Return the earliest start of `waiter` after `number`.
 
         An engine needs no signal for its own results, and need not wait for a sum to add to it.
         """
-        engine = self.alikes[number].engine
-        if engine is _DMA or engine is not self.alikes[waiter].engine:
+        engine = self.classes[number].engine
+        if engine is _DMA or engine is not self.classes[waiter].engine:
             return done + self.orderer.semaphore_ps
-        one, other = self.code[number], self.code[waiter]
-        place = one.row.accumulator
-        adds = place >= 0 and other.row is one.row
-        return free if adds and one.operands[place] == other.operands[place] else done
+        source, target = self.code[number], self.code[waiter]
+        index = source.row.accumulator
+        adds = index >= 0 and target.row is source.row
+        return free if adds and source.operands[index] == target.operands[index] else done
 
     def _triggered(self, start: int, times: Timing) -> int:
         """Return when the triggering engine can trigger a transfer, and mark the engine busy."""
@@ -365,13 +372,13 @@ class ListScheduler:
         if self.missing[number] == 0:
             self._make_ready(number)
 
-    def _queue(self, instruction: Instruction, alike: Alike, start: int) -> int:
-        if alike.meets:  # the same on all cores
+    def _queue(self, instruction: Instruction, cost_class: CostClass, start: int) -> int:
+        if cost_class.is_rendezvous:  # the same on all cores
             pipe = instruction.row.queue
             return self.queues.of_pipe(instruction.attribute(pipe) if pipe else COLLECTIVES)
         timings = self.orderer.timings
         return self.queues.choose(
-            start, alike.queues, lambda queue: timings.on(queue, alike, instruction)
+            start, cost_class.queues, lambda queue: timings.on(queue, cost_class, instruction)
         )
 
     def next_start(self) -> int | None:
@@ -384,9 +391,9 @@ class ListScheduler:
         for lane in self.working:
             start = lane.free
             if not lane.ready:
-                if not lane.later:
+                if not lane.pending:
                     continue
-                start = max(start, lane.later[0][0])
+                start = max(start, lane.pending[0][0])
             if best is None or start < first:
                 first, best = start, lane
         if best is None:

@@ -21,75 +21,79 @@ class Placed(NamedTuple):
     stream: StreamId
 
 
-class Alike:
-    """The facts that instructions of one signature share.
+class CostClass:
+    """A class of instructions with the same costs, and the facts that they share.
 
     These are their engine, timing on queue 0, `length` from start to result, activation table and
     queues, and the operand indices of the tiles that they wait for and write (none for a transfer).
-    `is_fixed` tells whether all addresses are known at compile time; `meets`, whether all cores run
-    the instruction together.
+    `is_fixed` tells whether all addresses are known at compile time;
+    `is_rendezvous`, whether all cores run the instruction together.
     """
 
     __slots__ = (
-        *("engine", "first", "is_fixed", "length", "meets", "queues", "reads", "table", "times"),
-        "writes",
+        *("engine", "first", "is_fixed", "is_rendezvous", "length", "queues", "reads", "table"),
+        *("times", "writes"),
     )
 
-    def __init__(self, one: Instruction, target: Target) -> None:
-        tiles = [type(o) is AccessPattern for o in one.operands]
-        facts = one.facts(target)
-        self.engine = engine_of(one)
-        self.first = timing(one.row, facts, self.engine)
+    def __init__(self, instruction: Instruction, target: Target) -> None:
+        tiles = [type(operand) is AccessPattern for operand in instruction.operands]
+        facts = instruction.facts(target)
+        self.engine = engine_of(instruction)
+        self.first = timing(instruction.row, facts, self.engine)
         self.length = self.first.start + self.first.hold + self.first.latency
         self.times = {target.queue_engines[0]: self.first}  # by the triggering engine
-        self.table = table_of(one)
-        self.is_fixed = not any(_kind(o) for o in one.operands)
-        self.meets = one.row.is_rendezvous
+        self.table = table_of(instruction)
+        self.is_fixed = not any(_offset_kind(operand) for operand in instruction.operands)
+        self.is_rendezvous = instruction.row.is_rendezvous
         self.queues, modes = range(1), list[Access]()
         if self.engine is Engine.DMA:
-            self.queues = queues_of(one, target)
+            self.queues = queues_of(instruction, target)
         else:
-            modes = [one.row.access_of(operand, facts) for operand in one.row.operands]
-        adds = one.row.accumulator
-        self.reads = [i for i, m in enumerate(modes) if m.reads and i != adds and tiles[i]]
-        self.writes = [i for i, m in enumerate(modes) if m.writes and tiles[i]]
+            modes = [
+                instruction.row.access_of(operand, facts) for operand in instruction.row.operands
+            ]
+        adds = instruction.row.accumulator
+        self.reads = [i for i, mode in enumerate(modes) if mode.reads and i != adds and tiles[i]]
+        self.writes = [i for i, mode in enumerate(modes) if mode.writes and tiles[i]]
 
 
 class Timings:
-    """Timings of instructions, computed once per signature."""
+    """Timings of instructions, computed once per cost class."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.known: dict[tuple[object, ...], Alike] = {}
+        self._classes: dict[tuple[object, ...], CostClass] = {}
 
-    def alike(self, instruction: Instruction) -> Alike:
-        """Return the shared facts of `instruction`."""
+    def cost_class(self, instruction: Instruction) -> CostClass:
+        """Return the cost class of `instruction`."""
         row, operands, attributes, engine = instruction[:4]
         key = (row, attributes, engine, *map(cost_key, operands))
-        found = self.known.get(key)
-        if found is None:
-            found = self.known[key] = Alike(instruction, self.target)
-        return found
+        cached = self._classes.get(key)
+        if cached is None:
+            cached = self._classes[key] = CostClass(instruction, self.target)
+        return cached
 
-    def each(self, code: Mapping[int, Instruction]) -> dict[int, Alike]:
-        """Return the shared facts of each instruction of `code`, by number."""
-        alike = self.alike
-        return {number: alike(one) for number, one in code.items()}
+    def each(self, code: Mapping[int, Instruction]) -> dict[int, CostClass]:
+        """Return the cost class of each instruction of `code`, by number."""
+        cost_class = self.cost_class
+        return {number: cost_class(instruction) for number, instruction in code.items()}
 
     def of(self, instruction: Instruction, queue: int = 0) -> Timing:
         """Return the timing of `instruction` on its engine or, for a transfer, on that queue."""
-        return self.on(queue, self.alike(instruction), instruction)
+        return self.on(queue, self.cost_class(instruction), instruction)
 
-    def on(self, queue: int, alike: Alike, instruction: Instruction) -> Timing:
-        """Return the same as `of` for an instruction whose shared facts are `alike`."""
+    def on(self, queue: int, cost_class: CostClass, instruction: Instruction) -> Timing:
+        """Return the same as `of` for an instruction of `cost_class`."""
         if not queue:
-            return alike.first
-        by = self.target.queue_engines[queue]
-        found = alike.times.get(by)
-        if found is None:
+            return cost_class.first
+        engine = self.target.queue_engines[queue]
+        cached = cost_class.times.get(engine)
+        if cached is None:
             facts = instruction.facts(self.target)
-            found = alike.times[by] = timing(instruction.row, facts, alike.engine, queue)
-        return found
+            cached = cost_class.times[engine] = timing(
+                instruction.row, facts, cost_class.engine, queue
+            )
+        return cached
 
 
 def table_of(instruction: Instruction) -> str:
@@ -105,16 +109,16 @@ def first_users(tables: Mapping[int, str], waits: Mapping[int, Sequence[int]]) -
     bits = {table: 1 << i for i, table in enumerate(sorted({*tables.values()} - {""}))}
     if not bits:
         return set()
-    first, after = set[int](), dict[int, int]()  # per instruction: the tables used by then, as bits
+    users, used_after = set[int](), dict[int, int]()  # the tables used by then, as bits
     for number, table in tables.items():
-        known = 0
+        used = 0
         for source in waits[number]:
-            known |= after[source]
-        own = bits.get(table, 0)
-        if own & ~known:
-            first.add(number)
-        after[number] = known | own
-    return first
+            used |= used_after[source]
+        needed = bits.get(table, 0)
+        if needed & ~used:
+            users.add(number)
+        used_after[number] = used | needed
+    return users
 
 
 def tensor_of(operand: Operand) -> int:
@@ -127,7 +131,7 @@ def engine_of(instruction: Instruction) -> Engine:
     return instruction.engine or instruction.row.engines[0]
 
 
-def _kind(operand: Operand) -> str:
+def _offset_kind(operand: Operand) -> str:
     """Return the kind of the operand's run-time offset, or an empty string."""
     return operand.kind if type(operand) is AccessPattern else ""
 

@@ -55,7 +55,7 @@ def races(schedule: Schedule) -> list[Race]:
         return []
     finder = _Finder(schedule, accesses, cells, hot)
     finder.run()
-    return list(finder.found.values())
+    return list(finder.races.values())
 
 
 def warn(schedule: Schedule, report: Reporter) -> None:
@@ -173,7 +173,7 @@ class _Finder(AbstractRun):
         self.hot = hot
         self.states: dict[tuple[int, int], list[_State]] = {}
         self.shared: dict[tuple[AccessPattern, AccessPattern], bool] = {}
-        self.found: dict[object, Race] = {}
+        self.races: dict[object, Race] = {}
 
     def visit(self, runner: Runner, instruction: Instruction, position: int) -> None:
         for touch in self.accesses[runner.core].get(instruction.number, ()):
@@ -193,15 +193,15 @@ class _Finder(AbstractRun):
             for core, state in enumerate(states):
                 if core != runner.core:
                     for stream, before, other in state.last(access.touch.writes):
-                        if runner.known[stream] < before:
+                        if runner.clock[stream] < before:
                             self._race(tensor, other, access)
             states[runner.core].note(runner.index, position, access)
 
     def _race(self, tensor: Tensor, first: Access, second: Access) -> None:
         first, second = sorted((first, second), key=_place)
         key = (tensor.number, first.instruction.at, second.instruction.at)
-        if key not in self.found and self._share(first.touch.pattern, second.touch.pattern):
-            self.found[key] = Race(tensor, first, second)
+        if key not in self.races and self._share(first.touch.pattern, second.touch.pattern):
+            self.races[key] = Race(tensor, first, second)
 
     def _share(self, one: AccessPattern, other: AccessPattern) -> bool:
         cached = self.shared.get((one, other))

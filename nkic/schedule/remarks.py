@@ -63,8 +63,8 @@ class _Recorder(ListScheduler):
 
     latest: dict[int, tuple[int, int]]  # by instruction: its latest dependence, as time and source
 
-    def _seen(self, number: int, waiter: int, free: int, done: int) -> int:
-        time = super()._seen(number, waiter, free, done)
+    def _earliest_start(self, number: int, waiter: int, free: int, done: int) -> int:
+        time = super()._earliest_start(number, waiter, free, done)
         if time >= self.latest.get(waiter, (0, 0))[0]:
             self.latest[waiter] = (time, number)
         return time

@@ -16,31 +16,31 @@ from nkic.ir.schedule import StreamId
 from nkic.ir.tensors import AccessPattern, Tensor
 from nkic.machine.clock.simulation import Entry, Line, TimeSimulation
 from nkic.machine.engines import Engine
-from nkic.schedule.placed import Alike, Placed, Timings
+from nkic.schedule.placed import CostClass, Placed, Timings
 
 
 def replayed(
     placed: Sequence[Placed],
     waits: Mapping[int, Sequence[int]],
-    alikes: Mapping[int, Alike],
+    classes: Mapping[int, CostClass],
     timings: Timings,
 ) -> int | None:
     """Return the picoseconds from the first issue to the last completion, or None on deadlock.
 
-    `waits` maps each instruction's number to the numbers that it waits for, `alikes` to its shared
-    facts.
+    `waits` maps each instruction's number to the numbers that it waits for, `classes` to its cost
+    class.
     """
     wires = _Wires(placed, waits)
     streams: dict[StreamId, list[Instruction]] = defaultdict(list)
-    for one, stream in placed:
-        streams[stream].append(one)
+    for instruction, stream_id in placed:
+        streams[stream_id].append(instruction)
     lines = [
         Line(
-            *(i, 0, stream.engine, stream.queue),
-            _entries(streams[stream], stream, wires, alikes, timings),
+            *(index, 0, stream_id.engine, stream_id.queue),
+            _entries(streams[stream_id], stream_id, wires, classes, timings),
             timings.target,
         )
-        for i, stream in enumerate(sorted(streams, key=_place))
+        for index, stream_id in enumerate(sorted(streams, key=_file_position))
     ]
     return TimeSimulation(lines, 1, len(wires.pairs), timings.target).run()
 
@@ -49,7 +49,7 @@ def _entries(
     code: Sequence[Instruction],
     stream: StreamId,
     wires: _Wires,
-    alikes: Mapping[int, Alike],
+    classes: Mapping[int, CostClass],
     timings: Timings,
 ) -> Iterator[Entry]:
     """Yield the timing entries of one stream's items, lazily: a million take 100 MB."""
@@ -57,30 +57,30 @@ def _entries(
     waits, signals, new = wires.waits.get, wires.signals.get, tuple.__new__
     is_dma, queue, on = stream.engine is Engine.DMA, stream.queue, timings.on
     meets = False  # the other cores are unknown here
-    for one in code:
-        number = one.number
-        alike = alikes[number]
-        timing, follows = alike.first, not alike.is_fixed
+    for instruction in code:
+        number = instruction.number
+        cost = classes[number]
+        timing, follows = cost.first, not cost.is_fixed
         if is_dma:  # a queue does not wait for its own transfers
-            timing = on(queue, alike, one)
+            timing = on(queue, cost, instruction)
         else:
             if written and not follows:
-                follows = any(_tensor(one, i) in written for i in alike.reads)
-            written = [_tensor(one, i) for i in alike.writes] if alike.is_fixed else ()
-        own = (timing, alike.table, follows, meets, waits(number, ()), signals(number, ()))
-        yield new(Entry, own)
+                follows = any(_tensor(instruction, i) in written for i in cost.reads)
+            written = [_tensor(instruction, i) for i in cost.writes] if cost.is_fixed else ()
+        fields = (timing, cost.table, follows, meets, waits(number, ()), signals(number, ()))
+        yield new(Entry, fields)
 
 
-def _tensor(one: Instruction, place: int) -> Tensor:
+def _tensor(instruction: Instruction, index: int) -> Tensor:
     """Return the tensor of an operand that is known to be an access pattern."""
-    pattern: AccessPattern = one.operands[place]  # type: ignore[assignment]
+    pattern: AccessPattern = instruction.operands[index]  # type: ignore[assignment]
     return pattern.tensor
 
 
 _ENGINES = {engine: i for i, engine in enumerate(Engine)}
 
 
-def _place(stream: StreamId) -> tuple[int, int]:
+def _file_position(stream: StreamId) -> tuple[int, int]:
     """Return a stream's sort key: the order of the file, which breaks ties."""
     return _ENGINES[stream.engine], stream.queue
 
@@ -94,18 +94,18 @@ class _Wires:
         self.pairs: dict[tuple[int, int], _Pair] = {}  # by waiting stream and signalling stream
         streams = {stream: i for i, stream in enumerate(dict.fromkeys(s for _, s in placed))}
         interlocks = [stream.engine is not Engine.DMA for stream in streams]
-        where: dict[int, tuple[int, int]] = {}  # the stream's index, and the position
-        for position, (one, its) in enumerate(placed):
-            number, stream = one.number, streams[its]
-            where[number] = stream, position
+        positions: dict[int, tuple[int, int]] = {}  # the stream's index, and the position
+        for position, (instruction, stream_id) in enumerate(placed):
+            number, stream = instruction.number, streams[stream_id]
+            positions[number] = stream, position
             sources = waits[number]
             if not sources:
                 continue
-            for source in _latest(sources, where, stream if interlocks[stream] else -1):
-                other, at = where[source]
+            for source in _latest(sources, positions, stream if interlocks[stream] else -1):
+                other, other_position = positions[source]
                 pair = self.pairs.get((stream, other)) or self._pair(stream, other)
-                if pair.known < at:
-                    pair.known = at
+                if pair.last_awaited < other_position:
+                    pair.last_awaited = other_position
                     self.signals[source] = self.signals.get(source, ()) + pair.signal
                     self.waits[number] = self.waits.get(number, ()) + pair.wait
 
@@ -117,26 +117,28 @@ class _Wires:
 class _Pair:
     """A semaphore between two streams, and the last signalling position waited for."""
 
-    __slots__ = ("known", "signal", "wait")
+    __slots__ = ("last_awaited", "signal", "wait")
 
     def __init__(self, semaphore: int) -> None:
-        self.known = -1
+        self.last_awaited = -1
         self.signal = (semaphore,)
         self.wait = ((semaphore, 1),)
 
 
 def _latest(
-    sources: Sequence[int], where: Mapping[int, tuple[int, int]], own: int
+    sources: Sequence[int], positions: Mapping[int, tuple[int, int]], own_stream: int
 ) -> Sequence[int]:
     """Return the last source in each stream, since streams complete in order.
 
-    Sources in the stream `own` are left out: a compute engine sees its own results.
+    Sources in the stream `own_stream` are left out: a compute engine sees its own results.
     """
     if len(sources) == 1:
-        return sources if where[sources[0]][0] != own else ()
-    found: dict[int, int] = {}
+        return sources if positions[sources[0]][0] != own_stream else ()
+    latest: dict[int, int] = {}
     for source in sources:
-        stream, position = where[source]
-        if stream != own and (stream not in found or where[found[stream]][1] < position):
-            found[stream] = source
-    return list(found.values())
+        stream, position = positions[source]
+        if stream != own_stream and (
+            stream not in latest or positions[latest[stream]][1] < position
+        ):
+            latest[stream] = source
+    return list(latest.values())

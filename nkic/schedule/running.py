@@ -27,7 +27,7 @@ class Runner:
         self.stream = stream
         self.items = unrolled(stream.items)
         self.next: Slot | None = next(self.items, None)
-        self.known: Clock = [0] * count
+        self.clock: Clock = [0] * count
         self.done: Clock = [0] * count
 
 
@@ -95,12 +95,12 @@ class AbstractRun:
         for runner in runners:
             for semaphore, count in runner.next.waits if runner.next is not None else ():
                 for _ in range(count):
-                    join(runner.known, self.tokens[runner.core][semaphore].popleft())
+                    join(runner.clock, self.tokens[runner.core][semaphore].popleft())
         if len(runners) > 1:
             for runner in runners[1:]:
-                join(runners[0].known, runner.known)
+                join(runners[0].clock, runner.clock)
             for runner in runners[1:]:
-                runner.known[:] = runners[0].known
+                runner.clock[:] = runners[0].clock
         for runner in runners:
             if runner.next is not None:
                 self._step(runner, runner.next)
@@ -109,10 +109,10 @@ class AbstractRun:
         position = runner.done[runner.index] + 1
         if slot.instruction is not None:
             self.visit(runner, slot.instruction, position)
-        join(runner.done, runner.known)
+        join(runner.done, runner.clock)
         runner.done[runner.index] = position
         if runner.stream.id.engine is not Engine.DMA:
-            runner.known[runner.index] = position
+            runner.clock[runner.index] = position
         for semaphore in slot.signals:
             self.tokens[runner.core][semaphore].append(list(runner.done))
         runner.next = next(runner.items, None)

@@ -26,36 +26,43 @@ from nkic.ir.program import Instruction, Loop, instructions
 from nkic.ir.schedule import Slot, Stream, StreamId, StreamItem, StreamLoop, Wait
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
-from nkic.schedule.carried import At, Clock, carried, ends, join, overlaps
-from nkic.schedule.carried import Wait as Carried
+from nkic.schedule.carried import (
+    CarriedWait,
+    Clock,
+    Event,
+    boundary_of,
+    carried_waits,
+    join,
+    overlaps,
+)
 from nkic.schedule.placed import Placed
 
-_Single = tuple[int]  # a semaphore as a tuple of one, shared by all its uses
-_Left = list[tuple[int, _Single]]  # lines, and the semaphores that they consume after a loop
-_Found = tuple[int, int, Clock]  # an item: its line, its position, and its clock
+_Semaphore = tuple[int]  # a semaphore as a tuple of one, shared by all its uses
+_Unconsumed = list[tuple[int, _Semaphore]]  # (stream, semaphore to consume after the loop)
+_EventFields = tuple[int, int, Clock]  # the fields of an `Event`
 
 
 @dataclass
-class _Line:
+class _StreamBuilder:
     """A stream under construction: its items, and the clock of its next item.
 
-    `known` is never mutated, since items share it. Its entry for the line itself only matters for a
-    DMA queue: an item of a compute engine sees all earlier items complete.
+    `clock` is never mutated, since items share it. Its entry for the stream itself only matters for
+    a DMA queue: an item of a compute engine sees all earlier items complete.
     """
 
     index: int
     id: StreamId
-    known: Clock  # when the next item starts
+    clock: Clock  # when the next item starts
     items: list[Instruction | None] = field(default_factory=list)
     waits: dict[int, tuple[int, ...]] = field(default_factory=dict)  # semaphores, by item
     signals: dict[int, tuple[int, ...]] = field(default_factory=dict)
     brackets: list[tuple[int, int, Loop]] = field(default_factory=list)  # loops, innermost first
 
-    def wait(self, position: int, semaphore: _Single) -> None:
+    def wait(self, position: int, semaphore: _Semaphore) -> None:
         """Make the item at `position`, counted from 1, wait for `semaphore`."""
         self.waits[position - 1] = self.waits.get(position - 1, ()) + semaphore
 
-    def signal(self, position: int, semaphore: _Single) -> None:
+    def signal(self, position: int, semaphore: _Semaphore) -> None:
         """Make the item at `position` signal `semaphore`."""
         self.signals[position - 1] = self.signals.get(position - 1, ()) + semaphore
 
@@ -70,10 +77,17 @@ class _Line:
     def _slots(self) -> Iterator[Slot]:
         """Yield the finished items, without loops. Equal waits and equal signals are interned."""
         waits, signals = lru_cache(_waits), dict[tuple[int, ...], tuple[int, ...]]()
-        of_item, by_item, new = self.waits.get, self.signals.get, tuple.__new__
-        for at, one in enumerate(self.items):
-            taken, given = of_item(at, ()), by_item(at, ())
-            yield new(Slot, (one, waits(taken) if taken else (), signals.setdefault(given, given)))
+        waits_at, signals_at, new = self.waits.get, self.signals.get, tuple.__new__
+        for index, instruction in enumerate(self.items):
+            awaited, signalled = waits_at(index, ()), signals_at(index, ())
+            yield new(
+                Slot,
+                (
+                    instruction,
+                    waits(awaited) if awaited else (),
+                    signals.setdefault(signalled, signalled),
+                ),
+            )
 
 
 def _waits(semaphores: tuple[int, ...]) -> tuple[Wait, ...]:
@@ -84,72 +98,83 @@ class Wiring:
     """Builds the streams of one core, stretch by stretch."""
 
     def __init__(
-        self, streams: Sequence[StreamId], graph: DependenceGraph, most: int, overlaps: bool = True
+        self,
+        streams: Sequence[StreamId],
+        graph: DependenceGraph,
+        max_semaphores: int,
+        overlaps: bool = True,
     ) -> None:
         self.graph = graph
-        self.most = most  # the limit on semaphores
+        self.max_semaphores = max_semaphores
         self.overlaps = overlaps  # whether iterations of device loops may overlap
         self.complete: Clock = [0] * len(streams)  # the clock of the last common barrier
-        self.lines = {
-            stream: _Line(index, stream, self.complete) for index, stream in enumerate(streams)
+        self.by_stream = {
+            stream: _StreamBuilder(index, stream, self.complete)
+            for index, stream in enumerate(streams)
         }
-        self.order = list(self.lines.values())
+        self.builders = list(self.by_stream.values())
         self.in_order = [stream.engine is not Engine.DMA for stream in streams]
-        self.where: dict[int, _Found] = {}  # by instruction
-        self.semaphores: dict[tuple[int, int, int], _Single] = {}  # by pair, and depth if carried
+        self.events: dict[int, _EventFields] = {}  # by instruction
+        self.semaphores: dict[
+            tuple[int, int, int], _Semaphore
+        ] = {}  # by pair, and depth if carried
         self.depth = 0  # of open loops
-        self.waited: dict[int, list[At]] | None = None  # by instruction, in loops that overlap
+        self.local_waits: dict[int, list[Event]] | None = (
+            None  # by instruction, in loops that overlap
+        )
 
     def add(self, placed: Placed) -> None:
         """Append an instruction to its stream, with the waits that it needs."""
-        one, stream = placed
-        line, number = self.lines[stream], one.number
-        line.items.append(one)
-        position = len(line.items)
+        instruction, stream = placed
+        builder, number = self.by_stream[stream], instruction.number
+        builder.items.append(instruction)
+        position = len(builder.items)
         edges = self.graph.edges.get(number)
-        needed = self._needed(edges, line) if edges else ()
-        for found in needed:
-            self._connect(found, line, position)
-            line.known = _joined(line.known, found)
-        self.where[number] = (line.index, position, line.known)
-        if self.waited is not None:
-            self.waited[number] = [At(*found) for found in needed]
+        sources = self._needed(edges, builder) if edges else ()
+        for source in sources:
+            self._connect(source, builder, position)
+            builder.clock = _joined(builder.clock, source)
+        self.events[number] = (builder.index, position, builder.clock)
+        if self.local_waits is not None:
+            self.local_waits[number] = [Event(*source) for source in sources]
 
-    def _needed(self, edges: Sequence[Edge], line: _Line) -> Sequence[_Found]:
+    def _needed(self, edges: Sequence[Edge], builder: _StreamBuilder) -> Sequence[_EventFields]:
         """Return the latest item to wait for in each stream, unless it is known to be complete."""
-        where, known = self.where, line.known
-        own = line.index if self.in_order[line.index] else -1
-        latest: dict[int, _Found] = {}
+        events, clock = self.events, builder.clock
+        own_index = builder.index if self.in_order[builder.index] else -1
+        latest: dict[int, _EventFields] = {}
         for number, _, distance in edges:
-            found = where.get(number)
-            if distance or found is None:
+            event = events.get(number)
+            if distance or event is None:
                 continue
-            index, position, _ = found
-            if index == own or known[index] >= position:
+            index, position, _ = event
+            if index == own_index or clock[index] >= position:
                 continue
             if index not in latest or latest[index][1] < position:
-                latest[index] = found
+                latest[index] = event
         return _without_implied(list(latest.values())) if latest else ()
 
-    def _connect(self, found: _Found, line: _Line, position: int) -> None:
-        """Make the item at `position` in `line` wait for the item `found`."""
-        index, its, _ = found
-        semaphore = self._semaphore(index, line.index)
-        self.order[index].signal(its, semaphore)
-        line.wait(position, semaphore)
+    def _connect(self, source: _EventFields, builder: _StreamBuilder, position: int) -> None:
+        """Make the item at `position` in `builder` wait for `source`."""
+        index, source_position, _ = source
+        semaphore = self._semaphore(index, builder.index)
+        self.builders[index].signal(source_position, semaphore)
+        builder.wait(position, semaphore)
 
-    def _semaphore(self, signaller: int, waiter: int, depth: int = 0) -> _Single:
+    def _semaphore(self, signaller: int, waiter: int, depth: int = 0) -> _Semaphore:
         """Return the semaphore of two streams, for loop-carried waits at loop depth `depth`."""
         pair = (signaller, waiter, depth)
-        found = self.semaphores.get(pair)
-        if found is None:
-            found = self.semaphores[pair] = (len(self.semaphores),)
-        return found
+        semaphore = self.semaphores.get(pair)
+        if semaphore is None:
+            semaphore = self.semaphores[pair] = (len(self.semaphores),)
+        return semaphore
 
     def streams(self) -> tuple[Stream, ...]:
         """Return the finished streams, without empty ones. Ends the wiring."""
-        self.where.clear()  # its clocks take more memory than the streams
-        return tuple(Stream(line.id, line.nested()) for line in self.order if line.items)
+        self.events.clear()  # its clocks take more memory than the streams
+        return tuple(
+            Stream(builder.id, builder.nested()) for builder in self.builders if builder.items
+        )
 
     def loop(self, loop: Loop, body: Callable[[], None]) -> None:
         """Wire a device loop.
@@ -158,19 +183,19 @@ class Wiring:
         each iteration. If a register decides the trip count, each such iteration also begins with a
         barrier, so that all streams have read the register before any continues to change it.
         """
-        self.barrier(self.order)
+        self.barrier(self.builders)
         self.depth += 1
-        wire = self._overlapping if self.overlaps and overlaps(loop) else self._apart
-        left = wire(loop, body)
+        wire = self._overlapping if self.overlaps and overlaps(loop) else self._separate
+        unconsumed = wire(loop, body)
         self.depth -= 1
-        after = [len(line.items) for line in self.order]
-        self.barrier(self.order)
-        for line, semaphore in left:
-            self.order[line].wait(after[line] + 1, semaphore)
+        after = [len(builder.items) for builder in self.builders]
+        self.barrier(self.builders)
+        for stream, semaphore in unconsumed:
+            self.builders[stream].wait(after[stream] + 1, semaphore)
 
-    def _apart(self, loop: Loop, body: Callable[[], None]) -> _Left:
+    def _separate(self, loop: Loop, body: Callable[[], None]) -> _Unconsumed:
         """Wire a loop whose iterations do not overlap."""
-        starts = [len(line.items) for line in self.order]
+        starts = [len(builder.items) for builder in self.builders]
         if any(isinstance(v, Register) for v in (loop.start, loop.stop, loop.condition)):
             self.barrier(self._deciding(loop))
         body()
@@ -178,91 +203,95 @@ class Wiring:
         self._bracket(loop, starts)
         return []
 
-    def _deciding(self, loop: Loop) -> list[_Line]:
-        """Return the lines that hold the loop: all of them for an outer loop, with its barriers."""
+    def _deciding(self, loop: Loop) -> list[_StreamBuilder]:
+        """Return the streams that hold the loop: all of them for an outer loop (barriers)."""
         if any(isinstance(item, Loop) for item in loop.body):
-            return self.order
-        engines = {one.engine for one in instructions(loop.body)}
-        return [line for line in self.order if line.id.engine in engines]
+            return self.builders
+        engines = {instruction.engine for instruction in instructions(loop.body)}
+        return [builder for builder in self.builders if builder.id.engine in engines]
 
-    def _since(self, starts: Sequence[int]) -> list[_Line]:
-        """Return the lines that have gained items since their lengths were `starts`."""
-        pairs = zip(self.order, starts, strict=True)
-        return [line for line, start in pairs if len(line.items) > start]
+    def _since(self, starts: Sequence[int]) -> list[_StreamBuilder]:
+        """Return the streams that have gained items since their lengths were `starts`."""
+        pairs = zip(self.builders, starts, strict=True)
+        return [builder for builder, start in pairs if len(builder.items) > start]
 
     def _bracket(self, loop: Loop, starts: Sequence[int]) -> None:
-        for line in self._since(starts):
-            line.brackets.append((starts[line.index], len(line.items), loop))
+        for builder in self._since(starts):
+            builder.brackets.append((starts[builder.index], len(builder.items), loop))
 
-    def _overlapping(self, loop: Loop, body: Callable[[], None]) -> _Left:
+    def _overlapping(self, loop: Loop, body: Callable[[], None]) -> _Unconsumed:
         """Wire a loop whose iterations overlap, with the waits that loop-carried dependences need.
 
         The items before the loop signal for the first iteration. Return the signals of the last
         iteration, which remain to be consumed.
         """
-        starts = [len(line.items) for line in self.order]
-        found = self._carried(loop, body)
-        pairs = {(source.line, waiter.line, self.depth) for source, waiter in found}
-        if len(self.semaphores.keys() | pairs) > self.most:
+        starts = [len(builder.items) for builder in self.builders]
+        carried = self._carried(loop, body)
+        pairs = {(source.stream, waiter.stream, self.depth) for source, waiter in carried}
+        if len(self.semaphores.keys() | pairs) > self.max_semaphores:
             self.barrier(self._since(starts))
-            found = []
+            carried = []
         self._bracket(loop, starts)
-        left: _Left = []
-        for source, waiter in found:
-            semaphore = self._semaphore(source.line, waiter.line, self.depth)
-            signaller, taker = self.order[source.line], self.order[waiter.line]
+        unconsumed: _Unconsumed = []
+        for source, waiter in carried:
+            semaphore = self._semaphore(source.stream, waiter.stream, self.depth)
+            signaller, target = self.builders[source.stream], self.builders[waiter.stream]
             signaller.signal(source.position, semaphore)
-            taker.wait(waiter.position, semaphore)
-            signaller.signal(starts[source.line], semaphore)
-            left.append((waiter.line, semaphore))
-        return left
+            target.wait(waiter.position, semaphore)
+            signaller.signal(starts[source.stream], semaphore)
+            unconsumed.append((waiter.stream, semaphore))
+        return unconsumed
 
-    def _carried(self, loop: Loop, body: Callable[[], None]) -> list[Carried]:
+    def _carried(self, loop: Loop, body: Callable[[], None]) -> list[CarriedWait]:
         """Wire the body, and return the loop-carried waits."""
-        waited: dict[int, list[At]] = {}
-        before, self.waited = len(self.where), waited
+        local_waits: dict[int, list[Event]] = {}
+        before, self.local_waits = len(self.events), local_waits
         body()
-        self.waited = None
-        inside = list(self.where.items())[before:]
-        where = {number: At(*found) for number, found in inside}
-        return carried(self.graph, where, ends(loop), waited, self.in_order, self.complete)
+        self.local_waits = None
+        inside = list(self.events.items())[before:]
+        events = {number: Event(*event) for number, event in inside}
+        return carried_waits(
+            self.graph, events, boundary_of(loop), local_waits, self.in_order, self.complete
+        )
 
-    def barrier(self, lines: Sequence[_Line]) -> None:
-        """Make each of `lines` wait until all items in all of them are complete."""
-        if not lines or (len(lines) == 1 and lines[0].id.engine is not Engine.DMA):
+    def barrier(self, builders: Sequence[_StreamBuilder]) -> None:
+        """Make each of `builders` wait until all items in all of them are complete."""
+        if not builders or (len(builders) == 1 and builders[0].id.engine is not Engine.DMA):
             return
-        everything: Clock = [0] * len(self.order)
-        for line in lines:
-            line.items.append(None)
-            join(everything, line.known)
-        for line in lines:
-            everything[line.index] = len(line.items)
-        if lines is self.order:
-            self.complete = everything
-        arrived = [(line.index, len(line.items), everything) for line in lines]
-        for line in lines:
-            line.items.append(None)
-            for found in arrived:
-                if found[0] != line.index or line.id.engine is Engine.DMA:
-                    self._connect(found, line, len(line.items))
-            line.known = everything
+        complete: Clock = [0] * len(self.builders)
+        for builder in builders:
+            builder.items.append(None)
+            join(complete, builder.clock)
+        for builder in builders:
+            complete[builder.index] = len(builder.items)
+        if builders is self.builders:
+            self.complete = complete
+        arrivals = [(builder.index, len(builder.items), complete) for builder in builders]
+        for builder in builders:
+            builder.items.append(None)
+            for arrival in arrivals:
+                if arrival[0] != builder.index or builder.id.engine is Engine.DMA:
+                    self._connect(arrival, builder, len(builder.items))
+            builder.clock = complete
 
 
-def _joined(known: Clock, found: _Found) -> Clock:
-    """Return the clock after a wait for the item `found`."""
-    index, position, clock = found
-    both = [a if a > b else b for a, b in zip(known, clock, strict=True)]
-    if both[index] < position:
-        both[index] = position
-    return both
+def _joined(clock: Clock, source: _EventFields) -> Clock:
+    """Return `clock` after a wait for `source`."""
+    index, position, source_clock = source
+    joined = [a if a > b else b for a, b in zip(clock, source_clock, strict=True)]
+    if joined[index] < position:
+        joined[index] = position
+    return joined
 
 
-def _without_implied(found: list[_Found]) -> list[_Found]:
+def _without_implied(waits: list[_EventFields]) -> list[_EventFields]:
     """Drop the waits that another of the waits implies."""
-    if len(found) < 2:
-        return found
+    if len(waits) < 2:
+        return waits
     return [
         (index, position, clock)
-        for index, position, clock in found
-        if not any(other != index and its[index] >= position for other, _, its in found)
+        for index, position, clock in waits
+        if not any(
+            other != index and other_clock[index] >= position for other, _, other_clock in waits
+        )
     ]

@@ -37,7 +37,7 @@ class Job:
         self.busy = time.pool if self.engine is Engine.DMA else time.hold
         self.latency = time.latency
         self.length = time.start + time.hold + time.latency
-        shared = timings.alike(instruction)
+        shared = timings.cost_class(instruction)
         self.table = shared.table
         self.reads = {tensor_of(instruction.operands[i]) for i in shared.reads}
         self.writes = {tensor_of(instruction.operands[i]) for i in shared.writes if shared.is_fixed}

@@ -10,12 +10,12 @@ from nkic.base.text import plural
 from nkic.ir.program import Instruction, Program, instructions
 from nkic.machine.engines import Engine
 from nkic.schedule.placed import engine_of
-from nkic.search.stage import Found, Searched, Trial
+from nkic.search.stage import ScheduledProgram, Searched, Trial
 
 STAGE = "search"
 
 
-def remarks(lowered: Program, result: Found) -> Iterator[Remark]:
+def remarks(lowered: Program, result: ScheduledProgram) -> Iterator[Remark]:
     """Yield the remarks on the stage's input `lowered` and its output `found`."""
     if result.searched is not None:
         yield _search(result.searched)

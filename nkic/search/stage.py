@@ -68,7 +68,7 @@ class Searched:
         return bound_ns(self.lowered, self.graphs)
 
 
-class Found(NamedTuple):
+class ScheduledProgram(NamedTuple):
     """A placed program with its graphs, reuse edges included, and its schedule.
 
     `searched` is None if there was no search.
@@ -105,20 +105,20 @@ def fit(lowered: Program, graphs: Graphs, report: Reporter) -> tuple[Program, Gr
 
     Errors are reported for the program as written.
     """
-    tried = Reporter(report.max_errors)
+    reporter = Reporter(report.max_errors)
     with suppress(CompileFailed):
-        return allocate(lowered, graphs, tried)
+        return allocate(lowered, graphs, reporter)
     reorderable = [_may_reorder(body) for body in lowered.cores]
     plans: list[tuple[Program, Graphs]] = []
-    for one in _plans(lowered, graphs, reorderable) if any(reorderable) else ():
-        plans.append(one)
-        if found := _placed(*one, Trial(None, pack=False)):
-            return found
-    for one in plans:
-        if found := _placed(*one, Trial(None)):
-            return found
-    for complaint in tried.all:
-        report.add(complaint)
+    for candidate in _plans(lowered, graphs, reorderable) if any(reorderable) else ():
+        plans.append(candidate)
+        if fitted := _placed(*candidate, Trial(None, pack=False)):
+            return fitted
+    for candidate in plans:
+        if fitted := _placed(*candidate, Trial(None)):
+            return fitted
+    for diagnostic in reporter.all:
+        report.add(diagnostic)
     raise CompileFailed(report.all)
 
 
@@ -139,14 +139,16 @@ def _plans(
                 stuck.add(by_program)
 
 
-def is_close(found: Found, ns: float, level: int) -> bool:
+def is_close(first: ScheduledProgram, ns: float, level: int) -> bool:
     """Whether a schedule of `ns` nanoseconds is close to its busiest engine's time, so that
     `search` tries no other: the bound is never below that time.
     """
-    return ns <= CLOSE[level] * found.schedule.busiest_ns
+    return ns <= CLOSE[level] * first.schedule.busiest_ns
 
 
-def search(lowered: Program, graphs: Graphs, first: Found, level: int) -> Found:
+def search(
+    lowered: Program, graphs: Graphs, first: ScheduledProgram, level: int
+) -> ScheduledProgram:
     """Return the shortest schedule of `lowered` among `first` and the trials of `level` (1 or 2).
 
     `graphs` are those of `lowered`, without reuse edges. The search stops at the first schedule
@@ -157,23 +159,23 @@ def search(lowered: Program, graphs: Graphs, first: Found, level: int) -> Found:
     if not any(reorderable):
         return first
     measure = run_ns if level > 1 and len(reorderable) > 1 else planned_ns
-    best, least = first, measure(first)
-    searched, tried, kept = Searched(least, lowered, graphs), list[Tried](), None
-    if is_close(first, least, level):
+    best, best_ns = first, measure(first)
+    searched, tried, best_trial = Searched(best_ns, lowered, graphs), list[Tried](), None
+    if is_close(first, best_ns, level):
         return first._replace(searched=searched)
     banks_are_shared = _banks_are_shared(lowered)
     for trial in TRIALS[level]:
         if trial.roles and not banks_are_shared:
             continue
-        if least <= CLOSE[level] * searched.bound_ns:
+        if best_ns <= CLOSE[level] * searched.bound_ns:
             break
-        found = _attempt(lowered, graphs, reorderable, trial)
-        time = measure(found) if found is not None else None
+        scheduled = _attempt(lowered, graphs, reorderable, trial)
+        time = measure(scheduled) if scheduled is not None else None
         tried.append(Tried(trial, time))
-        if found is not None and time is not None and time < least:
-            best, least = found, time
-            kept = trial
-    return best._replace(searched=replace(searched, tried=tuple(tried), kept=kept))
+        if scheduled is not None and time is not None and time < best_ns:
+            best, best_ns = scheduled, time
+            best_trial = trial
+    return best._replace(searched=replace(searched, tried=tuple(tried), kept=best_trial))
 
 
 def _banks_are_shared(program: Program) -> bool:
@@ -183,27 +185,27 @@ def _banks_are_shared(program: Program) -> bool:
     return banks > program.target.psum_banks and len({tile.at.primary for tile in tiles}) > 1
 
 
-def planned_ns(found: Found) -> float:
+def planned_ns(scheduled: ScheduledProgram) -> float:
     """Return the scheduler's estimate in nanoseconds."""
-    return found.schedule.estimate_ns
+    return scheduled.schedule.estimate_ns
 
 
-def run_ns(found: Found) -> float:
+def run_ns(scheduled: ScheduledProgram) -> float:
     """Return the time of a run in nanoseconds, or the estimate if it depends on the run."""
-    executable = emit(found.schedule, {})
-    time = duration(executable, found.placed.target.used_by(executable.cores))
-    return found.schedule.estimate_ns if time is None else time / 1000
+    executable = emit(scheduled.schedule, {})
+    time = duration(executable, scheduled.placed.target.used_by(executable.cores))
+    return scheduled.schedule.estimate_ns if time is None else time / 1000
 
 
 def _attempt(
     lowered: Program, graphs: Graphs, reorderable: Sequence[bool], trial: Trial
-) -> Found | None:
+) -> ScheduledProgram | None:
     """Return the program as planned by `trial`, or None if it does not fit.
 
     `reorderable` tells for each core whether its order may change.
     """
     fitted = _fitted(lowered, graphs, reorderable, trial)
-    return Found(*fitted, schedule(*fitted, in_order=trial.in_order)) if fitted else None
+    return ScheduledProgram(*fitted, schedule(*fitted, in_order=trial.in_order)) if fitted else None
 
 
 def _fitted(
@@ -234,10 +236,10 @@ def _planned(
     for body, graph, may_move in zip(program.cores, graphs, reorderable, strict=True):
         planned = plan(body, graph, target, trial.share, trial.by_program) if may_move else None
         cores.append(planned or (body, graph))
-    if all(body is old for (body, _), old in zip(cores, program.cores, strict=True)):
+    if all(body is original for (body, _), original in zip(cores, program.cores, strict=True)):
         return None
-    bodies, found = zip(*cores, strict=True)
-    return replace(program, cores=bodies), found
+    bodies, planned_graphs = zip(*cores, strict=True)
+    return replace(program, cores=bodies), planned_graphs
 
 
 def _may_reorder(body: Body) -> bool:
@@ -249,8 +251,8 @@ def _may_reorder(body: Body) -> bool:
 
 def _tensors(body: Body) -> Iterator[Tensor]:
     """Yield the tensors of all operands and of run-time offsets."""
-    for one in instructions(body):
-        for operand in one.operands:
+    for instruction in instructions(body):
+        for operand in instruction.operands:
             if isinstance(operand, AccessPattern):
                 yield operand.tensor
                 if operand.dynamic and isinstance(operand.dynamic.source, AccessPattern):

@@ -31,10 +31,10 @@ class Item(Protocol):
 
     record: InstructionRecord
 
-    def lay(self, work: Work, operands: tuple[OperandRecord, ...]) -> None:
+    def bind(self, work: Work, operands: tuple[OperandRecord, ...]) -> None:
         """Bind the item to `work` over these operands."""
 
-    def rest(self, step: Step) -> None:
+    def bind_idle(self, step: Step) -> None:
         """Bind the item to `step`, which does nothing."""
 
 
@@ -60,9 +60,9 @@ class Bands:
         """Add an item that may be part of a band."""
         if not row.maps or not self.pieces.stored:
             return
-        found = self._on_pieces(item.record, plan)
-        if found is not None:
-            operands, width, key = found
+        candidate = self._on_pieces(item.record, plan)
+        if candidate is not None:
+            operands, width, key = candidate
             offsets = tuple([o.offset for o in operands if type(o) is PatternRecord])
             record = item.record._replace(operands=operands)
             self._rows[key].append(_Member(item, record, width, offsets))
@@ -89,9 +89,9 @@ class Bands:
         operands = _widened(first.record.operands, len(band))
         if first.record.row is not None:
             work = self.planner.work(first.record._replace(operands=operands), first.record.row)
-            first.item.lay(work, operands)
+            first.item.bind(work, operands)
             for member in band[1:]:
-                member.item.rest(_nothing)
+                member.item.bind_idle(_nothing)
 
     def _on_pieces(
         self, record: InstructionRecord, plan: Plan
@@ -124,8 +124,8 @@ class Bands:
 def _extends(member: _Member, band: list[_Member]) -> bool:
     """Return whether `member` starts where the band ends in every tensor, and fits."""
     width, count = member.width, len(band)
-    wanted = tuple([place + width * count for place in band[0].offsets])
-    return member.offsets == wanted and (count + 1) * width * PARTITIONS <= MAX_ELEMENTS
+    expected = tuple([offset + width * count for offset in band[0].offsets])
+    return member.offsets == expected and (count + 1) * width * PARTITIONS <= MAX_ELEMENTS
 
 
 def _nothing() -> None:
@@ -136,9 +136,9 @@ def _widened(operands: tuple[OperandRecord, ...], count: int) -> tuple[OperandRe
     """Return the operands with pieces `count` times as wide."""
     return tuple(
         [
-            o._replace(dims=(o.dims[0], (1, o.dims[1][1] * count)))
-            if type(o) is PatternRecord
-            else o
-            for o in operands
+            operand._replace(dims=(operand.dims[0], (1, operand.dims[1][1] * count)))
+            if type(operand) is PatternRecord
+            else operand
+            for operand in operands
         ]
     )

@@ -95,7 +95,7 @@ def _signaller(runner: Runner, unit: int, semaphores: Sequence[int]) -> Instruct
         for index, item in enumerate(runner.record.items)
         if isinstance(item, InstructionRecord) and not {*semaphores}.isdisjoint(item.signals)
     ]
-    later = [item for index, item in signallers if index >= runner.at]
+    later = [item for index, item in signallers if index >= runner.next_index]
     return later[0] if later else signallers[-1][1] if signallers else None
 
 
@@ -143,7 +143,9 @@ def _place(stuck: _Stuck) -> int:
     """Return the place of its instruction; for an empty slot, of the next one in the stream."""
     items = stuck.runner.record.items
     places = [stuck.item.record.place]
-    places += [i.place for i in items[stuck.runner.at :] if isinstance(i, InstructionRecord)]
+    places += [
+        i.place for i in items[stuck.runner.next_index :] if isinstance(i, InstructionRecord)
+    ]
     return next((place for place in places if place >= 0), -1)
 
 

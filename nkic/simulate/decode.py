@@ -38,10 +38,10 @@ class Registers:
 
     def __init__(self, shared: list[int]) -> None:
         self.shared = shared
-        self.own: dict[int, int] = {}
+        self.counters: dict[int, int] = {}
 
     def __getitem__(self, number: int) -> int:
-        return self.own[number] if number in self.own else self.shared[number]
+        return self.counters[number] if number in self.counters else self.shared[number]
 
     def __setitem__(self, number: int, value: int) -> None:
         self.shared[number] = value

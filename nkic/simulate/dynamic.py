@@ -181,8 +181,8 @@ class Dynamic:
             indices = self._found[number]
             if not self._mask.any():
                 return ()
-            kept = indices[self._mask] if pattern.kind == "vector" else indices
-            return [int(index) * step for index in kept]
+            selected = indices[self._mask] if pattern.kind == "vector" else indices
+            return [int(index) * step for index in selected]
 
         return shifts
 
@@ -224,7 +224,7 @@ class Dynamic:
         places = [
             (_is_initialised(place, window), place.pattern)
             for place, window in zip(self.places, self._flags, strict=True)
-            if place.reads and place.pattern.tensor not in shadow.given
+            if place.reads and place.pattern.tensor not in shadow.initial
         ]
         return (*shadow.checks(reads), *places)
 

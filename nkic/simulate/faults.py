@@ -30,9 +30,9 @@ def called_from(executable: Executable, place: int) -> list[Label]:
     """Return labels for the calls that led to `source_of`, and for a line of nkic's library."""
     primary, others = user_place(executable, place), frames(executable, place)
     calls = others[others.index(primary) + 1 :] if primary in others else []
-    found = [Label(span, "called from here") for p in calls if (span := span_of(executable, p))]
+    labels = [Label(span, "called from here") for p in calls if (span := span_of(executable, p))]
     inside = span_of(executable, place) if primary != place else None
-    return found if inside is None else [*found, Label(inside, "this is the instruction")]
+    return labels if inside is None else [*labels, Label(inside, "this is the instruction")]
 
 
 def fault(

@@ -39,8 +39,8 @@ from nkic.simulate.storage.unwritten import Unwritten
 from nkic.simulate.streams import Item, Runner, nothing, unlimited
 from nkic.simulate.tracing.recorder import Recorder
 
-WATCHED = 256  # items or loop iterations between two calls of `watch`
-CLOCK_CHECK = 4096  # items or loop iterations between two reads of the host's clock
+WATCH_INTERVAL = 256  # items or loop iterations between two calls of `watch`
+CLOCK_CHECK_INTERVAL = 4096  # items or loop iterations between two reads of the host's clock
 
 
 class Arrival(NamedTuple):
@@ -88,7 +88,7 @@ class Machine:
         self.timeline: list[tuple[Runner, Item, int, int]] = []
         self.iterations = 0
         self.deadline = inf
-        self.is_looked_at = options.watch is not None or options.timeout_s is not None
+        self.counts_iterations = options.watch is not None or options.timeout_s is not None
 
     def run(self) -> None:
         """Run until every stream has ended. Raises ProgramFault or LimitHit."""
@@ -96,34 +96,34 @@ class Machine:
         if self.options.timeout_s is not None:
             self.deadline = time.monotonic() + self.options.timeout_s
         for runner in self.runners:
-            runner.look, runner.endless = self._look, self._endless
-            runner.most = self.options.max_iterations
+            runner.on_iteration, runner.on_limit = self._count_iteration, self._iteration_limit
+            runner.max_iterations = self.options.max_iterations
         while queue:
             now, index = heappop(queue)
-            again = self._advance(self.runners[index], now, queue)
-            if again is not None:
-                heappush(queue, (again, index))
+            resume_at = self._advance(self.runners[index], now, queue)
+            if resume_at is not None:
+                heappush(queue, (resume_at, index))
         for runner in self.runners:
             # Break the reference cycles, so that everything is freed without the collector.
-            runner.look, runner.endless = nothing, unlimited
+            runner.on_iteration, runner.on_limit = nothing, unlimited
         stuck = [r for r in self.runners if r.current() is not None]
         if stuck:
             raise self._deadlock(stuck)
         self.unwritten.finish()
 
-    def _look(self) -> None:
+    def _count_iteration(self) -> None:
         """Count an item or loop iteration, and now and then check the host's clock."""
         self.iterations += 1
-        if self.iterations % WATCHED == 0 and self.options.watch is not None:
+        if self.iterations % WATCH_INTERVAL == 0 and self.options.watch is not None:
             self.options.watch(sum(runner.count for runner in self.runners))
-        if self.iterations % CLOCK_CHECK == 0 and time.monotonic() > self.deadline:
-            self._too_long()
+        if self.iterations % CLOCK_CHECK_INTERVAL == 0 and time.monotonic() > self.deadline:
+            self._time_limit()
 
     def _advance(self, runner: Runner, now: int, queue: list[tuple[int, int]]) -> int | None:
         """Run the stream's next items until another stream comes first; return when to continue."""
         while True:
-            if self.is_looked_at:
-                self._look()
+            if self.counts_iterations:
+                self._count_iteration()
             item = runner.item or runner.current()
             if item is None:
                 return None
@@ -149,7 +149,7 @@ class Machine:
                     return start
             if not item.is_rendezvous:
                 self._execute(runner, item, start, queue)
-            elif not self._meet(runner, item, start, queue):
+            elif not self._enter_rendezvous(runner, item, start, queue):
                 return None
             now = runner.free
             if queue and queue[0][0] < now:
@@ -159,12 +159,12 @@ class Machine:
         """Return the time of the last signal that the item waits for, or None if one is missing."""
         latest, tokens = 0, self.tokens[runner.unit]
         for semaphore, count in item.waits:
-            there = tokens[semaphore]
-            if len(there) < count:
+            queued = tokens[semaphore]
+            if len(queued) < count:
                 self.parked[runner.unit][semaphore] = runner
                 return None
-            if there[count - 1] > latest:
-                latest = there[count - 1]
+            if queued[count - 1] > latest:
+                latest = queued[count - 1]
         return latest
 
     def _execute(
@@ -195,24 +195,26 @@ class Machine:
             waiting = self.parked[runner.unit].pop(semaphore, None)
             if waiting is not None:
                 heappush(queue, (max(waiting.free, start), waiting.index))
-        runner.at += 1
+        runner.next_index += 1
         runner.item = None
 
-    def _meet(self, runner: Runner, item: Item, start: int, queue: list[tuple[int, int]]) -> bool:
+    def _enter_rendezvous(
+        self, runner: Runner, item: Item, start: int, queue: list[tuple[int, int]]
+    ) -> bool:
         """Enter a rendezvous in this stream, and return whether all cores have reached it."""
         missing = self.unwritten.read(runner, item)
         group = item.rendezvous.group if item.rendezvous is not None else None
         if group is not None and (runner.rank not in group or max(group) >= self.ranks):
             raise outside_group(self.executable, item.record.place, runner.rank, group, self.ranks)
-        place = (runner.record.engine, runner.record.queue)
-        here = self.arrived.setdefault((place, runner.rank if group is None else group), {})
-        here[runner.unit] = Arrival(runner, item, start, missing)
-        if len(here) < self.cores * len(group or (0,)):
+        stream_id = (runner.record.engine, runner.record.queue)
+        arrived = self.arrived.setdefault((stream_id, runner.rank if group is None else group), {})
+        arrived[runner.unit] = Arrival(runner, item, start, missing)
+        if len(arrived) < self.cores * len(group or (0,)):
             return False
-        arrivals = [arrival for _, arrival in sorted(here.items())]
-        here.clear()
+        arrivals = [arrival for _, arrival in sorted(arrived.items())]
+        arrived.clear()
         self._exchange(arrivals, group)
-        self._go_on(arrivals, runner, queue)
+        self._advance_together(arrivals, runner, queue)
         return True
 
     def _exchange(self, arrivals: list[Arrival], group: tuple[int, ...] | None) -> None:
@@ -229,19 +231,19 @@ class Machine:
         for runner, item, *_ in arrivals:
             first, core = runner.rank * self.cores, runner.core
             if group is None:
-                brought = {c: offers[first + c] for c in range(self.cores)}
+                contributions = {c: offers[first + c] for c in range(self.cores)}
             else:
-                brought = {rank: offers[rank * self.cores + core] for rank in group}
-            self._take(runner, item, brought)
+                contributions = {rank: offers[rank * self.cores + core] for rank in group}
+            self._accept(runner, item, contributions)
             if self.bounds:
                 self.bounds[runner.rank].lose(item.record, runner.record.engine)
         if any(a.missing is not None for a in arrivals):
             self.unwritten.exchange([(a.runner, a.item, a.missing) for a in arrivals])
 
-    def _take(self, runner: Runner, item: Item, brought: Mapping[int, Any]) -> None:
+    def _accept(self, runner: Runner, item: Item, contributions: Mapping[int, Any]) -> None:
         try:
             if item.rendezvous is not None:
-                item.rendezvous.accept(brought)
+                item.rendezvous.accept(contributions)
         except Refused as refused:
             text = f"rank {runner.rank}: {refused}"
             raise fault(self.executable, "collective", text, item.record.place) from None
@@ -251,23 +253,25 @@ class Machine:
         for note in item.authors:
             note()
 
-    def _go_on(self, arrivals: list[Arrival], last: Runner, queue: list[tuple[int, int]]) -> None:
+    def _advance_together(
+        self, arrivals: list[Arrival], last: Runner, queue: list[tuple[int, int]]
+    ) -> None:
         """Advance all participants together."""
-        together = max(arrival.start for arrival in arrivals)
+        start = max(arrival.start for arrival in arrivals)
         for rank, orders in enumerate(self.orders):
-            here = [(a.runner, a.item) for a in arrivals if a.runner.rank == rank]
-            if here:
-                orders.meet(here)
+            participants = [(a.runner, a.item) for a in arrivals if a.runner.rank == rank]
+            if participants:
+                orders.meet(participants)
         for rank, recorder in enumerate(self.recorders):
-            here = [(a.runner, a.item) for a in arrivals if a.runner.rank == rank]
-            if here:
-                recorder.meet(here)
+            participants = [(a.runner, a.item) for a in arrivals if a.runner.rank == rank]
+            if participants:
+                recorder.meet(participants)
         if len(arrivals) > 1:
-            together += self.semaphore_ps
+            start += self.semaphore_ps
         if last.is_dma:
-            together = max(together, *(self.rings.dma_free[a.runner.unit] for a in arrivals))
+            start = max(start, *(self.rings.dma_free[a.runner.unit] for a in arrivals))
         for arrival in arrivals:
-            self._execute(arrival.runner, arrival.item, together, queue)
+            self._execute(arrival.runner, arrival.item, start, queue)
             if arrival.runner is not last:
                 heappush(queue, (arrival.runner.free, arrival.runner.index))
 
@@ -321,38 +325,38 @@ class Machine:
         if done > self.end:
             self.end = done
             if self.limit_ps is not None and self.end > self.limit_ps:
-                self._too_many_cycles(item)
+                self._cycle_limit(item)
 
-    def _too_many_cycles(self, item: Item) -> NoReturn:
+    def _cycle_limit(self, item: Item) -> NoReturn:
         message = f"the program runs longer than --max-cycles {self.options.max_cycles:,}"
         span = source_of(self.executable, item.record.place)
         raise LimitHit([make("cycle-limit", message, span, help="raise the limit, or drop it")])
 
-    def _too_long(self) -> NoReturn:
+    def _time_limit(self) -> NoReturn:
         message = f"the simulation took longer than --timeout {self.options.timeout_s:g} s"
-        inside = [(r.iterations[-1], r.loops[-1].record) for r in self.runners if r.loops]
+        loops = [(r.iterations[-1], r.loops[-1].record) for r in self.runners if r.loops]
         span, notes = None, []
-        if inside:
-            iterations, loop = max(inside, key=lambda pair: pair[0])
+        if loops:
+            iterations, loop = max(loops, key=lambda pair: pair[0])
             span = source_of(self.executable, loop.place)
             notes = [f"this loop had run {iterations:,} times"]
         help = "raise the limit, or drop it"
         raise LimitHit([make("time-limit", message, span, notes=notes, help=help)])
 
-    def _endless(self, loop: LoopRecord, iterations: int) -> NoReturn:
+    def _iteration_limit(self, loop: LoopRecord, iterations: int) -> NoReturn:
         """Raise LimitHit for a loop with a run-time bound that does not end."""
-        end = "its register is not 0 yet" if loop.condition is not None else "has not ended"
+        state = "its register is not 0 yet" if loop.condition is not None else "has not ended"
         message = (
-            f"this loop has run {iterations:,} times and {end}: more than --max-iterations allows"
+            f"this loop has run {iterations:,} times and {state}: more than --max-iterations allows"
         )
-        found = make(
+        diagnostic = make(
             "loop-limit",
             message,
             source_of(self.executable, loop.place),
             labels=called_from(self.executable, loop.place),
             help="let the loop's body change its condition or bound, or raise the limit",
         )
-        raise LimitHit([found])
+        raise LimitHit([diagnostic])
 
     def _deadlock(self, stuck: list[Runner]) -> ProgramFault:
         """Return the deadlock error, with the waits of the instructions that cannot start."""

@@ -39,7 +39,7 @@ def _is_plain(items: Sequence[object]) -> bool:
     return all(type(item) is InstructionRecord and not is_dynamic(item) for item in items)
 
 
-def meets_ranks(runners: Sequence[Runner]) -> bool:
+def has_collectives(runners: Sequence[Runner]) -> bool:
     """Return whether some item is a collective of several ranks."""
     items = [item for runner in runners for item in runner.items]
     return any(
@@ -64,26 +64,26 @@ class Order(Machine):
         if self.unwritten.read(runner, item) is not None:
             raise NotFixed
         self.unwritten.note(runner, item)
-        said = self._said(runner, item) if item.authors else ()
-        if item.work is not None or said:
-            self.ran.append(((item,), said))
+        remarks = self._author_remarks(runner, item) if item.authors else ()
+        if item.work is not None or remarks:
+            self.ran.append(((item,), remarks))
 
     def _exchange(self, arrivals: list[Arrival], group: tuple[int, ...] | None) -> None:
         """Record a rendezvous."""
         if any(arrival.missing is not None for arrival in arrivals):
             raise NotFixed
-        said: list[Remark] = []
+        remarks: list[Remark] = []
         for runner, item, *_ in arrivals:
             self.unwritten.note(runner, item)
-            said += self._said(runner, item)
-        self.ran.append((tuple([arrival.item for arrival in arrivals]), tuple(said)))
+            remarks += self._author_remarks(runner, item)
+        self.ran.append((tuple([arrival.item for arrival in arrivals]), tuple(remarks)))
 
     @staticmethod
-    def _said(runner: Runner, item: Item) -> tuple[Remark, ...]:
+    def _author_remarks(runner: Runner, item: Item) -> tuple[Remark, ...]:
         """Return the remarks of the recorders of PSUM writers."""
         for note in item.authors:
             note()
         fresh = runner.state.remarks.fresh
-        said = tuple(fresh)
+        remarks = tuple(fresh)
         fresh.clear()
-        return said
+        return remarks

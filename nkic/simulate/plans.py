@@ -25,7 +25,7 @@ from nkic.simulate.tile import Tile
 
 Window = NDArray[Any]
 Aliases = tuple[tuple[int, int], ...]
-Made = TypeVar("Made")
+Shared = TypeVar("Shared")
 
 
 class Work(NamedTuple):
@@ -40,12 +40,12 @@ class Work(NamedTuple):
 
     def windows(self, operands: tuple[OperandRecord, ...]) -> tuple[tuple[Tile, Window], ...]:
         """Return the tiles with the memory that they address, if this is already known."""
-        if self.tiles and self.tiles[0][1].memory.apart:
+        if self.tiles and self.tiles[0][1].memory.is_separate:
             return ()
-        found = []
-        for number, tile in self.tiles:
-            found.append((tile, tile.memory.laid(operands[number])))  # type: ignore[arg-type]
-        return tuple(found)
+        windows = []
+        for i, tile in self.tiles:
+            windows.append((tile, tile.memory.cached_window(operands[i])))  # type: ignore[arg-type]
+        return tuple(windows)
 
 
 class Plan(NamedTuple):
@@ -98,8 +98,8 @@ class Planner:
 
     def plan(self, record: InstructionRecord, row: Row) -> Plan:
         """Return the plan of an instruction with fixed patterns."""
-        known = self._copies if row.copies else self._plans
-        return self._shared(known, record, row, self._planned)
+        memo = self._copies if row.copies else self._plans
+        return self._shared(memo, record, row, self._planned)
 
     def work(self, record: InstructionRecord, row: Row) -> Work:
         """Return the work of an instruction with fixed patterns."""
@@ -107,17 +107,17 @@ class Planner:
 
     def _shared(
         self,
-        known: dict[object, Made],
+        memo: dict[object, Shared],
         record: InstructionRecord,
         row: Row,
-        make: Callable[[InstructionRecord, Row], Made],
-    ) -> Made:
+        make: Callable[[InstructionRecord, Row], Shared],
+    ) -> Shared:
         """Return the memoised result for an instruction that differs in its addresses alone."""
-        spots, known_spots = [], self.memory.spots
+        spots, spots_by_id = [], self.memory.spots
         key: list[object] = [row, record.attributes]
         for operand in record.operands:
             if type(operand) is PatternRecord:
-                spot = known_spots.get(id(operand)) or self.memory.spot(operand)
+                spot = spots_by_id.get(id(operand)) or self.memory.spot(operand)
                 spots.append(spot)
                 key.append(spot.form)
             else:
@@ -128,21 +128,23 @@ class Planner:
         key.append(aliases)
         if row.number_attributes:
             key.extend([repr(record.attributes[i]) for i in row.number_attributes])
-        whole = tuple(key)
-        found = known.get(whole)
-        if found is None:
-            found = known[whole] = make(record, row)
-        return found
+        whole_key = tuple(key)
+        cached = memo.get(whole_key)
+        if cached is None:
+            cached = memo[whole_key] = make(record, row)
+        return cached
 
     def _aliases(self, spots: list[Spot]) -> Aliases | None:
         """Return which tiles are identical; None if two of them overlap otherwise."""
         if len({spot.region for spot in spots}) == len(spots):
             return ()
         same = []
-        for (i, one), (j, other) in combinations([(n, s.pattern) for n, s in enumerate(spots)], 2):
-            if one == other:
+        for (i, first), (j, second) in combinations(
+            [(n, s.pattern) for n, s in enumerate(spots)], 2
+        ):
+            if first == second:
                 same.append((i, j))
-            elif self.memory.meet(one, other):
+            elif self.memory.may_overlap(first, second):
                 return None
         return tuple(same)
 
@@ -169,19 +171,19 @@ class Planner:
         return self.executable.tensors[pattern.tensor].buffer is Buffer.PSUM
 
     def _decoded(self, record: InstructionRecord, row: Row) -> Work:
-        step, met = _nothing, None
+        step, rendezvous = _nothing, None
         if row.is_rendezvous:
-            met, tiles = self.decoder.rendezvous(record, self.engine, self.state)
+            rendezvous, tiles = self.decoder.rendezvous(record, self.engine, self.state)
         else:
             step, tiles = self.decoder.step(record, self.engine, self.state)
         numbers = [(record.operands.index(pattern), tile) for pattern, tile in tiles.items()]
-        return Work(step, tuple(numbers), met)
+        return Work(step, tuple(numbers), rendezvous)
 
 
 def _nothing() -> None:
     """The step of a rendezvous."""
 
 
-def _tiles_among(record: InstructionRecord, wanted: list[bool]) -> tuple[int, ...]:
-    pairs = enumerate(zip(record.operands, wanted, strict=False))
-    return tuple([i for i, (o, yes) in pairs if yes and type(o) is PatternRecord])
+def _tiles_among(record: InstructionRecord, flags: list[bool]) -> tuple[int, ...]:
+    pairs = enumerate(zip(record.operands, flags, strict=False))
+    return tuple([i for i, (operand, flag) in pairs if flag and type(operand) is PatternRecord])

@@ -33,14 +33,14 @@ from nkic.simulate.streams import Item, Runner
 
 Clock = NDArray[np.int64]
 Granules = NDArray[np.int64]
-Found = Callable[[], Granules]  # returns the granules of an access, at the time of the access
+GranulesOf = Callable[[], Granules]  # returns the granules of an access, at the time of the access
 
 
 class _Use(NamedTuple):
     """One operand in a tensor that both cores access."""
 
     tensor: int
-    granules: Found
+    granules: GranulesOf
     writes: bool
 
 
@@ -86,7 +86,7 @@ class RaceDetector:
         self.numbers = _Numbers(shadow)
         self.first = runners[0].index if runners else 0
         streams = len(runners)
-        self.known = [np.zeros(streams, np.int64) for _ in runners]
+        self.clocks = [np.zeros(streams, np.int64) for _ in runners]
         self.done = [0] * streams
         self.tokens: dict[tuple[int, int], deque[Clock]] = defaultdict(deque)
         self.accesses: dict[int, tuple[_Use, ...]] = {}  # by the item's id
@@ -110,10 +110,10 @@ class RaceDetector:
             self._resolve(runner, item, suspect)
         self.suspects.clear()
         self.done[stream] += 1
-        after = self.known[stream].copy()
+        after = self.clocks[stream].copy()
         after[stream] = self.done[stream]
         if runner.record.engine is not Engine.DMA:  # transfers of a queue overlap
-            self.known[stream] = after
+            self.clocks[stream] = after
         for semaphore in item.signals:
             self.tokens[runner.core, semaphore].append(after)
 
@@ -122,12 +122,12 @@ class RaceDetector:
         for runner, item in parties:
             self._join(runner, item)
         streams = [runner.index - self.first for runner, _ in parties]
-        joined = np.maximum.reduce([self.known[stream] for stream in streams])
+        joined = np.maximum.reduce([self.clocks[stream] for stream in streams])
         for stream in streams:
-            self.known[stream] = joined.copy()
+            self.clocks[stream] = joined.copy()
 
     def _join(self, runner: Runner, item: Item) -> None:
-        clock = self.known[runner.index - self.first]
+        clock = self.clocks[runner.index - self.first]
         for semaphore, count in item.waits:
             for _ in range(count):
                 np.maximum(clock, self.tokens[runner.core, semaphore].popleft(), out=clock)
@@ -141,7 +141,7 @@ class RaceDetector:
         stream = runner.index - self.first
         for access in uses:
             granules = access.granules()
-            if not self._unordered(runner, item, access, granules, self.known[stream]):
+            if not self._unordered(runner, item, access, granules, self.clocks[stream]):
                 last = self._last(access.tensor, runner.core, access.writes)
                 last.set(granules, stream, self.done[stream] + 1, item.record.place)
 
@@ -172,7 +172,7 @@ class RaceDetector:
         self, runner: Runner, item: Item, access: _Use, is_write: bool, place: int
     ) -> ProgramFault:
         name, other = self.executable.tensors[access.tensor].name, 1 - runner.core
-        verb, other_verb = (("reads", "writes")[one] for one in (access.writes, is_write))
+        verb, other_verb = (("reads", "writes")[mode] for mode in (access.writes, is_write))
         span = span_of(self.executable, place)
         return fault(
             self.executable,
@@ -211,10 +211,10 @@ class RaceDetector:
 
 
 MODE_OF_OFFSETS = Access.READ
-MODES = {(one.reads, one.writes): one for one in Access}
+MODES = {(mode.reads, mode.writes): mode for mode in Access}
 
 
-def _uses(tensor: int, granules: Found, mode: Access) -> Iterator[_Use]:
+def _uses(tensor: int, granules: GranulesOf, mode: Access) -> Iterator[_Use]:
     """Yield the read first, then the write."""
     if mode.reads:
         yield _Use(tensor, granules, False)

@@ -75,19 +75,21 @@ class Remarks:
         return [_diagnostic(total, executable) for total in self._sums.values()]
 
 
-def _diagnostic(found: _Sum, executable: Executable) -> Diagnostic:
-    first, labels = found.first, called_from(executable, found.place)
+def _diagnostic(remark_sum: _Sum, executable: Executable) -> Diagnostic:
+    first, labels = remark_sum.first, called_from(executable, remark_sum.place)
     span = source_of(executable, first.other)
     if span is not None:
         labels.insert(0, Label(span, first.label))
     notes = []
-    if found.times > 1:
-        total = f", {grouped(found.count)} in all" if found.count > found.times else ""
-        notes.append(f"{plural(found.times, 'execution')} of this line{total}")
+    if remark_sum.times > 1:
+        total = (
+            f", {grouped(remark_sum.count)} in all" if remark_sum.count > remark_sum.times else ""
+        )
+        notes.append(f"{plural(remark_sum.times, 'execution')} of this line{total}")
     return make(
         first.slug,
         first.text,
-        source_of(executable, found.place),
+        source_of(executable, remark_sum.place),
         labels=labels,
         notes=notes,
         help=first.help,

@@ -8,7 +8,7 @@ on; later runs repeat the steps on other inputs, and repeat the remarks on value
 
 The event loop is still used for programs with registers, device loops, collectives or run-time
 offsets; for programs that read partly uninitialised bytes or end in a fault; and for runs under
-observation or with a time limit. Memories larger than `MOST_BYTES` are not kept.
+observation or with a time limit. Memories larger than `MAX_BYTES` are not kept.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from nkic.neff.records import Executable, PatternRecord
 from nkic.simulate.decode import EngineState, Step
-from nkic.simulate.machine import WATCHED
+from nkic.simulate.machine import WATCH_INTERVAL
 from nkic.simulate.options import RunOptions
 from nkic.simulate.order import Executed
 from nkic.simulate.plans import Window
@@ -35,10 +35,10 @@ from nkic.simulate.storage.pages import Recycled
 from nkic.simulate.streams import Item, Runner
 from nkic.simulate.tile import Tile
 
-MOST = 8  # programs that are kept
-MOST_BYTES = 256 << 20  # total size of the memories that are kept
-Laid = tuple[tuple[Tile, Window], ...]
-Lent = tuple[tuple[Tile, PatternRecord], ...]
+MAX_PROGRAMS = 8  # programs that are kept
+MAX_BYTES = 256 << 20  # total size of the memories that are kept
+Owned = tuple[tuple[Tile, Window], ...]
+Borrowed = tuple[tuple[Tile, PatternRecord], ...]
 Watch = Callable[[int], object]
 
 
@@ -78,7 +78,7 @@ def with_values(
 
 # A step, its tiles over owned memory, and its tiles over borrowed memory; then the remarks on its
 # place in the order, and its place in the source.
-_Act = tuple[Step, Laid, Lent, tuple[Remark, ...], int]
+_Action = tuple[Step, Owned, Borrowed, tuple[Remark, ...], int]
 
 
 class Rerun:
@@ -89,31 +89,31 @@ class Rerun:
         self.prints, self.remarks = ordered.prints, ordered.remarks
         self.states: list[EngineState] = [runner.state for runner in ordered.runners]
         self.compact = Compact(self.memory)
-        self.acts = _acts(self.compact, ordered.ran)
-        self.lent = {tile for _, _, lent, *_ in self.acts for tile, _ in lent}
+        self.actions = _actions(self.compact, ordered.ran)
+        self.borrowed_tiles = {tile for _, _, borrowed, *_ in self.actions for tile, _ in borrowed}
         self.result = ordered.result
-        self._kept = 0  # bytes, but for those of results; known after the first run
+        self._retained = 0  # bytes, without those of results; set after the first run
         self.is_new = True  # the memory still has the inputs of the first run
 
     @property
     def bytes(self) -> int:
         """The size of all that is kept."""
         recycled = self.memory.recycled
-        return self._kept + (recycled.bytes if recycled is not None else 0)
+        return self._retained + (recycled.bytes if recycled is not None else 0)
 
     def run(self, contents: Contents, rounded: bool, watch: Watch | None = None) -> Result:
         """Return the result of the program on these inputs."""
         self._begin(contents)
-        for first in range(0, len(self.acts), WATCHED):
-            acts = self.acts[first : first + WATCHED]
-            self._step(acts)
+        for first in range(0, len(self.actions), WATCH_INTERVAL):
+            actions = self.actions[first : first + WATCH_INTERVAL]
+            self._step(actions)
             if watch is not None:  # scaled, since some instructions have no step
-                watch((first + len(acts)) * self.result.instructions // len(self.acts))
-        found = with_values(
+                watch((first + len(actions)) * self.result.instructions // len(self.actions))
+        result = with_values(
             self.result, self.executable, self.memory, self.prints, self.remarks, rounded
         )
         self._give_back()
-        return found
+        return result
 
     def _begin(self, contents: Contents) -> None:
         if self.is_new:
@@ -128,43 +128,43 @@ class Rerun:
         for state in self.states:
             state.reset()
 
-    def _step(self, acts: Sequence[_Act]) -> None:
+    def _step(self, actions: Sequence[_Action]) -> None:
         window, remarks = self.memory.window, self.remarks
-        for step, kept, lent, said, place in acts:
-            for tile, there in kept:
-                tile.window = there
-            for tile, pattern in lent:
+        for step, owned, borrowed, remarks_here, place in actions:
+            for tile, owned_window in owned:
+                tile.window = owned_window
+            for tile, pattern in borrowed:
                 tile.window = window(pattern, tile.form)
             step()
-            if remarks.fresh or said:
-                remarks.fresh += said
+            if remarks.fresh or remarks_here:
+                remarks.fresh += remarks_here
                 remarks.settle(self.executable, place)
 
     def _give_back(self) -> None:
         """Release the caller's arrays, which must not be held between runs."""
         self.memory.give_back()
-        self._kept = self._kept or self.memory.bytes + self.compact.bytes
-        for tile in self.lent:
+        self._retained = self._retained or self.memory.bytes + self.compact.bytes
+        for tile in self.borrowed_tiles:
             del tile.window
 
 
-def _acts(compact: Compact, ran: Sequence[Executed]) -> list[_Act]:
+def _actions(compact: Compact, ran: Sequence[Executed]) -> list[_Action]:
     """Return the executed steps over memory that is reserved while it is in use."""
-    done: dict[int, list[int]] = defaultdict(list)  # tensors, by their last use
+    last_used: dict[int, list[int]] = defaultdict(list)  # tensors, by the index of their last use
     for tensor, number in _last(ran).items():
-        done[number].append(tensor)
-    acts: list[_Act] = []
+        last_used[number].append(tensor)
+    actions: list[_Action] = []
     windows: dict[int, Window | None] = {}  # by identity of the pattern
-    for number, (items, said) in enumerate(ran):
-        kept: list[tuple[Tile, Window]] = []
-        lent: list[tuple[Tile, PatternRecord]] = []
+    for number, (items, remarks) in enumerate(ran):
+        owned: list[tuple[Tile, Window]] = []
+        borrowed: list[tuple[Tile, PatternRecord]] = []
         for item in items:
-            _lay(compact, item, windows, kept, lent)
+            _add_tiles(compact, item, windows, owned, borrowed)
         place = items[0].record.place
-        acts.append((_step(items), tuple(kept), tuple(lent), said, place))
-        for tensor in done.get(number, ()):
+        actions.append((_step(items), tuple(owned), tuple(borrowed), remarks, place))
+        for tensor in last_used.get(number, ()):
             compact.release(tensor)
-    return acts
+    return actions
 
 
 def _last(ran: Sequence[Executed]) -> dict[int, int]:
@@ -178,24 +178,24 @@ def _last(ran: Sequence[Executed]) -> dict[int, int]:
     return last
 
 
-def _lay(
+def _add_tiles(
     compact: Compact,
     item: Item,
     windows: dict[int, Window | None],
-    kept: list[tuple[Tile, Window]],
-    lent: list[tuple[Tile, PatternRecord]],
+    owned: list[tuple[Tile, Window]],
+    borrowed: list[tuple[Tile, PatternRecord]],
 ) -> None:
     """Add the tiles of a step."""
-    for number, tile in item.work.tiles if item.work is not None else ():
-        pattern: PatternRecord = item.operands[number]  # type: ignore[assignment]
+    for index, tile in item.work.tiles if item.work is not None else ():
+        pattern: PatternRecord = item.operands[index]  # type: ignore[assignment]
         if id(pattern) in windows:
             window = windows[id(pattern)]
         else:
             window = windows[id(pattern)] = compact.window(pattern, tile.form)
         if window is None:
-            lent.append((tile, pattern))
+            borrowed.append((tile, pattern))
         else:
-            kept.append((tile, window))
+            owned.append((tile, window))
 
 
 def _step(items: Sequence[Item]) -> Step:
@@ -203,12 +203,12 @@ def _step(items: Sequence[Item]) -> Step:
     step = items[0].step
     if items[0].rendezvous is None and step is not None:
         return step
-    meeting = [item.rendezvous for item in items if item.rendezvous is not None]
+    parts = [item.rendezvous for item in items if item.rendezvous is not None]
 
     def exchange() -> None:
-        brought = {core: rendezvous.offer() for core, rendezvous in enumerate(meeting)}
-        for rendezvous in meeting:
-            rendezvous.accept(brought)
+        contributions = {core: rendezvous.offer() for core, rendezvous in enumerate(parts)}
+        for rendezvous in parts:
+            rendezvous.accept(contributions)
 
     return exchange
 
@@ -217,7 +217,7 @@ def _step(items: Sequence[Item]) -> Step:
 
 
 @dataclass
-class Known:
+class CachedProgram:
     """A program that has run in this process, with these options."""
 
     program: weakref.ref[Executable]
@@ -226,35 +226,35 @@ class Known:
     is_fixed: bool = True  # until it is found to depend on values
 
 
-_known: list[Known] = []  # the most recent last, without those that are running
+_cache: list[CachedProgram] = []  # the most recent last, without those that are running
 
 
 def may_repeat(options: RunOptions) -> bool:
     """Return whether runs with these options may be repeated without the event loop."""
-    looks = options.check_races or options.report_bounds
-    return options.check_init and options.values and options.timeout_s is None and not looks
+    observed = options.check_races or options.report_bounds
+    return options.check_init and options.values and options.timeout_s is None and not observed
 
 
-def take(executable: Executable, options: RunOptions) -> Known:
+def take(executable: Executable, options: RunOptions) -> CachedProgram:
     """Take the entry of a program out of the cache; it is exclusive until it is put back."""
     options = replace(options, watch=None)
-    for known in [*_known]:
-        if known.program() is executable and known.options == options:
+    for entry in [*_cache]:
+        if entry.program() is executable and entry.options == options:
             with suppress(ValueError):  # another thread has just taken it
-                _known.remove(known)
-                return known
-    return Known(weakref.ref(executable), options)
+                _cache.remove(entry)
+                return entry
+    return CachedProgram(weakref.ref(executable), options)
 
 
-def put(known: Known) -> None:
+def put(entry: CachedProgram) -> None:
     """Put an entry back after a run, and evict others if necessary."""
-    if known.rerun is not None and known.rerun.bytes > MOST_BYTES:
-        known.rerun = None
-    _known.append(known)
-    while len(_known) > MOST or _bytes() > MOST_BYTES:
+    if entry.rerun is not None and entry.rerun.bytes > MAX_BYTES:
+        entry.rerun = None
+    _cache.append(entry)
+    while len(_cache) > MAX_PROGRAMS or _bytes() > MAX_BYTES:
         with suppress(IndexError):
-            _known.pop(0)
+            _cache.pop(0)
 
 
 def _bytes() -> int:
-    return sum([known.rerun.bytes for known in [*_known] if known.rerun is not None])
+    return sum([entry.rerun.bytes for entry in [*_cache] if entry.rerun is not None])

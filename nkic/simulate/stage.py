@@ -22,7 +22,7 @@ from nkic.simulate.decode import Decoder
 from nkic.simulate.machine import Machine
 from nkic.simulate.numerics import quiet
 from nkic.simulate.options import RunOptions
-from nkic.simulate.order import NotFixed, Order, may_be_fixed, meets_ranks
+from nkic.simulate.order import NotFixed, Order, has_collectives, may_be_fixed
 from nkic.simulate.printing import Prints
 from nkic.simulate.races import RaceDetector
 from nkic.simulate.remarks import Remarks
@@ -81,28 +81,28 @@ def simulate_ranks(
     together, its counts those of its own rank. `make` makes the event loop, which lets a caller
     observe the run (`simulate.debug`). Otherwise as `simulate`.
     """
-    wanted = options or RunOptions()
-    if wanted.check_races:
+    run_options = options or RunOptions()
+    if run_options.check_races:
         verify_ordered(executable)
-    with without_collector(), blas_threads(wanted.blas_threads), quiet():
-        if make is plain and len(inputs) == 1 and rerun.may_repeat(wanted):
-            return [_repeatable(executable, inputs[0], wanted)]
-        return _run(executable, inputs, wanted, make)
+    with without_collector(), blas_threads(run_options.blas_threads), quiet():
+        if make is plain and len(inputs) == 1 and rerun.may_repeat(run_options):
+            return [_repeatable(executable, inputs[0], run_options)]
+        return _run(executable, inputs, run_options, make)
 
 
 def _repeatable(executable: Executable, inputs: Arrays, options: RunOptions) -> Result:
     """Run the program, repeating an earlier run or preparing for a repetition."""
-    known = rerun.take(executable, options)
-    if known.is_fixed and known.rerun is None:
-        known.rerun = _ordered(executable, inputs, replace(options, watch=None))
-        known.is_fixed = known.rerun is not None
-    if known.rerun is not None:
+    entry = rerun.take(executable, options)
+    if entry.is_fixed and entry.rerun is None:
+        entry.rerun = _ordered(executable, inputs, replace(options, watch=None))
+        entry.is_fixed = entry.rerun is not None
+    if entry.rerun is not None:
         contents = _contents(executable, inputs)
-        found = known.rerun.run(contents, options.precise, options.watch)
+        result = entry.rerun.run(contents, options.precise, options.watch)
     else:
-        (found,) = _run(executable, [inputs], options, plain)
-    rerun.put(known)
-    return found
+        (result,) = _run(executable, [inputs], options, plain)
+    rerun.put(entry)
+    return result
 
 
 class _Rank:
@@ -115,11 +115,11 @@ class _Rank:
         options: RunOptions,
         rank: int,
         watched: bool = False,
-        apart: bool = False,
+        separate: bool = False,
     ) -> None:
         contents = _contents(executable, inputs)
         in_place = options.copies_less and not watched
-        self.memory = Memory(executable, contents, in_place, apart)
+        self.memory = Memory(executable, contents, in_place, separate)
         races = options.check_races and executable.cores > 1
         shadow = Shadow(executable, self.memory) if options.check_init or races else None
         self.shadow = shadow if options.check_init else None
@@ -132,8 +132,8 @@ class _Rank:
         self.runners = prepare(
             executable, target, decoder, self.shadow, self.prints, rank, self.remarks
         )
-        wants = options.report_bounds
-        self.bounds = Bounds(executable, self.memory, target) if wants else None
+        report_bounds = options.report_bounds
+        self.bounds = Bounds(executable, self.memory, target) if report_bounds else None
         self.recorder = _recorder(executable, target, self.runners, options)
         self.orders: RaceDetector | None = None
         if races and shadow is not None:
@@ -155,7 +155,9 @@ def _run(
     target = options.target_of(executable)
     limit = _limit(options, target)
     watched = make is not plain  # memory is observed before the end
-    ranks = [_Rank(executable, own, options, rank, watched) for rank, own in enumerate(inputs)]
+    ranks = [
+        _Rank(executable, arrays, options, rank, watched) for rank, arrays in enumerate(inputs)
+    ]
     runners = [runner for rank in ranks for runner in rank.runners]
     shadows, memories = [rank.shadow for rank in ranks], [rank.memory for rank in ranks]
     machine = make(executable, runners, shadows, options, limit, target, memories=memories)
@@ -173,8 +175,11 @@ def _ordered(executable: Executable, inputs: Arrays, options: RunOptions) -> rer
     """
     if not may_be_fixed(executable):
         return None
-    rank, target = _Rank(executable, inputs, options, 0, apart=True), options.target_of(executable)
-    if meets_ranks(rank.runners):
+    rank, target = (
+        _Rank(executable, inputs, options, 0, separate=True),
+        options.target_of(executable),
+    )
+    if has_collectives(rank.runners):
         return None
     limit = _limit(options, target)
     order = Order(executable, rank.runners, [rank.shadow], options, limit, target)
@@ -221,13 +226,13 @@ def _passed(rank: _Rank, executable: Executable, machine: Machine, target: Targe
 
 
 def _timeline(rank: _Rank, machine: Machine) -> list[Busy]:
-    own = {runner.index: runner.record.name for runner in rank.runners}
-    found = [
-        Busy(own[runner.index], item.record, start, end)
+    names = {runner.index: runner.record.name for runner in rank.runners}
+    timeline = [
+        Busy(names[runner.index], item.record, start, end)
         for runner, item, start, end in machine.timeline
-        if runner.index in own
+        if runner.index in names
     ]
-    return sorted(found, key=lambda busy: busy.start)
+    return sorted(timeline, key=lambda busy: busy.start)
 
 
 def _contents(executable: Executable, inputs: Arrays) -> dict[int, NDArray[np.generic]]:
@@ -249,10 +254,10 @@ def _result(
         name = f"core{runner.record.core}.{runner.record.engine.value}"
         uses[name][0] += runner.busy
         uses[name][1] += runner.count
-    own = {runner.unit: runner.core for runner in runners}
+    cores = {runner.unit: runner.core for runner in runners}
     for (unit, engine), busy in machine.rings.held.items():
-        if unit in own:
-            uses[f"core{own[unit]}.{engine.value}"][0] += busy
+        if unit in cores:
+            uses[f"core{cores[unit]}.{engine.value}"][0] += busy
     return Result(
         outputs,
         machine.end / 1000,

@@ -78,17 +78,17 @@ class Item:
         """Return the operands with these indices."""
         return [self.record.operands[i] for i in numbers]  # type: ignore[misc]
 
-    def lay(self, work: Work, operands: tuple[OperandRecord, ...]) -> None:
+    def bind(self, work: Work, operands: tuple[OperandRecord, ...]) -> None:
         """Bind the item to `work` over these operands."""
         self.work, self.operands = work, operands
         self.step, self.windows = work.step, work.windows(operands)
 
-    def rest(self, step: Step) -> None:
+    def bind_idle(self, step: Step) -> None:
         """Bind the item to `step`, which does nothing."""
         self.step, self.windows, self.work = step, (), None
 
 
-class _Open(NamedTuple):
+class _LoopFrame(NamedTuple):
     """An open loop of a stream: its first item, one past its last, and its upper bound."""
 
     first: int
@@ -101,9 +101,9 @@ class _Open(NamedTuple):
 class Runner:
     """A stream at run time, with its open loops, outermost first.
 
-    `item` is the next item to run, once `current` has found it. `look` is called at every iteration
-    of a loop, even one without any items to run; `endless` is called for a loop with a run-time
-    bound, after `most` iterations.
+    `item` is the next item to run, once `current` has found it. `on_iteration` is called at every
+    iteration of a loop, even one without any items to run; `on_limit` is called for a loop with a
+    run-time bound, after `max_iterations`.
     """
 
     index: int
@@ -117,10 +117,10 @@ class Runner:
     unit: int = field(init=False)  # the core's index over all ranks
     is_dma: bool = field(init=False)
     is_tensor: bool = field(init=False)
-    look: Step = field(init=False)
-    endless: Callable[[LoopRecord, int], object] = field(init=False)
-    most: int = MAX_ITERATIONS
-    at: int = 0
+    on_iteration: Step = field(init=False)
+    on_limit: Callable[[LoopRecord, int], object] = field(init=False)
+    max_iterations: int = MAX_ITERATIONS
+    next_index: int = 0
     item: Item | None = None
     free: int = 0  # when the next item may be issued
     triggered: int | None = None  # when its next transfer is triggered, once that is ready
@@ -130,7 +130,7 @@ class Runner:
     busy: int = 0
     bytes: int = 0  # moved by transfers
     count: int = 0
-    loops: list[_Open] = field(default_factory=list)
+    loops: list[_LoopFrame] = field(default_factory=list)
     iterations: list[int] = field(default_factory=list)  # of each open loop
 
     def __post_init__(self) -> None:
@@ -138,8 +138,8 @@ class Runner:
         self.unit = self.rank * self.cores + self.core
         self.is_dma = self.record.engine is Engine.DMA
         self.is_tensor = self.record.engine is Engine.TENSOR
-        self.look = nothing
-        self.endless = unlimited
+        self.on_iteration = nothing
+        self.on_limit = unlimited
 
     @property
     def rank(self) -> int:
@@ -154,12 +154,12 @@ class Runner:
     def current(self) -> Item | None:
         """Return the next item to run, after opening and closing the loops before it."""
         while True:
-            if self.loops and self.at == self.loops[-1].end:
+            if self.loops and self.next_index == self.loops[-1].end:
                 self._next_iteration()
                 continue
-            if self.at >= len(self.items):
+            if self.next_index >= len(self.items):
                 return None
-            item = self.items[self.at]
+            item = self.items[self.next_index]
             if isinstance(item, Item):
                 self.item = item
                 return item
@@ -170,47 +170,47 @@ class Runner:
 
     def _open(self, loop: LoopRecord) -> None:
         """Enter a loop, with the current values of its bounds."""
-        first = self.at + 1
-        opened = _Open(first, first + loop.length, loop, self._value(loop.stop))
+        first = self.next_index + 1
+        frame = _LoopFrame(first, first + loop.length, loop, self._value(loop.stop))
         if loop.counter is not None:
-            self.state.registers.own[loop.counter.number] = self._value(loop.start)
-        self.loops.append(opened)
+            self.state.registers.counters[loop.counter.number] = self._value(loop.start)
+        self.loops.append(frame)
         self.iterations.append(0)
-        self._repeat_or_leave(opened)
+        self._repeat_or_leave(frame)
 
     def _next_iteration(self) -> None:
-        self.look()
-        opened = self.loops[-1]
+        self.on_iteration()
+        frame = self.loops[-1]
         self.iterations[-1] += 1
         if (
-            self.iterations[-1] >= self.most
-            and opened.record.trips is None
-            and self._goes_on(opened)
+            self.iterations[-1] >= self.max_iterations
+            and frame.record.trips is None
+            and self._continues(frame)
         ):
-            self.endless(opened.record, self.iterations[-1])
-        if opened.record.counter is not None:
-            self.state.registers.own[opened.record.counter.number] += opened.record.step
-        self._repeat_or_leave(opened)
+            self.on_limit(frame.record, self.iterations[-1])
+        if frame.record.counter is not None:
+            self.state.registers.counters[frame.record.counter.number] += frame.record.step
+        self._repeat_or_leave(frame)
 
-    def _repeat_or_leave(self, opened: _Open) -> None:
-        if self._goes_on(opened):
-            self.at = opened.first
+    def _repeat_or_leave(self, frame: _LoopFrame) -> None:
+        if self._continues(frame):
+            self.next_index = frame.first
             return
         self.loops.pop()
         self.iterations.pop()
-        self.at = opened.end
+        self.next_index = frame.end
 
-    def _goes_on(self, opened: _Open) -> bool:
-        loop = opened.record
+    def _continues(self, frame: _LoopFrame) -> bool:
+        loop = frame.record
         if loop.length == 0:
             return False
         if loop.condition is not None:
             return self.state.registers[loop.condition.number] != 0
-        return loop.counter is not None and self.state.registers[loop.counter.number] < opened.stop
+        return loop.counter is not None and self.state.registers[loop.counter.number] < frame.stop
 
 
 def nothing() -> None:
-    """Do nothing: the default of `look`, and the step of items without work."""
+    """Do nothing: the default of `on_iteration`, and the step of items without work."""
 
 
 def unlimited(loop: LoopRecord, iterations: int) -> None:
@@ -299,8 +299,8 @@ class _Builder:
         """The plans of copies that the stream shares with others; None if it shares none."""
         if stream.engine is not Engine.DMA:
             return None
-        by = self.target.queue_engines[stream.queue % self.target.dma_queues]
-        return self.copies[stream.core, by]
+        trigger_engine = self.target.queue_engines[stream.queue % self.target.dma_queues]
+        return self.copies[stream.core, trigger_engine]
 
     def item(
         self, record: InstructionRecord, before: list[int], planner: Planner, bands: Bands
@@ -315,7 +315,7 @@ class _Builder:
             item = Item(record, nothing, plan.timing, plan.size)
         else:
             item = Item(record, None, plan.timing, plan.size)
-            item.lay(plan.work, operands)
+            item.bind(plan.work, operands)
             bands.offer(item, plan, record.row)
         item.rendezvous = plan.work.rendezvous
         item.table = plan.table
@@ -332,15 +332,15 @@ class _Builder:
 
     def dynamic_item(self, record: InstructionRecord, planner: Planner) -> Item:
         """Return an item that resolves its addresses each time it runs."""
-        found = Dynamic(self.executable, planner, record)
-        item = Item(record, found.run, *self.clock.of(record, planner.engine, planner.queue))
+        dynamic = Dynamic(self.executable, planner, record)
+        item = Item(record, dynamic.run, *self.clock.of(record, planner.engine, planner.queue))
         item.follows = True
-        item.dynamic = found
-        item.rendezvous = found.rendezvous
-        item.table = activation_table(found.row, record.attributes, planner.engine)
+        item.dynamic = dynamic
+        item.rendezvous = dynamic.rendezvous
+        item.table = activation_table(dynamic.row, record.attributes, planner.engine)
         if self.shadow is not None:
-            item.checks = found.watch(self.shadow)
+            item.checks = dynamic.watch(self.shadow)
         if self.psum_writes is not None:
-            for written in found.written():
-                self.psum_writes.register(item, planner.engine, written)
+            for write in dynamic.written():
+                self.psum_writes.register(item, planner.engine, write)
         return item

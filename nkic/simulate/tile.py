@@ -102,34 +102,34 @@ class Tile:
         For None, the shape is (partitions, free). The array may be memory itself, or one that the
         next call overwrites.
         """
-        seen = self._flat() if sizes is None else sizes
-        wanted = (self.free,) if sizes is None else sizes
-        view = self.seen_as(seen)
-        if self.is_float32 and seen == wanted:
+        view_sizes = self._flat() if sizes is None else sizes
+        result_sizes = (self.free,) if sizes is None else sizes
+        view = self.seen_as(view_sizes)
+        if self.is_float32 and view_sizes == result_sizes:
             return view
-        found = self.memory.scratch.floats((self.partitions, *wanted))
-        inner = found.reshape(self.partitions, *seen)
+        result = self.memory.scratch.floats((self.partitions, *result_sizes))
+        inner = result.reshape(self.partitions, *view_sizes)
         if self.is_float32:
-            return partial(_copied, view, inner, found)
-        return partial(_decoded, self.dtype, view, inner, found)
+            return partial(_copied, view, inner, result)
+        return partial(_decoded, self.dtype, view, inner, result)
 
     def _flat(self) -> Sizes:
         """Return the free elements as one dimension if they can be merged, else as they are."""
         return (self.free,) if len(merged(self.pattern.dims)) <= 1 else self.sizes
 
-    def sink(self, sizes: Sizes | None = None, apart: bool = False) -> Sink:
+    def sink(self, sizes: Sizes | None = None, buffered: bool = False) -> Sink:
         """Return a sink for float32 in the shape (partitions, *sizes); None: (partitions, free).
 
-        With `apart`, nothing is written to memory before `store`.
+        If `buffered`, nothing is written to memory before `store`.
         """
-        seen = self._flat() if sizes is None else sizes
-        wanted = (self.free,) if sizes is None else sizes
-        view = self.seen_as(seen)
-        direct = self.keeps_float32 and seen == wanted
-        if direct and not apart and not _repeats(self.pattern.dims):
+        view_sizes = self._flat() if sizes is None else sizes
+        result_sizes = (self.free,) if sizes is None else sizes
+        view = self.seen_as(view_sizes)
+        direct = self.keeps_float32 and view_sizes == result_sizes
+        if direct and not buffered and not _repeats(self.pattern.dims):
             return Sink(view, _nothing, True)
-        out = self.memory.scratch.floats((self.partitions, *wanted))
-        inner = out.reshape(self.partitions, *seen)
+        out = self.memory.scratch.floats((self.partitions, *result_sizes))
+        inner = out.reshape(self.partitions, *view_sizes)
         return Sink(lambda: out, lambda: self._put(view(), inner), False)
 
     def bit_sink(self, sizes: Sizes) -> Sink:
@@ -169,7 +169,7 @@ class Tile:
 
     def overlaps(self, other: Tile) -> bool:
         """Return whether the tile may share bytes with `other`."""
-        return self.memory.meet(self.pattern, other.pattern)
+        return self.memory.may_overlap(self.pattern, other.pattern)
 
     def straddles(self, others: Iterable[Tile]) -> bool:
         """Return whether the tile may partially overlap one of `others`."""
@@ -182,15 +182,15 @@ class Tile:
 _repeats = lru_cache(maxsize=4096)(repeats)
 
 
-def _copied(view: View, inner: Array, found: Array) -> Array:
-    """Fill `found` from memory through `inner`, a view of it, and return it."""
+def _copied(view: View, inner: Array, result: Array) -> Array:
+    """Fill `result` from memory through `inner`, a view of it, and return it."""
     np.copyto(inner, view())
-    return found
+    return result
 
 
-def _decoded(dtype: DType, view: View, inner: Array, found: Array) -> Array:
+def _decoded(dtype: DType, view: View, inner: Array, result: Array) -> Array:
     decode(view(), dtype, inner)
-    return found
+    return result
 
 
 def _nothing() -> None:

@@ -61,7 +61,7 @@ def shortest(
                 made = action()
                 taken = process_time() - before
             del made
-            rerun._known[:] = [known for known in rerun._known if known.program() is executable]
+            rerun._cache[:] = [known for known in rerun._cache if known.program() is executable]
             found[name] = min(taken, found.get(name, taken))
     return found
 

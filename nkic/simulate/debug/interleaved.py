@@ -73,14 +73,14 @@ class Interleaved(Machine):
     def run(self) -> None:
         """Run until every stream has ended; raises as `Machine.run`."""
         for runner in self.runners:
-            runner.look, runner.endless = self._look, self._endless
-            runner.most = self.options.max_iterations
+            runner.on_iteration, runner.on_limit = self._count_iteration, self._iteration_limit
+            runner.max_iterations = self.options.max_iterations
             runner.current()
         while (action := self.order.choose(self)) is not None:
-            self._look()
+            self._count_iteration()
             self.do(action)
         for runner in self.runners:
-            runner.look, runner.endless = nothing, unlimited
+            runner.on_iteration, runner.on_limit = nothing, unlimited
         stuck = [r for r in self.runners if r.item is not None]
         if stuck:
             raise self._deadlock(stuck)
@@ -128,7 +128,7 @@ class Interleaved(Machine):
             runner.current()
             return
         self._at_rendezvous.add(runner.index)
-        self._meet(runner, item, 0, [])
+        self._enter_rendezvous(runner, item, 0, [])
         for stream in [s for s in self._at_rendezvous if self.runners[s].item is None]:
             self._at_rendezvous.remove(stream)
             self.runners[stream].current()
@@ -148,11 +148,11 @@ class Interleaved(Machine):
                 self.tokens[runner.unit][semaphore].popleft()
         registers = runner.state.registers
         registers_at_start = (
-            (list(registers.shared), dict(registers.own)) if item.dynamic is not None else None
+            (list(registers.shared), dict(registers.counters)) if item.dynamic is not None else None
         )
         flight = _Flight(action.number, item, item.step is None, registers_at_start)
         self._flights[runner.index].append(flight)
-        runner.at += 1
+        runner.next_index += 1
         runner.item = None
         runner.current()
 
@@ -162,10 +162,10 @@ class Interleaved(Machine):
             self._run(runner, flight.item)
             return
         registers = runner.state.registers
-        now = list(registers.shared), registers.own
-        registers.shared[:], registers.own = flight.registers
+        now = list(registers.shared), registers.counters
+        registers.shared[:], registers.counters = flight.registers
         self._run(runner, flight.item)
-        registers.shared[:], registers.own = now
+        registers.shared[:], registers.counters = now
 
     def _complete(self, runner: Runner, flight: _Flight) -> None:
         for semaphore in flight.item.signals:

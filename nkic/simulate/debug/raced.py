@@ -55,7 +55,7 @@ def _conflicts(executable: Executable, race: Race, one: Party, other: Party) -> 
     names = executable.tensors
     for first, writes in _accesses(executable, race, one):
         for second, also in _accesses(executable, race, other):
-            if (writes or also) and memory.meet(first.standing, second.standing):
+            if (writes or also) and memory.may_overlap(first.standing, second.standing):
                 both = {names[first.tensor].name, names[second.tensor].name}
                 yield listed(f"`{clean(name)}`" for name in sorted(both))
 

@@ -135,14 +135,20 @@ def _doing(stop: Execution, runner: Runner) -> str:
 
 def _coming(runner: Runner) -> Item | None:
     """Return the next item, if no loop decision is needed to find it."""
-    if runner.at >= len(runner.items) or (runner.loops and runner.at == runner.loops[-1].end):
+    if runner.next_index >= len(runner.items) or (
+        runner.loops and runner.next_index == runner.loops[-1].end
+    ):
         return None
-    item = runner.items[runner.at]
+    item = runner.items[runner.next_index]
     return item if isinstance(item, Item) else None
 
 
 def _at_end(runner: Runner) -> str:
-    return "ended" if not runner.loops and runner.at >= len(runner.items) else "at a loop's end"
+    return (
+        "ended"
+        if not runner.loops and runner.next_index >= len(runner.items)
+        else "at a loop's end"
+    )
 
 
 def _next(scene: Scene, record: InstructionRecord) -> str:
@@ -202,7 +208,7 @@ def _resident(scene: Scene) -> list[int]:
     numbers = range(len(scene.executable.tensors))
     if shadow is None:
         return list(numbers)
-    return [n for n in numbers if shadow.resident[n]]
+    return [n for n in numbers if shadow.owns_bytes[n]]
 
 
 def contents(debugger: Debugger, stop: Execution, text: str) -> Iterator[str]:

@@ -53,7 +53,7 @@ class Tensors:
     def written(self, number: int) -> Mask:
         """Return which elements are initialised; all, if that is not tracked."""
         tensor, shadow = self.record(number), self.shadow
-        if shadow is None or not shadow.is_followed(number) or not self._is_noted(number, shadow):
+        if shadow is None or not shadow.is_accessed(number) or not self._is_noted(number, shadow):
             return np.ones(tensor.shape, np.bool_)
         flags = shadow.flags[number]
         partitions, size = flags.shape

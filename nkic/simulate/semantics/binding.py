@@ -20,8 +20,8 @@ Binary = Callable[[Floats, Floats, Floats], Any]
 
 def shape_of(decoded: Decoded, *names: str) -> Sizes | None:
     """Return free dimensions that the tiles among these operands can share without a copy."""
-    found = [decoded.operands[name] for name in names]
-    return refined(tuple([tile.sizes for tile in found if type(tile) is Tile]))
+    operands = [decoded.operands[name] for name in names]
+    return refined(tuple([tile.sizes for tile in operands if type(tile) is Tile]))
 
 
 def result(decoded: Decoded, sizes: Sizes | None = None) -> Sink:
@@ -31,7 +31,7 @@ def result(decoded: Decoded, sizes: Sizes | None = None) -> Sink:
     written at the end (assumed; docs/fidelity.md).
     """
     dst = decoded.tile("dst")
-    return dst.sink(sizes, apart=dst.straddles(decoded.tiles()))
+    return dst.sink(sizes, buffered=dst.straddles(decoded.tiles()))
 
 
 def vector(decoded: Decoded, name: str, sizes: Sizes | None, default: float = 0.0) -> Load:
@@ -64,8 +64,8 @@ def is_bitvec(op: str) -> bool:
 
 def words(tile: Tile, sizes: Sizes) -> View:
     """Return a function that views a raw tile as unsigned integers, (partitions, *sizes)."""
-    kind, seen = np.dtype(f"u{tile.dtype.size}"), tile.seen_as(sizes)
-    return lambda: seen().view(kind)
+    kind, view = np.dtype(f"u{tile.dtype.size}"), tile.seen_as(sizes)
+    return lambda: view().view(kind)
 
 
 def all_int32(decoded: Decoded) -> bool:

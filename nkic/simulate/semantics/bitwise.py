@@ -104,8 +104,8 @@ def _full(decoded: Decoded, data: Tile, stages: list[Stage]) -> list[str]:
 def _unsigned(tile: Tile, sizes: Sizes, kind: np.dtype[Any]) -> Callable[[], Array]:
     """Return a function that loads the tile's bits in words of another width."""
     load = tile.seen_as(sizes if tile.free > 1 else (1,) * len(sizes))
-    own = np.dtype(f"u{tile.dtype.size}")
-    return lambda: load().view(own).astype(kind, copy=False)
+    unsigned = np.dtype(f"u{tile.dtype.size}")
+    return lambda: load().view(unsigned).astype(kind, copy=False)
 
 
 def _bits(decoded: Decoded, name: str, sizes: Sizes, kind: np.dtype[Any]) -> Callable[[], Array]:

@@ -67,7 +67,7 @@ def all_reduce(decoded: Decoded) -> Rendezvous:
     dst, src = decoded.tile("dst"), decoded.tile("src")
     return Rendezvous(
         lambda: _floats(src),
-        lambda brought: dst.put(_reduced(decoded, list(brought.values()))),
+        lambda contributions: dst.put(_reduced(decoded, list(contributions.values()))),
         _group(decoded),
     )
 
@@ -76,8 +76,8 @@ def all_reduce(decoded: Decoded) -> Rendezvous:
 def reduce_scatter(decoded: Decoded) -> Rendezvous:
     dst, src = decoded.tile("dst"), decoded.tile("src")
 
-    def accept(brought: Brought) -> None:
-        dst.put(_mine(decoded, _reduced(decoded, list(brought.values()))))
+    def accept(contributions: Brought) -> None:
+        dst.put(_mine(decoded, _reduced(decoded, list(contributions.values()))))
 
     return Rendezvous(lambda: _floats(src), accept, _group(decoded))
 
@@ -87,8 +87,8 @@ def all_gather(decoded: Decoded) -> Rendezvous:
     dst, src = decoded.tile("dst"), decoded.tile("src")
     along = decoded.attributes["collective_dim"]
 
-    def accept(brought: Brought) -> None:
-        rows = [part.reshape(src.partitions if along else 1, -1) for part in brought.values()]
+    def accept(contributions: Brought) -> None:
+        rows = [part.reshape(src.partitions if along else 1, -1) for part in contributions.values()]
         dst.put_bits(np.concatenate(rows, axis=1))
 
     return Rendezvous(lambda: _bits(src), accept, _group(decoded))
@@ -98,8 +98,8 @@ def all_gather(decoded: Decoded) -> Rendezvous:
 def all_to_all(decoded: Decoded) -> Rendezvous:
     dst, src = decoded.tile("dst"), decoded.tile("src")
 
-    def accept(brought: Brought) -> None:
-        dst.put_bits(np.concatenate([_mine(decoded, part) for part in brought.values()]))
+    def accept(contributions: Brought) -> None:
+        dst.put_bits(np.concatenate([_mine(decoded, part) for part in contributions.values()]))
 
     return Rendezvous(lambda: _bits(src), accept, _group(decoded))
 
@@ -112,9 +112,9 @@ def collective_permute(decoded: Decoded) -> Rendezvous:
     source = next((source for source, target in pairs if target == rank), None)
     group = tuple(sorted({one for pair in pairs for one in pair}))
 
-    def accept(brought: Brought) -> None:
+    def accept(contributions: Brought) -> None:
         if source is not None:
-            dst.put_bits(brought[source])
+            dst.put_bits(contributions[source])
 
     return Rendezvous(lambda: _bits(src), accept, group if rank in group else (rank,))
 
@@ -123,7 +123,9 @@ def collective_permute(decoded: Decoded) -> Rendezvous:
 def collective_permute_implicit(decoded: Decoded) -> Rendezvous:
     dst, src, source = decoded.tile("dst"), decoded.tile("src"), _before(decoded)
     return Rendezvous(
-        lambda: _bits(src), lambda brought: dst.put_bits(brought[source]), _group(decoded)
+        lambda: _bits(src),
+        lambda contributions: dst.put_bits(contributions[source]),
+        _group(decoded),
     )
 
 
@@ -133,7 +135,7 @@ def collective_permute_implicit_reduce(decoded: Decoded) -> Rendezvous:
     sources = [decoded.tile(name) for name in ("src0", "src1")]
     return Rendezvous(
         lambda: _reduced(decoded, [_floats(tile) for tile in sources]),
-        lambda brought: dst.put(brought[source]),
+        lambda contributions: dst.put(contributions[source]),
         _group(decoded),
     )
 
@@ -163,8 +165,8 @@ def all_to_all_v_trigger(decoded: Decoded) -> Rendezvous:
 @semantics("all_to_all_v_prepare")
 def prepare(decoded: Decoded) -> Step:
     """Take the counts now: later changes to the tensor have no effect."""
-    made, counts = decoded.tile("prepared"), decoded.tile("metadata_tensor")
-    return lambda: made.put_bits(counts.bits())
+    prepared, counts = decoded.tile("prepared"), decoded.tile("metadata_tensor")
+    return lambda: prepared.put_bits(counts.bits())
 
 
 def _counted(
@@ -179,36 +181,36 @@ def _counted(
     dst, src, counts = (decoded.tile(name) for name in ("dst", "src", "metadata_tensor"))
     taken = decoded.tile(by)
     group, rank = _group(decoded), decoded.state.rank
-    known, displaced = (decoded.attributes[n] for n in ("recv_counts_known", "has_rdispls"))
+    counts_known, displaced = (decoded.attributes[n] for n in ("recv_counts_known", "has_rdispls"))
 
     def offer() -> tuple[Array, Array]:
         return _bits(src), _table(taken, len(group))
 
-    def accept(brought: Brought) -> None:
-        own, place = brought[rank][1], column(group.index(rank))
-        found = _bits(dst)
-        for position, (elements, table) in enumerate(brought.values()):
-            count, first = int(table[0, place]), int(table[1, place])
-            space = found.size // len(group)
-            slot = int(own[3, position]) if displaced else position * space
+    def accept(contributions: Brought) -> None:
+        own_table, own_column = contributions[rank][1], column(group.index(rank))
+        received = _bits(dst)
+        for position, (elements, table) in enumerate(contributions.values()):
+            count, first = int(table[0, own_column]), int(table[1, own_column])
+            space = received.size // len(group)
+            slot = int(own_table[3, position]) if displaced else position * space
             _check_chunk(
-                count, first, elements.size, slot, found.size if displaced else slot + space
+                count, first, elements.size, slot, received.size if displaced else slot + space
             )
-            found[slot : slot + count] = elements[first : first + count]
-            own[2, position] = count
-        dst.put_bits(found)
-        if not known:
+            received[slot : slot + count] = elements[first : first + count]
+            own_table[2, position] = count
+        dst.put_bits(received)
+        if not counts_known:
             after = _table(counts, len(group))
-            after[2] = own[2]
+            after[2] = own_table[2]
             counts.put_bits(after)
 
     return Rendezvous(offer, accept, group)
 
 
-def _check_chunk(count: int, first: int, there: int, slot: int, end: int) -> None:
+def _check_chunk(count: int, first: int, size: int, slot: int, end: int) -> None:
     """Check that the chunk is inside its source and fits its destination."""
-    if first + count > there:
-        raise Refused(f"a chunk of elements {first} to {first + count} exceeds its {there}")
+    if first + count > size:
+        raise Refused(f"a chunk of elements {first} to {first + count} exceeds its {size}")
     if slot + count > end:
         raise Refused(f"a chunk of {count} elements exceeds its space of {end - slot}")
 

@@ -34,12 +34,12 @@ def indices(pattern: Pattern, channel_multiplier: int, partitions: int) -> Words
 def _computed(decoded: Decoded, dst: Tile) -> Callable[[], Words]:
     """Return the function that computes the indices, including the offset."""
     key = decoded.attributes["pattern"], decoded.attributes["channel_multiplier"], dst.partitions
-    found = decoded.scratch.array((dst.partitions, dst.free), np.int32)
+    numbers = decoded.scratch.array((dst.partitions, dst.free), np.int32)
 
     def compute() -> Words:
         offset = decoded.read("offset") & 0xFFFFFFFF
-        np.add(indices(*key), np.uint32(offset).astype(np.int32), out=found)
-        return found
+        np.add(indices(*key), np.uint32(offset).astype(np.int32), out=numbers)
+        return numbers
 
     return compute
 

@@ -29,10 +29,10 @@ def nc_n_gather(decoded: Decoded) -> Step:
     places, last = decoded.tile("indices").seen_as((dst.free,)), data.free - 1
 
     def step() -> None:
-        wanted = places()
-        clamped(decoded, wanted, last)
-        found = np.take_along_axis(load(), np.minimum(wanted, last).astype(np.int64), axis=1)
-        np.copyto(dst.window, found.reshape(dst.shape))
+        positions = places()
+        clamped(decoded, positions, last)
+        gathered = np.take_along_axis(load(), np.minimum(positions, last).astype(np.int64), axis=1)
+        np.copyto(dst.window, gathered.reshape(dst.shape))
 
     return step
 
@@ -51,8 +51,8 @@ def local_gather(decoded: Decoded) -> Step:
         elements = (firsts[:, :, None].astype(np.int64) + within).reshape(cores, -1)
         clamped(decoded, elements, last)
         every = np.repeat(np.minimum(elements, last), CORE, axis=0)
-        found = np.take_along_axis(load(), every, axis=1)
-        np.copyto(dst.window, found.reshape(dst.shape))
+        gathered = np.take_along_axis(load(), every, axis=1)
+        np.copyto(dst.window, gathered.reshape(dst.shape))
 
     return step
 
@@ -64,10 +64,10 @@ def tensor_partition_reduce(decoded: Decoded) -> Step:
         raw, into = words(data, data.sizes), words(dst, dst.sizes)
 
         def bits() -> None:
-            values, found = raw(), into()
+            values, out = raw(), into()
             total = np.empty(data.free, values.dtype)
             reduce_bits(op, values.reshape(data.partitions, -1).T, total)
-            np.copyto(found, total.reshape(found.shape))
+            np.copyto(out, total.reshape(out.shape))
 
         return bits
     load, total = data.load(), decoded.scratch.floats((data.free,))
@@ -98,8 +98,8 @@ def topk(decoded: Decoded) -> Step:
     def step() -> None:
         snakes = load().reshape(cores, CORE, -1).transpose(0, 2, 1).reshape(cores, -1)[:, :count]
         order = largest(snakes, values.free)
-        found = np.take_along_axis(snakes, order, axis=1)
-        values.put(np.repeat(found, CORE, axis=0))
+        gathered = np.take_along_axis(snakes, order, axis=1)
+        values.put(np.repeat(gathered, CORE, axis=0))
         every = np.repeat(order, CORE, axis=0).reshape(places.shape)
         np.copyto(places.window, every, casting="unsafe")
 
@@ -115,7 +115,7 @@ def nonzero_with_count(decoded: Decoded) -> Step:
 
     def step() -> None:
         into = dst.window[rows]
-        found = nonzero(load()[rows], offset, padding)
-        np.copyto(into, found.reshape(into.shape), casting="unsafe")
+        indices = nonzero(load()[rows], offset, padding)
+        np.copyto(into, indices.reshape(into.shape), casting="unsafe")
 
     return step

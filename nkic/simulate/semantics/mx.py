@@ -32,8 +32,8 @@ def quantize_mx(decoded: Decoded) -> Step:
     def step() -> None:
         elements, codes = quantized(load(), element, headroom)
         dst.put_bits(pack(elements, dst.dtype))
-        held: NDArray[Any] = codes if scale.grid is None else decode(codes, scale.grid)
-        scale.window[rows] = held.reshape(shape)
+        stored: NDArray[Any] = codes if scale.grid is None else decode(codes, scale.grid)
+        scale.window[rows] = stored.reshape(shape)
 
     return step
 

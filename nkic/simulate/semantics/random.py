@@ -77,9 +77,9 @@ def rand2(decoded: Decoded) -> Step:
 
     def step() -> None:
         numbers = uniform(draw(lanes, dst.free))
-        least, most = low(), high()
-        scaled = least + (most - least) * numbers
-        np.minimum(scaled, most, out=out())
+        low_values, high_values = low(), high()
+        scaled = low_values + (high_values - low_values) * numbers
+        np.minimum(scaled, high_values, out=out())
         store()
 
     return step

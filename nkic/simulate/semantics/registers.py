@@ -69,8 +69,8 @@ def scalar_compute(decoded: Decoded) -> Step:
     half = 1 << DTYPES[decoded.attributes["integer"]].bits - 1
 
     def step() -> None:
-        found = compute(decoded.read("a"), decoded.read("b"))
-        decoded.state.registers[dst.number] = (found + half) % (2 * half) - half
+        value = compute(decoded.read("a"), decoded.read("b"))
+        decoded.state.registers[dst.number] = (value + half) % (2 * half) - half
 
     return step
 

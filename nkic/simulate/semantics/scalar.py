@@ -59,9 +59,9 @@ def _activating(decoded: Decoded) -> tuple[Compute, Step]:
             values = np.add(values, bias(), out=inner)
         if watch is not None:
             watch(values)
-        found = out()
-        function(values, found, NO_PARAMETER)
-        return found
+        result = out()
+        function(values, result, NO_PARAMETER)
+        return result
 
     return compute, store
 

@@ -50,10 +50,10 @@ class Product:
     def __call__(self, left: Factor, right: Factor, out: Floats, accumulate: bool) -> None:
         """Multiply as `numerics.matmul.matmul`."""
         if self.order == "exact" and _size(left) * _size(right) > _GREATEST:
-            self._look(left, right)
+            self._compare_orders(left, right)
         matmul(left, right, out, accumulate, self.order)
 
-    def _look(self, left: Factor, right: Factor) -> None:
+    def _compare_orders(self, left: Factor, right: Factor) -> None:
         exact, sequential = (np.empty((left.shape[1], right.shape[1]), np.float32) for _ in "12")
         matmul(left, right, exact)
         matmul(left, right, sequential, order="float32")

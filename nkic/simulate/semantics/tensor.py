@@ -63,9 +63,9 @@ def product(
     before = dst.load()
 
     def step() -> None:
-        found = out()
-        np.copyto(found, before())
-        multiply(left(), right(), found, True)
+        sums = out()
+        np.copyto(sums, before())
+        multiply(left(), right(), sums, True)
         store()
 
     return step

@@ -45,10 +45,10 @@ def _counted(count: int) -> str:
 
 def _outside(text: str, function: Activation, first: float, count: int) -> Remark:
     size = "whose magnitude must be" if function.by_magnitude else "which must be"
-    wanted = f"from {_power(function.low)} to {_power(function.high)}"
+    valid_range = f"from {_power(function.low)} to {_power(function.high)}"
     return Remark(
         "outside-valid-range",
-        f"{text} outside the range of nl.{function.name}, {size} {wanted}; the first is "
+        f"{text} outside the range of nl.{function.name}, {size} {valid_range}; the first is "
         f"{first:.8g}",
         "clip the elements first, or use a function that is valid for them: the device's result "
         "is invalid there",

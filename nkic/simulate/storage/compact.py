@@ -37,8 +37,8 @@ class Compact:
         array = self._held.get(tensor)
         if array is None:
             if not self.memory.is_tile(tensor):
-                is_lent = self.memory.is_lent(tensor)
-                return None if is_lent else self.memory.window(pattern, form)
+                is_borrowed = self.memory.is_borrowed(tensor)
+                return None if is_borrowed else self.memory.window(pattern, form)
             array = self._held[tensor] = self._take(tensor)
         key = (id(array), form, pattern.start, pattern.offset)
         found = self._windows.get(key)

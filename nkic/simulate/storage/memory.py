@@ -49,8 +49,8 @@ class Region:
         self.grid = grid
 
 
-_NOTHING = np.empty((1, 0), np.uint8)  # of regions whose values are elsewhere
-EMPTY = Region(_NOTHING, None)
+_NO_BYTES = np.empty((1, 0), np.uint8)  # of regions whose values are elsewhere
+EMPTY = Region(_NO_BYTES, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +127,8 @@ class Memory:
     """All regions of a program, and the scratch arrays that its steps share.
 
     `placed` has the locations of tensors on the device, by region; `homes` those of their values,
-    which are elsewhere for tiles that are pieces of HBM tensors (if `in_place`). With `apart`, all
-    other tiles have memory of their own (`compact.py`), and none here.
+    which are elsewhere for tiles that are pieces of HBM tensors (if `in_place`). With
+    `is_separate`, all other tiles have memory of their own (`compact.py`), and none here.
     """
 
     def __init__(
@@ -136,11 +136,11 @@ class Memory:
         executable: Executable,
         contents: Contents | None = None,
         in_place: bool = False,
-        apart: bool = False,
+        is_separate: bool = False,
     ) -> None:
         self.executable = executable
         self.contents = contents or {}
-        self.apart = apart
+        self.is_separate = is_separate
         self.uses = tensor_usage(executable)
         self.scratch = Scratch()
         self._arena = Arena()
@@ -151,7 +151,7 @@ class Memory:
         self._forms: dict[tuple[WindowLayout, int, int, int, Dims], WindowForm] = {}
         self.spots: dict[int, Spot] = {}  # by identity of the pattern
         self._staged: dict[tuple[object, ...], int] = {}
-        self._crossing()
+        self._add_own_types()
         chips: dict[tuple[int, str], list[int]] = defaultdict(list)
         for number, tensor in enumerate(executable.tensors):
             if tensor.buffer.on_chip:
@@ -159,32 +159,34 @@ class Memory:
             else:
                 self.placed[number] = self._hbm(number, tensor)
         if in_place:
-            self.in_place = find(executable, self.uses, self.contents.__contains__, self._alike)
+            self.in_place = find(
+                executable, self.uses, self.contents.__contains__, self._same_representation
+            )
         for numbers in chips.values():
             self._cut(numbers)
         self.homes = dict(self.placed)
         for number in (*self.in_place.loaded, *self.in_place.stored):
             self.homes[number] = self._piece(number)
-        self.lent = self._lent()
+        self.borrowed = self._borrowed()
 
-    def _alike(self, tile: int, tensor: int) -> bool:
+    def _same_representation(self, tile: int, tensor: int) -> bool:
         """Return whether a tile and an HBM tensor have the same representation."""
         grid = self.placed[tensor].region.grid
         return grid is None and self.executable.tensors[tile].dtype not in GRID_TYPES
 
     def _piece(self, number: int) -> Home:
         """Return the home of a tile that is a piece of an HBM tensor."""
-        piece, own = self.in_place.get(number), self.placed[number]
+        piece, tile_home = self.in_place.get(number), self.placed[number]
         assert piece is not None
-        home = self.placed[piece.pattern.tensor]
-        grid = home.region.grid
+        tensor_home = self.placed[piece.pattern.tensor]
+        grid = tensor_home.region.grid
         unit = piece.pattern.dtype.size if grid is None else 4
-        kind = self._layout(own.kind.buffer, grid, piece.pitch * unit)
-        made = Home(home.region, kind, own.partition, 0, own.pitch)
-        made.first = home.first + piece.pattern.offset * unit
-        return made
+        layout = self._layout(tile_home.kind.buffer, grid, piece.pitch * unit)
+        home = Home(tensor_home.region, layout, tile_home.partition, 0, tile_home.pitch)
+        home.first = tensor_home.first + piece.pattern.offset * unit
+        return home
 
-    def _crossing(self) -> None:
+    def _add_own_types(self) -> None:
         """Inputs and outputs are also accessed in their own type."""
         crossing = (*self.executable.inputs, *self.executable.outputs)
         for number in (*self.contents, *(p.tensor for p in crossing)):
@@ -198,22 +200,22 @@ class Memory:
 
     def _filled(self, number: int, grid: DType | None) -> Region:
         """Return an HBM tensor's region, filled; a read-only tensor is the caller's array."""
-        given, tensor = self.contents.get(number), self.executable.tensors[number]
-        if given is not None and grid is None and not self.uses[number].written:
-            return Region(_read_only(given), None)
-        made: Callable[..., NDArray[Any]] = zeros
-        if given is None and self.recycled is not None:
-            made = partial(self.recycled.array, number)
-        region = _region(1, prod(tensor.shape) * tensor.dtype.size, grid, made)
-        if given is not None:
-            _fill(region, given)
+        initial, tensor = self.contents.get(number), self.executable.tensors[number]
+        if initial is not None and grid is None and not self.uses[number].written:
+            return Region(_read_only(initial), None)
+        allocate: Callable[..., NDArray[Any]] = zeros
+        if initial is None and self.recycled is not None:
+            allocate = partial(self.recycled.array, number)
+        region = _region(1, prod(tensor.shape) * tensor.dtype.size, grid, allocate)
+        if initial is not None:
+            _fill(region, initial)
         return region
 
     def _grid(self, numbers: Iterable[int]) -> DType | None:
         """Return the one narrow float type that all accesses to these tensors use, or None."""
         only: DType | None = None
-        for n in numbers:
-            for dtype in self.uses[n].types or (self.executable.tensors[n].dtype,):
+        for number in numbers:
+            for dtype in self.uses[number].types or (self.executable.tensors[number].dtype,):
                 if only is not None and dtype is not only:
                     return None
                 only = dtype
@@ -241,8 +243,8 @@ class Memory:
         """Make the region of these tensors, which are in order of their first byte."""
         tensors = [self.executable.tensors[n] for n in numbers]
         low, grid = tensors[0].byte // ALIGN * ALIGN, self._grid(numbers)
-        if self.apart or all(self.in_place.get(n) is not None for n in numbers):
-            region = Region(_NOTHING, grid)  # no values are stored here
+        if self.is_separate or all(self.in_place.get(n) is not None for n in numbers):
+            region = Region(_NO_BYTES, grid)  # no values are stored here
         else:
             rows = max([tensor.partition + tensor.shape[0] for tensor in tensors])
             size = -(-(end - low) // ALIGN) * ALIGN
@@ -264,10 +266,10 @@ class Memory:
     def spot(self, pattern: PatternRecord) -> Spot:
         """Make the spot of `pattern`, which has none yet. Equal patterns are mostly interned."""
         region = id(self.placed[pattern.tensor].region)
-        found = self.spots[id(pattern)] = Spot(pattern, self.form(pattern), region)
-        return found
+        spot = self.spots[id(pattern)] = Spot(pattern, self.form(pattern), region)
+        return spot
 
-    def laid(self, pattern: PatternRecord) -> NDArray[Any]:
+    def cached_window(self, pattern: PatternRecord) -> NDArray[Any]:
         """Return `window`, memoised."""
         spot = self.spots.get(id(pattern)) or self.spot(pattern)
         if spot.window is None:
@@ -280,10 +282,10 @@ class Memory:
         home = self.homes[tensor]
         first = home.partition + start
         key = (home.kind, dtype.code, first, partitions, dims)
-        found = self._forms.get(key)
-        if found is None:
-            found = self._forms[key] = WindowForm(home.kind, dtype, first, partitions, dims)
-        return found
+        form = self._forms.get(key)
+        if form is None:
+            form = self._forms[key] = WindowForm(home.kind, dtype, first, partitions, dims)
+        return form
 
     def window(self, pattern: PatternRecord, form: WindowForm | None = None) -> NDArray[np.generic]:
         """Return the elements of an access, in the shape of its form.
@@ -296,16 +298,16 @@ class Memory:
         first = home.first + start * strides[0] + offset * form.unit
         return np.ndarray(form.shape, form.storage, home.array, first, strides)
 
-    def meet(self, one: PatternRecord, other: PatternRecord) -> bool:
+    def may_overlap(self, first: PatternRecord, second: PatternRecord) -> bool:
         """Return whether two accesses may share bytes."""
-        home, away = self.placed[one.tensor], self.placed[other.tensor]
-        if home.region is not away.region:
+        home, other = self.placed[first.tensor], self.placed[second.tensor]
+        if home.region is not other.region:
             return False
-        if home.byte + home.pitch <= away.byte or away.byte + away.pitch <= home.byte:
+        if home.byte + home.pitch <= other.byte or other.byte + other.pitch <= home.byte:
             return False
-        if home.on_chip and not _cross(_rows(home, one), _rows(away, other)):
+        if home.on_chip and not _overlaps(_rows(home, first), _rows(other, second)):
             return False
-        return _cross(_bytes(home, one), _bytes(away, other))
+        return _overlaps(_bytes(home, first), _bytes(other, second))
 
     def stage(self, pattern: PatternRecord, slot: object) -> PatternRecord:
         """Return `pattern` without its run-time offset, over staging memory.
@@ -338,18 +340,18 @@ class Memory:
         arrays = {id(home.array): home.array for home in self.homes.values()}
         return sum([array.nbytes for array in arrays.values()])
 
-    def _lent(self) -> dict[int, list[int]]:
+    def _borrowed(self) -> dict[int, list[int]]:
         """Return the HBM tensors in the caller's arrays, each with the tiles that are pieces of it.
 
         These are inputs and results, whose memory differs in every run.
         """
         results = {p.tensor for p in self.executable.outputs}
         raw = [n for n in {*self.contents, *results} if self.placed[n].region.grid is None]
-        found: dict[int, list[int]] = {number: [] for number in raw}
+        borrowed: dict[int, list[int]] = {number: [] for number in raw}
         for tile, piece in (*self.in_place.loaded.items(), *self.in_place.stored.items()):
-            if piece.pattern.tensor in found:
-                found[piece.pattern.tensor].append(tile)
-        return found
+            if piece.pattern.tensor in borrowed:
+                borrowed[piece.pattern.tensor].append(tile)
+        return borrowed
 
     def is_tile(self, number: int) -> bool:
         """Return whether a tensor is on chip and not a piece of an HBM tensor."""
@@ -358,27 +360,30 @@ class Memory:
     def lend(self, contents: Contents) -> None:
         """Begin another run; memory that it writes before reading keeps its old contents."""
         self.contents = contents
-        for number in self.lent:
-            self._lay(number, self._filled(number, None))
-        for number in {*contents, *(p.tensor for p in self.executable.outputs)} - self.lent.keys():
-            region, given = self.homes[number].region, contents.get(number)
-            _fill(region, given) if given is not None else region.array.fill(0)
+        for number in self.borrowed:
+            self._set_region(number, self._filled(number, None))
+        for number in {
+            *contents,
+            *(p.tensor for p in self.executable.outputs),
+        } - self.borrowed.keys():
+            region, initial = self.homes[number].region, contents.get(number)
+            _fill(region, initial) if initial is not None else region.array.fill(0)
 
     def give_back(self) -> None:
         """Release the caller's arrays."""
         self.contents = {}
         self.spots.clear()
-        for number in self.lent:
-            self._lay(number, EMPTY)
+        for number in self.borrowed:
+            self._set_region(number, EMPTY)
 
-    def is_lent(self, number: int) -> bool:
+    def is_borrowed(self, number: int) -> bool:
         """Return whether a tensor's values are in an array of the caller's."""
         piece = self.in_place.get(number)
-        return (number if piece is None else piece.pattern.tensor) in self.lent
+        return (number if piece is None else piece.pattern.tensor) in self.borrowed
 
-    def _lay(self, number: int, region: Region) -> None:
-        for one in (number, *self.lent[number]):
-            self.homes[one].region, self.homes[one].array = region, region.array
+    def _set_region(self, number: int, region: Region) -> None:
+        for tensor in (number, *self.borrowed[number]):
+            self.homes[tensor].region, self.homes[tensor].array = region, region.array
 
     def contents_of(self, number: int, rounded: bool) -> NDArray[np.generic]:
         """Return a whole HBM tensor in its storage type; `rounded`: values are on their grid."""
@@ -386,8 +391,8 @@ class Memory:
         if region.grid is not None:
             row = np.asarray(region.array[0], np.float32)
             return encode(row, region.grid, on_grid=rounded).reshape(tensor.shape)
-        found: NDArray[np.generic] = region.array[0].view(storage(tensor.dtype))
-        return found.reshape(tensor.shape)
+        contents: NDArray[np.generic] = region.array[0].view(storage(tensor.dtype))
+        return contents.reshape(tensor.shape)
 
 
 _FLOAT32 = np.dtype(np.float32)
@@ -403,8 +408,8 @@ def _bytes(home: Home, pattern: PatternRecord) -> tuple[int, int]:
     return home.byte + low, home.byte + high
 
 
-def _cross(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    return one[0] < other[1] and other[0] < one[1]
+def _overlaps(first: tuple[int, int], second: tuple[int, int]) -> bool:
+    return first[0] < second[1] and second[0] < first[1]
 
 
 def _pitch(tensor: TensorRecord) -> int:
@@ -412,12 +417,12 @@ def _pitch(tensor: TensorRecord) -> int:
 
 
 def _region(
-    rows: int, size: int, grid: DType | None, made: Callable[..., NDArray[Any]] = zeros
+    rows: int, size: int, grid: DType | None, allocate: Callable[..., NDArray[Any]] = zeros
 ) -> Region:
     """Return a region of zeros, which `made` allocates."""
     if grid is not None:
-        return Region(made(rows, -(-size // grid.size), np.float32), grid)
-    return Region(made(rows, size, np.uint8), None)
+        return Region(allocate(rows, -(-size // grid.size), np.float32), grid)
+    return Region(allocate(rows, size, np.uint8), None)
 
 
 def _read_only(values: NDArray[np.generic]) -> NDArray[np.generic]:

@@ -21,7 +21,7 @@ from nkic.simulate.storage.in_place import is_whole
 from nkic.simulate.storage.memory import Home, Memory
 
 Segments = tuple[range, ...]  # pieces of bytes on chip, by number
-Asked = tuple[Check, PatternRecord]
+PatternCheck = tuple[Check, PatternRecord]
 Mark = Callable[[], None]
 
 
@@ -33,98 +33,101 @@ class _AllFlags(dict[int, Flags]):
         self._make = make
 
     def __missing__(self, number: int) -> Flags:
-        found = self[number] = self._make(number)
-        return found
+        flags = self[number] = self._make(number)
+        return flags
 
 
 class Shadow:
     """The flags of every accessed tensor, and the owner of each byte on chip.
 
-    `sure` marks the tensors whose accesses need no look at flags: those that are fully initialised
-    until another tensor takes over their bytes, and those whose writes do not matter. `resident`
-    marks those that own their bytes.
+    `is_initialised` marks the tensors whose accesses need no check of flags: those that are fully
+    initialised until another tensor takes over their bytes, and those whose writes do not matter.
+    `owns_bytes` marks those that own their bytes.
     """
 
     def __init__(self, executable: Executable, memory: Memory) -> None:
         self.executable = executable
         self.memory = memory
         self.homes = memory.homes
-        self.given: set[int] = set()  # HBM tensors with initial contents
-        self.flags = _AllFlags(self._made)
+        self.initial: set[int] = set()  # HBM tensors with initial contents
+        self.flags = _AllFlags(self._flags_of)
         self.owner: dict[int, int] = {}  # tensors by segment
-        self._asked: dict[int, Asked] = {}  # by identity of the pattern, which it keeps alive
+        # by identity of the pattern, which the value keeps alive
+        self._checks: dict[int, PatternCheck] = {}
         self._windows: dict[int, tuple[Mask, PatternRecord]] = {}  # the same, of writes
         # tensor → place and tensor that the bytes were read from
         self.origins: dict[int, tuple[int, int]] = {}
         results = {p.tensor for p in executable.outputs}
-        self.unnoted = {
+        self.unread = {
             n
             for n, h in memory.homes.items()
             if not h.on_chip and not memory.uses[n].read and n not in results
         }
-        self.sure = [False] * len(executable.tensors)
-        self.resident = [False] * len(executable.tensors)
-        for number in self.unnoted:
-            self.sure[number] = True
+        self.is_initialised = [False] * len(executable.tensors)
+        self.owns_bytes = [False] * len(executable.tensors)
+        for number in self.unread:
+            self.is_initialised[number] = True
         self._segments = _segments(executable, memory)
 
-    def _made(self, number: int) -> Flags:
+    def _flags_of(self, number: int) -> Flags:
         use, home = self.memory.uses[number], self.homes[number]
-        if not self.is_followed(number):
+        if not self.is_accessed(number):
             raise KeyError(number)
         partitions = self.executable.tensors[number].shape[0] if home.on_chip else 1
-        made = Flags(use, partitions, home.pitch)
-        if self.sure[number]:
-            made.array.fill(True)
-        return made
+        flags = Flags(use, partitions, home.pitch)
+        if self.is_initialised[number]:
+            flags.array.fill(True)
+        return flags
 
-    def is_followed(self, tensor: int) -> bool:
+    def is_accessed(self, tensor: int) -> bool:
         """Return whether any instruction accesses the tensor."""
         use = self.memory.uses[tensor]
         return use.read or use.written
 
     def fill(self, tensor: int) -> None:
         """Mark a whole tensor initialised: inputs and constants."""
-        if self.is_followed(tensor):
-            self.resident[tensor] = self.sure[tensor] = True
+        if self.is_accessed(tensor):
+            self.owns_bytes[tensor] = self.is_initialised[tensor] = True
             if not self.homes[tensor].on_chip:
-                self.given.add(tensor)
+                self.initial.add(tensor)
 
-    def checks(self, reads: list[PatternRecord]) -> tuple[Asked, ...]:
+    def checks(self, reads: list[PatternRecord]) -> tuple[PatternCheck, ...]:
         """Return the checks of these reads; HBM tensors with initial contents need none."""
-        known, given = self._asked, self.given
-        return tuple([known.get(id(p)) or self._ask(p) for p in reads if p.tensor not in given])
+        checks, initial = self._checks, self.initial
+        return tuple(
+            [checks.get(id(p)) or self._check(p) for p in reads if p.tensor not in initial]
+        )
 
-    def _ask(self, pattern: PatternRecord) -> Asked:
-        found = self._asked[id(pattern)] = (self.reader(pattern), pattern)
-        return found
+    def _check(self, pattern: PatternRecord) -> PatternCheck:
+        check = self._checks[id(pattern)] = (self.reader(pattern), pattern)
+        return check
 
     def is_written(self, pattern: PatternRecord) -> bool:
         """Return whether all bytes of the access are initialised; fast for repeated patterns."""
-        if self.sure[pattern.tensor]:
+        if self.is_initialised[pattern.tensor]:
             return True
-        asked = self._asked.get(id(pattern)) or self._ask(pattern)
-        return asked[0]()
+        check = self._checks.get(id(pattern)) or self._check(pattern)
+        return check[0]()
 
     def note(self, pattern: PatternRecord) -> None:
         """Mark the bytes of the access initialised; the tensor takes over its bytes."""
         number = pattern.tensor
-        if self.sure[number]:
+        if self.is_initialised[number]:
             return
-        if not self.resident[number]:
+        if not self.owns_bytes[number]:
             self._move_in(number)
         if self._is_all(pattern):
-            self.sure[number] = True
+            self.is_initialised[number] = True
             if number in self.flags:
                 self.flags[number].array.fill(True)
             return
-        known = self._windows.get(id(pattern))
-        if known is None:
-            known = self._windows[id(pattern)] = (self.window(pattern), pattern)
-        window, array = known[0], self.flags[number].array
+        window_entry = self._windows.get(id(pattern))
+        if window_entry is None:
+            window_entry = self._windows[id(pattern)] = (self.window(pattern), pattern)
+        window, array = window_entry[0], self.flags[number].array
         window.fill(True)
         if window.size >= array.size and array.all():
-            self.sure[number] = True
+            self.is_initialised[number] = True
 
     def _is_all(self, pattern: PatternRecord) -> bool:
         """Return whether the access covers a whole on-chip tensor."""
@@ -133,7 +136,7 @@ class Shadow:
 
     def is_noted(self, tensor: int) -> bool:
         """Return whether writes to a tensor matter: it is read, or is a result."""
-        return tensor not in self.unnoted and tensor not in self.given
+        return tensor not in self.unread and tensor not in self.initial
 
     def reader(self, pattern: PatternRecord) -> Check:
         """Return a check whether all bytes of the access are initialised."""
@@ -154,21 +157,21 @@ class Shadow:
 
     def move_in(self, tensor: int) -> None:
         """Let the tensor take over its bytes."""
-        if not self.resident[tensor]:
+        if not self.owns_bytes[tensor]:
             self._move_in(tensor)
 
     def _move_in(self, tensor: int) -> None:
-        owner, resident = self.owner, self.resident
+        owner, owns_bytes = self.owner, self.owns_bytes
         for segments in self._segments.get(tensor, ()):
             for segment in segments:
                 former = owner.get(segment)
-                if former is not None and former != tensor and resident[former]:
+                if former is not None and former != tensor and owns_bytes[former]:
                     self._move_out(former)
                 owner[segment] = tensor
-        resident[tensor] = True
+        owns_bytes[tensor] = True
 
     def _move_out(self, tensor: int) -> None:
-        self.resident[tensor] = self.sure[tensor] = False
+        self.owns_bytes[tensor] = self.is_initialised[tensor] = False
         flags = self.flags.get(tensor)
         if flags is not None:
             flags.array[...] = False
@@ -188,13 +191,13 @@ class Shadow:
 
     def elements(self, pattern: PatternRecord) -> Mask:
         """Return which elements of the access are initialised."""
-        found = self.flags[pattern.tensor].elements(pattern, self.homes[pattern.tensor].on_chip)
-        return found.reshape(self.shape_of(pattern))
+        mask = self.flags[pattern.tensor].elements(pattern, self.homes[pattern.tensor].on_chip)
+        return mask.reshape(self.shape_of(pattern))
 
     def zeros(self, pattern: PatternRecord) -> Mask:
         """Return which elements of the access are zero."""
-        found: Mask = self.memory.window(pattern).reshape(self.shape_of(pattern)) == 0
-        return found
+        mask: Mask = self.memory.window(pattern).reshape(self.shape_of(pattern)) == 0
+        return mask
 
     def clear(self, pattern: PatternRecord) -> None:
         """Fill the uninitialised elements of the access with zeros."""
@@ -209,7 +212,7 @@ class Shadow:
         if not mask.all():
             on_chip = self.homes[pattern.tensor].on_chip
             self.flags[pattern.tensor].set_parts(pattern, on_chip, mask)
-            self.sure[pattern.tensor] = False
+            self.is_initialised[pattern.tensor] = False
 
 
 def _segments(executable: Executable, memory: Memory) -> dict[int, Segments]:
@@ -218,7 +221,7 @@ def _segments(executable: Executable, memory: Memory) -> dict[int, Segments]:
     for number, home in memory.placed.items():
         if home.on_chip:
             groups[id(home.region)].append((number, home))
-    found: dict[int, Segments] = {}
+    segments: dict[int, Segments] = {}
     first = 0
     for members in groups.values():
         if len(members) == 1:  # its bytes are never taken over
@@ -230,13 +233,13 @@ def _segments(executable: Executable, memory: Memory) -> dict[int, Segments]:
         if len(starts) == 1:
             for number, h in members:
                 low, high = first + index[h.byte], first + index[h.byte + h.pitch]
-                found[number] = (range(low, high),)
+                segments[number] = (range(low, high),)
             first += size
             continue
         for number, h in members:
             last = h.partition + executable.tensors[number].shape[0]
             low, high = first + index[h.byte], first + index[h.byte + h.pitch]
             bands = range(bisect_left(starts, h.partition), bisect_left(starts, last))
-            found[number] = tuple([range(low + n * size, high + n * size) for n in bands])
+            segments[number] = tuple([range(low + n * size, high + n * size) for n in bands])
         first += len(starts) * size
-    return found
+    return segments

@@ -39,10 +39,10 @@ class Unwritten:
         """Return the first operand with uninitialised bytes, or raise if they cannot be tracked."""
         shadow = self.shadows[runner.rank]
         if shadow is not None and item.reads:
-            operands, sure = item.record.operands, shadow.sure
+            operands, is_initialised = item.record.operands, shadow.is_initialised
             for i in item.reads:
                 pattern: PatternRecord = operands[i]  # type: ignore[assignment]
-                if not sure[pattern.tensor] and not shadow.is_written(pattern):
+                if not is_initialised[pattern.tensor] and not shadow.is_written(pattern):
                     return self._missing(runner, item, pattern)
         for check, pattern in item.checks:
             if not check():
@@ -53,10 +53,10 @@ class Unwritten:
         """Mark the bytes that the item writes as initialised."""
         shadow = self.shadows[runner.rank]
         if shadow is not None:
-            operands, sure = item.record.operands, shadow.sure
+            operands, is_initialised = item.record.operands, shadow.is_initialised
             for i in item.writes:
                 pattern: PatternRecord = operands[i]  # type: ignore[assignment]
-                if not sure[pattern.tensor]:
+                if not is_initialised[pattern.tensor]:
                     shadow.note(pattern)
 
     def _missing(self, runner: Runner, item: Item, pattern: PatternRecord) -> PatternRecord:
@@ -78,7 +78,7 @@ class Unwritten:
         row, shadow = item.record.row, self.shadows[runner.rank]
         if row is not None and row.depends is Depends.PRODUCT and shadow is not None:
             for pattern in (*item.patterns(item.reads), *(p for _, p in item.checks)):
-                if pattern.tensor not in shadow.given:
+                if pattern.tensor not in shadow.initial:
                     shadow.clear(pattern)
 
     def follow(self, runner: Runner, item: Item, missing: PatternRecord) -> None:
@@ -131,7 +131,7 @@ class Unwritten:
     ) -> None:
         if pattern.tensor in self.results and not mask.all():
             found = self._fault(runner, item, missing)
-            if pattern.tensor in shadow.given:  # reads of it are not checked
+            if pattern.tensor in shadow.initial:  # reads of it are not checked
                 raise found
             self.stored.append((shadow, pattern, found))
         origin = shadow.origins.get(missing.tensor, (item.record.place, missing.tensor))
@@ -178,7 +178,7 @@ def never_written(executable: Executable, shadow: Shadow) -> list[Diagnostic]:
     """
     warnings = []
     for number, output in enumerate(executable.outputs):
-        if output.tensor in shadow.given:
+        if output.tensor in shadow.initial:
             continue
         missing = _missing(executable, shadow, output.tensor)
         if missing:

@@ -85,9 +85,9 @@ class _ReplayedStream(Runner):
 
     def current(self) -> Item | None:
         """Return the next item."""
-        if self.at >= len(self.items):
+        if self.next_index >= len(self.items):
             return None
-        self.item = self.items[self.at]  # type: ignore[assignment]
+        self.item = self.items[self.next_index]  # type: ignore[assignment]
         return self.item
 
 

@@ -45,7 +45,7 @@ def test_loops_count_with_their_trips() -> None:
 
 def test_a_run_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (machine, rerun):
-        monkeypatch.setattr(module, "WATCHED", 10)
+        monkeypatch.setattr(module, "WATCH_INTERVAL", 10)
     program = nkic.compile(str(SAMPLES / "06_matmul" / "kernel.py")).executable
     seen: list[int] = []
     total = run(program, watch=seen.append).instructions

@@ -291,7 +291,7 @@ def test_an_engine_for_nothing_is_the_run_with_such_a_clock(
 
     before = recorded(run(program)).trace.end
     monkeypatch.setattr(Clock, "of", free)
-    monkeypatch.setattr(rerun, "_known", [])  # earlier runs had another clock
+    monkeypatch.setattr(rerun, "_cache", [])  # earlier runs had another clock
     assert recorded(run(program)).trace.end == pytest.approx((1 - gains["free-PE"]) * before)
 
 

@@ -78,8 +78,8 @@ def test_a_sum_goes_on_before_its_result_is_there() -> None:
     made = ListScheduler(Orderer(graph, found.target), here, {0: [], 1: [0], 2: [0]})
     made.begin()
     made.issue()
-    assert made.alikes[0].first.latency > 0
-    assert made.ready_at[1] == made.done[0] - made.alikes[0].first.latency
+    assert made.classes[0].first.latency > 0
+    assert made.ready_at[1] == made.done[0] - made.classes[0].first.latency
     assert made.ready_at[2] == made.done[0]
 
 

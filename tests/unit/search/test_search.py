@@ -26,7 +26,7 @@ from nkic.machine.timing import semaphore_ps
 from nkic.prove import prove_addresses, prove_order, read
 from nkic.schedule import schedule
 from nkic.schedule.placed import Timings
-from nkic.search import Found, search
+from nkic.search import ScheduledProgram, search
 from nkic.search.bound import bound
 from nkic.search.plan import plan
 from nkic.search.stage import run_ns
@@ -60,13 +60,13 @@ def pairs(count: int) -> Program:
     return program("\n".join([*head, *tiles, "core", *(f"  {line}" for line in body)]))
 
 
-def first_found(found: Program) -> Found:
+def first_found(found: Program) -> ScheduledProgram:
     """Return the result of allocate and schedule without a search."""
     placed, graphs = allocate(found, depend(found), Reporter())
-    return Found(placed, graphs, schedule(placed, graphs))
+    return ScheduledProgram(placed, graphs, schedule(placed, graphs))
 
 
-def searched(found: Program, level: int) -> Found:
+def searched(found: Program, level: int) -> ScheduledProgram:
     """Return the result of the search, proven."""
     done = search(found, depend(found), first_found(found), level)
     readings = read(found)
@@ -87,7 +87,7 @@ def test_a_plan_beats_program_order_where_psum_is_short(tmp_path: Path) -> None:
     lowered = read_program(text.read_text("utf-8"))
     graphs = depend(lowered)
     placed, reusing = allocate(lowered, graphs, Reporter())
-    first = Found(placed, reusing, schedule(placed, reusing))
+    first = ScheduledProgram(placed, reusing, schedule(placed, reusing))
     one, two = (search(lowered, graphs, first, level) for level in (1, 2))
     for done in (one, two):
         assert prove_order(lowered, done.schedule, read(lowered)) == []
@@ -341,5 +341,5 @@ def test_the_bound_of_a_loop_counts_its_turns_and_what_goes_around() -> None:
     iteration = sum(t.start + t.hold + t.latency for t in (into, step)) + 2 * semaphore_ps(TRN2)
     least, took = lower_bound(found) * 1000, first_found(found).schedule
     assert least >= 5 * iteration
-    assert least <= run_ns(Found(took.program, (), took)) * 1000 < 1.4 * least
+    assert least <= run_ns(ScheduledProgram(took.program, (), took)) * 1000 < 1.4 * least
     assert most_busy(found)[Engine.VECTOR] == 5 * step.hold

@@ -93,9 +93,9 @@ nisa.tensor_copy(dst=y[:, 32:64], src=x[:, 32:64])
 
 @pytest.fixture(autouse=True)
 def _alone() -> Iterator[None]:
-    rerun._known.clear()
+    rerun._cache.clear()
     yield
-    rerun._known.clear()
+    rerun._cache.clear()
 
 
 def drawn(seed: int) -> dict[str, np.ndarray[Any, Any]]:
@@ -108,7 +108,7 @@ def alone(executable: Executable, inputs: dict[str, Any], options: RunOptions) -
 
 
 def is_kept() -> bool:
-    return any(known.rerun is not None for known in rerun._known)
+    return any(known.rerun is not None for known in rerun._cache)
 
 
 def same(one: Result, other: Result) -> bool:
@@ -219,32 +219,32 @@ def test_runs_that_somebody_looks_into_are_not_kept(options: RunOptions) -> None
     executable = built(ADD)
     for _ in range(3):
         simulate(executable, drawn(0), options)
-    assert rerun._known == []
+    assert rerun._cache == []
 
 
 def test_who_watches_is_told_how_far_the_steps_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rerun, "WATCHED", 2)
+    monkeypatch.setattr(rerun, "WATCH_INTERVAL", 2)
     executable = built("\n".join([STEADY["a product"]] * 2))
     told: list[int] = []
     for _ in range(2):
         result = simulate(executable, drawn(0), RunOptions(watch=told.append))
         assert len(told) == 5 and len(set(told)) == 5 and told == sorted(told)
-        assert told[-1] == result.instructions == 10 and len(rerun._known) == 1
+        assert told[-1] == result.instructions == 10 and len(rerun._cache) == 1
         told.clear()
 
 
 def test_memories_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     programs = [built(STEADY["a product"]) for _ in range(3)]
     simulate(programs[0], drawn(0))
-    (first,) = rerun._known
+    (first,) = rerun._cache
     assert first.rerun is not None
-    monkeypatch.setattr(rerun, "MOST_BYTES", 2 * first.rerun.bytes)
+    monkeypatch.setattr(rerun, "MAX_BYTES", 2 * first.rerun.bytes)
     for program in programs:
         for _ in range(3):
             simulate(program, drawn(0))
-    assert [known.program() for known in rerun._known] == programs[1:]
-    monkeypatch.setattr(rerun, "MOST_BYTES", first.rerun.bytes - 1)
-    rerun._known.clear()
+    assert [known.program() for known in rerun._cache] == programs[1:]
+    monkeypatch.setattr(rerun, "MAX_BYTES", first.rerun.bytes - 1)
+    rerun._cache.clear()
     for _ in range(4):
         simulate(programs[0], drawn(0))
     assert not is_kept()
@@ -262,7 +262,7 @@ def test_tiles_take_the_memory_of_those_that_are_done_with() -> None:
     for _ in range(7):
         wanted = wanted + np.float32(1)
     assert found.tobytes() == wanted.tobytes()
-    (known,) = rerun._known
+    (known,) = rerun._cache
     assert known.rerun is not None and known.rerun.bytes == 2 * 128 * 64 * 4
 
 
@@ -277,4 +277,4 @@ def test_a_run_that_fails_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rerun.Rerun, "run", fails)
     with pytest.raises(MemoryError):
         simulate(executable, inputs)
-    assert rerun._known == []
+    assert rerun._cache == []

@@ -186,7 +186,7 @@ def max8(decoded: Decoded) -> Step:
 
 def _statistics(decoded: Decoded, name: str, function: Callable[[Floats, Floats], Any]) -> Step:
     """Return a step for per-partition statistics, which are written after all data are read."""
-    load, (out, store, _) = decoded.tile(name).load(), decoded.tile("dst").sink(apart=True)
+    load, (out, store, _) = decoded.tile(name).load(), decoded.tile("dst").sink(buffered=True)
 
     def step() -> None:
         function(load(), out())

@@ -35,20 +35,20 @@ def nc_match_replace8(decoded: Decoded) -> Step:
     replacement = np.float32(decoded.attributes["imm"])
 
     def step() -> None:
-        found = match8(data(), values(), DOWNWARDS, taken)
+        positions = match8(data(), values(), DOWNWARDS, taken)
         into = out()
         np.copyto(into, data())
         np.copyto(into, replacement, where=taken)
         store()
         if indices is not None:
-            _put(indices, found)
+            _put(indices, positions)
 
     return step
 
 
-def _put(dst: Tile, found: Indices) -> None:
+def _put(dst: Tile, positions: Indices) -> None:
     """Store indices in an unsigned type; -1 has all bits set."""
-    np.copyto(dst.window, found.reshape(dst.shape), casting="unsafe")
+    np.copyto(dst.window, positions.reshape(dst.shape), casting="unsafe")
 
 
 @semantics("nc_stream_shuffle")

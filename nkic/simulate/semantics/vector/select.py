@@ -22,9 +22,9 @@ def tensor_scalar_reduce(decoded: Decoded) -> Step:
     function = ARITHMETIC[op0]
 
     def step() -> None:
-        found = out()
-        function(data(), operand(), found)
-        total.add(found)
+        result = out()
+        function(data(), operand(), result)
+        total.add(result)
         store()
         total.read_out()
 
@@ -42,9 +42,9 @@ def tensor_scalar_cumulative(decoded: Decoded) -> Step:
     def step() -> None:
         function(load(), operand(), between)
         column = accumulator.start()
-        found = out()
-        cumulative(between, column, found, op1)
-        np.copyto(column, found[:, -1:])
+        result = out()
+        cumulative(between, column, result, op1)
+        np.copyto(column, result[:, -1:])
         store()
 
     return step
@@ -64,9 +64,9 @@ def select_reduce(decoded: Decoded) -> Step:
 
     def step() -> None:
         compare(flags(), 0, out=mask)
-        found = out()
-        select(mask, chosen(), otherwise(), found)
-        greatest.add(found)
+        result = out()
+        select(mask, chosen(), otherwise(), result)
+        greatest.add(result)
         store()
         greatest.read_out()
 
@@ -84,17 +84,17 @@ def range_select(decoded: Decoded) -> Step:
     index = index.reshape(1, *shape[1:])
     bounds = [vector(decoded, name, sizes) for name in ("bound0", "bound1")]
     compare0, compare1 = ARITHMETIC[values["comp_op0"]], ARITHMETIC[values["comp_op1"]]
-    mask, other = (decoded.scratch.array(shape, np.bool_) for _ in range(2))
+    mask, upper_mask = (decoded.scratch.array(shape, np.bool_) for _ in range(2))
     fill = np.array(values["on_false_value"], np.float32)
     greatest = Accumulator(decoded, tile, "maximum")
 
     def step() -> None:
         compare0(index, bounds[0](), mask)
-        compare1(index, bounds[1](), other)
-        np.logical_and(mask, other, out=mask)
-        found = out()
-        select(mask, chosen(), fill, found)
-        greatest.add(found)
+        compare1(index, bounds[1](), upper_mask)
+        np.logical_and(mask, upper_mask, out=mask)
+        result = out()
+        select(mask, chosen(), fill, result)
+        greatest.add(result)
         store()
         greatest.read_out()
 

@@ -31,9 +31,9 @@ def exponential(decoded: Decoded) -> Step:
 
     def step() -> None:
         np.subtract(src(), greatest(), out=between)
-        found = out()
-        exp(between, found, NO_PARAMETER)
-        total.add(found)
+        result = out()
+        exp(between, result, NO_PARAMETER)
+        total.add(result)
         store()
         total.read_out()
 
@@ -52,11 +52,11 @@ def activate2(decoded: Decoded) -> Step:
     accumulate, watch = _registers(decoded), in_range(decoded)
 
     def step() -> None:
-        found, values = out(), inner()
+        result, values = out(), inner()
         if watch is not None:
             watch(values)
-        function(values, found, parameter())
-        read_out = accumulate(found)
+        function(values, result, parameter())
+        read_out = accumulate(result)
         store()
         read_out()
 
@@ -65,7 +65,7 @@ def activate2(decoded: Decoded) -> Step:
 
 def _inner(decoded: Decoded, sizes: Sizes | None, shape: tuple[int, ...]) -> Load:
     """Return a function that loads (data op0 imm0) op1 imm1, without bypassed stages."""
-    data, found = decoded.tile("data").load(sizes), decoded.scratch.floats(shape)
+    data, result = decoded.tile("data").load(sizes), decoded.scratch.floats(shape)
     stages = [
         (binary(op, decoded.attributes[f"reverse{i}"]), vector(decoded, f"imm{i}", sizes))
         for i in (0, 1)
@@ -75,8 +75,8 @@ def _inner(decoded: Decoded, sizes: Sizes | None, shape: tuple[int, ...]) -> Loa
     def load() -> Floats:
         values = data()
         for function, operand in stages:
-            function(values, operand(), found)
-            values = found
+            function(values, operand(), result)
+            values = result
         return values
 
     return load

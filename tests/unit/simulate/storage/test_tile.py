@@ -86,7 +86,7 @@ def test_flattening_copies_only_what_does_not_merge() -> None:
 
 def test_a_write_may_be_kept_apart() -> None:
     (tile,) = tiles(access(0, ((1, 8),), partitions=8))
-    out, store, direct = tile.sink(apart=True)
+    out, store, direct = tile.sink(buffered=True)
     out()[...] = 3
     assert not direct and not tile.window.any()
     store()
