@@ -12,7 +12,7 @@ from math import prod
 import libcst as cst
 
 from nkic.machine.memory import PSUM_BANK_BYTES, Buffer
-from nkic.migrate.arguments import find, is_plain, named, word
+from nkic.migrate.arguments import find, is_plain, keyword_of, named
 from nkic.migrate.beta1.indices import added, code, factor, times
 from nkic.migrate.beta1.slices import NotSlices
 from nkic.migrate.sheet import Sheet
@@ -41,7 +41,7 @@ def of_block(sheet: Sheet, old: cst.Call, new: cst.Call, block: Sequence[str]) -
     found = _allocator(sheet, old)
     if found is None:
         return new
-    buffer = next(arg for arg in new.args if word(arg) == _BUFFER)
+    buffer = next(arg for arg in new.args if keyword_of(arg) == _BUFFER)
     callee = called(sheet, found)
     if callee is None:
         return _elsewhere(sheet, old, new, buffer, block)
@@ -87,7 +87,7 @@ def _elsewhere(
 
 def _allocator(sheet: Sheet, call: cst.Call) -> cst.BaseExpression | None:
     """Return the value of `buffer=` if it is an allocator."""
-    value = next((arg.value for arg in call.args if word(arg) == _BUFFER), None)
+    value = next((arg.value for arg in call.args if keyword_of(arg) == _BUFFER), None)
     if value is None:
         return None
     if called(sheet, value) is not None:
@@ -139,7 +139,7 @@ def address_of(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.BaseExpression
 
 def _words(call: cst.Call) -> dict[str, cst.BaseExpression]:
     names = ("base_addr",)
-    return {word(arg) or names[n]: arg.value for n, arg in enumerate(call.args)}
+    return {keyword_of(arg) or names[n]: arg.value for n, arg in enumerate(call.args)}
 
 
 def _modulo(
@@ -188,7 +188,7 @@ def _tile(sheet: Sheet, old: cst.Call, new: cst.Call) -> str:
     It is a number if all evaluations found the same one, else an expression from its shape.
     """
     at = sheet.spot(old)
-    found = [facts.tensors.get(at, ()) for facts in (sheet.facts, *sheet.facts.others)]
+    found = [facts.tensors.get(at, ()) for facts in (sheet.facts, *sheet.facts.of_other_shapes)]
     sizes = {prod(tensor.shape[1:]) * tensor.dtype.size for tensors in found for tensor in tensors}
     if len(sizes) == 1:
         return str(sizes.pop())

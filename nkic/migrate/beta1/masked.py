@@ -8,7 +8,7 @@ import libcst as cst
 
 from nkic.ir.program import Instruction
 from nkic.ir.tensors import View
-from nkic.migrate.arguments import word
+from nkic.migrate.arguments import keyword_of
 from nkic.migrate.beta1.blocks import Blocks
 from nkic.migrate.beta1.indices import Indices, added, code
 from nkic.migrate.beta1.masks import Mask
@@ -63,7 +63,7 @@ class Cutter:
         args = [
             now.with_changes(value=self.operand(was.value, now.value))
             for was, now in pairs
-            if word(was) != "mask"
+            if keyword_of(was) != "mask"
         ]
         args[-1] = args[-1].with_changes(comma=new.args[-1].comma)
         return new.with_changes(args=args)
