@@ -38,7 +38,7 @@ CACHES = {
     "nki/packages.py:_beside": "modules",
     "parse/__init__.py:parse": 256,
     "parse/words.py:literal_pattern": "forms of quotes",
-    "migrate/tree.py:_parts": None,  # the kinds of nodes in LibCST
+    "migrate/tree.py:_child_fields": None,  # the kinds of nodes in LibCST
     "prove/boxes.py:_reach": 65536,
     "prove/boxes.py:pitches": 4096,
     "prove/effects.py:_axes": 4096,
@@ -63,7 +63,7 @@ CACHES = {
 
 # Variables of modules that functions add to, and the reason why they do not grow.
 KEPT = {
-    "api/cache.py:_kept": "MAX_ENTRIES",
+    "api/cache.py:_entries": "MAX_ENTRIES",
     "evaluate/objects.py:_active": "the kernels that are evaluated now, one inside another",
     "ir/effects.py:_recent": "MEMO_SIZE",
     "language/beta1/emit.py:_states": "traces that are alive",

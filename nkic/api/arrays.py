@@ -38,8 +38,8 @@ _CASTS = {"float64": "float32", "int64": "int32", "uint64": "uint32"}
 
 def array_of(value: Any) -> Array | None:
     """Return the array that a value is or wraps; None if it is not an array."""
-    found = (adapter(value) for adapter in adapters)
-    return next((array for array in found if array is not None), None)
+    arrays = (adapter(value) for adapter in adapters)
+    return next((array for array in arrays if array is not None), None)
 
 
 def dtype_of(element: np.dtype[Any]) -> DType | None:
@@ -111,16 +111,16 @@ def numpy_type(dtype: DType) -> np.dtype[Any]:
     if not dtype.is_float or storage(dtype).kind == "f":
         return _registered(dtype) if dtype.lanes > 1 else storage(dtype)
     try:
-        found: np.dtype[Any] = np.dtype(getattr(import_module("ml_dtypes"), dtype.name))
+        element: np.dtype[Any] = np.dtype(getattr(import_module("ml_dtypes"), dtype.name))
     except (ImportError, AttributeError):
         return storage(dtype)
-    return found
+    return element
 
 
 def _registered(dtype: DType) -> np.dtype[Any]:
     """Return a packed type by its name if some library has registered it with NumPy."""
     try:
-        found = np.dtype(dtype.name)
+        registered = np.dtype(dtype.name)
     except TypeError:
         return storage(dtype)
-    return found if found.itemsize == dtype.size else storage(dtype)
+    return registered if registered.itemsize == dtype.size else storage(dtype)

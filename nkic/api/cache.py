@@ -41,7 +41,7 @@ class _Entry:
         return _is_current(self.files, loader) and all(_data(p) == digest for p, digest in data)
 
 
-_kept: OrderedDict[str, _Entry] = OrderedDict()
+_entries: OrderedDict[str, _Entry] = OrderedDict()
 
 
 Folder = str | os.PathLike[str] | None  # as the call names it
@@ -57,8 +57,8 @@ def compiled(job: SourceCompilation, named: Folder) -> Artifact:
     assert isinstance(loader, LiveLoader)
     entry, store = _in_process(key, loader), _store(named)
     if entry is None and store is not None:
-        kept = _from_disk(store, key)
-        entry = kept if kept is not None and kept.is_current(loader) else None
+        stored = _from_disk(store, key)
+        entry = stored if stored is not None and stored.is_current(loader) else None
     is_new = entry is None
     if entry is None:
         entry = _Entry(_hashes(loader), job.compile())
@@ -73,8 +73,8 @@ def _store(named: Folder) -> Store | None:
     `CompileError`.
     """
     with raising(CompileError):
-        place = folder(os.environ, named)
-    return Store(place) if place is not None else None
+        path = folder(os.environ, named)
+    return Store(path) if path is not None else None
 
 
 def traced(job: TracedCompilation, named: Folder) -> Artifact:
@@ -86,7 +86,7 @@ def traced(job: TracedCompilation, named: Folder) -> Artifact:
     tracing = job.trace()
     key, store = job.key(tracing), _store(named)
     with _LOCK:
-        entry = _kept.get(key)
+        entry = _entries.get(key)
     if entry is None and store is not None:
         entry = _from_disk(store, key)
     if entry is None:
@@ -143,22 +143,22 @@ def _is_current(wanted: dict[str, str], loader: LiveLoader) -> bool:
 
 def _in_process(key: str, loader: LiveLoader) -> _Entry | None:
     with _LOCK:
-        entry = _kept.get(key)
+        entry = _entries.get(key)
     return entry if entry is not None and entry.is_current(loader) else None
 
 
 def _keep(key: str, entry: _Entry) -> None:
     with _LOCK:
-        _kept[key] = entry
-        _kept.move_to_end(key)
-        while len(_kept) > MAX_ENTRIES:
-            _kept.popitem(last=False)
+        _entries[key] = entry
+        _entries.move_to_end(key)
+        while len(_entries) > MAX_ENTRIES:
+            _entries.popitem(last=False)
 
 
 def clear() -> None:
     """Drop all artifacts cached in this process."""
     with _LOCK:
-        _kept.clear()
+        _entries.clear()
 
 
 def _to_disk(store: Store, key: str, entry: _Entry) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 from nkic.api import cache, functions, options
 from nkic.api.arrays import Array, array_of, type_of
 from nkic.api.artifact import Artifact
-from nkic.api.compiling import TracedCompilation, compile_options, given_for, of_live
+from nkic.api.compiling import TracedCompilation, compile_options, of_live, request_options_of
 from nkic.api.errors import CompileError, raising, refuse
 from nkic.api.options import Calling, Preparing, Running
 from nkic.api.running import Result, run, run_ranks
@@ -47,7 +47,7 @@ def prepare(
     function: Any,
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
-    **how: Unpack[Preparing],
+    **call_options: Unpack[Preparing],
 ) -> Prepared:
     """Compile `function` for the arguments of a call, or take it from the cache.
 
@@ -58,20 +58,25 @@ def prepare(
     if the arguments do not fit the signature, `CompileError`, and whatever a kernel that Python
     evaluates raises.
     """
-    options.check("prepare", how, Preparing)
+    options.check("prepare", call_options, Preparing)
     with raising(CompileError):
         kernel = functions.kernel(function)
-        how = options.joined(functions.own_options(function), how)
+        call_options = options.joined(functions.jit_options(function), call_options)
         bound = inspect.signature(kernel).bind(*args, **dict(kwargs or {}))
         arrays = {name: a for name, v in bound.arguments.items() if (a := array_of(v)) is not None}
         consts = {name: v for name, v in bound.arguments.items() if name not in arrays}
         request_options = replace(
-            given_for(how), args={name: type_of(a, name) for name, a in arrays.items()}
+            request_options_of(call_options),
+            args={name: type_of(a, name) for name, a in arrays.items()},
         )
         job, inside = of_live(
-            kernel, request_options, consts, how.get("evaluate"), compile_options(how)
+            kernel,
+            request_options,
+            consts,
+            call_options.get("evaluate"),
+            compile_options(call_options),
         )
-    folder = how.get("cache_dir")
+    folder = call_options.get("cache_dir")
     if isinstance(job, TracedCompilation):
         artifact = cache.traced(job, folder)
     else:
@@ -85,17 +90,21 @@ def call(
     function: Any,
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
-    **how: Unpack[Calling],
+    **call_options: Unpack[Calling],
 ) -> Called:
     """Call a kernel in the simulator: `prepare`, then `run`, with the options of both."""
-    options.check("call", how, Calling)
-    prepared = prepare(function, args, kwargs, **options.part(how, Preparing))
-    return called(prepared, run(prepared.artifact, prepared.inputs, **options.part(how, Running)))
+    options.check("call", call_options, Calling)
+    prepared = prepare(function, args, kwargs, **options.subset(call_options, Preparing))
+    return called(
+        prepared, run(prepared.artifact, prepared.inputs, **options.subset(call_options, Running))
+    )
 
 
 @boundary
 def call_ranks(
-    function: Any, inputs: Sequence[Sequence[Any] | Mapping[str, Any]], **how: Unpack[Calling]
+    function: Any,
+    inputs: Sequence[Sequence[Any] | Mapping[str, Any]],
+    **call_options: Unpack[Calling],
 ) -> list[Called]:
     """Call a kernel as ranks 0, 1, … together; `inputs` are each rank's arguments, by name or
     position.
@@ -103,19 +112,23 @@ def call_ranks(
     All ranks run the same compiled kernel, so arguments other than arrays must be equal. Options
     are those of `call`. Raises `CompileError` and `RunError`.
     """
-    options.check("call_ranks", how, Calling)
-    own = [((), one) if isinstance(one, Mapping) else (tuple(one), {}) for one in inputs]
-    ready = [prepare(function, *one, **options.part(how, Preparing)) for one in own]
-    for rank, one in enumerate(ready):
-        if one.artifact.data != ready[0].artifact.data:
+    options.check("call_ranks", call_options, Calling)
+    calls = [
+        ((), arguments) if isinstance(arguments, Mapping) else (tuple(arguments), {})
+        for arguments in inputs
+    ]
+    compile_time = options.subset(call_options, Preparing)
+    prepared = [prepare(function, *arguments, **compile_time) for arguments in calls]
+    for rank, other in enumerate(prepared):
+        if other.artifact.data != prepared[0].artifact.data:
             with raising(CompileError):
                 refuse(
                     f"rank {rank} and rank 0 need different programs",
                     "give all ranks the same arguments; only the contents of arrays may differ",
                 )
-    given = [one.inputs for one in ready]
-    results = run_ranks(ready[0].artifact, given, **options.part(how, Running))
-    return [called(one, result) for one, result in zip(ready, results, strict=True)]
+    arrays = [call.inputs for call in prepared]
+    results = run_ranks(prepared[0].artifact, arrays, **options.subset(call_options, Running))
+    return [called(call, result) for call, result in zip(prepared, results, strict=True)]
 
 
 def called(prepared: Prepared, result: Result) -> Called:
@@ -131,4 +144,4 @@ def _values(form: Any, outputs: Mapping[str, Array]) -> Any:
         return None
     if isinstance(form, int):
         return outputs[f"output_{form}"]
-    return tuple(_values(one, outputs) for one in form)
+    return tuple(_values(inner, outputs) for inner in form)

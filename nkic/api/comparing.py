@@ -34,15 +34,17 @@ def compared(
         {key: {EVERY: value} for key, value in tolerances.items() if value is not None}
     )
     parameters = {p.name: p for p in called.artifact.signature.outputs}
-    found = []
+    comparisons = []
     for name, wanted in _by_name(called.artifact.returned, expected).items():
         parameter = parameters.get(name)
         if parameter is None:
             raise ValueError(f"the kernel has no output `{name}`; it has {', '.join(parameters)}")
         output = called.result.outputs[name].view(storage(parameter.dtype))
         rule = settings.rule(name, parameter.dtype)
-        found.append(compare(name, output, parameter.dtype, _numbers(wanted, parameter), rule))
-    return found
+        comparisons.append(
+            compare(name, output, parameter.dtype, _numbers(wanted, parameter), rule)
+        )
+    return comparisons
 
 
 def differences(
@@ -72,8 +74,8 @@ def _pairs(form: Returned, expected: Any) -> Iterator[tuple[str, Any]]:
         return
     if not isinstance(expected, tuple | list) or len(expected) != len(form):
         raise ValueError(f"the kernel returns {len(form)} tensors; pass a tuple of as many arrays")
-    for one, wanted in zip(form, expected, strict=True):
-        yield from _pairs(one, wanted)
+    for inner, wanted in zip(form, expected, strict=True):
+        yield from _pairs(inner, wanted)
 
 
 def _numbers(wanted: Any, parameter: ArrayParameter) -> Numbers:
@@ -81,10 +83,10 @@ def _numbers(wanted: Any, parameter: ArrayParameter) -> Numbers:
     array = np.asarray(wanted) if array is None else np.asarray(array)
     dtype = dtype_of(array.dtype)
     if dtype is not None and dtype.lanes > 1:
-        found = numbers(array.view(storage(dtype)), dtype)
+        values = numbers(array.view(storage(dtype)), dtype)
     else:
-        found = array.astype(np.float64)
+        values = array.astype(np.float64)
     shape = unpacked_shape(parameter.shape, parameter.dtype)
-    if found.shape != shape:
-        raise ValueError(f"`{parameter.name}` has the shape {shape}, expected is {found.shape}")
-    return found
+    if values.shape != shape:
+        raise ValueError(f"`{parameter.name}` has the shape {shape}, expected is {values.shape}")
+    return values

@@ -36,15 +36,15 @@ _COMPILING = threading.RLock()
 Source = str | os.PathLike[str] | SourceFile
 
 
-def compile_options(how: Compiling) -> CompileOptions:
+def compile_options(call_options: Compiling) -> CompileOptions:
     """Return the compile options of a call. Raises `UsageFailed`."""
-    level = how.get("optimise", DEFAULT.level)
+    level = call_options.get("optimise", DEFAULT.level)
     if level not in LEVELS:
         refuse(f"`optimise` is {level!r}; it must be 0, 1 or 2", "leave it out for 1")
-    levels = how.get("levels") or Settings()
-    machine = options.machine_of(how.get("machine"))
-    serial = how.get("serial", False)
-    spill = how.get("spill", False)
+    levels = call_options.get("levels") or Settings()
+    machine = options.machine_of(call_options.get("machine"))
+    serial = call_options.get("serial", False)
+    spill = call_options.get("spill", False)
     return CompileOptions(
         serial, levels=levels, level=level, machine=machine, spill=spill, keep=frozenset()
     )
@@ -112,11 +112,13 @@ class TracedCompilation(Compilation):
             raise
 
 
-def _artifact(compiled: Compiled, loader: Loader | LiveLoader, how: CompileOptions) -> Artifact:
+def _artifact(
+    compiled: Compiled, loader: Loader | LiveLoader, settings: CompileOptions
+) -> Artifact:
     """Return the artifact, with warnings at the requested levels."""
     program = compiled.program
     assert program is not None
-    warnings = tuple(loader.relocated(compiled.remarks(how.levels, loader.sources)))
+    warnings = tuple(loader.relocated(compiled.remarks(settings.levels, loader.sources)))
     return Artifact(
         compiled.data, warnings, program.messages, program.returned, dict(program.reads)
     )
@@ -125,8 +127,8 @@ def _artifact(compiled: Compiled, loader: Loader | LiveLoader, how: CompileOptio
 def _paths(loader: Loader | LiveLoader) -> Callable[[str], str]:
     """Return a function from a printed path to the file on this machine."""
     paths = getattr(loader, "paths", {})
-    known = {loader.shown(path): found for path, found in paths.items()}
-    return lambda shown: known.get(shown) or shown
+    files = {loader.shown(path): file for path, file in paths.items()}
+    return lambda shown: files.get(shown) or shown
 
 
 @boundary
@@ -140,7 +142,7 @@ def compile(
     modules: Mapping[str, str] | None = None,
     embed_source: bool = False,
     max_errors: int = 20,
-    **how: Unpack[Compiling],
+    **call_options: Unpack[Compiling],
 ) -> Artifact:
     """Compile a kernel: the path of its file, its text as a `SourceFile`, or the function.
 
@@ -152,13 +154,17 @@ def compile(
     what `with_schedule` takes, `spread` is how a grid is distributed over several cores. Raises
     `CompileError`.
     """
-    options.check("compile", how, Compiling)
+    options.check("compile", call_options, Compiling)
     job: SourceCompilation | TracedCompilation
     with raising(CompileError):
-        how = options.joined(functions.own_options(kernel), how)
-    settings = replace(compile_options(how), embed_source=embed_source, max_errors=max_errors)
+        call_options = options.joined(functions.jit_options(kernel), call_options)
+    settings = replace(
+        compile_options(call_options), embed_source=embed_source, max_errors=max_errors
+    )
     with raising(CompileError):
-        request_options = replace(given_for(how), kernel=name, args=_types(inputs or {}))
+        request_options = replace(
+            request_options_of(call_options), kernel=name, args=_types(inputs or {})
+        )
         if isinstance(kernel, str | os.PathLike | SourceFile):
             job = _of_source(
                 kernel, request_options, consts or {}, include, modules or {}, settings
@@ -166,24 +172,26 @@ def compile(
         else:
             if include or modules or name is not None:
                 refuse("name, include and modules apply to files only; a function has its own")
-            job = of_live(kernel, request_options, consts or {}, how.get("evaluate"), settings)[0]
+            job = of_live(
+                kernel, request_options, consts or {}, call_options.get("evaluate"), settings
+            )[0]
     artifact = job.compile()
     job.warn(artifact)
     return artifact
 
 
-def given_for(how: Compiling) -> RequestOptions:
+def request_options_of(call_options: Compiling) -> RequestOptions:
     """Return the options of a call other than its arguments. Raises `UsageFailed`."""
-    target, grid = how.get("target"), how.get("grid")
-    nki = how.get("nki") or process.CALLS.nki
+    target, grid = call_options.get("target"), call_options.get("grid")
+    nki = call_options.get("nki") or process.CALLS.nki
     sizes = (grid,) if isinstance(grid, int) else grid
     return RequestOptions(
         target=find_target(target, "target") if target is not None else None,
         profile=find_profile(nki, "nki") if nki is not None else None,
         grid=tuple(sizes) if sizes is not None else None,
-        lnc=how.get("lnc"),
-        spread=how.get("spread"),
-        schedule=tuple(how.get("schedule", ())),
+        lnc=call_options.get("lnc"),
+        spread=call_options.get("spread"),
+        schedule=tuple(call_options.get("schedule", ())),
     )
 
 
@@ -207,11 +215,11 @@ def _type(name: str, value: Any) -> TensorType:
 
 def _of_source(
     kernel: Source,
-    given: RequestOptions,
+    request_options: RequestOptions,
     consts: Mapping[str, Any],
     include: Sequence[str],
     modules: Mapping[str, str],
-    how: CompileOptions,
+    settings: CompileOptions,
 ) -> SourceCompilation:
     text = kernel if isinstance(kernel, SourceFile) else None
     path = text.path if text is not None else os.fspath(kernel)  # type: ignore[arg-type]
@@ -220,31 +228,31 @@ def _of_source(
         source = loader.main(path, text.text.encode() if text is not None else None)
         describer = Describer()
         values = {name: describer.argument(value, name) for name, value in consts.items()}
-        request = request_for(source, replace(given, consts=values), os.environ)
-    return SourceCompilation(replace(request, parts=describer.parts), loader, how, source)
+        request = request_for(source, replace(request_options, consts=values), os.environ)
+    return SourceCompilation(replace(request, parts=describer.parts), loader, settings, source)
 
 
 def of_live(
     kernel: Any,
-    given: RequestOptions,
+    request_options: RequestOptions,
     consts: Mapping[str, Any],
     evaluate: str | None,
-    how: CompileOptions,
+    settings: CompileOptions,
 ) -> tuple[SourceCompilation | TracedCompilation, Mapping[str, Any]]:
     """Return the compilation of a live function, and the arrays inside its arguments."""
     function = functions.kernel(kernel)
     if not evaluation.is_native(evaluate, function):
         describer = Describer()
-        return of_function(function, given, consts, describer, how), describer.arrays
-    loader, parts = LiveLoader(), native.Parts()
+        return of_function(function, request_options, consts, describer, settings), describer.arrays
+    loader, inner_arrays = LiveLoader(), native.Parts()
     with raising(CompileError, loader.source, loader.relocated):
         source = _source(function, loader)
-        given = _with_file_version(given, source)
-    values = _all_values(given, function, consts)
-    request = _request(function, given, source)
-    request = replace(request, consts=parts.find(values), parts=parts.types)
-    live = native.live_kernel(function, values, parts, loader)
-    return TracedCompilation(request, loader, how, live), parts.arrays
+        request_options = _with_file_version(request_options, source)
+    values = _all_values(request_options, function, consts)
+    request = _request(function, request_options, source)
+    request = replace(request, consts=inner_arrays.find(values), parts=inner_arrays.types)
+    live = native.live_kernel(function, values, inner_arrays, loader)
+    return TracedCompilation(request, loader, settings, live), inner_arrays.arrays
 
 
 def _source(function: Any, loader: LiveLoader) -> SourceFile | None:
@@ -255,26 +263,30 @@ def _source(function: Any, loader: LiveLoader) -> SourceFile | None:
         return None
 
 
-def _request(function: Any, given: RequestOptions, source: SourceFile | None) -> Request:
+def _request(function: Any, request_options: RequestOptions, source: SourceFile | None) -> Request:
     """Return the request of a call, in the NKI version of the function's file."""
-    return request_for(None, replace(given, kernel=function.__name__), os.environ, source)
+    return request_for(None, replace(request_options, kernel=function.__name__), os.environ, source)
 
 
-def _with_file_version(given: RequestOptions, source: SourceFile | None) -> RequestOptions:
+def _with_file_version(
+    request_options: RequestOptions, source: SourceFile | None
+) -> RequestOptions:
     """Add the NKI version from the inline block of the kernel's file, if the call names none.
 
     The block's other settings apply to the command only. Raises `UsageFailed`.
     """
-    if given.profile is not None or source is None:
-        return given
-    return replace(given, profile=block_of(source).profile)
+    if request_options.profile is not None or source is None:
+        return request_options
+    return replace(request_options, profile=block_of(source).profile)
 
 
-def _all_values(given: RequestOptions, function: Any, consts: Mapping[str, Any]) -> dict[str, Any]:
+def _all_values(
+    request_options: RequestOptions, function: Any, consts: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the arguments that are not themselves tensors, including omitted ones with their
     defaults.
     """
-    given_names = {*given.args, *consts}
+    given_names = {*request_options.args, *consts}
     defaults = {
         name: value for name, value in functions.defaults(function) if name not in given_names
     }
@@ -283,10 +295,10 @@ def _all_values(given: RequestOptions, function: Any, consts: Mapping[str, Any])
 
 def of_function(
     kernel: Any,
-    given: RequestOptions,
+    request_options: RequestOptions,
     consts: Mapping[str, Any],
     describer: Describer,
-    how: CompileOptions,
+    settings: CompileOptions,
 ) -> SourceCompilation:
     """Return the compilation of a live function; `describer` collects the tensors inside
     `consts`.
@@ -300,32 +312,34 @@ def of_function(
                 f"nkic cannot find the source of `{function.__qualname__}`",
                 "write the kernel to a file, or compile its text with nkic.SourceFile",
             )
-        given = _with_file_version(given, source)
-        given = _with_defaults(given, function, consts, describer)
+        request_options = _with_file_version(request_options, source)
+        request_options = _with_defaults(request_options, function, consts, describer)
         described = describer.function(_without_defaults(function), function.__name__)
         entry = LiveEntry(described, tuple(_globals(function, describer)))
-        request = _request(function, given, source)
+        request = _request(function, request_options, source)
     request = replace(request, entry=entry, parts=dict(describer.parts))
-    return SourceCompilation(request, loader, how, source)
+    return SourceCompilation(request, loader, settings, source)
 
 
 def _with_defaults(
-    given: RequestOptions, function: Any, consts: Mapping[str, Any], describer: Describer
+    request_options: RequestOptions, function: Any, consts: Mapping[str, Any], describer: Describer
 ) -> RequestOptions:
     """Add the values of the arguments, including omitted ones with their defaults."""
-    values = _all_values(given, function, consts)
-    return replace(given, consts={name: describer.argument(v, name) for name, v in values.items()})
+    values = _all_values(request_options, function, consts)
+    return replace(
+        request_options, consts={name: describer.argument(v, name) for name, v in values.items()}
+    )
 
 
 def _without_defaults(function: Any) -> Any:
     """Return the function without its defaults, which have become arguments."""
-    made = type(function)(function.__code__, {}, function.__name__, None, function.__closure__)
-    made.__module__, made.__qualname__ = function.__module__, function.__qualname__
-    return made
+    copy = type(function)(function.__code__, {}, function.__name__, None, function.__closure__)
+    copy.__module__, copy.__qualname__ = function.__module__, function.__qualname__
+    return copy
 
 
 def _globals(function: Any, describer: Describer) -> list[tuple[str, tuple[tuple[str, Any], ...]]]:
-    found: dict[str, dict[str, Any]] = {}
+    variables: dict[str, dict[str, Any]] = {}
     for module, name, value in functions.variables(function):
-        found.setdefault(module, {})[name] = describer.value(value, name)
-    return [(module, tuple(sorted(values.items()))) for module, values in sorted(found.items())]
+        variables.setdefault(module, {})[name] = describer.value(value, name)
+    return [(module, tuple(sorted(values.items()))) for module, values in sorted(variables.items())]

@@ -46,22 +46,22 @@ class Dumped(NamedTuple):
 class Inspection:
     """The dumps, expectations and watches that a run's options request. Raises `UsageFailed`."""
 
-    def __init__(self, how: Running, ranks: int) -> None:
+    def __init__(self, call_options: Running, ranks: int) -> None:
         self.dumps: Dumps | None = None
         self.expectations: Expectations | None = None
         observers: list[Observer] = []
-        if dump := _words(how.get("dump")):
+        if dump := _as_list(call_options.get("dump")):
             taps = [_tap(word) for word in dump if word != EVERYTHING]
             self.dumps = Dumps(taps, EVERYTHING in dump)
             observers.append(self.dumps)
-        if (expected := how.get("expect_at")) is not None:
+        if (expected := call_options.get("expect_at")) is not None:
             references = [Expected(line, "expect_at", _offers(a)) for line, a in expected.items()]
-            self.expectations = Expectations([references] * ranks, _settings(how))
+            self.expectations = Expectations([references] * ranks, _settings(call_options))
             observers.append(self.expectations)
-        elif how.get("rtol") is not None or how.get("atol") is not None:
+        elif call_options.get("rtol") is not None or call_options.get("atol") is not None:
             message = "rtol and atol apply to expect_at, which is not given"
             raise UsageFailed([make("conflicting-options", message, help="leave them out")])
-        if watched := _words(how.get("watch")):
+        if watched := _as_list(call_options.get("watch")):
             observers.append(Watches([part(word) for word in watched], _show))
         self.make: MachineMaker = partial(Observed, observers=observers) if observers else plain
 
@@ -79,31 +79,31 @@ class Inspection:
                 )
 
 
-def _words(words: str | Sequence[str] | None) -> list[str]:
-    return [words] if isinstance(words, str) else list(words or ())
+def _as_list(names: str | Sequence[str] | None) -> list[str]:
+    return [names] if isinstance(names, str) else list(names or ())
 
 
-def _tap(word: str) -> Tap:
-    name, at, line = word.rpartition("@")
+def _tap(text: str) -> Tap:
+    name, at, line = text.rpartition("@")
     if not at or not name or not line.isdigit():
-        message = f"dump={word!r}: expected 'NAME@LINE' or 'all'"
+        message = f"dump={text!r}: expected 'NAME@LINE' or 'all'"
         raise bad_value(message, "for example dump='acc@12'")
     return Tap(name, int(line))
 
 
 def _offers(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    found = {}
+    offers = {}
     for name, value in arrays.items():
         array = array_of(value)
         if array is None:
             message = f"expect_at: `{name}` is a {type(value).__qualname__}, not an array"
             raise bad_value(message, "pass a NumPy array")
-        found[name] = offer(array)
-    return found
+        offers[name] = offer(array)
+    return offers
 
 
-def _settings(how: Running) -> ToleranceSettings:
-    tolerances = {"rtol": how.get("rtol"), "atol": how.get("atol")}
+def _settings(call_options: Running) -> ToleranceSettings:
+    tolerances = {"rtol": call_options.get("rtol"), "atol": call_options.get("atol")}
     return ToleranceSettings({k: {EVERY: v} for k, v in tolerances.items() if v is not None})
 
 

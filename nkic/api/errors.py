@@ -29,7 +29,7 @@ class ApiError(Exception):
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         # Exceptions cross process boundaries (pytest-xdist, multiprocessing) with their text.
-        return _again, (type(self), self.diagnostics, str(self))
+        return _restored, (type(self), self.diagnostics, str(self))
 
 
 class CompileError(ApiError):
@@ -40,7 +40,7 @@ class RunError(ApiError):
     """The artifact or its inputs are rejected, or the simulated program failed."""
 
 
-def _again(kind: type[ApiError], diagnostics: tuple[Diagnostic, ...], text: str) -> ApiError:
+def _restored(kind: type[ApiError], diagnostics: tuple[Diagnostic, ...], text: str) -> ApiError:
     error = kind(diagnostics)
     error.args = (text,)
     return error
@@ -58,9 +58,9 @@ def raising(
     try:
         yield
     except NkicError as error:
-        made = kind(relocated(error.diagnostics), sources)
-        made.frames = getattr(error, "frames", None)
-        raise made from None
+        failure = kind(relocated(error.diagnostics), sources)
+        failure.frames = getattr(error, "frames", None)
+        raise failure from None
 
 
 def refuse(message: str, help: str = "") -> NoReturn:

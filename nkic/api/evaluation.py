@@ -29,10 +29,10 @@ def is_native(argument: str | None, kernel: types.FunctionType) -> bool:
     wanted = chosen(argument)
     if wanted == CLOSED:
         return False
-    found = set(_kinds(kernel))
+    kinds = set(_kinds(kernel))
     posing = getattr(sys.modules.get("nki"), OURS, False)
-    ours = "ours" in found or (not found and posing)
-    if ours and "foreign" not in found:
+    ours = "ours" in kinds or (not kinds and posing)
+    if ours and "foreign" not in kinds:
         return True
     if wanted == NATIVE:
         refuse(
@@ -45,16 +45,16 @@ def is_native(argument: str | None, kernel: types.FunctionType) -> bool:
 
 def chosen(argument: str | None) -> str | None:
     """Return the choice of highest precedence; None if there is none. Raises `UsageFailed`."""
-    for word, where in (
+    for choice, origin in (
         (argument, "evaluate="),
         (os.environ.get(VARIABLE) or None, f"{VARIABLE} in the environment"),
         (project.setting("evaluate"), project.origin("evaluate")),
     ):
-        if word is None:
+        if choice is None:
             continue
-        if word not in (NATIVE, CLOSED):
-            refuse(f'{where} is {word!r}; it must be "native" or "closed"')
-        return word
+        if choice not in (NATIVE, CLOSED):
+            refuse(f'{origin} is {choice!r}; it must be "native" or "closed"')
+        return choice
     return None
 
 

@@ -17,8 +17,8 @@ _SCALARS = (bool, int, float, str, type(None))
 
 def unwrapped(value: Any) -> Any:
     """Return the Python function beneath `nki.jit` and other wrappers; a partial is kept."""
-    *_, found = _layers(value)
-    return found
+    *_, innermost = _layers(value)
+    return innermost
 
 
 def _layers(value: Any) -> Iterator[Any]:
@@ -35,13 +35,13 @@ def _layers(value: Any) -> Iterator[Any]:
         value = inner
 
 
-def own_options(kernel: Any) -> dict[str, Any]:
+def jit_options(kernel: Any) -> dict[str, Any]:
     """Return the options of a kernel under `nki.jit`: its grid in brackets, schedule, target, and
     NKI version.
 
     Raises `CompileError`.
     """
-    getters = (getattr(one, "nkic_options", None) for one in _layers(kernel))
+    getters = (getattr(layer, "nkic_options", None) for layer in _layers(kernel))
     return next((options() for options in getters if options is not None), {})
 
 
@@ -64,7 +64,7 @@ def module_of_class(value: type) -> str:
     module = sys.modules.get(value.__module__)
     if getattr(module, "__file__", None) is not None:
         return value.__module__
-    codes = (getattr(one, "__code__", None) for one in vars(value).values())
+    codes = (getattr(member, "__code__", None) for member in vars(value).values())
     files = [code.co_filename for code in codes if code is not None and _is_cell(code)]
     return files[0] if files else value.__module__
 
@@ -82,7 +82,7 @@ def _plain(path: str) -> str:
     return path[:-1] if path.endswith(".pyc") else path
 
 
-def own(function: types.FunctionType) -> types.FunctionType:
+def user_function(function: types.FunctionType) -> types.FunctionType:
     """Return the user's function beneath wrappers from Python's library, such as
     `contextlib.contextmanager`.
     """
@@ -98,13 +98,13 @@ def is_found_by_name(function: types.FunctionType) -> bool:
     """Whether looking up the function's name in its module gives it, so that its source can be
     found.
     """
-    if "<" in function.__qualname__ or module_of(own(function)) != function.__module__:
+    if "<" in function.__qualname__ or module_of(user_function(function)) != function.__module__:
         return False
-    found: Any = sys.modules.get(function.__module__)
+    member: Any = sys.modules.get(function.__module__)
     for name in function.__qualname__.split("."):
-        found = inspect.getattr_static(found, name, None)
-    found = getattr(found, "__func__", found)
-    return found is function or unwrapped(found) is function
+        member = inspect.getattr_static(member, name, None)
+    member = getattr(member, "__func__", member)
+    return member is function or unwrapped(member) is function
 
 
 def cells(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
@@ -126,15 +126,15 @@ def defaults(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
 
 def kernel(value: Any) -> types.FunctionType:
     """Return the Python function of a kernel. Raises `UsageFailed` if there is none."""
-    found = unwrapped(value)
-    if not isinstance(found, types.FunctionType):
+    innermost = unwrapped(value)
+    if not isinstance(innermost, types.FunctionType):
         refuse(
             f"a kernel is a Python function, not {type(value).__qualname__}",
             "pass the function, or what nki.jit made of it",
         )
-    if found.__name__ == "<lambda>":
+    if innermost.__name__ == "<lambda>":
         refuse("a lambda cannot be a kernel", "define it with `def`")
-    return found
+    return innermost
 
 
 def variables(function: types.FunctionType) -> Iterator[tuple[str, str, Any]]:
@@ -147,19 +147,19 @@ def variables(function: types.FunctionType) -> Iterator[tuple[str, str, Any]]:
     while waiting:
         at = waiting.pop()
         module = module_of(at)
-        apart = module != at.__module__
-        if apart:  # `co_names` omits the names in decorators and annotations
+        is_separate = module != at.__module__
+        if is_separate:  # `co_names` omits the names in decorators and annotations
             yield from ((module, name, value) for name, value in _imported(at.__globals__))
         for name in names_of(at.__code__):
             if name not in at.__globals__:
                 continue
             value = at.__globals__[name]
-            if _is_plain(value) or (apart and not isinstance(value, types.ModuleType)):
+            if _is_plain(value) or (is_separate and not isinstance(value, types.ModuleType)):
                 yield module, name, value
             called = unwrapped(value)
-            if isinstance(called, types.FunctionType) and own(called) not in seen:
-                seen.add(own(called))
-                waiting.append(own(called))
+            if isinstance(called, types.FunctionType) and user_function(called) not in seen:
+                seen.add(user_function(called))
+                waiting.append(user_function(called))
 
 
 def _imported(space: dict[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -19,11 +19,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     )
 
 
-def signature(found: Signature) -> str:
+def signature(parameters: Signature) -> str:
     """Return the inputs and outputs of a kernel as a table."""
-    rows = [("in", p.name, f"{p}") for p in found.inputs]
-    rows += [("out", p.name, f"{p}") for p in found.outputs]
-    return f"<b>{escape(found.kernel)}</b>{table(('', 'array', 'type'), rows)}"
+    rows = [("in", p.name, f"{p}") for p in parameters.inputs]
+    rows += [("out", p.name, f"{p}") for p in parameters.outputs]
+    return f"<b>{escape(parameters.kernel)}</b>{table(('', 'array', 'type'), rows)}"
 
 
 def _row(cell: str, values: Sequence[object]) -> str:

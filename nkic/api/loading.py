@@ -32,7 +32,7 @@ class LiveLoader:
     sources: dict[str, SourceFile] = field(default_factory=dict)  # by path inside nkic
     paths: dict[str, str] = field(default_factory=dict)  # on this machine, by path inside nkic
     _modules: dict[str, str] = field(default_factory=dict)  # names, by path inside nkic
-    _found: dict[str, SourceFile | None] = field(default_factory=dict)
+    _files: dict[str, SourceFile | None] = field(default_factory=dict)
 
     def __call__(self, request: str, importer: SourceFile) -> SourceFile | None:
         """Return the file of the module that `importer` calls `request`, or None."""
@@ -41,9 +41,9 @@ class LiveLoader:
 
     def module(self, name: str) -> SourceFile | None:
         """Return the file of a module, or the text of a notebook cell by its file name."""
-        if name not in self._found:
-            self._found[name] = self._read(name)
-        return self._found[name]
+        if name not in self._files:
+            self._files[name] = self._read(name)
+        return self._files[name]
 
     def name_of(self, path: str) -> str:
         """Return the name by which `module` finds a file that was read."""
@@ -51,11 +51,11 @@ class LiveLoader:
 
     def shown(self, path: str) -> str:
         """Return the printed form of a path inside nkic."""
-        found = self.paths.get(path)
-        if found is None or found.startswith("<"):
-            return found or path
-        here = Path.cwd()
-        return str(Path(found).relative_to(here)) if Path(found).is_relative_to(here) else found
+        file = self.paths.get(path)
+        if file is None or file.startswith("<"):
+            return file or path
+        cwd = Path.cwd()
+        return str(Path(file).relative_to(cwd)) if Path(file).is_relative_to(cwd) else file
 
     def source(self, shown: str) -> SourceFile | None:
         """Return the file whose printed path is `shown`."""
@@ -73,8 +73,8 @@ class LiveLoader:
             return name
         package = module.split(".")
         drop = dots - 1 if importer.path.endswith(PACKAGE) else dots
-        kept = package[: len(package) - drop]
-        return ".".join([*kept, name]).strip(".") if kept else ""
+        parents = package[: len(package) - drop]
+        return ".".join([*parents, name]).strip(".") if parents else ""
 
     def _read(self, name: str) -> SourceFile | None:
         if name.startswith("<") or "/" in name or "\\" in name:

@@ -38,8 +38,8 @@ def dtype(value: Any) -> Named | None:
 
 
 def _element(name: str) -> Named | None:
-    found = dtypes.find(name)
-    return Named(DTYPES, found.name) if found is not None else Named("numpy", name)
+    element = dtypes.find(name)
+    return Named(DTYPES, element.name) if element is not None else Named("numpy", name)
 
 
 def nki(value: Any) -> Named | None:

@@ -43,19 +43,19 @@ class Parts:
 
     def find(self, arguments: Mapping[str, Any]) -> dict[str, RuntimeValue]:
         """Search every argument for arrays, and return the arguments in the form of a request."""
-        copier = Copier(self._found, enters)
+        copier = Copier(self._find_array, enters)
         for name, value in arguments.items():
             copier.value(value, name)
         return {name: RuntimeValue(value, shown(value)) for name, value in arguments.items()}
 
-    def _found(self, value: Any, where: str) -> Any:
+    def _find_array(self, value: Any, path: str) -> Any:
         array = array_of(value)
         if array is None:
             return KEEP
         if id(value) not in self._named:  # an array that occurs twice is one input
-            self._named[id(value)] = where
+            self._named[id(value)] = path
             self._alive.append(value)
-            self.types[where], self.arrays[where] = type_of(array, where), array
+            self.types[path], self.arrays[path] = type_of(array, path), array
         return _TENSOR
 
     def replace(self, value: Any, tensors: Mapping[str, Any]) -> Any:
@@ -70,21 +70,21 @@ class Parts:
         dtype = names.dtype(value)
         if dtype is not None:
             return dtypes.find(dtype.name) or KEEP
-        found = plain(value)
-        if type(found) is Operator:
+        nkic_value = plain(value)
+        if type(nkic_value) is Operator:
             return value  # the same object that the kernel's Python code reads
-        return found if found is not value else _of_nki(value)
+        return nkic_value if nkic_value is not value else _of_nki(value)
 
 
 def _of_nki(value: Any) -> Any:
     """Return nkic's object for a value of any package called nki, looked up by name."""
-    member = isinstance(value, enum.Enum)
-    named = names.nki(type(value) if member else value)
+    is_member = isinstance(value, enum.Enum)
+    named = names.nki(type(value) if is_member else value)
     space = active().spaces.get(named.module) if named is not None else None
     if named is None or space is None or "." in named.name:
         return KEEP
-    found = getattr(space, named.name, KEEP)
-    return getattr(found, value.name, KEEP) if member else found
+    counterpart = getattr(space, named.name, KEEP)
+    return getattr(counterpart, value.name, KEEP) if is_member else counterpart
 
 
 def enters(kind: type) -> bool:
@@ -119,7 +119,7 @@ def key_of(tracing: pipeline.Tracing, options: CompileOptions) -> str:
     traced, report = tracing
     files = sorted((path, file.text) for path, file in traced.sources.items())
     diagnostics = tuple(map(repr, report.all))
-    made = (
+    identity = (
         stamp(),
         here(),
         program_text(traced.program),
@@ -127,4 +127,4 @@ def key_of(tracing: pipeline.Tracing, options: CompileOptions) -> str:
         traced.program.returned,
         diagnostics,
     )
-    return sha256(repr((*made, options.key)).encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256(repr((*identity, options.key)).encode("utf-8", "surrogatepass")).hexdigest()

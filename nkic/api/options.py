@@ -93,44 +93,44 @@ class Calling(Preparing, Running, total=False):
     """Options of a call: those of compiling and those of running."""
 
 
-def machine_of(given: Machine) -> MachineFile | None:
+def machine_of(machine: Machine) -> MachineFile | None:
     """Return the machine file that `machine` names or describes. Raises `UsageFailed`."""
-    if given is None:
+    if machine is None:
         return None
-    if isinstance(given, Mapping):
-        return figures_of("machine", given)
-    if not isinstance(given, str | os.PathLike):
-        text = f"machine is a {type(given).__qualname__}, neither a path nor a mapping"
+    if isinstance(machine, Mapping):
+        return figures_of("machine", machine)
+    if not isinstance(machine, str | os.PathLike):
+        text = f"machine is a {type(machine).__qualname__}, neither a path nor a mapping"
         raise bad_value(text, "pass the path of a machine file")
-    path = os.fspath(given)
+    path = os.fspath(machine)
     return read_machine(path, files.read_bytes(path, MAX_BYTES).decode("utf-8", "replace"))
 
 
-def check(function: str, given: Mapping[str, Any], kind: type) -> None:
+def check(function: str, call_options: Mapping[str, Any], kind: type) -> None:
     """Raise `TypeError` for an option that `kind` does not have, as Python does."""
-    known = tuple(kind.__annotations__)
-    for name in given:
-        if name not in known:
-            help = did_you_mean(name, known) or f"options are {', '.join(known)}"
+    names = tuple(kind.__annotations__)
+    for name in call_options:
+        if name not in names:
+            help = did_you_mean(name, names) or f"options are {', '.join(names)}"
             raise TypeError(f"nkic.{function}() has no option {name!r}; {help}")
 
 
-def joined(own: Mapping[str, Any], given: Compiling) -> Any:
+def joined(defaults: Mapping[str, Any], call_options: Compiling) -> Any:
     """Merge the options of a call with those of its kernel; the call's take precedence.
 
     Raises `UsageFailed` if both choose the instances and cores that the kernel runs on.
     """
-    first = {name: value for name, value in given.items() if value is not None}
-    second = {name: value for name, value in own.items() if value is not None}
+    first = {name: value for name, value in call_options.items() if value is not None}
+    second = {name: value for name, value in defaults.items() if value is not None}
     if second.keys() & PLACES and (named := [name for name in PLACES if name in first]):
         refuse(
             f"the kernel has a grid in brackets, and the call says `{named[0]}`",
             "leave out one of the two",
         )
-    schedule = (*second.get("schedule", ()), *given.get("schedule", ()))
+    schedule = (*second.get("schedule", ()), *call_options.get("schedule", ()))
     return {**second, **first, **({"schedule": schedule} if schedule else {})}
 
 
-def part(given: Mapping[str, Any], kind: type) -> Any:
+def subset(call_options: Mapping[str, Any], kind: type) -> Any:
     """Return the options that belong to `kind`."""
-    return {name: value for name, value in given.items() if name in kind.__annotations__}
+    return {name: value for name, value in call_options.items() if name in kind.__annotations__}

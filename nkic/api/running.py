@@ -82,8 +82,10 @@ class Result:
 
         They are ordered by line, then in program order.
         """
-        found = [one for one in self.dumps if one.tensor == tensor and line in (None, one.line)]
-        return [one.array for one in sorted(found, key=lambda one: (one.line, one.time))]
+        matching = [
+            dump for dump in self.dumps if dump.tensor == tensor and line in (None, dump.line)
+        ]
+        return [dump.array for dump in sorted(matching, key=lambda dump: (dump.line, dump.time))]
 
     @property
     def report(self) -> str:
@@ -92,14 +94,14 @@ class Result:
         bounds = filter(None, [row.bound_line for row in self.run.outputs])
         times = (line, run_report.device_line(self.run))
         lines = [*self.prints, *(row.line for row in self.run.outputs), *bounds, *times]
-        return "".join(f"{one}\n" for one in lines)
+        return "".join(f"{text}\n" for text in lines)
 
     @property
     def prints(self) -> tuple[str, ...]:
         """The lines that the program printed with `nl.device_print`, in order."""
         cores = len({name.partition(".")[0] for name in self.engines})
-        rest = run_report.left_out_line(self.run)
-        return (*(row.lines(cores) for row in self.run.prints), *filter(None, [rest]))
+        left_out = run_report.left_out_line(self.run)
+        return (*(row.lines(cores) for row in self.run.prints), *filter(None, [left_out]))
 
     @property
     def json(self) -> str:
@@ -109,10 +111,10 @@ class Result:
     @cached_property
     def insight(self) -> Insight | None:
         """The analysis of the run's time; None if the run was too long to be recorded."""
-        kept = self.recorded
-        if kept is None or not kept.trace.complete:
+        recorded = self.recorded
+        if recorded is None or not recorded.trace.complete:
             return None
-        return insight(kept.trace, kept.again if kept.can_repeat else None)
+        return insight(recorded.trace, recorded.again if recorded.can_repeat else None)
 
     @property
     def verdict(self) -> str:
@@ -134,7 +136,9 @@ class Result:
         """
         executable = self.executable
         return (
-            tuple(_stretch(executable, one) for one in self.busy) if executable is not None else ()
+            tuple(_stretch(executable, interval) for interval in self.busy)
+            if executable is not None
+            else ()
         )
 
     @property
@@ -155,7 +159,7 @@ class Result:
         rows = [(n, f"{e.busy_ns:,.0f}", e.instructions) for n, e in self.engines.items()]
         line = run_report.cycles_line(self.run, TARGETS[self.run.target])
         engines = table(("engine", "busy ns", "instructions"), rows)
-        verdict = "".join(f"<p>{escape(words)}</p>" for words in self.verdict.splitlines())
+        verdict = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.verdict.splitlines())
         return f"<b>{escape(line)}</b>{verdict}{outputs}{engines}{self.svg}"
 
 
@@ -168,7 +172,7 @@ def run(
     *,
     fill: str | None = None,
     cast: bool = False,
-    **how: Unpack[Running],
+    **call_options: Unpack[Running],
 ) -> Result:
     """Run a compiled kernel on `inputs`: arrays by name, or the path of an npz file.
 
@@ -178,8 +182,8 @@ def run(
     `dump`, `watch` and `expect_at` to inspect the run. Raises `RunError`; warnings are issued as
     `NkicWarning`.
     """
-    options.check("run", how, Running)
-    return _run(artifact, [inputs], fill, cast, how)[0]
+    options.check("run", call_options, Running)
+    return _run(artifact, [inputs], fill, cast, call_options)[0]
 
 
 def run_ranks(
@@ -188,15 +192,15 @@ def run_ranks(
     *,
     fill: str | None = None,
     cast: bool = False,
-    **how: Unpack[Running],
+    **call_options: Unpack[Running],
 ) -> list[Result]:
     """Run a compiled kernel as ranks 0, 1, … together, each on its own inputs.
 
     Ranks exchange data through `nki.collectives`. The times of each result cover all ranks. Options
     are those of `run`. Raises `RunError`.
     """
-    options.check("run_ranks", how, Running)
-    return _run(artifact, inputs, fill, cast, how)
+    options.check("run_ranks", call_options, Running)
+    return _run(artifact, inputs, fill, cast, call_options)
 
 
 _OF_ONE_RUN = ("dump", "watch", "expect_at", "rtol", "atol", "max_cycles", "report_error_bound")
@@ -210,7 +214,7 @@ def fuzz_order(
     seed: int = 0,
     fill: str | None = None,
     cast: bool = False,
-    **how: Unpack[Running],
+    **call_options: Unpack[Running],
 ) -> None:
     """Run a compiled kernel in `orders` other orders that its semaphores allow, like `nki-run
     --fuzz-order`.
@@ -218,34 +222,40 @@ def fuzz_order(
     Raises `RunError` with the two racing lines if one of them gives different outputs. The same
     `seed` tries the same orders.
     """
-    options.check("fuzz_order", how, Running)
-    if ignored := [name for name in _OF_ONE_RUN if how.get(name) is not None]:
+    options.check("fuzz_order", call_options, Running)
+    if ignored := [name for name in _OF_ONE_RUN if call_options.get(name) is not None]:
         raise TypeError(f"nkic.fuzz_order() has no option {ignored[0]!r}: it is about one run")
     with raising(RunError, artifact.executable.sources.get):
         bound = bind(artifact.signature, wanted(inputs, fill, cast))
-        fuzz = Fuzz(artifact.executable, [bound.arrays], run_options(how), seed)
+        fuzz = Fuzz(artifact.executable, [bound.arrays], run_options(call_options), seed)
         race = fuzz.search(orders)
         if race is not None:
             raise ProgramFault([diagnostic(artifact.executable, race, seed)])
 
 
 def _run(
-    artifact: Artifact, inputs: Sequence[Inputs], fill: str | None, cast: bool, how: Running
+    artifact: Artifact,
+    inputs: Sequence[Inputs],
+    fill: str | None,
+    cast: bool,
+    call_options: Running,
 ) -> list[Result]:
     """Run the artifact on all ranks, and return the result of each."""
     with raising(RunError):
         executable = artifact.executable
     with raising(RunError, executable.sources.get):
-        settings = run_options(how)
-        check_memory(executable, how.get("max_memory"), len(inputs))
-        bound = [bind(artifact.signature, wanted(one, fill, cast)) for one in inputs]
-        warning_levels = how.get("levels") or DEFAULT
+        settings = run_options(call_options)
+        check_memory(executable, call_options.get("max_memory"), len(inputs))
+        bound = [
+            bind(artifact.signature, wanted(rank_inputs, fill, cast)) for rank_inputs in inputs
+        ]
+        warning_levels = call_options.get("levels") or DEFAULT
         input_remarks = [
             _reported(executable, bound_inputs.remarks, warning_levels, NkicError)
             for bound_inputs in bound
         ]
-        inspection = Inspection(how, len(inputs))
-        arrays = [one.arrays for one in bound]
+        inspection = Inspection(call_options, len(inputs))
+        arrays = [bound_inputs.arrays for bound_inputs in bound]
         results = simulate_ranks(executable, arrays, settings, inspection.make)
         inspection.judge(len(inputs))
         run_remarks = [
@@ -262,30 +272,30 @@ def _run(
 
 def _reported(
     executable: Executable,
-    found: Sequence[Diagnostic],
+    diagnostics: Sequence[Diagnostic],
     warning_levels: Settings,
     failure: type[NkicError],
 ) -> tuple[Diagnostic, ...]:
     """Return the remarks at the requested levels: raise errors as `failure`, and issue warnings."""
-    remarks = levels.judged(found, warning_levels, executable.sources, failure)
+    remarks = levels.judged(diagnostics, warning_levels, executable.sources, failure)
     warned.warn(remarks, lambda path: path)
     return remarks
 
 
-def run_options(how: Running) -> RunOptions:
+def run_options(call_options: Running) -> RunOptions:
     """Return the simulator's options."""
-    precise = how.get("precise_fp")
+    precise = call_options.get("precise_fp")
     return RunOptions(
-        how.get("init_check", True),
+        call_options.get("init_check", True),
         is_precise(os.environ) if precise is None else precise,
-        how.get("max_cycles"),
-        how.get("timeout"),
+        call_options.get("max_cycles"),
+        call_options.get("timeout"),
         timeline=MAX_TIMELINE,
         trace=MAX_TIMELINE,
-        accumulate=_order(how.get("accumulate")),
+        accumulate=_order(call_options.get("accumulate")),
         blas_threads=blas_threads(os.environ),
-        report_bounds=how.get("report_error_bound", False),
-        machine=options.machine_of(how.get("machine")),
+        report_bounds=call_options.get("report_error_bound", False),
+        machine=options.machine_of(call_options.get("machine")),
     )
 
 
@@ -321,29 +331,29 @@ def _spec(name: str, value: Any) -> Spec | Offer:
 def _result(
     artifact: Artifact,
     bound: BoundInputs,
-    found: Simulated,
+    simulated: Simulated,
     settings: RunOptions,
     remarks: tuple[Diagnostic, ...],
 ) -> Result:
     signature = artifact.signature
     kinds = {p.name: p.dtype for p in signature.outputs}
-    outputs = {name: presented(array, kinds[name]) for name, array in found.outputs.items()}
-    run = figures(artifact.executable, artifact.id, bound, found, settings)
+    outputs = {name: presented(array, kinds[name]) for name, array in simulated.outputs.items()}
+    run = figures(artifact.executable, artifact.id, bound, simulated, settings)
     return Result(
         outputs,
-        found.cycles,
-        found.time_ns,
-        found.engines,
+        simulated.cycles,
+        simulated.time_ns,
+        simulated.engines,
         run,
         remarks,
-        found.timeline,
+        simulated.timeline,
         artifact.executable,
-        found.bounds,
-        found.recorded,
+        simulated.bounds,
+        simulated.recorded,
     )
 
 
 def _stretch(executable: Executable, busy: Busy) -> Stretch:
-    row, place = busy.record.row, source(executable, busy.record.place)
+    row, line = busy.record.row, source(executable, busy.record.place)
     name = row.name if row is not None else ""
-    return Stretch(busy.stream, busy.start / 1000, busy.end / 1000, name, place)
+    return Stretch(busy.stream, busy.start / 1000, busy.end / 1000, name, line)

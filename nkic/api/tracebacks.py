@@ -45,16 +45,16 @@ def without_nkic(traceback: TracebackType | None) -> TracebackType | None:
     tracebacks: list[TracebackType] = []
     at = traceback
     while at is not None:
-        own = _is_nkic(at)
-        if own and at.tb_next is None:
+        is_nkic = _is_nkic(at)
+        if is_nkic and at.tb_next is None:
             return traceback
-        if not own:
+        if not is_nkic:
             tracebacks.append(at)
         at = at.tb_next
-    made: TracebackType | None = None
-    for one in reversed(tracebacks):
-        made = TracebackType(made, one.tb_frame, one.tb_lasti, one.tb_lineno)
-    return made
+    shortened: TracebackType | None = None
+    for entry in reversed(tracebacks):
+        shortened = TracebackType(shortened, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return shortened
 
 
 def _is_nkic(traceback: TracebackType) -> bool:

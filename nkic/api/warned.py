@@ -24,9 +24,9 @@ class NkicWarning(UserWarning):
         self.code = code
 
 
-def warn(found: Iterable[Diagnostic], path_of: Callable[[str], str]) -> None:
+def warn(remarks: Iterable[Diagnostic], path_of: Callable[[str], str]) -> None:
     """Issue the warnings. `path_of` gives the file on this machine for a place's path."""
-    for diagnostic in found:
+    for diagnostic in remarks:
         if diagnostic.level is Level.WARNING:
             _warn(diagnostic, path_of)
 

@@ -248,7 +248,7 @@ SPECIAL: dict[type, Any] = {
 # ---- provided modules ---------------------------------------------------------------------------
 
 
-class Space(Protocol):
+class ModuleNamespace(Protocol):
     """The contents of a provided module, by name."""
 
     def get(self, m: Machine, name: str) -> Any:
@@ -273,7 +273,7 @@ class Provided:
     __slots__ = ("memo", "module_name", "space", "world")
     is_module = True
 
-    def __init__(self, world: World, name: str, space: Space) -> None:
+    def __init__(self, world: World, name: str, space: ModuleNamespace) -> None:
         self.world = world
         self.module_name = name
         self.space = space

@@ -1,6 +1,6 @@
 """The builtin functions of kernels, and the table of all builtin names.
 
-Lazy iterators are `Steps` objects, which pay for every element. Comparing, hashing, printing and
+Lazy iterators are `LazyIterator`s, which pay for every element. Comparing, hashing, printing and
 iterating go through the machine, because values may be instances of kernel classes, contain each
 other, or be too large.
 """

@@ -23,7 +23,7 @@ from nkic.evaluate.classes import TypingForm
 from nkic.evaluate.code import Frame
 from nkic.evaluate.errors import KernelError, Refused
 from nkic.evaluate.machine import Machine
-from nkic.evaluate.modules import Foreign, ModuleBody, ModuleValue
+from nkic.evaluate.modules import ModuleBody, ModuleValue, OpaqueImport
 from nkic.evaluate.objects import (
     Builtin,
     Class,
@@ -441,7 +441,7 @@ _EXPLAINERS: list[tuple[str, Callable[[Failure], _Reason]]] = [
 # ---- values -------------------------------------------------------------------------------------
 
 _WITH_VALUES = frozenset({"assertion-failed", "wrong-index", "wrong-value", "wrong-type"})
-_MODULES = (attributes.Provided, ModuleValue, Foreign)
+_MODULES = (attributes.Provided, ModuleValue, OpaqueImport)
 _NOT_SHOWN = (Class, Function, Builtin, HostFunction, Method, *_MODULES, TypingForm)
 
 

@@ -15,7 +15,7 @@ from nkic.base.diagnostics import CompileFailed, Label, NkicError, Reporter
 from nkic.base.evaluation import DEFAULT_LIMITS, Limits
 from nkic.base.source import SourceFile
 from nkic.evaluate import builtins, failures, library, objects, types
-from nkic.evaluate.attributes import Space
+from nkic.evaluate.attributes import ModuleNamespace
 from nkic.evaluate.errors import KernelError
 from nkic.evaluate.machine import Machine
 from nkic.evaluate.modules import INSTEAD, Table, World
@@ -55,7 +55,7 @@ class Interpreter:
     def __init__(
         self,
         resolved: Resolved,
-        provided: Mapping[str, Space],
+        provided: Mapping[str, ModuleNamespace],
         report: Reporter,
         *,
         show: Show,

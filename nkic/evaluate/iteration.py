@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from nkic.base.device import DeviceRange
 from nkic.evaluate.errors import KernelError
-from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, Class, ErrorInstance, Generator, Steps
+from nkic.evaluate.objects import (
+    INSTANCES,
+    UNSET,
+    Builtin,
+    Class,
+    ErrorInstance,
+    Generator,
+    LazyIterator,
+)
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -16,7 +24,7 @@ _EMPTY: tuple[Any, ...] = ([], (), range(0), "", b"", {}, set())
 _PLAIN: tuple[Any, ...] = (list, tuple, dict, str)
 _DIRECT: frozenset[Any] = frozenset(
     {
-        *(list, tuple, range, str, dict, bytes, Steps, Generator),
+        *(list, tuple, range, str, dict, bytes, LazyIterator, Generator),
         *map(type, map(iter, _EMPTY)),
         *(type({}.keys()), type({}.values()), type({}.items())),
         *(type(iter({}.values())), type(iter({}.items())), type(reversed([]))),
@@ -75,7 +83,7 @@ def _of_instance(m: Machine, value: Any) -> Iterable[Any]:
     if method is not UNSET:
         iterator = m.call(method, (value,), None)
         if iterator.__class__ in INSTANCES and iterator.cls.find("__next__") is not UNSET:
-            return Steps(m, "iterator", _by_next(m, iterator))
+            return LazyIterator(m, "iterator", _by_next(m, iterator))
         if iterator.__class__ in _DIRECT and hasattr(iterator, "__next__"):
             return iterator  # type: ignore[no-any-return]
         raise TypeError(f"iter() returned non-iterator of type '{m.class_of(iterator).name}'")
@@ -83,7 +91,7 @@ def _of_instance(m: Machine, value: Any) -> Iterable[Any]:
         if isinstance(value, kind):
             return kind.__iter__(value)  # type: ignore[no-any-return]
     if value.cls.find("__getitem__") is not UNSET:
-        return Steps(m, "iterator", _by_items(m, value))
+        return LazyIterator(m, "iterator", _by_items(m, value))
     if value.cls.find("__next__") is not UNSET:
         raise TypeError(f"'{value.cls.name}' object is not iterable")
     raise TypeError(f"'{value.cls.name}' object is not iterable")

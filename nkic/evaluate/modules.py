@@ -15,7 +15,7 @@ from nkic.base.diagnostics import Label
 from nkic.base.source import Span
 from nkic.base.suggest import did_you_mean
 from nkic.evaluate import attributes
-from nkic.evaluate.attributes import Provided, Space, of_provided
+from nkic.evaluate.attributes import ModuleNamespace, Provided, of_provided
 from nkic.evaluate.code import Code, Frame
 from nkic.evaluate.compile.functions import compile_expression, compile_function, compile_statement
 from nkic.evaluate.errors import ImportFailed, KernelError, Missing
@@ -67,7 +67,7 @@ class Table:
         return True
 
 
-class Foreign:
+class OpaqueImport:
     """A module that is not kernel source, or a member of one.
 
     It may be imported and stored; every other use by a kernel is an error.
@@ -137,7 +137,9 @@ INSTEAD = {
 class World:
     """All modules of one evaluation. `provided` holds the modules without source, by name."""
 
-    def __init__(self, machine: Machine, library: Modules, provided: Mapping[str, Space]) -> None:
+    def __init__(
+        self, machine: Machine, library: Modules, provided: Mapping[str, ModuleNamespace]
+    ) -> None:
         self.machine = machine
         self.library = library
         self.provided = provided
@@ -165,13 +167,13 @@ class World:
             raise ImportError(f"{resolved.name} is not kernel source")
         return self._host(resolved.name, Import(request), importer)
 
-    def _host(self, name: str, target: Import, importer: SourceModule) -> Foreign:
+    def _host(self, name: str, target: Import, importer: SourceModule) -> OpaqueImport:
         """Return a placeholder for a host module or its member; NKI modules word the error."""
         parent, _, last = target.request.rpartition(".")
         space = self.provided.get(parent)
         error = space.submodule(last) if space is not None else None
         at = next((b.span for b in importer.bindings.values() if b.target == target), None)
-        return Foreign(name, target.request, error, at)
+        return OpaqueImport(name, target.request, error, at)
 
     def provide(self, name: str) -> Provided:
         """Return the value of a provided module."""
@@ -432,14 +434,14 @@ def of_source(m: Machine, module: ModuleValue, name: str) -> Any:
     raise Missing("unknown-attribute", text, name, did_you_mean(name, source.bindings))
 
 
-def of_foreign(m: Machine, module: Foreign, name: str) -> Any:
+def of_opaque_import(m: Machine, module: OpaqueImport, name: str) -> Any:
     """Raise the error about the use of a host module."""
     return module.refuse()
 
 
-def _refused(m: Machine, module: Foreign, args: Any, named: Any) -> NoReturn:
+def _refused(m: Machine, module: OpaqueImport, args: Any, named: Any) -> NoReturn:
     module.refuse()
 
 
-CALLABLES |= {Foreign: _refused}
-attributes.SPECIAL |= {ModuleValue: of_source, Foreign: of_foreign}
+CALLABLES |= {OpaqueImport: _refused}
+attributes.SPECIAL |= {ModuleValue: of_source, OpaqueImport: of_opaque_import}

@@ -428,7 +428,7 @@ INSTANCES: frozenset[Any] = frozenset(
 # ---- iterators ----------------------------------------------------------------------------------
 
 
-class Steps:
+class LazyIterator:
     """An iterator of the interpreter itself: `map`, `zip`, `enumerate` and others.
 
     Producing an element takes one level of depth: iterators nest, and Python's own would recurse on
@@ -442,7 +442,7 @@ class Steps:
         self.name = name
         self.values = values
 
-    def __iter__(self) -> Steps:
+    def __iter__(self) -> LazyIterator:
         return self
 
     def __next__(self) -> Any:

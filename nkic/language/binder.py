@@ -62,7 +62,7 @@ class Binder(Identical):
     def __init__(self, row: Row, profile: Profile = DEFAULT) -> None:
         self._row = row
         since = {o.name: o.since for o in row.operands} | {a.name: a.since for a in row.attributes}
-        self._positions = {name: place for place, name in enumerate(row.parameters)}
+        self._positions = {name: position for position, name in enumerate(row.parameters)}
         self._future = {
             name: first
             for name, first in since.items()
@@ -76,11 +76,11 @@ class Binder(Identical):
             if o.optional and o.optional_since > profile and o.name in self._positions
         ]
         self._list_position = self._positions.get(row.spread, -1)
-        places = self._positions | {
+        positions = self._positions | {
             o.name: len(row.parameters) + n for n, o in enumerate(row.spread_operands)
         }
         self._operands = [
-            (places[o.name], o, o.access.reads, o.access.writes)
+            (positions[o.name], o, o.access.reads, o.access.writes)
             for o in row.operands
             if o.name != row.returns
         ]
@@ -92,7 +92,7 @@ class Binder(Identical):
         self._engine_position = self._positions["engine"] if row.has_engine_parameter else -1
         self._name_position = self._positions.get("name", -1)
         self._plans: dict[tuple[int, tuple[str, ...]], Plan | None] = {}
-        self._full_plan = self._plan({place: place for place in places.values()})
+        self._full_plan = self._plan({position: position for position in positions.values()})
 
     def __repr__(self) -> str:
         return self._row.called
@@ -104,9 +104,9 @@ class Binder(Identical):
     def __hash__(self) -> int:
         return hash(self._row.name)
 
-    def __call__(self, *args: Any, **more: Any) -> Any:
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
         try:
-            return self._record(self._full_plan, self._bind(args, more))
+            return self._record(self._full_plan, self._bind(args, keywords))
         except CallRefused as refused:
             return self._complain(refused)
 
@@ -145,63 +145,67 @@ class Binder(Identical):
             return None
         if any(name in self._future for name in names):
             return None
-        places = [*range(count), *(self._positions.get(name, -1) for name in names)]
-        if -1 in places or len(set(places)) < len(places) or set(self._required) - {*places}:
+        positions = [*range(count), *(self._positions.get(name, -1) for name in names)]
+        if (
+            -1 in positions
+            or len(set(positions)) < len(positions)
+            or set(self._required) - {*positions}
+        ):
             return None
-        return self._plan({place: index for index, place in enumerate(places)})
+        return self._plan({position: index for index, position in enumerate(positions)})
 
     def _plan(self, indices: Mapping[int, int]) -> Plan:
         """Return the plan for a call, given the argument's index for each parameter's position."""
         operands: list[Bound] = []
         operand_slots = []
-        for number, (place, operand, reads, writes) in enumerate(self._operands):
-            at = indices.get(place, -1)
-            if at >= 0:
-                operand_slots.append((number, at, operand, reads, writes))
+        for number, (position, operand, reads, writes) in enumerate(self._operands):
+            index = indices.get(position, -1)
+            if index >= 0:
+                operand_slots.append((number, index, operand, reads, writes))
             operands.append(
-                None if at >= 0 else _non_tensor(operand, self._defaults[place], writes)
+                None if index >= 0 else _non_tensor(operand, self._defaults[position], writes)
             )
         attributes, attribute_slots = [], []
-        for number, (place, attribute, default) in enumerate(self._attributes):
-            at = indices.get(place, -1)
-            if at >= 0:
-                attribute_slots.append((number, at, attribute, default))
-            attributes.append(default if place < 0 or at >= 0 else self._omitted(number))
+        for number, (position, attribute, default) in enumerate(self._attributes):
+            index = indices.get(position, -1)
+            if index >= 0:
+                attribute_slots.append((number, index, attribute, default))
+            attributes.append(default if position < 0 or index >= 0 else self._omitted(number))
         engine, name = indices.get(self._engine_position, -1), indices.get(self._name_position, -1)
         return Plan(operands, operand_slots, attributes, attribute_slots, engine, name)
 
     def _omitted(self, number: int) -> Any:
         """Return the value of attribute `number` in a call that omits it."""
-        place, attribute, default = self._attributes[number]
-        value = self._defaults[place]
+        position, attribute, default = self._attributes[number]
+        value = self._defaults[position]
         return default if value is default else attribute_value(attribute, value)
 
     # Binding
 
-    def _bind(self, args: tuple[Any, ...], more: Mapping[str, Any]) -> list[Any]:
+    def _bind(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> list[Any]:
         """Return one value per parameter, bound by Python's rules."""
-        given = self._defaults.copy()
+        values = self._defaults.copy()
         count = len(args)
-        if count > len(given):
-            raise self._wrong_call(f"takes {len(given)} arguments, not {count}")
-        given[:count] = args
-        places = self._positions
+        if count > len(values):
+            raise self._wrong_call(f"takes {len(values)} arguments, not {count}")
+        values[:count] = args
+        positions = self._positions
         former: dict[str, Any] = {}
-        for name, value in more.items():
-            place = places.get(name)
-            if place is None or name in self._future:
+        for name, value in keywords.items():
+            position = positions.get(name)
+            if position is None or name in self._future:
                 if not removed.tolerated(name, active().profile):
                     raise self._unknown(name)
                 former[name] = value
                 continue
-            if place < count:
+            if position < count:
                 raise self._wrong_call(f"got two values for `{name}`, by position and by name")
-            given[place] = value
-        for place in self._required:
-            if given[place] is REQUIRED:
-                raise self._missing(given, "dst" in more)
-        for place, operand in self._mandatory:
-            if given[place] is None:
+            values[position] = value
+        for position in self._required:
+            if values[position] is REQUIRED:
+                raise self._missing(values, "dst" in keywords)
+        for position, operand in self._mandatory:
+            if values[position] is None:
                 since = operand.optional_since.label
                 text = f"`{operand.name}` cannot be omitted before NKI {since}"
                 raise CallRefused(
@@ -211,11 +215,11 @@ class Binder(Identical):
                     operand.name,
                 )
         for value in former.values():
-            _former_dtype(self._row.name, given[0], value)
+            _former_dtype(self._row.name, values[0], value)
         return (
-            given
+            values
             if self._list_position < 0
-            else [*given, *self._spread(given[self._list_position])]
+            else [*values, *self._spread(values[self._list_position])]
         )
 
     def _spread(self, value: Any) -> list[Any]:
@@ -237,11 +241,11 @@ class Binder(Identical):
 
     def _signature(self) -> str:
         """Describe the call's parameters, for a help text."""
-        words = (
+        parameters = (
             name if default is REQUIRED else f"{name}=…"
             for name, default in zip(self._row.parameters, self._defaults, strict=True)
         )
-        return f"the call is {self._row.called}({', '.join(words)})"
+        return f"the call is {self._row.called}({', '.join(parameters)})"
 
     def _unknown(self, name: str) -> CallRefused:
         """Return the error for an unknown parameter: not yet added, removed, or misspelt."""
@@ -253,20 +257,20 @@ class Binder(Identical):
                 f"remove it, or compile with `--nki {since}`",
                 name,
             )
-        gone = removed.parameter(self._row.name, name)
-        if gone is not None:
-            text = removed.no_parameter(name, gone, active().profile)
-            return CallRefused("removed-name", text, gone.instead, name)
+        removal = removed.parameter(self._row.name, name)
+        if removal is not None:
+            text = removed.no_parameter(name, removal, active().profile)
+            return CallRefused("removed-name", text, removal.instead, name)
         near = did_you_mean(name, self._row.parameters) or self._signature()
         return CallRefused("wrong-call", f"there is no parameter `{name}`", near, name)
 
-    def _missing(self, given: list[Any], named: bool) -> CallRefused:
+    def _missing(self, values: list[Any], named: bool) -> CallRefused:
         """Return the error for missing required parameters.
 
         Older kernels omit dst and expect a result, so a missing dst that is not passed by name has
         its own help text.
         """
-        pairs = zip(self._row.parameters, given, strict=True)
+        pairs = zip(self._row.parameters, values, strict=True)
         names = [name for name, value in pairs if value is REQUIRED]
         listed = ", ".join(f"`{name}`" for name in names)
         text = f"{listed} {'is' if len(names) == 1 else 'are'} missing"
@@ -283,10 +287,10 @@ class Binder(Identical):
         """Convert the arguments and append the instruction to the program."""
         trace = active()
         trace.recording()
-        omitted, operand_slots, constants, attribute_slots, engine_at, name_at = plan
+        omitted, operand_slots, constants, attribute_slots, engine_index, name_index = plan
         operands, ghost = omitted.copy(), False
-        for place, at, operand, reads, writes in operand_slots:
-            value = values[at]
+        for slot, index, operand, reads, writes in operand_slots:
+            value = values[index]
             if type(value) is NkiTensor:
                 view = value._access
                 tensor = view.tensor
@@ -298,23 +302,23 @@ class Binder(Identical):
                     trace.read.add(tensor.number)
                 if writes:
                     trace.written.add(tensor.number)
-                operands[place] = view
-            elif type(value) is NkiInstruction and value._place < 0:
+                operands[slot] = view
+            elif type(value) is NkiInstruction and value._index < 0:
                 ghost = True  # the failed call has been reported
             else:
-                operands[place] = _non_tensor(operand, value, writes)
+                operands[slot] = _non_tensor(operand, value, writes)
         if attribute_slots:
             constants = constants.copy()
-            for place, at, attribute, default in attribute_slots:
-                value = values[at]
+            for slot, index, attribute, default in attribute_slots:
+                value = values[index]
                 if value is not default:
-                    constants[place] = attribute_value(attribute, value)
+                    constants[slot] = attribute_value(attribute, value)
         attributes = tuple(constants)
         if all(map(is_, attributes, self._last)) and self._last:
             attributes = self._last  # most calls have the attributes of the previous call
         self._last = attributes
-        engine_ = self._engine(values[engine_at]) if engine_at >= 0 else None
-        name = self._label(values[name_at]) if name_at >= 0 else ""
+        engine_ = self._engine(values[engine_index]) if engine_index >= 0 else None
+        name = self._label(values[name_index]) if name_index >= 0 else ""
         if ghost:
             return NkiInstruction([], -1)
         if self._row.returns:
@@ -363,9 +367,9 @@ def _parameter_default(row: Row, name: str) -> Any:
     return None
 
 
-def _former_dtype(row: str, dst: Any, given: Any) -> None:
+def _former_dtype(row: str, dst: Any, former: Any) -> None:
     """Warn if the former parameter `dtype` differs from the dtype of dst, which decides."""
-    wanted = as_dtype(given)
+    wanted = as_dtype(former)
     if isinstance(dst, NkiTensor) and dst.dtype is not wanted:
         complain(
             "deprecated",

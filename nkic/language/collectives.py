@@ -66,15 +66,15 @@ class CollectiveFunction(Identical):
     def __hash__(self) -> int:
         return hash(self._row.name)
 
-    def __call__(self, *args: Any, **more: Any) -> NkiInstruction:
+    def __call__(self, *args: Any, **keywords: Any) -> NkiInstruction:
         try:
-            return self._invoke(_bound(self._row, self.__signature__, args, more))
+            return self._invoke(_bound(self._row, self.__signature__, args, keywords))
         except CallRefused as refused:
             text = f"{self._row.name}: {refused.message}"
             complain(refused.slug, text, help=refused.help, argument=refused.argument)
             return _no_instruction()
 
-    def _invoke(self, given: dict[str, Any]) -> NkiInstruction:
+    def _invoke(self, arguments: dict[str, Any]) -> NkiInstruction:
         raise NotImplementedError
 
 
@@ -109,12 +109,12 @@ class Collective(CollectiveFunction):
         yield Parameter("priority", kind, default=None)
         yield Parameter("name", kind, default=None)
 
-    def _invoke(self, given: dict[str, Any]) -> NkiInstruction:
-        lists = {name: given.pop(called) for name, called in self._lists.items()}
-        channels = self._channel_ids(given.pop("channel_ids")) if self._channels else None
+    def _invoke(self, arguments: dict[str, Any]) -> NkiInstruction:
+        lists = {name: arguments.pop(called) for name, called in self._lists.items()}
+        channels = self._channel_ids(arguments.pop("channel_ids")) if self._channels else None
         for index, tiles in enumerate(self._tiles(lists, channels)):
             extra = {self._row.channel: channels[index]} if channels is not None else {}
-            self._binder(**tiles, **given, **extra)
+            self._binder(**tiles, **arguments, **extra)
         return _no_instruction()
 
     def _channel_ids(self, value: Any) -> list[int]:
@@ -170,16 +170,16 @@ class Collective(CollectiveFunction):
 
 
 def _bound(
-    row: Row, signature: Signature, args: tuple[Any, ...], more: dict[str, Any]
+    row: Row, signature: Signature, args: tuple[Any, ...], keywords: dict[str, Any]
 ) -> dict[str, Any]:
     """Bind the arguments of a call, with defaults, by parameter. Raises `CallRefused`."""
-    unknown = [name for name in more if name not in signature.parameters]
+    unknown = [name for name in keywords if name not in signature.parameters]
     if unknown:
         help = did_you_mean(unknown[0], signature.parameters)
         text = f"there is no parameter `{unknown[0]}`"
         raise CallRefused("wrong-call", text, help or _usage(row, signature), unknown[0])
     try:
-        bound = signature.bind(*args, **more)
+        bound = signature.bind(*args, **keywords)
     except TypeError as error:
         raise CallRefused("wrong-call", f"{error}", _usage(row, signature)) from None
     bound.apply_defaults()
@@ -209,17 +209,19 @@ class Preparing(Collective):
     def __init__(self, row: Row, of: Row) -> None:
         super().__init__(of)
         self._row, self._binder = row, Binder(row)
-        (self._trigger,) = (other.name for other in ROWS.values() if other.prepared_by == row.name)
+        (self._trigger,) = (
+            trigger.name for trigger in ROWS.values() if trigger.prepared_by == row.name
+        )
 
-    def _invoke(self, given: dict[str, Any]) -> NkiInstruction:
+    def _invoke(self, arguments: dict[str, Any]) -> NkiInstruction:
         check_triggered(active())
-        lists = {name: given.pop(called) for name, called in self._lists.items()}
+        lists = {name: arguments.pop(called) for name, called in self._lists.items()}
         (tiles,) = self._tiles(lists, None)
-        name, counts = given.pop("name"), given["metadata_tensor"]
+        name, counts = arguments.pop("name"), arguments["metadata_tensor"]
         if not isinstance(counts, NkiTensor):
             text = f"`metadata_tensor` is {shown(counts)}, but must be a tensor"
             raise CallRefused("argument-kind", text)
-        return self._record({**tiles, **given, "prepared": _counts_tensor(counts)}, name)
+        return self._record({**tiles, **arguments, "prepared": _counts_tensor(counts)}, name)
 
     def _record(self, operands: dict[str, Any], name: Any) -> NkiInstruction:
         trace = active()
@@ -246,11 +248,11 @@ class Triggering(CollectiveFunction):
         ]
     )
 
-    def _invoke(self, given: dict[str, Any]) -> NkiInstruction:
-        prepared = self._pending(given["prepare_instr"])
+    def _invoke(self, arguments: dict[str, Any]) -> NkiInstruction:
+        prepared = self._pending(arguments["prepare_instr"])
         if prepared is None:
             return _no_instruction()
-        instruction: NkiInstruction = self._binder(**prepared.operands, name=given["name"])
+        instruction: NkiInstruction = self._binder(**prepared.operands, name=arguments["name"])
         return instruction
 
     def _pending(self, instruction: Any) -> Prepared | None:

@@ -31,29 +31,36 @@ def complain(
     """
     active().recording()
     at = at or here()
-    places = at.user_frames()
-    labels = [*labels, *(Label(span, "called from here") for span in places[1:])]
+    locations = at.user_frames()
+    labels = [*labels, *(Label(span, "called from here") for span in locations[1:])]
     labels += [Label(tensor.at.primary, f"`{tensor.name}` is {shown(tensor)}") for tensor in about]
-    place = places[0]
-    if argument and at.span == place:
-        place = active().locate(at, argument, position)
-    labels += _iterations(slug, place)
-    module = active().module_of(place.path)
-    fixes = [*fixes, *respelt(help, module.source if module else None, place)]
+    location = locations[0]
+    if argument and at.span == location:
+        location = active().locate(at, argument, position)
+    labels += _iterations(slug, location)
+    module = active().module_of(location.path)
+    fixes = [*fixes, *respelt(help, module.source if module else None, location)]
     diagnostic = make(
-        slug, message, place, help=help, labels=labels, level=level, fixes=fixes, notes=within(at)
+        slug,
+        message,
+        location,
+        help=help,
+        labels=labels,
+        level=level,
+        fixes=fixes,
+        notes=within(at),
     )
     active().report.add(diagnostic)
 
 
-def _iterations(slug: str, place: Span) -> list[Label]:
+def _iterations(slug: str, span: Span) -> list[Label]:
     """Return labels with the current iterations of the enclosing loops.
 
-    They cover the loops around `place` and around the nearest callers. Empty if the problem was
+    They cover the loops around `span` and around the nearest callers. Empty if the problem was
     already reported in an earlier iteration.
     """
     trace = active()
-    return [] if trace.report.knows(slug, place) else trace.loop_context()
+    return [] if trace.report.knows(slug, span) else trace.loop_context()
 
 
 def shown(tensor: Tensor) -> str:

@@ -78,8 +78,8 @@ class dma_engine(Enum):  # noqa: N801
 
 
 ENUMS: dict[str, type[Enum]] = {
-    found.__name__: found
-    for found in (engine, reduce_cmd, dge_mode, oob_mode, matmul_perf_mode, nc_version, dma_engine)
+    kind.__name__: kind
+    for kind in (engine, reduce_cmd, dge_mode, oob_mode, matmul_perf_mode, nc_version, dma_engine)
 }
 # The enumeration of each attribute; `perf_mode` is named differently from its enumeration.
 OF_ATTRIBUTE: dict[str, type[Enum]] = {**ENUMS, "perf_mode": matmul_perf_mode}
@@ -96,7 +96,7 @@ class Operator(Identical):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def __call__(self, *args: Any, **more: Any) -> Any:
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
         if active().profile < Profile.NKI_0_3:
             raise _functions_too_new(self.name)
         try:
@@ -104,27 +104,29 @@ class Operator(Identical):
         except Missing:
             raise _no_such_function(self.name) from None
         try:
-            return function(*args, **more)
+            return function(*args, **keywords)
         except KernelError as error:
             if error.slug == "library-argument" and not error.message.startswith("nl."):
                 error.message = f"nl.{self.name}: {error.message}"
             raise
         except TypeError as error:
-            if _binds(function, args, more):
+            if _binds(function, args, keywords):
                 raise
-            raise self._wrong_call(function, error, more) from None
+            raise self._wrong_call(function, error, keywords) from None
 
-    def _wrong_call(self, function: Any, error: TypeError, more: Mapping[str, Any]) -> KernelError:
+    def _wrong_call(
+        self, function: Any, error: TypeError, keywords: Mapping[str, Any]
+    ) -> KernelError:
         """Return the error for arguments that do not fit: an unknown name, or a wrong number."""
         parameters = inspect.signature(function).parameters
-        for name in more:
+        for name in keywords:
             if name in parameters:
                 continue
-            gone = removed.parameter(self.name, name)
+            removal = removed.parameter(self.name, name)
             text = f"nl.{self.name}: there is no parameter `{name}`"
-            if gone is not None:
-                text = f"nl.{self.name}: {removed.no_parameter(name, gone, active().profile)}"
-                return KernelError("removed-name", text, help=gone.instead, argument=name)
+            if removal is not None:
+                text = f"nl.{self.name}: {removed.no_parameter(name, removal, active().profile)}"
+                return KernelError("removed-name", text, help=removal.instead, argument=name)
             help = did_you_mean(name, parameters) or _signature(self.name, parameters)
             return KernelError("wrong-call", text, help=help, argument=name)
         return KernelError("wrong-call", f"nl.{error}", help=_signature(self.name, parameters))
@@ -140,18 +142,18 @@ class Operator(Identical):
         return self.name
 
 
-def _binds(function: Any, args: tuple[Any, ...], more: Mapping[str, Any]) -> bool:
+def _binds(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> bool:
     """Return whether the arguments bind to the function's parameters."""
     try:
-        inspect.signature(function).bind(*args, **more)
+        inspect.signature(function).bind(*args, **keywords)
     except TypeError:
         return False
     return True
 
 
 def _signature(name: str, parameters: Mapping[str, inspect.Parameter]) -> str:
-    words = (key if p.default is p.empty else f"{key}=…" for key, p in parameters.items())
-    return f"the call is nl.{name}({', '.join(words)})"
+    shown = (key if p.default is p.empty else f"{key}=…" for key, p in parameters.items())
+    return f"the call is nl.{name}({', '.join(shown)})"
 
 
 def _no_such_function(name: str) -> KernelError:

@@ -75,12 +75,12 @@ class RegisterAlloc(Binder):
         super().__init__(row, profile)
         self._load = _binder(LOAD, profile)
 
-    def __call__(self, *args: Any, **more: Any) -> Any:
-        given = [*args, *more.values()]
-        if more.keys() - {"x"} or [type(value) for value in given] != [NkiTensor]:
-            return super().__call__(*args, **more)
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        values = [*args, *keywords.values()]
+        if keywords.keys() - {"x"} or [type(value) for value in values] != [NkiTensor]:
+            return super().__call__(*args, **keywords)
         register = super().__call__()
-        self._load(register, given[0])
+        self._load(register, values[0])
         return register
 
 
@@ -95,8 +95,8 @@ def absent(module: str, profile: Profile) -> dict[str, Absent]:
 
 def of_others(module: str, profile: Profile) -> dict[str, Absent]:
     """Return the errors for instructions of `module` that only other versions have."""
-    others = (r for r in ROWS.values() if r.module == module and not _exists(r, profile))
-    return {row.name: _absent(row, module, profile) for row in others}
+    rows = (r for r in ROWS.values() if r.module == module and not _exists(r, profile))
+    return {row.name: _absent(row, module, profile) for row in rows}
 
 
 def _exists(row: Row, profile: Profile) -> bool:

@@ -25,16 +25,16 @@ def jit(target: Any, **options: Any) -> Any:
 
 def check_option(decorator: str, name: str, value: Any) -> None:
     """Report a decorator option that has no meaning here, or a different one."""
-    gone = removed.parameter("jit", name)
+    removal = removed.parameter("jit", name)
     if name in configs.OPTIONS and active().profile >= configs.SINCE:
         _check_config(name, value)
     elif name == "mode":
         deprecated.warn(f"`mode=` of {decorator}", deprecated.JIT_MODE)
-    elif gone is not None and active().profile >= gone.since:
+    elif removal is not None and active().profile >= removal.since:
         since = f"NKI {active().profile.label} has no option `{name}=`: it was removed in NKI "
-        text = f"{decorator}: {since}{gone.since.label}"
-        complain("removed-name", text, help=gone.instead, argument=name)
-    elif gone is not None and value != active().target.name:
+        text = f"{decorator}: {since}{removal.since.label}"
+        complain("removed-name", text, help=removal.instead, argument=name)
+    elif removal is not None and value != active().target.name:
         complain(
             "jit-option",
             f"{decorator}: platform_target is {value!r}, but the target is {active().target.name}",
@@ -42,7 +42,7 @@ def check_option(decorator: str, name: str, value: Any) -> None:
             level=Level.WARNING,
             argument=name,
         )
-    elif gone is None and name not in MESSAGES:
+    elif removal is None and name not in MESSAGES:
         near = did_you_mean(name, MESSAGES)
         complain(
             "jit-option",

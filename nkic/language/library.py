@@ -128,12 +128,12 @@ def known_issue(what: str, depth: int, help: str, *, last: str = "") -> None:
     profile, until = active().profile, profiles.find(last) or profiles.DEFAULT
     if not called_by_kernel(depth) or not profiles.Profile.NKI_0_3 <= profile <= until:
         return
-    place, *calls = here().user_frames()
+    call, *callers = here().user_frames()
     active().report.warning(
         "unsupported-on-hardware",
         f"{what} is documented as unsupported on hardware in NKI {min(profile, _LAST_NOTES).label}",
-        place,
-        labels=[Label(span, "called from here") for span in calls],
+        call,
+        labels=[Label(span, "called from here") for span in callers],
         help=help,
     )
 
@@ -157,8 +157,8 @@ def _float(first: DType, second: DType) -> DType:
     if first.is_float and second.is_float:
         wide = max(first, second, key=lambda dtype: dtype.size)
         return wide if first.size != second.size else dtypes.FLOAT32
-    real, other = (first, second) if first.is_float else (second, first)
-    return dtypes.FLOAT32 if other.size > real.size // 2 else real
+    real, integer = (first, second) if first.is_float else (second, first)
+    return dtypes.FLOAT32 if integer.size > real.size // 2 else real
 
 
 def _integer(first: DType, second: DType) -> DType:

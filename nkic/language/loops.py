@@ -103,7 +103,7 @@ class DynamicRange(DeviceRange):
         try:
             yield counter
         except GeneratorExit:  # `break`, `return` or an exception
-            trace.left.append(at)
+            trace.abandoned_loops.append(at)
             raise
         self.leave()
 

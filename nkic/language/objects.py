@@ -77,14 +77,14 @@ class NKIObject:
 
     def __init__(self, *values: Any, **named: Any) -> None:
         names = field_names(type(self))
-        given = _bind_fields(type(self).__name__, names, values, named)
+        fields = _bind_fields(type(self).__name__, names, values, named)
         for name in names:
-            value = given[name] if name in given else _default(type(self), name)
+            value = fields[name] if name in fields else _default(type(self), name)
             object.__setattr__(self, name, value)  # works for frozen dataclasses too
         self.__post_init__()
 
-    def __init_subclass__(cls, **more: Any) -> None:
-        super().__init_subclass__(**more)
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
         if cls.__init__ is NKIObject.__init__:  # `@dataclass` keeps it in the class itself
             cls.__init__ = NKIObject.__init__  # type: ignore[method-assign]
 
@@ -133,11 +133,11 @@ def _bind_fields(
 ) -> dict[str, Any]:
     if len(values) > len(names):
         raise TypeError(f"{owner}() takes {len(names)} fields but {len(values)} were given")
-    given = dict(zip(names, values, strict=False))
+    fields = dict(zip(names, values, strict=False))
     for name, value in named.items():
-        if name in given:
+        if name in fields:
             raise TypeError(f"{owner}() got multiple values for field {name!r}")
         if name not in names:
             raise TypeError(f"a {owner} has no field {name!r}; its fields are {', '.join(names)}")
-        given[name] = value
-    return given
+        fields[name] = value
+    return fields

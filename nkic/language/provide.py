@@ -54,7 +54,7 @@ def namespaces(
 
     `kernel_object` is the evaluator's `NKIObject`, the base class of kernels' classes.
     """
-    whole = profile
+    kernel_profile = profile
     if profile is Profile.BETA1:  # for the library; Beta 1 has its own modules, see `_former`
         profile = Profile.NKI_0_6
     modules = [
@@ -70,8 +70,10 @@ def namespaces(
         Namespace("nki.dtype", {**named(profile), "bool_": dtypes.BOOL}),
     ]
     current = dict(zip(_NKI, modules, strict=True)) | {configs.MODULE: configs.namespace(profile)}
-    former = _former(current, whole)
-    constants = former[f"{OLD_ROOT}.{_CONSTANTS}"] if whole is Profile.BETA1 else _no_constants()
+    former = _former(current, kernel_profile)
+    constants = (
+        former[f"{OLD_ROOT}.{_CONSTANTS}"] if kernel_profile is Profile.BETA1 else _no_constants()
+    )
     spaces = {**current, _CONSTANTS: constants, **former}
     return {**spaces, library.MODULE: library.namespace(load)}
 
@@ -100,7 +102,7 @@ def _no_constants() -> Namespace:
     return Namespace(_CONSTANTS, {}, advice="nki.language has what it had")
 
 
-def given(tensor: Tensor, profile: Profile) -> NkiTensor:
+def argument_tensor(tensor: Tensor, profile: Profile) -> NkiTensor:
     """Return a kernel's tensor argument as kernels of `profile` see it."""
     if profile is Profile.BETA1:
         from nkic.language.beta1.tiles import Tile
@@ -150,14 +152,16 @@ def _former(current: Mapping[str, Namespace], profile: Profile) -> dict[str, Nam
         from nkic.language.beta1 import names as beta1  # imported lazily: rarely needed
 
         modules = beta1.namespaces(TensorAnnotation())
-        return {f"{OLD_ROOT}.{name}": space for name, space in current.items()} | dict(modules)
+        return {f"{OLD_ROOT}.{name}": namespace for name, namespace in current.items()} | dict(
+            modules
+        )
     root |= {name: Namespace(name, {}) for name in _BETA1}
     if profile < Profile.NKI_0_4:
-        return root | {f"{OLD_ROOT}.{name}": space for name, space in current.items()}
+        return root | {f"{OLD_ROOT}.{name}": namespace for name, namespace in current.items()}
     moved = {}
-    for name, space in current.items():
+    for name, namespace in current.items():
         old = f"{OLD_ROOT}.{name}"
         text = f"NKI {profile.label} has no `{old}`: it was removed in NKI 0.4"
-        gone = Absent("removed-name", text, f"import `{name}` instead")
-        moved[old] = Namespace(old, {}, dict.fromkeys(names_of(space), gone))
+        absent = Absent("removed-name", text, f"import `{name}` instead")
+        moved[old] = Namespace(old, {}, dict.fromkeys(names_of(namespace), absent))
     return root | moved

@@ -40,8 +40,8 @@ class DeviceInteger(Identical, DeviceCondition):
         return self._register
 
     def __repr__(self) -> str:
-        held = "comparison" if self._held is None else self._held.number
-        return f"{type(self).__name__}({held})"
+        content = "comparison" if self._held is None else self._held.number
+        return f"{type(self).__name__}({content})"
 
     def enter_while(self) -> None:
         """Open the loop of `while register:`."""
@@ -65,11 +65,9 @@ class DeviceInteger(Identical, DeviceCondition):
     def _refuse_conversion(self, *_: object) -> NoReturn:
         raise self._refused("counted or looked up with it", _CONVERSION_HELP)
 
-    def _refused(self, what: str, help: str) -> KernelError:
+    def _refused(self, use: str, help: str) -> KernelError:
         text = f"the value of a {self._noun} is known only on the device; nothing can be "
-        return KernelError(
-            "register-value", f"{text}{what} while the kernel is compiled", help=help
-        )
+        return KernelError("register-value", f"{text}{use} while the kernel is compiled", help=help)
 
     def __bool__(self) -> bool:
         """Raise, unless the Python interpreter evaluates `while register:`."""

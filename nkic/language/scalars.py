@@ -172,11 +172,11 @@ def _registers(*operands: NkiScalar | int) -> tuple[Register | int, ...]:
 class ScalarLoad(Binder):
     """`nisa.scalar_load`, which returns a scalar of its source's dtype."""
 
-    def __call__(self, *args: Any, **more: Any) -> Any:
-        result = super().__call__(*args, **more)
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        result = super().__call__(*args, **keywords)
         if not isinstance(result, VirtualRegister):
             return result
-        src = args[0] if args else more["src"]
+        src = args[0] if args else keywords["src"]
         is_long = isinstance(src, NkiTensor) and src.dtype is INT64  # the row rejects other dtypes
         return NkiScalar(result._register, INT64 if is_long else INT32)
 
@@ -184,16 +184,16 @@ class ScalarLoad(Binder):
 class ScalarStore(Binder):
     """`nisa.scalar_store`, which accepts only scalars."""
 
-    def _bind(self, args: tuple[Any, ...], more: Any) -> list[Any]:
-        given = super()._bind(args, more)
-        dst, value = given[:2]
+    def _bind(self, args: tuple[Any, ...], keywords: Any) -> list[Any]:
+        values = super()._bind(args, keywords)
+        dst, value = values[:2]
         if not isinstance(value, NkiScalar):
             advice = "use nisa.memset for a number, nisa.register_store for a register"
             text = f"`value` is {shown(value)}, but must be a scalar of nisa.scalar_load"
             raise CallRefused("argument-kind", text, advice, "value")
         if isinstance(dst, NkiTensor) and dst.dtype is not value.dtype:
             _check_width(dst.dtype, value.dtype)
-        return [dst, VirtualRegister(value._any_register, frozen=True), *given[2:]]
+        return [dst, VirtualRegister(value._any_register, frozen=True), *values[2:]]
 
 
 def _check_width(dst: DType, value: DType) -> None:

@@ -44,12 +44,12 @@ class OpenLoop:
 class NkiInstruction(Identical):
     """The result of an instruction call: a handle for ordering it after others."""
 
-    # `_place` is the index in `_body`, or negative if an error prevented recording.
-    __slots__ = ("_body", "_place")
+    # `_index` is the index in `_body`, or negative if an error prevented recording.
+    __slots__ = ("_body", "_index")
 
-    def __init__(self, body: list[Item], place: int) -> None:
+    def __init__(self, body: list[Item], index: int) -> None:
         self._body = body
-        self._place = place
+        self._index = index
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -66,7 +66,9 @@ class NkiInstruction(Identical):
         consumer = self._recorded()
         if consumer is not None:
             recorded = (producer._recorded() for producer in producers)
-            numbers = tuple(other.number for other in recorded if other is not None)
+            numbers = tuple(
+                instruction.number for instruction in recorded if instruction is not None
+            )
             if any(number >= consumer.number for number in numbers):
                 raise KernelError(
                     "bad-schedule",
@@ -75,18 +77,18 @@ class NkiInstruction(Identical):
                     "the program",
                 )
             after = consumer.after + numbers
-            self._body[self._place] = consumer._replace(after=after)
+            self._body[self._index] = consumer._replace(after=after)
         return self
 
     def _recorded(self) -> Instruction | None:
         """Return the instruction in the program, or None."""
-        item = self._body[self._place] if self._place >= 0 else None
+        item = self._body[self._index] if self._index >= 0 else None
         return item if isinstance(item, Instruction) else None
 
 
 def has_failed(instruction: NkiInstruction) -> bool:
     """Return whether an error prevented the instruction from being recorded."""
-    return instruction._place < 0
+    return instruction._index < 0
 
 
 class Trace:
@@ -116,14 +118,14 @@ class Trace:
         # For the Python interpreter: saves the variables' numbers. The result restores them and
         # returns the names of the variables that had changed.
         self.remember: Callable[[], Callable[[], Sequence[str]]] | None = None
-        self.left: list[CallChain] = []  # device loops that Python left early
+        self.abandoned_loops: list[CallChain] = []  # device loops that Python left early
         self.tensors: list[Tensor] = []
         self.constants: dict[int, bytes] = {}
         self.messages: list[str] = []
         self.reads: dict[str, str] = {}
         self.computed: dict[int, tuple[Tensor, ...]] = {}  # operators' results: their inputs
         self.written: set[int] = set()
-        self.beyond: dict[int, str] = {}  # Beta 1: blocks out of bounds, with the reason
+        self.out_of_bounds: dict[int, str] = {}  # Beta 1: blocks out of bounds, with the reason
         self.read: set[int] = set()
         self.own_inputs: frozenset[int] = frozenset()
         self.body: list[Item] = []
@@ -268,7 +270,7 @@ class Trace:
         body.append(tuple.__new__(Instruction, fields))
         return NkiInstruction(body, len(body) - 1)
 
-    def again(self, item: Instruction) -> None:
+    def reappend(self, item: Instruction) -> None:
         """Append an instruction that was removed from the end, after others were recorded."""
         self.body.append(item._replace(number=self._instructions))
         self._instructions += 1
@@ -302,7 +304,7 @@ class Trace:
         return loop
 
     def close_loop(self, expected: OpenLoop | None = None) -> None:
-        """Close the innermost loop, which must be `own`, and append it to the enclosing body."""
+        """Close the innermost loop and append it to the enclosing body; it must be `expected`."""
         if expected is not None and self.loops[-1:] != [expected]:
             raise KernelError(
                 "device-loop-misuse",

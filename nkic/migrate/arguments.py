@@ -22,7 +22,7 @@ def row_of(name: str) -> Row | None:
     return row if row is not None and module in _MODULES else None
 
 
-def word(argument: cst.Arg) -> str:
+def keyword_of(argument: cst.Arg) -> str:
     """Return the keyword of an argument; "" for a positional one."""
     return argument.keyword.value if argument.keyword is not None else ""
 
@@ -34,8 +34,8 @@ def is_plain(call: cst.Call) -> bool:
 
 def find(call: cst.Call, names: Sequence[str], name: str) -> cst.Arg | None:
     """Return the argument for the parameter `name` of a function whose parameters are `names`."""
-    for place, argument in enumerate(call.args):
-        parameter = word(argument) or (names[place] if place < len(names) else "")
+    for position, argument in enumerate(call.args):
+        parameter = keyword_of(argument) or (names[position] if position < len(names) else "")
         if parameter == name:
             return argument
     return None
@@ -43,8 +43,8 @@ def find(call: cst.Call, names: Sequence[str], name: str) -> cst.Arg | None:
 
 def mask_argument(call: cst.Call) -> cst.BaseExpression | None:
     """Return the mask of a Beta 1 call; None if it is absent or `None`."""
-    found = next((arg.value for arg in call.args if word(arg) == "mask"), None)
-    return None if isinstance(found, cst.Name) and found.value == "None" else found
+    mask = next((arg.value for arg in call.args if keyword_of(arg) == "mask"), None)
+    return None if isinstance(mask, cst.Name) and mask.value == "None" else mask
 
 
 def named(name: str, value: cst.BaseExpression) -> cst.Arg:
@@ -57,14 +57,14 @@ def with_args(call: cst.Call, args: Sequence[cst.Arg]) -> cst.Call:
     commas = [argument.comma for argument in call.args]
     last = commas[-1] if commas else cst.MaybeSentinel.DEFAULT
     between = next((c for c in commas[:-1] if isinstance(c, cst.Comma)), _comma())
-    made = [a.with_changes(comma=_kept(a.comma, between)) for a in args[:-1]]
-    made += [args[-1].with_changes(comma=last)] if args else []
-    return call.with_changes(args=_closed(call, made))
+    separated = [a.with_changes(comma=_comma_or(a.comma, between)) for a in args[:-1]]
+    separated += [args[-1].with_changes(comma=last)] if args else []
+    return call.with_changes(args=_closed(call, separated))
 
 
-def without(call: cst.Call, gone: cst.Arg) -> cst.Call:
+def without(call: cst.Call, removed: cst.Arg) -> cst.Call:
     """Return the call without one of its arguments."""
-    return with_args(call, [argument for argument in call.args if argument is not gone])
+    return with_args(call, [argument for argument in call.args if argument is not removed])
 
 
 def replaced(call: cst.Call, old: cst.Arg, new: cst.Arg) -> cst.Call:
@@ -76,7 +76,7 @@ def _comma() -> cst.Comma:
     return cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
 
 
-def _kept(comma: cst.Comma | cst.MaybeSentinel, between: cst.Comma) -> cst.Comma:
+def _comma_or(comma: cst.Comma | cst.MaybeSentinel, between: cst.Comma) -> cst.Comma:
     return comma if isinstance(comma, cst.Comma) else between
 
 
@@ -93,4 +93,6 @@ def whole_numbers(value: cst.BaseExpression) -> list[int]:
     if not isinstance(value, cst.List | cst.Tuple):
         return []
     expressions = [element.value for element in value.elements]
-    return [int(one.value) for one in expressions if isinstance(one, cst.Integer)]
+    return [
+        int(expression.value) for expression in expressions if isinstance(expression, cst.Integer)
+    ]

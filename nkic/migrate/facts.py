@@ -35,20 +35,21 @@ class Facts:
 
     `conditions` are the tests of `while` loops over a register, `outputs` the calls that make what
     the kernel returns, `kept` the results that are tiles on chip, as kernel name and number from 0,
-    without the copies that bring them to HBM. `known` tells that the kernel was evaluated at all,
-    `errors` how many errors that found. `others` are the facts for other shapes, which distinguish
-    sizes of the kernel's own from those of its arguments. `runs` is the number of evaluations that
-    these facts combine. `spills` are the kernels whose tiles Beta 1 keeps in HBM in part.
+    without the copies that bring them to HBM. `is_evaluated` tells that the kernel was evaluated at
+    all, `errors` how many errors that found. `of_other_shapes` are the facts for other shapes,
+    which distinguish sizes of the kernel's own from those of its arguments. `runs` is the number of
+    evaluations that these facts combine. `spills` are the kernels whose tiles Beta 1 keeps in HBM
+    in part.
     """
 
-    known: bool = False
+    is_evaluated: bool = False
     errors: int = 0
     instructions: Mapping[Spot, tuple[Instruction, ...]] = field(default_factory=dict)
     tensors: Mapping[Spot, tuple[Tensor, ...]] = field(default_factory=dict)
     conditions: frozenset[Spot] = frozenset()
     outputs: frozenset[Spot] = frozenset()
     kept: frozenset[tuple[str, int]] = frozenset()
-    others: tuple[Facts, ...] = ()
+    of_other_shapes: tuple[Facts, ...] = ()
     runs: int = 1
     spills: frozenset[Spot] = frozenset()
 
@@ -56,8 +57,8 @@ class Facts:
 def dst_of(instruction: Instruction) -> View | None:
     """Return what an instruction writes as `dst`; None if it has no such view, like a print."""
     has_one = "dst" in instruction.row.operand_index
-    found = instruction.operand("dst") if has_one else None
-    return found if isinstance(found, View) else None
+    dst = instruction.operand("dst") if has_one else None
+    return dst if isinstance(dst, View) else None
 
 
 def spot(span: Span) -> Spot:
@@ -76,57 +77,61 @@ def facts_of(source: SourceFile, request: Request, load: Load) -> Facts:
     program = compiled.results.get("specialise")
     if not isinstance(program, Program):
         return Facts(False, errors)
-    spans = [one.primary.span for one in compiled.warnings if one.code is OVERFLOW and one.primary]
-    own = frozenset(spot(span) for span in spans if span.path == source.path)
-    return replace(_facts(program, source.path, errors), spills=own)
+    spans = [
+        warning.primary.span
+        for warning in compiled.warnings
+        if warning.code is OVERFLOW and warning.primary
+    ]
+    spills = frozenset(spot(span) for span in spans if span.path == source.path)
+    return replace(_facts(program, source.path, errors), spills=spills)
 
 
 def with_others(facts: Facts, source: SourceFile, request: Request, load: Load) -> Facts:
     """Add the facts for other shapes that the kernel accepts, if it is not too large."""
     size = sum(map(len, facts.instructions.values()))
-    if not facts.known or facts.errors or size > LARGE:
+    if not facts.is_evaluated or facts.errors or size > MAX_INSTRUCTIONS:
         return facts
-    found: list[Facts] = []
-    for variant in islice(variants(request), 1, 1 + TRIED):
-        one = facts_of(source, variant, load)
-        if one.known and not one.errors:
-            found.append(one)
-        if len(found) == OTHERS:
+    of_variants: list[Facts] = []
+    for variant in islice(variants(request), 1, 1 + MAX_TRIED):
+        variant_facts = facts_of(source, variant, load)
+        if variant_facts.is_evaluated and not variant_facts.errors:
+            of_variants.append(variant_facts)
+        if len(of_variants) == MAX_VARIANTS:
             break
-    return replace(facts, others=tuple(found))
+    return replace(facts, of_other_shapes=tuple(of_variants))
 
 
-def merged(one: Facts, other: Facts) -> Facts:
+def merged(first: Facts, second: Facts) -> Facts:
     """Merge the facts of two evaluations of a file: of two kernels or for other arguments."""
     return Facts(
-        one.known or other.known,
-        one.errors,
-        _joined(one.instructions, other.instructions),
-        _joined(one.tensors, other.tensors),
-        one.conditions | other.conditions,
-        one.outputs | other.outputs,
-        one.kept | other.kept,
-        (*one.others, *other.others),
-        one.runs + other.runs,
-        one.spills | other.spills,
+        first.is_evaluated or second.is_evaluated,
+        first.errors,
+        _joined(first.instructions, second.instructions),
+        _joined(first.tensors, second.tensors),
+        first.conditions | second.conditions,
+        first.outputs | second.outputs,
+        first.kept | second.kept,
+        (*first.of_other_shapes, *second.of_other_shapes),
+        first.runs + second.runs,
+        first.spills | second.spills,
     )
 
 
 def _joined(
-    one: Mapping[Spot, tuple[T, ...]], other: Mapping[Spot, tuple[T, ...]]
+    first: Mapping[Spot, tuple[T, ...]], second: Mapping[Spot, tuple[T, ...]]
 ) -> dict[Spot, tuple[T, ...]]:
-    return {at: (*one.get(at, ()), *other.get(at, ())) for at in {**one, **other}}
+    return {at: (*first.get(at, ()), *second.get(at, ())) for at in {**first, **second}}
 
 
-OTHERS, TRIED = 2, 12  # how many are wanted, and how many are tried
-LARGE = 5_000  # instructions above which only the given shapes are evaluated
+MAX_VARIANTS, MAX_TRIED = 2, 12  # accepted shapes to collect, and shapes to try
+MAX_INSTRUCTIONS = 5_000  # instructions above which only the given shapes are evaluated
 
 
 def _facts(program: Program, path: str, errors: int) -> Facts:
     instructions: defaultdict[Spot, list[Instruction]] = defaultdict(list)
     conditions: set[Spot] = set()
     kept = kept_tiles(program)
-    for at, item in _placed(program, path):
+    for at, item in _items_of_file(program, path):
         if isinstance(item, Instruction):
             if id(item) not in kept.copies:
                 instructions[at].append(item)
@@ -134,25 +139,27 @@ def _facts(program: Program, path: str, errors: int) -> Facts:
             conditions.add(at)
     tensors: defaultdict[Spot, list[Tensor]] = defaultdict(list)
     for tensor in program.tensors:
-        if at_tensor := _own(tensor.at, path):
+        if at_tensor := _spot_in_file(tensor.at, path):
             tensors[at_tensor].append(tensor)
-    returned = (_own(tensor_parameter.tensor.at, path) for tensor_parameter in program.outputs)
+    returned = (
+        _spot_in_file(tensor_parameter.tensor.at, path) for tensor_parameter in program.outputs
+    )
     return Facts(
         True,
         errors,
-        {at: tuple(found) for at, found in instructions.items()},
-        {at: tuple(found) for at, found in tensors.items()},
+        {at: tuple(recorded) for at, recorded in instructions.items()},
+        {at: tuple(made) for at, made in tensors.items()},
         frozenset(conditions),
         frozenset(at for at in returned if at is not None),
-        frozenset((program.name, place) for place in kept.places),
+        frozenset((program.name, number) for number in kept.numbers),
     )
 
 
-def _placed(program: Program, path: str) -> Iterator[tuple[Spot, Item]]:
+def _items_of_file(program: Program, path: str) -> Iterator[tuple[Spot, Item]]:
     """Yield every instruction and loop that was recorded in the file at `path`."""
     for body in program.cores:
         for item in _items(body):
-            if (at := _own(item.at, path)) is not None:
+            if (at := _spot_in_file(item.at, path)) is not None:
                 yield at, item
 
 
@@ -163,7 +170,7 @@ def _items(body: Body) -> Iterator[Item]:
             yield from _items(item.body)
 
 
-def _own(at: CallChain, path: str) -> Spot | None:
+def _spot_in_file(at: CallChain, path: str) -> Spot | None:
     """Return the place, if it is in the file."""
     span = at.primary
     return spot(span) if span.path == path else None

@@ -28,19 +28,21 @@ class Flow:
         """Return the candidate assignment whose value `use` reads; None if it may be another."""
         if len(candidates) == 1 and self._is_left_behind(candidates[0], use):
             return candidates[0] if self.is_same(name, candidates[0], use) else None
-        before = [one for one in candidates if self.dominates(one, use)]
+        before = [candidate for candidate in candidates if self.dominates(candidate, use)]
         node = max(before, key=self._start, default=None)
         return node if node is not None and self.is_same(name, node, use) else None
 
     def is_same(self, name: str, set_at: cst.CSTNode, use: cst.CSTNode) -> bool:
         """Whether the name has the same value at `use` as right after `set_at`, or at it."""
-        inside = {id(node) for node in self._loops(use)} - {id(one) for one in self._loops(set_at)}
+        inside = {id(node) for node in self._loops(use)} - {
+            id(loop) for loop in self._loops(set_at)
+        }
         for setter in self._all_setters(set_at).get(name, ()):
             if setter is set_at or self._is_around(setter, set_at, use):
                 continue
             if isinstance(setter, _LOOPS) and id(setter) in inside:
                 return False
-            if inside & {id(one) for one in self._loops(setter)}:
+            if inside & {id(loop) for loop in self._loops(setter)}:
                 return False
             is_after = self._start(set_at) < self._start(setter)
             is_between = is_after and self._end(setter) <= self._start(use)
@@ -50,21 +52,25 @@ class Flow:
 
     def _is_around(self, setter: cst.CSTNode, set_at: cst.CSTNode, use: cst.CSTNode) -> bool:
         """Whether both nodes are in the loop that sets the name."""
-        both = all(any(setter is p for p in self.sheet.parents(node)) for node in (set_at, use))
-        return both and isinstance(setter, _LOOPS)
+        are_inside = all(
+            any(setter is p for p in self.sheet.parents(node)) for node in (set_at, use)
+        )
+        return are_inside and isinstance(setter, _LOOPS)
 
     def dominates(self, node: cst.CSTNode, use: cst.CSTNode) -> bool:
         """Whether the node always runs before `use`."""
         if self._end(node) > self._start(use):
             return False
         block = next(p for p in self.sheet.parents(node) if isinstance(p, _BLOCKS))
-        return any(one is block for one in self.sheet.parents(use))
+        return any(parent is block for parent in self.sheet.parents(use))
 
     def _is_left_behind(self, node: cst.CSTNode, use: cst.CSTNode) -> bool:
         """Whether the node is directly in loops that have ended before `use`."""
         while True:
             block = next(p for p in self.sheet.parents(node) if isinstance(p, _BLOCKS))
-            if isinstance(block, cst.Module) or any(one is block for one in self._around(use)):
+            if isinstance(block, cst.Module) or any(
+                parent is block for parent in self._around(use)
+            ):
                 return self._end(node) <= self._start(use)
             node = next(self.sheet.parents(block))
             if not isinstance(node, cst.For):
@@ -75,36 +81,39 @@ class Flow:
 
     def _exclude(self, a: cst.CSTNode, b: cst.CSTNode) -> bool:
         """Whether the nodes are in different branches of one `if`."""
-        around = [one for one in self.sheet.parents(a) if isinstance(one, cst.If)]
+        around = [branching for branching in self.sheet.parents(a) if isinstance(branching, cst.If)]
         return any(
-            one is other and self._branch(one, a) is not self._branch(one, b)
-            for one in around
-            for other in self.sheet.parents(b)
+            branching is parent and self._branch(branching, a) is not self._branch(branching, b)
+            for branching in around
+            for parent in self.sheet.parents(b)
         )
 
     def _branch(self, node: cst.If, inside: cst.CSTNode) -> cst.CSTNode | None:
         chain = [inside, *self.sheet.parents(inside)]
-        return next((one for one in chain if one is node.body or one is node.orelse), None)
+        return next(
+            (ancestor for ancestor in chain if ancestor is node.body or ancestor is node.orelse),
+            None,
+        )
 
     def _loops(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         """Yield the loops around a node, up to its function; a loop is not around its own
         header.
         """
-        for one in self.sheet.parents(node):
-            if isinstance(one, cst.FunctionDef):
+        for parent in self.sheet.parents(node):
+            if isinstance(parent, cst.FunctionDef):
                 return
-            if isinstance(one, _LOOPS):
-                yield one
+            if isinstance(parent, _LOOPS):
+                yield parent
 
     def _all_setters(self, node: cst.CSTNode) -> dict[str, list[cst.CSTNode]]:
         scope = scope_of(self.sheet, node)
         if id(scope) not in self._setters:
-            found: defaultdict[str, list[cst.CSTNode]] = defaultdict(list)
-            for one in walk(scope.body if scope is not None else self.sheet.tree):
-                if scope_of(self.sheet, one) is scope if one is not self.sheet.tree else False:
-                    for name in set_by(one):
-                        found[name].append(one)
-            self._setters[id(scope)] = found
+            setters: defaultdict[str, list[cst.CSTNode]] = defaultdict(list)
+            for inner in walk(scope.body if scope is not None else self.sheet.tree):
+                if scope_of(self.sheet, inner) is scope if inner is not self.sheet.tree else False:
+                    for name in set_by(inner):
+                        setters[name].append(inner)
+            self._setters[id(scope)] = setters
         return self._setters[id(scope)]
 
     def _start(self, node: cst.CSTNode) -> Place:

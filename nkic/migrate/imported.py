@@ -51,9 +51,9 @@ class Imports:
         )
 
     def _scopes(self, node: cst.CSTNode) -> Iterator[Scope]:
-        for one in self._around(node):
-            if isinstance(one, cst.FunctionDef | cst.Module):
-                yield one
+        for parent in self._around(node):
+            if isinstance(parent, cst.FunctionDef | cst.Module):
+                yield parent
 
     def _imported(self, scope: Scope) -> Mapping[str, str]:
         if id(scope) not in self._of:
@@ -64,11 +64,11 @@ class Imports:
 
     def _bound(self, scope: Scope) -> frozenset[str]:
         if id(scope) not in self._set:
-            found = {name for node in _own(scope.body) for name in names_set(node)}
+            names = {name for node in _own(scope.body) for name in names_set(node)}
             if isinstance(scope, cst.FunctionDef):
-                params = (one for one in walk(scope.params) if isinstance(one, cst.Param))
-                found |= {param.name.value for param in params}
-            self._set[id(scope)] = frozenset(found)
+                params = (inner for inner in walk(scope.params) if isinstance(inner, cst.Param))
+                names |= {param.name.value for param in params}
+            self._set[id(scope)] = frozenset(names)
         return self._set[id(scope)]
 
 

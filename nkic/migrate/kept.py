@@ -19,7 +19,7 @@ class Kept(NamedTuple):
     HBM.
     """
 
-    places: frozenset[int] = frozenset()
+    numbers: frozenset[int] = frozenset()
     copies: frozenset[int] = frozenset()  # instructions, by `id`
 
 
@@ -33,8 +33,8 @@ def kept_tiles(program: Program) -> Kept:
         if tensor_parameter.name in named and tensor_parameter.tensor.at in call_chains
     }
     copies = [*_copies(program, outputs)] if outputs else []
-    places = {outputs[t.number] for t in _written(copies) if t.number in outputs}
-    return Kept(frozenset(places), frozenset(map(id, copies)))
+    numbers = {outputs[t.number] for t in _written(copies) if t.number in outputs}
+    return Kept(frozenset(numbers), frozenset(map(id, copies)))
 
 
 def _copies(program: Program, outputs: Mapping[int, int]) -> Iterator[Instruction]:
@@ -43,14 +43,14 @@ def _copies(program: Program, outputs: Mapping[int, int]) -> Iterator[Instructio
     """
     for body in program.cores:
         sources: set[int] = set()
-        for one in reversed([*instructions(body)]):
-            dst, source = _tensor(one, "dst"), _tensor(one, "src")
+        for instruction in reversed([*instructions(body)]):
+            dst, source = _tensor(instruction, "dst"), _tensor(instruction, "src")
             if dst is None or source is None:
                 continue
             if dst.number in sources:
-                yield one
-            elif dst.number in outputs and one.at == dst.at and source.number < dst.number:
-                yield one  # a fill by `nl.zeros` of a tensor in HBM comes after that tensor
+                yield instruction
+            elif dst.number in outputs and instruction.at == dst.at and source.number < dst.number:
+                yield instruction  # a fill by `nl.zeros` of a tensor in HBM comes after that tensor
                 sources |= {source.number} if source.at != dst.at else set()
 
 
@@ -64,5 +64,5 @@ def _written(copies: Sequence[Instruction]) -> Iterator[Tensor]:
 def _tensor(instruction: Instruction, operand: str) -> Tensor | None:
     if operand not in instruction.row.operand_index:
         return None
-    found = instruction.operand(operand)
-    return found.tensor if isinstance(found, View) else None
+    value = instruction.operand(operand)
+    return value.tensor if isinstance(value, View) else None

@@ -25,20 +25,20 @@ def siblings(source: SourceFile, request: Request) -> Iterator[Request]:
         tree = cst.parse_module(source.text)
     except cst.ParserSyntaxError:
         return  # reported when the file is parsed for the rules
-    given = {**request.args, **request.like, **request.consts}
-    for one in tree.body:
-        if not isinstance(one, cst.FunctionDef) or not one.decorators:
+    arguments = {**request.args, **request.like, **request.consts}
+    for statement in tree.body:
+        if not isinstance(statement, cst.FunctionDef) or not statement.decorators:
             continue
-        if one.name.value == request.kernel:
+        if statement.name.value == request.kernel:
             continue
-        names = {p.name.value for p in walk(one.params) if isinstance(p, cst.Param)}
-        if names and _needed(one) <= given.keys():
-            yield _cut(request, one.name.value, names)
+        names = {p.name.value for p in walk(statement.params) if isinstance(p, cst.Param)}
+        if names and _needed(statement) <= arguments.keys():
+            yield _cut(request, statement.name.value, names)
 
 
 def _needed(function: cst.FunctionDef) -> set[str]:
     """Return the parameters without defaults."""
-    params = (one for one in walk(function.params) if isinstance(one, cst.Param))
+    params = (node for node in walk(function.params) if isinstance(node, cst.Param))
     return {param.name.value for param in params if param.default is None and not param.star}
 
 

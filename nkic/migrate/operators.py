@@ -16,7 +16,7 @@ from nkic.base.profiles import Profile
 from nkic.language.enums import OPERATORS
 from nkic.language.versions import rewritten
 from nkic.machine.operands import AttributeKind
-from nkic.migrate.arguments import find, replaced, row_of, word
+from nkic.migrate.arguments import find, keyword_of, replaced, row_of
 from nkic.migrate.sheet import Sheet
 from nkic.migrate.tree import walk
 from nkic.specialise.request import Request
@@ -32,7 +32,7 @@ def with_operators(request: Request) -> Request:
 
 
 def _today(value: Any) -> Any:
-    modules = {getattr(one, "__module__", "") for one in (value, type(value))}
+    modules = {getattr(typed, "__module__", "") for typed in (value, type(value))}
     if "numpy" not in modules or isinstance(value, type):
         return value
     name = getattr(value, "__name__", "")
@@ -47,12 +47,12 @@ def passed(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
         return None
     names = [param.name.value for param in function.params.params]
     call = new
-    for place, argument in enumerate(old.args):
-        parameter = word(argument) or (names[place] if place < len(names) else "")
+    for position, argument in enumerate(old.args):
+        parameter = keyword_of(argument) or (names[position] if position < len(names) else "")
         value = _written(sheet, argument.value) if parameter in wanted else None
         if value is not None:
-            now = call.args[place]
-            call = replaced(call, now, now.with_changes(value=value))
+            current = call.args[position]
+            call = replaced(call, current, current.with_changes(value=value))
     return call if call is not new else None
 
 
@@ -61,13 +61,15 @@ def _function(sheet: Sheet, call: cst.Call) -> cst.FunctionDef | None:
     called = call.func.value if isinstance(call.func, cst.Subscript) else call.func
     if not isinstance(called, cst.Name) or any(arg.star for arg in call.args):
         return None
-    functions = (one for one in sheet.tree.body if isinstance(one, cst.FunctionDef))
+    functions = (
+        statement for statement in sheet.tree.body if isinstance(statement, cst.FunctionDef)
+    )
     return next((function for function in functions if function.name.value == called.value), None)
 
 
 def operator_parameters(sheet: Sheet, function: cst.FunctionDef) -> Iterator[str]:
     """Yield the parameters of a function that it passes to instructions as operators."""
-    own = {one.name.value for one in walk(function.params) if isinstance(one, cst.Param)}
+    names = {node.name.value for node in walk(function.params) if isinstance(node, cst.Param)}
     for call in walk(function.body):
         row = row_of(sheet.name_of(call.func)) if isinstance(call, cst.Call) else None
         if row is None or not isinstance(call, cst.Call):
@@ -75,7 +77,7 @@ def operator_parameters(sheet: Sheet, function: cst.FunctionDef) -> Iterator[str
         for attribute in row.attributes:
             argument = find(call, row.parameters, attribute.name)
             value = argument.value if argument is not None and attribute.kind in _KINDS else None
-            if isinstance(value, cst.Name) and value.value in own:
+            if isinstance(value, cst.Name) and value.value in names:
                 yield value.value
 
 
@@ -88,16 +90,18 @@ def declared(sheet: Sheet, old: cst.FunctionDef, new: cst.FunctionDef) -> cst.Fu
         return None
     wanted = set(operator_parameters(sheet, old))
     params = list(new.params.params)
-    for place, one in enumerate(old.params.params):
-        if one.name.value not in wanted:
+    for position, param in enumerate(old.params.params):
+        if param.name.value not in wanted:
             continue
         if old.decorators:
-            text = f"`{one.name.value}` is an operator: callers that pass NumPy's are now rejected"
-            sheet.leave(one.name, text, "pass one of nl, such as nl.less", sure=False)
-        value = _written(sheet, one.default) if one.default is not None else None
+            text = (
+                f"`{param.name.value}` is an operator: callers that pass NumPy's are now rejected"
+            )
+            sheet.leave(param.name, text, "pass one of nl, such as nl.less", sure=False)
+        value = _written(sheet, param.default) if param.default is not None else None
         if value is not None:
-            params[place] = params[place].with_changes(default=value)
-    if all(one is other for one, other in zip(params, new.params.params, strict=True)):
+            params[position] = params[position].with_changes(default=value)
+    if all(param is old_param for param, old_param in zip(params, new.params.params, strict=True)):
         return None
     return new.with_changes(params=new.params.with_changes(params=params))
 

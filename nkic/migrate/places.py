@@ -9,13 +9,13 @@ from difflib import SequenceMatcher
 from nkic.base.diagnostics import Diagnostic, Label
 
 
-def moved_back(found: Sequence[Diagnostic], old: str, new: str) -> Iterator[Diagnostic]:
+def moved_back(diagnostics: Sequence[Diagnostic], old: str, new: str) -> Iterator[Diagnostic]:
     """Yield the diagnostics about `new` with the corresponding lines of `old`."""
-    if not found or old == new:
-        yield from found
+    if not diagnostics or old == new:
+        yield from diagnostics
         return
     lines = _lines(old.splitlines(), new.splitlines())
-    for diagnostic in found:
+    for diagnostic in diagnostics:
         if diagnostic.primary is None:
             yield diagnostic
             continue
@@ -27,8 +27,8 @@ def moved_back(found: Sequence[Diagnostic], old: str, new: str) -> Iterator[Diag
 
 def _lines(old: list[str], new: list[str]) -> dict[int, int]:
     """Return, for each line of `new` from 1, the line of `old` that it was, or that it replaced."""
-    found: dict[int, int] = {}
+    old_lines: dict[int, int] = {}
     for _, start, end, first, last in SequenceMatcher(None, old, new, False).get_opcodes():
-        for place in range(first, last):
-            found[place + 1] = min(start + place - first, max(end - 1, start)) + 1
-    return found
+        for line in range(first, last):
+            old_lines[line + 1] = min(start + line - first, max(end - 1, start)) + 1
+    return old_lines

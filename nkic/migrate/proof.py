@@ -205,19 +205,19 @@ def _is_close(before: _Ran, after: _Ran) -> bool:
 
 def _arguments(program: Program) -> str:
     """Return `a=float32[128,512] b=…`."""
-    words = (
-        f"{one.name}={one.tensor.dtype.name}[{','.join(map(str, one.tensor.shape))}]"
-        for one in program.inputs
+    texts = (
+        f"{p.name}={p.tensor.dtype.name}[{','.join(map(str, p.tensor.shape))}]"
+        for p in program.inputs
     )
-    return " ".join(words)
+    return " ".join(texts)
 
 
 def _first_difference(old: Program, new: Program) -> str:
     """Return the old and the new form of the first instruction that differs."""
     for pair in zip_longest(_all(old), _all(new)):
-        was, now = map(_described, pair)
-        if was != now:
-            return f"{was} became {now}"
+        before, after = map(_described, pair)
+        if before != after:
+            return f"{before} became {after}"
     return "the same instructions, at other addresses or in another order of time"
 
 
@@ -230,8 +230,8 @@ def _described(instruction: Instruction | None) -> str:
     """Return the instruction with its tiles, without its place; "nothing" if there is none."""
     if instruction is None:
         return "nothing"
-    found = (
+    operands = (
         f"{name}={tile.dtype.name}{[tile.partitions, *(count for _, count in tile.dims)]}"
         for name, tile in tiles(instruction)
     )
-    return f"{instruction.row.called}({', '.join(found)})"
+    return f"{instruction.row.called}({', '.join(operands)})"

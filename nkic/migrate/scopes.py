@@ -15,25 +15,25 @@ _FUNCTION = cst.FunctionDef | cst.Lambda
 def scope_of(sheet: Sheet, node: cst.CSTNode) -> cst.FunctionDef | None:
     """Return the function around a node; None at the top of the file and in a class."""
     around = (p for p in sheet.parents(node) if isinstance(p, cst.FunctionDef | cst.ClassDef))
-    found = next(around, None)
-    return found if isinstance(found, cst.FunctionDef) else None
+    nearest = next(around, None)
+    return nearest if isinstance(nearest, cst.FunctionDef) else None
 
 
 def bound(node: cst.CSTNode, outside: Collection[int] = ()) -> set[str]:
     """Return the names that statements in `node` set, without those in `outside` (by `id`)."""
-    found: set[str] = set()
+    names: set[str] = set()
     if isinstance(node, cst.FunctionDef):
-        found |= {p.name.value for p in walk(node.params) if isinstance(p, cst.Param)}
+        names |= {p.name.value for p in walk(node.params) if isinstance(p, cst.Param)}
         node = node.body
-    for one in _visible(node, outside):
-        found |= set(_targets(one))
-    return found
+    for visible in _visible(node, outside):
+        names |= set(_targets(visible))
+    return names
 
 
 def read_in(node: cst.CSTNode, outside: Collection[int] = ()) -> set[str]:
     """Return the names that are read in `node`, nested functions included, without `outside`."""
-    own = node.body if isinstance(node, cst.FunctionDef) else node
-    return set(_read(own, outside))
+    body = node.body if isinstance(node, cst.FunctionDef) else node
+    return set(_read(body, outside))
 
 
 def _read(node: cst.CSTNode, outside: Collection[int]) -> Iterator[str]:
@@ -41,20 +41,22 @@ def _read(node: cst.CSTNode, outside: Collection[int]) -> Iterator[str]:
         return
     if isinstance(node, cst.Name):
         yield node.value
-    for child in _parts(node):
+    for child in _read_children(node):
         yield from _read(child, outside)
 
 
-def _parts(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+def _read_children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """Yield the children that are read: no assignment targets, attribute names, …"""
     if isinstance(node, cst.Attribute):
         yield node.value
     elif isinstance(node, cst.Arg | cst.Param | cst.FunctionDef | cst.ClassDef):
         yield from (
-            one for one in children(node) if not isinstance(one, cst.Name) or one is _value(node)
+            child
+            for child in children(node)
+            if not isinstance(child, cst.Name) or child is _value(node)
         )
     elif isinstance(node, cst.AssignTarget | cst.For | cst.AnnAssign | cst.NamedExpr):
-        yield from (one for one in children(node) if one is not node.target)
+        yield from (child for child in children(node) if child is not node.target)
         yield from _read_by_setting(node.target)
     else:
         yield from children(node)

@@ -24,12 +24,12 @@ class Sheet:
     """One file, parsed once. `start` is None if its NKI version is unknown."""
 
     def __init__(
-        self, source: SourceFile, facts: Facts, start: Profile | None, goal: Profile
+        self, source: SourceFile, facts: Facts, start: Profile | None, target: Profile
     ) -> None:
         self.source = source
         self.facts = facts
         self.start = start
-        self.goal = goal
+        self.target = target
         self.left: list[Diagnostic] = []
         self.done: Counter[str] = Counter()
         self.wanted: dict[str, str] = {}  # modules to import, by alias
@@ -45,8 +45,8 @@ class Sheet:
 
     def span(self, node: cst.CSTNode) -> Span:
         """Return the span of a node in the file as it was read."""
-        found = self._positions[node]
-        start, end = found.start, found.end
+        positions = self._positions[node]
+        start, end = positions.start, positions.end
         return Span(self.source.path, start.line, start.column + 1, end.line, end.column + 1)
 
     def spot(self, node: cst.CSTNode) -> Spot:
@@ -93,18 +93,18 @@ class Sheet:
 
     def due(self, since: Profile) -> bool:
         """Whether a change of version `since` applies to the target version."""
-        return since <= self.goal
+        return since <= self.target
 
     def is_before(self, version: Profile) -> bool:
         """Whether the file is known to be written for a version earlier than this."""
         return self.start is not None and self.start < version
 
-    def leave(self, node: cst.CSTNode, why: str, help: str, *, sure: bool = True) -> None:
+    def leave(self, node: cst.CSTNode, reason: str, help: str, *, sure: bool = True) -> None:
         """Report a place as left unchanged: an error, or a warning if it may be correct as it
         is.
         """
         level = Level.ERROR if sure else Level.WARNING
-        self.left.append(make("not-migrated", why, self.span(node), help=help, level=level))
+        self.left.append(make("not-migrated", reason, self.span(node), help=help, level=level))
 
 
 def _parsed(source: SourceFile) -> cst.Module:
@@ -122,15 +122,18 @@ def _parsed(source: SourceFile) -> cst.Module:
 def _modules(tree: cst.Module) -> Iterator[tuple[str, str]]:
     """Yield the modules that the file imports at its top, each with its local name."""
     for statement in tree.body:
-        for part in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
-            if isinstance(part, cst.Import):
+        for item in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
+            if isinstance(item, cst.Import):
                 named = (
-                    alias for alias in part.names if alias.asname or "." not in _dotted(alias.name)
+                    alias for alias in item.names if alias.asname or "." not in _dotted(alias.name)
                 )
-                yield from ((_dotted(one.name), _alias(one)) for one in named)
-            elif isinstance(part, cst.ImportFrom) and not isinstance(part.names, cst.ImportStar):
-                package = _dotted(part.module) if part.module and not part.relative else ""
-                yield from ((f"{package}.{_dotted(one.name)}", _alias(one)) for one in part.names)
+                yield from ((_dotted(imported.name), _alias(imported)) for imported in named)
+            elif isinstance(item, cst.ImportFrom) and not isinstance(item.names, cst.ImportStar):
+                package = _dotted(item.module) if item.module and not item.relative else ""
+                yield from (
+                    (f"{package}.{_dotted(imported.name)}", _alias(imported))
+                    for imported in item.names
+                )
 
 
 def _alias(name: cst.ImportAlias) -> str:

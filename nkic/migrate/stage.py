@@ -30,7 +30,7 @@ class Migrated(NamedTuple):
     left: tuple[Diagnostic, ...]
 
 
-def migrate(source: SourceFile, facts: Facts, start: Profile | None, goal: Profile) -> Migrated:
+def migrate(source: SourceFile, facts: Facts, start: Profile | None, target: Profile) -> Migrated:
     """Rewrite `source`, which must parse, for `goal`.
 
     `start` is its version, None if unknown: then every rule applies whose old form is valid in no
@@ -41,21 +41,21 @@ def migrate(source: SourceFile, facts: Facts, start: Profile | None, goal: Profi
     done: Counter[str] = Counter()
     text = source.text
     if start is Profile.BETA1:
-        sheet = Sheet(source, facts, start, goal)
+        sheet = Sheet(source, facts, start, target)
         writer = Beta1Writer(sheet)
         module = writer.pending.restored(sheet.tree.visit(writer), sheet)
         skipped = tuple(writer.skipped.values())
         text = without_unused(SourceFile(source.path, _with_imports(module, sheet).code), sheet)
         spilled = [_spilled(Span(source.path, *at)) for at in sorted(facts.spills)]
         former, done, facts = (*sheet.left, *spilled), sheet.done, Facts()
-    sheet = Sheet(SourceFile(source.path, text), facts, start, goal)
+    sheet = Sheet(SourceFile(source.path, text), facts, start, target)
     module = sheet.tree.visit(_Writer(sheet))
     later = moved_back(sheet.left, source.text, text)
     left = (
         *former,
         *(diagnostic for diagnostic in later if not _is_in(_place(diagnostic), skipped)),
     )
-    new = with_version(_with_imports(module, sheet).code, goal)
+    new = with_version(_with_imports(module, sheet).code, target)
     return Migrated(new, done + sheet.done, tuple(sorted(left, key=_place)))
 
 
@@ -84,15 +84,15 @@ class _Writer(cst.CSTTransformer):
 
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
         """Return the node that replaces an old one."""
-        made = super().on_leave(original_node, updated_node)
+        node = super().on_leave(original_node, updated_node)
         for rule in _BY_NODE.get(type(original_node), ()):
-            if type(made) is not type(original_node) or not self.sheet.due(rule.since):
+            if type(node) is not type(original_node) or not self.sheet.due(rule.since):
                 continue
-            found = rule.write(self.sheet, original_node, made)
-            if found is not None:
+            replacement = rule.write(self.sheet, original_node, node)
+            if replacement is not None:
                 self.sheet.done[rule.title] += 1
-                made = found
-        return made
+                node = replacement
+        return node
 
 
 def _with_imports(tree: cst.Module, sheet: Sheet) -> cst.Module:
@@ -100,9 +100,9 @@ def _with_imports(tree: cst.Module, sheet: Sheet) -> cst.Module:
     wanted = sheet.wanted
     if not wanted:
         return tree
-    words = (alias if name == alias else f"{name} as {alias}" for alias, name in wanted.items())
-    lines = [cst.parse_statement(f"import {one}") for one in words]
-    last = max((n for n, one in enumerate(tree.body) if _imports(one)), default=-1)
+    modules = (alias if name == alias else f"{name} as {alias}" for alias, name in wanted.items())
+    lines = [cst.parse_statement(f"import {text}") for text in modules]
+    last = max((n for n, statement in enumerate(tree.body) if _imports(statement)), default=-1)
     return tree.with_changes(body=[*tree.body[: last + 1], *lines, *tree.body[last + 1 :]])
 
 

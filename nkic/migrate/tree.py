@@ -14,23 +14,33 @@ import libcst as cst
 
 # Layout: the prefixes of fields that do not affect the meaning of a source.
 _LAYOUT = ("whitespace", "lpar", "rpar", "leading", "trailing", "lines_after", "comma", "semicolon")
-_MORE = {"header", "footer", "equal", "indent", "dot", "lbracket", "rbracket", "lbrace", "rbrace"}
+_PUNCTUATION = {
+    "header",
+    "footer",
+    "equal",
+    "indent",
+    "dot",
+    "lbracket",
+    "rbracket",
+    "lbrace",
+    "rbrace",
+}
 
 
 @cache
-def _parts(kind: type[cst.CSTNode]) -> tuple[str, ...]:
-    names = (one.name for one in fields(kind))
-    return tuple(n for n in names if not n.startswith(_LAYOUT) and n not in _MORE)
+def _child_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
+    names = (field.name for field in fields(kind))
+    return tuple(n for n in names if not n.startswith(_LAYOUT) and n not in _PUNCTUATION)
 
 
 def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """Yield the direct children of a node, without layout."""
-    for name in _parts(type(node)):
+    for name in _child_fields(type(node)):
         value = getattr(node, name)
         if isinstance(value, cst.CSTNode):
             yield value
         elif isinstance(value, tuple | list):
-            yield from (one for one in value if isinstance(one, cst.CSTNode))
+            yield from (child for child in value if isinstance(child, cst.CSTNode))
 
 
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:

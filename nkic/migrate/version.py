@@ -14,7 +14,7 @@ from nkic.resolve.library import Load
 from nkic.specialise.request import Request
 
 
-class Spoken(NamedTuple):
+class FileVersion(NamedTuple):
     """The version of a file. `start` is None if nothing states it; the kernel was evaluated as
     `profile`.
     """
@@ -24,9 +24,9 @@ class Spoken(NamedTuple):
     facts: Facts
 
 
-def spoken(
-    source: SourceFile, request: Request, load: Load, stated: Profile | None, goal: Profile
-) -> Spoken:
+def version_of(
+    source: SourceFile, request: Request, load: Load, stated: Profile | None, target: Profile
+) -> FileVersion:
     """Return the stated version, else that of the imports, else the latest that evaluates without
     error.
     """
@@ -35,14 +35,14 @@ def spoken(
     if stated is not None:
         request = replace(request, profile=stated)
         facts = facts_of(source, request, load)
-        return Spoken(stated, stated, with_siblings(facts, source, request, load))
-    tried: list[Spoken] = []
-    for profile in (p for p in reversed(Profile) if Profile.BETA2 <= p <= goal):
+        return FileVersion(stated, stated, with_siblings(facts, source, request, load))
+    tried: list[FileVersion] = []
+    for profile in (p for p in reversed(Profile) if Profile.BETA2 <= p <= target):
         facts = facts_of(source, replace(request, profile=profile), load)
-        tried.append(Spoken(None, profile, facts))
+        tried.append(FileVersion(None, profile, facts))
         if not facts.errors:
             break
-    best = min(tried, key=lambda one: (one.facts.errors, -one.profile))
+    best = min(tried, key=lambda attempt: (attempt.facts.errors, -attempt.profile))
     request = replace(request, profile=best.profile)
     return best._replace(facts=with_siblings(best.facts, source, request, load))
 
@@ -52,9 +52,11 @@ def with_siblings(facts: Facts, source: SourceFile, request: Request, load: Load
     is_old = request.profile is Profile.BETA1
     if is_old:
         facts = with_others(facts, source, request, load)
-    for other in siblings(source, request):
-        found = facts_of(source, other, load)
-        if found.known and not found.errors:
-            found = with_others(found, source, other, load) if is_old else found
-            facts = merged(facts, found)
+    for sibling in siblings(source, request):
+        sibling_facts = facts_of(source, sibling, load)
+        if sibling_facts.is_evaluated and not sibling_facts.errors:
+            sibling_facts = (
+                with_others(sibling_facts, source, sibling, load) if is_old else sibling_facts
+            )
+            facts = merged(facts, sibling_facts)
     return facts

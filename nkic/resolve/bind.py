@@ -33,7 +33,7 @@ class _Parts:
         self.definitions: dict[str, list[nodes.FunctionDef | nodes.ClassDef]] = {}
         self.imports: dict[str, list[Import]] = {}  # by the name that they bind
         stars: list[str] = []
-        for node in scopes.own([tree]):
+        for node in scopes.nodes_in_scope([tree]):
             if isinstance(node, nodes.FunctionDef | nodes.ClassDef):
                 self.definitions.setdefault(node.name, []).append(node)
             elif isinstance(node, nodes.Import | nodes.ImportFrom):

@@ -180,7 +180,7 @@ def _listed(names: list[str]) -> str:
 
 def _functions(module: SourceModule) -> Iterator[nodes.FunctionDef]:
     """Yield the functions at module level, including those in `if` and `try` blocks."""
-    parts = scopes.own(module.tree.body)
+    parts = scopes.nodes_in_scope(module.tree.body)
     return (node for node in parts if isinstance(node, nodes.FunctionDef))
 
 

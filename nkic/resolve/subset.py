@@ -166,7 +166,7 @@ def _constructs(
     waiting: list[tuple[Iterator[nodes.Node], bool]] = [(iter([definition]), False)]
     while waiting:
         parts, in_function = waiting.pop()
-        for node in scopes.own(parts):
+        for node in scopes.nodes_in_scope(parts):
             if type(node) in _CHECKED:
                 yield from ((node, key) for key in _keys(node, in_function))
             if scopes.is_scope(node) and node not in excluded:

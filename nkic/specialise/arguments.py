@@ -41,59 +41,62 @@ def parse_const(text: str, option: str = "--const") -> tuple[str, Any]:
         ) from error
 
 
-def parse_type(text: str, where: str) -> TensorType:
-    """Parse `float16[128, 512]`, `128x512xf16` or `float16`; `where` prefixes messages."""
+def parse_type(text: str, origin: str) -> TensorType:
+    """Parse `float16[128, 512]`, `128x512xf16` or `float16`; `origin` prefixes messages."""
     stripped = text.strip()
     crosses = _CROSSES.match(stripped)
     match = crosses or _BRACKETS.match(stripped)
     if match is None:
         raise bad_argument(
-            f"{where}: `{text}` is not a tensor type", "write it as float16[128,512] or 128x512xf16"
+            f"{origin}: `{text}` is not a tensor type",
+            "write it as float16[128,512] or 128x512xf16",
         )
-    dtype = find_dtype(match["dtype"], where)
+    dtype = find_dtype(match["dtype"], origin)
     sizes = match["sizes"]
     if sizes is None:
-        return TensorType(dtype, None, where)
-    parts = re.split("x" if crosses else ",", sizes.strip().rstrip(","))
-    return TensorType(dtype, _shape(parts, text, where), where)
+        return TensorType(dtype, None, origin)
+    fields = re.split("x" if crosses else ",", sizes.strip().rstrip(","))
+    return TensorType(dtype, _shape(fields, text, origin), origin)
 
 
-def parse_grid(text: str, where: str) -> tuple[int, ...]:
-    """Parse `4`, `4x2` or `4,2` as the launch grid; `where` prefixes messages."""
-    words = [word.strip() for word in re.split("[x,]", text.strip())]
-    if not all(word.isascii() and word.isdigit() for word in words):
+def parse_grid(text: str, origin: str) -> tuple[int, ...]:
+    """Parse `4`, `4x2` or `4,2` as the launch grid; `origin` prefixes messages."""
+    numbers = [number.strip() for number in re.split("[x,]", text.strip())]
+    if not all(number.isascii() and number.isdigit() for number in numbers):
         raise bad_argument(
-            f"{where}: `{text}` is not a grid", "write the instances per dimension, as 4x2"
+            f"{origin}: `{text}` is not a grid", "write the instances per dimension, as 4x2"
         )
-    sizes = tuple(int(word) for word in words if len(word) < 10)
-    if len(sizes) < len(words) or min(sizes) < 1 or len(sizes) > MAX_GRID:
-        raise bad_argument(f"{where}: a grid has 1 to {MAX_GRID} dimensions of at least 1 instance")
+    sizes = tuple(int(number) for number in numbers if len(number) < 10)
+    if len(sizes) < len(numbers) or min(sizes) < 1 or len(sizes) > MAX_GRID:
+        raise bad_argument(
+            f"{origin}: a grid has 1 to {MAX_GRID} dimensions of at least 1 instance"
+        )
     return sizes
 
 
-def find_dtype(name: str, where: str) -> DType:
+def find_dtype(name: str, origin: str) -> DType:
     """Return the dtype of an NKI name (with or without `nl.`), or of a short one (`bf16`)."""
     plain = name.removeprefix("nl.").removeprefix("nki.language.")
     dtype = dtypes.find(plain) or dtypes.find(plain.lower())
     if dtype is None:
-        near = "".join(f"did you mean `{other}`?" for other in dtypes.suggest(plain))
+        near = "".join(f"did you mean `{suggestion}`?" for suggestion in dtypes.suggest(plain))
         listed = f"known are: {', '.join(sorted(dtypes.DTYPES))}"
-        raise bad_argument(f"{where}: there is no dtype `{name}`", near or listed)
+        raise bad_argument(f"{origin}: there is no dtype `{name}`", near or listed)
     return dtype
 
 
-def _shape(parts: list[str], text: str, where: str) -> tuple[int, ...]:
-    words = [part.strip() for part in parts]
-    if not all(word.isascii() and word.isdigit() for word in words):
+def _shape(fields: list[str], text: str, origin: str) -> tuple[int, ...]:
+    numbers = [field.strip() for field in fields]
+    if not all(number.isascii() and number.isdigit() for number in numbers):
         raise bad_argument(
-            f"{where}: the sizes in `{text}` are not all whole numbers",
+            f"{origin}: the sizes in `{text}` are not all whole numbers",
             "a tensor in HBM has at least one dimension; write float16[1] for a single element",
         )
-    if len(words) > MAX_RANK:
-        raise bad_argument(f"{where}: {len(words)} dimensions; at most {MAX_RANK}")
-    sizes = tuple(int(word) for word in words if len(word) < 20)
-    if len(sizes) < len(words) or not all(0 < size <= MAX_SIZE for size in sizes):
-        raise bad_argument(f"{where}: every size in `{text}` must be from 1 to {MAX_SIZE}")
+    if len(numbers) > MAX_RANK:
+        raise bad_argument(f"{origin}: {len(numbers)} dimensions; at most {MAX_RANK}")
+    sizes = tuple(int(number) for number in numbers if len(number) < 20)
+    if len(sizes) < len(numbers) or not all(0 < size <= MAX_SIZE for size in sizes):
+        raise bad_argument(f"{origin}: every size in `{text}` must be from 1 to {MAX_SIZE}")
     return sizes
 
 

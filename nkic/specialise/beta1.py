@@ -54,17 +54,23 @@ def _classes() -> dict[type, Class]:
     return {kind: surface.class_of(kind, text) for kind, text in SURFACE.items()}
 
 
-def classes(known: Mapping[type, Class]) -> dict[type, Class]:
-    """Return the class of every Beta 1 value; `known` are Python's classes."""
-    return {**_classes(), loops.LoopIndex: known[int], DType: _dtype(known[DType])}
+def classes(python_classes: Mapping[type, Class]) -> dict[type, Class]:
+    """Return the class of every Beta 1 value; `python_classes` are Python's classes."""
+    return {
+        **_classes(),
+        loops.LoopIndex: python_classes[int],
+        DType: _dtype(python_classes[DType]),
+    }
 
 
-def _dtype(known: Class) -> Class:
+def _dtype(dtype_class: Class) -> Class:
     """Return the class of dtypes, extended by attributes of NumPy's that Beta 1 kernels use."""
-    more = {
+    getters = {
         "type": Getter("type", lambda m, dtype: HostFunction("type", _number(dtype))),
     }
-    return Class(known.name, known.bases, {**known.members, **more}, payload=DType)
+    return Class(
+        dtype_class.name, dtype_class.bases, {**dtype_class.members, **getters}, payload=DType
+    )
 
 
 def _number(dtype: DType) -> Callable[[Any], Any]:
@@ -81,14 +87,16 @@ def undecorated(interpreter: Interpreter) -> Any:
     kernel = interpreter.resolved.kernel
     args = kernel.node.args
     plain = (*args.posonlyargs, *args.args)
-    given: list[tuple[nodes.Arg, nodes.Expression | None]] = [
+    arguments: list[tuple[nodes.Arg, nodes.Expression | None]] = [
         *zip(plain[len(plain) - len(args.defaults) :], args.defaults, strict=True),
         *zip(args.kwonlyargs, args.kw_defaults, strict=True),
     ]
 
     def make() -> Any:
         runtime = interpreter.world.runtime(kernel.module)
-        defaults = {arg.name: runtime.evaluate(value) for arg, value in given if value is not None}
+        defaults = {
+            arg.name: runtime.evaluate(value) for arg, value in arguments if value is not None
+        }
         return runtime.function(kernel.node, (), lambda function: {}, defaults)
 
     return interpreter.run(make)

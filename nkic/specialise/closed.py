@@ -11,7 +11,7 @@ from nkic.base.evaluation import Limits
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.base.suggest import did_you_mean
-from nkic.evaluate.attributes import Space
+from nkic.evaluate.attributes import ModuleNamespace
 from nkic.evaluate.interpreter import Interpreter, provided_modules
 from nkic.evaluate.library import records
 from nkic.evaluate.objects import UNSET, Class
@@ -36,8 +36,8 @@ def kernel_object() -> Class:
     return records.field_class("NKIObject", "nki.language")
 
 
-class LanguageSpace:
-    """An API module as a `Space` of the interpreter."""
+class LanguageNamespace:
+    """An API module as a `ModuleNamespace` of the interpreter."""
 
     def __init__(self, namespace: Namespace) -> None:
         self.namespace = namespace
@@ -81,7 +81,9 @@ class World:
 
     def __init__(self, resolved: Resolved, trace: Trace, limits: Limits | None = None) -> None:
         self.namespaces = provide.namespaces(trace.profile, self._load, kernel_object())
-        spaces: dict[str, Space] = {n: LanguageSpace(s) for n, s in self.namespaces.items()}
+        spaces: dict[str, ModuleNamespace] = {
+            n: LanguageNamespace(s) for n, s in self.namespaces.items()
+        }
         self.interpreter = interpreter(
             resolved, spaces, trace.report, trace.messages.append, limits
         )
@@ -114,7 +116,7 @@ class World:
 
 def interpreter(
     resolved: Resolved,
-    spaces: Mapping[str, Space],
+    spaces: Mapping[str, ModuleNamespace],
     report: Reporter,
     show: Any,
     limits: Limits | None = None,

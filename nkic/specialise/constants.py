@@ -35,9 +35,9 @@ class Constants:
         self.machine = world.interpreter.machine
         self.rebuilder = rebuilder
 
-    def argument(self, argument: str, given: Any) -> Any:
+    def argument(self, argument: str, constant: Any) -> Any:
         """Return the value of an argument, converted to the class that annotates the parameter."""
-        value = self.value(argument, given)
+        value = self.value(argument, constant)
         plain = isinstance(value, dict | list | tuple | str | int)
         kind = self._annotated(argument) if plain else None
         if kind is None or self.machine.isinstance(value, kind):
@@ -45,9 +45,9 @@ class Constants:
         if kind.is_a(_ENUM):
             return self._member(argument, kind, value)
         if isinstance(value, dict):
-            return self._made(argument, kind, (), value)
+            return self._object(argument, kind, (), value)
         is_row = isinstance(value, list | tuple) and issubclass(kind.payload, tuple)
-        return self._made(argument, kind, tuple(value), {}) if is_row else value
+        return self._object(argument, kind, tuple(value), {}) if is_row else value
 
     def _annotated(self, argument: str) -> Any:
         """Return the class of the kernel's file that annotates a parameter, or None."""
@@ -76,7 +76,7 @@ class Constants:
         listed = ", ".join(names)
         raise _bad(argument, f"{value!r} is not a member of {kind.name}", f"it has {listed}")
 
-    def _made(self, argument: str, kind: Any, values: tuple[Any, ...], named: Any) -> Any:
+    def _object(self, argument: str, kind: Any, values: tuple[Any, ...], named: Any) -> Any:
         if not _is_own(kind):
             raise _bad(argument, f"`{brief(kind)}` is not a class of the kernel's file")
         try:
@@ -84,23 +84,25 @@ class Constants:
         except TypeError as error:
             raise _bad(argument, str(error)) from error
 
-    def value(self, argument: str, given: Any) -> Any:
+    def value(self, argument: str, constant: Any) -> Any:
         """Return the value of an argument. Raises `UsageFailed` for an unknown name."""
-        if isinstance(given, RuntimeValue):
-            return self.rebuilder.value(given)
-        if isinstance(given, DottedName):
-            return self._named(argument, given.text)
-        if isinstance(given, MadeObject):
-            values = tuple(self.value(argument, part) for part in given.values)
-            named = {name: self.value(argument, part) for name, part in given.named.items()}
-            return self._made(argument, self._named(argument, given.kind.text), values, named)
-        if isinstance(given, list):
-            return [self.value(argument, part) for part in given]
-        if isinstance(given, tuple):
-            return tuple(self.value(argument, part) for part in given)
-        if isinstance(given, dict):
-            return {key: self.value(argument, part) for key, part in given.items()}
-        return given
+        if isinstance(constant, RuntimeValue):
+            return self.rebuilder.value(constant)
+        if isinstance(constant, DottedName):
+            return self._named(argument, constant.text)
+        if isinstance(constant, MadeObject):
+            values = tuple(self.value(argument, element) for element in constant.values)
+            named = {
+                name: self.value(argument, element) for name, element in constant.named.items()
+            }
+            return self._object(argument, self._named(argument, constant.kind.text), values, named)
+        if isinstance(constant, list):
+            return [self.value(argument, element) for element in constant]
+        if isinstance(constant, tuple):
+            return tuple(self.value(argument, element) for element in constant)
+        if isinstance(constant, dict):
+            return {key: self.value(argument, element) for key, element in constant.items()}
+        return constant
 
     def _named(self, argument: str, text: str) -> Any:
         dtype = dtypes.find(text)
@@ -112,18 +114,18 @@ class Constants:
             if last not in space.names():
                 raise _unknown(argument, text, did_you_mean(last, space.names()))
             return space.get(self.machine, last)
-        first, *rest = text.split(".")
+        first, *attributes = text.split(".")
         bindings = self.interpreter.resolved.kernel.module.bindings
         if first not in bindings:
             raise _unknown(argument, text, did_you_mean(first, (*bindings, *dtypes.DTYPES)))
         expression: nodes.Expression = nodes.Name(NOWHERE, first)
-        for name in rest:
+        for name in attributes:
             expression = nodes.Attribute(NOWHERE, expression, name)
         return self.interpreter.value(expression)
 
 
 def _is_own(value: Any) -> bool:
-    """Return whether `found` is a class defined by kernel code."""
+    """Return whether `value` is a class defined by kernel code."""
     return isinstance(value, Class) and value.machine is not None
 
 

@@ -103,17 +103,17 @@ class _Block:
         )
 
     def check_keys(self, table: Mapping[str, Any]) -> None:
-        known = ("kernel", "target", "nki", "grid", "lnc", "args", "consts")
+        keys = ("kernel", "target", "nki", "grid", "lnc", "args", "consts")
         for key in table:
-            if key not in known:
-                near = did_you_mean(key, known) or f"known are: {', '.join(known)}"
+            if key not in keys:
+                near = did_you_mean(key, keys) or f"known are: {', '.join(keys)}"
                 raise self.error(self.line_of(key), f"unknown key `{key}` in the block", near)
 
     def line_of(self, key: str) -> int:
         """Return the line of the file that sets `key`, or the block's first line."""
         heads = re.compile(rf"\s*(?:\[\s*)?[\"']?{re.escape(key)}[\"']?\s*(?:=|\])")
-        places = (n for n, line in enumerate(self.lines, self.first + 1) if heads.match(line))
-        return next(places, self.first)
+        lines = (n for n, line in enumerate(self.lines, self.first + 1) if heads.match(line))
+        return next(lines, self.first)
 
     def value(self, table: Mapping[str, Any], key: str, read: Callable[[Any, str], Any]) -> Any:
         if key not in table:
@@ -135,60 +135,60 @@ class _Block:
         return {name: self.value(values, name, read) for name in values}
 
 
-def _text(value: Any, where: str) -> str:
+def _text(value: Any, origin: str) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{where} must be a string, not {value!r}")
+        raise ValueError(f"{origin} must be a string, not {value!r}")
     return value
 
 
-def _target(value: Any, where: str) -> Target:
-    target = targets.find(_text(value, where))
+def _target(value: Any, origin: str) -> Target:
+    target = targets.find(_text(value, origin))
     if target is None:
-        raise ValueError(f"{where}: unknown target `{value}`; known: {', '.join(targets.TARGETS)}")
+        raise ValueError(f"{origin}: unknown target `{value}`; known: {', '.join(targets.TARGETS)}")
     return target
 
 
-def _profile(value: Any, where: str) -> Profile:
+def _profile(value: Any, origin: str) -> Profile:
     profile = profiles.find(str(value))
     if profile is None:
-        known = ", ".join(profiles.LABELS.values())
-        raise ValueError(f"{where}: unknown version `{value}` of NKI; known: {known}")
+        labels = ", ".join(profiles.LABELS.values())
+        raise ValueError(f"{origin}: unknown version `{value}` of NKI; known: {labels}")
     return profile
 
 
-def _grid(value: Any, where: str) -> tuple[int, ...]:
-    return parse_grid(value, where) if isinstance(value, str) else _sizes(value, where)
+def _grid(value: Any, origin: str) -> tuple[int, ...]:
+    return parse_grid(value, origin) if isinstance(value, str) else _sizes(value, origin)
 
 
-def _sizes(value: Any, where: str) -> tuple[int, ...]:
+def _sizes(value: Any, origin: str) -> tuple[int, ...]:
     sizes = value if isinstance(value, list) else [value]
     if not sizes or any(type(n) is not int or n < 1 for n in sizes):
-        raise ValueError(f"{where} must be an int or a list of ints of at least 1, not {value!r}")
+        raise ValueError(f"{origin} must be an int or a list of ints of at least 1, not {value!r}")
     return tuple(sizes)
 
 
-def _lnc(value: Any, where: str) -> int:
+def _lnc(value: Any, origin: str) -> int:
     if value not in (1, 2) or type(value) is not int:
-        raise ValueError(f"{where} must be 1 or 2, not {value!r}")
+        raise ValueError(f"{origin} must be 1 or 2, not {value!r}")
     return value
 
 
-def _type(value: Any, where: str) -> TensorType:
+def _type(value: Any, origin: str) -> TensorType:
     if isinstance(value, dict) and set(value) <= {"dtype", "shape"}:
-        dtype = find_dtype(_text(value["dtype"], where), where) if "dtype" in value else None
-        shape = _sizes(value["shape"], where) if "shape" in value else None
-        return TensorType(dtype, shape, where)
-    return parse_type(_text(value, where), where)
+        dtype = find_dtype(_text(value["dtype"], origin), origin) if "dtype" in value else None
+        shape = _sizes(value["shape"], origin) if "shape" in value else None
+        return TensorType(dtype, shape, origin)
+    return parse_type(_text(value, origin), origin)
 
 
-def _const(value: Any, where: str) -> Any:
+def _const(value: Any, origin: str) -> Any:
     """Convert a TOML value: arrays to tuples, strings such as `nl.float32` to names."""
     if isinstance(value, str) and _NAME.match(value):
         return literals.DottedName(value)
     if isinstance(value, list):
-        return tuple(_const(item, where) for item in value)
+        return tuple(_const(item, origin) for item in value)
     if isinstance(value, dict):
-        return {name: _const(item, where) for name, item in value.items()}
+        return {name: _const(item, origin) for name, item in value.items()}
     if not isinstance(value, str | bool | int | float):
-        raise ValueError(f"{where}: a kernel cannot use {value!r}")
+        raise ValueError(f"{origin}: a kernel cannot use {value!r}")
     return value

@@ -23,7 +23,7 @@ def variables(module: SourceModule | None, span: Span) -> tuple[str, ...]:
     return tuple(dict.fromkeys(node.id for node in targets if isinstance(node, nodes.Name)))
 
 
-def words(names: Sequence[str], local: Mapping[str, Any]) -> Iterator[str]:
+def assignments(names: Sequence[str], local: Mapping[str, Any]) -> Iterator[str]:
     """Yield `i=3` for each variable that is an integer."""
     for name in names:
         value = local.get(name)
@@ -35,7 +35,7 @@ class _Slot(NamedTuple):
     """The index of a variable in frames of a function, and whether it is in a cell."""
 
     name: str
-    place: int
+    slot: int
     boxed: bool
 
 
@@ -44,7 +44,7 @@ class Iterations:
 
     def __init__(self, resolved: Resolved) -> None:
         self.resolved = resolved
-        self._known: dict[int, tuple[nodes.Node, tuple[_Slot, ...]]] = {}
+        self._slots: dict[int, tuple[nodes.Node, tuple[_Slot, ...]]] = {}
         self._last: list[object] = []
         self._text = ""
 
@@ -52,9 +52,9 @@ class Iterations:
         """Return the iterations around every call on the stack, outermost first: "i=3 j=0"."""
         values: list[object] = []
         for frame in stack:
-            cached = self._known.get(id(frame[AT])) or self._lookup(frame)
-            for name, place, boxed in cached[1]:
-                value = frame[place]
+            cached = self._slots.get(id(frame[AT])) or self._lookup(frame)
+            for name, slot, boxed in cached[1]:
+                value = frame[slot]
                 if boxed:
                     value = value[0] if value else None
                 if value.__class__ is int:
@@ -74,5 +74,5 @@ class Iterations:
         slots = tuple(
             _Slot(name, *variable_slots[name]) for name in names if name in variable_slots
         )
-        self._known[id(node)] = (node, slots)
+        self._slots[id(node)] = (node, slots)
         return node, slots

@@ -34,8 +34,8 @@ class MadeObject:
     named: dict[str, Any]
 
     def __repr__(self) -> str:
-        parts = [*map(repr, self.values), *(f"{k}={v!r}" for k, v in self.named.items())]
-        return f"{self.kind}({', '.join(parts)})"
+        arguments = [*map(repr, self.values), *(f"{k}={v!r}" for k, v in self.named.items())]
+        return f"{self.kind}({', '.join(arguments)})"
 
 
 class LiteralError(ValueError):

@@ -9,7 +9,7 @@ from nkic.base.kernel_errors import KernelError
 from nkic.evaluate.interpreter import Interpreter
 
 
-def made(interpreter: Interpreter) -> Any:
+def made_kernel(interpreter: Interpreter) -> Any:
     """Call the function and return its result; the command line gives literals as arguments."""
     kernel = interpreter.resolved.kernel
     assert kernel.maker is not None

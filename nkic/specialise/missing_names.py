@@ -32,13 +32,13 @@ def report_missing(resolved: Resolved, spaces: Spaces, report: Reporter) -> None
 
 
 def _missing(definition: Definition, module: SourceModule, spaces: Spaces) -> Iterator[Diagnostic]:
-    parts = list(_always_evaluated(definition))
-    inner = (part for part in (definition, *parts) if isinstance(part, scopes.Scope))
+    evaluated = list(_always_evaluated(definition))
+    inner = (item for item in (definition, *evaluated) if isinstance(item, scopes.Scope))
     local = frozenset(name for scope in inner for name in scopes.bound(scope))
-    used = {part.id for part in parts if isinstance(part, nodes.Name)} - local
+    used = {item.id for item in evaluated if isinstance(item, nodes.Name)} - local
     for name in sorted(used & module.bindings.keys()):
         yield from _missing_module(module.bindings[name], module, spaces)
-    for node in parts:
+    for node in evaluated:
         name = _module_name(node.value, module, local) if isinstance(node, nodes.Attribute) else ""
         if not isinstance(node, nodes.Attribute) or name not in spaces:
             continue

@@ -180,8 +180,8 @@ def _finfo(dtype: Any) -> FloatLimits:
     kind = _as_dtype(dtype)
     if kind is None or not kind.is_float:
         raise ValueError(f"data type {brief(dtype)} not inexact")
-    least = 2.0 ** (1 - kind.bias)
-    values = (kind.lowest, kind.highest, 2.0**-kind.mantissa_bits, least, least)
+    smallest = 2.0 ** (1 - kind.bias)
+    values = (kind.lowest, kind.highest, 2.0**-kind.mantissa_bits, smallest, smallest)
     shown = [NumpyFloat(value) for value in (*values, kind.smallest)]
     return FloatLimits(kind, kind.bits, *shown)
 

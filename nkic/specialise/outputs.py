@@ -33,7 +33,7 @@ class Outputs:
         self.inputs = inputs
         self.kernel = kernel.name
         self.at = kernel.node.name_span
-        self.places = _returned(kernel.node)
+        self.returned_spans = _returned(kernel.node)
         self.returned: tuple[Tensor, ...] | None = None
         self.form: Returned = None
         self.views: dict[int, View] = {}
@@ -43,14 +43,14 @@ class Outputs:
         check_triggered(self.trace)
         values = result if isinstance(result, tuple | list) else (result,)
         if self.trace.profile is Profile.BETA1:
-            values = tuple(map(self._kept, values))
+            values = tuple(map(self._copied_to_hbm, values))
         self.form = _form(result)
         tensors = () if result is None else tuple(self._tensors(values))
         if self.returned is not None and tensors != self.returned:
             self._error("the instances of the grid return different tensors")
         self.returned = tensors
 
-    def _kept(self, value: Any) -> Any:
+    def _copied_to_hbm(self, value: Any) -> Any:
         """Copy a tile that a kernel of Beta 1 returns to HBM, as Beta 1's simulator does."""
         if not isinstance(value, NkiTensor) or not value._access.tensor.on_chip:
             return value
@@ -109,7 +109,7 @@ class Outputs:
             yield tensor
 
     def _tensor(self, number: int, value: Any) -> Tensor | None:
-        which = f"output {number}"
+        output = f"output {number}"
         if not isinstance(value, NkiTensor):
             nested = isinstance(value, tuple | list)
             kind = f"a nested {type(value).__name__}" if nested else repr(value)
@@ -117,7 +117,7 @@ class Outputs:
                 "return only tensors; other values are known to the caller, or can be computed "
                 "there"
             )
-            self._error(f"{which} is {kind}, not a tensor", number, help)
+            self._error(f"{output} is {kind}, not a tensor", number, help)
             return None
         view = value._access
         tensor = view.tensor
@@ -125,7 +125,7 @@ class Outputs:
             return None
         problem, advice = self._problem(view)
         if problem:
-            self._error(f"{which} is {problem}", number, advice, tensor)
+            self._error(f"{output} is {problem}", number, advice, tensor)
             return None
         self.views[tensor.number] = view
         return tensor
@@ -151,10 +151,10 @@ class Outputs:
     def _is_input(self, tensor: Tensor) -> bool:
         return any(p.tensor is tensor for p in self.inputs)
 
-    def _place(self, number: int) -> Span:
+    def _span_of(self, number: int) -> Span:
         """Return the span of output `number` in the return statement."""
-        is_located = len(self.places) > number
-        return self.places[number] if is_located else [*self.places, self.at][0]
+        is_located = len(self.returned_spans) > number
+        return self.returned_spans[number] if is_located else [*self.returned_spans, self.at][0]
 
     def _error(
         self, text: str, number: int = 0, help: str = "", tensor: Tensor | None = None
@@ -163,7 +163,7 @@ class Outputs:
         self.trace.report.error(
             "bad-return",
             f"kernel `{self.kernel}` must return tensors in shared HBM; {text}",
-            self._place(number),
+            self._span_of(number),
             labels=labels,
             help=help,
         )
@@ -177,7 +177,7 @@ class Outputs:
                 continue
             if self._is_input(tensor):
                 text = f"output {number} is the input {tensor.name}, which nothing writes"
-                at = self._place(number)
+                at = self._span_of(number)
                 warning("input-returned", text, at, help="remove it from the return statement")
             else:
                 text = f"{tensor.name} is returned as output {number} and never written"
@@ -205,13 +205,13 @@ def _take_shape(tensor: Tensor, view: View) -> None:
 
 def _returned(kernel: nodes.FunctionDef) -> list[Span]:
     """Return the spans of the outputs in the only `return` of a kernel; one if not a tuple."""
-    returns = [n for n in scopes.own(kernel.body) if isinstance(n, nodes.Return)]
+    returns = [n for n in scopes.nodes_in_scope(kernel.body) if isinstance(n, nodes.Return)]
     value = returns[0].value if len(returns) == 1 else None
     if value is None:
         return []
-    parts = value.elts if isinstance(value, nodes.Tuple | nodes.List) else (value,)
-    starred = any(isinstance(part, nodes.Starred) for part in parts)
-    return [value.span] if starred else [part.span for part in parts]
+    expressions = value.elts if isinstance(value, nodes.Tuple | nodes.List) else (value,)
+    starred = any(isinstance(expression, nodes.Starred) for expression in expressions)
+    return [value.span] if starred else [expression.span for expression in expressions]
 
 
 def _form(result: Any) -> Returned:

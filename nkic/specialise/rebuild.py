@@ -10,7 +10,7 @@ from nkic.base.kernel_errors import KernelError
 from nkic.base.profiles import Profile
 from nkic.evaluate import library
 from nkic.evaluate.classes import blank
-from nkic.evaluate.modules import Foreign
+from nkic.evaluate.modules import OpaqueImport
 from nkic.evaluate.objects import Class
 from nkic.evaluate.sets import KernelFrozenSet, KernelSet
 from nkic.language.objects import ReplicaGroup
@@ -35,62 +35,62 @@ class Rebuilder:
         self.interpreter = world.interpreter
         self.machine = world.interpreter.machine
         self.tensors = tensors
-        self.made: dict[int, Any] = {}
+        self.objects: dict[int, Any] = {}
 
-    def value(self, given: Any) -> Any:
-        """Return the value that `given` describes."""
-        make = _MAKERS.get(type(given))
-        return given if make is None else make(self, given)
+    def value(self, description: Any) -> Any:
+        """Return the value that `description` describes."""
+        make = _MAKERS.get(type(description))
+        return description if make is None else make(self, description)
 
-    def _live(self, given: runtime_values.RuntimeValue) -> Any:
-        return self.value(given.value)
+    def _live(self, description: runtime_values.RuntimeValue) -> Any:
+        return self.value(description.value)
 
-    def _part(self, given: runtime_values.Part) -> Any:
-        return self.tensors[given.name]
+    def _inner_tensor(self, description: runtime_values.InnerTensor) -> Any:
+        return self.tensors[description.name]
 
-    def _again(self, given: runtime_values.Again) -> Any:
-        return self.made[given.number]
+    def _back_reference(self, description: runtime_values.BackReference) -> Any:
+        return self.objects[description.number]
 
-    def _tuple(self, given: tuple[Any, ...]) -> Any:
-        return tuple(map(self.value, given))
+    def _tuple(self, description: tuple[Any, ...]) -> Any:
+        return tuple(map(self.value, description))
 
-    def _many(self, given: runtime_values.Many) -> Any:
-        if given.kind == "frozenset":
-            return KernelFrozenSet(map(self.value, given.values))
-        found: Any = [] if given.kind == "list" else KernelSet()
-        self.made[given.number] = found
-        add = found.append if given.kind == "list" else found.add
-        for element in given.values:
+    def _collection(self, description: runtime_values.Collection) -> Any:
+        if description.kind == "frozenset":
+            return KernelFrozenSet(map(self.value, description.values))
+        elements: Any = [] if description.kind == "list" else KernelSet()
+        self.objects[description.number] = elements
+        add = elements.append if description.kind == "list" else elements.add
+        for element in description.values:
             add(self.value(element))
-        return found
+        return elements
 
-    def _table(self, given: runtime_values.Table) -> Any:
-        found = self.made[given.number] = {}
-        for key, element in given.items:
-            found[self.value(key)] = self.value(element)
-        return found
+    def _table(self, description: runtime_values.Table) -> Any:
+        table = self.objects[description.number] = {}
+        for key, element in description.items:
+            table[self.value(key)] = self.value(element)
+        return table
 
     # ---- values defined by source -------------------------------------------------------------
 
-    def _named(self, given: runtime_values.Named) -> Any:
-        root = given.module.partition(".")[0]
+    def _named(self, description: runtime_values.Named) -> Any:
+        root = description.module.partition(".")[0]
         if root == NKI:
-            return self._of_nki(given)
-        dtype = dtypes.find(given.name) if root == "dtypes" else None
+            return self._of_nki(description)
+        dtype = dtypes.find(description.name) if root == "dtypes" else None
         if dtype is not None:
             return dtype
-        found = self.interpreter.lookup(given.module, given.name)
-        if isinstance(found, Foreign):
-            raise _no_source(given)
-        return found
+        value = self.interpreter.lookup(description.module, description.name)
+        if isinstance(value, OpaqueImport):
+            raise _no_source(description)
+        return value
 
-    def _of_nki(self, given: runtime_values.Named) -> Any:
+    def _of_nki(self, description: runtime_values.Named) -> Any:
         """Return a name of NKI, from its module or from any other one.
 
         The search is needed because packages that pose as `nki` may define names elsewhere.
         """
-        first, *rest = given.name.split(".")
-        modules: tuple[str, ...] = (given.module, *_SEARCHED)
+        first, *attributes = description.name.split(".")
+        modules: tuple[str, ...] = (description.module, *_SEARCHED)
         if self.interpreter.resolved.profile is Profile.BETA1:
             modules = (*(f"{OLD_ROOT}.{name}" for name in modules), *modules)
         for module in modules:
@@ -99,62 +99,62 @@ class Rebuilder:
                 continue
             if not first:
                 return self.interpreter.world.provide(module)
-            found = space.get(self.machine, first)
-            return functools.reduce(self.machine.attribute, rest, found)
-        raise _no_source(given)
+            value = space.get(self.machine, first)
+            return functools.reduce(self.machine.attribute, attributes, value)
+        raise _no_source(description)
 
-    def _member(self, given: runtime_values.Member) -> Any:
-        owner = given.owner
+    def _member(self, description: runtime_values.Member) -> Any:
+        owner = description.owner
         if isinstance(owner, runtime_values.Named) and owner.module.partition(".")[0] == NKI:
             try:
-                return self.machine.attribute(self._of_nki(owner), given.name)
+                return self.machine.attribute(self._of_nki(owner), description.name)
             except (KernelError, AttributeError):  # for example a class of buffers: nl.sbuf itself
-                return self._of_nki(runtime_values.Named(owner.module, given.name))
+                return self._of_nki(runtime_values.Named(owner.module, description.name))
         kind = self.value(owner)
-        if given.name:
-            return self.machine.attribute(kind, given.name)
-        return self.machine.call(kind, (given.value,), None)
+        if description.name:
+            return self.machine.attribute(kind, description.name)
+        return self.machine.call(kind, (description.value,), None)
 
-    def _instance(self, given: runtime_values.Instance) -> Any:
-        kind = self.value(given.owner)
+    def _instance(self, description: runtime_values.Instance) -> Any:
+        kind = self.value(description.owner)
         if isinstance(kind, Class) and kind.payload is ReplicaGroup:  # of another `nki`
-            groups = self.value(dict(given.fields).get("groups"))
-            found = self.made[given.number] = self.machine.call(kind, (groups,), None)
-            return found
+            groups = self.value(dict(description.fields).get("groups"))
+            instance = self.objects[description.number] = self.machine.call(kind, (groups,), None)
+            return instance
         if not isinstance(kind, Class) or kind.machine is None:
             raise KernelError("host-module", f"objects of `{kind!r}` cannot be used in kernels")
-        found = self.made[given.number] = blank(self.machine, kind)
-        for name, field in given.fields:
-            found.fields[name] = self.value(field)
-        return found
+        instance = self.objects[description.number] = blank(self.machine, kind)
+        for name, field in description.fields:
+            instance.fields[name] = self.value(field)
+        return instance
 
-    def _record(self, given: runtime_values.Record) -> Any:
-        values = tuple(map(self.value, given.values))
-        return self.machine.call(self.value(given.owner), values, None)
+    def _record(self, description: runtime_values.Record) -> Any:
+        values = tuple(map(self.value, description.values))
+        return self.machine.call(self.value(description.owner), values, None)
 
-    def _function(self, given: runtime_values.Function) -> Any:
+    def _function(self, description: runtime_values.Function) -> Any:
         def cells(function: Any) -> Mapping[str, Any]:
-            self.made[given.number] = function  # before its cells, which may contain it
-            return {name: self.value(cell) for name, cell in given.cells}
+            self.objects[description.number] = function  # before its cells, which may contain it
+            return {name: self.value(cell) for name, cell in description.cells}
 
-        defaults = {name: self.value(described) for name, described in given.defaults}
-        free_variables = [name for name, _ in given.cells]
-        place = (given.module, given.name, given.line)
-        return self.interpreter.function_at(*place, free_variables, cells, defaults)
+        defaults = {name: self.value(described) for name, described in description.defaults}
+        free_variables = [name for name, _ in description.cells]
+        location = (description.module, description.name, description.line)
+        return self.interpreter.function_at(*location, free_variables, cells, defaults)
 
-    def _bound(self, given: runtime_values.BoundAttribute) -> Any:
-        return self.machine.attribute(self.value(given.owner), given.name)
+    def _bound(self, description: runtime_values.BoundAttribute) -> Any:
+        return self.machine.attribute(self.value(description.owner), description.name)
 
-    def _partial(self, given: runtime_values.Partial) -> Any:
-        named = {name: self.value(argument) for name, argument in given.named}
-        function, values = self.value(given.function), map(self.value, given.values)
+    def _partial(self, description: runtime_values.Partial) -> Any:
+        named = {name: self.value(argument) for name, argument in description.named}
+        function, values = self.value(description.function), map(self.value, description.values)
         return self.machine.call(_PARTIAL, (function, *values), named)
 
 
-def _no_source(given: runtime_values.Named) -> KernelError:
+def _no_source(description: runtime_values.Named) -> KernelError:
     return KernelError(
         "host-module",
-        f"`{given.module}.{given.name}` cannot be used in kernels",
+        f"`{description.module}.{description.name}` cannot be used in kernels",
         help="pass a number, text, a tensor, or an object whose class kernel code can use",
     )
 
@@ -162,9 +162,9 @@ def _no_source(given: runtime_values.Named) -> KernelError:
 _MAKERS: dict[type, Callable[[Rebuilder, Any], Any]] = {
     tuple: Rebuilder._tuple,
     runtime_values.RuntimeValue: Rebuilder._live,
-    runtime_values.Part: Rebuilder._part,
-    runtime_values.Again: Rebuilder._again,
-    runtime_values.Many: Rebuilder._many,
+    runtime_values.InnerTensor: Rebuilder._inner_tensor,
+    runtime_values.BackReference: Rebuilder._back_reference,
+    runtime_values.Collection: Rebuilder._collection,
     runtime_values.Table: Rebuilder._table,
     runtime_values.Named: Rebuilder._named,
     runtime_values.Member: Rebuilder._member,

@@ -28,17 +28,17 @@ class TensorType:
     note: str = ""
 
     @property
-    def known(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether both dtype and shape are known."""
         return self.dtype is not None and self.shape is not None
 
-    def filled(self, other: TensorType) -> TensorType:
-        """Return this type with missing parts taken from `other`."""
+    def filled(self, fallback: TensorType) -> TensorType:
+        """Return this type with missing parts taken from `fallback`."""
         return TensorType(
-            self.dtype or other.dtype,
-            self.shape if self.shape is not None else other.shape,
-            self.origin or other.origin,
-            self.note or other.note,
+            self.dtype or fallback.dtype,
+            self.shape if self.shape is not None else fallback.shape,
+            self.origin or fallback.origin,
+            self.note or fallback.note,
         )
 
     def __str__(self) -> str:
@@ -118,7 +118,7 @@ def combine(
     `profile` is the file's default version.
     """
     examples = {name: kind for name, kind in command.like.items() if name not in command.args}
-    usable = {name: kind for name, kind in examples.items() if kind.known and not kind.note}
+    usable = {name: kind for name, kind in examples.items() if kind.is_complete and not kind.note}
     return Request(
         kernel=command.kernel or block.kernel,
         target=command.target or block.target or targets.DEFAULT,
@@ -137,5 +137,5 @@ def _first(*values: Any) -> Any:
     return next(value for value in values if value is not None)
 
 
-def _unless(values: Mapping[str, Any], *others: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in values.items() if not any(k in other for other in others)}
+def _unless(values: Mapping[str, Any], *excluding: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in values.items() if not any(k in names for names in excluding)}

@@ -4,7 +4,7 @@ A description is frozen data. It names what source defines (a class, a function,
 enumeration) and holds what only the program knows (the fields of an object, the cells of a
 closure). The specialiser evaluates the named source and fills in the rest, so that no code of the
 user's program is executed. Numbers, strings, None, ranges, slices and tuples describe themselves.
-`number` identifies an object; further occurrences of it are `Again`.
+`number` identifies an object; further occurrences of it are `BackReference`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class RuntimeValue:
 
 
 @dataclass(frozen=True)
-class Part:
+class InnerTensor:
     """A tensor inside an argument, by its name among the inputs: `weights.0`."""
 
     name: str
@@ -49,7 +49,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Many:
+class Collection:
     """A list, set or frozenset, according to `kind`; elements of a set are in a fixed order."""
 
     number: int
@@ -115,7 +115,7 @@ class Partial:
 
 
 @dataclass(frozen=True)
-class Again:
+class BackReference:
     """An object described earlier."""
 
     number: int

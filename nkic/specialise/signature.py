@@ -66,7 +66,7 @@ def bind(
     _check_names(kernel, declared, request, report, called)
     _check_lists(kernel, request, report)
     types = {p.name: _type(p, request) for p in declared if p.name not in request.consts}
-    tensors = {name: kind for name, kind in types.items() if kind.known and not kind.note}
+    tensors = {name: kind for name, kind in types.items() if kind.is_complete and not kind.note}
     missing = [
         p for p in declared if p.name in types and p.name not in tensors and _is_required(p, types)
     ]
@@ -91,8 +91,8 @@ def parameters(kernel: Kernel, evaluate: Evaluate) -> Iterator[KernelParameter]:
     args, text_of = kernel.node.args, kernel.module.source.text_of
     plain = (*args.posonlyargs, *args.args)
     first = len(plain) - len(args.defaults)
-    for place, arg in enumerate(plain):
-        default = text_of(args.defaults[place - first].span) if place >= first else ""
+    for position, arg in enumerate(plain):
+        default = text_of(args.defaults[position - first].span) if position >= first else ""
         yield KernelParameter(arg.name, _annotated(arg, evaluate), default)
     for arg, value in zip(args.kwonlyargs, args.kw_defaults, strict=True):
         default = text_of(value.span) if value else ""
@@ -175,7 +175,7 @@ def _described(
         return f"{request.consts[parameter.name]!r} (given)"
     if kind.note:
         return f"{kind.origin}: {kind.note}"
-    if kind.origin and (missing or kind.known):
+    if kind.origin and (missing or kind.is_complete):
         return f"{kind} ({kind.origin})"
     return f"{parameter.default} (default)" if parameter.default else "missing"
 
@@ -188,17 +188,17 @@ def _command(
     request: Request,
 ) -> str:
     """Return a command line with all known arguments, and likely types for missing ones."""
-    example = next((kind for kind in types.values() if kind.known), None)
-    words = ["nkic", kernel.module.source.path, "-k", kernel.name]
+    example = next((kind for kind in types.values() if kind.is_complete), None)
+    command = ["nkic", kernel.module.source.path, "-k", kernel.name]
     for parameter in declared:
         kind = types.get(parameter.name)
         if kind is None:
-            words.append(f"--const {parameter.name}={request.consts[parameter.name]!r}")
-        elif kind.known and not kind.note:
-            words.append(f"--arg {parameter.name}={kind}")
+            command.append(f"--const {parameter.name}={request.consts[parameter.name]!r}")
+        elif kind.is_complete and not kind.note:
+            command.append(f"--arg {parameter.name}={kind}")
         elif parameter in missing:
-            words.append(f"--arg {parameter.name}={_guess(kind, example)}")
-    return " ".join(words)
+            command.append(f"--arg {parameter.name}={_guess(kind, example)}")
+    return " ".join(command)
 
 
 def _guess(kind: TensorType, example: TensorType | None) -> str:

@@ -91,7 +91,7 @@ def _called(
     bound: BoundArguments, inputs: tuple[TensorParameter, ...], request: Request, world: World
 ) -> Any:
     interpreter = world.interpreter
-    tensors = {p.name: provide.given(p.tensor, request.profile) for p in inputs}
+    tensors = {p.name: provide.argument_tensor(p.tensor, request.profile) for p in inputs}
     rebuilder = Rebuilder(world, tensors)
     constants = Constants(world, rebuilder)
 
@@ -101,15 +101,17 @@ def _called(
 
     def enter() -> Any:
         if request.entry is None and interpreter.resolved.kernel.maker is not None:
-            return _function(makers.made(interpreter))
+            return _function(makers.made_kernel(interpreter))
         if request.entry is None and request.profile is Profile.BETA1:
             from nkic.specialise import beta1  # imported lazily: rarely needed
 
             return beta1.undecorated(interpreter)
         if request.entry is None:
             return _function(interpreter.kernel())
-        given = {module: dict(variables) for module, variables in request.entry.globals}
-        interpreter.world.program_variables = given
+        variables_by_module = {
+            module: dict(variables) for module, variables in request.entry.globals
+        }
+        interpreter.world.program_variables = variables_by_module
         interpreter.world.rebuild = rebuilder.value
         return rebuilder.value(request.entry.function)
 

@@ -64,7 +64,7 @@ def _inside_comprehension(scope: Comprehension) -> Iterator[nodes.Node]:
             yield part.iter
 
 
-def own(parts: Iterable[nodes.Node], *, live: bool = False) -> Iterator[nodes.Node]:
+def nodes_in_scope(parts: Iterable[nodes.Node], *, live: bool = False) -> Iterator[nodes.Node]:
     """Yield the nodes of `parts` in their own scope; nested scopes are yielded but not entered.
 
     If `live`, leave out unreachable statements: those that follow a `return`, `raise`, `break` or
@@ -74,14 +74,14 @@ def own(parts: Iterable[nodes.Node], *, live: bool = False) -> Iterator[nodes.No
     while waiting:
         node = waiting.pop()
         yield node
-        below = _own_children(node)
+        below = _children_in_scope(node)
         if live and type(node) in _BLOCKS:
             dead = _unreachable(node)
             below = [part for part in below if part not in dead]
         waiting += reversed(below)
 
 
-def _own_children(node: nodes.Node) -> list[nodes.Node]:
+def _children_in_scope(node: nodes.Node) -> list[nodes.Node]:
     if is_scope(node):
         return list(outside(node))
     if isinstance(node, nodes.AnnAssign):
@@ -141,7 +141,7 @@ def nonlocals_inside(scope: Scope) -> Iterator[str]:
     while waiting:
         at = waiting.pop()
         yield from _local(at).nonlocals
-        waiting += [node for node in own(inside(at)) if is_scope(node)]
+        waiting += [node for node in nodes_in_scope(inside(at)) if is_scope(node)]
 
 
 def bound_by(parts: Iterable[nodes.Node]) -> frozenset[str]:
@@ -165,7 +165,7 @@ def _local(scope: Scope) -> Names:
 def _names(parts: Iterable[nodes.Node]) -> Names:
     names: set[str] = set()
     declared: dict[type[nodes.Node], set[str]] = {nodes.Global: set(), nodes.Nonlocal: set()}
-    for node in own(parts):
+    for node in nodes_in_scope(parts):
         if type(node) in _BINDERS:
             names.update(_BINDERS[type(node)](node))
         elif isinstance(node, nodes.Global | nodes.Nonlocal):
@@ -181,7 +181,7 @@ def loop_carried(body: Sequence[nodes.Statement]) -> tuple[str, ...]:
     carries over from one iteration to the next.
     """
     names: dict[str, None] = {}
-    for part in own(body):
+    for part in nodes_in_scope(body):
         names |= dict.fromkeys(_assigned(part))
     read = _upward_exposed(body, set())
     return tuple(name for name in names if name in read)
@@ -297,7 +297,7 @@ def _walrus_inside(scope: Comprehension) -> Iterator[str]:
     """Yield the names that `:=` in a comprehension binds in the enclosing scope."""
     waiting = [scope]
     while waiting:
-        for node in own(inside(waiting.pop())):
+        for node in nodes_in_scope(inside(waiting.pop())):
             if isinstance(node, nodes.NamedExpr):
                 yield node.target.id
             elif isinstance(node, Comprehension):
@@ -356,7 +356,7 @@ def _free_names(
 ) -> Iterator[nodes.Name]:
     """Yield the free names; nested scopes see the names in `inner_visible` only."""
     visible = dict.fromkeys(inner_visible, 1)  # the number of enclosing scopes that bind a name
-    frames = [_Frame(own(parts, live=True), own_visible)]
+    frames = [_Frame(nodes_in_scope(parts, live=True), own_visible)]
     while frames:
         frame = frames[-1]
         node = next(frame.parts, None)
@@ -371,7 +371,7 @@ def _free_names(
 
 
 def _enter_scope(scope: Scope, visible: dict[str, int]) -> _Frame:
-    local, parts = _local(scope), own(_live_inside(scope), live=True)
+    local, parts = _local(scope), nodes_in_scope(_live_inside(scope), live=True)
     if isinstance(scope, nodes.ClassDef):  # functions in its body do not see its names
         return _Frame(parts, local.bound, local.globals)
     shadowed = tuple([(name, visible.pop(name, 0)) for name in local.globals])

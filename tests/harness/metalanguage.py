@@ -20,7 +20,7 @@ from nkic.language.namespace import Namespace
 from nkic.language.objects import Decorator, Kernel
 from nkic.parse import parse
 from nkic.resolve import resolve
-from nkic.specialise.closed import LanguageSpace, interpreter, kernel_object
+from nkic.specialise.closed import LanguageNamespace, interpreter, kernel_object
 from nkic.syntax.bindings import Resolved
 
 HEAD = "import nki\nimport nki.language as nl\n"
@@ -108,9 +108,9 @@ def namespaces(log: list[str]) -> dict[str, Table]:
     return found | {f"neuronxcc.{name}": space for name, space in found.items()}
 
 
-def mounted(space: Table | Namespace) -> Table | LanguageSpace:
+def mounted(space: Table | Namespace) -> Table | LanguageNamespace:
     """Return a module in the form that the interpreter takes."""
-    return LanguageSpace(space) if isinstance(space, Namespace) else space
+    return LanguageNamespace(space) if isinstance(space, Namespace) else space
 
 
 def load_from(files: Mapping[str, str]) -> Any:

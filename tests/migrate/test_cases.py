@@ -17,7 +17,7 @@ from nkic.driver.loader import Loader
 from nkic.driver.request import parse_options, request_for
 from nkic.migrate.proof import Proof, Text, prove
 from nkic.migrate.stage import Migrated, migrate
-from nkic.migrate.version import Spoken, spoken
+from nkic.migrate.version import FileVersion, version_of
 from nkic.specialise.inline import read_block
 from tests.harness.bless import blessing
 
@@ -34,7 +34,7 @@ class Job:
         self.source: SourceFile = self.loader.main("kernel.py", text.encode())
         self.request = request_for(self.source, parse_options(), {})
         said = read_block(self.source).profile
-        self.speech: Spoken = spoken(self.source, self.request, self.loader, said, GOAL)
+        self.speech: FileVersion = version_of(self.source, self.request, self.loader, said, GOAL)
         self.made: Migrated = migrate(self.source, self.speech.facts, self.speech.start, GOAL)
 
     def proof(self) -> Proof:

@@ -17,7 +17,7 @@ from typing import Any
 
 import nkic
 from nkic.api.arrays import array_of, type_of
-from nkic.api.compiling import TracedCompilation, compile_options, given_for, of_live
+from nkic.api.compiling import TracedCompilation, compile_options, of_live, request_options_of
 from nkic.driver import pipeline
 from nkic.driver.compiled import Compiled
 from tests.conformance.samples import chosen, options
@@ -33,7 +33,9 @@ def compiled(function: Any, inputs: dict[str, Any], **how: Any) -> Compiled:
     bound = inspect.signature(kernel).bind(**inputs)
     arrays = {name: a for name, v in bound.arguments.items() if (a := array_of(v)) is not None}
     consts = {name: v for name, v in bound.arguments.items() if name not in arrays}
-    given = replace(given_for(how), args={name: type_of(a, name) for name, a in arrays.items()})
+    given = replace(
+        request_options_of(how), args={name: type_of(a, name) for name, a in arrays.items()}
+    )
     options = replace(compile_options(how), keep=None)  # the bound is that of the graphs
     job, _ = of_live(function, given, consts, None, options)
     if isinstance(job, TracedCompilation):

@@ -17,7 +17,7 @@ from nkic.driver.loader import MAX_BYTES, Loader
 from nkic.driver.request import find_profile
 from nkic.migrate.proof import Finding, Text, prove
 from nkic.migrate.stage import Migrated, migrate
-from nkic.migrate.version import Spoken, spoken
+from nkic.migrate.version import FileVersion, version_of
 from nkic.parse import parse
 from nkic.specialise.inline import read_block
 from nkic.specialise.request import Request
@@ -52,7 +52,7 @@ class Migration:
                 "later"
             )
             raise bad_value(text, "name a later version")
-        speech = spoken(self.source, self.request, loader, stated, goal)
+        speech = version_of(self.source, self.request, loader, stated, goal)
         made = migrate(self.source, speech.facts, speech.start, goal)
         self.write(made.text)
         self.session.report(loader.relocated(made.left))
@@ -116,7 +116,7 @@ class Migration:
 
     # ---- the proof -------------------------------------------------------------------------
 
-    def verify(self, text: str, speech: Spoken, goal: Profile, loader: Loader) -> bool:
+    def verify(self, text: str, speech: FileVersion, goal: Profile, loader: Loader) -> bool:
         """Compare the old and the new source, and report the findings."""
         again = Loader.beside(str(self.line.source), self.line.include)
         new = again.main(str(self.line.source), text.encode())

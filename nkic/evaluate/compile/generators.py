@@ -27,7 +27,7 @@ _ALSO_STRICT = nodes.Attribute | nodes.Compare | nodes.Keyword | nodes.Starred
 
 def yields(node: nodes.Node) -> bool:
     """Whether the node contains a `yield` that belongs to its own unit."""
-    return any(isinstance(inner, _YIELDS) for inner in scopes.own([node]))
+    return any(isinstance(inner, _YIELDS) for inner in scopes.nodes_in_scope([node]))
 
 
 class Generators(Patterns):

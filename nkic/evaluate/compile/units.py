@@ -135,7 +135,7 @@ def captured_names(scope: nodes.Node, bound: Iterable[str]) -> frozenset[str]:
     candidates = frozenset(bound)
     captured: set[str] = set()
     waiting: list[nodes.Node] = [*scopes.inside(scope)]  # type: ignore[arg-type]
-    for node in scopes.own(waiting):
+    for node in scopes.nodes_in_scope(waiting):
         if isinstance(node, nodes.ListComp | nodes.SetComp | nodes.DictComp):
             hidden = scopes.bound(node)
             captured |= captured_names(node, candidates - hidden)

@@ -21,10 +21,10 @@ from nkic.evaluate.objects import (
     Generator,
     HostFunction,
     Instance,
+    LazyIterator,
     Method,
     Property,
     StaticMethod,
-    Steps,
 )
 from nkic.evaluate.tables import OBJECT
 
@@ -37,7 +37,7 @@ _ITEMS: Any = type({}.items())
 _SETS = (set, frozenset)
 _SEQUENCES = (list, tuple, str, bytes, range)
 _SIZED = (*_SEQUENCES, *_SETS, dict, _KEYS, _VALUES, _ITEMS)
-_LAZY = (Steps, Generator)
+_LAZY = (LazyIterator, Generator)
 MODULE: dict[str, Class] = {}
 
 
@@ -236,7 +236,7 @@ def _pop(m: Machine, owner: Any, key: Any, default: Any = _NO_DEFAULT) -> Any:
 
 @methods(SEQUENCE, "__iter__")
 def _iter(m: Machine, owner: Any) -> Any:
-    return Steps(m, "generator", _each(m, owner))
+    return LazyIterator(m, "generator", _each(m, owner))
 
 
 def _each(m: Machine, owner: Any) -> Any:
@@ -247,7 +247,9 @@ def _each(m: Machine, owner: Any) -> Any:
 
 @methods(SEQUENCE, "__reversed__")
 def _reversed(m: Machine, owner: Any) -> Any:
-    return Steps(m, "generator", (m.item(owner, n) for n in reversed(range(m.length(owner)))))
+    return LazyIterator(
+        m, "generator", (m.item(owner, n) for n in reversed(range(m.length(owner))))
+    )
 
 
 @methods(SEQUENCE, "__contains__")

@@ -8,7 +8,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.library.support import function
-from nkic.evaluate.objects import UNSET, Builtin, Class, Steps
+from nkic.evaluate.objects import UNSET, Builtin, Class, LazyIterator
 from nkic.evaluate.operators import OPERATIONS
 from nkic.evaluate.tables import OBJECT, class_function
 
@@ -24,9 +24,9 @@ def _steps(name: str) -> Callable[[Callable[..., Iterator[Any]]], None]:
 
     def add(make: Callable[..., Iterator[Any]]) -> None:
         @wraps(make)
-        def call(m: Machine, /, *args: Any, **named: Any) -> Steps:
+        def call(m: Machine, /, *args: Any, **named: Any) -> LazyIterator:
             m.allocate(200)
-            return Steps(m, f"itertools.{name}", make(m, *args, **named))
+            return LazyIterator(m, f"itertools.{name}", make(m, *args, **named))
 
         make.__qualname__ = name
         MODULE[name] = Builtin(name, call)
@@ -49,9 +49,9 @@ def _chained(m: Machine, several: Any) -> Iterator[Any]:
             yield value
 
 
-def _chain(m: Machine, cls: Class, /, *iterables: Any) -> Steps:
+def _chain(m: Machine, cls: Class, /, *iterables: Any) -> LazyIterator:
     m.elements(len(iterables), "the arguments")
-    return Steps(m, "itertools.chain", _chained(m, iterables))
+    return LazyIterator(m, "itertools.chain", _chained(m, iterables))
 
 
 CHAIN = Class("chain", (OBJECT,), {}, make=_chain, module="itertools")
@@ -59,8 +59,8 @@ MODULE["chain"] = CHAIN
 
 
 @class_function(CHAIN, "from_iterable")
-def _from_iterable(m: Machine, iterable: Any, /) -> Steps:
-    return Steps(m, "itertools.chain", _chained(m, _iterator(m, iterable)))
+def _from_iterable(m: Machine, iterable: Any, /) -> LazyIterator:
+    return LazyIterator(m, "itertools.chain", _chained(m, _iterator(m, iterable)))
 
 
 # ---- infinite iterators -------------------------------------------------------------------------
@@ -322,7 +322,7 @@ def _zipped(m: Machine, waiting: list[Any], fill: Any) -> Iterator[Any]:
 
 
 @function("tee", MODULE)
-def _tee(m: Machine, iterable: Any, n: Any = 2, /) -> tuple[Steps, ...]:
+def _tee(m: Machine, iterable: Any, n: Any = 2, /) -> tuple[LazyIterator, ...]:
     count = m.index(n)
     if count < 0:
         raise ValueError("n must be >= 0")
@@ -330,7 +330,9 @@ def _tee(m: Machine, iterable: Any, n: Any = 2, /) -> tuple[Steps, ...]:
     m.allocate(200 * count)
     values = _iterator(m, iterable)
     head: list[Any] = []  # a linked list of [value, rest]; nodes that all readers passed are freed
-    return tuple([Steps(m, "itertools._tee", _shared(m, values, head)) for _ in range(count)])
+    return tuple(
+        [LazyIterator(m, "itertools._tee", _shared(m, values, head)) for _ in range(count)]
+    )
 
 
 def _shared(m: Machine, values: Iterator[Any], node: list[Any]) -> Iterator[Any]:
@@ -390,7 +392,7 @@ def _grouped(m: Machine, groups: _Groups) -> Iterator[Any]:
         key = groups.key
         groups.number += 1
         m.allocate(200)
-        yield key, Steps(m, "itertools._grouper", groups.group(key, groups.number))
+        yield key, LazyIterator(m, "itertools._grouper", groups.group(key, groups.number))
         while groups.key is not UNSET and m.equal(key, groups.key):
             groups.read()
 

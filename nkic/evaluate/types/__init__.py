@@ -16,10 +16,10 @@ from nkic.evaluate.objects import (
     Function,
     Generator,
     HostFunction,
+    LazyIterator,
     Method,
     Property,
     StaticMethod,
-    Steps,
     Super,
 )
 from nkic.evaluate.operators import Union
@@ -36,12 +36,12 @@ from nkic.evaluate.types.functions import (
     GENERATOR,
     HOST,
     ITERATORS,
+    LAZY_ITERATOR,
     METHOD,
     NONE,
     NOT_IMPLEMENTED,
     PROPERTY,
     STATIC,
-    STEPS,
     SUPER,
     TYPE,
     UNION,
@@ -69,7 +69,13 @@ def table() -> dict[type, Class]:
         **{type(None): NONE, type(...): ELLIPSIS, type(NotImplemented): NOT_IMPLEMENTED},
         **{Function: FUNCTION, Builtin: BUILTIN, HostFunction: HOST, Method: METHOD},
         **{Property: PROPERTY, StaticMethod: STATIC, ClassMethod: CLASS_METHOD, Super: SUPER},
-        **{Generator: GENERATOR, Steps: STEPS, TypingForm: FORM, Union: UNION, Class: TYPE},
+        **{
+            Generator: GENERATOR,
+            LazyIterator: LAZY_ITERATOR,
+            TypingForm: FORM,
+            Union: UNION,
+            Class: TYPE,
+        },
         **ITERATORS,
     }
 

@@ -15,10 +15,10 @@ from nkic.evaluate.objects import (
     Function,
     Generator,
     HostFunction,
+    LazyIterator,
     Method,
     Property,
     StaticMethod,
-    Steps,
     Super,
 )
 from nkic.evaluate.operators import Union
@@ -38,7 +38,7 @@ STATIC = builtin_class("staticmethod", StaticMethod)
 CLASS_METHOD = builtin_class("classmethod", ClassMethod)
 SUPER = builtin_class("super", Super)
 GENERATOR = builtin_class("generator", Generator)
-STEPS = builtin_class("iterator", Steps)
+LAZY_ITERATOR = builtin_class("iterator", LazyIterator)
 FORM = builtin_class("_SpecialForm", TypingForm, module="typing")
 UNION = builtin_class("UnionType", Union, module="types")
 NONE = builtin_class("NoneType", type(None))
@@ -185,7 +185,7 @@ getter(GENERATOR, "__name__")(lambda m, owner: owner.function.name)
 getter(GENERATOR, "__qualname__")(lambda m, owner: owner.function.qualname)
 
 
-@method(STEPS, "__next__")
+@method(LAZY_ITERATOR, "__next__")
 def _next_step(m: Machine, owner: Any, /) -> Any:
     m.charge(2)
     return next(owner)
@@ -195,7 +195,7 @@ def _itself(m: Machine, owner: Any, /) -> Any:
     return owner
 
 
-for _cls in (GENERATOR, STEPS):
+for _cls in (GENERATOR, LAZY_ITERATOR):
     method(_cls, "__iter__")(_itself)
 
 

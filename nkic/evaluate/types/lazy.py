@@ -1,7 +1,7 @@
 """The builtin functions that return or consume iterators.
 
-Each iterator is a `Steps`, which pays for every element: Python's own iterators would recurse on
-the C stack.
+Each iterator is a `LazyIterator`, which pays for every element: Python's own iterators would
+recurse on the C stack.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import classes, exceptions
-from nkic.evaluate.objects import INSTANCES, UNSET, Class, Function, Generator, Steps
+from nkic.evaluate.objects import INSTANCES, UNSET, Class, Function, Generator, LazyIterator
 from nkic.evaluate.tables import builtin
 from nkic.evaluate.types.functions import ITERATORS
 from nkic.evaluate.types.shared import check_arity, iterator_of, reject_keywords
@@ -24,9 +24,9 @@ _CALL_STEPS = 10  # steps for an element that a function is called with
 _EXHAUSTED = object()
 
 
-def _steps(m: Machine, name: str, values: Iterator[Any]) -> Steps:
+def _lazy(m: Machine, name: str, values: Iterator[Any]) -> LazyIterator:
     m.allocate(_ITERATOR_BYTES)
-    return Steps(m, name, values)
+    return LazyIterator(m, name, values)
 
 
 # ---- iterators ----------------------------------------------------------------------------------
@@ -39,7 +39,7 @@ def _iter(m: Machine, *args: Any, **named: Any) -> Any:
     if len(args) == 2:
         if not is_callable(m, args[0]):
             raise TypeError("iter(v, w): v must be callable")
-        return _steps(m, "callable_iterator", _until(m, *args))
+        return _lazy(m, "callable_iterator", _until(m, *args))
     value = args[0]
     m.allocate(64)
     if value.__class__ in INSTANCES:
@@ -59,7 +59,7 @@ def _is_iterator(m: Machine, value: Any) -> bool:
     kind = value.__class__
     if kind in INSTANCES:
         return value.cls.find("__next__") is not UNSET
-    return kind is Steps or kind is Generator or kind in ITERATORS
+    return kind is LazyIterator or kind is Generator or kind in ITERATORS
 
 
 def _until(m: Machine, function: Any, sentinel: Any) -> Iterator[Any]:
@@ -98,8 +98,8 @@ def _next(m: Machine, *args: Any, **named: Any) -> Any:
 
 
 @builtin("enumerate", LAZY)
-def _enumerate(m: Machine, iterable: Any, start: Any = 0) -> Steps:
-    return _steps(m, "enumerate", _numbered(m, iterator_of(m, iterable), m.index(start)))
+def _enumerate(m: Machine, iterable: Any, start: Any = 0) -> LazyIterator:
+    return _lazy(m, "enumerate", _numbered(m, iterator_of(m, iterable), m.index(start)))
 
 
 def _numbered(m: Machine, values: Iterator[Any], number: int) -> Iterator[tuple[int, Any]]:
@@ -110,14 +110,14 @@ def _numbered(m: Machine, values: Iterator[Any], number: int) -> Iterator[tuple[
 
 
 @builtin("map", LAZY)
-def _map(m: Machine, *args: Any, **named: Any) -> Steps:
+def _map(m: Machine, *args: Any, **named: Any) -> LazyIterator:
     reject_keywords("map", named)
     if len(args) < 2:
         raise TypeError("map() must have at least two arguments.")
     parts = [iterator_of(m, value) for value in args[1:]]
     if len(parts) == 1:
-        return _steps(m, "map", _mapped_one(m, args[0], parts[0]))
-    return _steps(m, "map", _mapped(m, args[0], parts))
+        return _lazy(m, "map", _mapped_one(m, args[0], parts[0]))
+    return _lazy(m, "map", _mapped(m, args[0], parts))
 
 
 def _mapped_one(m: Machine, function: Any, values: Iterator[Any]) -> Iterator[Any]:
@@ -145,8 +145,8 @@ def _mapped(m: Machine, function: Any, parts: list[Iterator[Any]]) -> Iterator[A
 
 
 @builtin("filter", LAZY)
-def _filter(m: Machine, function: Any, iterable: Any, /) -> Steps:
-    return _steps(m, "filter", _filtered(m, function, iterator_of(m, iterable)))
+def _filter(m: Machine, function: Any, iterable: Any, /) -> LazyIterator:
+    return _lazy(m, "filter", _filtered(m, function, iterator_of(m, iterable)))
 
 
 def _filtered(m: Machine, function: Any, values: Iterator[Any]) -> Iterator[Any]:
@@ -160,9 +160,9 @@ def _filtered(m: Machine, function: Any, values: Iterator[Any]) -> Iterator[Any]
 
 
 @builtin("zip", LAZY)
-def _zip(m: Machine, /, *iterables: Any, strict: Any = False) -> Steps:
+def _zip(m: Machine, /, *iterables: Any, strict: Any = False) -> LazyIterator:
     parts = [iterator_of(m, value) for value in iterables]
-    return _steps(m, "zip", _zipped(m, parts, m.truth(strict)))
+    return _lazy(m, "zip", _zipped(m, parts, m.truth(strict)))
 
 
 def _zipped(m: Machine, parts: list[Any], strict: bool) -> Iterator[tuple[Any, ...]]:
@@ -201,12 +201,12 @@ def _reversed(m: Machine, sequence: Any, /) -> Any:
         if method is not UNSET and method is not None:
             return m.call(method, (value,), None)
         if value.cls.find("__getitem__") is not UNSET:
-            return _steps(m, "reversed", _backwards(m, value, m.length(value)))
+            return _lazy(m, "reversed", _backwards(m, value, m.length(value)))
     if isinstance(value, list | range):
         m.allocate(64)
         return list.__reversed__(value) if isinstance(value, list) else reversed(value)
     if isinstance(value, str | tuple | bytes | dict | _VIEWS):
-        return _steps(m, "reversed", _each(m, _host_reversed(value)))
+        return _lazy(m, "reversed", _each(m, _host_reversed(value)))
     hook = classes.class_hook(value, "reversed") if isinstance(value, Class) else None
     if hook is not None:
         return hook(m, value)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import containers
 from nkic.evaluate.compare import compare, contains, stable_hash
-from nkic.evaluate.objects import INSTANCES, UNSET, Class, Steps
+from nkic.evaluate.objects import INSTANCES, UNSET, Class, LazyIterator
 from nkic.evaluate.operators import OPERATIONS
 from nkic.evaluate.types.binary import BYTES
 from nkic.evaluate.types.mappings import DICT, ITEMS, KEYS, VALUES
@@ -321,7 +321,7 @@ def _reversed(m: Machine, owner: Any, /) -> Any:
     if isinstance(owner, list):
         return list.__reversed__(owner)
     m.allocate(400)
-    return Steps(m, "reversed", _each(m, dict.__reversed__(owner)))
+    return LazyIterator(m, "reversed", _each(m, dict.__reversed__(owner)))
 
 
 def _each(m: Machine, values: Iterator[Any]) -> Iterator[Any]:

@@ -126,7 +126,7 @@ def operand(value: Any) -> Any:
     if not isinstance(value, NkiTensor):
         return value
     view = value._access
-    if outside := active().beyond.get(view.tensor.number):
+    if outside := active().out_of_bounds.get(view.tensor.number):
         text = "mask the elements outside: mask=(index < count)"
         raise KernelError("index-out-of-bounds", outside, help=text)
     fill = state().zeros.pop(view.tensor.number, None)
@@ -232,7 +232,7 @@ def hide(tile: Any) -> None:
     """Record that a mask hides everything that would have been written to a tile."""
     if isinstance(tile, NkiTensor):
         number = tile._access.tensor.number
-        if number not in state().zeros and number not in active().beyond:
+        if number not in state().zeros and number not in active().out_of_bounds:
             state().hidden.add(number)
 
 
@@ -264,9 +264,9 @@ def result(
     """Record an instruction that writes a new tile, or a part of one."""
     dst = tile if part is None else Tile(part_of(tile._access, part.starts, part.sizes))
     done = emit(row, dst, **named)
-    if done._place >= 0:
+    if done._index >= 0:
         place = ROWS[row].operand_index["dst"]
-        tile._written_by = Producer(done._body, done._place, place, part, remaining)
+        tile._written_by = Producer(done._body, done._index, place, part, remaining)
     note_part(tile, Part(part, remaining))
     return tile
 
@@ -303,7 +303,7 @@ def redirect(value: Tile, target: Tile) -> bool:
     ):
         return False
     number = target._access.tensor.number
-    if number == POISON or number in trace.beyond or _too_deep(Tile(aligned)):
+    if number == POISON or number in trace.out_of_bounds or _too_deep(Tile(aligned)):
         return False
     view = (
         aligned

@@ -115,7 +115,7 @@ def _accumulated(target: Tile, source: Tile) -> bool:
     trace = active()
     if producer is None or view.tensor.buffer is not Buffer.PSUM or trace.body is not producer.body:
         return False
-    if view.tensor.number in trace.beyond:
+    if view.tensor.number in trace.out_of_bounds:
         return False
     item = producer.body[producer.place]
     if producer.place != len(producer.body) - 1 or not isinstance(item, Instruction):
@@ -143,7 +143,7 @@ def _accumulated(target: Tile, source: Tile) -> bool:
     elif fill is not None:
         producer.body.pop()
         fill()
-        trace.again(item)
+        trace.reappend(item)
         state().accumulated[number_] = []
     covered = state().accumulated.get(number_)
     if covered is not None:  # the first product in each place overwrites its zeros

@@ -76,7 +76,7 @@ class Range:
                     yield variables[depth]
                 except GeneratorExit:
                     if restore is not None and iteration < len(self) - 1:  # left early
-                        active().left.append(at)
+                        active().abandoned_loops.append(at)
                     raise
             watch(True)
         finally:

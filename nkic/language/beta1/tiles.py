@@ -210,12 +210,12 @@ class Blocks:
 
     def _placeholder(self, place: tuple[int, ...]) -> Tile:
         """Return a placeholder for a block out of bounds, which only masked accesses may use."""
-        beyond, axis = (
-            active().beyond,
+        out_of_bounds, axis = (
+            active().out_of_bounds,
             next(n for n, at in enumerate(place) if self._is_outside(n, at)),
         )
-        number = POISON - 1 - len(beyond)  # never the number of a tensor in the program
-        beyond[number] = (
+        number = POISON - 1 - len(out_of_bounds)  # never the number of a tensor in the program
+        out_of_bounds[number] = (
             f"index {place[axis]} is outside of 0 to {self.shape[axis] - 1}; shape is {self.shape}"
         )
         tensor = Tensor(number, self.name, self.dtype, self._tile_shape, self.buffer, here())

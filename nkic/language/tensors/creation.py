@@ -48,7 +48,7 @@ class ndarray(metaclass=_Ndarray):  # noqa: N801  (the name is NKI's)
 class _TensorClass(type):
     """Metaclass of `nl.NkiTensor`: supports isinstance; tensors are made by `nl.ndarray`."""
 
-    def __call__(cls, *args: Any, **more: Any) -> NoReturn:
+    def __call__(cls, *args: Any, **keywords: Any) -> NoReturn:
         raise KernelError(
             "wrong-call",
             "nl.NkiTensor wraps the storage of a framework, which a kernel does not have",
@@ -69,18 +69,18 @@ def make_tensor(shape: Any, dtype: Any, buffer: Any, name: Any, address: Any) ->
     `address` is (partition, byte within each partition), on chip only. Public texts give the unit
     of the second number as elements in one place and as bytes in two; published kernels pass bytes.
     """
-    where, kind = as_buffer(buffer, 2), as_dtype(dtype, 1)
+    memory, kind = as_buffer(buffer, 2), as_dtype(dtype, 1)
     is_plain = _is_plain(shape)
     sizes = shape if is_plain else _sizes(shape)
-    problem = None if is_plain else _problem(sizes, where)
+    problem = None if is_plain else _problem(sizes, memory)
     if problem:
         slug, message, help = problem
         complain(slug, message, help=help, argument="shape", position=0)
         return NkiTensor(
-            views.whole(Tensor(POISON, name or "?", kind, sizes or (1,), where, here()))
+            views.whole(Tensor(POISON, name or "?", kind, sizes or (1,), memory, here()))
         )
-    fixed = None if address is None else as_address(address, where, sizes, kind)
-    return NkiTensor(views.whole(active().tensor(sizes, kind, where, _name(name), fixed)))
+    fixed = None if address is None else as_address(address, memory, sizes, kind)
+    return NkiTensor(views.whole(active().tensor(sizes, kind, memory, _name(name), fixed)))
 
 
 def _name(name: Any) -> str:
@@ -106,27 +106,27 @@ def _sizes(shape: Any) -> tuple[int, ...]:
     if type(shape) is tuple and set(map(type, shape)) == _INT:  # the usual case
         return shape
     shape = plain(shape)
-    parts = (shape,) if isinstance(shape, int) else shape
-    if not isinstance(parts, tuple | list):
+    sizes = (shape,) if isinstance(shape, int) else shape
+    if not isinstance(sizes, tuple | list):
         raise _bad_shape(f"a shape must be a tuple of ints, not {brief(shape)}")
-    parts = [part if isinstance(part, int) else plain(part) for part in parts]
-    for axis, part in enumerate(parts):
-        if isinstance(part, float):
-            whole = f"write {int(part)}, or " if part.is_integer() else "write "
-            help = f"{whole}use `//` instead of `/`, which gives an int"
-            raise _bad_shape(f"dimension {axis} of the shape is a float, {brief(part)}", help)
-        if not isinstance(part, int) or isinstance(part, bool):
-            raise _bad_shape(f"size {axis} of a shape is not an int: {brief(part)}")
-        if isinstance(part, ParDim) and axis:
+    sizes = [size if isinstance(size, int) else plain(size) for size in sizes]
+    for axis, size in enumerate(sizes):
+        if isinstance(size, float):
+            integer = f"write {int(size)}, or " if size.is_integer() else "write "
+            help = f"{integer}use `//` instead of `/`, which gives an int"
+            raise _bad_shape(f"dimension {axis} of the shape is a float, {brief(size)}", help)
+        if not isinstance(size, int) or isinstance(size, bool):
+            raise _bad_shape(f"size {axis} of a shape is not an int: {brief(size)}")
+        if isinstance(size, ParDim) and axis:
             raise KernelError(
                 "block-dimension",
-                f"the partition dimension is dimension {axis} of {tuple(map(int, parts))}; "
+                f"the partition dimension is dimension {axis} of {tuple(map(int, sizes))}; "
                 "it must be the first",
                 help="make a list of tensors, or move the partition dimension to the front",
                 argument="shape",
                 position=0,
             )
-    return tuple(int(part) for part in parts)
+    return tuple(int(size) for size in sizes)
 
 
 def _bad_shape(text: str, help: str = "") -> KernelError:
@@ -138,11 +138,12 @@ def _problem(sizes: tuple[int, ...], buffer: Buffer) -> tuple[str, str, str] | N
     if sizes and min(sizes) < 1:
         advice = "do not declare the tensor if it has nothing to hold"
         return "bad-shape", f"every size of a tensor must be at least 1; shape is {sizes}", advice
-    least = 2 if buffer.on_chip else 1
-    if len(sizes) < least:
+    min_rank = 2 if buffer.on_chip else 1
+    if len(sizes) < min_rank:
         return (
             "bad-shape",
-            f"a tensor in {buffer.value} must have at least {least} dimensions; shape is {sizes}",
+            f"a tensor in {buffer.value} must have at least {min_rank} dimensions; "
+            f"shape is {sizes}",
             "write (1, n) for n elements in one partition, (n, 1) for one element in each of n "
             "partitions",
         )

@@ -104,11 +104,11 @@ def _quoted_names(view: View) -> str:
 
 def _display_name(tensor: Tensor) -> str:
     """Return the tensor's name, or the source text of the expression that made it."""
-    place = tensor.at.primary
-    module = active().module_of(place.path)
+    span = tensor.at.primary
+    module = active().module_of(span.path)
     if tensor.at.span.path not in _COMPUTING_FILES or active().name_of(tensor.at) or module is None:
         return tensor.name
-    return _short_text(module, place) or tensor.name
+    return _short_text(module, span) or tensor.name
 
 
 def _labels(tensors: Iterable[Tensor]) -> Iterable[Label]:
@@ -137,26 +137,26 @@ class _Consumer(NamedTuple):
 
 def _consumer() -> _Consumer | None:
     """Return the innermost node around the current expression that needs its value."""
-    place = here().primary
-    module = active().module_of(place.path)
-    statement = module.statement_at(place) if module is not None else None
+    span = here().primary
+    module = active().module_of(span.path)
+    statement = module.statement_at(span) if module is not None else None
     if module is None or statement is None:
         return None
     enclosing = [
-        node for node in walk(statement) if type(node) in _DECIDING and _needs_value_at(place, node)
+        node for node in walk(statement) if type(node) in _DECIDING and _needs_value_at(span, node)
     ]
     return _Consumer(enclosing[-1], module) if enclosing else None
 
 
-def _needs_value_at(place: Span, node: nodes.Node) -> bool:
-    """Return whether the node needs the value at `place`; a call needs its own result."""
+def _needs_value_at(span: Span, node: nodes.Node) -> bool:
+    """Return whether the node needs the value at `span`; a call needs its own result."""
     if isinstance(node, nodes.Call):
-        return node.span == place and _is_foreign(node.func)
+        return node.span == span and _is_foreign(node.func)
     if isinstance(node, nodes.UnaryOp) and node.op != "not":
         return False
     if isinstance(node, nodes.Compare) and len(node.ops) == 1 and "in" not in node.ops[0]:
         return False
-    return node.span[1:3] <= place[1:3] and place[3:] <= node.span[3:]
+    return node.span[1:3] <= span[1:3] and span[3:] <= node.span[3:]
 
 
 def _is_foreign(function: nodes.Expression) -> bool:
@@ -191,13 +191,15 @@ def _advise_ifexp(consumer: _Consumer) -> str:
     node = consumer.node
     assert isinstance(node, nodes.IfExp)
     texts = zip((node.test, node.body, node.orelse), ("condition", "a", "b"), strict=True)
-    return _advise_where(*(_text(consumer, part, other) for part, other in texts))
+    return _advise_where(
+        *(_text(consumer, expression, otherwise) for expression, otherwise in texts)
+    )
 
 
 def _advise_boolop(consumer: _Consumer) -> str:
     assert isinstance(consumer.node, nodes.BoolOp)
-    parts = consumer.node.values[:2]
-    left, right = (_text(consumer, p, n) for p, n in zip(parts, "ab", strict=True))
+    operands = consumer.node.values[:2]
+    left, right = (_text(consumer, p, n) for p, n in zip(operands, "ab", strict=True))
     return f"write `nl.logical_{consumer.node.op}({left}, {right})`, which works on every element"
 
 
@@ -212,8 +214,10 @@ def _advise_compare(consumer: _Consumer) -> str:
     assert isinstance(node, nodes.Compare)
     if "in" in node.ops[0]:
         return _SAME
-    parts = (node.left, *node.comparators)
-    texts = [_text(consumer, part, name) for part, name in zip(parts, "abcdefgh", strict=False)]
+    operands = (node.left, *node.comparators)
+    texts = [
+        _text(consumer, operand, name) for operand, name in zip(operands, "abcdefgh", strict=False)
+    ]
     left, right = (f"{texts[n]} {node.ops[n]} {texts[n + 1]}" for n in (0, 1))
     return f"write `nl.logical_and({left}, {right})`: a chain decides after its first part"
 
@@ -248,8 +252,8 @@ def _text(consumer: _Consumer, node: nodes.Node, otherwise: str) -> str:
     return _short_text(consumer.module, node.span) or otherwise
 
 
-def _short_text(module: SourceModule, place: Span) -> str:
-    text = module.source.text_of(place)
+def _short_text(module: SourceModule, span: Span) -> str:
+    text = module.source.text_of(span)
     return text if len(text) <= _MAX_QUOTE and "\n" not in text else ""
 
 

@@ -26,12 +26,12 @@ Shape = tuple[int, ...]
 class Rectangle(NamedTuple):
     """The elements that a grid selects: the first one and the count along each dimension.
 
-    `kept` lists the dimensions that still have a coordinate.
+    `open_dims` lists the dimensions that still have a coordinate.
     """
 
     starts: Shape
     sizes: Shape
-    kept: Shape
+    open_dims: Shape
 
 
 class Storage(NamedTuple):
@@ -70,7 +70,7 @@ class NkiGrid:
     @property
     def shape(self) -> Shape:
         """Tiles or blocks along each remaining coordinate, partial ones included."""
-        return tuple(-(-self._area.sizes[d] // self._steps[d]) for d in self._area.kept)
+        return tuple(-(-self._area.sizes[d] // self._steps[d]) for d in self._area.open_dims)
 
     @property
     def tile_shape(self) -> Shape:
@@ -85,7 +85,7 @@ class NkiGrid:
     @property
     def index_step_elements(self) -> Shape:
         """Elements between adjacent coordinates, for each remaining one."""
-        return tuple(self._steps[d] for d in self._area.kept)
+        return tuple(self._steps[d] for d in self._area.open_dims)
 
     @property
     def is_remainder(self) -> bool:
@@ -140,14 +140,14 @@ class NkiGrid:
 
     def __getitem__(self, key: Any) -> NkiGrid:
         coordinates = key if isinstance(key, tuple) else (key,)
-        if len(coordinates) > len(self._area.kept):
+        if len(coordinates) > len(self._area.open_dims):
             raise KernelError(
                 "too-many-indices",
                 f"{len(coordinates)} coordinates for a grid of shape {self.shape}",
                 help="use .data for the elements, or nl.tiles(block) for the tiles of a block",
             )
         area = self._area
-        for dim, item in zip(self._area.kept, coordinates, strict=False):
+        for dim, item in zip(self._area.open_dims, coordinates, strict=False):
             area = self._selected(area, dim, plain(item))
         return type(self)(self._storage, area, self._tile, self._block)
 
@@ -155,10 +155,14 @@ class NkiGrid:
         step, size = self._steps[dim], area.sizes[dim]
         count = -(-size // step)
         first, last = _bounds(item, count, self.shape)
-        kept = area.kept if isinstance(item, slice) else tuple(d for d in area.kept if d != dim)
+        open_dims = (
+            area.open_dims
+            if isinstance(item, slice)
+            else tuple(d for d in area.open_dims if d != dim)
+        )
         sizes = (*area.sizes[:dim], min(last * step, size) - first * step, *area.sizes[dim + 1 :])
         start = area.starts[dim] + first * step
-        return Rectangle((*area.starts[:dim], start, *area.starts[dim + 1 :]), sizes, kept)
+        return Rectangle((*area.starts[:dim], start, *area.starts[dim + 1 :]), sizes, open_dims)
 
 
 class NkiTileGrid(NkiGrid):
@@ -270,7 +274,7 @@ def _viewed(function: str, source: Any, tile_shape: Any) -> tuple[Storage, Recta
             argument="tile_shape",
         )
     starts, sizes, _ = source._area
-    return source._storage, Rectangle(starts, sizes, _whole(sizes).kept), source._tile
+    return source._storage, Rectangle(starts, sizes, _whole(sizes).open_dims), source._tile
 
 
 def _allocated(
@@ -278,14 +282,14 @@ def _allocated(
 ) -> tuple[Storage, Rectangle, Shape]:
     tile = _sizes(tile_shape, "tile_shape", 2)
     sizes = _sizes(element_shape, "element_shape", 2)
-    where = as_buffer(buffer)
-    untiled = _untiled(sizes, tile, where)
-    if not where.on_chip:
-        tensor = make_tensor(sizes, dtype, where, name, address)
+    memory = as_buffer(buffer)
+    untiled = _untiled(sizes, tile, memory)
+    if not memory.on_chip:
+        tensor = make_tensor(sizes, dtype, memory, name, address)
         return Storage(tensor, (), untiled), _whole(sizes), (1,) * untiled + tile
     counts = tuple(-(-n // t) for n, t in zip(sizes, tile, strict=True))
     shape = (tile[0], prod(counts) * prod(tile[1:]))
-    tensor = make_tensor(shape, dtype, where, name, address)
+    tensor = make_tensor(shape, dtype, memory, name, address)
     return Storage(tensor, counts), _whole(sizes), tile
 
 
@@ -305,27 +309,27 @@ def _block(block_shape: Any, tile: Shape) -> Shape:
     )
 
 
-def _untiled(sizes: Shape, tile: Shape, where: Buffer) -> int:
+def _untiled(sizes: Shape, tile: Shape, memory: Buffer) -> int:
     """Return the number of leading dimensions that are not tiled, which must be 0 on chip."""
     count = len(sizes) - len(tile)
-    if count == 0 or (count > 0 and not where.on_chip):
+    if count == 0 or (count > 0 and not memory.on_chip):
         return count
     text = f"tile_shape has {len(tile)} dimensions, but the elements {len(sizes)}: {sizes}"
     raise KernelError(
         "bad-shape",
-        text if count < 0 else f"{text}; in {where.value} all dimensions are tiled",
+        text if count < 0 else f"{text}; in {memory.value} all dimensions are tiled",
         help="write one size for each dimension",
         argument="tile_shape",
     )
 
 
-def _sizes(value: Any, name: str, least: int) -> Shape:
-    """Check that `value` is a tuple of at least `least` positive ints, as documented."""
-    parts = tuple(plain(part) for part in value) if isinstance(value, tuple) else ()
-    if len(parts) >= least and all(type(part) is int and part > 0 for part in parts):
-        return parts
+def _sizes(value: Any, name: str, min_count: int) -> Shape:
+    """Check that `value` is a tuple of at least `min_count` positive ints, as documented."""
+    sizes = tuple(plain(size) for size in value) if isinstance(value, tuple) else ()
+    if len(sizes) >= min_count and all(type(size) is int and size > 0 for size in sizes):
+        return sizes
     raise KernelError(
         "bad-shape",
-        f"{name} must be a tuple of at least {least} positive ints, not {brief(value)}",
+        f"{name} must be a tuple of at least {min_count} positive ints, not {brief(value)}",
         argument=name,
     )

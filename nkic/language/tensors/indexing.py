@@ -20,7 +20,7 @@ from nkic.language.tensors.views import (
     check_some,
     interned,
     keeps_first,
-    least_rank,
+    min_rank_of,
     on_chip,
     replaced,
 )
@@ -83,7 +83,7 @@ def index(view: View, key: Any) -> View:
     sizes += shape[axis:]
     steps += strides[axis:]
     if len(sizes) < 2:
-        missing = least_rank(view) - len(sizes)
+        missing = min_rank_of(view) - len(sizes)
         sizes += [1] * missing
         steps += [1] * missing
     return tuple.__new__(

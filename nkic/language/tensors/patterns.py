@@ -131,9 +131,9 @@ def _wrong_index(text: str, advice: str, shape: Shape, index: View) -> ViewError
 def _squeezed(indices: View) -> View:
     """Drop dimensions of size 1, except the first and a single other one."""
     dims = list(zip(indices.strides, indices.shape, strict=True))
-    kept = [dims[0], *(dim for dim in dims[1:] if dim[1] != 1)]
-    kept = [*kept, dims[-1]] if len(kept) == 1 and len(dims) > 1 else kept
-    strides, shape = zip(*kept, strict=True)
+    retained = [dims[0], *(dim for dim in dims[1:] if dim[1] != 1)]
+    retained = [*retained, dims[-1]] if len(retained) == 1 and len(dims) > 1 else retained
+    strides, shape = zip(*retained, strict=True)
     return indices._replace(shape=shape, strides=strides)
 
 
@@ -174,8 +174,8 @@ def _indices(view: View, dim: int) -> int:
     A dimension of size 1 is equivalent to the next outer one of the same stride: published kernels
     find the dimension by its stride, searching from the last one.
     """
-    least = int(on_chip(view))
-    while view.shape[dim] == 1 and dim > least and view.strides[dim - 1] == view.strides[dim]:
+    first = int(on_chip(view))
+    while view.shape[dim] == 1 and dim > first and view.strides[dim - 1] == view.strides[dim]:
         dim -= 1
     return view.shape[dim]
 
@@ -183,11 +183,11 @@ def _indices(view: View, dim: int) -> int:
 def _pairs(view: View, pattern: Any) -> list[tuple[int, int]]:
     pairs = [tuple(pair) if isinstance(pair, tuple | list) else () for pair in pattern]
     good = [len(p) == 2 and all(type(n) is int for n in p) and p[1] > 0 for p in pairs]
-    least = 2 if on_chip(view) else 1
-    if not all(good) or len(pairs) < least:
+    min_rank = 2 if on_chip(view) else 1
+    if not all(good) or len(pairs) < min_rank:
         raise ViewError(
             "bad-pattern",
-            f"ap takes at least {least} [step, size] pairs of ints, every size at least 1, "
+            f"ap takes at least {min_rank} [step, size] pairs of ints, every size at least 1, "
             f"not {brief(list(pattern))}",
             shape=view.shape,
         )

@@ -104,8 +104,8 @@ def _inferred(view: View, dim: int, shape: Shape) -> Shape:
 
 
 def _sizes(view: View, shape: Any) -> Shape:
-    sizes, least = tuple(shape), int(0 not in view.shape)
-    if not sizes or any(type(n) is not int or n < least for n in sizes):
+    sizes, min_size = tuple(shape), int(0 not in view.shape)
+    if not sizes or any(type(n) is not int or n < min_size for n in sizes):
         raise ViewError(
             "bad-shape",
             f"a shape must consist of ints of at least 1, not {sizes}; shape was {view.shape}",
@@ -125,14 +125,14 @@ def _strides(view: View, start: int, end: int, wanted: Shape) -> Shape:
         return row_major(wanted)
     runs = _runs(view.shape[start:end], view.strides[start:end])
     strides: list[int] = []
-    left, stride = runs.pop()
+    remaining, stride = runs.pop()
     for size in reversed(wanted):
-        if left == 1 and size > 1 and runs:
-            left, stride = runs.pop()
-        if left % size:
+        if remaining == 1 and size > 1 and runs:
+            remaining, stride = runs.pop()
+        if remaining % size:
             raise _scattered(view, start, wanted)
         strides.append(stride)
-        left //= size
+        remaining //= size
         stride *= size
     return tuple(reversed(strides))
 
@@ -185,7 +185,7 @@ def rearrange(
 
 
 def _names(view: View, pattern: Sequence[Any]) -> list[tuple[str, ...]]:
-    groups = [(part,) if isinstance(part, str) else tuple(part) for part in pattern]
+    groups = [(item,) if isinstance(item, str) else tuple(item) for item in pattern]
     if not all(group and all(isinstance(name, str) for name in group) for group in groups):
         raise ViewError(
             "bad-pattern",

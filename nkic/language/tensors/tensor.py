@@ -231,9 +231,9 @@ class NkiTensor(Identical):
         """Report the error, unless it follows from an earlier one, and return a ghost."""
         tensor = self._access.tensor
         if tensor.number != POISON:
-            about = [each for each in (tensor, error.index) if each is not None]
-            what, argument = error.message, error.argument
-            complain(error.slug, what, help=error.help, about=about, argument=argument)
+            about = [t for t in (tensor, error.index) if t is not None]
+            message, argument = error.message, error.argument
+            complain(error.slug, message, help=error.help, about=about, argument=argument)
         return NkiTensor(active().ghost(self._access, error.shape or self._access.shape))
 
     # Operations that need the values
@@ -269,13 +269,13 @@ class NkiTensor(Identical):
 
     # NumPy's functions, if the Python interpreter evaluates the kernel
 
-    def __array_ufunc__(self, function: Any, method: str, *operands: Any, **how: Any) -> Any:
+    def __array_ufunc__(self, function: Any, method: str, *operands: Any, **keywords: Any) -> Any:
         """Handle `np.exp(t)`, and operators whose first operand is a NumPy number.
 
         The latter are computed as the tensor's own operators.
         """
         reflected = _REFLECTED.get(function.__name__, "")
-        if reflected and method == "__call__" and operands[-1] is self and not how:
+        if reflected and method == "__call__" and operands[-1] is self and not keywords:
             first = plain(operands[0])
             if isinstance(first, int | float):
                 return getattr(self, reflected)(first)
@@ -300,7 +300,7 @@ class NkiTensor(Identical):
     def __setitem__(self, key: Any, value: Any) -> None:
         """`t[key] = value` copies, since profile 0.3."""
         if isinstance(value, NkiInstruction):
-            if value._place >= 0:  # otherwise the failed call has been reported
+            if value._index >= 0:  # otherwise the failed call has been reported
                 text = "an instruction does not return a tensor that could be assigned"
                 complain("argument-kind", text, help="pass the tensor as the instruction's dst")
             return
@@ -334,26 +334,26 @@ def _public_names() -> list[str]:
     return [name for name in dir(NkiTensor) if not name.startswith("_")]
 
 
-def _library_function(name: str, what: str) -> Callable[..., Any]:
+def _library_function(name: str, feature: str) -> Callable[..., Any]:
     trace = active()
     if trace.profile < Profile.NKI_0_3:
         raise KernelError(
             "needs-profile",
-            f"{what} was added in NKI 0.3; this kernel is compiled as {trace.profile.label}",
+            f"{feature} was added in NKI 0.3; this kernel is compiled as {trace.profile.label}",
             help="call a nisa function with a dst, or compile with `--nki 0.3` or later",
         )
     return trace.library(name)
 
 
 def _operator(name: str, swapped: bool = False) -> Callable[[NkiTensor, Any], Any]:
-    def apply(self: NkiTensor, other: Any) -> Any:
-        if not isinstance(other, NkiTensor | int | float):
-            other = plain(other)
-        if not isinstance(other, NkiTensor | int | float):
+    def apply(self: NkiTensor, operand: Any) -> Any:
+        if not isinstance(operand, NkiTensor | int | float):
+            operand = plain(operand)
+        if not isinstance(operand, NkiTensor | int | float):
             return NotImplemented
         function = _library_function(name, "arithmetic with tensors")
         return _record_operands(
-            function(other, self) if swapped else function(self, other), self, other
+            function(operand, self) if swapped else function(self, operand), self, operand
         )
 
     return apply
@@ -436,10 +436,10 @@ def _require(name: str) -> None:
     since.require(f"method `{name}` of tensors", since.TENSOR[name])
 
 
-def _tensor(value: Any, what: str) -> View:
+def _tensor(value: Any, parameter: str) -> View:
     if isinstance(value, NkiTensor):
         return value._access
-    raise KernelError("argument-kind", f"{what} must be a tensor, not {brief(value)}")
+    raise KernelError("argument-kind", f"{parameter} must be a tensor, not {brief(value)}")
 
 
 def _source(value: Any, buffer: Buffer) -> View | Register:

@@ -82,7 +82,7 @@ def keeps_first(view: View) -> bool:
     return on_chip(view) or (view.dynamic is not None and view.dynamic.kind == "vector")
 
 
-def least_rank(view: View) -> int:
+def min_rank_of(view: View) -> int:
     """Return the lowest rank of a view in this buffer."""
     return 2 if on_chip(view) else 1
 
@@ -165,8 +165,8 @@ def reinterpret(view: View, dtype: DType) -> View:
     if old == new:
         return view._replace(dtype=dtype)
     last = len(view.shape) - 1
-    least = min(1, view.shape[last])
-    shape = replaced(view.shape, last, max(least, view.shape[last] * old // new))
+    min_size = min(1, view.shape[last])
+    shape = replaced(view.shape, last, max(min_size, view.shape[last] * old // new))
     if view.dynamic is not None:
         raise ViewError(
             "indirect-view", "view(dtype) must come before a run-time index", shape=shape
@@ -182,10 +182,10 @@ def reinterpret(view: View, dtype: DType) -> View:
     return View(view.tensor, shape, (*strides, 1), view.offset * old // new, dtype)
 
 
-def _cannot_view(view: View, dtype: DType, why: str, shape: Shape) -> ViewError:
+def _cannot_view(view: View, dtype: DType, reason: str, shape: Shape) -> ViewError:
     return ViewError(
         "dtype-view",
-        f"{view.dtype.name}{list(view.shape)} cannot be viewed as {dtype.name}: its {why}",
+        f"{view.dtype.name}{list(view.shape)} cannot be viewed as {dtype.name}: its {reason}",
         "take view(dtype) of the whole tensor, before slicing",
         shape,
     )
@@ -234,12 +234,13 @@ def check_some(view: View, dim: int) -> None:
         )
 
 
-def check_free(view: View, dim: int, what: str, shape: Shape) -> None:
-    """Check that `what` does not change the partition dimension. `shape` is its result's."""
+def check_free(view: View, dim: int, operation: str, shape: Shape) -> None:
+    """Check that `operation` does not change the partition dimension. `shape` is its result's."""
     if dim == 0 and keeps_first(view):
         raise ViewError(
             "partition-dimension",
-            f"{what} cannot change dimension 0, the partition dimension; shape is {view.shape}",
+            f"{operation} cannot change dimension 0, the partition dimension; "
+            f"shape is {view.shape}",
             "move data between partitions with an instruction: nc_transpose or dma_copy",
             shape,
         )
@@ -247,11 +248,11 @@ def check_free(view: View, dim: int, what: str, shape: Shape) -> None:
 
 def check_rank(view: View, shape: Shape) -> None:
     """Check that `shape` has enough dimensions for the view's buffer."""
-    least = least_rank(view)
-    if len(shape) < least:
+    min_rank = min_rank_of(view)
+    if len(shape) < min_rank:
         raise ViewError(
             "bad-dimension",
-            f"a view in {view.tensor.buffer.value} must have at least {least} dimensions; "
+            f"a view in {view.tensor.buffer.value} must have at least {min_rank} dimensions; "
             f"{shape} has {len(shape)}",
             "keep a last dimension of size 1",
             view.shape,

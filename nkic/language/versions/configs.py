@@ -92,5 +92,5 @@ def namespace(profile: Profile) -> Namespace:
     absent = removed.absent(MODULE, removed.COMPILER, profile)
     if profile >= SINCE:
         return Namespace(MODULE, NAMES, absent)
-    new = dict.fromkeys(NAMES, since.New(SINCE, "leave it out"))
+    new = dict.fromkeys(NAMES, since.Addition(SINCE, "leave it out"))
     return Namespace(MODULE, {}, absent | since.absent(MODULE, new, profile))

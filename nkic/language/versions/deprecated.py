@@ -18,94 +18,98 @@ from nkic.language.complain import complain
 from nkic.language.trace import active, here
 
 
-class Old(NamedTuple):
+class Deprecation(NamedTuple):
     """A deprecation: the version, and the replacement as a sentence and as a name.
 
-    `name` is empty if renaming is not enough. `gone` is the first version without the deprecated
-    name. `python` is a replacement that is a name of Python.
+    `name` is empty if renaming is not enough. `removed_in` is the first version without the
+    deprecated name. `python` is a replacement that is a name of Python.
     """
 
     since: Profile
     instead: str
     name: str = ""
-    gone: Profile | None = None
+    removed_in: Profile | None = None
     python: str = ""
 
 
 NKI_0_3, NKI_0_4, NKI_0_6 = Profile.NKI_0_3, Profile.NKI_0_4, Profile.NKI_0_6
 NKI_0_7 = Profile.NKI_0_7
 
-_RANGE = Old(NKI_0_6, "write `range`, which is the same", python="range")
+_RANGE = Deprecation(NKI_0_6, "write `range`, which is the same", python="range")
 LANGUAGE = {"affine_range": _RANGE, "sequential_range": _RANGE, "static_range": _RANGE}
 ISA = {
-    f"{name}_engine": Old(NKI_0_6, f"write nisa.engine.{name}", f"engine.{name}")
+    f"{name}_engine": Deprecation(NKI_0_6, f"write nisa.engine.{name}", f"engine.{name}")
     for name in ("tensor", "vector", "scalar", "gpsimd", "unknown")
 }
 TILE_SIZE = {
-    "psum_fmax": Old(
+    "psum_fmax": Deprecation(
         NKI_0_4, "write psum_bank_fmax: it is the size of one bank of PSUM", "psum_bank_fmax"
     ),
-    "total_available_sbuf_size": Old(
+    "total_available_sbuf_size": Deprecation(
         NKI_0_4,
         "write sbuf_fmax_bytes, which is the same, or sbuf_size_bytes for all partitions together",
         "sbuf_fmax_bytes",
     ),
 }
 # Constructs and parameters.
-DYNAMIC_FOR = Old(
-    NKI_0_6, "write nl.fori_loop(start, stop, body, step), the body a function of i", gone=NKI_0_7
+DYNAMIC_FOR = Deprecation(
+    NKI_0_6,
+    "write nl.fori_loop(start, stop, body, step), the body a function of i",
+    removed_in=NKI_0_7,
 )
-DYNAMIC_WHILE = Old(
+DYNAMIC_WHILE = Deprecation(
     NKI_0_6,
     "write nl.while_loop(register, body), the body a function that returns the next condition",
-    gone=NKI_0_7,
+    removed_in=NKI_0_7,
 )
-JIT_MODE = Old(NKI_0_3, "remove it: nothing depends on it")
+JIT_MODE = Deprecation(NKI_0_3, "remove it: nothing depends on it")
 
 
-def refuse(what: str, old: Old) -> None:
-    """Raise `KernelError` if the kernel's version has removed `what`."""
-    if old.gone is not None and active().profile >= old.gone:
-        text = f"there is no {what.removeprefix('a ')} since NKI {old.gone.label}"
-        raise KernelError("removed-name", text, help=f"{old.instead}, or {_until(old.gone)}")
+def refuse(feature: str, deprecation: Deprecation) -> None:
+    """Raise `KernelError` if the kernel's version has removed `feature`."""
+    if deprecation.removed_in is not None and active().profile >= deprecation.removed_in:
+        text = f"there is no {feature.removeprefix('a ')} since NKI {deprecation.removed_in.label}"
+        raise KernelError(
+            "removed-name", text, help=f"{deprecation.instead}, or {_until(deprecation.removed_in)}"
+        )
 
 
-def _until(gone: Profile) -> str:
+def _until(removed_in: Profile) -> str:
     """Return a help text for compiling without changes."""
-    last = max(profile for profile in Profile if profile < gone)
+    last = max(profile for profile in Profile if profile < removed_in)
     return f"compile with `--nki {last.label}`, the last version that has it"
 
 
-def warn(what: str, old: Old, at: CallChain | None = None) -> None:
-    """Report a use of `what`, at the current expression or `at`, if it is deprecated.
+def warn(feature: str, deprecation: Deprecation, at: CallChain | None = None) -> None:
+    """Report a use of `feature`, at the current expression or `at`, if it is deprecated.
 
     Raises `KernelError` if the kernel's version has removed it.
     """
-    refuse(what, old)
-    if active().profile < old.since:
+    refuse(feature, deprecation)
+    if active().profile < deprecation.since:
         return
     complain(
         "deprecated",
-        f"{what} is deprecated since NKI {old.since.label}",
-        help=old.instead,
+        f"{feature} is deprecated since NKI {deprecation.since.label}",
+        help=deprecation.instead,
         level=Level.WARNING,
-        fixes=_renamed(what, old),
+        fixes=_renamed(feature, deprecation),
         at=at,
     )
 
 
-def _renamed(what: str, old: Old) -> tuple[Fix, ...]:
+def _renamed(feature: str, deprecation: Deprecation) -> tuple[Fix, ...]:
     """Return a fix that renames the last word of the current expression, if it is the name."""
-    span, word = here().primary, what.strip("`").rpartition(".")[2]
+    span, word = here().primary, feature.strip("`").rpartition(".")[2]
     module = active().module_of(span.path)
-    if not old.name or module is None or not module.source.text_of(span).endswith(word):
+    if not deprecation.name or module is None or not module.source.text_of(span).endswith(word):
         return ()
     end = span._replace(line=span.end_line, column=span.end_column - len(word))
-    return (Fix(end, old.name, f"write `{old.name}`", sure=True),)
+    return (Fix(end, deprecation.name, f"write `{deprecation.name}`", sure=True),)
 
 
 def watched(
-    module: str, table: Mapping[str, Old], contents: dict[str, Any]
+    module: str, table: Mapping[str, Deprecation], contents: dict[str, Any]
 ) -> dict[str, Callable[[], Any]]:
     """Remove the names of `table` from `contents`; return values that warn on access."""
     names = [name for name in table if name in contents]
@@ -115,7 +119,7 @@ def watched(
     }
 
 
-def _deprecated_value(what: str, old: Old, value: Any) -> Any:
+def _deprecated_value(feature: str, deprecation: Deprecation, value: Any) -> Any:
     if here().span is not NOWHERE:  # no location: access while explaining an error
-        warn(what, old)
+        warn(feature, deprecation)
     return value

@@ -16,7 +16,7 @@ from nkic.language.namespace import Absent
 from nkic.language.trace import active, here
 
 
-class New(NamedTuple):
+class Addition(NamedTuple):
     """An addition: the first version with a name, and an alternative for earlier versions."""
 
     since: Profile
@@ -26,18 +26,22 @@ class New(NamedTuple):
 NKI_0_3, NKI_0_4, NKI_0_5 = Profile.NKI_0_3, Profile.NKI_0_4, Profile.NKI_0_5
 NKI_0_6, NKI_0_7 = Profile.NKI_0_6, Profile.NKI_0_7
 
-_MAGNITUDE = New(NKI_0_4, "compare the magnitudes, and choose with nisa.tensor_copy_predicated")
-_SLICED = New(NKI_0_7, "slice the tensor: t[i * 128:(i + 1) * 128, j * 512:(j + 1) * 512]")
-_LISTED = New(NKI_0_7, "make a list of tiles with nl.ndarray")
+_MAGNITUDE = Addition(
+    NKI_0_4, "compare the magnitudes, and choose with nisa.tensor_copy_predicated"
+)
+_SLICED = Addition(NKI_0_7, "slice the tensor: t[i * 128:(i + 1) * 128, j * 512:(j + 1) * 512]")
+_LISTED = Addition(NKI_0_7, "make a list of tiles with nl.ndarray")
 LANGUAGE = {
     "abs_max": _MAGNITUDE,
     "abs_min": _MAGNITUDE,
-    "prelu": New(NKI_0_4, "use nisa.scalar_tensor_tensor: max(x, slope x) for a slope below 1"),
-    "bypass": New(NKI_0_4, "remove the operator"),
-    "int64": New(NKI_0_7, "use nl.int32, if the values fit"),
-    "float8_e8m0fnu": New(NKI_0_5, "keep scales of microscaling groups in nl.uint8"),
-    "fori_loop": New(NKI_0_6, "write `for i in nl.dynamic_range(start, stop, step):`"),
-    "while_loop": New(NKI_0_6, "write `while register:`"),
+    "prelu": Addition(
+        NKI_0_4, "use nisa.scalar_tensor_tensor: max(x, slope x) for a slope below 1"
+    ),
+    "bypass": Addition(NKI_0_4, "remove the operator"),
+    "int64": Addition(NKI_0_7, "use nl.int32, if the values fit"),
+    "float8_e8m0fnu": Addition(NKI_0_5, "keep scales of microscaling groups in nl.uint8"),
+    "fori_loop": Addition(NKI_0_6, "write `for i in nl.dynamic_range(start, stop, step):`"),
+    "while_loop": Addition(NKI_0_6, "write `while register:`"),
     "tiles": _SLICED,
     "blocks": _SLICED,
     "alloc_tiles": _LISTED,
@@ -47,60 +51,64 @@ LANGUAGE = {
     "NkiBlockGrid": _SLICED,
 }
 # In nki.isa, except instructions: their rows have the version
-ISA = {"NkiScalar": New(NKI_0_7, "use a register: nisa.register_alloc, nisa.register_load")}
+ISA = {"NkiScalar": Addition(NKI_0_7, "use a register: nisa.register_alloc, nisa.register_load")}
 TILE_SIZE = {
-    "psum_bank_fmax": New(NKI_0_4, "write psum_fmax"),
-    "psum_bank_fmax_bytes": New(NKI_0_4, "write 4 * nl.tile_size.psum_fmax"),
-    "sbuf_size_bytes": New(NKI_0_4, "write 128 * nl.tile_size.total_available_sbuf_size"),
-    "sbuf_fmax": New(NKI_0_4, "write nl.tile_size.total_available_sbuf_size // 4"),
-    "sbuf_fmax_bytes": New(NKI_0_4, "write total_available_sbuf_size"),
-    "psum_num_banks": New(NKI_0_5, "write 8, its value on every target"),
+    "psum_bank_fmax": Addition(NKI_0_4, "write psum_fmax"),
+    "psum_bank_fmax_bytes": Addition(NKI_0_4, "write 4 * nl.tile_size.psum_fmax"),
+    "sbuf_size_bytes": Addition(NKI_0_4, "write 128 * nl.tile_size.total_available_sbuf_size"),
+    "sbuf_fmax": Addition(NKI_0_4, "write nl.tile_size.total_available_sbuf_size // 4"),
+    "sbuf_fmax_bytes": Addition(NKI_0_4, "write total_available_sbuf_size"),
+    "psum_num_banks": Addition(NKI_0_5, "write 8, its value on every target"),
 }
-_INDEX = New(NKI_0_5, "index with t[...]")
-_PATTERN = New(NKI_0_5, "write the pattern out: t.ap([[step, count], ...])")
-_RESHAPE = New(NKI_0_5, "use t.reshape(shape)")
+_INDEX = Addition(NKI_0_5, "index with t[...]")
+_PATTERN = Addition(NKI_0_5, "write the pattern out: t.ap([[step, count], ...])")
+_RESHAPE = Addition(NKI_0_5, "use t.reshape(shape)")
 # Methods of tensors
 TENSOR = {
-    "data": New(NKI_0_7, "pass the tensor itself"),
+    "data": Addition(NKI_0_7, "pass the tensor itself"),
     "slice": _INDEX,
-    "select": New(NKI_0_5, "index with t[...], or with t.ap(..., scalar_offset=...) at run time"),
-    "vector_select": New(NKI_0_5, "use t.ap(..., vector_offset=...)"),
+    "select": Addition(
+        NKI_0_5, "index with t[...], or with t.ap(..., scalar_offset=...) at run time"
+    ),
+    "vector_select": Addition(NKI_0_5, "use t.ap(..., vector_offset=...)"),
     "permute": _PATTERN,
-    "broadcast": New(NKI_0_5, "write a step of 0: t.ap([[step, count], [0, size], ...])"),
+    "broadcast": Addition(NKI_0_5, "write a step of 0: t.ap([[step, count], [0, size], ...])"),
     "expand_dim": _RESHAPE,
     "squeeze_dim": _RESHAPE,
     "reshape_dim": _RESHAPE,
     "flatten_dims": _RESHAPE,
     "rearrange": _PATTERN,
-    "indirect": New(NKI_0_5, "gather with nisa.dma_copy and t.ap(..., vector_offset=...)"),
-    "is_contiguous": New(NKI_0_5, "compare t.get_pattern() with the shape"),
-    "is_indirect": New(NKI_0_5, "keep track of this in the kernel"),
+    "indirect": Addition(NKI_0_5, "gather with nisa.dma_copy and t.ap(..., vector_offset=...)"),
+    "is_contiguous": Addition(NKI_0_5, "compare t.get_pattern() with the shape"),
+    "is_indirect": Addition(NKI_0_5, "keep track of this in the kernel"),
 }
-NESTED = New(NKI_0_3, "write one index of the whole tensor")
+NESTED = Addition(NKI_0_3, "write one index of the whole tensor")
 
 
-def later(what: str, new: New, profile: Profile) -> Absent | None:
-    """Return the error for `what` if `profile` does not have it yet."""
-    if profile >= new.since:
+def later(feature: str, addition: Addition, profile: Profile) -> Absent | None:
+    """Return the error for `feature` if `profile` does not have it yet."""
+    if profile >= addition.since:
         return None
-    text = f"NKI {profile.label} has no {what}: it was added in NKI {new.since.label}"
-    return Absent("needs-profile", text, new.instead)
+    text = f"NKI {profile.label} has no {feature}: it was added in NKI {addition.since.label}"
+    return Absent("needs-profile", text, addition.instead)
 
 
-def absent(module: str, table: Mapping[str, New], profile: Profile) -> dict[str, Absent]:
+def absent(module: str, table: Mapping[str, Addition], profile: Profile) -> dict[str, Absent]:
     """Return the errors for the names of `table` that `profile` does not have yet."""
-    errors = {name: later(f"`{module}.{name}`", new, profile) for name, new in table.items()}
+    errors = {
+        name: later(f"`{module}.{name}`", addition, profile) for name, addition in table.items()
+    }
     return {name: error for name, error in errors.items() if error is not None}
 
 
-def require(what: str, new: New) -> None:
-    """Raise `KernelError` if the kernel's version does not have `what` yet.
+def require(feature: str, addition: Addition) -> None:
+    """Raise `KernelError` if the kernel's version does not have `feature` yet.
 
     nkic's own library may use everything in every version.
     """
     if here().span.path.startswith(SHIPPED):
         return
-    error = later(what, new, active().profile)
+    error = later(feature, addition, active().profile)
     if error is not None:
         raise KernelError(error.slug, error.text, help=error.help)
 

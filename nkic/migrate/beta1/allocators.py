@@ -12,7 +12,7 @@ from math import prod
 import libcst as cst
 
 from nkic.machine.memory import PSUM_BANK_BYTES, Buffer
-from nkic.migrate.arguments import find, is_plain, named, word
+from nkic.migrate.arguments import find, is_plain, keyword_of, named
 from nkic.migrate.beta1.indices import added, code, factor, times
 from nkic.migrate.beta1.slices import NotSlices
 from nkic.migrate.sheet import Sheet
@@ -38,32 +38,34 @@ def of_block(sheet: Sheet, old: cst.Call, new: cst.Call, block: Sequence[str]) -
     """Return a call that makes the tile of a block, whose indices are the names `block`. Raises
     `NotSlices`.
     """
-    found = _allocator(sheet, old)
-    if found is None:
+    allocator = _allocator(sheet, old)
+    if allocator is None:
         return new
-    buffer = next(arg for arg in new.args if word(arg) == _BUFFER)
-    callee = called(sheet, found)
+    buffer = next(arg for arg in new.args if keyword_of(arg) == _BUFFER)
+    callee = called(sheet, allocator)
     if callee is None:
         return _elsewhere(sheet, old, new, buffer, block)
-    where, function = callee
-    assert isinstance(found, cst.Call) or function in ("", _ANY)
+    memory, function = callee
+    assert isinstance(allocator, cst.Call) or function in ("", _ANY)
     address = ""
     if function == _MODULO:
-        assert isinstance(found, cst.Call)
-        address = _modulo(where, _words(found), block, lambda: _tile(sheet, old, new))
+        assert isinstance(allocator, cst.Call)
+        address = _modulo(memory, _words(allocator), block, lambda: _tile(sheet, old, new))
     elif function == _BY_FUNCTION:
-        assert isinstance(found, cst.Call)
-        address = _numbers(sheet, old, block) or _by_call(sheet, old, new, where, found, block)
-    return _placed(sheet, new, buffer, where, address)
+        assert isinstance(allocator, cst.Call)
+        address = _numbers(sheet, old, block) or _by_call(sheet, old, new, memory, allocator, block)
+    return _placed(sheet, new, buffer, memory, address)
 
 
-def _placed(sheet: Sheet, call: cst.Call, buffer: cst.Arg, where: Buffer, address: str) -> cst.Call:
+def _placed(
+    sheet: Sheet, call: cst.Call, buffer: cst.Arg, memory: Buffer, address: str
+) -> cst.Call:
     args = []
     for arg in call.args:
         if arg is not buffer:
             args.append(arg)
             continue
-        value = sheet.of_module("nki.language", where.value)
+        value = sheet.of_module("nki.language", memory.value)
         if not address:
             args.append(arg.with_changes(value=value))
             continue
@@ -81,20 +83,20 @@ def _elsewhere(
     """
     if block:
         raise NotSlices("the addresses of its blocks come from an expression of the kernel's own")
-    where = next(tensor.buffer for tensor in sheet.facts.tensors[sheet.spot(old)])
-    return _placed(sheet, new, buffer, where, code(buffer.value))
+    memory = next(tensor.buffer for tensor in sheet.facts.tensors[sheet.spot(old)])
+    return _placed(sheet, new, buffer, memory, code(buffer.value))
 
 
 def _allocator(sheet: Sheet, call: cst.Call) -> cst.BaseExpression | None:
     """Return the value of `buffer=` if it is an allocator."""
-    value = next((arg.value for arg in call.args if word(arg) == _BUFFER), None)
+    value = next((arg.value for arg in call.args if keyword_of(arg) == _BUFFER), None)
     if value is None:
         return None
     if called(sheet, value) is not None:
         return value
     tensors = sheet.facts.tensors.get(sheet.spot(call), ())
-    own = not sheet.name_of(value).startswith(_OF_NKI)
-    return value if own and any(tensor.fixed is not None for tensor in tensors) else None
+    is_own = not sheet.name_of(value).startswith(_OF_NKI)
+    return value if is_own and any(tensor.fixed is not None for tensor in tensors) else None
 
 
 def called(sheet: Sheet, value: cst.BaseExpression) -> tuple[Buffer, str] | None:
@@ -112,38 +114,38 @@ def called(sheet: Sheet, value: cst.BaseExpression) -> tuple[Buffer, str] | None
 
 def aliases(sheet: Sheet) -> Mapping[str, str]:
     """Return the module-level aliases of allocator functions."""
-    found = {}
+    names = {}
     for statement in sheet.tree.body:
-        for part in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
-            if isinstance(part, cst.Assign) and is_alias(sheet, part):
-                found[code(part.targets[0].target)] = sheet.name_of(part.value)
-    return found
+        for assignment in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
+            if isinstance(assignment, cst.Assign) and is_alias(sheet, assignment):
+                names[code(assignment.targets[0].target)] = sheet.name_of(assignment.value)
+    return names
 
 
-def is_alias(sheet: Sheet, part: cst.Assign) -> bool:
+def is_alias(sheet: Sheet, assignment: cst.Assign) -> bool:
     """Whether an assignment is such an alias: `sb_mod = nki.compiler.sbuf.mod_alloc`."""
-    name = sheet.name_of(part.value)
-    at_top = not any(isinstance(p, cst.FunctionDef) for p in sheet.parents(part))
-    return at_top and name.rpartition(".")[0] in _MODULES and len(part.targets) == 1
+    name = sheet.name_of(assignment.value)
+    at_top = not any(isinstance(p, cst.FunctionDef) for p in sheet.parents(assignment))
+    return at_top and name.rpartition(".")[0] in _MODULES and len(assignment.targets) == 1
 
 
 def address_of(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.BaseExpression | None:
     """Rewrite `return sb_mod(base_addr=a, …)` in an allocator of the kernel's own to `return (0,
     a)`.
     """
-    found = called(sheet, old)
-    if found is None or found[1] != _MODULO or not is_plain(old):
+    allocator = called(sheet, old)
+    if allocator is None or allocator[1] != _MODULO or not is_plain(old):
         return None
-    return cst.parse_expression(_modulo(found[0], _words(new), (), lambda: "0"))
+    return cst.parse_expression(_modulo(allocator[0], _words(new), (), lambda: "0"))
 
 
 def _words(call: cst.Call) -> dict[str, cst.BaseExpression]:
     names = ("base_addr",)
-    return {word(arg) or names[n]: arg.value for n, arg in enumerate(call.args)}
+    return {keyword_of(arg) or names[n]: arg.value for n, arg in enumerate(call.args)}
 
 
 def _modulo(
-    where: Buffer,
+    memory: Buffer,
     args: Mapping[str, cst.BaseExpression],
     block: Sequence[str],
     tile: Callable[[], str],
@@ -158,7 +160,7 @@ def _modulo(
     if partitions != "0":
         raise NotSlices("its blocks share partitions")
     byte = added(byte, times(free, tile())) if free != "0" else byte
-    if where is Buffer.PSUM:
+    if memory is Buffer.PSUM:
         byte = added(times(added(bank, banks), str(PSUM_BANK_BYTES)), byte)
     return f"({first}, {byte})"
 
@@ -171,14 +173,14 @@ def _number(counts: cst.BaseExpression | None, block: Sequence[str]) -> str:
         raise NotSlices(f"`{code(counts)}` is not a literal")
     sizes = [code(element.value) for element in counts.elements]
     text = "0"
-    for place, (counter, size) in enumerate(zip(block, sizes, strict=False)):
+    for position, (counter, size) in enumerate(zip(block, sizes, strict=False)):
         if size == "1":
             continue
         step = "1"
-        for later in sizes[place + 1 :]:
+        for later in sizes[position + 1 :]:
             step = times(step, later)
-        one = f"{counter} % {factor(size)}"
-        text = added(text, one if step == "1" else f"({one}) * {factor(step)}")
+        term = f"{counter} % {factor(size)}"
+        text = added(text, term if step == "1" else f"({term}) * {factor(step)}")
     return f"({text})" if " " in text else text
 
 
@@ -188,7 +190,7 @@ def _tile(sheet: Sheet, old: cst.Call, new: cst.Call) -> str:
     It is a number if all evaluations found the same one, else an expression from its shape.
     """
     at = sheet.spot(old)
-    found = [facts.tensors.get(at, ()) for facts in (sheet.facts, *sheet.facts.others)]
+    found = [facts.tensors.get(at, ()) for facts in (sheet.facts, *sheet.facts.of_other_shapes)]
     sizes = {prod(tensor.shape[1:]) * tensor.dtype.size for tensors in found for tensor in tensors}
     if len(sizes) == 1:
         return str(sizes.pop())
@@ -222,7 +224,7 @@ def _by_call(
     sheet: Sheet,
     old: cst.Call,
     new: cst.Call,
-    where: Buffer,
+    memory: Buffer,
     call: cst.Call,
     block: Sequence[str],
 ) -> str:
@@ -236,7 +238,7 @@ def _by_call(
     index = f"({', '.join(block)}{',' * (len(block) == 1)})"
     args = f"idx={index}, pdim_size={rows}, fdim_size={_tile(sheet, old, new)}"
     text = f"{factor(code(call.args[0].value))}({args})"
-    if where is Buffer.SBUF:
+    if memory is Buffer.SBUF:
         return text
-    place = f"(partition, bank * {PSUM_BANK_BYTES} + byte)"
-    return f"(lambda bank, partition, byte: {place})(*{text})"
+    address = f"(partition, bank * {PSUM_BANK_BYTES} + byte)"
+    return f"(lambda bank, partition, byte: {address})(*{text})"

@@ -39,11 +39,11 @@ def _filling(blocks: Blocks, old: cst.Attribute) -> cst.BaseExpression | None:
         return None
     maker = next((p for p in sheet.parents(value) if isinstance(p, cst.Call)), None)
     tensors = sheet.facts.tensors.get(sheet.spot(maker), ()) if maker else ()
-    found = {_limit(tensor.dtype, old.attr.value) for tensor in tensors}
-    if len(found) != 1 or None in found:
+    limits = {_limit(tensor.dtype, old.attr.value) for tensor in tensors}
+    if len(limits) != 1 or None in limits:
         return None
     sheet.done[NUMBERS] += 1
-    return cst.parse_expression(repr(found.pop()))
+    return cst.parse_expression(repr(limits.pop()))
 
 
 def _limit(dtype: DType, name: str) -> float | None:

@@ -16,7 +16,7 @@ import libcst as cst
 
 from nkic.machine.memory import Buffer
 from nkic.machine.targets import KIB
-from nkic.migrate.arguments import find, is_plain, word
+from nkic.migrate.arguments import find, is_plain, keyword_of
 from nkic.migrate.beta1 import allocators
 from nkic.migrate.beta1.indices import Indices, code
 from nkic.migrate.beta1.placing import Place, place_of
@@ -188,7 +188,7 @@ class Blocks:
         return _elements(arg.value) if arg is not None else None
 
     def _in_hbm(self, call: cst.Call) -> bool:
-        buffer = next((arg.value for arg in call.args if word(arg) == "buffer"), None)
+        buffer = next((arg.value for arg in call.args if keyword_of(arg) == "buffer"), None)
         return buffer is not None and self.sheet.name_of(buffer).rpartition(".")[2] in _HBM
 
     # ---- uses ------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ class Blocks:
             return None
         params = [one.name.value for one in walk(function.params) if isinstance(one, cst.Param)]
         place = next(n for n, arg in enumerate(call.args) if arg is argument)
-        name = word(argument) or (params[place] if place < len(params) else "")
+        name = keyword_of(argument) or (params[place] if place < len(params) else "")
         return (id(function), name) if name in params else None
 
     def _key(self, name: cst.Name) -> Key:
@@ -413,7 +413,7 @@ def _marked(sheet: Sheet, shape: Sequence[cst.BaseExpression]) -> int:
 
 def unmarked(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     """Remove the partition marks from the shape of a tensor in HBM, which has no partitions."""
-    buffer = next((one.value for one in old.args if word(one) == "buffer"), None)
+    buffer = next((one.value for one in old.args if keyword_of(one) == "buffer"), None)
     arg = find(old, (SHAPE,), SHAPE)
     shape = _elements(arg.value) if arg is not None else None
     in_hbm = buffer is not None and sheet.name_of(buffer).rpartition(".")[2] in _HBM

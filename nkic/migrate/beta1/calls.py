@@ -9,7 +9,15 @@ from nkic.language.versions import rewritten
 from nkic.machine.dtypes import BOOL
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
-from nkic.migrate.arguments import find, mask_argument, replaced, row_of, with_args, without, word
+from nkic.migrate.arguments import (
+    find,
+    keyword_of,
+    mask_argument,
+    replaced,
+    row_of,
+    with_args,
+    without,
+)
 from nkic.migrate.beta1.indices import code
 from nkic.migrate.sheet import Sheet
 
@@ -61,12 +69,12 @@ def scalar(sheet: Sheet, old: cst.Call) -> cst.BaseExpression | None:
     Such functions choose the types of numbers themselves.
     """
     function = old.func
-    made = function.value if isinstance(function, cst.Attribute) else None
-    if not isinstance(made, cst.Call) or code(function).rpartition(".")[2] != "type":
+    dtype_call = function.value if isinstance(function, cst.Attribute) else None
+    if not isinstance(dtype_call, cst.Call) or code(function).rpartition(".")[2] != "type":
         return None
     around = next((p for p in sheet.parents(old) if isinstance(p, cst.Call)), None)
     taken = around is not None and is_nki(sheet, around)
-    if sheet.name_of(made.func) != "numpy.dtype" or not taken or len(old.args) != 1:
+    if sheet.name_of(dtype_call.func) != "numpy.dtype" or not taken or len(old.args) != 1:
         return None
     sheet.done[NUMBERS] += 1
     return old.args[0].value
@@ -74,7 +82,7 @@ def scalar(sheet: Sheet, old: cst.Call) -> cst.BaseExpression | None:
 
 def unmasked(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     """Remove `mask=None`."""
-    argument = next((arg for arg in new.args if word(arg) == "mask"), None)
+    argument = next((arg for arg in new.args if keyword_of(arg) == "mask"), None)
     if argument is None or mask_argument(old) is not None or not is_nki(sheet, old):
         return new
     sheet.done[MASKS] += 1
@@ -89,7 +97,7 @@ def unfilled(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
         return new
     if not tensors or any(tensor.buffer is not Buffer.PSUM for tensor in tensors):
         return new
-    args = [arg for arg in new.args if word(arg) != "lazy_initialization"]
+    args = [arg for arg in new.args if keyword_of(arg) != "lazy_initialization"]
     return with_args(new, args).with_changes(func=sheet.of_module("nki.language", "ndarray"))
 
 
@@ -111,17 +119,23 @@ def combined(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     function = code(sheet.of_module("nki.isa", today))
     target = code(dst.value)
     text = f"{function}({target}, [{code(value.value)}, {target}], reduce_op={by})"
-    made = cst.parse_expression(text)
-    assert isinstance(made, cst.Call)
-    return made
+    rewritten_call = cst.parse_expression(text)
+    assert isinstance(rewritten_call, cst.Call)
+    return rewritten_call
 
 
 def as_bits(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     """View a bool predicate as uint8, the type that instructions now take."""
     instructions = sheet.facts.instructions.get(sheet.spot(old), ())
-    views = [one.operand(PREDICATE) for one in instructions if PREDICATE in one.row.operand_index]
-    as_bool = [isinstance(one, View) and one.tensor.dtype is BOOL for one in views]
-    argument = next((arg for arg in new.args if word(arg) == PREDICATE), None)
+    views = [
+        instruction.operand(PREDICATE)
+        for instruction in instructions
+        if PREDICATE in instruction.row.operand_index
+    ]
+    as_bool = [
+        isinstance(instruction, View) and instruction.tensor.dtype is BOOL for instruction in views
+    ]
+    argument = next((arg for arg in new.args if keyword_of(arg) == PREDICATE), None)
     if argument is None or not views or not all(as_bool):
         return new
     byte = code(sheet.of_module("nki.language", "uint8"))

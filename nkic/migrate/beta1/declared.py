@@ -11,7 +11,7 @@ import libcst as cst
 from nkic.ir.tensors import Tensor
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
-from nkic.migrate.arguments import word
+from nkic.migrate.arguments import keyword_of
 from nkic.migrate.beta1.blocks import MAKERS
 from nkic.migrate.beta1.indices import Indices, code
 from nkic.migrate.beta1.results import Result
@@ -33,8 +33,8 @@ def declared_result(sheet: Sheet, indices: Indices, call: cst.Call, row: Row) ->
     if not isinstance(name, cst.Name) or sheet.spot(call) in sheet.facts.instructions:
         return None
     makers = _makers(sheet, indices, name)
-    requested = {code(arg.value) for arg in call.args if word(arg) == "dtype"}
-    declared = {code(a.value) for one in makers for a in one.args if word(a) == "dtype"}
+    requested = {code(arg.value) for arg in call.args if keyword_of(arg) == "dtype"}
+    declared = {code(a.value) for m in makers for a in m.args if keyword_of(a) == "dtype"}
     is_typed = len(requested) == 1 and (
         requested == {f"{name.value}.dtype"} or requested == declared
     )
@@ -53,7 +53,7 @@ def is_in_psum(sheet: Sheet, indices: Indices, tile: cst.BaseExpression) -> bool
     tensors = [
         tensor for maker in _makers(sheet, indices, name) for tensor in _tensors(sheet, maker)
     ]
-    return bool(tensors) and all(one.buffer is Buffer.PSUM for one in tensors)
+    return bool(tensors) and all(t.buffer is Buffer.PSUM for t in tensors)
 
 
 def is_never_called(sheet: Sheet, function: cst.FunctionDef) -> bool:
@@ -62,14 +62,14 @@ def is_never_called(sheet: Sheet, function: cst.FunctionDef) -> bool:
     if around is None:
         return False
     name = function.name
-    named = (one for one in walk(around) if isinstance(one, cst.Name) and one is not name)
-    return all(one.value != name.value for one in named)
+    named = (node for node in walk(around) if isinstance(node, cst.Name) and node is not name)
+    return all(node.value != name.value for node in named)
 
 
 def _makers(sheet: Sheet, indices: Indices, name: cst.Name) -> list[cst.Call]:
     """Return the calls that make the tile of a name; none if something else assigns it."""
     values = [value for _, value in indices.definitions(name)]
-    calls = [one for one in values if isinstance(one, cst.Call)]
+    calls = [expression for expression in values if isinstance(expression, cst.Call)]
     makers = [call for call in calls if sheet.name_of(call.func) in MAKERS]
     return makers if len(makers) == len(values) else []
 
@@ -84,6 +84,6 @@ def _written(row: Row) -> tuple[Buffer, ...]:
 
 def _reads(call: cst.Call, name: str) -> bool:
     """Whether the call refers to the tile other than for its type."""
-    values = [arg.value for arg in call.args if word(arg) != "dtype"]
+    values = [arg.value for arg in call.args if keyword_of(arg) != "dtype"]
     nodes = (node for value in values for node in walk(value))
-    return any(isinstance(one, cst.Name) and one.value == name for one in nodes)
+    return any(isinstance(node, cst.Name) and node.value == name for node in nodes)

@@ -25,22 +25,22 @@ class Dynamic(NamedTuple):
 
 def dynamic(indices: Indices, node: cst.Subscript) -> Dynamic | None:
     """Return the run-time part of an index; None if there is none, or if it cannot be separated."""
-    found = [
+    elements = [
         (dim, tile, element.slice.value)
         for dim, element in enumerate(node.slice)
         if isinstance(element.slice, cst.Index)
         for tile in walk(element.slice.value)
         if isinstance(tile, cst.Subscript) and _is_element(indices, tile)
     ]
-    if len(found) != 1:
+    if len(elements) != 1:
         return None
-    dim, tile, value = found[0]
+    dim, tile, value = elements[0]
     index = _without(indices, value, tile)
     if index is None:
         return None
-    texts = [code(one.slice) for one in tile.slice]
-    parts = ", ".join(f"{text}:{added(text, '1')}" for text in texts)
-    return Dynamic(dim, f"{code(tile.value)}[{parts}]", index)
+    texts = [code(item.slice) for item in tile.slice]
+    slices = ", ".join(f"{text}:{added(text, '1')}" for text in texts)
+    return Dynamic(dim, f"{code(tile.value)}[{slices}]", index)
 
 
 def _is_element(indices: Indices, node: cst.Subscript) -> bool:
@@ -48,8 +48,8 @@ def _is_element(indices: Indices, node: cst.Subscript) -> bool:
     name = node.value
     if not isinstance(name, cst.Name) or not indices.is_whole(name) or not indices.is_tile(name):
         return False
-    made = [indices.tensors(value) for _, value in indices.definitions(name)]
-    ranks = {len(tensor.shape) for tensors in made for tensor in tensors}
+    tensors_of_values = [indices.tensors(value) for _, value in indices.definitions(name)]
+    ranks = {len(tensor.shape) for tensors in tensors_of_values for tensor in tensors}
     plain = all(
         isinstance(element.slice, cst.Index) and not indices.has_index(element.slice.value)
         for element in node.slice
@@ -61,11 +61,11 @@ def _without(indices: Indices, node: cst.BaseExpression, tile: cst.Subscript) ->
     """Return what is added to the element of a tile; None if it is not a plain sum."""
     if node is tile:
         return Index("0")
-    if not any(one is tile for one in walk(node)):
+    if not any(inner is tile for inner in walk(node)):
         return indices.of(node)
     if not isinstance(node, cst.BinaryOperation):
         return None
-    is_right = any(one is tile for one in walk(node.right))
+    is_right = any(inner is tile for inner in walk(node.right))
     if not isinstance(node.operator, cst.Add) and (
         is_right or not isinstance(node.operator, cst.Subtract)
     ):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import libcst as cst
 
 from nkic.machine.memory import Buffer
-from nkic.migrate.arguments import named, word
+from nkic.migrate.arguments import keyword_of, named
 from nkic.migrate.beta1.results import Result
 from nkic.migrate.sheet import Sheet
 from nkic.migrate.tree import names_set, walk
@@ -30,7 +30,7 @@ class Pending(NamedTuple):
     old: cst.Call
     new: cst.Call
     result: Result
-    made: str
+    maker: str
 
 
 class PendingCalls:
@@ -53,27 +53,29 @@ class PendingCalls:
 
     def inside(self, node: cst.CSTNode) -> Iterator[cst.Name]:
         """Yield the placeholders in a node, those nested in calls first."""
-        for one in walk(node):
-            call = self.get(one)
+        for inner in walk(node):
+            call = self.get(inner)
             if call is not None:
-                assert isinstance(one, cst.Name)
+                assert isinstance(inner, cst.Name)
                 yield from self.inside(call.new)
-                yield one
+                yield inner
 
     def restored(self, tree: cst.Module, sheet: Sheet) -> cst.Module:
         """Return the tree with the original calls for placeholders that no statement wrote."""
-        left = [node for node in walk(tree) if self.get(node) is not None]
-        while left:
+        placeholders = [node for node in walk(tree) if self.get(node) is not None]
+        while placeholders:
             calls: dict[str, cst.BaseExpression] = {}
-            for one in left:
-                call = self.get(one)
+            for placeholder in placeholders:
+                call = self.get(placeholder)
                 assert call is not None
-                assert isinstance(one, cst.Name)
+                assert isinstance(placeholder, cst.Name)
                 text = "the result of this is used where no statement can precede it"
                 sheet.leave(call.old, text, RETURNING)
-                calls[one.value] = call.new
+                calls[placeholder.value] = call.new
             tree = replaced_names(tree, calls)
-            left = [one for one in walk(tree) if self.get(one) is not None]
+            placeholders = [
+                placeholder for placeholder in walk(tree) if self.get(placeholder) is not None
+            ]
         return tree
 
 
@@ -96,8 +98,8 @@ class Hoisting:
             return _under(condition, [], [statement]) if condition else statement
         needed = [self._written(name, statement.body[0]) for name in names]
         if all(needed):
-            kept = replaced_names(statement, self.names)
-            self.lines.append(kept.with_changes(leading_lines=()))
+            remaining = replaced_names(statement, self.names)
+            self.lines.append(remaining.with_changes(leading_lines=()))
         first, last = self.lines[0], self.lines[-1]
         self.lines[0] = first.with_changes(leading_lines=statement.leading_lines)
         last = self.lines[-1]
@@ -105,41 +107,41 @@ class Hoisting:
         self.lines[-1] = last.with_changes(trailing_whitespace=trailing)
         if condition:
             lines = [line for line in self.lines if is_allocation(line)]
-            return _under(condition, lines, [one for one in self.lines if one not in lines])
+            return _under(condition, lines, [line for line in self.lines if line not in lines])
         return cst.FlattenSentinel(self.lines)
 
-    def _written(self, name: cst.Name, part: cst.BaseSmallStatement) -> bool:
+    def _written(self, name: cst.Name, statement: cst.BaseSmallStatement) -> bool:
         """Write one call, and return whether the statement is still needed."""
         call = self.pending.get(name)
         assert call is not None
         new = replaced_names(call.new, self.names)
-        whole = getattr(part, "value", None) is name
+        is_value = getattr(statement, "value", None) is name
         if not call.result.is_new:
-            return self._onto_target(name.value, call, new, part if whole else None)
+            return self._onto_target(name.value, call, new, statement if is_value else None)
         self.sheet.done[RESULTS] += 1
-        target = only_target(part) if whole else None
-        own = isinstance(target, cst.Name) and not _mentions(new, target.value)
-        plain = own and isinstance(part, cst.Assign | cst.AnnAssign)
+        target = only_target(statement) if is_value else None
+        is_new_name = isinstance(target, cst.Name) and not _mentions(new, target.value)
+        plain = is_new_name and isinstance(statement, cst.Assign | cst.AnnAssign)
         tile = (
             target.value
             if plain and isinstance(target, cst.Name)
-            else self.sheet.fresh(_wish(part, call))
+            else self.sheet.fresh(_tile_name(statement, call))
         )
-        made = call.made.replace(TARGET, _text(target)) if target is not None else call.made
-        self.lines.append(_allocated(part if plain else None, tile, made))
+        maker = call.maker.replace(TARGET, _text(target)) if target is not None else call.maker
+        self.lines.append(_allocated(statement if plain else None, tile, maker))
         dst = f"{tile}[{call.result.part}]" if call.result.part else tile
         self.lines.append(_line(_with_dst(new, cst.parse_expression(dst))))
         self.names[name.value] = cst.Name(tile)
         return not plain
 
     def _onto_target(
-        self, name: str, call: Pending, new: cst.Call, part: cst.BaseSmallStatement | None
+        self, name: str, call: Pending, new: cst.Call, statement: cst.BaseSmallStatement | None
     ) -> bool:
         """Write `t[...] = instruction(...)`, or `+=` in PSUM, with t as dst."""
-        target = only_target(part) if part is not None else None
+        target = only_target(statement) if statement is not None else None
         if target is None:
-            why = "the target of this is unknown: it is part of an expression"
-            self.sheet.leave(call.old, why, RETURNING)
+            text = "the target of this is unknown: it is part of an expression"
+            self.sheet.leave(call.old, text, RETURNING)
             self.names[name] = new
             return True
         self.sheet.done[RESULTS] += 1
@@ -149,8 +151,8 @@ class Hoisting:
 
 def is_allocation(line: cst.SimpleStatementLine) -> bool:
     """Whether the line makes a tile: `t = nl.ndarray(…)`."""
-    part = line.body[0]
-    value = part.value if isinstance(part, cst.Assign | cst.AnnAssign) else None
+    statement = line.body[0]
+    value = statement.value if isinstance(statement, cst.Assign | cst.AnnAssign) else None
     name = value.func if isinstance(value, cst.Call) else None
     return isinstance(name, cst.Attribute) and name.attr.value == "ndarray"
 
@@ -163,19 +165,19 @@ def _under(
     """Return `if condition:` with the lines inside."""
     if not lines:
         return cst.FlattenSentinel(before)
-    first, *rest = lines
+    first, *others = lines
     leading = () if before else first.leading_lines
     inside = first.with_changes(leading_lines=first.leading_lines if before else ())
     test = cst.parse_expression(condition)
-    made = cst.If(test, cst.IndentedBlock([inside, *rest]), leading_lines=leading)
-    return cst.FlattenSentinel([*before, made])
+    conditional = cst.If(test, cst.IndentedBlock([inside, *others]), leading_lines=leading)
+    return cst.FlattenSentinel([*before, conditional])
 
 
-def only_target(part: cst.BaseSmallStatement | None) -> cst.BaseExpression | None:
+def only_target(statement: cst.BaseSmallStatement | None) -> cst.BaseExpression | None:
     """Return the target of an assignment of any kind, if there is only one."""
-    if isinstance(part, cst.Assign) and len(part.targets) == 1:
-        return part.targets[0].target
-    return part.target if isinstance(part, cst.AugAssign | cst.AnnAssign) else None
+    if isinstance(statement, cst.Assign) and len(statement.targets) == 1:
+        return statement.targets[0].target
+    return statement.target if isinstance(statement, cst.AugAssign | cst.AnnAssign) else None
 
 
 def replaced_names(node: Any, names: Mapping[str, cst.BaseExpression]) -> Any:
@@ -195,9 +197,9 @@ class _Names(cst.CSTTransformer):
         return self.names.get(original_node.value, updated_node)
 
 
-def _wish(part: cst.BaseSmallStatement, call: Pending) -> str:
+def _tile_name(statement: cst.BaseSmallStatement, call: Pending) -> str:
     """Return a name for an unnamed tile, from the statement's target and the tile's memory."""
-    target = only_target(part)
+    target = only_target(statement)
     if isinstance(target, cst.Name) and _mentions(call.new, target.value):
         return f"new_{target.value}"
     while isinstance(target, cst.Subscript):
@@ -209,25 +211,25 @@ def _wish(part: cst.BaseSmallStatement, call: Pending) -> str:
 
 
 def _allocated(
-    part: cst.BaseSmallStatement | None, tile: str, made: str
+    statement: cst.BaseSmallStatement | None, tile: str, maker: str
 ) -> cst.SimpleStatementLine:
     """Return `tile = nl.ndarray(...)`, with the statement's annotation."""
-    value = cst.parse_expression(made)
-    if isinstance(part, cst.AnnAssign):
-        return cst.SimpleStatementLine([part.with_changes(value=value)])
+    value = cst.parse_expression(maker)
+    if isinstance(statement, cst.AnnAssign):
+        return cst.SimpleStatementLine([statement.with_changes(value=value)])
     return cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(tile))], value)])
 
 
 def _with_dst(call: cst.Call, dst: cst.BaseExpression) -> cst.Call:
     comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-    by_name = bool(call.args) and all(word(arg) for arg in call.args)
+    by_name = bool(call.args) and all(keyword_of(arg) for arg in call.args)
     first = named("dst", dst) if by_name else cst.Arg(dst)
     args = [first.with_changes(comma=comma), *call.args] if call.args else [first]
     return call.with_changes(args=args)
 
 
 def _mentions(node: cst.CSTNode, name: str) -> bool:
-    return any(isinstance(one, cst.Name) and one.value == name for one in walk(node))
+    return any(isinstance(inner, cst.Name) and inner.value == name for inner in walk(node))
 
 
 def _line(value: cst.BaseExpression) -> cst.SimpleStatementLine:
@@ -236,32 +238,34 @@ def _line(value: cst.BaseExpression) -> cst.SimpleStatementLine:
 
 def joined(statements: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
     """Merge neighbouring statements under the same condition."""
-    made: list[cst.BaseStatement] = []
-    for one in statements:
-        last = made[-1] if made else None
-        if isinstance(one, cst.If) and isinstance(last, cst.If) and _is_like(last, one):
+    merged: list[cst.BaseStatement] = []
+    for statement in statements:
+        last = merged[-1] if merged else None
+        if isinstance(statement, cst.If) and isinstance(last, cst.If) and _is_like(last, statement):
             assert isinstance(last.body, cst.IndentedBlock)
-            assert isinstance(one.body, cst.IndentedBlock)
-            first, *rest = one.body.body
+            assert isinstance(statement.body, cst.IndentedBlock)
+            first, *others = statement.body.body
             if isinstance(first, cst.SimpleStatementLine):
-                first = first.with_changes(leading_lines=one.leading_lines)
-            body = last.body.with_changes(body=[*last.body.body, first, *rest])
-            made[-1] = last.with_changes(body=body)
+                first = first.with_changes(leading_lines=statement.leading_lines)
+            body = last.body.with_changes(body=[*last.body.body, first, *others])
+            merged[-1] = last.with_changes(body=body)
         else:
-            made.append(one)
-    return made
+            merged.append(statement)
+    return merged
 
 
-def _is_like(last: cst.If, one: cst.If) -> bool:
+def _is_like(last: cst.If, following: cst.If) -> bool:
     """Whether the second statement can be merged into the first: its condition is equal and
     unchanged there.
     """
-    blocks = isinstance(last.body, cst.IndentedBlock) and isinstance(one.body, cst.IndentedBlock)
-    if last.orelse is not None or one.orelse is not None or not blocks:
+    blocks = isinstance(last.body, cst.IndentedBlock) and isinstance(
+        following.body, cst.IndentedBlock
+    )
+    if last.orelse is not None or following.orelse is not None or not blocks:
         return False
-    names = {node.value for node in walk(one.test) if isinstance(node, cst.Name)}
+    names = {node.value for node in walk(following.test) if isinstance(node, cst.Name)}
     is_changed = any(set(names_set(node)) & names for node in walk(last.body))
-    return not is_changed and _text(last.test) == _text(one.test)
+    return not is_changed and _text(last.test) == _text(following.test)
 
 
 def _text(node: cst.CSTNode) -> str:

@@ -50,8 +50,8 @@ class Index:
     def repeated(self) -> dict[int, str]:
         """The axes along which the index is constant, with their counts: those of its grids."""
         grids = [axis.grid for _, axis in self.parts]
-        own = {axis.place for _, axis in self.parts}
-        return {n: one for grid in grids for n, one in enumerate(grid) if n not in own}
+        varying = {axis.place for _, axis in self.parts}
+        return {n: count for grid in grids for n, count in enumerate(grid) if n not in varying}
 
     @property
     def rank(self) -> int:
@@ -65,8 +65,8 @@ class Indices:
     def __init__(self, sheet: Sheet) -> None:
         self.sheet = sheet
         self._assigned: defaultdict[tuple[int, str], list[Assigned]] = defaultdict(list)
-        for one in _assignments(sheet.tree):
-            self._assigned[id(scope_of(sheet, one[0])), one[0].value].append(one)
+        for assigned in _assignments(sheet.tree):
+            self._assigned[id(scope_of(sheet, assigned[0])), assigned[0].value].append(assigned)
         self._known: dict[tuple[int, str], bool] = {}
         self.flow = Flow(sheet)
         # The axes that are loops around the current statement: variable and count, by place.
@@ -120,8 +120,8 @@ class Indices:
 
     def definitions(self, name: cst.Name) -> list[tuple[int, cst.BaseExpression]]:
         """Return the values assigned to a name in its function, each with its place in a tuple."""
-        found = self._assigned.get((id(scope_of(self.sheet, name)), name.value), [])
-        return [(place, value) for target, place, value in found if target is not name]
+        assignments = self._assigned.get((id(scope_of(self.sheet, name)), name.value), [])
+        return [(position, value) for target, position, value in assignments if target is not name]
 
     def definition(self, name: cst.Name) -> tuple[int, cst.BaseExpression] | None:
         """Return the value of a name at its use; None if there may be several."""
@@ -147,20 +147,22 @@ class Indices:
         """Return the tensors that an expression made."""
         return self.sheet.facts.tensors.get(self.sheet.spot(value), ())
 
-    def is_whole(self, name: cst.Name, known: tuple[int, ...] = ()) -> bool:
+    def is_whole(self, name: cst.Name, examined: tuple[int, ...] = ()) -> bool:
         """Whether the name is a whole tensor that was made or passed to the kernel, possibly
         reshaped.
 
-        `known` are values that are being examined.
+        `examined` are values that are being examined.
         """
-        values = [value for _, value in self.definitions(name) if id(value) not in known]
+        values = [value for _, value in self.definitions(name) if id(value) not in examined]
         scope = scope_of(self.sheet, name)
         is_kernel = scope is not None and bool(scope.decorators)
         return (
-            all(self._is_whole(expression, known) for expression in values) if values else is_kernel
+            all(self._is_whole(expression, examined) for expression in values)
+            if values
+            else is_kernel
         )
 
-    def _is_whole(self, value: cst.BaseExpression, known: tuple[int, ...]) -> bool:
+    def _is_whole(self, value: cst.BaseExpression, examined: tuple[int, ...]) -> bool:
         function = value.func if isinstance(value, cst.Call) else None
         if function is not None and self.sheet.name_of(function) in MAKERS:
             return True
@@ -168,20 +170,20 @@ class Indices:
         if not isinstance(tensor, cst.Name) or self.sheet.name_of(tensor):
             return False
         is_shaped = isinstance(function, cst.Attribute) and function.attr.value == "reshape"
-        return is_shaped and self.is_whole(tensor, (*known, id(value)))
+        return is_shaped and self.is_whole(tensor, (*examined, id(value)))
 
     def _statement(self, value: cst.CSTNode) -> cst.CSTNode:
         kinds = cst.Assign | cst.AnnAssign
-        return next(one for one in self.sheet.parents(value) if isinstance(one, kinds))
+        return next(parent for parent in self.sheet.parents(value) if isinstance(parent, kinds))
 
     def _of_name(self, name: cst.Name) -> Index | None:
         if not any(self.has_index(value) for _, value in self.definitions(name)):
             return Index(name.value)
-        found = self.definition(name)
-        if found is None:
+        definition = self.definition(name)
+        if definition is None:
             return None
-        place, value = found
-        index = self._of_grid(value, place) if place >= 0 else self.of(value)
+        position, value = definition
+        index = self._of_grid(value, position) if position >= 0 else self.of(value)
         if index is None or not self._stays(index, value, name):
             return None
         return index
@@ -210,17 +212,17 @@ class Indices:
         call = node.value
         if not isinstance(call, cst.Call) or self.sheet.name_of(call.func) != ARANGE:
             return None if self.has_index(node) else Index(code(node))
-        whole = [place for place, element in enumerate(node.slice) if is_whole(element)]
-        if len(whole) != 1:
+        axes = [axis for axis, element in enumerate(node.slice) if is_whole(element)]
+        if len(axes) != 1:
             return None
-        return _arange(call, len(node.slice), whole[0])
+        return _arange(call, len(node.slice), axes[0])
 
-    def _of_grid(self, value: cst.BaseExpression, place: int) -> Index | None:
+    def _of_grid(self, value: cst.BaseExpression, position: int) -> Index | None:
         """Return the index of an element of `i, j = nl.mgrid[0:128, 0:512]`."""
         if not isinstance(value, cst.Subscript) or self.sheet.name_of(value.value) != MGRID:
             return None
         axes = [_grid_axis(element, n, len(value.slice)) for n, element in enumerate(value.slice)]
-        axis = axes[place] if place < len(axes) else None
+        axis = axes[position] if position < len(axes) else None
         if axis is None:
             return None
         counts = tuple(one.count if one is not None else "" for one in axes)
@@ -229,12 +231,12 @@ class Indices:
     def _of_field(self, node: cst.Attribute) -> Index | None:
         """Return the index of `i.p` with `i = nl.mgrid[…]`."""
         if isinstance(node.value, cst.Name):
-            found = self.definition(node.value)
-            if found is not None and found[0] < 0 and self._is_grid(found[1]):
-                grid = found[1]
+            definition = self.definition(node.value)
+            if definition is not None and definition[0] < 0 and self._is_grid(definition[1]):
+                grid = definition[1]
                 assert isinstance(grid, cst.Subscript)
-                place = _FIELDS.find(node.attr.value)
-                index = self._of_grid(grid, place) if place >= 0 else None
+                position = _FIELDS.find(node.attr.value)
+                index = self._of_grid(grid, position) if position >= 0 else None
                 is_same = index is not None and self._stays(index, grid, node)
                 return index if is_same else None
         return None if self.has_index(node) else Index(code(node))
@@ -260,8 +262,10 @@ class Indices:
             return None
         test = code(node.test)
         pairs = zip(yes.parts, no.parts, strict=True)
-        parts = tuple((_chosen(test, one, other), axis) for (one, axis), (other, _) in pairs)
-        return Index(_chosen(test, yes.base, no.base), parts)
+        terms = tuple(
+            (_chosen(test, if_true, if_false), axis) for (if_true, axis), (if_false, _) in pairs
+        )
+        return Index(_chosen(test, yes.base, no.base), terms)
 
     def _of_operation(self, node: cst.BinaryOperation) -> Index | None:
         left, right = self.of(node.left), self.of(node.right)
@@ -388,12 +392,12 @@ def _multiple(number: str, index: Index) -> Index:
 # ---- the tree ------------------------------------------------------------------------------------
 
 
-def _arange(call: cst.Call, rank: int, place: int) -> Index | None:
+def _arange(call: cst.Call, rank: int, position: int) -> Index | None:
     args = [arg.value for arg in call.args if arg.keyword is None]
     if len(args) != len(call.args) or not 1 <= len(args) <= 2:
         return None
     start, stop = ("0", code(args[0])) if len(args) == 1 else (code(args[0]), code(args[1]))
-    return Index("0", (("1", Axis(rank, place, start, less(stop, start))),))
+    return Index("0", (("1", Axis(rank, position, start, less(stop, start))),))
 
 
 def _grid_axis(element: cst.SubscriptElement, place: int, rank: int) -> Axis | None:

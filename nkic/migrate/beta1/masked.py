@@ -8,7 +8,7 @@ import libcst as cst
 
 from nkic.ir.program import Instruction
 from nkic.ir.tensors import View
-from nkic.migrate.arguments import word
+from nkic.migrate.arguments import keyword_of
 from nkic.migrate.beta1.blocks import Blocks
 from nkic.migrate.beta1.indices import Indices, added, code
 from nkic.migrate.beta1.masks import Mask
@@ -20,21 +20,21 @@ Shapes = Mapping[str, frozenset[tuple[int, ...]]]
 
 def _operands(instructions: Sequence[Instruction]) -> Shapes:
     """Return the operand shapes of a call's instructions, by tensor name."""
-    found: dict[str, set[tuple[int, ...]]] = {}
+    by_name: dict[str, set[tuple[int, ...]]] = {}
     for instruction in instructions:
         views = (view for view in instruction.operands if isinstance(view, View))
         for view in views:
-            found.setdefault(view.tensor.name, set()).add(view.shape)
-    return {name: frozenset(shapes) for name, shapes in found.items()}
+            by_name.setdefault(view.tensor.name, set()).add(view.shape)
+    return {name: frozenset(shapes) for name, shapes in by_name.items()}
 
 
 def shapes_by_name(sheet: Sheet) -> Shapes:
     """Return the evaluated shapes of the tiles, by name."""
-    found: dict[str, set[tuple[int, ...]]] = {}
+    by_name: dict[str, set[tuple[int, ...]]] = {}
     for tensors in sheet.facts.tensors.values():
         for tensor in tensors:
-            found.setdefault(tensor.name, set()).add(tensor.shape)
-    return {name: frozenset(shapes) for name, shapes in found.items()}
+            by_name.setdefault(tensor.name, set()).add(tensor.shape)
+    return {name: frozenset(shapes) for name, shapes in by_name.items()}
 
 
 class Cutter:
@@ -63,7 +63,7 @@ class Cutter:
         args = [
             now.with_changes(value=self.operand(was.value, now.value))
             for was, now in pairs
-            if word(was) != "mask"
+            if keyword_of(was) != "mask"
         ]
         args[-1] = args[-1].with_changes(comma=new.args[-1].comma)
         return new.with_changes(args=args)
@@ -101,14 +101,14 @@ class Cutter:
 
         Raises `NotSlices` if the value may have changed.
         """
-        found = self.indices.definition(name)
-        value = found[1] if found is not None and found[0] < 0 else None
+        definition = self.indices.definition(name)
+        value = definition[1] if definition is not None and definition[0] < 0 else None
         if not isinstance(value, cst.Subscript) or not is_indexed(self.indices, value):
             return None
-        parts = (
+        expressions = (
             element.slice.value for element in value.slice if isinstance(element.slice, cst.Index)
         )
-        if not any(self.indices.is_tile(expression) for expression in parts):
+        if not any(self.indices.is_tile(expression) for expression in expressions):
             return None
         if not self.indices.is_same(value, name):
             raise NotSlices("its rows are given by a tile that changes before its use")
@@ -139,7 +139,7 @@ class Cutter:
             texts[place] = self._cut(old, parts[place], place, low, high)
         return self.blocks.indexed(old, old.value, texts)
 
-    def _cut(self, old: cst.Subscript, part: cst.BaseSlice, place: int, low: str, high: str) -> str:
+    def _cut(self, old: cst.Subscript, part: cst.BaseSlice, dim: int, low: str, high: str) -> str:
         assert isinstance(part, cst.Slice)
         if part.step is not None:
             raise NotSlices("a tile of the masked call is sliced with a step")
@@ -149,7 +149,7 @@ class Cutter:
                 return f"{start}:{code(part.upper)}"
         elif isinstance(old.value, cst.Name):
             shapes = self.own.get(old.value.value, frozenset())
-            if any(len(shape) > place and shape[place] == 1 for shape in shapes):
+            if any(len(shape) > dim and shape[dim] == 1 for shape in shapes):
                 return ":"
         return f"{added(start, low)}:{added(start, high)}"
 
@@ -160,21 +160,21 @@ class Cutter:
         if not isinstance(old, cst.Subscript) or not isinstance(new, cst.Subscript):
             return new
         if is_indexed(self.indices, old):
-            made = self.indexed(old)
-            if not isinstance(made, cst.Subscript):
-                made = cst.parse_expression(f"{code(made)}[...]")
-            assert isinstance(made, cst.Subscript)
-            return made
+            reduced = self.indexed(old)
+            if not isinstance(reduced, cst.Subscript):
+                reduced = cst.parse_expression(f"{code(reduced)}[...]")
+            assert isinstance(reduced, cst.Subscript)
+            return reduced
         if not self.limits:
             return new
-        whole = [
+        is_whole = [
             isinstance(element.slice, cst.Index) and isinstance(element.slice.value, cst.Ellipsis)
             for element in old.slice
         ]
-        if whole != [True] or not isinstance(old.value, cst.Name):
-            made = self.sliced(old)
-            assert isinstance(made, cst.Subscript)
-            return made
+        if is_whole != [True] or not isinstance(old.value, cst.Name):
+            reduced = self.sliced(old)
+            assert isinstance(reduced, cst.Subscript)
+            return reduced
         part = self.part(self.shapes.get(old.value.value) or self.full())
         return subscript(new.value, [part]) if part else new
 

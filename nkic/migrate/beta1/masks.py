@@ -75,27 +75,27 @@ def _inner(node: cst.BaseExpression) -> str:
 
 
 def _definition(indices: Indices, name: cst.Name) -> cst.BaseExpression:
-    found = indices.definition(name)
-    if found is None or found[0] >= 0:
+    definition = indices.definition(name)
+    if definition is None or definition[0] >= 0:
         raise NotSlices(f"the mask `{name.value}` is set in several places")
-    return found[1]
+    return definition[1]
 
 
 def _both(left: Mask, right: Mask) -> Mask:
-    both = {
+    shared = {
         axis: (
-            _most("max", "0", left.limits[axis][0], right.limits[axis][0]),
-            _most("min", axis.count, left.limits[axis][1], right.limits[axis][1]),
+            _tighter("max", "0", left.limits[axis][0], right.limits[axis][0]),
+            _tighter("min", axis.count, left.limits[axis][1], right.limits[axis][1]),
         )
         for axis in left.limits.keys() & right.limits.keys()
     }
-    limits = {**left.limits, **right.limits, **both}
+    limits = {**left.limits, **right.limits, **shared}
     return Mask(limits, tuple(dict.fromkeys((*left.conditions, *right.conditions))))
 
 
-def _most(function: str, idle: str, a: str, b: str) -> str:
-    bounds = [one for one in dict.fromkeys((a, b)) if one != idle]
-    return f"{function}({a}, {b})" if len(bounds) == 2 else "".join(bounds) or idle
+def _tighter(function: str, neutral: str, a: str, b: str) -> str:
+    bounds = [bound for bound in dict.fromkeys((a, b)) if bound != neutral]
+    return f"{function}({a}, {b})" if len(bounds) == 2 else "".join(bounds) or neutral
 
 
 def _compared(indices: Indices, node: cst.Comparison) -> Mask:
@@ -107,10 +107,10 @@ def _compared(indices: Indices, node: cst.Comparison) -> Mask:
         left, right = right, left
         kind = _MIRRORED[kind]
     index, bound = indices.of(left), indices.of(right)
-    if index is not None and bound is not None and [one for one, _ in index.parts] == ["-1"]:
-        index, bound = _turned(index, bound)
+    if index is not None and bound is not None and [factor for factor, _ in index.parts] == ["-1"]:
+        index, bound = _upper_bound(index, bound)
         kind = _MIRRORED[kind]
-    plain = index is not None and [one for one, _ in index.parts] == ["1"]
+    plain = index is not None and [factor for factor, _ in index.parts] == ["1"]
     if index is None or bound is None or bound.parts or not plain:
         raise NotSlices(f"the mask `{code(node)}` is not a bound of an axis")
     axis = index.parts[0][1]
@@ -123,7 +123,7 @@ def _compared(indices: Indices, node: cst.Comparison) -> Mask:
     return Mask({axis: (end if end.isdecimal() else f"max(0, {end})", axis.count)})
 
 
-def _turned(index: Index, bound: Index) -> tuple[Index, Index]:
+def _upper_bound(index: Index, bound: Index) -> tuple[Index, Index]:
     """Rewrite `-i + a >= b` as `i <= a - b`."""
     axis = index.parts[0][1]
     return Index("0", (("1", axis),)), Index(summed(less(index.base, bound.base)))

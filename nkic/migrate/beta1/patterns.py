@@ -46,7 +46,7 @@ def rewritten(
     return new
 
 
-def said_shape(row: Row, old: cst.Call) -> str:
+def stated_shape(row: Row, old: cst.Call) -> str:
     """Return the shape of the result that a call states; "" if it states none."""
     argument = (
         find(old, BY_SHAPE[row.name], BY_SHAPE[row.name][0]) if row.name in BY_SHAPE else None

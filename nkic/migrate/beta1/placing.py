@@ -24,33 +24,37 @@ class Place(NamedTuple):
 
 
 def place_of(
-    sheet: Sheet, made: cst.CSTNode, uses: Sequence[cst.Subscript], count: int
+    sheet: Sheet, maker: cst.CSTNode, uses: Sequence[cst.Subscript], count: int
 ) -> Place | None:
     """Return the innermost place that all uses allow; None if the tensor stays where it is made."""
-    chains = [_loops(sheet, use, made) for use in uses]
+    chains = [_loops(sheet, use, maker) for use in uses]
     inner: cst.For | None = None
-    gone: set[int] = set()
+    counted_dims: set[int] = set()
     for loops in zip(*chains, strict=False):
         loop = loops[0]
         dim = _dimension(loop, uses, count)
-        if any(one is not loop for one in loops) or dim is None or dim in gone:
+        if (
+            any(other_loop is not loop for other_loop in loops)
+            or dim is None
+            or dim in counted_dims
+        ):
             break
-        gone.add(dim)
+        counted_dims.add(dim)
         inner = loop
     if inner is None or not isinstance(inner.body, cst.IndentedBlock):
         return None
     around = {id(p) for use in uses for p in (use, *sheet.parents(use))}
     first = next(statement for statement in inner.body.body if id(statement) in around)
-    return Place(first, frozenset(gone))
+    return Place(first, frozenset(counted_dims))
 
 
 def _loops(sheet: Sheet, use: cst.CSTNode, node: cst.CSTNode) -> list[cst.For]:
     """Return the loops around a use but not around the definition, the outermost first."""
-    outside = {id(one) for one in sheet.parents(node)}
-    inside = [one for one in sheet.parents(use) if id(one) not in outside]
-    if any(isinstance(one, cst.FunctionDef | cst.While | cst.Lambda) for one in inside):
+    outside = {id(parent) for parent in sheet.parents(node)}
+    inside = [parent for parent in sheet.parents(use) if id(parent) not in outside]
+    if any(isinstance(parent, cst.FunctionDef | cst.While | cst.Lambda) for parent in inside):
         return []
-    return [one for one in reversed(inside) if isinstance(one, cst.For)]
+    return [parent for parent in reversed(inside) if isinstance(parent, cst.For)]
 
 
 def _dimension(loop: cst.For, uses: Sequence[cst.Subscript], count: int) -> int | None:
@@ -60,14 +64,14 @@ def _dimension(loop: cst.For, uses: Sequence[cst.Subscript], count: int) -> int 
     name = loop.target.value if isinstance(loop.target, cst.Name) else ""
     if any(name in names_set(node) for node in walk(loop.body)):
         return None
-    found = [
-        {place for place, element in enumerate(use.slice[:count]) if _names(element) == name}
+    dims = [
+        {dim for dim, element in enumerate(use.slice[:count]) if _names(element) == name}
         for use in uses
     ]
-    return min(set.intersection(*found), default=None)
+    return min(set.intersection(*dims), default=None)
 
 
 def _names(element: cst.SubscriptElement) -> str:
-    part = element.slice
-    value = part.value if isinstance(part, cst.Index) else None
+    inner = element.slice
+    value = inner.value if isinstance(inner, cst.Index) else None
     return value.value if isinstance(value, cst.Name) else ""

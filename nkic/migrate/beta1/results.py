@@ -16,7 +16,7 @@ from nkic.ir.tensors import Tensor, View
 from nkic.language.versions.rewritten import COPIED, SIZES
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
-from nkic.migrate.arguments import find, word
+from nkic.migrate.arguments import find, keyword_of
 from nkic.migrate.beta1.indices import code
 from nkic.migrate.facts import Facts, dst_of
 from nkic.migrate.sheet import Sheet
@@ -35,7 +35,7 @@ class Result(NamedTuple):
 
     row: Row
     tensors: tuple[Tensor, ...]
-    made: tuple[Instruction, ...]
+    instructions: tuple[Instruction, ...]
     is_new: bool
     part: str = ""
 
@@ -54,7 +54,7 @@ def result_of(
     if not instructions:
         raise NoResult(
             "the evaluation did not reach it"
-            if facts.known
+            if facts.is_evaluated
             else "the kernel was not evaluated, so its shape is unknown"
         )
     if row is not None:
@@ -63,19 +63,19 @@ def result_of(
         instructions = tuple(
             instruction for instruction in instructions if instruction.row.name == only
         )
-    rows = {one.row.name for one in instructions}
+    rows = {i.row.name for i in instructions}
     if len(rows) != 1 or (row is not None and rows != {row.name}):
         raise NoResult(f"it is made of several instructions: {', '.join(sorted(rows))}")
-    views = [dst_of(one) for one in instructions]
+    views = [dst_of(i) for i in instructions]
     tensors = tuple(view.tensor for view in views if view is not None)
-    written = {id(one) for one in tensors}
-    own = [one for one in facts.tensors.get(at, ()) if id(one) in written]
-    new = {any(tensor is one for one in own) for tensor in tensors}
-    if len(new) != 1:
+    written = {id(tensor) for tensor in tensors}
+    made = [tensor for tensor in facts.tensors.get(at, ()) if id(tensor) in written]
+    are_new = {any(tensor is new for new in made) for tensor in tensors}
+    if len(are_new) != 1:
         raise NoResult("it writes a tile of its own only in some iterations")
-    if new == {True} and len(tensors) != len(own):
+    if are_new == {True} and len(tensors) != len(made):
         raise NoResult("it is made of several instructions in one iteration")
-    return Result(instructions[0].row, tensors, instructions, new == {True})
+    return Result(instructions[0].row, tensors, instructions, are_new == {True})
 
 
 def _without_copies(instructions: Sequence[Instruction], row: Row) -> tuple[Instruction, ...]:
@@ -90,17 +90,17 @@ def _without_copies(instructions: Sequence[Instruction], row: Row) -> tuple[Inst
         for instruction in instructions
         if instruction.row.name == row.name
     ]
-    used = {id(one.tensor) for one in sources if isinstance(one, View)}
+    used = {id(view.tensor) for view in sources if isinstance(view, View)}
 
-    def is_copy(one: Instruction) -> bool:
-        dst = dst_of(one)
-        return one.row.name not in COPIED and dst is not None and id(dst.tensor) in used
+    def is_copy(instruction: Instruction) -> bool:
+        dst = dst_of(instruction)
+        return instruction.row.name not in COPIED and dst is not None and id(dst.tensor) in used
 
-    return tuple(one for one in instructions if not is_copy(one))
+    return tuple(instruction for instruction in instructions if not is_copy(instruction))
 
 
-class Known(NamedTuple):
-    """Facts about expressions of the new source.
+class Lookup(NamedTuple):
+    """Facts about lookup of the new source.
 
     `is_tensor`: whether a name is one tensor and not a list. `sizes`: the sizes of a part of a
     named tensor ("" for a list's), none if its index does not tell them. `tile`: a list's tile that
@@ -114,50 +114,53 @@ class Known(NamedTuple):
     target: str = ""
 
 
-def allocation(sheet: Sheet, result: Result, call: cst.Call, known: Known, counts: str = "") -> str:
+def allocation(
+    sheet: Sheet, result: Result, call: cst.Call, lookup: Lookup, counts: str = ""
+) -> str:
     """Return the expression that makes the tile.
 
     It is valid for all evaluated shapes, or else for the given ones. Raises `NoResult`.
     """
-    for one in (_of_all(sheet, result, call), result):
+    for candidate in (_of_all(sheet, result, call), result):
         try:
-            return _allocation(sheet, one, call, known, counts)
+            return _allocation(sheet, candidate, call, lookup, counts)
         except NoResult as failure:
             last = failure
     raise last
 
 
 def _of_all(sheet: Sheet, result: Result, call: cst.Call) -> Result:
-    for facts in sheet.facts.others:
+    for facts in sheet.facts.of_other_shapes:
         try:
-            other = result_of(sheet, call, result.row, facts)
+            variant = result_of(sheet, call, result.row, facts)
         except NoResult:
             continue
         result = result._replace(
-            tensors=(*result.tensors, *other.tensors), made=(*result.made, *other.made)
+            tensors=(*result.tensors, *variant.tensors),
+            instructions=(*result.instructions, *variant.instructions),
         )
     return result
 
 
-def _allocation(sheet: Sheet, result: Result, call: cst.Call, known: Known, counts: str) -> str:
+def _allocation(sheet: Sheet, result: Result, call: cst.Call, lookup: Lookup, counts: str) -> str:
     """Return `nl.ndarray(data.shape, dtype=data.dtype, buffer=nl.sbuf)`.
 
-    `counts` is the shape of what is loaded, if index expressions tell it.
+    `counts` is the shape of what is loaded, if index lookup tell it.
     """
-    operands = _operands(result, call, known)
+    operands = _operands(result, call, lookup)
     try:
         shape = _shape(result, operands, counts)
     except NoResult:
-        if not known.target or not _is_like_target(sheet, result, call):
+        if not lookup.target or not _is_like_target(sheet, result, call):
             raise
-        shape = f"{known.target}.shape"
+        shape = f"{lookup.target}.shape"
     dtype = _dtype(sheet, result, call, operands)
     buffers = {tensor.buffer for tensor in result.tensors}
     if len(buffers) != 1:
         raise NoResult("it is not always in the same memory")
-    place = code(sheet.of_module("nki.language", _name(buffers.pop())))
+    buffer = code(sheet.of_module("nki.language", _name(buffers.pop())))
     make = code(sheet.of_module("nki.language", "ndarray"))
-    return f"{make}({shape}, dtype={dtype}, buffer={place})"
+    return f"{make}({shape}, dtype={dtype}, buffer={buffer})"
 
 
 def _is_like_target(sheet: Sheet, result: Result, call: cst.Call) -> bool:
@@ -197,28 +200,28 @@ class Operand(NamedTuple):
         """Its evaluated shapes."""
         return [view.tensor.shape if self.is_whole else view.shape for view in self.views]
 
-    def size(self, place: int) -> str:
+    def size(self, dim: int) -> str:
         """Return the text for one of its sizes."""
-        place %= len(self.shapes[0])
-        return f"{self.name}.shape[{place}]" if self.is_whole else self.sizes[place]
+        dim %= len(self.shapes[0])
+        return f"{self.name}.shape[{dim}]" if self.is_whole else self.sizes[dim]
 
 
-def _operands(result: Result, call: cst.Call, known: Known) -> dict[str, Operand]:
+def _operands(result: Result, call: cst.Call, lookup: Lookup) -> dict[str, Operand]:
     """Return, by name, the operands that are names, or parts with known sizes."""
     operands: dict[str, Operand] = {}
     for operand in result.row.operands:
         argument = find(call, result.row.parameters[1:], operand.name)
-        values = [instruction.operand(operand.name) for instruction in result.made]
+        values = [instruction.operand(operand.name) for instruction in result.instructions]
         views = tuple(value for value in values if isinstance(value, View))
         if argument is None or len(views) != len(values):
             continue
         value = argument.value
         base = value.value if isinstance(value, cst.Subscript) else value
-        name = base.value if isinstance(base, cst.Name) and known.is_tensor(base) else ""
-        if tile := known.tile(value):
+        name = base.value if isinstance(base, cst.Name) and lookup.is_tensor(base) else ""
+        if tile := lookup.tile(value):
             operands[operand.name] = Operand(tile, (), views)
             continue
-        sizes = tuple(known.sizes(value, name))
+        sizes = tuple(lookup.sizes(value, name))
         fits = {len(view.shape) for view in views} == {len(sizes)}
         if name and base is value:
             operands[operand.name] = Operand(name, (), views)
@@ -248,21 +251,21 @@ def _size(result: Result, operands: Mapping[str, Operand], dim: int) -> str:
     """Return the text for one dimension: that of an operand with the same sizes, or a number."""
     sizes = [tensor.shape[dim] for tensor in result.tensors]
     rank = len(result.tensors[0].shape)
-    wanted, place = SIZES.get(result.row.name, {}).get(dim, ("", dim))
+    wanted, operand_dim = SIZES.get(result.row.name, {}).get(dim, ("", dim))
     for name, operand in operands.items():
         shapes = operand.shapes
-        fits = all(len(shape) > max(place, 0) for shape in shapes)
+        fits = all(len(shape) > max(operand_dim, 0) for shape in shapes)
         is_like = dim == 0 or all(len(shape) == rank for shape in shapes)
         is_it = name == wanted if wanted else is_like
-        if is_it and fits and [shape[place] for shape in shapes] == sizes:
-            return operand.size(place)
+        if is_it and fits and [shape[operand_dim] for shape in shapes] == sizes:
+            return operand.size(operand_dim)
     if len(set(sizes)) != 1:
         raise NoResult("its shape changes from iteration to iteration")
     return str(sizes[0])
 
 
 def _dtype(sheet: Sheet, result: Result, call: cst.Call, operands: Mapping[str, Operand]) -> str:
-    argument = next((arg for arg in call.args if word(arg) == "dtype"), None)
+    argument = next((arg for arg in call.args if keyword_of(arg) == "dtype"), None)
     if argument is not None:
         return code(argument.value)
     dtypes = [tensor.dtype for tensor in result.tensors]

@@ -14,7 +14,7 @@ from nkic.ir.program import Instruction
 from nkic.ir.tensors import View
 from nkic.machine.dtypes import FLOAT32, DType
 from nkic.machine.memory import Buffer
-from nkic.migrate.arguments import named, with_args, word
+from nkic.migrate.arguments import keyword_of, named, with_args
 from nkic.migrate.beta1.wider import BINARY
 from nkic.migrate.facts import dst_of
 from nkic.migrate.sheet import Sheet
@@ -31,7 +31,7 @@ _OPERATORS: dict[type[cst.BaseBinaryOp], str] = {
 def typed(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     """Add the `dtype` that Beta 1 wrote to a call of `nki.language`."""
     name = sheet.name_of(old.func)
-    if not name.startswith("nki.language.") or any(word(arg) == "dtype" for arg in old.args):
+    if not name.startswith("nki.language.") or any(keyword_of(arg) == "dtype" for arg in old.args):
         return new
     dtype = _direct(sheet, old, is_binary=name in BINARY)
     if dtype is None:

@@ -94,16 +94,16 @@ def _index(indices: Indices, element: cst.SubscriptElement) -> Index | None:
 
 def _single(places: Sequence[Sequence[int]], rank: int) -> set[int]:
     """Return the dimensions with a number that stand for an axis of one element in the result."""
-    found: set[int] = set()
+    dims: set[int] = set()
     free: list[int] = []
     wanted = 0
-    for dim, here in enumerate(places):
-        if not here:
+    for dim, axes in enumerate(places):
+        if not axes:
             free.append(dim)
             continue
-        found |= _last(free, here[0] - wanted)
-        free, wanted = [], here[0] + 1
-    return found | _last(free, rank - wanted)
+        dims |= _last(free, axes[0] - wanted)
+        free, wanted = [], axes[0] + 1
+    return dims | _last(free, rank - wanted)
 
 
 def _last(free: Sequence[int], count: int) -> set[int]:
@@ -146,9 +146,9 @@ def limited(axis: Axis, limits: Limits) -> Axis:
 
 def subscript(value: cst.BaseExpression, texts: Sequence[str]) -> cst.Subscript:
     """Return `value[texts]`."""
-    made = cst.parse_expression(f"x[{', '.join(texts)}]")
-    assert isinstance(made, cst.Subscript)
-    return made.with_changes(value=value)
+    indexed = cst.parse_expression(f"x[{', '.join(texts)}]")
+    assert isinstance(indexed, cst.Subscript)
+    return indexed.with_changes(value=value)
 
 
 def viewed(indices: Indices, node: cst.Subscript, skip: int = 0) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import libcst as cst
 
 from nkic.language.versions.rewritten import BY_DMA
-from nkic.migrate.arguments import find, mask_argument, word
+from nkic.migrate.arguments import find, keyword_of, mask_argument
 from nkic.migrate.beta1.blocks import Blocks
 from nkic.migrate.beta1.calls import MASKS
 from nkic.migrate.beta1.hoisting import only_target
@@ -99,7 +99,7 @@ class Stairs:
         tile = code(now.targets[0].target)
         make, place = (code(self.sheet.of_module("nki.language", n)) for n in ("ndarray", "sbuf"))
         copy = code(self.sheet.of_module("nki.isa", BY_DMA))
-        requested = next((code(arg.value) for arg in made.args if word(arg) == "dtype"), "")
+        requested = next((code(arg.value) for arg in made.args if keyword_of(arg) == "dtype"), "")
         source = find(made, ("src",), "src")
         assert source is not None and isinstance(source.value, cst.Subscript)
         shape = f"({stair.rows.count}, {stair.columns.count})"
@@ -204,6 +204,6 @@ def _limits(stair: Stair, names: Names) -> list[tuple[tuple[str, str], tuple[str
 
 
 def _unmasked(call: cst.Call) -> cst.Call:
-    args = [arg for arg in call.args if word(arg) != "mask"]
+    args = [arg for arg in call.args if keyword_of(arg) != "mask"]
     args[-1] = args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
     return call.with_changes(args=args)

@@ -19,23 +19,29 @@ PURE = (ARANGE, "nki.language.program_id", "nki.language.num_programs")
 
 def without_unused(source: SourceFile, like: Sheet) -> str:
     """Return the text without them, and without those that only they used."""
-    sheet = Sheet(source, Facts(), like.start, like.goal)
+    sheet = Sheet(source, Facts(), like.start, like.target)
     indices = Indices(sheet)
-    open_ = [
-        one for one in walk(sheet.tree) if isinstance(one, cst.Assign) and _is_index(indices, one)
+    candidates = [
+        candidate
+        for candidate in walk(sheet.tree)
+        if isinstance(candidate, cst.Assign) and _is_index(indices, candidate)
     ]
-    gone = {id(assign) for assign in open_}
-    while read := {id(one) for one in open_ if id(one) in gone and _is_read(sheet, one, gone)}:
-        gone -= read
-    module = sheet.tree.visit(_Remover(gone))
+    removed = {id(assign) for assign in candidates}
+    while read := {
+        id(candidate)
+        for candidate in candidates
+        if id(candidate) in removed and _is_read(sheet, candidate, removed)
+    }:
+        removed -= read
+    module = sheet.tree.visit(_Remover(removed))
     assert isinstance(module, cst.Module)
     return module.code
 
 
 class _Remover(cst.CSTTransformer):
-    def __init__(self, gone: set[int]) -> None:
+    def __init__(self, removed: set[int]) -> None:
         super().__init__()
-        self.gone = gone
+        self.gone = removed
         self.before: dict[int, list[cst.EmptyLine]] = {}
         self.kept: list[cst.EmptyLine] = []  # comments above removed statements, for the next one
 
@@ -83,18 +89,18 @@ class _Remover(cst.CSTTransformer):
 _OF_INDICES = re.compile(r"(?i)\bind(?:ex|exing|ices)\b|\barange\b|\bmgrid\b|\bmask")
 
 
-def _is_read(sheet: Sheet, node: cst.Assign, gone: set[int]) -> bool:
+def _is_read(sheet: Sheet, node: cst.Assign, removed: set[int]) -> bool:
     """Whether a name that the assignment sets is read in its function, other than by removed
     statements.
     """
     scope = scope_of(sheet, node)
     names = {name.value for target in node.targets for name in plain_names(target.target)}
-    return scope is None or not names or bool(names & read_in(scope, gone))
+    return scope is None or not names or bool(names & read_in(scope, removed))
 
 
 def _is_index(indices: Indices, node: cst.Assign) -> bool:
     """Whether the value is made of indices without side effects."""
-    calls = [one for one in walk(node.value) if isinstance(one, cst.Call)]
+    calls = [inner for inner in walk(node.value) if isinstance(inner, cst.Call)]
     pure = all(_is_pure(indices.sheet, call.func) for call in calls)
     return pure and indices.has_index(node.value)
 

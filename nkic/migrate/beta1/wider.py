@@ -38,18 +38,18 @@ class Wider:
         if self.sheet.name_of(old.func) not in BINARY or len(old.args) < 2:
             return new
         shapes = [self._shape(arg.value) for arg in old.args[:2]]
-        if None in shapes or not all(isinstance(one.value, cst.Name) for one in new.args[:2]):
+        if None in shapes or not all(isinstance(arg.value, cst.Name) for arg in new.args[:2]):
             return new
-        first, second = (shape or () for shape in shapes)
+        first, second = (sizes or () for sizes in shapes)
         if len(first) != 2 or len(second) != 2 or first[0] == second[0]:
             return new
-        whole = tuple(map(max, first, second))
+        shape = tuple(map(max, first, second))
         function = self.sheet.of_module("nki.language", "broadcast_to")
-        text = cst.parse_expression(str(whole))
-        place = 0 if first[0] == 1 else 1
+        text = cst.parse_expression(str(shape))
+        position = 0 if first[0] == 1 else 1
         args = list(new.args)
-        value = cst.Call(function, [cst.Arg(args[place].value), cst.Arg(text)])
-        args[place] = args[place].with_changes(value=value)
+        value = cst.Call(function, [cst.Arg(args[position].value), cst.Arg(text)])
+        args[position] = args[position].with_changes(value=value)
         return new.with_changes(args=args)
 
     def repeated(self, row: Row, old: cst.Call, new: cst.Call) -> cst.Call:
@@ -81,9 +81,11 @@ class Wider:
             return None
         tensors = self.sheet.facts.tensors
         calls = (expression for _, expression in self.indices.definitions(value))
-        own = {tensor.shape for call in calls for tensor in tensors.get(self.sheet.spot(call), ())}
-        found = own or self.shapes.get(value.value, frozenset())
-        return next(iter(found)) if len(found) == 1 else None
+        made_shapes = {
+            tensor.shape for call in calls for tensor in tensors.get(self.sheet.spot(call), ())
+        }
+        shapes = made_shapes or self.shapes.get(value.value, frozenset())
+        return next(iter(shapes)) if len(shapes) == 1 else None
 
 
 def _is_repeated(view: View) -> bool:

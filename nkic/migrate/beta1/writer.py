@@ -13,7 +13,7 @@ from nkic.base.source import Span
 from nkic.ir.tensors import View
 from nkic.language.versions import rewritten
 from nkic.machine.operands import Row
-from nkic.migrate.arguments import mask_argument, replaced, whole_numbers, with_args, word
+from nkic.migrate.arguments import keyword_of, mask_argument, replaced, whole_numbers, with_args
 from nkic.migrate.beta1 import allocators, attributes, calls, rounding
 from nkic.migrate.beta1.blocks import BLOCKS, MAKERS, Blocks, unmarked
 from nkic.migrate.beta1.calls import FOLDS, MASKS
@@ -23,8 +23,8 @@ from nkic.migrate.beta1.indices import ARANGE, MGRID, Index, Indices, added, cod
 from nkic.migrate.beta1.masked import Cutter, shapes_by_name
 from nkic.migrate.beta1.masks import mask_of
 from nkic.migrate.beta1.patterns import rewritten as rewritten_patterns
-from nkic.migrate.beta1.patterns import said_shape
-from nkic.migrate.beta1.results import Known, NoResult, Result, allocation, result_of
+from nkic.migrate.beta1.patterns import stated_shape
+from nkic.migrate.beta1.results import Lookup, NoResult, Result, allocation, result_of
 from nkic.migrate.beta1.slices import (
     NotSlices,
     SeveralAxes,
@@ -58,7 +58,7 @@ _PATTERNS = "write the pattern, [[step, count], …]"
 _PLACING = "pass address=(partition, byte)"
 _RETURNING = "make dst with nl.ndarray, and pass it"
 LOAD, AXIS = "nki.language.load", "axis"
-_BY_PLACE = cst.MaybeSentinel.DEFAULT
+_POSITIONAL = cst.MaybeSentinel.DEFAULT
 
 
 class Writer(cst.CSTTransformer):
@@ -83,15 +83,15 @@ class Writer(cst.CSTTransformer):
 
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
         """Return the node that replaces an old one, after the tiles that are now made before it."""
-        made = super().on_leave(original_node, updated_node)
+        node = super().on_leave(original_node, updated_node)
         before = self.moved.get(id(original_node))
         if not before:
-            return made
-        rest = made if isinstance(made, cst.FlattenSentinel) else [made]
-        kept = [one for one in rest if isinstance(one, cst.CSTNode)]
-        return cst.FlattenSentinel([*before, *kept])
+            return node
+        nodes = node if isinstance(node, cst.FlattenSentinel) else [node]
+        replacements = [new for new in nodes if isinstance(new, cst.CSTNode)]
+        return cst.FlattenSentinel([*before, *replacements])
 
-    # ---- index expressions -----------------------------------------------------------------
+    # ---- index lookup -----------------------------------------------------------------
 
     def leave_Subscript(  # noqa: N802
         self, original_node: cst.Subscript, updated_node: cst.Subscript
@@ -101,7 +101,7 @@ class Writer(cst.CSTTransformer):
         if self._is_grid(old) or self._is_in_masked(old):
             return updated_node
         blocks, indexed = self.blocks.count(old), is_indexed(self.indices, old)
-        texts = [code(one.slice) for one in updated_node.slice]
+        texts = [code(element.slice) for element in updated_node.slice]
         if indexed:
             try:
                 texts = sliced(self.indices, old, {})
@@ -146,11 +146,11 @@ class Writer(cst.CSTTransformer):
         argument, call, *_ = self.sheet.parents(old)
         if not isinstance(call, cst.Call):
             return ""
-        axis = next((one for one in call.args if word(one) == AXIS), None)
+        axis = next((item for item in call.args if keyword_of(item) == AXIS), None)
         if axis is None or argument is axis:
             return ""
         axes = whole_numbers(axis.value)
-        rank = max(found.rank for one in old.slice if (found := self._index(one)) is not None)
+        rank = max(index.rank for item in old.slice if (index := self._index(item)) is not None)
         last = [*range(rank - len(axes), rank)]
         if not axes or axes == last or max(axes) >= rank or min(axes) < 0:
             return ""
@@ -164,33 +164,33 @@ class Writer(cst.CSTTransformer):
         return list(ast.literal_eval(text)) if text else []
 
     def _index(self, element: cst.SubscriptElement) -> Index | None:
-        part = element.slice
-        return self.indices.of(part.value) if isinstance(part, cst.Index) else None
+        inner = element.slice
+        return self.indices.of(inner.value) if isinstance(inner, cst.Index) else None
 
     def _reduced(self, old: cst.Call, new: cst.Call) -> cst.Call:
         """Return a call that reduces axes that have been moved to the end."""
         last = self._axes.get(id(old))
-        axis = next((one for one in new.args if word(one) == AXIS), None)
+        axis = next((argument for argument in new.args if keyword_of(argument) == AXIS), None)
         if last is None or axis is None:
             return new
         return replaced(new, axis, axis.with_changes(value=cst.parse_expression(str(last))))
 
     def _column(self, old: cst.Subscript, new: cst.Subscript) -> cst.Subscript:
         """Rewrite `nl.load(t[0:128, k])`, a tile of one column, with `k:k + 1`."""
-        call = next((one for one in self.sheet.parents(old) if isinstance(one, cst.Call)), None)
-        if call is None or not any(one.value is old for one in call.args):
+        call = next((p for p in self.sheet.parents(old) if isinstance(p, cst.Call)), None)
+        if call is None or not any(arg.value is old for arg in call.args):
             return new
-        made = self.sheet.facts.instructions.get(self.sheet.spot(call), ())
+        instructions = self.sheet.facts.instructions.get(self.sheet.spot(call), ())
         shapes = {t.shape for t in self.sheet.facts.tensors.get(self.sheet.spot(call), ())}
-        first, *rest = new.slice
-        numbers = [one.slice for one in rest if isinstance(one.slice, cst.Index)]
+        first, *others = new.slice
+        numbers = [element.slice for element in others if isinstance(element.slice, cst.Index)]
         is_column = bool(shapes) and all(shape[1:] == (1,) for shape in shapes)
-        plain = isinstance(first.slice, cst.Slice) and len(numbers) == len(rest) > 0
-        sources = {one.operand("src") for one in made if "src" in one.row.operand_index}
-        ranks = {len(one.tensor.shape) for one in sources if isinstance(one, View)}
+        plain = isinstance(first.slice, cst.Slice) and len(numbers) == len(others) > 0
+        sources = {i.operand("src") for i in instructions if "src" in i.row.operand_index}
+        ranks = {len(view.tensor.shape) for view in sources if isinstance(view, View)}
         if not is_column or not plain or ranks != {len(new.slice)}:
             return new
-        texts = [code(one.slice) for one in new.slice]
+        texts = [code(element.slice) for element in new.slice]
         texts[-1] = f"{texts[-1]}:{added(texts[-1], '1')}"
         self.sheet.done[INDICES] += 1
         return subscript(new.value, texts)
@@ -219,11 +219,11 @@ class Writer(cst.CSTTransformer):
             return updated_node
         old, new = original_node.targets[0].target, updated_node.targets[0]
         try:
-            made = cutter.target(old, new.target)
+            target = cutter.target(old, new.target)
         except NotSlices as failure:
             self.sheet.leave(old, f"the mask is not an extent: {failure}", _MASKING)
             return updated_node
-        return updated_node.with_changes(targets=[new.with_changes(target=made)])
+        return updated_node.with_changes(targets=[new.with_changes(target=target)])
 
     def leave_AugAssign(  # noqa: N802
         self, original_node: cst.AugAssign, updated_node: cst.AugAssign
@@ -234,11 +234,11 @@ class Writer(cst.CSTTransformer):
         if cutter is None:
             return updated_node
         try:
-            made = cutter.target(original_node.target, updated_node.target)
+            target = cutter.target(original_node.target, updated_node.target)
         except NotSlices as failure:
             self.sheet.leave(original_node, f"the mask is not an extent: {failure}", _MASKING)
             return updated_node
-        return updated_node.with_changes(target=made)
+        return updated_node.with_changes(target=target)
 
     def leave_Attribute(  # noqa: N802
         self, original_node: cst.Attribute, updated_node: cst.Attribute
@@ -267,10 +267,10 @@ class Writer(cst.CSTTransformer):
         cutter = None
         if mask is not None and calls.is_nki(self.sheet, old):
             try:
-                made = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
-                found = mask_of(self.indices, mask)
+                instructions = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
+                bounds = mask_of(self.indices, mask)
                 cutter = Cutter(
-                    self.indices, self.blocks, self.shapes, found, made, self._new_order
+                    self.indices, self.blocks, self.shapes, bounds, instructions, self._new_order
                 )
                 new = cutter.call(old, new)
             except NotSlices as failure:
@@ -284,8 +284,8 @@ class Writer(cst.CSTTransformer):
         is_load = self.sheet.name_of(old.func) == LOAD
         if row is not None:
             try:
-                made = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
-                new = rewritten_patterns(self.indices, row, old, new, made)
+                instructions = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
+                new = rewritten_patterns(self.indices, row, old, new, instructions)
                 new = self.wider.repeated(row, old, new)
             except NotSlices as failure:
                 self.sheet.leave(old, f"no pattern expresses this: {failure}", _PATTERNS)
@@ -313,23 +313,23 @@ class Writer(cst.CSTTransformer):
         new = calls.unfilled(self.sheet, old, new)
         new = shared_outputs(self.sheet, old, new) or new
         try:
-            made = self.blocks.made(old, new)
-            if made is not new:
+            tensor = self.blocks.made(old, new)
+            if tensor is not new:
                 self.sheet.done[BLOCKS] += 1
-                return made
-            made = allocators.plain(self.sheet, old, new)
+                return tensor
+            tensor = allocators.plain(self.sheet, old, new)
         except NotSlices as failure:
             self.sheet.leave(old, f"its address is unknown: {failure}", _PLACING)
             return new
-        if made is not new:
+        if tensor is not new:
             self.sheet.done[ADDRESSES] += 1
-        return made
+        return tensor
 
     def _writes_target(self, call: cst.Call) -> bool:
         """Whether the call is one instruction that writes what the statement assigns to."""
         at = self.sheet.spot(call)
-        made = self.sheet.facts.instructions.get(at, ())
-        return len({one.row.name for one in made}) == 1 and at not in self.sheet.facts.tensors
+        instructions = self.sheet.facts.instructions.get(at, ())
+        return len({i.row.name for i in instructions}) == 1 and at not in self.sheet.facts.tensors
 
     def _product(self, old: cst.Call, new: cst.Call) -> cst.Call | cst.Name:
         """Rewrite `t += nl.matmul(x, y, transpose_x=True)` in PSUM to an instruction that adds to
@@ -339,14 +339,14 @@ class Writer(cst.CSTTransformer):
         product = rewritten.PRODUCTS.get(name) if module == "nki.language" else None
         if product is None:
             return new
-        flag = next((code(one.value) for one in old.args if word(one) == product.flag), "False")
-        factors = [one for one in new.args if word(one) != product.flag]
-        if not self._is_one_product(old, product, flag) or len(factors) != len(product.names):
+        flag = next((code(a.value) for a in old.args if keyword_of(a) == product.flag), "False")
+        factors = [arg for arg in new.args if keyword_of(arg) != product.flag]
+        if not self._is_single_product(old, product, flag) or len(factors) != len(product.names):
             return new
-        args = [one.with_changes(keyword=None, equal=_BY_PLACE) for one in factors]
-        args[-1] = args[-1].with_changes(comma=_BY_PLACE)
+        args = [arg.with_changes(keyword=None, equal=_POSITIONAL) for arg in factors]
+        args[-1] = args[-1].with_changes(comma=_POSITIONAL)
         if flag == "False":
-            args[0] = args[0].with_changes(value=self._turned(args[0].value))
+            args[0] = args[0].with_changes(value=self._transposed(args[0].value))
         func = self.sheet.of_module("nki.isa", product.by)
         try:
             result = result_of(self.sheet, old, None, only=product.by)
@@ -356,19 +356,19 @@ class Writer(cst.CSTTransformer):
             return new
         return self.pending.add(Pending(old, new.with_changes(func=func, args=args), result, ""))
 
-    def _is_one_product(self, old: cst.Call, product: rewritten.Product, flag: str) -> bool:
+    def _is_single_product(self, old: cst.Call, product: rewritten.Product, flag: str) -> bool:
         """Whether every evaluation was one product, with what transposes its first factor."""
-        made = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
-        rows = Counter(one.row.name for one in made)
+        instructions = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
+        rows = Counter(instruction.row.name for instruction in instructions)
         before = {"True": (), "False": product.turn}.get(flag)
         count = rows[product.by]
         if before is None or not count:
             return False
         return rows == dict.fromkeys((*before, product.by), count)
 
-    def _turned(self, factor: cst.BaseExpression) -> cst.Call:
+    def _transposed(self, factor: cst.BaseExpression) -> cst.Call:
         """Return `nl.copy(nl.transpose(x))`."""
-        turn, copy = (self.sheet.of_module("nki.language", one) for one in ("transpose", "copy"))
+        turn, copy = (self.sheet.of_module("nki.language", name) for name in ("transpose", "copy"))
         return cst.Call(copy, [cst.Arg(cst.Call(turn, [cst.Arg(factor)]))])
 
     def _with_result(
@@ -376,35 +376,37 @@ class Writer(cst.CSTTransformer):
     ) -> cst.Name | None:
         """Register the result of a call, for the enclosing statement to write."""
         target = self.blocks.target(old)
-        known = Known(self.blocks.is_tensor, partial(sizes, self.indices), self.blocks.tile, target)
+        lookup = Lookup(
+            self.blocks.is_tensor, partial(sizes, self.indices), self.blocks.tile, target
+        )
         try:
             result = result_of(self.sheet, old, row)
-            part = cutter.part(frozenset(t.shape for t in result.tensors)) if cutter else ""
-            shape = said_shape(row, old) if row is not None else ""
+            selected = cutter.part(frozenset(t.shape for t in result.tensors)) if cutter else ""
+            shape = stated_shape(row, old) if row is not None else ""
             shape = counts(self.indices, old.args[0].value) if row is None and old.args else shape
-            made = allocation(self.sheet, result, old, known, shape) if result.is_new else ""
+            maker = allocation(self.sheet, result, old, lookup, shape) if result.is_new else ""
         except (NoResult, NotSlices) as failure:
-            declared = self._declared(old, new, row, cutter, known)
+            declared = self._declared(old, new, row, cutter, lookup)
             if declared is None:
                 self._leave_result(old, failure)
                 return None
-            (result, made), part = declared, ""
+            (result, maker), selected = declared, ""
         if row is None:
             new = new.with_changes(func=self.sheet.of_module(result.row.module, result.row.name))
-        kept = [one for one in new.args if word(one) != "dtype"]
-        new = with_args(new, kept) if len(kept) < len(new.args) else new
-        return self.pending.add(Pending(old, new, result._replace(part=part), made))
+        args = [arg for arg in new.args if keyword_of(arg) != "dtype"]
+        new = with_args(new, args) if len(args) < len(new.args) else new
+        return self.pending.add(Pending(old, new, result._replace(part=selected), maker))
 
     def _declared(
-        self, old: cst.Call, new: cst.Call, row: Row | None, cutter: Cutter | None, known: Known
+        self, old: cst.Call, new: cst.Call, row: Row | None, cutter: Cutter | None, lookup: Lookup
     ) -> tuple[Result, str] | None:
         """Return the result of a call that was not evaluated, and how its tile is made."""
         if row is None or (cutter is not None and cutter.limits):
             return None
-        found = declared_result(self.sheet, self.indices, old, row)
-        if found is not None:
-            return found, ""
-        return unreached_result(self.sheet, self.indices, known, old, new, row)
+        declared = declared_result(self.sheet, self.indices, old, row)
+        if declared is not None:
+            return declared, ""
+        return unreached_result(self.sheet, self.indices, lookup, old, new, row)
 
     def _leave_result(self, old: cst.Call, failure: Exception) -> None:
         """Report an unknown result; once for a function that was not evaluated at all."""
@@ -438,40 +440,40 @@ class Writer(cst.CSTTransformer):
             return under(self.sheet, loops, updated_node)
         if len(updated_node.body) != 1:
             return updated_node
-        part = original_node.body[0]
-        place = self.blocks.places.get(id(original_node))
-        if place is not None:
-            self.moved.setdefault(id(place), []).append(updated_node)
+        statement = original_node.body[0]
+        destination = self.blocks.places.get(id(original_node))
+        if destination is not None:
+            self.moved.setdefault(id(destination), []).append(updated_node)
             return cst.RemoveFromParent()
-        if isinstance(part, cst.Assign) and allocators.is_alias(self.sheet, part):
+        if isinstance(statement, cst.Assign) and allocators.is_alias(self.sheet, statement):
             return cst.RemoveFromParent()
         if (folded := self.folds.written(original_node, updated_node)) is not None:
             self.sheet.done[FOLDS] += 1
             return folded
-        if (returned := stored(self.sheet, self.pending, part, updated_node)) is not None:
+        if (returned := stored(self.sheet, self.pending, statement, updated_node)) is not None:
             return returned
-        updated_node = moved(self.sheet, part, updated_node) or updated_node
+        updated_node = moved(self.sheet, statement, updated_node) or updated_node
         if (in_two := self.stairs.written(original_node, updated_node)) is not None:
             return in_two
-        condition = self._condition(part)
+        condition = self._condition(statement)
         if condition is None:
             text = "parts of this statement have masks that differ from that of the whole"
-            self.sheet.leave(part, text, "write each call in a statement of its own")
+            self.sheet.leave(statement, text, "write each call in a statement of its own")
             return original_node
-        condition = condition or self.hidden.condition(part)
-        self.hidden.note(part, condition)
+        condition = condition or self.hidden.condition(statement)
+        self.hidden.note(statement, condition)
         return Hoisting(self.sheet, self.pending).hoisted(updated_node, condition)
 
-    def _condition(self, part: cst.BaseSmallStatement) -> str | None:
+    def _condition(self, statement: cst.BaseSmallStatement) -> str | None:
         """Return the condition under which a statement runs; None if its parts have several."""
-        cutters = [(one, self.cutters[id(one)]) for one in walk(part) if id(one) in self.cutters]
+        cutters = [(c, self.cutters[id(c)]) for c in walk(statement) if id(c) in self.cutters]
         conditions = {cutter.condition for _, cutter in cutters} - {""}
         if not conditions:
             return ""
-        whole = self.cutters.get(id(getattr(part, "value", None)))
-        if len(conditions) > 1 or whole is None or not whole.condition:
+        cutter_of_value = self.cutters.get(id(getattr(statement, "value", None)))
+        if len(conditions) > 1 or cutter_of_value is None or not cutter_of_value.condition:
             return None
-        return whole.condition
+        return cutter_of_value.condition
 
     def leave_For(self, original_node: cst.For, updated_node: cst.For) -> Any:  # noqa: N802
         """Rewrite a loop whose body was traced once: returns move after it, numbers are
@@ -480,8 +482,8 @@ class Writer(cst.CSTTransformer):
         if not is_traced(self.sheet, original_node):
             return updated_node
         loop, last = without_return(self.sheet, original_node, updated_node)
-        made = self.carried.written(original_node, loop)
-        return made if last is None else cst.FlattenSentinel([*made, last])
+        statements = self.carried.written(original_node, loop)
+        return statements if last is None else cst.FlattenSentinel([*statements, last])
 
     def leave_IndentedBlock(  # noqa: N802
         self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
@@ -492,4 +494,4 @@ class Writer(cst.CSTTransformer):
 
 def _returns(row: Row, call: cst.Call) -> bool:
     """Whether the instruction writes a dst that the call does not pass."""
-    return row.parameters[0] == "dst" and not any(word(one) == "dst" for one in call.args)
+    return row.parameters[0] == "dst" and not any(keyword_of(arg) == "dst" for arg in call.args)

@@ -14,7 +14,7 @@ from nkic.language.versions import rewritten
 from nkic.language.versions.rewritten import ORDER_SINCE, Moved
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import AttributeKind, Row
-from nkic.migrate.arguments import find, is_plain, named, replaced, row_of, without, word
+from nkic.migrate.arguments import find, is_plain, keyword_of, named, replaced, row_of, without
 from nkic.migrate.sheet import Sheet
 from nkic.migrate.tree import code, walk
 
@@ -27,12 +27,16 @@ def enumerations(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     if row is None or not is_plain(new):
         return None
     call = new
-    for place, argument in enumerate(new.args):
-        name = word(argument) or (row.parameters[place] if place < len(row.parameters) else "")
+    for position, argument in enumerate(new.args):
+        name = keyword_of(argument) or (
+            row.parameters[position] if position < len(row.parameters) else ""
+        )
         member = _member(row, name, argument.value)
         if member:
             value = sheet.of_module("nki.isa", member)
-            call = replaced(call, call.args[place], call.args[place].with_changes(value=value))
+            call = replaced(
+                call, call.args[position], call.args[position].with_changes(value=value)
+            )
     return call if call is not new else None
 
 
@@ -45,15 +49,15 @@ def _member(row: Row, name: str, value: cst.BaseExpression) -> str:
     )
     if kind is None or not is_choice or not isinstance(value, cst.Integer | cst.SimpleString):
         return ""
-    found = next((one for one in kind if one.value == value.evaluated_value), None)
-    return f"{kind.__name__}.{found.name}" if found is not None else ""
+    member = next((member for member in kind if member.value == value.evaluated_value), None)
+    return f"{kind.__name__}.{member.name}" if member is not None else ""
 
 
 def buffer_names(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     """Rewrite `buffer="sbuf"` to `buffer=nl.sbuf`."""
     if sheet.name_of(old.func) not in _MADE:
         return None
-    argument = next((arg for arg in new.args if word(arg) == "buffer"), None)
+    argument = next((arg for arg in new.args if keyword_of(arg) == "buffer"), None)
     if argument is None or not isinstance(argument.value, cst.SimpleString):
         return None
     name = argument.value.evaluated_value
@@ -68,7 +72,7 @@ def shared_outputs(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | Non
     """Rewrite `buffer=nl.hbm` to `buffer=nl.shared_hbm` for what the kernel returns."""
     if sheet.spot(old) not in sheet.facts.outputs:
         return None
-    argument = next((arg for arg in new.args if word(arg) == "buffer"), None)
+    argument = next((arg for arg in new.args if keyword_of(arg) == "buffer"), None)
     if argument is None or not isinstance(argument.value, cst.Attribute | cst.SimpleString):
         return None
     if code(argument.value).strip("'\"").rpartition(".")[2] != "hbm":
@@ -124,11 +128,11 @@ def former_order(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     moved = rewritten.ORDER.get(row.name) if row is not None else None
     if moved is None or not is_plain(new):
         return None
-    placed = sum(1 for arg in new.args if not word(arg))
-    words = {word(one) for one in new.args}
-    if placed <= moved.place or moved.name in words or not _is_former(sheet, old, moved, placed):
+    placed = sum(1 for arg in new.args if not keyword_of(arg))
+    keywords = {keyword_of(arg) for arg in new.args}
+    if placed <= moved.place or moved.name in keywords or not _is_former(sheet, old, moved, placed):
         return None
-    args = [one for place, one in enumerate(new.args) if place != moved.place]
+    args = [arg for position, arg in enumerate(new.args) if position != moved.place]
     if moved.swap is None or moved.swap >= placed:
         return _reordered(new, [*args, named(moved.name, new.args[moved.place].value)])
     args.insert(moved.swap, new.args[moved.place])
@@ -138,7 +142,7 @@ def former_order(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
 def _is_former(sheet: Sheet, old: cst.Call, moved: Moved, placed: int) -> bool:
     """Whether the call is written in the order of the former version."""
     if placed <= moved.shown or moved.shown == moved.place:
-        by_name = any(word(arg) == moved.named for arg in old.args)
+        by_name = any(keyword_of(arg) == moved.named for arg in old.args)
         if by_name or placed <= moved.shown:
             return by_name
     shown = old.args[moved.shown].value
@@ -151,11 +155,11 @@ def _is_former(sheet: Sheet, old: cst.Call, moved: Moved, placed: int) -> bool:
 def _reordered(call: cst.Call, args: list[cst.Arg]) -> cst.Call:
     """Return the arguments in another order; commas and layout keep their positions."""
     shapes = [(arg.comma, arg.whitespace_after_arg) for arg in call.args]
-    made = [
-        one.with_changes(comma=comma, whitespace_after_arg=after)
-        for one, (comma, after) in zip(args, shapes, strict=True)
+    reordered = [
+        argument.with_changes(comma=comma, whitespace_after_arg=after)
+        for argument, (comma, after) in zip(args, shapes, strict=True)
     ]
-    return call.with_changes(args=made)
+    return call.with_changes(args=reordered)
 
 
 def _literal(value: cst.BaseExpression) -> float | None:
@@ -172,14 +176,14 @@ def operators(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     if row is None:
         return None
     call = new
-    for place, argument in enumerate(old.args):
+    for position, argument in enumerate(old.args):
         module, _, name = sheet.name_of(argument.value).rpartition(".")
         today = rewritten.OPERATORS.get(name, name)
         foreign = module == "numpy" or (module == "nki.language" and today != name)
-        if foreign and today in OPERATORS and place < len(call.args):
+        if foreign and today in OPERATORS and position < len(call.args):
             value = sheet.of_module("nki.language", today)
-            now = call.args[place]
-            call = replaced(call, now, now.with_changes(value=value))
+            current = call.args[position]
+            call = replaced(call, current, current.with_changes(value=value))
     return call if call is not new else None
 
 
@@ -188,9 +192,9 @@ def converted(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     module, _, name = sheet.name_of(old.func).rpartition(".")
     parameter = rewritten.CONVERTED.get(name) if module == "nki.language" else None
     dtype = next(
-        (arg for arg in new.args if parameter is not None and word(arg) == parameter), None
+        (arg for arg in new.args if parameter is not None and keyword_of(arg) == parameter), None
     )
-    if dtype is None or word(new.args[0]):
+    if dtype is None or keyword_of(new.args[0]):
         return None
     first = new.args[0]
     simple = isinstance(first.value, cst.Name | cst.Call | cst.Attribute) or first.value.lpar
@@ -203,10 +207,12 @@ def words(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     """Rewrite `perf_mode="double_row_gen3"` to `perf_mode="double_row"`."""
     row = row_of(sheet.name_of(old.func))
     for argument in new.args:
-        known = rewritten.WORDS.get((row.name, word(argument)), {}) if row is not None else {}
+        replacements = (
+            rewritten.WORDS.get((row.name, keyword_of(argument)), {}) if row is not None else {}
+        )
         literal = argument.value
         today = (
-            known.get(str(literal.evaluated_value))
+            replacements.get(str(literal.evaluated_value))
             if isinstance(literal, cst.SimpleString)
             else None
         )
@@ -219,8 +225,8 @@ def words(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
 def defaults(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     """Rewrite `nl.rand(shape)` to `nl.rand(shape, dtype=nl.float32)`, the former default."""
     module, _, name = sheet.name_of(old.func).rpartition(".")
-    found = rewritten.DEFAULTS.get(name) if module == "nki.language" else None
-    if found is None or not sheet.is_before(Profile.BETA2) or len(new.args) != 1:
+    default = rewritten.DEFAULTS.get(name) if module == "nki.language" else None
+    if default is None or not sheet.is_before(Profile.BETA2) or len(new.args) != 1:
         return None
-    value = sheet.of_module("nki.language", found[1])
-    return new.with_changes(args=[*new.args, named(found[0], value)])
+    value = sheet.of_module("nki.language", default[1])
+    return new.with_changes(args=[*new.args, named(default[0], value)])

@@ -23,7 +23,7 @@ def move_import(sheet: Sheet, old: cst.Import, new: cst.Import) -> cst.Import | 
         if name != code(alias.name) and name not in MODULES:
             sheet.leave(old, f"`nki` has no module `{name}`", "leave the import out")
             return None
-    names = [_moved(one) for one in new.names]
+    names = [_moved(imported) for imported in new.names]
     if names == [*new.names]:
         return None
     return new.with_changes(names=names)
@@ -59,7 +59,7 @@ def _without_decorators(
     """Remove imports of removed decorators, whose uses another rule removes."""
     if module != "nki" or isinstance(new.names, cst.ImportStar):
         return new
-    aliases = [alias for alias in new.names if not _is_gone(sheet, alias)]
+    aliases = [alias for alias in new.names if not _is_removed_decorator(sheet, alias)]
     if len(aliases) == len(new.names):
         return new
     if not aliases:
@@ -68,12 +68,12 @@ def _without_decorators(
     return new.with_changes(names=aliases)
 
 
-def _is_gone(sheet: Sheet, alias: cst.ImportAlias) -> bool:
+def _is_removed_decorator(sheet: Sheet, alias: cst.ImportAlias) -> bool:
     """Whether the import is of a removed decorator such as `trace` that is used only as one."""
     name = code(alias.name)
     bound = code(alias.asname.name) if alias.asname is not None else name
     uses = [n for n in walk(sheet.tree) if isinstance(n, cst.Name) and n.value == bound]
-    around = [next(sheet.parents(one)) for one in uses]
+    around = [next(sheet.parents(use)) for use in uses]
     plain = all(isinstance(node, cst.Decorator | cst.ImportAlias | cst.AsName) for node in around)
     return plain and not DECORATORS.get(name, "?")
 
@@ -99,9 +99,9 @@ def _short(alias: cst.ImportAlias) -> cst.ImportAlias:
 
 
 def _parsed(name: str) -> cst.Name | cst.Attribute:
-    found = cst.parse_expression(name)
-    assert isinstance(found, cst.Name | cst.Attribute)
-    return found
+    expression = cst.parse_expression(name)
+    assert isinstance(expression, cst.Name | cst.Attribute)
+    return expression
 
 
 def decorator(

@@ -27,10 +27,10 @@ def counted(sheet: Sheet, old: cst.For, new: cst.For) -> Made | None:
     call = old.iter
     if not isinstance(call, cst.Call) or sheet.name_of(call.func) != _RANGE[0]:
         return None
-    why = _refusal(sheet, old) or _of_counter(sheet, old)
-    if why or not is_plain(call):
+    obstacle = _refusal(sheet, old) or _of_counter(sheet, old)
+    if obstacle or not is_plain(call):
         sheet.leave(
-            call, f"this loop cannot become a function: {why}", deprecated.DYNAMIC_FOR.instead
+            call, f"this loop cannot become a function: {obstacle}", deprecated.DYNAMIC_FOR.instead
         )
         return None
     assert isinstance(new.iter, cst.Call)
@@ -49,16 +49,17 @@ def conditional(sheet: Sheet, old: cst.While, new: cst.While) -> Made | None:
     """
     if not _is_register(sheet, old):
         return None
-    why = _refusal(sheet, old) or _of_register(sheet, old)
-    if why or not isinstance(old.test, cst.Name):
-        text = f"this loop cannot become a function: {why or 'its register has no name of its own'}"
+    obstacle = _refusal(sheet, old) or _of_register(sheet, old)
+    if obstacle or not isinstance(old.test, cst.Name):
+        obstacle = obstacle or "its register has no name of its own"
+        text = f"this loop cannot become a function: {obstacle}"
         sheet.leave(old.test, text, deprecated.DYNAMIC_WHILE.instead)
         return None
     register = old.test.value
     name = sheet.fresh("body")
     start = _function(name, cst.Name(register), new, _carried(sheet, old, register))
-    back = cst.SimpleStatementLine([cst.Return(cst.Name(register))])
-    start = _spaced(sheet, old, start.with_changes(body=_with_last(start.body, back)))
+    last = cst.SimpleStatementLine([cst.Return(cst.Name(register))])
+    start = _spaced(sheet, old, start.with_changes(body=_with_last(start.body, last)))
     args = [cst.Arg(cst.Name(register)), cst.Arg(cst.Name(name))]
     return _pair(start, cst.Call(sheet.of_module("nki.language", "while_loop"), args))
 
@@ -70,15 +71,17 @@ def _refusal(sheet: Sheet, loop: cst.For | cst.While) -> str:
     """Return why the body of a loop cannot be a function; "" if it can."""
     if loop.orelse is not None:
         return "it has an `else`"
-    if any(isinstance(node, _LEAVING) for node in _own(loop.body)):
+    if any(isinstance(node, _LEAVING) for node in _nodes_of_body(loop.body)):
         return "its body returns, yields, or declares names of other scopes"
-    if any(isinstance(node, cst.Break | cst.Continue) for node in _own(loop.body, loops=True)):
+    if any(
+        isinstance(node, cst.Break | cst.Continue) for node in _nodes_of_body(loop.body, loops=True)
+    ):
         return "its body has `break` or `continue`"
     scope = scope_of(sheet, loop)
     if scope is None:
         return "it is not in a function"
-    others = (id(loop),)
-    leaking = (bound(loop.body) & read_in(scope, others)) - bound(scope, others)
+    outside = (id(loop),)
+    leaking = (bound(loop.body) & read_in(scope, outside)) - bound(scope, outside)
     return f"`{min(leaking)}` is set in it and read after it" if leaking else ""
 
 
@@ -107,14 +110,14 @@ def _of_register(sheet: Sheet, loop: cst.While) -> str:
 
 def _reads_after(sheet: Sheet, scope: cst.CSTNode, loop: cst.While, name: str) -> bool:
     """Whether the name is read after the loop, or anywhere in a loop around it."""
-    around = [one for one in sheet.parents(loop) if isinstance(one, cst.For | cst.While)]
+    around = [outer for outer in sheet.parents(loop) if isinstance(outer, cst.For | cst.While)]
     inside = set(map(id, walk(loop)))
     end = sheet.span(loop)[3:]
     for node in walk(scope):
         if not isinstance(node, cst.Name) or node.value != name or id(node) in inside:
             continue
-        again = any(id(node) in set(map(id, walk(one))) for one in around)
-        if again or sheet.span(node)[1:3] >= end:
+        is_repeated = any(id(node) in set(map(id, walk(outer))) for outer in around)
+        if is_repeated or sheet.span(node)[1:3] >= end:
             return True
     return False
 
@@ -129,9 +132,9 @@ def _set_anew(sheet: Sheet, loop: cst.For | cst.While, name: str) -> bool:
         for node in walk(scope)
         if isinstance(node, cst.Name) and node.value == name and id(node) not in inside
     ]
-    heads = [one for one in walk(scope) if isinstance(one, cst.For) and one is not loop]
-    own = {id(node) for head in heads if _counts(head, name) for node in walk(head)}
-    return all(id(use) in own for use in uses)
+    heads = [head for head in walk(scope) if isinstance(head, cst.For) and head is not loop]
+    redefined = {id(node) for head in heads if _counts(head, name) for node in walk(head)}
+    return all(id(use) in redefined for use in uses)
 
 
 def _counts(head: cst.For, name: str) -> bool:
@@ -143,32 +146,32 @@ def _is_register(sheet: Sheet, loop: cst.While) -> bool:
     if sheet.spot(loop.test) in sheet.facts.conditions:
         return True
     scope = scope_of(sheet, loop)
-    if sheet.facts.known or scope is None or not isinstance(loop.test, cst.Name):
+    if sheet.facts.is_evaluated or scope is None or not isinstance(loop.test, cst.Name):
         return False
     values = [
         node.value
         for node in walk(scope)
         if isinstance(node, cst.Assign) and _assigns(node, loop.test.value)
     ]
-    made = [
+    is_allocated = [
         isinstance(v, cst.Call) and sheet.name_of(v.func) == "nki.isa.register_alloc"
         for v in values
     ]
-    return bool(made) and all(made)
+    return bool(is_allocated) and all(is_allocated)
 
 
 def _assigns(node: cst.Assign, name: str) -> bool:
     targets = (assign_target.target for assign_target in node.targets)
-    return any(isinstance(one, cst.Name) and one.value == name for one in targets)
+    return any(isinstance(target, cst.Name) and target.value == name for target in targets)
 
 
-def _own(body: cst.CSTNode, *, loops: bool = False) -> Iterator[cst.CSTNode]:
+def _nodes_of_body(body: cst.CSTNode, *, loops: bool = False) -> Iterator[cst.CSTNode]:
     """Yield the nodes of this body, without nested functions and, with `loops`, nested loops."""
     yield body
     for child in children(body):
         is_other = isinstance(child, cst.FunctionDef | cst.Lambda | cst.ClassDef)
         if not is_other and not (loops and isinstance(child, cst.For | cst.While)):
-            yield from _own(child, loops=loops)
+            yield from _nodes_of_body(child, loops=loops)
 
 
 # ---- new code ------------------------------------------------------------------------------------
@@ -178,8 +181,8 @@ def _carried(sheet: Sheet, loop: cst.For | cst.While, parameter: str) -> list[st
     """Return the names of the enclosing function that the body sets; they become nonlocal."""
     scope = scope_of(sheet, loop)
     assert scope is not None
-    both = bound(loop.body) & bound(scope, outside=(id(loop),)) & read_in(scope)
-    return sorted(both - {parameter})
+    assigned = bound(loop.body) & bound(scope, outside=(id(loop),)) & read_in(scope)
+    return sorted(assigned - {parameter})
 
 
 def _function(
@@ -187,7 +190,7 @@ def _function(
 ) -> cst.FunctionDef:
     body = loop.body
     if carried:
-        names = [cst.NameItem(cst.Name(one)) for one in carried]
+        names = [cst.NameItem(cst.Name(outer_name)) for outer_name in carried]
         body = _with_first(body, cst.SimpleStatementLine([cst.Nonlocal(names)]))
     parameters = cst.Parameters([cst.Param(parameter)])
     return cst.FunctionDef(cst.Name(name), parameters, body, leading_lines=loop.leading_lines)

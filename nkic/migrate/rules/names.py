@@ -11,19 +11,19 @@ import libcst as cst
 
 from nkic.base.profiles import Profile
 from nkic.language.versions import deprecated, removed
-from nkic.language.versions.deprecated import Old
-from nkic.language.versions.removed import Gone
+from nkic.language.versions.deprecated import Deprecation
+from nkic.language.versions.removed import Removal
 from nkic.language.versions.rewritten import DECORATORS
-from nkic.migrate.arguments import word
+from nkic.migrate.arguments import keyword_of
 from nkic.migrate.sheet import Sheet
 from nkic.migrate.tree import code, walk
 
-_OLD = {
+_DEPRECATED = {
     "nki.language": deprecated.LANGUAGE,
     "nki.isa": deprecated.ISA,
     "nki.language.tile_size": deprecated.TILE_SIZE,
 }
-_GONE = {"nki.language": removed.LANGUAGE, "nki.isa": removed.ISA, "nki": removed.NKI}
+_REMOVED = {"nki.language": removed.LANGUAGE, "nki.isa": removed.ISA, "nki": removed.NKI}
 
 
 class Change(NamedTuple):
@@ -41,19 +41,21 @@ def change(sheet: Sheet, qualified: str) -> Change | None:
     none.
     """
     module, _, name = qualified.rpartition(".")
-    old, gone = _OLD.get(module, {}).get(name), _GONE.get(module, {}).get(name)
-    if gone is not None and sheet.due(gone.since):
-        return _of_gone(gone)
-    return _of_old(old, sheet.goal) if old is not None and sheet.due(old.since) else None
+    old, removal = _DEPRECATED.get(module, {}).get(name), _REMOVED.get(module, {}).get(name)
+    if removal is not None and sheet.due(removal.since):
+        return _of_removal(removal)
+    return _of_deprecation(old, sheet.target) if old is not None and sheet.due(old.since) else None
 
 
-def _of_gone(gone: Gone) -> Change:
-    return Change(gone.since, gone.instead, gone.name, "", must=True)
+def _of_removal(removal: Removal) -> Change:
+    return Change(removal.since, removal.instead, removal.name, "", must=True)
 
 
-def _of_old(old: Old, goal: Profile) -> Change:
-    must = old.gone is not None and goal >= old.gone
-    return Change(old.since, old.instead, old.name, old.python, must)
+def _of_deprecation(deprecation: Deprecation, target: Profile) -> Change:
+    must = deprecation.removed_in is not None and target >= deprecation.removed_in
+    return Change(
+        deprecation.since, deprecation.instead, deprecation.name, deprecation.python, must
+    )
 
 
 def rename_attribute(
@@ -86,25 +88,25 @@ def _renamed(
     sheet: Sheet, old: cst.Attribute | cst.Name, base: cst.BaseExpression | None
 ) -> cst.BaseExpression | None:
     qualified = sheet.name_of(old)
-    found = change(sheet, qualified) if qualified else None
-    if found is None or _is_part(sheet, old):
+    renaming = change(sheet, qualified) if qualified else None
+    if renaming is None or _is_part(sheet, old):
         return None
-    if found.python:
-        return cst.Name(found.python) if _is_called_plainly(sheet, old) else None
-    if not found.name:
-        if found.must:
+    if renaming.python:
+        return cst.Name(renaming.python) if _is_called_plainly(sheet, old) else None
+    if not renaming.name:
+        if renaming.must:
             sheet.leave(
-                old, f"there is no `{qualified}` since NKI {found.since.label}", found.instead
+                old, f"there is no `{qualified}` since NKI {renaming.since.label}", renaming.instead
             )
         return None
     if base is None:
-        return sheet.of_module(qualified.rpartition(".")[0], found.name)
-    return cst.parse_expression(f"{code(base)}.{found.name}")
+        return sheet.of_module(qualified.rpartition(".")[0], renaming.name)
+    return cst.parse_expression(f"{code(base)}.{renaming.name}")
 
 
 def _is_replaced(sheet: Sheet, qualified: str) -> bool:
-    found = change(sheet, qualified)
-    return found is not None and bool(found.python or found.name)
+    renaming = change(sheet, qualified)
+    return renaming is not None and bool(renaming.python or renaming.name)
 
 
 def _is_part(sheet: Sheet, node: cst.CSTNode) -> bool:
@@ -128,7 +130,7 @@ def _is_decorator(sheet: Sheet, node: cst.CSTNode) -> bool:
         return False
     call = around.decorator
     function = call.func if isinstance(call, cst.Call) else call
-    inside = any(one is node for one in walk(function))
+    inside = any(inner is node for inner in walk(function))
     return inside and sheet.name_of(function).removeprefix("nki.") in DECORATORS
 
 
@@ -138,6 +140,6 @@ def _is_called_plainly(sheet: Sheet, node: cst.CSTNode) -> bool:
     if not isinstance(parent, cst.Call) or parent.func is not node:
         return True
     function = sheet.name_of(node).rpartition(".")[2]
-    words = filter(None, map(word, parent.args))
-    gone = (removed.parameter(function, one) for one in words)
-    return all(one is not None and one.idle for one in gone)
+    keywords = filter(None, map(keyword_of, parent.args))
+    removals = (removed.parameter(function, keyword) for keyword in keywords)
+    return all(removal is not None and removal.idle for removal in removals)

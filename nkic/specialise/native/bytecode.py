@@ -56,18 +56,18 @@ class Instructions:
 
 
 def span(
-    code: Instructions, offset: int, module: SourceModule, whole: Span, otherwise: Span
+    code: Instructions, offset: int, module: SourceModule, reported: Span, otherwise: Span
 ) -> Span:
     """Return the span of the value that the instruction at `offset` tests, iterates or enters.
 
-    `whole` is the position that Python reports, `otherwise` the span of the call, if there is one.
+    `reported` is the position that Python reports, `otherwise` the span of the call, if any.
     """
     name = code.name(offset)
-    find = next((find for words, find in _FINDERS if name.startswith(words)), None)
-    if find is None or (name == "CALL" and otherwise != whole):
+    find = next((find for prefixes, find in _FINDERS if name.startswith(prefixes)), None)
+    if find is None or (name == "CALL" and otherwise != reported):
         return otherwise
-    for node in walk(module.statement_at(whole) or module.tree):
-        position = find(node, code, offset) if node.span == whole else None
+    for node in walk(module.statement_at(reported) or module.tree):
+        position = find(node, code, offset) if node.span == reported else None
         if position is not None:
             return position
     return otherwise
@@ -91,8 +91,8 @@ def _iterated(node: nodes.Node, code: Instructions, offset: int) -> Span | None:
 def _unpacked(node: nodes.Node, code: Instructions, offset: int) -> Span | None:
     if not isinstance(node, _DISPLAYS | nodes.Call):
         return None
-    parts = node.args if isinstance(node, nodes.Call) else node.elts
-    starred = [part for part in parts if isinstance(part, nodes.Starred)]
+    elements = node.args if isinstance(node, nodes.Call) else node.elts
+    starred = [element for element in elements if isinstance(element, nodes.Starred)]
     return _at(starred, code.iteration(offset))
 
 
@@ -101,15 +101,15 @@ def _entered(node: nodes.Node, code: Instructions, offset: int) -> Span | None:
     if not isinstance(node, nodes.With):
         return None
     iteration = code.iteration(offset) % len(node.items)
-    place = iteration if code.name(offset) == _ENTERING else len(node.items) - 1 - iteration
-    return _at(node.items, place, "context_expr")
+    index = iteration if code.name(offset) == _ENTERING else len(node.items) - 1 - iteration
+    return _at(node.items, index, "context_expr")
 
 
-def _at(parts: Sequence[Any], place: int, field: str = "") -> Span | None:
-    if place >= len(parts):
+def _at(children: Sequence[Any], index: int, field: str = "") -> Span | None:
+    if index >= len(children):
         return None
-    part = getattr(parts[place], field) if field else parts[place]
-    position: Span = part.span
+    child = getattr(children[index], field) if field else children[index]
+    position: Span = child.span
     return position
 
 

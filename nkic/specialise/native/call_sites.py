@@ -13,7 +13,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple
 
 from nkic.base.source import NOWHERE, SHIPPED, CallChain, SourceFile, Span
-from nkic.specialise.iterations import variables, words
+from nkic.specialise.iterations import assignments, variables
 from nkic.specialise.native import bytecode
 from nkic.specialise.native.sources import Sources
 
@@ -57,7 +57,7 @@ class CallSites:
 
     def __init__(self, sources: Sources) -> None:
         self.sources = sources
-        self._known: dict[int, _Code] = {id(run.__code__): _ROOT}
+        self._codes_by_id: dict[int, _Code] = {id(run.__code__): _ROOT}
         self._chains: dict[tuple[int, ...], CallChain] = {}
         self._interned: dict[CallChain, CallChain] = {}
 
@@ -67,7 +67,7 @@ class CallSites:
         A comprehension counts as part of the enclosing function.
         """
         frame: FrameType | None = sys._getframe(1)
-        codes = self._known
+        codes = self._codes_by_id
         path: list[int] = []
         inlined = False
         while frame is not None:
@@ -94,13 +94,13 @@ class CallSites:
         result: list[str] = []
         names: tuple[str, ...] | None = None
         while frame is not None:
-            code = self._known.get(id(frame.f_code)) or self._new(frame)
+            code = self._codes_by_id.get(id(frame.f_code)) or self._new(frame)
             if code is _ROOT:
                 break
             if code.source is not None:
                 names = self._variables(code, frame.f_lasti) if names is None else names
                 if not code.inlined:
-                    result[:0] = words(names, frame.f_locals) if names else ()
+                    result[:0] = assignments(names, frame.f_locals) if names else ()
                     names = None
             frame = frame.f_back
         return " ".join(result)
@@ -117,21 +117,21 @@ class CallSites:
         if len(self._chains) >= _CHAINS:
             self._chains.clear()
         chain = self._chains[key] = self.chain_of(
-            [place.span for place in self._kernel_frames(frame)]
+            [site.span for site in self._kernel_frames(frame)]
         )
         return chain
 
     def _new(self, frame: FrameType) -> _Code:
         code = frame.f_code
-        result = _Code(len(self._known), code, self.sources.of(code, frame.f_globals))
-        self._known[id(code)] = result
+        result = _Code(len(self._codes_by_id), code, self.sources.of(code, frame.f_globals))
+        self._codes_by_id[id(code)] = result
         return result
 
     def _kernel_frames(self, frame: FrameType | None) -> Iterator[CallSite]:
         """Yield the kernel's frames from `frame` outward."""
         inlined = False
         while frame is not None:
-            code = self._known.get(id(frame.f_code)) or self._new(frame)
+            code = self._codes_by_id.get(id(frame.f_code)) or self._new(frame)
             if code is _ROOT:
                 return
             if code.source is not None:
@@ -145,33 +145,33 @@ class CallSites:
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_globals.get("__name__", "").startswith("nkic."):
             frame = frame.f_back
-        place = next(self._kernel_frames(frame), None)
-        return place if place is not None and place.frame is frame else None
+        site = next(self._kernel_frames(frame), None)
+        return site if site is not None and site.frame is frame else None
 
-    def own(self, limit: int) -> list[CallSite]:
+    def in_user_files(self, limit: int) -> list[CallSite]:
         """Return the innermost locations in the user's own files, at most `limit`."""
         sites = (
             p for p in self._kernel_frames(sys._getframe(1)) if not p.span.path.startswith(SHIPPED)
         )
-        return [place for place, _ in zip(sites, range(limit), strict=False)]
+        return [site for site, _ in zip(sites, range(limit), strict=False)]
 
     def of(self, traceback: TracebackType | None) -> list[CallSite]:
         """Return the locations of a traceback, innermost first."""
         sites: list[tuple[CallSite, bool]] = []
         while traceback is not None:
             frame = traceback.tb_frame
-            code = self._known.get(id(frame.f_code)) or self._new(frame)
+            code = self._codes_by_id.get(id(frame.f_code)) or self._new(frame)
             if code.source is not None:
-                place = CallSite(self._span(code, traceback.tb_lasti), frame, traceback.tb_lasti)
-                sites.append((place, code.inlined))
+                site = CallSite(self._span(code, traceback.tb_lasti), frame, traceback.tb_lasti)
+                sites.append((site, code.inlined))
             traceback = traceback.tb_next
-        kept: list[CallSite] = []
+        user_sites: list[CallSite] = []
         inlined = False
-        for place, is_inlined in reversed(sites):
+        for site, is_inlined in reversed(sites):
             if not inlined:
-                kept.append(place)
+                user_sites.append(site)
             inlined = is_inlined
-        return kept
+        return user_sites
 
     def chain_of(self, spans: list[Span]) -> CallChain:
         """Return the call chain through these spans, innermost first."""

@@ -59,7 +59,7 @@ def _made_up(
     source = SourceFile(path, "\n" * (code.co_firstlineno - 1) + text)
     if file is None:
         sources.allow(code, SourceFile(path, ""))
-    module = sources.made_of(source, parse(source))
+    module = sources.add_module(source, parse(source))
     node = module.tree.body[0]
     assert isinstance(node, nodes.FunctionDef)
     return Kernel(function.__name__, module, node)

@@ -32,23 +32,23 @@ class _Open(NamedTuple):
 class Whiles:
     """The open `while` loops of one trace."""
 
-    def __init__(self, trace: Trace, places: CallSites) -> None:
+    def __init__(self, trace: Trace, call_sites: CallSites) -> None:
         self._trace = trace
-        self._places = places
+        self._call_sites = call_sites
         self._open: list[_Open] = []
 
     def decide(self, register: VirtualRegister) -> bool:
         """Return the truth of a register in a loop's test: True once, then False."""
-        place = self._places.testing_frame()
-        node = self._node(place) if place is not None else None
-        if place is None or node is None:
+        site = self._call_sites.testing_frame()
+        node = self._node(site) if site is not None else None
+        if site is None or node is None:
             register._refuse_decision()
         last = self._open[-1] if self._open else None
-        if last is None or (last.frame, last.span) != (place.frame, place.span):
+        if last is None or (last.frame, last.span) != (site.frame, site.span):
             deprecated.warn("a `while` loop over a register", deprecated.DYNAMIC_WHILE)
-            self._open.append(_Open(place.frame, place.span, place.offset, register.open()))
+            self._open.append(_Open(site.frame, site.span, site.offset, register.open()))
             return True
-        if last.offset == place.offset and not _only_continues(node):
+        if last.offset == site.offset and not _only_continues(node):
             raise KernelError(
                 "device-loop-misuse",
                 "this device loop was left before its end, or its body has `continue`",
@@ -58,40 +58,40 @@ class Whiles:
         self._trace.close_loop(last.loop)
         return False
 
-    def _node(self, place: CallSite) -> nodes.While | None:
+    def _node(self, site: CallSite) -> nodes.While | None:
         """Return the `while` statement whose test is at a location."""
-        module = self._places.sources.module(place.span.path)
-        node = module.statement_at(place.span) if module is not None else None
-        if not isinstance(node, nodes.While) or node.test.span != place.span:
+        module = self._call_sites.sources.module(site.span.path)
+        node = module.statement_at(site.span) if module is not None else None
+        if not isinstance(node, nodes.While) or node.test.span != site.span:
             return None
         return None if isinstance(node.test, nodes.BoolOp | nodes.UnaryOp) else node
 
 
 def _only_continues(node: nodes.While) -> bool:
     """Return whether the body has `continue`, and no other statement that leaves it early."""
-    kinds = {type(each) for statement in node.body for each in _own(statement)}
+    kinds = {type(inner) for statement in node.body for inner in _own(statement)}
     return nodes.Continue in kinds and not kinds & {nodes.Break, nodes.Return, nodes.Try}
 
 
-def left_early(head: Span, places: CallSites) -> KernelError:
+def left_early(head: Span, call_sites: CallSites) -> KernelError:
     """Return the error for a device loop at `head` that was left early."""
-    module = places.sources.module(head.path)
+    module = call_sites.sources.module(head.path)
     loop = module.statement_at(head) if module is not None else None
     for statement in loop.body if isinstance(loop, nodes.For | nodes.While) else ():
-        for word, node in _leaving(statement):
-            return left_by(word, node.span)
+        for keyword, node in _leaving(statement):
+            return left_by(keyword, node.span)
     text = "an exception cannot leave a loop that runs on the device"
     help = "catch it inside the loop's body"
     return KernelError("device-loop-misuse", text, help=help, span=head)
 
 
-def returned(head: Span, places: CallSites) -> KernelError | None:
+def returned(head: Span, call_sites: CallSites) -> KernelError | None:
     """Return the error for a `return` in a loop of Beta 1 at `head`, or None if there is none."""
-    module = places.sources.module(head.path)
+    module = call_sites.sources.module(head.path)
     loop = module.statement_at(head) if module is not None else None
     for statement in loop.body if isinstance(loop, nodes.For) else ():
-        for word, node in _leaving(statement):
-            if word == "return":
+        for keyword, node in _leaving(statement):
+            if keyword == "return":
                 text = (
                     "`return` inside of a loop whose body is traced once ends the function after "
                     "all iterations; Python ends it in the first one"

@@ -24,10 +24,10 @@ def _module(source: SourceFile, parse: Parse) -> SourceModule | None:
         tree = parse(source)
     except CompileFailed:  # its Python is newer than nkic's grammar
         return None
-    return _made(source, tree)
+    return _as_module(source, tree)
 
 
-def _made(source: SourceFile, tree: nodes.Module) -> SourceModule:
+def _as_module(source: SourceFile, tree: nodes.Module) -> SourceModule:
     trusted = source.path.startswith(SHIPPED)
     return SourceModule(source.path, source, tree, {}, trusted=trusted)
 
@@ -40,7 +40,7 @@ class Sources(Mapping[str, SourceModule]):
         self._find = find
         self._parse = parse
         self._allowed: dict[str, SourceFile] = {}
-        self._made: dict[str, SourceModule] = {}
+        self._modules: dict[str, SourceModule] = {}
 
     @property
     def modules(self) -> Mapping[str, SourceModule]:
@@ -51,9 +51,9 @@ class Sources(Mapping[str, SourceModule]):
         """Declare the file of a code object to be a kernel's although its text is unavailable."""
         self._allowed[code.co_filename] = file
 
-    def made_of(self, source: SourceFile, tree: nodes.Module) -> SourceModule:
+    def add_module(self, source: SourceFile, tree: nodes.Module) -> SourceModule:
         """Return a module for synthesised source."""
-        module = self._made[source.path] = _made(source, tree)
+        module = self._modules[source.path] = _as_module(source, tree)
         return module
 
     def of(self, code: CodeType, space: Mapping[str, Any]) -> SourceFile | None:
@@ -71,8 +71,10 @@ class Sources(Mapping[str, SourceModule]):
     def module(self, path: str) -> SourceModule | None:
         """Return the module of a file returned by `of`."""
         file = self.files.get(path)
-        made = self._made.get(path)
-        return made if made is not None or file is None else _module(file, self._parse)
+        synthesised = self._modules.get(path)
+        return (
+            synthesised if synthesised is not None or file is None else _module(file, self._parse)
+        )
 
     def get(self, key: str, default: Any = None) -> Any:
         module = self.module(key)

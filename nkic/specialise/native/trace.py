@@ -75,7 +75,7 @@ class _Tracer:
         self.request = request
         self.report = report
         self.resolved = resolved
-        self.places = call_sites.CallSites(sources)
+        self.call_sites = call_sites.CallSites(sources)
         self.trace = trace = Trace(request.target, request.profile, report, grid(request))
         trace.lnc = request.lnc
         trace.spaces = spaces(request.profile)
@@ -83,11 +83,13 @@ class _Tracer:
         trace.name_of = Names(resolved).of
         trace.locate = resolved.locate
         trace.module_of = sources.module
-        trace.here = self.places.here
-        trace.loop_context = lambda: failures.loop_context(self.places.own(MAX_CALLS), self.places)
-        trace.iterations = self.places.iterations
-        trace.decide = Whiles(trace, self.places).decide
-        trace.remember = Variables(self.places).remember
+        trace.here = self.call_sites.here
+        trace.loop_context = lambda: failures.loop_context(
+            self.call_sites.in_user_files(MAX_CALLS), self.call_sites
+        )
+        trace.iterations = self.call_sites.iterations
+        trace.decide = Whiles(trace, self.call_sites).decide
+        trace.remember = Variables(self.call_sites).remember
 
     def program(self) -> Program:
         """Call the kernel for every instance."""
@@ -109,14 +111,14 @@ class _Tracer:
 
     def _call(self, bound: BoundArguments, inputs: tuple[TensorParameter, ...]) -> Any:
         function = self.kernel.function
-        given = self._arguments(bound, inputs)
-        call = inspect.BoundArguments(inspect.signature(function), given)
+        arguments = self._arguments(bound, inputs)
+        call = inspect.BoundArguments(inspect.signature(function), arguments)
         try:
             result = call_sites.run(function, *call.args, **call.kwargs)
         except KernelError as error:
-            self.report.add(failures.explain(error, self.places, self.resolved))
+            self.report.add(failures.explain(error, self.call_sites, self.resolved))
             failed = CompileFailed(self.report.all)
-            failed.frames = failures.only_own(error.__traceback__)
+            failed.frames = failures.user_traceback(error.__traceback__)
             raise failed from None
         self._check_loops()
         return result
@@ -125,10 +127,10 @@ class _Tracer:
         self, bound: BoundArguments, inputs: tuple[TensorParameter, ...]
     ) -> dict[str, Any]:
         """Return the arguments by parameter, in the order of the signature."""
-        tensors = {p.name: provide.given(p.tensor, self.trace.profile) for p in inputs}
+        tensors = {p.name: provide.argument_tensor(p.tensor, self.trace.profile) for p in inputs}
 
         replace = self.kernel.replace
-        copier = Copier(lambda value, where: replace(value, tensors), self.kernel.enters)
+        copier = Copier(lambda value, path: replace(value, tensors), self.kernel.enters)
         values = {name: copier.value(v, name) for name, v in self.kernel.arguments.items()}
         values |= {name: tensors[name] for name in bound.tensors}
         names = inspect.signature(self.kernel.function).parameters
@@ -137,11 +139,11 @@ class _Tracer:
     def _check_loops(self) -> None:
         """Report device loops that were left early."""
         trace = self.trace
-        left = [*trace.left, *(loop.at for loop in trace.loops)]
+        abandoned_loops = [*trace.abandoned_loops, *(loop.at for loop in trace.loops)]
         if trace.profile is Profile.BETA1:
-            errors = [returned(at.primary, self.places) for at in left]
+            errors = [returned(at.primary, self.call_sites) for at in abandoned_loops]
         else:
-            errors = [left_early(at.primary, self.places) for at in left[:1]]
+            errors = [left_early(at.primary, self.call_sites) for at in abandoned_loops[:1]]
         for error in filter(None, errors):
             self.report.fatal(error.slug, error.message, error.span, help=error.help)
 

@@ -25,27 +25,27 @@ _MAX_DEPTH = 500
 class Copier:
     """Copies the values of one call.
 
-    `replace(value, where)` returns the tensor of an array, and KEEP for other values;
+    `replace(value, path)` returns the tensor of an array, and KEEP for other values;
     `enters(kind)` tells whether objects of a class are traversed.
     """
 
     def __init__(self, replace: Replace, enters: Callable[[type], bool]) -> None:
         self._replace = replace
         self._enters = enters
-        self._made: dict[int, Any] = {}
+        self._copies: dict[int, Any] = {}
         self._used_early: set[int] = set()  # used before they were complete
         self._alive: list[Any] = []
         self._depth = 0
 
-    def value(self, value: Any, where: str) -> Any:
-        """Return the value, or a copy with tensors inside. `where` is its path in the call."""
+    def value(self, value: Any, path: str) -> Any:
+        """Return the value, or a copy with tensors inside. `path` is its location in the call."""
         if type(value) in _PLAIN:
             return value
-        copied = self._made.get(id(value), KEEP)
+        copied = self._copies.get(id(value), KEEP)
         if copied is not KEEP:
             self._used_early.add(id(value))
             return copied
-        replaced = self._replace(value, where)
+        replaced = self._replace(value, path)
         if replaced is not KEEP:
             return replaced
         if self._depth > _MAX_DEPTH or isinstance(value, _LEAVES):
@@ -53,65 +53,65 @@ class Copier:
         self._alive.append(value)  # so that its id is not reused
         self._depth += 1
         try:
-            return self._inside(value, where)
+            return self._inside(value, path)
         finally:
             self._depth -= 1
 
-    def _inside(self, value: Any, where: str) -> Any:
+    def _inside(self, value: Any, path: str) -> Any:
         if isinstance(value, tuple):
-            return self._tuple(value, where)
+            return self._tuple(value, path)
         if type(value) in (list, set, dict):
-            return self._container(value, where)
+            return self._container(value, path)
         if isinstance(value, frozenset):
-            return self._rebuilt(value, self._set(value, where))
+            return self._rebuilt(value, self._set(value, path))
         if isinstance(value, functools.partial):
-            return self._partial(value, where)
+            return self._partial(value, path)
         if isinstance(value, types.MethodType):
-            owner = self.value(value.__self__, where)
+            owner = self.value(value.__self__, path)
             same = owner is value.__self__
             return value if same else types.MethodType(value.__func__, owner)
-        return self._object(value, where) if self._enters(type(value)) else value
+        return self._object(value, path) if self._enters(type(value)) else value
 
-    def _tuple(self, value: tuple[Any, ...], where: str) -> Any:
+    def _tuple(self, value: tuple[Any, ...], path: str) -> Any:
         names = getattr(type(value), "_fields", None) or range(len(value))
-        parts = [
-            self.value(element, f"{where}.{n}") for n, element in zip(names, value, strict=True)
+        elements = [
+            self.value(element, f"{path}.{n}") for n, element in zip(names, value, strict=True)
         ]
-        if all(new is old for new, old in zip(parts, value, strict=True)):
+        if all(new is old for new, old in zip(elements, value, strict=True)):
             return value
-        return tuple.__new__(type(value), parts)
+        return tuple.__new__(type(value), elements)
 
-    def _set(self, value: Any, where: str) -> list[Any]:
+    def _set(self, value: Any, path: str) -> list[Any]:
         elements = sorted(value, key=repr)  # the iteration order depends on the process
-        return [self.value(element, f"{where}.{n}") for n, element in enumerate(elements)]
+        return [self.value(element, f"{path}.{n}") for n, element in enumerate(elements)]
 
-    def _rebuilt(self, value: Any, parts: list[Any]) -> Any:
-        same = {id(element) for element in value} == {id(element) for element in parts}
-        return value if same else type(value)(parts)
+    def _rebuilt(self, value: Any, elements: list[Any]) -> Any:
+        same = {id(element) for element in value} == {id(element) for element in elements}
+        return value if same else type(value)(elements)
 
-    def _container(self, value: Any, where: str) -> Any:
-        copied = self._made[id(value)] = type(value)()
+    def _container(self, value: Any, path: str) -> Any:
+        copied = self._copies[id(value)] = type(value)()
         if isinstance(value, dict):
             for key, element in value.items():
-                copied[key] = self.value(element, f"{where}.{key}")
+                copied[key] = self.value(element, f"{path}.{key}")
             same = all(copied[key] is element for key, element in value.items())
         elif isinstance(value, list):
-            copied.extend(self.value(element, f"{where}.{n}") for n, element in enumerate(value))
+            copied.extend(self.value(element, f"{path}.{n}") for n, element in enumerate(value))
             same = all(new is old for new, old in zip(copied, value, strict=True))
         else:
-            copied.update(self._set(value, where))
+            copied.update(self._set(value, path))
             same = {id(element) for element in copied} == {id(element) for element in value}
         return self._finished(value, copied, same)
 
-    def _object(self, value: Any, where: str) -> Any:
+    def _object(self, value: Any, path: str) -> Any:
         try:
             copied = object.__new__(type(value))
         except TypeError:  # the class is implemented in C
             return value
-        self._made[id(value)] = copied
+        self._copies[id(value)] = copied
         same = True
         for name, element in list(fields(value)):
-            new = self.value(element, f"{where}.{name}")
+            new = self.value(element, f"{path}.{name}")
             same = same and new is element
             object.__setattr__(copied, name, new)
         return self._finished(value, copied, same)
@@ -119,14 +119,14 @@ class Copier:
     def _finished(self, value: Any, copied: Any, same: bool) -> Any:
         """Return the value itself if it holds no tensor, unless it is part of a cycle."""
         if same and id(value) not in self._used_early:
-            self._made[id(value)] = value
+            self._copies[id(value)] = value
             return value
         return copied
 
-    def _partial(self, value: functools.partial[Any], where: str) -> Any:
-        function = self.value(value.func, f"{where}.func")
-        args = [self.value(argument, f"{where}.args.{n}") for n, argument in enumerate(value.args)]
-        named = {k: self.value(argument, f"{where}.{k}") for k, argument in value.keywords.items()}
+    def _partial(self, value: functools.partial[Any], path: str) -> Any:
+        function = self.value(value.func, f"{path}.func")
+        args = [self.value(argument, f"{path}.args.{n}") for n, argument in enumerate(value.args)]
+        named = {k: self.value(argument, f"{path}.{k}") for k, argument in value.keywords.items()}
         pairs = [(function, value.func), *zip(args, value.args, strict=True)]
         pairs += [(argument, value.keywords[k]) for k, argument in named.items()]
         same = all(new is old for new, old in pairs)

@@ -21,8 +21,8 @@ _PLAIN = frozenset({int, float, bool})
 class Variables:
     """The variables of the kernel's functions; `places` has the current location."""
 
-    def __init__(self, places: CallSites) -> None:
-        self._places = places
+    def __init__(self, call_sites: CallSites) -> None:
+        self._call_sites = call_sites
 
     def remember(self) -> Callable[[], Sequence[str]]:
         """Save the numbers in variables that the body of the current loop assigns.
@@ -44,8 +44,8 @@ class Variables:
         return restore
 
     def _assigned(self) -> tuple[str, ...]:
-        span = self._places.here().span
-        module = self._places.sources.module(span.path)
+        span = self._call_sites.here().span
+        module = self._call_sites.sources.module(span.path)
         loop = module.statement_at(span) if module is not None else None
         return scopes.loop_carried(loop.body) if isinstance(loop, nodes.For) else ()
 

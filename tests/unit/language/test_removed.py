@@ -48,14 +48,14 @@ def one(line: str, nki: str = "0.6", imports: str = "") -> Diagnostic:
     return found
 
 
-def rows() -> Iterator[tuple[str, str, removed.Gone]]:
+def rows() -> Iterator[tuple[str, str, removed.Removal]]:
     for module, table in MODULES.items():
         yield from ((module, name, gone) for name, gone in table.items())
 
 
 @pytest.mark.parametrize("nki", VERSIONS)
 @pytest.mark.parametrize(("module", "name", "gone"), list(rows()), ids=lambda v: str(v)[:24])
-def test_removed_names(module: str, name: str, gone: removed.Gone, nki: str) -> None:
+def test_removed_names(module: str, name: str, gone: removed.Removal, nki: str) -> None:
     alias = {"nki.language": "nl", "nki.isa": "nisa"}.get(module, module)
     found = one(f"{alias}.{name}", nki)
     assert (found.code.slug, found.help) == ("removed-name", gone.instead)
@@ -95,14 +95,14 @@ def test_functions_of_tensors_came_with_0_3(name: str) -> None:
     assert "added in NKI 0.3" in found.message
 
 
-def deprecations() -> Iterator[tuple[str, deprecated.Old]]:
+def deprecations() -> Iterator[tuple[str, deprecated.Deprecation]]:
     yield from ((f"nl.{name}", old) for name, old in deprecated.LANGUAGE.items())
     yield from ((f"nisa.{name}", old) for name, old in deprecated.ISA.items())
     yield from ((f"nl.tile_size.{name}", old) for name, old in deprecated.TILE_SIZE.items())
 
 
 @pytest.mark.parametrize(("name", "old"), list(deprecations()), ids=lambda v: str(v)[:24])
-def test_deprecated_names(name: str, old: deprecated.Old) -> None:
+def test_deprecated_names(name: str, old: deprecated.Deprecation) -> None:
     for profile in Profile:
         if profile < Profile.BETA2:
             continue

@@ -132,7 +132,7 @@ def rows() -> Iterator[str]:
         ("while register", deprecated.DYNAMIC_WHILE),
     ]
     for name, old in late:
-        went = old.gone.label if old.gone else ""
+        went = old.removed_in.label if old.removed_in else ""
         yield f"| {name} |  | {old.since.label} | {went} | {old.instead} |"
     for name, gone in removed.LANGUAGE.items():
         yield f"| nl.{name} |  |  | {gone.since.label} | {gone.instead} |"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nkic.evaluate.compare import compare
 from nkic.evaluate.library.collections.mappings import dict_class, plain
 from nkic.evaluate.library.support import is_instance_of, methods, repr_of, short_name
-from nkic.evaluate.objects import Builtin, ClassMethod, Steps
+from nkic.evaluate.objects import Builtin, ClassMethod, LazyIterator
 from nkic.evaluate.operators import OPERATIONS
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ def _sorted(m: Machine, owner: Any) -> list[Any]:
 
 
 @methods(COUNTER, "elements")
-def _elements(m: Machine, owner: Any) -> Steps:
-    return Steps(m, "itertools.chain", _each(m, plain(m, owner)))
+def _elements(m: Machine, owner: Any) -> LazyIterator:
+    return LazyIterator(m, "itertools.chain", _each(m, plain(m, owner)))
 
 
 def _each(m: Machine, counts: dict[Any, Any]) -> Any:

@@ -13,7 +13,7 @@ import libcst as cst
 
 from nkic.ir.tensors import Tensor, View
 from nkic.language.versions.rewritten import OUTPUTS
-from nkic.migrate.arguments import word
+from nkic.migrate.arguments import keyword_of
 from nkic.migrate.beta1.blocks import Blocks
 from nkic.migrate.beta1.hoisting import only_target
 from nkic.migrate.facts import Facts
@@ -91,14 +91,14 @@ class Hidden:
         """Whether the tile is passed for an output, or to a function of the kernel's own."""
         own = not self.sheet.name_of(call.func).startswith("nki.")
         passed = [arg for arg in call.args if _base(arg.value) == name]
-        return any(own or word(one) in OUTPUTS for one in passed)
+        return any(own or keyword_of(one) in OUTPUTS for one in passed)
 
     # ---- facts of the evaluations ----------------------------------------------------------
 
     def _is_left_out(self, maker: cst.BaseExpression, part: cst.BaseSmallStatement) -> bool:
         """Whether, in some iteration, the statement did not read the tile that was made there."""
         at = self.sheet.spot(maker)
-        for facts in (self.sheet.facts, *self.sheet.facts.others):
+        for facts in (self.sheet.facts, *self.sheet.facts.of_other_shapes):
             made = {id(tensor) for tensor in facts.tensors.get(at, ())}
             if made - {id(one) for one in self._tensors(facts, part)}:
                 return True

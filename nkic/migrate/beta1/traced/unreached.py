@@ -11,16 +11,16 @@ import libcst as cst
 from nkic.language.versions.rewritten import MADE_LIKE, SIZES
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
-from nkic.migrate.arguments import find, word
+from nkic.migrate.arguments import find, keyword_of
 from nkic.migrate.beta1.hoisting import TARGET, only_target
 from nkic.migrate.beta1.indices import Indices, code
-from nkic.migrate.beta1.results import Known, Result
+from nkic.migrate.beta1.results import Lookup, Result
 from nkic.migrate.beta1.slices import PARTS
 from nkic.migrate.sheet import Sheet
 
 
 def unreached_result(
-    sheet: Sheet, indices: Indices, known: Known, call: cst.Call, new: cst.Call, row: Row
+    sheet: Sheet, indices: Indices, lookup: Lookup, call: cst.Call, new: cst.Call, row: Row
 ) -> tuple[Result, str] | None:
     """Return the result of such a call, whose new form is `new`, and the expression that makes its
     tile.
@@ -34,26 +34,26 @@ def unreached_result(
         return None
     if sheet.spot(call) in sheet.facts.instructions:
         return None
-    dtype = _dtype(new, row, read.value, known)
-    shape = _shape(indices, only_target(statement), row, read.value, known)
+    dtype = _dtype(new, row, read.value, lookup)
+    shape = _shape(indices, only_target(statement), row, read.value, lookup)
     if not dtype or not shape:
         return None
     make, place = (code(sheet.of_module("nki.language", n)) for n in ("ndarray", Buffer.SBUF.value))
     return Result(row, (), (), is_new=True), f"{make}({shape}, dtype={dtype}, buffer={place})"
 
 
-def _dtype(new: cst.Call, row: Row, read: cst.BaseExpression, known: Known) -> str:
-    dtype = next((arg.value for arg in new.args if word(arg) == "dtype"), None)
+def _dtype(new: cst.Call, row: Row, read: cst.BaseExpression, lookup: Lookup) -> str:
+    dtype = next((arg.value for arg in new.args if keyword_of(arg) == "dtype"), None)
     if dtype is not None:
         return code(dtype) if row.name not in SIZES else ""  # those convert in a second step
-    name = _name(read, known)
+    name = _name(read, lookup)
     return f"{name}.dtype" if name else ""
 
 
-def _name(read: cst.BaseExpression, known: Known) -> str:
+def _name(read: cst.BaseExpression, lookup: Lookup) -> str:
     """Return the name of the tensor that is read, in whole or in part."""
     base = read.value if isinstance(read, cst.Subscript) else read
-    return base.value if isinstance(base, cst.Name) and known.is_tensor(base) else ""
+    return base.value if isinstance(base, cst.Name) and lookup.is_tensor(base) else ""
 
 
 def _shape(
@@ -61,7 +61,7 @@ def _shape(
     target: cst.BaseExpression | None,
     row: Row,
     read: cst.BaseExpression,
-    known: Known,
+    lookup: Lookup,
 ) -> str:
     """Return the shape of the target if it has two dimensions or more; else that of the operand
     read.
@@ -69,10 +69,10 @@ def _shape(
     if isinstance(target, cst.Subscript):
         dims = [element for element in target.slice if _is_dimension(indices, element.slice)]
         return f"{TARGET}.shape" if len(dims) > 1 else ""
-    name = _name(read, known)
+    name = _name(read, lookup)
     if row.name not in SIZES:
         return f"{name}.shape" if name and isinstance(read, cst.Name) else ""
-    sizes = [*known.sizes(read, name)]
+    sizes = [*lookup.sizes(read, name)]
     if name and isinstance(read, cst.Name):
         sizes = [f"{name}.shape[{n}]" for n in range(2)]
     places = [SIZES[row.name][dim][1] for dim in sorted(SIZES[row.name])]
