@@ -1,4 +1,4 @@
-"""The proof's findings for programs with spilled tiles in which one thing was changed."""
+"""The proof's findings for programs with spilled tiles and a single change."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def test_a_loop_up_to_a_register_counts() -> None:
 
 @pytest.mark.parametrize("buffer", ["shared_hbm", "private_hbm"])
 def test_reshapes_in_every_kind_of_hbm(buffer: str) -> None:
-    """Reshapes of tensors with more than 128 rows were rejected there."""
+    """Reshapes of tensors with more than 128 rows were rejected in some kinds of HBM."""
     x = floats(256, 6)
     found = kernel(
         f"""
