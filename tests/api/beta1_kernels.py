@@ -1,4 +1,4 @@
-"""Kernels of Beta 1, as its users write them."""
+"""Beta 1 kernels in the style of users."""
 
 import neuronxcc.nki as nki
 import neuronxcc.nki.compiler as ncc
@@ -33,7 +33,7 @@ def doubled_rows(a):
 
 @nki.jit
 def lower_part(a):
-    """What a mask hides keeps its value, in a tile and in HBM."""
+    """Masked-out elements keep their value, in a tile and in HBM."""
     out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
     ip, i_f = nl.arange(64)[:, None], nl.arange(64)[None, :]
     tile = nl.load(a)
@@ -73,7 +73,7 @@ def pooled(a, size):
 
 @nki.jit
 def summed(a):
-    """The sum over a loop, of each of two tiles."""
+    """Sum each of two tiles over a loop."""
     out = nl.ndarray((2, 128, 32), dtype=nl.float32, buffer=nl.shared_hbm)
     total = nl.ndarray((2, par_dim(128), 32), dtype=nl.float32)
     for i in nl.affine_range(4):
@@ -102,7 +102,7 @@ def placed(a):
 
 @nki.jit
 def written(a, out):
-    """Writes an argument, and returns nothing."""
+    """Write to an argument and return nothing."""
     nl.store(
         out, value=nisa.tensor_scalar(nl.load(a), np.subtract, 1.0, op1=np.multiply, operand1=4.0)
     )
@@ -119,7 +119,7 @@ def gathered(a, rows):
 
 @nki.jit
 def aliased(a):
-    """A tile that was assigned keeps its value when the target is written again."""
+    """An assigned tile keeps its value when the assignment's target is written again."""
     out = nl.ndarray((2, 128, 16), dtype=a.dtype, buffer=nl.shared_hbm)
     target = nl.ndarray((128, 16), dtype=a.dtype)
     first = nl.add(nl.load(a), 1)
@@ -131,7 +131,7 @@ def aliased(a):
 
 
 def scaled_by(factor):
-    """Makes a kernel."""
+    """Return a kernel that multiplies by `factor`."""
 
     @nki.jit
     def kernel(a):
@@ -144,7 +144,7 @@ def scaled_by(factor):
 
 @nki.jit
 def traced_once(a):
-    """The body counts as traced once: every turn adds 1 to 1."""
+    """The body is traced as if once: every iteration starts from the factor 1 and adds 1."""
     out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
     factor = 1
     for i in nl.affine_range(2):
@@ -166,7 +166,7 @@ def selected(a):
 
 @nki.jit(mode="simulation", kernel_return=True)
 def from_the_chip(a):
-    """Returns a tile, its elements written one by one at any partition."""
+    """Return a tile whose elements are written one by one, at any partition."""
     found = nl.zeros((3, 4), dtype=nl.float32)
     for i in range(3):
         for j in range(4):
@@ -186,7 +186,7 @@ def in_part(a):
 
 @nki.jit
 def lower_sums(a):
-    """Sums of the products up to each turn: those of later ones are hidden as a whole."""
+    """Sum the products up to each iteration; later products are masked out entirely."""
     out = nl.ndarray((2, 128, 128), dtype=nl.float32, buffer=nl.shared_hbm)
     tiles = nl.ndarray((2, par_dim(128), 128), dtype=a.dtype)
     for i in nl.affine_range(2):
@@ -201,7 +201,7 @@ def lower_sums(a):
 
 @nki.jit
 def counters(a):
-    """Loop variables and tiles are not numbers that are put back."""
+    """Loop variables and tiles are not restored to their values before the loop, as numbers are."""
     out = nl.ndarray((2, 128, 8), dtype=a.dtype, buffer=nl.shared_hbm)
     j, total = 7, nl.load(a)
     for i in nl.sequential_range(2):
@@ -213,7 +213,7 @@ def counters(a):
 
 @nki.jit
 def triangles(a, b):
-    """Masks that are not bounds: of a matmul, reductions, a transpose, and a transposed load."""
+    """Use masks that are not bounds in a matmul, reductions, a transpose, and a transposed load."""
     out = nl.ndarray((3, 128, 128), dtype=nl.float32, buffer=nl.shared_hbm)
     sums = nl.ndarray((3, 128, 1), dtype=nl.float32, buffer=nl.shared_hbm)
     ip, i_f = nl.mgrid[0:128, 0:128]
@@ -234,7 +234,7 @@ def triangles(a, b):
 
 @nki.jit
 def kept_elsewhere(a, b, chosen):
-    """What masks hide of results stays as it was where they are assigned."""
+    """Masked-out elements of a result leave the assignment's target unchanged."""
     out = nl.ndarray((6, 64, 32), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.full((6, par_dim(64), 32), 7, dtype=nl.float32)
     ip, i_f = nl.mgrid[0:64, 0:32]
@@ -263,7 +263,7 @@ def kept_elsewhere(a, b, chosen):
 
 @nki.jit
 def means(a):
-    """Of rows, of what a mask that is not a bound leaves of them, and of none."""
+    """Compute means with a bound as mask, means with another mask, and a variance."""
     out = nl.full((3, 64, 1), 7, dtype=nl.float32, buffer=nl.shared_hbm)
     ip, i_f = nl.mgrid[0:64, 0:32]
     tile = nl.load(a)
@@ -278,8 +278,8 @@ def means(a):
 
 @nki.jit
 def searches(a):
-    """The greatest elements where a mask that is not a bound hides some, their places, and a copy
-    without them.
+    """Find the largest elements and their indices under a mask that is not a bound, and replace
+    them in a copy of the tile.
     """
     out = nl.ndarray((2, 64, 8), dtype=nl.float32, buffer=nl.shared_hbm)
     rest = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.shared_hbm)
@@ -296,7 +296,7 @@ def searches(a):
 
 @nki.jit
 def hidden_sides(a, b):
-    """Masks between brackets hide rows and columns of a product's sides."""
+    """Masks in subscripts hide rows and columns of a product's operands."""
     out = nl.ndarray((64, 96), dtype=nl.float32, buffer=nl.shared_hbm)
     sums = nl.zeros((64, 96), dtype=nl.float32, buffer=nl.psum)
     left, right = nl.load(a), nl.load(b)
@@ -311,7 +311,7 @@ def hidden_sides(a, b):
 
 @nki.jit
 def sums_in_parts(a):
-    """Zeros that products are added to, one part after the other."""
+    """Accumulate products into a zeroed tile, one slice of columns after the other."""
     out = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.load(a)
     sums = nl.zeros((64, 64), dtype=nl.float32, buffer=nl.psum)
@@ -325,7 +325,7 @@ def sums_in_parts(a):
 
 @nki.jit
 def counted(a):
-    """How many instances there are, in all and along axes."""
+    """Add the number of program instances: in total, along one axis, and along two axes."""
     out = nl.ndarray((4, 3, 1, 8), dtype=a.dtype, buffer=nl.shared_hbm)
     i, j = nl.program_id(0), nl.program_id(1)
     tile = nl.load(a)
@@ -336,7 +336,7 @@ def counted(a):
 
 @nki.jit
 def as_often_as_asked(a, count):
-    """A loop on the device: zeros and values of before it, sums in it."""
+    """A device loop uses zeros and values from before it, and accumulates sums."""
     out = nl.ndarray((2, 128, 64), dtype=a.dtype, buffer=nl.shared_hbm)
     products = nl.ndarray((64, 64), dtype=a.dtype, buffer=nl.shared_hbm)
     total = nl.zeros((128, 64), dtype=nl.float32)
@@ -359,7 +359,7 @@ def as_often_as_asked(a, count):
 
 @nki.jit
 def a_slice_alone(a):
-    """nl.ds between brackets is one index, not its two parts."""
+    """nl.ds as the only subscript is one index, not a pair."""
     out = nl.ndarray((32, 8), dtype=a.dtype, buffer=nl.shared_hbm)
     tile = nl.load(a[nl.ds(2, 64)])
     nl.store(out, tile[nl.ds(32, 32)])
@@ -368,8 +368,8 @@ def a_slice_alone(a):
 
 @nki.jit
 def forms_of_the_guides(a, batches, places):
-    """Grids over a part of a tile, folded and not; tiles of 128 by 512 over 129 by 513; a batch
-    that is chosen at run time; blocks that DMA fills.
+    """Index grids over part of a tile, with flattened and separate axes; tiles of 128 x 512 over a
+    tensor of 129 x 513; a batch selected at run time; blocks filled by DMA.
     """
     found = nl.ndarray((129, 513), dtype=a.dtype, buffer=nl.shared_hbm)
     for i in nl.affine_range(2):

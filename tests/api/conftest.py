@@ -1,4 +1,4 @@
-"""Fixtures: nkic in the place of the package nki, for one module of tests."""
+"""Fixtures that install nkic in place of the package nki for one test module."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KERNELS = "tests.api.drop_in"
 
 @pytest.fixture(scope="module")
 def drop_in() -> Iterator[ModuleType]:
-    """The module of kernels that import nki, with nkic installed in its place."""
+    """Yield the module of kernels that import nki, with nkic installed in its place."""
     nkic.nki.install()
     sys.modules.pop(KERNELS, None)
     yield importlib.import_module(KERNELS)

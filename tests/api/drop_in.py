@@ -1,4 +1,4 @@
-"""Kernels as users write them, for nkic in the place of nki."""
+"""Kernels as users write them, for nkic in place of nki."""
 
 import dataclasses
 
@@ -12,7 +12,7 @@ from nki.typing import tensor
 
 @dataclasses.dataclass
 class Config(nl.NKIObject):
-    """Settings of a kernel."""
+    """A kernel's settings."""
 
     factor: float = 1.0
     op: object = nl.multiply
@@ -20,7 +20,7 @@ class Config(nl.NKIObject):
 
 @nki.jit
 def add(a: tensor[128, 8], b):
-    """a + b."""
+    """Return a + b."""
     out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
     nl.store(out, value=nl.add(nl.load(a), nl.load(b)))
     return out
@@ -35,7 +35,7 @@ def on_trn1(a):
 
 @nki.jit
 def scaled(x, config, engine=nisa.engine.unknown):
-    """Numbers, operators and enumerations of NKI as arguments."""
+    """Pass numbers, operators and enumerations of NKI as arguments."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=x, dge_mode=dge_mode.none)
@@ -46,7 +46,7 @@ def scaled(x, config, engine=nisa.engine.unknown):
 
 @nki.jit
 def converted(x, dtype, buffer=nl.shared_hbm):
-    """x in another element type."""
+    """Return x in another element type."""
     out = nl.ndarray(x.shape, dtype=dtype, buffer=buffer)
     nisa.dma_copy(dst=out, src=x)
     return out
@@ -54,7 +54,7 @@ def converted(x, dtype, buffer=nl.shared_hbm):
 
 @nki.jit
 def sum_and_difference(a, b):
-    """Two results."""
+    """Return two results."""
     total = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
     rest = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
     nl.store(total, value=nl.add(nl.load(a), nl.load(b)))
@@ -64,7 +64,7 @@ def sum_and_difference(a, b):
 
 @nki.jit
 def into(a, b, c):
-    """c = a + b, written to an argument: one instance of the grid writes one tile."""
+    """Store a + b into the argument c; each instance of the grid writes one tile."""
     x, y = nl.program_id(0) * 128, nl.program_id(1) * 512
     left = nl.load(a[x : x + 128, y : y + 512])
     right = nl.load(b[x : x + 128, y : y + 512])
@@ -73,7 +73,7 @@ def into(a, b, c):
 
 @nki.jit
 def per_core(x):
-    """Each core doubles its half of the rows."""
+    """Double the rows, half of them on each core."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     rows = x.shape[0] // nl.num_programs(0)
     first = nl.program_id(0) * rows
@@ -84,12 +84,12 @@ def per_core(x):
 
 @nki.jit
 def wrong(x):
-    """Reads with a dtype that is none."""
+    """Use an invalid dtype."""
     return nl.ndarray(x.shape, dtype="float33", buffer=nl.shared_hbm)
 
 
 def plain(a, b):
-    """Undecorated: a kernel when someone says so."""
+    """An undecorated function that a caller may use as a kernel."""
     out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
     nl.store(out, value=nl.maximum(nl.load(a), nl.load(b)))
     return out
@@ -97,7 +97,7 @@ def plain(a, b):
 
 @nki.jit
 def named(a, b):
-    """Two instructions that may run in any order."""
+    """Two named instructions that may run in either order."""
     out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
     first, second = nl.load(a), nl.load(b)
     nisa.activation(dst=first, op=nl.exp, data=first, name="exp")
@@ -109,7 +109,7 @@ def named(a, b):
 
 @nki.jit
 def where_am_i(x):
-    """Each instance of a grid of two axes writes and prints its program ids as one number."""
+    """Each instance of a two-dimensional grid writes and prints its program ids as one number."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     i, j = nl.program_id(0), nl.program_id(1)
     tile = nl.ndarray((1, x.shape[1]), dtype=x.dtype, buffer=nl.sbuf)
@@ -122,7 +122,7 @@ def where_am_i(x):
 
 @nki.jit
 def by_buffer(x):
-    """x, or 2x where it is in shared HBM."""
+    """Return x, or 2x if x is in shared HBM."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     factor = {nl.hbm: 1.0, nl.shared_hbm: 2.0}[x.buffer]
     nl.store(out, value=nl.multiply(nl.load(x), factor))
@@ -131,14 +131,14 @@ def by_buffer(x):
 
 @nki.jit
 def accumulated(a, b):
-    """Adds b to a in place, and returns a."""
+    """Add b to a in place, and return a."""
     nl.store(a, value=nl.add(nl.load(a), nl.load(b)))
     return a
 
 
 @nki.jit
 def summed_over_ranks(a):
-    """The sum of what two ranks have."""
+    """Return the sum over two ranks."""
     src = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.private_hbm)
     dst = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.private_hbm)
     nisa.dma_copy(dst=src, src=a)
@@ -151,6 +151,6 @@ def summed_over_ranks(a):
 
 @nki.jit
 def talking(a):
-    """Prints when it is compiled, and when it runs."""
+    """Print at compile time and at run time."""
     print("compiled for", a.shape)
     nl.device_print("a is", a)

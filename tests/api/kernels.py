@@ -1,5 +1,5 @@
-"""Kernels and the values that tests call them with. The module is imported by the tests and read
-by nkic. What it imports as `nki` is needed where Python itself evaluates the kernels.
+"""Kernels, and the values that tests call them with. The tests import the module and nkic reads
+it. Its imports from `nki` are used when Python itself evaluates the kernels.
 """
 
 import dataclasses
@@ -11,14 +11,14 @@ try:
     import nki.collectives as ncc
     import nki.isa as nisa
     import nki.language as nl
-except ImportError:  # tests run without any package called nki
+except ImportError:  # the tests run without any package called nki
     pass
 
 SCALE = 2.0
 
 
 class Mode(enum.Enum):
-    """How to combine."""
+    """The operation that combines two tensors."""
 
     ADD = 1
     SCALE = 2
@@ -26,7 +26,7 @@ class Mode(enum.Enum):
 
 @dataclasses.dataclass
 class Params:
-    """Data with a number, tensors and a mode."""
+    """A dataclass with a number, tensors and a mode."""
 
     gamma: Any
     factor: float = 1.0
@@ -44,7 +44,7 @@ class Pair(NamedTuple):
 
 
 class Plain:
-    """Built without `__init__` by the compiler: it would fail there."""
+    """A class that the compiler creates without `__init__`, which would fail in a kernel."""
 
     def __init__(self):
         self.rows = open  # host code
@@ -52,7 +52,7 @@ class Plain:
 
 
 def scaled(x, factor=1.0):
-    """x times a number: the smallest kernel."""
+    """Return x times a number: the smallest kernel."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=x)
@@ -66,7 +66,7 @@ def by_global(x):
 
 
 def sum_of(tensors):
-    """The sum of the tensors of a container."""
+    """Return the sum of the tensors of a container."""
     first = tensors[0]
     out = nl.ndarray(first.shape, dtype=first.dtype, buffer=nl.shared_hbm)
     total = nl.ndarray(first.shape, dtype=first.dtype, buffer=nl.sbuf)
@@ -121,7 +121,7 @@ HALF = functools.partial(times, by=0.5)
 
 
 def maker(factor):
-    """A kernel inside a function, with closures over a number and a function."""
+    """Return a kernel that closes over a number and a function."""
 
     def twice(number):
         return number * 2
@@ -133,7 +133,7 @@ def maker(factor):
 
 
 def combined(x, y, op, buffer, dtype):
-    """op(x, y) as dtype, in tiles of a buffer."""
+    """Return op(x, y) as dtype, computed in tiles of `buffer`."""
     out = nl.ndarray(x.shape, dtype=dtype, buffer=nl.shared_hbm)
     tiles = [nl.ndarray(x.shape, dtype=x.dtype, buffer=buffer) for _ in range(2)]
     nisa.dma_copy(dst=tiles[0], src=x)
@@ -150,7 +150,7 @@ def by_dtype(x, dtype):
 
 
 def reshaped(x):
-    """Returns a reshape of the whole; every instance writes its rows."""
+    """Return a reshape of the whole tensor; every instance writes its own rows."""
     rows = x.shape[0] // 2
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     tile = nl.ndarray((rows, x.shape[1]), dtype=x.dtype, buffer=nl.sbuf)
@@ -169,7 +169,7 @@ def shared_among(x, group):
 
 
 def shared(x):
-    """The sum over two ranks."""
+    """Return the sum over two ranks."""
     src = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     dst = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     nisa.dma_copy(dst=src, src=x)

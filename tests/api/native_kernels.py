@@ -1,4 +1,4 @@
-"""Kernels that only Python itself can evaluate, or whose way of evaluation shows."""
+"""Kernels that only Python itself can evaluate, or that show how they are evaluated."""
 
 import contextlib
 import itertools
@@ -14,7 +14,7 @@ from nki.isa import tensor_scalar
 from nki.language import NkiTensor, add, float32, load, multiply, ndarray, sbuf, store
 from nki.typing import tensor
 
-KIND = nl.float32  # its name, outside kernels
+KIND = nl.float32  # outside kernels, this is the dtype's name
 WHERE = nl.shared_hbm
 OPERATORS = {"add": nl.add, "scale": nl.multiply}
 SEEN: list[Any] = []
@@ -22,7 +22,7 @@ SEEN: list[Any] = []
 
 @dataclass(frozen=True)
 class Weights:
-    """An object that cannot be changed, with arrays and more."""
+    """An immutable object with arrays and other fields."""
 
     gamma: Any
     layers: list[Any] = field(default_factory=list)
@@ -31,7 +31,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Settings(nl.NKIObject):
-    """Fields of NKI's objects may be left out, of a dataclass's as well."""
+    """Fields of NKIObject classes may be omitted, also if the class is a dataclass."""
 
     rows: int
     columns: int
@@ -40,7 +40,7 @@ class Settings(nl.NKIObject):
 
 
 def doubled(x):
-    """2x into a new output."""
+    """Return 2x in a new output."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     nl.store(out, value=nl.add(nl.load(x), nl.load(x)))
     return out
@@ -48,7 +48,7 @@ def doubled(x):
 
 @nki.jit
 def by_operator(x, op):
-    """Operators that are told apart with `is`, as some kernels do."""
+    """Distinguish operators with `is`, as some kernels do."""
     SEEN.append((op is add, op is nl.add, OPERATORS["add"] is nl.add, op is nl.multiply, repr(op)))
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     nl.store(out, value=op(nl.load(x), nl.load(x)))
@@ -57,7 +57,7 @@ def by_operator(x, op):
 
 @nki.jit
 def everything(x, count=3):
-    """Exceptions, generators, context managers, other libraries, variables of closures."""
+    """Use exceptions, generators, context managers, other libraries, and closure variables."""
 
     @contextlib.contextmanager
     def noted(what):
@@ -86,7 +86,7 @@ def everything(x, count=3):
 
 @nki.jit
 def with_names_of_the_host(x: tensor[128, 8]):
-    """Names that the module has got before there was a kernel."""
+    """Use names that the module bound before any kernel was traced."""
     assert isinstance(x, NkiTensor) and isinstance(x, nl.NkiTensor)
     assert x.dtype == KIND and x.dtype == KIND and x.dtype == nl.float32 == float32
     assert {KIND: 1}[x.dtype] == 1
@@ -103,7 +103,7 @@ def with_names_of_the_host(x: tensor[128, 8]):
 
 @nki.jit
 def with_weights(x, weights):
-    """x gamma + the sum of the layers, and whether the caller's object came as it was."""
+    """Return x gamma + the sum of the layers; record the `weights` that the kernel receives."""
     SEEN.append(weights)
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     total = nl.multiply(nl.load(x), nl.load(weights.gamma))
@@ -115,7 +115,7 @@ def with_weights(x, weights):
 
 @nki.jit
 def with_constant(x, order="="):
-    """x + a table that NumPy computes, with the bytes of an element in this order."""
+    """Return x + a table that NumPy computes, in the given byte order."""
     table = np.cumsum(np.ones((x.shape[0], x.shape[1]), nl.bfloat16).astype(x.dtype), axis=1)
     table = table.astype(table.dtype.newbyteorder(order))
     bias = nl.load(nl.shared_constant(table))
@@ -126,7 +126,7 @@ def with_constant(x, order="="):
 
 @nki.jit
 def calls_a_kernel(x):
-    """The body of another kernel becomes part of this one."""
+    """Call another kernel, whose body becomes part of this one."""
     return with_constant(x)
 
 
@@ -137,7 +137,7 @@ def asserts(x):
 
 
 class OwnError(Exception):
-    """One of the user's."""
+    """A user-defined exception."""
 
 
 @nki.jit
@@ -182,7 +182,7 @@ def stops(x):
 
 @nki.jit
 def loops(x, n):
-    """Loops on the device in every form, with what Python does around them."""
+    """Device loops in every form, combined with Python control flow."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     tile = nl.load(x)
     for _ in nl.dynamic_range(3):
@@ -205,7 +205,7 @@ def loops(x, n):
 
 @nki.jit
 def leaves(x, how):
-    """Leaves a loop on the device before its end."""
+    """Leave a device loop before its end."""
     out = doubled(x)
     if how == "break":
         for _ in nl.dynamic_range(3):

@@ -1,4 +1,4 @@
-"""Kernels that use what NKI 0.7 brought, one for each page of its reference."""
+"""Kernels that use the additions of NKI 0.7, one for each page of its reference."""
 
 import itertools
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ def new(shape, dtype, buffer=nl.sbuf):
 
 @nki.jit
 def through_tiles(src):
-    """nl.tiles, NkiTileGrid: every tile loaded, negated and stored, partial ones too."""
+    """nl.tiles, NkiTileGrid: load, negate and store every tile, including partial ones."""
     dst = new(src.shape, src.dtype, nl.shared_hbm)
     read, write = (nl.tiles(one, tile_shape=(128, 64)) for one in (src, dst))
     assert isinstance(read, nl.NkiTileGrid) and isinstance(read, nl.NkiGrid)
@@ -28,7 +28,7 @@ def through_tiles(src):
 
 @nki.jit
 def through_blocks(src):
-    """nl.blocks, NkiBlockGrid: a block is moved at once, its tiles are computed one by one."""
+    """nl.blocks, NkiBlockGrid: transfer a whole block at a time, compute tile by tile."""
     dst = new(src.shape, src.dtype, nl.shared_hbm)
     shapes = {"tile_shape": (64, 32), "block_shape": (1, 2)}
     read, write = nl.blocks(src, **shapes), nl.blocks(dst, **shapes)
@@ -46,7 +46,7 @@ def through_blocks(src):
 
 @nki.jit
 def allocated(src):
-    """nl.alloc_tiles, nl.alloc_blocks: storage that is a grid from the start."""
+    """nl.alloc_tiles, nl.alloc_blocks: allocate storage as a grid."""
     tiles = nl.alloc_tiles(
         tile_shape=(64, 32), element_shape=src.shape, buffer=nl.sbuf, dtype=src.dtype
     )
@@ -67,7 +67,7 @@ def allocated(src):
 
 @nki.jit
 def by_slab(src):
-    """A leading dimension of HBM that is not tiled is indexed one slab at a time."""
+    """An untiled leading dimension of HBM is indexed one slab at a time."""
     dst = new(src.shape, src.dtype, nl.shared_hbm)
     read, write = (nl.tiles(one, tile_shape=(128, 64)) for one in (src, dst))
     for slab in range(read.shape[0]):
@@ -95,7 +95,7 @@ def computed(number):
 
 @nki.jit
 def addressed(table, number):
-    """A scalar as `scalar_offset`: the row that the device names."""
+    """A scalar as `scalar_offset`: a row selected at run time."""
     row = nisa.scalar_load(number)
     picked = new((1, table.shape[1]), table.dtype)
     source = table.ap([[table.shape[1], 1], [1, table.shape[1]]], scalar_offset=row, indirect_dim=0)
@@ -107,7 +107,7 @@ def addressed(table, number):
 
 @nki.jit
 def counted(table, number):
-    """fori_loop with bounds that the device knows, and a counter that addresses rows."""
+    """fori_loop with run-time bounds and a counter that addresses rows."""
     last, width = nisa.scalar_load(number), table.shape[1]
     out = new(table.shape, table.dtype, nl.shared_hbm)
     nisa.dma_copy(dst=out, src=nl.zeros(table.shape, table.dtype, nl.sbuf))
@@ -124,7 +124,7 @@ def counted(table, number):
 
 @nki.jit
 def counted_in_a_register(table, number):
-    """fori_loop between registers, whose counter is one."""
+    """fori_loop with register bounds and a register counter."""
     last, width = nisa.register_alloc(), table.shape[1]
     nisa.register_load(last, number)
     total = nl.zeros((1, width), table.dtype, nl.sbuf)
@@ -143,7 +143,7 @@ def counted_in_a_register(table, number):
 
 @nki.jit
 def halved(number):
-    """while_loop: as long as what the body returns is not 0."""
+    """while_loop: iterate until the body returns 0."""
     value, iterations = new((1, 1), nl.int32), nl.zeros((1, 1), nl.int32, nl.sbuf)
     nisa.dma_copy(dst=value, src=number)
     start = nisa.register_alloc()
@@ -163,7 +163,7 @@ def halved(number):
 
 @dataclass
 class Step:
-    """User classes are equal by their own rule."""
+    """A user class with its own `__eq__`."""
 
     name: str
     by: float = 0.0
@@ -185,7 +185,7 @@ class Shifting(Step):
 
 
 def halves(tile):
-    """A generator."""
+    """Yield both halves of the columns."""
     middle = tile.shape[1] // 2
     yield tile[:, :middle]
     yield tile[:, middle:]
@@ -193,7 +193,7 @@ def halves(tile):
 
 @nki.jit
 def programmed(src):
-    """Python's own means: generators, inheritance, exceptions, equality."""
+    """Python features: generators, inheritance, exceptions, equality."""
     tile = nl.load(src)
     steps = [Scaling("scale", 2.0), Shifting("shift", 1.0)]
     assert steps[0] == Scaling("scale", 9.0) and steps[0] != steps[1]

@@ -1,4 +1,4 @@
-"""The backend of the conformance suite, asked as the suite asks."""
+"""The conformance suite's backend, called as the suite calls it."""
 
 from __future__ import annotations
 

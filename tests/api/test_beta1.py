@@ -1,4 +1,4 @@
-"""Beta 1, `neuronxcc.nki`: values, in both ways to evaluate a kernel, which give one program."""
+"""Values of Beta 1 (`neuronxcc.nki`) kernels; both ways to evaluate a kernel give one program."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def f32(*shape: int) -> Any:
 
 
 def both(kernel: Any, *args: Any, **options: Any) -> Any:
-    """What a kernel gives, which both ways agree on, byte for byte of the artifact."""
+    """Return a kernel's results; both ways must give the same artifact, byte for byte."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = [
@@ -54,7 +54,7 @@ def test_a_grid_of_instances(k: ModuleType) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_the_version_of_a_function_is_that_of_its_file(k: ModuleType, way: str) -> None:
-    """Where no option of a call names one: of a kernel, and of a function that is none yet."""
+    """Without a version option, a kernel or plain function uses the version of its file."""
     a, b = f32(256, 512), f32(256, 512)
     np.testing.assert_array_equal(api.call(k.added[2, 2], (a, b), evaluate=way).values, a + b)
     found = api.call(k.added.func, (a, b), grid=(2, 2), evaluate=way)
@@ -252,7 +252,7 @@ def test_instances_are_counted(k: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
-@pytest.mark.filterwarnings("ignore::nkic.NkicWarning")  # zeros that products are added to
+@pytest.mark.filterwarnings("ignore::nkic.NkicWarning")  # zeros that products accumulate into
 def test_loops_on_the_device(k: ModuleType, count: int) -> None:
     a = f32(3, 128, 64)
     given = (a, np.array([[count]], np.int32))

@@ -1,4 +1,4 @@
-"""Calling kernels with live values: NumPy is the reference."""
+"""Calls of kernels with live values, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Y = X + 1
 
 @pytest.fixture(params=["closed", "native"], autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Both ways to evaluate a kernel; natively with nkic in the place of nki."""
+    """Parametrise over both ways to evaluate a kernel; in native mode nkic is installed as nki."""
     found: str = request.param
     monkeypatch.setenv("NKIC_EVALUATE", found)
     cache.clear()
@@ -48,7 +48,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
         nkic.nki.uninstall()
 
 
-# Python itself has every builtin, takes any value, and needs no source.
+# Python itself supports every builtin, accepts any value, and needs no source.
 in_the_closed_world = pytest.mark.parametrize("way", ["closed"], indirect=True)
 
 
@@ -95,7 +95,7 @@ def test_a_result_is_shown_with_a_timeline() -> None:
     for name, use in result.engines.items():
         own = [one for one in result.timeline if one.lane.rstrip("01234567") == name]
         assert len(own) == use.instructions
-        if own and name != "core0.dma":  # transfers are told until they are complete
+        if own and name != "core0.dma":  # a transfer's event lasts until the transfer is complete
             assert sum(one.end_ns - one.start_ns for one in own) == pytest.approx(use.busy_ns)
     assert max(one.end_ns for one in result.timeline) <= result.time_ns
     assert all("kernels.py:" in one.place for one in result.timeline)
@@ -215,11 +215,11 @@ def test_a_wrapped_kernel() -> None:
     np.testing.assert_array_equal(values(Wrapper(k.scaled), X, 2.0), X * 2)
 
 
-# ---- source that is in no file ------------------------------------------------------------------
+# ---- source without a file ----------------------------------------------------------------------
 
 
 def cell(name: str, text: str, space: dict[str, Any]) -> None:
-    """Runs a notebook's cell."""
+    """Execute a notebook's cell."""
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     exec(compile(text, name, "exec"), space)
 
@@ -354,12 +354,12 @@ def test_user_code_is_never_executed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert not [name for name in sys.modules.keys() - before.keys() if name.startswith("tests")]
 
 
-# ---- names of NKI --------------------------------------------------------------------------------
+# ---- names from NKI ------------------------------------------------------------------------------
 
 
 def test_names_of_a_package_that_poses_as_nki(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Operators, buffers and enumerations mean what kernels mean by them; a package with `nki` in
-    the middle of its name is the user's.
+    """Operators, buffers and enumerations of a foreign `nki` package have NKI's meaning; a package
+    with `nki` in the middle of its name is user code.
     """
     for name in ("vendor.nki", "vendor.nki.language"):
         module = types.ModuleType(name)
@@ -405,12 +405,12 @@ except ImportError:
 
 
 class Editing(SourceFileLoader):
-    """Python runs another text than the file holds."""
+    """A loader that executes a text different from the file's."""
 
     def source_to_code(  # type: ignore[override]
         self, data: Any, path: Any, *, _optimize: int = -1
     ) -> Any:
-        """The code of the edited text."""
+        """Return the code of the edited text."""
         return super().source_to_code(data.replace(b"???", b"2.0"), path, _optimize=_optimize)
 
 

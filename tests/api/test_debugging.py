@@ -1,4 +1,4 @@
-"""Looking into a run from Python."""
+"""Inspection of a run from Python."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_watch_prints(artifact: Artifact, capsys: pytest.CaptureFixture[str]) 
     lines = [
         int(line.split("  line ")[1].split()[0]) for line in capsys.readouterr().out.splitlines()
     ]
-    assert sorted(lines) == [ADD, ADD, HALVE, HALVE]  # the other half is not watched
+    assert sorted(lines) == [ADD, ADD, HALVE, HALVE]  # the other elements are not watched
     with pytest.raises(nkic.RunError, match="did you mean `acc`"):
         run(artifact, watch="ac")
     with pytest.raises(nkic.RunError, match="expected 'NAME@LINE' or 'all'"):

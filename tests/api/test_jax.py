@@ -1,4 +1,4 @@
-"""Kernels and JAX: JAX's own arithmetic is the reference."""
+"""Kernels called from JAX, compared with JAX's own arithmetic."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def same(found: Any, wanted: Any) -> None:
 
 
 def nki_add(kernel: Any, a: Any, b: Any) -> Any:
-    """The caller of the documentation's example: a grid of instances, one tile each."""
+    """The documentation's example of a caller: a grid with one tile per instance."""
     from jax_neuronx import nki_call
 
     return nki_call(
@@ -149,4 +149,4 @@ def test_what_is_written_and_returned_is_a_new_array(drop_in: ModuleType) -> Non
     same(
         nki_call(drop_in.accumulated, a, b, out_shape=jax.ShapeDtypeStruct(a.shape, a.dtype)), total
     )
-    same(a + b, total)  # the arguments are as they were
+    same(a + b, total)  # the arguments are unchanged

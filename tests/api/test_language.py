@@ -1,4 +1,4 @@
-"""Constants, prints and schedules of kernels that are called from Python."""
+"""Constants, prints and schedules of kernels called from Python."""
 
 from __future__ import annotations
 

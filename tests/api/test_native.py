@@ -1,4 +1,4 @@
-"""Kernels that Python itself evaluates: any Python, the user's places, Python's own warnings."""
+"""Kernels evaluated by Python itself: any Python code, locations in user code, Python warnings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ X = np.arange(128 * 8, dtype=np.float32).reshape(128, 8)
 
 @pytest.fixture(scope="module")
 def k() -> Iterator[ModuleType]:
-    """The module of kernels, with nkic in the place of nki."""
+    """Yield the module of kernels, with nkic in place of nki."""
     nkic.nki.install()
     sys.modules.pop(KERNELS, None)
     yield importlib.import_module(KERNELS)
@@ -45,7 +45,7 @@ def line_of(error: BaseException) -> str:
     return str(frames(error)[-1].line)
 
 
-# ---- any Python ---------------------------------------------------------------------------------
+# ---- any Python code ----------------------------------------------------------------------------
 
 
 def test_all_of_python_and_any_library(k: ModuleType) -> None:
@@ -73,14 +73,14 @@ def test_variables_around_a_kernel_are_the_programs_own(k: ModuleType) -> None:
 
 def test_names_of_host_code_mean_the_same_in_kernels(k: ModuleType) -> None:
     np.testing.assert_array_equal(k.with_names_of_the_host(X), X * 4)
-    assert k.nl.float32 == "float32" and type(k.nl.float32) is str  # outside, as before
+    assert k.nl.float32 == "float32" and type(k.nl.float32) is str  # outside kernels, unchanged
 
 
 def test_an_operator_is_one_object(k: ModuleType) -> None:
     k.SEEN.clear()
     np.testing.assert_array_equal(k.by_operator(X, k.nl.add), X + X)
     assert k.SEEN == [(True, True, True, False, "nl.add")]
-    assert repr(k.nl.add) == "nki.language.add"  # outside of kernels
+    assert repr(k.nl.add) == "nki.language.add"  # outside kernels
 
 
 def test_arrays_inside_of_objects_are_tensors_in_copies(k: ModuleType) -> None:
@@ -92,7 +92,7 @@ def test_arrays_inside_of_objects_are_tensors_in_copies(k: ModuleType) -> None:
     assert names == ["x", "weights.gamma", "weights.layers.0.bias", "weights.layers.1.bias"]
     (seen,) = k.SEEN
     assert weights.gamma is X and seen is not weights and type(seen) is k.Weights
-    assert seen.options is weights.options  # what holds no array is the caller's own
+    assert seen.options is weights.options  # a value without arrays is the caller's own object
 
 
 def test_constants_that_numpy_computes(k: ModuleType) -> None:
@@ -181,7 +181,7 @@ def test_a_register_decides_nothing(k: ModuleType) -> None:
 
 
 def own_frames(error: BaseException) -> list[str]:
-    """Functions of the traceback, among which there is none of nkic's."""
+    """Return the functions in the traceback, which must not contain frames of nkic."""
     found = frames(error)
     assert not [one for one in found if "/nkic/" in one.filename]
     return [one.name for one in found]
@@ -202,7 +202,7 @@ def test_errors_that_evaluation_survives_are_all_told(k: ModuleType) -> None:
         k.refused(X)
     slugs = [one.code.slug for one in caught.value.diagnostics]
     assert slugs == ["index-out-of-bounds", "too-many-partitions"]
-    assert "return tile[" in line_of(caught.value)  # the first of them
+    assert "return tile[" in line_of(caught.value)  # the first error
     assert own_frames(caught.value)[1:] == ["refused", "helper"]
 
 
@@ -213,7 +213,7 @@ def test_what_the_kernel_raises_is_itself(k: ModuleType) -> None:
     with pytest.raises(k.OwnError, match="inside") as caught:
         k.raises(X)
     assert own_frames(caught.value)[1:] == ["raises", "inner"]
-    assert current() is None  # the trace is over
+    assert current() is None  # the trace has ended
     with pytest.raises(TypeError, match="argument"):
         k.asserts()
 
@@ -238,7 +238,7 @@ def test_warnings_are_pythons(k: ModuleType) -> None:
         api.prepare(k.forgets.func, (X,))
 
 
-# ---- which way ----------------------------------------------------------------------------------
+# ---- choice of evaluation -----------------------------------------------------------------------
 
 
 def test_the_closed_world_is_an_option(k: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +247,7 @@ def test_the_closed_world_is_an_option(k: ModuleType, monkeypatch: pytest.Monkey
     native = api.prepare(k.doubled, (X,), evaluate="native").artifact
     assert closed.data == native.data
     monkeypatch.setenv("NKIC_EVALUATE", "closed")
-    with pytest.raises(CompileError):  # assert is an error of the kernel's, told by nkic
+    with pytest.raises(CompileError):  # assert is an error of the kernel, reported by nkic
         k.asserts(X)
     with pytest.raises(AssertionError):
         api.prepare(k.asserts.func, (X,), evaluate="native")
@@ -278,7 +278,7 @@ def test_kernels_of_another_nki_have_their_source_alone(
         api.call(k.doubled, (X,), evaluate="native")
 
 
-# ---- the cache, threads -------------------------------------------------------------------------
+# ---- cache and threads --------------------------------------------------------------------------
 
 
 def test_a_kernel_is_called_each_time_and_compiled_once(k: ModuleType) -> None:
@@ -312,7 +312,7 @@ def test_threads_trace_at_the_same_time(k: ModuleType) -> None:
     nl = k.nl
 
     def kernel(x: Any, factor: float) -> Any:
-        both.wait()  # neither gets on alone
+        both.wait()  # neither thread can proceed alone
         out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
         both.wait()
         nl.store(out, value=nl.multiply(nl.load(x), factor))
@@ -325,7 +325,7 @@ def test_threads_trace_at_the_same_time(k: ModuleType) -> None:
 
 
 def test_a_kernel_that_runs_a_kernel_of_its_own(k: ModuleType) -> None:
-    """Another call of nkic inside of a kernel is a compilation of its own."""
+    """A call of nkic inside a kernel is a separate compilation."""
     nl = k.nl
 
     def kernel(x: Any) -> Any:
@@ -338,7 +338,7 @@ def test_a_kernel_that_runs_a_kernel_of_its_own(k: ModuleType) -> None:
 
 
 def test_the_table_of_schedules_has_lines_of_live_kernels(k: ModuleType) -> None:
-    """Its bound is computed from results that a call has freed."""
+    """The bound of the table is computed from results that a call has freed."""
     found = schedules.line(
         "one",
         lambda n, serial: library.compiled(k.everything, {"x": X}, optimise=n, serial=serial),

@@ -1,4 +1,4 @@
-"""What NKI 0.7 brought, called from Python and in the closed world: values, and the same bytes."""
+"""Additions of NKI 0.7, called from Python and in the closed world: values and identical bytes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def number(value: int) -> Any:
 
 
 def blocks() -> Any:
-    """Every second tile of 32 columns is one more."""
+    """Return B with 1 added to every second tile of 32 columns."""
     return B + (np.arange(96) // 32 % 2).astype(np.float32)
 
 

@@ -1,4 +1,4 @@
-"""`nki.jit`, `nki.simulate` and measuring: NumPy is the reference."""
+"""`nki.jit`, `nki.simulate` and measurements, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ def test_brackets_hold_the_number_of_cores(drop_in: ModuleType) -> None:
     assert one.called.artifact.executable.cores == 1
     nc = drop_in.nl.nc
     assert drop_in.per_core[nc(2)].call(X).called.artifact.executable.cores == 2
-    many = drop_in.per_core[4].call(X)  # more than there are cores: instances on one core
+    many = drop_in.per_core[4].call(X)  # more instances than cores: all run on one core
     np.testing.assert_array_equal(many.values, X * 2)
 
 
 @pytest.mark.parametrize("way", ["native", "closed"])
 def test_a_call_by_name_honours_what_the_kernel_says(drop_in: ModuleType, way: str) -> None:
-    """Brackets, target and schedule, wherever the kernel is passed; options of the call first."""
+    """A kernel's grid, target and schedule apply wherever it is passed; the call's target wins."""
     kernel = drop_in.per_core[2]
     assert nkic.call(kernel, (X,), evaluate=way).artifact.executable.cores == 2
     simulated = drop_in.nki.simulate(kernel)
@@ -111,7 +111,7 @@ def test_grids_that_make_no_sense(drop_in: ModuleType, grid: Any) -> None:
 
 
 def test_several_instances_on_each_of_several_cores(drop_in: ModuleType) -> None:
-    """Which core runs which instance is that of the public example of NKI's guide to grids."""
+    """Instances are assigned to cores as in the public example of NKI's guide to grids."""
     nl, x = drop_in.nl, np.zeros((8, 4), np.float32)
     ids = np.float32([[10 * i + j] * 4 for i in range(4) for j in range(2)])
     whole, iterations = [0, 0, 1, 1], [0, 1, 0, 1]

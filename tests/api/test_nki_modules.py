@@ -1,4 +1,4 @@
-"""The modules that pose as `nki`: their names, what they say of themselves, and when they do."""
+"""The modules installed as `nki`: their names, attributes, and when they are installed."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_objects_of_kernels_get_their_fields() -> None:
     assert Sizes(1) == Sizes(1) != Sizes(2)
 
 
-# ---- when ---------------------------------------------------------------------------------------
+# ---- when they are installed --------------------------------------------------------------------
 
 
 def test_nothing_is_importable_without_an_act() -> None:

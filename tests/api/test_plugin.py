@@ -1,4 +1,4 @@
-"""The pytest plugin, in runs of pytest of its own."""
+"""The pytest plugin, in separate runs of pytest."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ X = np.ones((4, 8), np.float32)
 
 
 def pytest_of(folder: Path, body: str, *options: str, **environ: str) -> tuple[int, str]:
-    """Exit code and output of pytest on a file with `body`."""
+    """Return the exit code and output of pytest on a file with `body`."""
     (folder / "test_it.py").write_text(TESTS + body)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
     command += plugin.options()

@@ -1,4 +1,4 @@
-"""Kernels and PyTorch: PyTorch's own arithmetic is the reference."""
+"""Kernels called from PyTorch, compared with PyTorch's own arithmetic."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def seed() -> None:
 
 
 def nki_add(into: Any, a: Any, b: Any) -> Any:
-    """The caller of the documentation's example: a grid of instances, one tile each."""
+    """The documentation's example of a caller: a grid with one tile per instance."""
     out = torch.zeros(a.shape, dtype=a.dtype)
     into[a.shape[0] // 128, a.shape[1] // 512](a, b, out)
     return out
@@ -49,7 +49,7 @@ def test_64_bit_numbers_are_refused(drop_in: ModuleType) -> None:
     x = torch.zeros(4, 4, dtype=torch.float64)
     with pytest.raises(CompileError, match="array of float64, which is not an NKI dtype"):
         drop_in.add(x, x)
-    with pytest.raises(CompileError, match="is int64"):  # which scalars of the device may be
+    with pytest.raises(CompileError, match="is int64"):  # a dtype of device scalars only
         drop_in.add(x.long(), x.long())
 
 
@@ -94,7 +94,7 @@ def test_gradients_through_a_function(drop_in: ModuleType) -> None:
 
     import torch_xla.core.xla_model as xm
 
-    device = xm.xla_device()  # the example's device lines as they stand: it is the CPU
+    device = xm.xla_device()  # the example's device lines unchanged; the device is the CPU
     a, b = (torch.randn(SHAPE).to(device).detach().requires_grad_() for _ in range(2))
     (a * b * NkiAdd.apply(a, b)).sum().backward()
     xm.mark_step()
@@ -134,7 +134,7 @@ def test_a_call_inside_compiled_code(drop_in: ModuleType) -> None:
     torch.testing.assert_close(torch.compile(model, backend="eager")(a, b), (a + b) * a)
 
 
-# ---- operators ----------------------------------------------------------------------------------
+# ---- custom operators ---------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +163,7 @@ def test_operators_pass_pytorchs_own_checks(operator: Any) -> None:
     torch.library.opcheck(operator, (a, b))
 
 
-@pytest.mark.filterwarnings("ignore:Input #")  # float32: there is no float64 in NKI
+@pytest.mark.filterwarnings("ignore:Input #")  # float64 inputs become float32: NKI has no float64
 def test_gradients_are_those_of_differences(operator: Any) -> None:
     a, b = (torch.randn(2, 3, requires_grad=True) for _ in range(2))
     assert torch.autograd.gradcheck(operator, (a, b), eps=1e-2, atol=1e-2, rtol=1e-2)
@@ -196,7 +196,7 @@ def test_what_no_operator_can_take(drop_in: ModuleType) -> None:
         custom_op("nkic_tests::other", drop_in.into, mutates=("d",))
 
 
-# ---- what PyTorch does not see ------------------------------------------------------------------
+# ---- bare kernels, not custom operators ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The version of NKI of a live kernel: who says it, and who comes first."""
+"""The NKI version of a live kernel: its sources and their precedence."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Make = Callable[[str], ModuleType]
 
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
-    """Writes and imports a module, in a project of its own."""
+    """Return a function that writes and imports a module in a separate project."""
     monkeypatch.chdir(tmp_path)
     nkic.install()
     made = []
@@ -64,7 +64,7 @@ def version(artifact: api.Artifact) -> str:
 
 
 def used(module: ModuleType) -> str:
-    """The version that a plain call of the kernel is compiled for, in both ways."""
+    """Return the version that a plain call of the kernel is compiled for, the same in both ways."""
     found = version(module.double.call(X).called.artifact)
     closed = api.prepare(module.double, (X,), evaluate="closed").artifact
     assert version(closed) == found
@@ -161,7 +161,7 @@ def test_a_script(tmp_path: Path, words: list[str]) -> None:
 def cores(module: ModuleType, axes: int | None = None) -> int:
     kernel = module.double if axes is None else module.double[axes]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", api.NkicWarning)  # both cores write the same
+        warnings.simplefilter("ignore", api.NkicWarning)  # both cores write the same output
         return int(kernel.call(X).called.artifact.executable.cores)
 
 

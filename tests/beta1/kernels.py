@@ -1,9 +1,9 @@
-"""Random kernels of Beta 1, and what they give in the model (tests/beta1/model.py).
+"""Random Beta 1 kernels, and their results in the model (tests/beta1/model.py).
 
     python -m tests.beta1.kernels 0 1000
 
-compiles and runs the kernels of seeds, and prints those that differ. All numbers are small
-integers, so that results are equal, not close.
+compiles and runs the kernels of these seeds, and prints those whose results differ. All numbers
+are small integers, so that results are compared for equality.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import neuronxcc.nki.language as nl
 
 
 class Writer:
-    """The statements of one kernel."""
+    """Writes the statements of one random kernel."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -48,7 +48,7 @@ class Writer:
         return f"v{self.number}"
 
     def kernel(self) -> str:
-        """The whole function. `«x|y»` is x for nkic and y for the model."""
+        """Return the whole function. `«x|y»` is x for nkic and y for the model."""
         size = self.size
         self.line(f"out = nl.ndarray((6, {size}, {size}), dtype=nl.float32, buffer=nl.shared_hbm)")
         for n in range(3):
@@ -86,7 +86,7 @@ class Writer:
         self.loops.pop()
 
     def total(self) -> None:
-        """A sum over the turns of the innermost loop."""
+        """Write a sum over the iterations of the innermost loop."""
         name, result = self.loops[-1][0], self.fresh()
         around = "".join(f"{one}, " for one, _ in self.loops[:-1])
         self.indices()
@@ -99,7 +99,7 @@ class Writer:
         self.line(f"{target} = {result}")
 
     def indices(self) -> None:
-        """`p` and `f`, of which a statement's accesses are made."""
+        """Write `p` and `f`, the indices of a statement's accesses."""
         size = self.size
         self.width = self.random.choice((size, size, size // 2, size // 4, 5))
         if self.random.random() < 0.3:
@@ -108,7 +108,7 @@ class Writer:
             self.line(f"p, f = nl.arange({size})[:, None], nl.arange({self.width})[None, :]")
 
     def columns(self) -> str:
-        """An expression that walks some columns of a tile."""
+        """Return an index expression that covers some columns of a tile."""
         room = self.size - self.width
         forms = [f"f + {self.random.randint(0, room)}", f"{self.size - 1} - f"]
         if 2 * self.width <= self.size:
@@ -122,7 +122,7 @@ class Writer:
         return self.random.choice(forms)
 
     def access(self) -> str:
-        """A part of a tile."""
+        """Return an access to part of a tile or block."""
         names = [f"t{n}[" for n in range(3)]
         block = str(self.random.randrange(3))
         if self.loops and self.random.random() < 0.5:
@@ -135,7 +135,7 @@ class Writer:
         return self.access()
 
     def mask(self) -> str:
-        """A condition on p and f, often none, and sometimes on loops."""
+        """Return a mask on p and f, sometimes on loop variables too; often there is none."""
         draw = self.random.random()
         if draw < 0.4:
             return ""
@@ -159,7 +159,7 @@ class Writer:
         return f"(~{joined})" if self.random.random() < 0.15 else joined
 
     def value(self, mask: str) -> str:
-        """An expression of the shape of p and f."""
+        """Return an expression with the shape of p and f."""
         n = self.random.randint(-3, 3)
         x, y = self.read(), self.read()
         op = self.random.choice(("add", "subtract", "maximum", "minimum"))
@@ -201,7 +201,7 @@ class Writer:
         self.line(f"{self.access()} += {self.read()}")
 
     def product(self) -> None:
-        """A product in PSUM, of a few terms, perhaps under a mask."""
+        """Write a product of a few terms in PSUM, sometimes masked."""
         size, name = self.size, self.fresh()
         self.indices()
         width = self.width
@@ -224,7 +224,7 @@ class Writer:
         self.line(f"{self.access()} = nl.minimum(nl.maximum({name}, -9), 9)")
 
     def fold(self) -> None:
-        """A reduction of columns, back in one column."""
+        """Write a reduction along the columns into one column."""
         self.indices()
         target = self.access().replace(", f", ", 0 * f").rpartition("[")[0]
         op, column = self.random.choice(("sum", "max", "min")), self.random.randrange(self.size)
@@ -238,7 +238,7 @@ class Writer:
         self.line(f"{target} = nl.minimum(nl.maximum({target}, -50), 50)")
 
     def move(self) -> None:
-        """Rows and columns exchanged, and copies under predicates."""
+        """Write a transpose, or a copy under a predicate."""
         self.indices()
         if self.random.random() < 0.5:
             size = self.size
@@ -260,7 +260,7 @@ class Writer:
             )
 
     def solid(self) -> None:
-        """Three dimensions."""
+        """Write an operation on tiles with three dimensions."""
         size = self.size
         rows, columns = self.random.choice(((2, size // 2), (4, size // 4), (size // 2, 2)))
         self.line(f"p, x, y = nl.mgrid[0:{size}, 0:{rows}, 0:{columns}]")
@@ -281,7 +281,7 @@ class Writer:
 
 
 def written(seed: int) -> tuple[str, str]:
-    """The source for nkic, and that for the model."""
+    """Return the source for nkic, and the source for the model."""
     text = Writer(seed).kernel()
     parts = [piece.split("»") for piece in text.split("«")]
     ours, model = parts[0][0], parts[0][0]
@@ -303,7 +303,7 @@ def inputs(seed: int) -> dict[str, Any]:
 
 
 def judged(seed: int) -> str:
-    """What became of a seed: "equal", "passed over", or what is wrong."""
+    """Return the outcome of a seed: "equal", "passed over", or a description of the failure."""
     ours, model = written(seed)
     arrays = inputs(seed)
     try:

@@ -1,7 +1,7 @@
-"""What Beta 1 means, in NumPy: index expressions are arrays, masks are arrays of bool, and a loop
-runs its turns in order. An element that nobody has written, or that is made of one, is NaN.
+"""A model of Beta 1 in NumPy: index expressions are arrays, masks are arrays of bool, and loops run
+iteration by iteration. Uninitialised elements, and elements computed from them, are NaN.
 
-`Model().run(text, arrays)` evaluates the source of a kernel with these in place of the modules.
+`Model().run(text, arrays)` evaluates a kernel's source with the model in place of the modules.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ F32 = "float32"
 
 
 class Rejected(Exception):
-    """The program reads or writes outside of a tensor, or gives what nobody has written."""
+    """Raised if the program accesses elements outside a tensor or returns uninitialised ones."""
 
 
 class Tile:
-    """Elements of a buffer, by their places in it. `outside` are those that are not there;
-    `written` those that an instruction wrote which made the tile.
+    """Elements of a buffer, by their flat indices (`places`). `outside` marks unavailable elements;
+    `written` marks the elements written by the instruction that created the tile.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Tile:
 
     @classmethod
     def of(cls, values: Array, written: Array | None = None) -> Tile:
-        """A new tile; what was not written is undefined."""
+        """Return a new tile; elements that are not `written` become NaN."""
         values = np.array(values, float)
         if written is not None:
             values[~written] = np.nan
@@ -57,13 +57,13 @@ class Tile:
         return Tile(self.buffer, places, inherited | outside)
 
     def read(self, mask: Any = None) -> Array:
-        """The values; an element outside is an error, unless a mask hides it."""
+        """Return the values. Raises `Rejected` if an unmasked element is out of bounds."""
         if np.any(self.outside & seen(mask, self.shape)):
             raise Rejected
         return self.buffer[self.places]
 
     def write(self, values: Any, where: Any = None) -> None:
-        """Values of the same shape, or of one that is repeated to it."""
+        """Store values of the same shape, or broadcast to it."""
         where = seen(where, self.shape)
         if np.any(self.outside & where):
             raise Rejected
@@ -103,7 +103,7 @@ def values_of(value: Any, mask: Any = None) -> Any:
 
 
 def made(values: Any, mask: Any = None) -> Tile:
-    """The result of an instruction under a mask."""
+    """Return the result of an instruction under a mask."""
     return Tile.of(values, None if mask is None else np.array(seen(mask, np.shape(values))))
 
 
@@ -134,7 +134,7 @@ def _reduced(op: str, x: Tile, axis: Any, mask: Any = None, keepdims: bool = Fal
 
 
 def _product(x: Tile, y: Tile, mask: Any = None) -> Tile:
-    """Bounds of terms, rows and columns."""
+    """Matrix product; `mask` gives the numbers of terms, rows and columns."""
     left, right = x.read(), y.read()
     terms, rows, columns = mask or (left.shape[0], left.shape[1], right.shape[1])
     there = np.zeros((left.shape[1], right.shape[1]), bool)
@@ -178,13 +178,13 @@ class Grids:
 
 
 class Model:
-    """The modules of Beta 1, and what the loops of one run have summed."""
+    """The modules of Beta 1, and the sums of `loop_reduce` in one run."""
 
     def __init__(self) -> None:
         self.sums: dict[Any, Tile] = {}
 
     def run(self, text: str, arrays: dict[str, Array]) -> Array:
-        """What the kernel of a source returns. Raises `Rejected`."""
+        """Return the result of the source's kernel. Raises `Rejected`."""
         spaces: dict[str, Any] = {"nl": self.language(), "nisa": self.isa(), "np": np}
         exec(compile(text, "model", "exec"), spaces)
         given = {n: Tile.of(np.array(v, float)) for n, v in arrays.items()}
@@ -216,7 +216,7 @@ class Model:
         return known
 
     def language(self) -> SimpleNamespace:
-        """`nl`."""
+        """Return the model of `nl`."""
         return SimpleNamespace(
             arange=np.arange,
             mgrid=Grids(),
@@ -255,7 +255,7 @@ class Model:
         )
 
     def isa(self) -> SimpleNamespace:
-        """`nisa`."""
+        """Return the model of `nisa`."""
         return SimpleNamespace(
             nc_matmul=_product,
             nc_transpose=_transposed,

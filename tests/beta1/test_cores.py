@@ -1,4 +1,4 @@
-"""What instances of a kernel do together, one on each of two cores, against NumPy."""
+"""Communication between kernel instances on two cores, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def given() -> NDArray[Any]:
 
 
 def ran(*body: str, lnc: int = 2) -> NDArray[Any]:
-    """What a kernel stores."""
+    """Return the output of a kernel."""
     text = HEAD + "".join(f"    {line}\n" for line in body) + "    return out\n"
     a = given()
     made = nkic.compile(SourceFile("k.py", text), inputs={"a": a}, lnc=lnc)
@@ -55,7 +55,7 @@ def test_both_cores_have_the_result(name: str, axes: str) -> None:
     ],
 )
 def test_a_mask_keeps_the_rest(mask: str, left: NDArray[np.bool_]) -> None:
-    """The predicate of a mask that is not a bound is each core's own."""
+    """Each core has its own predicate for a mask that is not a bound."""
     found = ran(
         "r = nl.full((128, 64), 5, dtype=nl.float32)",
         f"r[i_p, i_f] = nl.all_reduce(t[i_p, i_f], np.add, [core], mask={mask})",

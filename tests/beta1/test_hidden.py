@@ -1,4 +1,4 @@
-"""What is made of a tile that a mask hides as a whole is left out with it."""
+"""Values computed from an entirely masked-out tile are masked out with it."""
 
 from __future__ import annotations
 

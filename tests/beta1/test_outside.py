@@ -1,4 +1,4 @@
-"""Indices beyond a dimension, where what they reach is still memory of the tensor."""
+"""Out-of-bounds indices whose address is inside the tensor are rejected, unless masked out."""
 
 from __future__ import annotations
 

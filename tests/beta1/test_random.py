@@ -1,4 +1,4 @@
-"""Random kernels of Beta 1 give what the model of it gives."""
+"""Random Beta 1 kernels give the results of the model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_random_kernel_gives_what_the_model_gives(seed: int) -> None:
 
 
 def test_the_model_tells_masks_from_none() -> None:
-    """Some of the kernels give something else without their masks: the masks are not idle."""
+    """Without their masks some of the kernels give other results: the masks have an effect."""
     changed = 0
     for seed in SEEDS:
         model = written(seed)[1]

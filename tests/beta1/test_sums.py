@@ -1,4 +1,4 @@
-"""Matmuls that are added to tiles under masks that are not bounds, against NumPy."""
+"""Matmuls accumulated into tiles under masks that are not bounds, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BELOW = np.tril(np.ones((64, 96), bool))
 
 
 def compared(begun: str, *body: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """What a kernel stores, and the product of its arguments."""
+    """Return the output of a kernel, and the product of its arguments."""
     rng = np.random.default_rng(5)
     a, b = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((128, 64), (128, 96)))
     lines = "".join(f"    {line}\n" for line in body)

@@ -1,4 +1,4 @@
-"""The present folder with a compiled kernel in it, and nki-run run there."""
+"""A current directory with a compiled kernel in it, and runs of nki-run there."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 @pytest.fixture
 def folder(artifact: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The present folder: a compiled kernel, its inputs, and what should come out."""
+    """Return the current directory with a compiled kernel, its inputs, and its expected outputs."""
     for name in list(os.environ):
         if name.startswith(("NKI", "FORCE_COLOR", "CLICOLOR")):
             monkeypatch.delenv(name)
@@ -71,7 +71,7 @@ def folder(artifact: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture
 def nki(folder: Path, capfd: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command in this process."""
+    """Return a function that runs the command in this process."""
 
     def call(*words: str) -> Ran:
         capfd.readouterr()
@@ -82,7 +82,7 @@ def nki(folder: Path, capfd: pytest.CaptureFixture[str]) -> Run:
 
 
 def process(*words: str, stdin: bytes = b"", **environ: str) -> Any:
-    """Runs the command as users do, in the present folder."""
+    """Run the command in a process of its own, in the current directory."""
     return subprocess.run(
         [sys.executable, "-m", "nkic.cli.nki_run", *words],
         env={**os.environ, "PYTHONPATH": str(ROOT), **environ},
@@ -94,7 +94,7 @@ def process(*words: str, stdin: bytes = b"", **environ: str) -> Any:
 
 
 def refused(ran: Ran, code: int, slug: str) -> str:
-    """The text of a run that must end with this code and this one complaint."""
+    """Return the output of a run that must end with this exit code and this one diagnostic."""
     assert ran.code == code, ran.err
     assert re.findall(r"error\[(NKI\d{4})\]", ran.err) == [diagnostics.code(slug).number], ran.err
     assert "Traceback" not in ran.err

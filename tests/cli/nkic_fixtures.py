@@ -1,4 +1,4 @@
-"""A folder with a kernel in it, and the command run there."""
+"""A current directory with a kernel in it, and runs of nkic there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.harness.commands import KERNEL, Ran, Run
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The present folder, with a kernel in it; no setting of the tester's own reaches in."""
+    """Return the current directory with a kernel in it, isolated from the tester's settings."""
     for name in list(os.environ):
         if name.startswith(("NKI", "NEURON", "FORCE_COLOR", "CLICOLOR")):
             monkeypatch.delenv(name)
@@ -26,7 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def nkic(folder: Path, capfd: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command in this process."""
+    """Return a function that runs the command in this process."""
 
     def call(*words: str) -> Ran:
         capfd.readouterr()

@@ -1,4 +1,4 @@
-"""What both tools share, seen from outside: a small tool is run as a process of its own."""
+"""Behaviour common to both tools, tested with a small tool in a separate process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nkic.cli.common import help, streams
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# A tool that does as its argument says.
+# A tool whose argument selects what it does.
 DEMO = '''
 import os, sys, time
 import click
@@ -105,7 +105,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Demo:
-    """Starts the demo tool in a folder of the test's own."""
+    """Run the demo tool in the test's folder."""
 
     def __init__(self, script: Path, folder: Path) -> None:
         self.script, self.folder = script, folder
@@ -125,7 +125,7 @@ class Demo:
         )
 
     def shell(self, line: str) -> subprocess.CompletedProcess[str]:
-        """Runs a shell line in which DEMO is the tool."""
+        """Run a shell line in which DEMO is the tool."""
         tool = f"{sys.executable} {self.script}"
         return subprocess.run(
             ["bash", "-c", line.replace("DEMO", tool)],
@@ -196,7 +196,7 @@ def test_closed_pipe_is_141_and_silent(tool: Demo) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (141, "line\n", "")
     done = tool.shell("DEMO --explain all | true; echo ${PIPESTATUS[0]}")
     assert done.stderr == ""
-    assert done.stdout in ("141\n", "0\n")  # 0 when all of it fitted into the pipe in time
+    assert done.stdout in ("141\n", "0\n")  # 0 if all of the output fitted into the pipe in time
 
 
 def test_closed_streams_do_no_harm(tool: Demo) -> None:
@@ -389,6 +389,15 @@ def test_help_in_two_sizes(tool: Demo) -> None:
         assert f"  {number} " in long
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/errors.md"])
+def test_pages_list_the_exit_codes_of_help(page: str) -> None:
+    table = (ROOT / page).read_text("utf-8").partition("code | meaning |\n|---:|---|\n")[2]
+    rows = [line.split("|")[1:3] for line in table.partition("\n\n")[0].splitlines()]
+    assert [number.strip() for number, _ in rows] == [number for number, _ in help.EXIT_CODES]
+    for (_, found), (_, meaning) in zip(rows, help.EXIT_CODES, strict=True):
+        assert found.strip().startswith(meaning)
+
+
 def test_explain(tool: Demo) -> None:
     assert tool("--explain", "9001").stdout.startswith("# NKI9001 internal-error: Internal error\n")
     pages = tool("--explain", "all").stdout
@@ -425,7 +434,7 @@ def test_colour_in_a_pipe(
 
 
 class Terminal(io.StringIO):
-    """A stream that is a terminal."""
+    """A stream that reports that it is a terminal."""
 
     def isatty(self) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""What devices do otherwise, and uninitialised memory: by both commands, with their options."""
+"""Differences between devices, and uninitialised memory, through the options of both commands."""
 
 from __future__ import annotations
 

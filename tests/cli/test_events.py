@@ -1,4 +1,4 @@
-"""Every type of event that the commands write is in the published schema, and keeps to it."""
+"""Every event type that the commands write is in the published schema and conforms to it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def double(a):
 
 
 def events(text: str) -> dict[str, dict[str, Any]]:
-    """By type, each held to the schema."""
+    """Return the events by type, each validated against the schema."""
     found = [json.loads(line) for line in text.splitlines()]
     for event in found:
         VALIDATOR.validate(event)
@@ -54,7 +54,7 @@ def published() -> set[str]:
 
 
 def written() -> set[str]:
-    """The types in the source: first arguments of `tell` and `event`."""
+    """Return the event types in the source: the first arguments of `tell` and `event`."""
     found = {"artifact", "diagnostic"}
     for path in (ROOT / "nkic" / "cli").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

@@ -1,4 +1,4 @@
-"""How the commands leave: exit codes that tell, nothing dropped, no traceback."""
+"""How the commands exit: meaningful exit codes, no lost output, no traceback."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_reader_that_goes_away_is_noticed(tmp_path: Path, unbuffered: str) -> 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_slow_reader_gets_everything(tmp_path: Path, unbuffered: str) -> None:
-    """Several times what a pipe holds."""
+    """The output is several times the capacity of a pipe."""
     line = "NKIC --explain all | (sleep 0.3; cat)"
     done = shell(line, tmp_path, PYTHONUNBUFFERED=unbuffered)
     assert done.returncode == 0
@@ -62,7 +62,7 @@ def test_a_slow_reader_gets_everything(tmp_path: Path, unbuffered: str) -> None:
 
 
 def test_an_interrupt_at_any_import_ends_with_130(tmp_path: Path) -> None:
-    """SIGINT arrives at the n-th module that is looked for, for a few n."""
+    """SIGINT arrives during the n-th module lookup, for a few n."""
     code = """if True:
         import os, signal, sys
         class Interrupt:
@@ -88,7 +88,7 @@ def test_an_interrupt_at_any_import_ends_with_130(tmp_path: Path) -> None:
 
 
 def test_the_worker_ends_without_freeing_its_objects(tmp_path: Path) -> None:
-    """Output through a pipe is complete nevertheless, and the exit code is the command's."""
+    """Output through a pipe is still complete, and the exit code is the command's."""
     code = """if True:
         import atexit, sys
         import nkic.cli

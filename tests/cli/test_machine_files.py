@@ -25,7 +25,7 @@ def test_a_machine_file_changes_the_time_and_is_named(nki: Run, folder: Path) ->
     given = json.loads(nki(*RUN, "--json", "--machine", "m.toml").out)
     assert plain["machine"] == "default"
     assert given["machine"] == read_machine("m.toml", TEXT).hash
-    # A load and a store after one another, each done 1,000 ns later.
+    # A load followed by a store, each of which completes 1,000 ns later.
     assert given["time_ns"] - plain["time_ns"] == pytest.approx(2000)
     launch = TRN2.figures["launch.before_ns"] + TRN2.figures["launch.after_ns"]
     assert given["launch_ns"] == launch

@@ -1,4 +1,4 @@
-"""The command nki-run, from outside: what it reads, computes, compares and writes."""
+"""The command nki-run from outside: what it reads, computes, compares and writes."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_json_report(nki: Run, folder: Path) -> None:
     np.save("a.npy", A)
     done = nki(*words, "--json")
     record = json.loads(done.out)
-    assert done.code == 1  # b is not what e.npz was made from
+    assert done.code == 1  # b is not the input of e.npz
     assert (record["schema"], record["kernel"], record["target"]) == (1, "scale", "trn2")
     assert record["id"] == json.loads(nki("kernel.neff", "--info", "--json").out)["artifact_id"]
     assert record["cycles"] == pytest.approx(record["time_ns"] * 1.2, abs=1)
@@ -144,7 +144,7 @@ def test_json_has_no_nan(nki: Run) -> None:
 
 
 def test_error_bounds_are_reported_where_they_are_asked_for(nki: Run) -> None:
-    """Half a step of float32 at 2,046, and of bfloat16 at 64."""
+    """The bound is half a unit in the last place of float32 at 2,046, and of bfloat16 at 64."""
     rows = json.loads(nki(*RUN, "--json", "--report-error-bound").out)
     bounds = {row["name"]: row["error_bound"] for row in rows["outputs"]}
     wide, narrow = bounds["output_0"], bounds["output_1"]
@@ -255,7 +255,7 @@ def test_rules_that_make_no_sense(nki: Run, words: tuple[str, ...], slug: str, s
     assert said in refused(nki(*RUN, "--expected", "e.npz", *words), 2, slug)
 
 
-# ---- looking -------------------------------------------------------------------------------
+# ---- inspecting ----------------------------------------------------------------------------
 
 
 def test_info(nki: Run) -> None:

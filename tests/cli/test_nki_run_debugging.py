@@ -1,4 +1,4 @@
-"""Looking into a run: dumps, watches, a reference's intermediates, the prompt, other orders."""
+"""Inspection of runs: dumps, watches, intermediates of a reference, the prompt, other orders."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nkic.neff.write import write
 from tests.cli.nki_run_fixtures import nki, process, refused
 from tests.harness.commands import Run
 
-__all__ = ["nki"]  # a fixture, which asks for the folder of this file
+__all__ = ["nki"]  # a fixture, which uses this file's `folder`
 
 KERNEL = """\
 # /// nkic
@@ -132,8 +132,8 @@ def test_a_watch_tells_every_change(nki: Run) -> None:
     done = nki(*RUN, "--watch", part, "--message-format", "json", "-O", "output_0=@o.npy")
     events = [json.loads(line) for line in done.err.splitlines()]
     told = [event for event in events if event.get("type") == "watch"]
-    # The first write of each acc leaves this part as it was before anybody wrote it: all of it is
-    # new. Of the others those tell that change something.
+    # The first write of each acc changes the whole watched part, which was uninitialised. Later
+    # writes are reported if they change a value.
     lines = sorted(event["line"] for event in told if event["line"] != ADD)
     assert lines == [SUBTRACT, SUBTRACT, HALVE, HALVE]
     for event, row in zip([e for e in told if e["line"] == HALVE], (0, 128), strict=True):
@@ -184,7 +184,7 @@ def test_conflicts(nki: Run) -> None:
 
 @pytest.fixture
 def reference(nki: Run) -> dict[str, Any]:
-    """What a right run dumps."""
+    """Return the dump of a correct run."""
     assert nki(*RUN, "--dump-tensor", f"acc@{HALVE}=r.npz", "-q").code == 0
     return {name: array.copy() for name, array in np.load("r.npz").items()}
 
@@ -193,7 +193,7 @@ def test_a_run_is_as_a_reference_that_was_dumped(nki: Run, reference: dict[str, 
     assert np.array_equal(reference["acc"], [SUM[:128] / 2, SUM[128:] / 2])
     done = nki(*RUN, "--expect-at", f"{HALVE}=r.npz")
     assert done.code == 0 and "--expect-at: 2 comparisons, all as expected" in done.err
-    np.savez("last.npz", acc=reference["acc"][1])  # in its own shape: after the last write
+    np.savez("last.npz", acc=reference["acc"][1])  # in acc's shape after the last write
     assert nki(*RUN, "--expect-at", f"{HALVE}=last.npz").code == 0
 
 
@@ -275,7 +275,7 @@ def test_a_prompt_knows_engines_queues_and_memory(folder: Path) -> None:
     code, out = prompt(
         folder, "engines\nqueues\nmemory\ntensors\nprint accc\nprint acc#9\n", "--break", f"{ADD}:1"
     )
-    assert code == 0 and "output_0" in out  # at the end of the input the run goes on
+    assert code == 0 and "output_0" in out  # the run continues at the end of the input
     lines = [" ".join(line.split()) for line in out.splitlines()]
     assert f"core0.vector 0 instructions started about to start tensor_tensor (k.py:{ADD})" in lines
     stores = [line for line in lines if f"next dma_copy (k.py:{STORE})" in line]
@@ -295,7 +295,7 @@ def test_a_prompt_knows_engines_queues_and_memory(folder: Path) -> None:
 
 
 def lost(executable: Executable, stream: str) -> Executable:
-    """Without the waits of the first item of a stream that has some."""
+    """Remove the waits of the first item that has any from a stream."""
     streams = list(executable.streams)
     number = next(n for n, one in enumerate(streams) if one.name == stream)
     items = list(streams[number].items)
@@ -332,7 +332,7 @@ def test_a_lost_wait_is_found_with_both_lines(nki: Run, folder: Path, checks: st
     assert ("dma_copy", str(STORE), store) in found and len(found) == 2
     (other,) = [one for one in found if one[2] == "core0.vector"]
     assert int(other[1]) in (ADD, SUBTRACT, HALVE)
-    if checks == "--init-check":  # it fails until the last one has written acc
+    if checks == "--init-check":  # before the last write of acc the uninitialised read fails
         assert other[:2] == ("tensor_tensor", str(SUBTRACT)) or other[1] == str(HALVE)
     assert "race over `acc`: no semaphore orders the two" in said
     again = nki(*words).err

@@ -1,4 +1,4 @@
-"""The command nki-run when something is wrong, and its manners at the terminal."""
+"""Errors of nki-run, and its behaviour at the terminal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.harness.commands import ROOT, Run
 
 __all__ = ["artifact", "folder", "nki"]
 
-# ---- what is wrong -------------------------------------------------------------------------
+# ---- errors --------------------------------------------------------------------------------
 
 
 def test_inputs_that_do_not_fit(nki: Run) -> None:
@@ -119,7 +119,7 @@ def test_links_in_a_circle_are_refused_and_stay(
 
 
 def test_outputs_may_go_to_a_device(nki: Run) -> None:
-    """A zip archive looks back at what it wrote, which /dev/null answers with 0."""
+    """zipfile calls tell() on its output, which is always 0 for /dev/null."""
     assert nki(*RUN, "--outputs", os.devnull).code == 0
 
 
@@ -129,7 +129,7 @@ def test_faults_of_the_program_end_with_5(nki: Run, folder: Path) -> None:
     assert run(compiler, "nkic", ["bad.py", "--embed-source"]) == 0
     text = refused(nki("bad.neff", "--fill", "zeros"), 5, "uninitialised-read")
     assert "bad.py:14:5: error[NKI0901]" in text
-    assert "14 |     nisa.tensor_scalar(dst=x" in text  # its text is in the file
+    assert "14 |     nisa.tensor_scalar(dst=x" in text  # the artifact contains the source text
     assert nki("bad.neff", "--fill", "zeros", "--no-init-check").code == 0
 
 
@@ -201,7 +201,7 @@ def test_help_names_every_input_generator(nki: Run) -> None:
 
 
 def imported(*words: str) -> set[str]:
-    """The modules that a command line imports."""
+    """Return the modules that a command line imports."""
     code = f"""
 import sys
 from nkic.cli.common import run

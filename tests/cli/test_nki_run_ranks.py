@@ -1,4 +1,4 @@
-"""nki-run --ranks: several ranks of one kernel, each with files of its own."""
+"""nki-run --ranks: several ranks of one kernel, each with its own files."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WORDS = ("ranks.neff", "--ranks", "3", "--inputs", "a{rank}.npz")
 
 @pytest.fixture(autouse=True)
 def ranks(folder: Path) -> None:
-    """The kernel and the inputs of three ranks."""
+    """Write the kernel, and the inputs of three ranks."""
     (folder / "total.py").write_text(KERNEL, encoding="utf-8")
     assert run(compiler, "nkic", ["total.py", "-o", "ranks.neff", "-q"]) == 0
     for rank in range(3):

@@ -1,4 +1,4 @@
-"""Reports of `nki-run`: what is printed, what is written, what is refused."""
+"""Reports of `nki-run`: what is printed, written and rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command nkic, from outside: what it reads, writes, says, and how it ends."""
+"""The command nkic from outside: what it reads, writes and reports, and its exit codes."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_serial_builds_another_program(nkic: Run, folder: Path) -> None:
     assert written(folder / "b").meta["serial"] == "yes"
 
 
-# ---- what the kernel is compiled for -------------------------------------------------------------
+# ---- targets, versions and options ---------------------------------------------------------------
 
 
 def shape(path: Path) -> tuple[str, tuple[int, ...]]:
@@ -323,7 +323,7 @@ def test_missing_types_show_the_signature(nkic: Run, folder: Path) -> None:
     assert "--arg a=" in ran.err
 
 
-# ---- what is said --------------------------------------------------------------------------------
+# ---- messages ------------------------------------------------------------------------------------
 
 
 def test_the_resource_line_comes_with_v(nkic: Run) -> None:

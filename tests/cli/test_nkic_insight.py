@@ -1,4 +1,4 @@
-"""nkic --remarks and --print-changed, from outside."""
+"""nkic --remarks and --print-changed from outside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`nkic` a second time: what it wrote and said before, if nothing has changed since."""
+"""Repeated runs of `nkic`: artifacts and messages are reused if nothing has changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["folder", "nkic"]
 IMPORTING = KERNEL.replace("import nki\n", "import nki\nfrom factors import FACTOR\n").replace(
     "operand0=factor", "operand0=FACTOR"
 )
-# A loop that says something, and a warning with a place.
+# A kernel that prints, and a warning with a location.
 WARNED = KERNEL.replace(
     "    return out", "    print('a', a.shape)\n    return out  # nkic: ignore[05]"
 )
@@ -23,7 +23,7 @@ WARNED = KERNEL.replace(
 
 @pytest.fixture
 def kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in which artifacts are kept."""
+    """Return a folder with the cache enabled."""
     monkeypatch.delenv("NKIC_CACHE")
     monkeypatch.setenv("NKIC_CACHE_DIR", str(folder / "kept"))
     return folder
@@ -31,7 +31,7 @@ def kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def compiles(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The kernels that were compiled and not taken from the folder."""
+    """Record the kernels that are compiled and not taken from the cache."""
     found: list[str] = []
     real = carry_out.pipeline.compile_source
 
@@ -126,7 +126,7 @@ def test_imports_count(kept: Path, nkic: Run, compiles: list[str]) -> None:
     (kept / "factors.py").write_text("FACTOR = 4.0\n", "utf-8")
     assert nkic("k.py").code == 0
     assert (kept / "k.neff").read_bytes() != first
-    # A package of that name comes before the file.
+    # A package of the same name takes precedence over the file.
     (kept / "factors").mkdir()
     (kept / "factors/__init__.py").write_text("FACTOR = 8.0\n", "utf-8")
     assert nkic("k.py").code == 0

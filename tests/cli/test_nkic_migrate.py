@@ -1,4 +1,4 @@
-"""`nkic --migrate`: where the new source goes, what is said, exit codes."""
+"""`nkic --migrate`: destination of the new source, messages, exit codes."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_proof_is_said(nkic: Run, old: Path) -> None:
     assert ran.code == 0
     lines = [line for line in ran.err.splitlines() if line.startswith("verified")]
     assert lines[0].startswith("verified a=float32[128,64]: same bits; ")
-    assert any("a=float32[127,64]: same bits" in line for line in lines)  # an edge of a tile
+    assert any("a=float32[127,64]: same bits" in line for line in lines)  # a shape at a tile's edge
     assert len(lines) == 4
 
 

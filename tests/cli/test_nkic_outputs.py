@@ -1,4 +1,4 @@
-"""The command nkic, from outside: --emit, --print, help, and command lines that are wrong."""
+"""The command nkic from outside: --emit, --print, help, and wrong command lines."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_links_in_a_circle_are_refused(
 
 def test_a_printed_program_compiles_to_the_same_bytes(nkic: Run, folder: Path) -> None:
     text = KERNEL.replace("    return out", "    nl.store(out, nl.exp(tile))\n    return out")
-    (folder / "k.py").write_text(text)  # with places in the standard library too
+    (folder / "k.py").write_text(text)  # with locations in the standard library too
     assert nkic("k.py", "--emit", "neff=a.neff,ir=p.ir,lowered=q.ir,allocated=r.ir").code == 0
     for name in ("p", "q", "r"):
         assert nkic(f"{name}.ir") == Ran(0, "", "")
@@ -124,7 +124,7 @@ def again(a):
 
 
 def test_the_graph_has_the_edges_of_reused_memory(nkic: Run, folder: Path) -> None:
-    """Tiles of 32 KiB a partition, 8 of them: later ones take over the bytes of earlier ones."""
+    """There are 8 tiles of 32 KiB per partition: later tiles reuse the bytes of earlier ones."""
     (folder / "k.py").write_text(REUSING)
     shown = nkic("k.py", "--emit", "graph=-")
     assert (shown.code, shown.err) == (0, "")

@@ -1,4 +1,4 @@
-"""--print and --list-kernels for programs, and what is said of settings that do not exist."""
+"""--print and --list-kernels for programs, and errors for unknown settings."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_values_are_numbers(nkic: Run) -> None:
 
 
 def version(nkic: Run, *words: str) -> tuple[str, str]:
-    """The version of NKI and who says it, of `--print config`."""
+    """Return the NKI version and its source from `--print config`."""
     rows = {row["setting"]: row for row in printed(nkic, "config", "k.py", *words)}
     return rows["nki"]["value"], rows["nki"]["from"]
 

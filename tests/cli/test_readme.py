@@ -1,4 +1,4 @@
-"""Every command in README.md works on the kernel in README.md."""
+"""Every command in README.md works on README.md's kernel."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMMANDS = re.findall(r"^    ((?:nkic|nki-run) [^\n]*)$", TEXT, re.MULTILINE)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The kernel, data, and what is expected of it; the first command makes the artifact."""
+    """Return a folder with the kernel, its data, expected results, and the first artifact."""
     made = tmp_path_factory.mktemp("readme")
     (kernel,) = re.findall(r"^```python\n(# /// nkic\n.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
     (made / "kernel.py").write_text(kernel, "utf-8")

@@ -1,4 +1,4 @@
-"""--message-format and --message-file for services, through the command."""
+"""--message-format and --message-file for services, tested through the commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LINE = WRONG.split("src=tlie")[0].count("\n") + 1
 
 @pytest.fixture
 def wrong(folder: Path) -> Path:
-    """A folder whose kernel has one mistake."""
+    """Return a folder whose kernel has one error."""
     (folder / "k.py").write_text(WRONG, encoding="utf-8")
     return folder
 

@@ -1,4 +1,4 @@
-"""Element types that NumPy lacks, from file to file through both tools."""
+"""Element types that NumPy lacks, passed through files between both tools."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def process(folder: Path, tool: str, *words: str) -> subprocess.CompletedProcess
 
 
 def kept(path: Path, name: str) -> tuple[str, bytes]:
-    """The noted type and the bytes of an array."""
+    """Return the recorded type and the bytes of an array."""
     with np.load(path) as found:
         return json.loads(found["__nki_dtypes__"].tobytes())[name], found[name].tobytes()
 
 
 @pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3", "float8_e4m3fn", "float8_e5m2"])
 def test_types_that_numpy_lacks_survive_files(tmp_path: Path, name: str) -> None:
-    """From ml_dtypes through npz, `--like`, kernel and outputs, bit for bit, and in again."""
+    """Values survive npz, `--like`, kernel, outputs and input again, bit for bit."""
     (tmp_path / "k.py").write_text(COPY_KERNEL, "utf-8")
     values = np.arange(-32, 32).reshape(4, 16).astype(getattr(ml_dtypes, name))
-    np.savez(tmp_path / "raw.npz", a=values)  # NumPy keeps bytes alone: the type is lost
+    np.savez(tmp_path / "raw.npz", a=values)  # NumPy stores only the bytes: the type is lost
     target = ("--target", "trn3")
     words = ("k.py", "--arg", f"a={name}[4,16]", *target, "-o", "copy.neff")
     assert process(tmp_path, "nkic", *words).returncode == 0

@@ -1,4 +1,4 @@
-"""-W, -A, -D, -Werror and `# nkic: ignore[…]`, through the commands."""
+"""-W, -A, -D, -Werror and `# nkic: ignore[…]`, tested through the commands."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.cli.nkic_fixtures import folder, nkic
 from tests.harness.commands import KERNEL, Run
 
 __all__ = ["folder", "nkic"]
-# A second output that nothing writes: NKI0253 at its declaration.
+# A second output that is never written: NKI0253 at its declaration.
 EMPTY = "    more = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)"
 WARNED = KERNEL.replace("    return out", f"{EMPTY}\n    return out, more")
 
 
 @pytest.fixture
 def warned(folder: Path) -> Path:
-    """A folder whose kernel gives one warning, which is an error by default."""
+    """Return a folder whose kernel causes one warning, an error by default."""
     (folder / "k.py").write_text(WARNED, encoding="utf-8")
     return folder
 
@@ -102,7 +102,7 @@ def test_the_runner_has_the_same_words(
     nkic: Run, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert nkic("k.py", "-o", "a.neff").code == 0
-    np.savez(folder / "in.npz", a=np.zeros((128, 64)))  # float64: cast, with a remark
+    np.savez(folder / "in.npz", a=np.zeros((128, 64)))  # float64: converted, with a remark
 
     def ran(*words: str) -> tuple[int, list[str]]:
         code = run(nki_run, "nki-run", ["a.neff", "--inputs", "in.npz", "--cast", *words])

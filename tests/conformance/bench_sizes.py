@@ -1,8 +1,8 @@
-"""Smaller problems for NKIBench's kernels, whose sizes stand in them as numbers.
+"""Smaller problem sizes for NKIBench's kernels, which contain their sizes as numbers.
 
-The kernels are of matrices of 4,096 rows and more: tens of thousands of instructions, and tiles
-that `--nki beta1` keeps in HBM. What is said here is put in the place of the same numbers in the
-kernel, and of the sizes of its inputs; tiles, loops and instructions stay what they are.
+The kernels process matrices of 4,096 rows and more: tens of thousands of instructions, and tiles
+that `--nki beta1` keeps in HBM. These tables replace numbers in a kernel, and in the sizes of its
+inputs; tiles, loops and instructions are unchanged.
 """
 
 from __future__ import annotations
@@ -53,21 +53,21 @@ def _cut(value: Any, sizes: Mapping[int, int]) -> Any:
     return np.ascontiguousarray(value[tuple(slice(sizes.get(n, n)) for n in value.shape)])
 
 
-# ---- what the smaller kernels compute, of those that are too large to run as they are ------------
+# ---- references of the reduced kernels that are too large at full size ---------------------------
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def _matmul(v1: Array, v2: Array) -> Array:
-    """128 rows of the product, over the first 8 of 40 blocks of terms."""
+    """Return 128 rows of the product, over the first 8 of 40 blocks of terms."""
     terms = slice(0, 8)
     product = v1[0, :, terms].reshape(128, -1) @ v2[terms].reshape(-1, v2.shape[-1])
     return product[None]
 
 
 def _lora(v1: Array, v2: Array, v3: Array, v4: Array) -> Array:
-    """All rows, and 8 of 96 blocks of columns; one product takes the first 8 blocks of terms, the
-    other the first two of every ten.
+    """Return all rows, and 8 of 96 blocks of columns; one product uses the first 8 blocks of terms,
+    the other the first two of every ten.
     """
     some = [10 * ten + one for ten in range(4) for one in range(2)]
     rows = v1.reshape(-1, *v1.shape[-2:])

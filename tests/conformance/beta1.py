@@ -1,13 +1,13 @@
-"""Compiles and runs kernels of Beta 1 from checkouts, and prints a table of worst errors.
+"""Compile and run kernels of Beta 1 from checkouts, and print a table of worst errors.
 
     python -m tests.conformance.beta1 --sdk sdk-2.20/general/nki --sdk sdk-2.26/nki --tests \\
         --samples ../nki-samples --bench ../AccelOpt/NKIBench [--small] [REGEX]
 
 The checkouts are of versions with Beta 1: the SDK's from v2.20.0 to v2.26.1, nki-samples' before
-Beta 2. What a checkout does not have is passed over. `--tests` also runs the SDK's own tests of
-the API, `--files` ends with a table of the files that have kernels, and what became of each. The
-exit status is 1 where a kernel that should run does not, or is further from its reference than
-its case allows. With `--compile`, kernels are compiled only.
+Beta 2. Cases that a checkout lacks are skipped. `--tests` also runs the SDK's own tests of the
+API; `--files` also prints the outcome of each file that has kernels. The exit status is 1 if a
+kernel that should run does not, or is further from its reference than its case allows. With
+`--compile`, kernels are compiled only.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.conformance.beta1_cases import CASES, SAMPLES, SDK, Case
 from tests.conformance.worst_errors import Draw, error
 
 for _module in (beta1_samples, beta1_team, beta1_experts, beta1_paged):
-    assert _module.SAMPLES == SAMPLES  # its cases are among CASES
+    assert _module.SAMPLES == SAMPLES  # importing it registers its cases in CASES
 
 
 def main() -> int:

@@ -4,8 +4,8 @@
     def softmax(draw: Draw) -> Wanted:
         ...
 
-Kernels are compiled from their files, as the command does it: nothing of a checkout is imported.
-A kernel that writes an argument, as those without `return` do, names it in the reference.
+Kernels are compiled from their files, as by the command: nothing of a checkout is imported.
+A kernel that writes an argument, as kernels without `return` do, names it in the reference.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ SDK, SAMPLES = "sdk", "samples"
 
 @dataclass(frozen=True)
 class Case:
-    """One kernel on one set of inputs. `kernel` is its name, or several as `new|old`. `limit`: how
-    large the error may be, in units of the result's eps times its greatest magnitude. `why`: what
-    keeps it from running. `host`: the function is called from Python, with its file imported.
-    `source`: a kernel of ours that calls the function, with imports from the folder `include`;
-    `uses`: files with kernels that it goes through beside its own. `refused`: what is said of a
-    kernel that is there to be refused. A
-    result may be a function, which gives the part that is compared and the reference.
+    """One kernel on one set of inputs.
+
+    `kernel` is its name, or several as `new|old`. `limit` is the allowed error, in units of the
+    result's eps times its greatest magnitude. `why`: the reason why it cannot run. `host`: the
+    function is called from Python, with its file imported. `source`: a kernel of this project that
+    calls the function, with imports from the folder `include`; `uses`: further files with kernels
+    that it calls. `refused`: the error of a kernel that must be rejected. A result may be a
+    function, which returns the part to compare and the reference.
     """
 
     name: str
@@ -138,7 +139,7 @@ for _at in both("transpose2d", "transpose2d_nki_kernels.py"):
 
 
 def _mamba(draw: Draw) -> Wanted:
-    """The state is exp(delta A) times itself plus delta u B; its product with C is summed."""
+    """The state decays by exp(delta A) and grows by delta u B; its product with C is summed."""
     delta, u = draw.f32(1, 128, 512, scale=0.1), draw.f32(1, 128, 512)
     a, b, c = draw.f32(128, 4), draw.f32(1, 4, 512), draw.f32(1, 4, 512)
     return {"delta": delta, "u": u, "A": a, "B": b, "C": c}, scanned(delta, u, a, b, c)

@@ -1,5 +1,5 @@
-"""Further cases of Beta 1: the mixtures of experts of nki-samples that run on two cores, which
-share the hidden dimension or the blocks of tokens.
+"""Further cases of Beta 1: mixtures of experts from nki-samples that run on two cores, which share
+the hidden dimension or the blocks of tokens.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Files of checkouts that have kernels of Beta 1: what their functions take, the tests among them,
-and a table of what became of each file.
+"""Files of checkouts that have Beta 1 kernels: the parameters of their functions, the SDK's tests,
+and a table of each file's outcome.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def fits(kernel: ast.FunctionDef, inputs: Iterable[str]) -> bool:
 def with_outputs(
     kernel: ast.FunctionDef, inputs: dict[str, Any], wanted: Any
 ) -> tuple[dict[str, Any], Any]:
-    """The arguments that a version of a kernel takes, and its results by name.
+    """Return the arguments that a version of a kernel takes, and its results by name.
 
-    A kernel of before v2.21 takes its outputs as arguments. They are the ones without a value, and
-    come in the order of the results.
+    Before v2.21, kernels take their outputs as arguments: the parameters without a value, in the
+    order of the results.
     """
     every = [arg.arg for arg in (*kernel.args.args, *kernel.args.kwonlyargs)]
     optional = every[len(kernel.args.args) - len(kernel.args.defaults) :]
@@ -111,8 +111,8 @@ def _outcome(folder: Path, found: re.Match[str]) -> Outcome:
 
 
 def table(folders: Sequence[Path], found: Iterable[Outcome], reasons: Mapping[str, str]) -> None:
-    """A line for each file that has kernels of Beta 1, and has not only right ones; `reasons` are
-    known for files that no case is about.
+    """Print a line for each file with Beta 1 kernels that are not all correct; `reasons` explain
+    files without cases.
     """
     outcomes: dict[Path, list[Outcome]] = {}
     for one in found:

@@ -1,4 +1,4 @@
-"""Further cases of Beta 1: attention over pages of a cache, of nki-samples."""
+"""Further cases of Beta 1: attention over a paged cache, from nki-samples."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _indices(draw: Draw) -> Wanted:
     grid=(1, 1),
 )
 def _varlen(draw: Draw) -> Wanted:
-    """A prompt of 100 tokens, and one token each of two others; 700, 300 and 600 come before."""
+    """A prompt of 100 tokens and two sequences of one token, after 700, 300 and 600 cached ones."""
     heads, depth, size, tile, many = 1, 64, 32, 512, 128
     starts, ends, before = (0, 100, 101), (100, 101, 102), (700, 300, 600)
     q = draw.bf16(1, heads, many, depth, scale=0.3)

@@ -32,7 +32,7 @@ def _max_pooled(draw: Draw) -> Wanted:
 
 
 def doubled(x: Array, axis: int) -> Array:
-    """Linear interpolation to twice the size along an axis, edges repeated."""
+    """Return the linear interpolation to twice the size along an axis, with edges repeated."""
     x = np.moveaxis(wide(x), axis, -1)
     before = np.concatenate([x[..., :1], x[..., :-1]], axis=-1)
     after = np.concatenate([x[..., 1:], x[..., -1:]], axis=-1)

@@ -1,8 +1,8 @@
-"""Further cases of Beta 1: what the Neuron team contributed to nki-samples, and kernels that take
-more than tensors and numbers.
+"""Further cases of Beta 1: the Neuron team's contributions to nki-samples, and kernels whose
+arguments are not only tensors and numbers.
 
-These are called by a kernel of ours, which imports the checkout's: `source`. Files that cannot be
-compiled as they are are listed with the reason.
+The latter are called by a kernel of this project, `source`, which imports the checkout's. Files
+that cannot be compiled unchanged are listed with the reason.
 """
 
 from __future__ import annotations
@@ -135,9 +135,9 @@ def _pipelined(draw: Draw) -> Wanted:
 
 
 def experts(draw: Draw, skip: bool) -> tuple[dict[str, Array], Array]:
-    """Tokens in blocks, each block with an expert of its own, and what they make of the tokens.
+    """Return tokens in blocks, each with its own expert, and the experts' results for the tokens.
 
-    The last block is filled with tokens that are not there: the row behind the last, or -1.
+    The last block is padded with tokens that do not exist: the row after the last, or -1.
     """
     tokens, hidden, inner, experts, size = 200, 4096, 160, 3, 128
     x = draw.bf16(tokens + (not skip), hidden, scale=0.5)

@@ -1,9 +1,9 @@
-"""Compiles kernels of checkouts of nki-samples and nki-library natively and in the closed world.
+"""Compile kernels of checkouts of nki-samples and nki-library natively and in the closed world.
 
     python -m tests.conformance.both_ways --samples ../nki-samples --library ../nki-library [REGEX]
 
-Both must give the same artifact, byte for byte, or be refused in the same words. The exit status is
-1 where they do not. What comes from the checkouts is imported; nothing of it is written.
+Both must give the same artifact, byte for byte, or the same error messages. The exit status is
+1 if they do not. The checkouts' modules are imported; nothing of a checkout is written.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def made(case: Case, package: str, way: str) -> str:
         with redirect_stdout(io.StringIO()):
             inputs, _ = case.build(draw)
             prepared = api.prepare(draw.name(case.kernel), (), inputs, evaluate=way, **how)
-    except Exception as refused:  # of the module as well, where it is imported
+    except Exception as refused:  # also errors of importing the module
         return f"{type(refused).__name__}: {refused}"
     return "sha256:" + hashlib.sha256(prepared.artifact.data).hexdigest()
 

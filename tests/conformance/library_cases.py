@@ -1,4 +1,4 @@
-"""Cases of nki-library: a kernel or more of each of its core folders, on small shapes.
+"""Cases of nki-library: at least one kernel of each of its core folders, on small shapes.
 
 Compiled as NKI 0.4, as the suite's kernels are (tests/conformance/nkic_backend.py).
 """
@@ -67,7 +67,7 @@ def topk(draw: Draw) -> Wanted:
 
 
 def _rotated(x: Array, cos: Array, sin: Array) -> Array:
-    """Halves of the last axis."""
+    """Rotate pairs of elements, one from each half of the last axis."""
     one, two = np.split(wide(x), 2, axis=-1)
     return np.concatenate([one * cos - two * sin, one * sin + two * cos], axis=-1)
 
@@ -98,7 +98,7 @@ def _normed(x: Array, gamma: Array, eps: float = 1e-6) -> Array:
 
 
 def _tiled(x: Array) -> Array:
-    """(tokens, hidden) as (128, tokens, hidden / 128)."""
+    """Reshape (tokens, hidden) to (128, tokens, hidden / 128)."""
     return x.reshape(len(x), 128, -1).transpose(1, 0, 2)
 
 
@@ -144,8 +144,8 @@ def nonzero(draw: Draw) -> Wanted:
 
 @case("indexed_flatten", "subkernels.indexed_flatten:indexed_flatten", lnc=2)
 def flattened(draw: Draw) -> Wanted:
-    """Rows of 16 blocks of 8, one after the other at their offsets; later rows overwrite earlier
-    ones.
+    """Rows of 16 blocks of 8 are written at their offsets one after the other; later rows overwrite
+    earlier ones.
     """
     x = draw.rng.integers(0, 1000, (4, 128)).astype(np.int32)
     offsets, out = np.array([0, 16, 32, 40], np.int32), np.full(64 * 8, -1)
@@ -166,7 +166,7 @@ def attention(draw: Draw) -> Wanted:
 
 
 def _gradients(q: Array, k: Array, v: Array, dy: Array) -> tuple[Array, ...]:
-    """Of causal attention of (sequence, d), for the result, its log-sums and dq, dk, dv."""
+    """Return the result, its log-sums, dq, dk and dv of causal attention of (sequence, d)."""
     scale = q.shape[1] ** -0.5
     scores = q @ k.T * scale
     scores[~np.tri(len(q), dtype=bool)] = -np.inf
@@ -178,7 +178,7 @@ def _gradients(q: Array, k: Array, v: Array, dy: Array) -> tuple[Array, ...]:
 
 @case("attention_bwd", "attention.attention_bwd:attention_bwd", limit=8)
 def attention_bwd(draw: Draw) -> Wanted:
-    """The results of the forward pass are rounded inputs; gradients are those of the exact
+    """The results of the forward pass are rounded inputs; the gradients are those of the exact
     results.
     """
     given = [draw.bf16(1, 1, 64, 256) for _ in range(4)]
@@ -193,7 +193,7 @@ def attention_bwd(draw: Draw) -> Wanted:
 
 @case("attention_tkg", OWN + "attend", lnc=2)
 def attention_tkg(draw: Draw) -> Wanted:
-    """The active token is the last of the prior tokens, 100 of which count."""
+    """The active token is the last of the prior tokens, 100 of which are valid."""
     q, k, v = draw.bf16(2, 64, 4, 1, scale=0.3), draw.bf16(2, 1, 64, 256), draw.bf16(2, 1, 256, 64)
     active_k, active_v = draw.bf16(2, 64, 1), draw.bf16(2, 1, 1, 64)
     mask = np.zeros((256, 2, 4, 1), np.uint8)
@@ -212,7 +212,7 @@ def attention_tkg(draw: Draw) -> Wanted:
 
 @case("gen_mask_tkg", "attention.gen_mask_tkg:gen_mask_tkg_hbm")
 def gen_mask(draw: Draw) -> Wanted:
-    """Ones for the positions before each batch's own; position 2 p + t is row p of tile t."""
+    """Ones mark the positions before each batch's own; position 2 p + t is row p of tile t."""
     ends = np.array([[100, 17]], np.float32)
     positions = np.arange(256).reshape(128, 2).T.reshape(256, 1)
     mask = positions < ends
@@ -317,7 +317,7 @@ def _expert(x: Array, gate_up: Array, down: Array) -> Array:
 
 @case("moe_tkg", "moe.moe_tkg.moe_tkg:moe_tkg", lnc=2, limit=4)
 def moe_tkg(draw: Draw) -> Wanted:
-    """Each token goes through its two experts, whose results are weighted."""
+    """Each token is processed by its two experts, whose results are weighted."""
     x = draw.bf16(4, 512)
     gate_up, down = _experts(draw, 4, 512, 128)
     index = np.array([[0, 1], [1, 3], [2, 0], [3, 2]], np.int32)
@@ -363,13 +363,13 @@ def bwmm(draw: Draw) -> Wanted:
     inputs = {"hidden_states": x, "expert_affinities_masked": weights.reshape(-1, 1)}
     inputs |= {"gate_up_proj_weight": gate_up, "down_proj_weight": down, "block_size": 128}
     inputs |= {"token_position_to_id": order, "block_to_expert": chosen[:, None]}
-    both = np.stack([out, np.full_like(out, np.nan)], axis=1)  # of the cores: their sum, and rests
+    both = np.stack([out, np.full_like(out, np.nan)], axis=1)  # the cores' sum, then any data
     return inputs, both
 
 
 @case("moe_block_tkg", "moe_block.moe_block_tkg:moe_block_tkg", lnc=2, limit=4)
 def moe_block(draw: Draw) -> Wanted:
-    """Norm, router to the best two of eight experts, and these experts."""
+    """A norm, a router to the best two of eight experts, and these experts."""
     x, gamma = draw.bf16(4, 1, 512), draw.bf16(1, 512)
     router = draw.bf16(512, 8, scale=0.1)
     gate_up, down = _experts(draw, 8, 512, 128)

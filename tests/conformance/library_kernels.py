@@ -1,7 +1,7 @@
-"""Kernels around functions of nki-library that are none themselves.
+"""Kernels that call functions of nki-library that are not kernels.
 
-`mlp` is the launch of the same name, whose file does not parse as published: its text has the
-end of its docstring twice.
+`mlp` replaces the launch of the same name, whose published file does not parse: the end of its
+docstring occurs twice.
 """
 
 import nki
@@ -17,7 +17,7 @@ from nkilib_src.nkilib.core.utils.logging import Logger
 
 @nki.jit
 def attend(q, k_active, v_active, k_prior, v_prior, mask, cfg):
-    """(batch, heads, d, active), from queries and keys of (d, all others)."""
+    """Return (batch, heads, d, active), computed from queries and keys of (d, all others)."""
     out = nl.ndarray((cfg.bs, cfg.q_head, cfg.d_head, cfg.s_active), q.dtype, nl.shared_hbm)
     manager = SbufManager(0, 190 * 1024, Logger("attend"))
     manager.open_scope()
@@ -34,7 +34,7 @@ def attend(q, k_active, v_active, k_prior, v_prior, mask, cfg):
 
 @nki.jit
 def mlp(hidden, gate, up, down):
-    """(1, tokens, hidden): by the kernel for few tokens, or that for many."""
+    """Return (1, tokens, hidden), by the kernel for few tokens or the one for many."""
     parameters = MLPParameters(hidden, gate, up, down)
     out = nl.ndarray(hidden.shape, hidden.dtype, nl.shared_hbm)
     if hidden.shape[1] <= 96:

@@ -1,5 +1,5 @@
-"""What became of each kernel that `migrations` tried: rows of a file of results, and the tables
-that docs/migration.md shows of them.
+"""The outcome of each kernel that `migrations` tried: rows of a file of results, and the tables in
+docs/migration.md.
 """
 
 from __future__ import annotations
@@ -30,10 +30,12 @@ _HEADS = (
 
 @dataclass(frozen=True)
 class Row:
-    """One kernel. `first` is the verdict for its own shapes, `worst` the worst of all that were
-    tried, `left` how many errors the migration reported in it and in what it calls; `whole` says
-    that there was none in its file, `stable` that a second migration changed nothing. Cycles are
-    of the first shapes, before and after; `why` is about the worst.
+    """One kernel.
+
+    `first` is the verdict for its own shapes, `worst` the worst of all shapes, `left` the number of
+    errors that the migration reported in it and its callees; `whole` tells that its file had no
+    error, `stable` that a second migration changed nothing. Cycles are those of the first shapes,
+    before and after; `why` explains the worst verdict.
     """
 
     checkout: str
@@ -76,8 +78,8 @@ def added(path: Path | None, row: Row) -> None:
 
 
 def tables(rows: Sequence[Row]) -> Iterator[str]:
-    """The lines of both tables: sums by checkout, and every kernel that is not the same bits,
-    or of which more is to be said."""
+    """Return the lines of both tables: sums by checkout, and every kernel that is not bitwise equal
+    or needs a remark."""
     yield from _head(_HEADS)
     for name, title in NAMES.items():
         found = [row for row in rows if row.checkout == name]
@@ -99,7 +101,7 @@ def tables(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _files(rows: Sequence[Row]) -> Iterator[str]:
-    """How many files have only kernels that are rewritten, and how many nothing else left."""
+    """Count the files whose kernels are all rewritten, and those of them with no error left."""
     by_file: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if row.first != NOT_RUN:

@@ -1,4 +1,4 @@
-"""Migrates kernels of Beta 1 from checkouts to today's NKI, and prints tables of what it proves.
+"""Migrate kernels of Beta 1 from checkouts to the latest NKI, and print tables of the proofs.
 
     python -m tests.conformance.migrations --sdk ../aws-neuron-sdk/nki \\
         --samples ../nki-samples --bench ../AccelOpt/NKIBench --results found.jsonl [REGEX]
@@ -9,9 +9,9 @@ for smaller problems (`bench_sizes`). Each is migrated from its file; old and ne
 random inputs, for the case's shapes and for others that the old kernel takes; a second migration
 must change nothing. Nothing of a checkout is written.
 
-With `--results`, rows are kept in a file as they are made, and kernels that it has are passed
-over: a run that was stopped goes on. The tables at the end, those of docs/migration.md, are of all
-rows in the file; `--table` prints them alone. The exit status is 1 where a kernel computes
+With `--results`, rows are appended to a file as they are computed, and kernels in the file are
+skipped, so that a stopped run can be resumed. The final tables, those of docs/migration.md, show
+all rows in the file; `--table` only prints them. The exit status is 1 if a kernel computes
 something else than before, or a second migration changed something.
 """
 
@@ -57,9 +57,9 @@ from tests.conformance.recorded_calls import BENCH, TESTS, of_bench, of_tests
 from tests.conformance.worst_errors import Draw
 
 GOAL = Profile.NKI_0_7
-assert beta1_samples.SAMPLES == beta1_team.SAMPLES == SAMPLES  # their cases are among CASES
+assert beta1_samples.SAMPLES == beta1_team.SAMPLES == SAMPLES  # importing them adds their cases
 
-VERDICTS = (FAILED, DIFFERENT, ROUNDING, BITS)  # the worst first
+VERDICTS = (FAILED, DIFFERENT, ROUNDING, BITS)  # from worst to best
 
 
 def main() -> int:
@@ -216,7 +216,7 @@ def _row(case: Case, file: File, shapes: int) -> Row:
 
 
 def _with_findings(row: Row, found: tuple[Finding, ...], left: tuple[Diagnostic, ...]) -> Row:
-    """The row with what the proof found; why of the shapes with the worst verdict."""
+    """Return the row with the proof's findings; `why` is that of the worst verdict."""
     first = found[0]
     worst = min(found, key=lambda one: VERDICTS.index(one.verdict))
     why = _said((*left, *worst.errors)) if worst.verdict == FAILED else worst.differs

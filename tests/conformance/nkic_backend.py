@@ -1,9 +1,9 @@
-"""nkic behind a suite of kernels: what a launch of such a suite asks for, by `nkic.api`.
+"""nkic as the backend of a suite of kernels: its launches, by `nkic.api`.
 
 A backend has `run` (compile and simulate), `run_ranks` (several devices together) and `trace`
 (compile only). `kernel` is a Python function, bare or wrapped; `inputs` are values by parameter
 name; `lnc` is the number of physical cores; `nc_version` the generation of the core. INIT_CHECK=0
-in the environment lets kernels use what nobody wrote, as a device does.
+in the environment permits reads of uninitialised memory, as on a device.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from nkic.base.levels import DEFAULT, Wish
 
 name = "nkic"
 TARGETS = {"gen2": "trn1", "gen3": "trn2", "gen4": "trn3"}
-PROFILE = "0.4"  # the suite's kernels use `is`, which came with it, and names that it deprecates
-# The library returns scales in which it fills four partitions of every 32, the layout that engines
-# read.
+PROFILE = "0.4"  # the suite's kernels use `is`, added in 0.4, and names deprecated in it
+# The library returns scales in which four partitions of every 32 are filled, the layout that the
+# engines read.
 LEVELS = DEFAULT.adding(Wish.WARN, "output-partly-written")
 IN_PLACE = ".must_alias_input"
 Inputs = Mapping[str, Any]
@@ -49,8 +49,8 @@ def trace(kernel: Any, inputs: Inputs, *, lnc: int, nc_version: str) -> api.Arti
 
 
 class Words:
-    """Packed elements, four in a word. As on a device, where a suite reads the bytes of a result
-    as the type of what it expects, `np.asarray(words, dtype)` gives their bits.
+    """Packed elements, four in a word. As on a device, where a suite reads the bytes of a result as
+    the expected type, `np.asarray(words, dtype)` reinterprets their bits.
     """
 
     def __init__(self, array: NDArray[Any]) -> None:

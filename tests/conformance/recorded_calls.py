@@ -1,7 +1,7 @@
-"""The kernels that tests of a checkout call, with their arguments: further cases of Beta 1.
+"""Kernels that a checkout's tests call, with their arguments: further cases of Beta 1.
 
-The tests run as they are under `nkic.install()`, and each call of a kernel is noted. The same is
-done for NKIBench, whose kernels say no sizes: its own modules make their inputs.
+The tests run unchanged under `nkic.install()`, and each call of a kernel is recorded. The same is
+done for NKIBench, whose kernels do not contain their sizes: its own modules create the inputs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Cases of nki-samples: kernels of NKI 0.2 (`import nki`).
 
-They are compiled as such: they pass `dtype=` to tensor_copy and `platform_target` to nki.jit, which
-went afterwards. Kernels of Beta 1 are in beta1_cases.py and beta1_samples.py.
+They are compiled as NKI 0.2 because they pass `dtype=` to tensor_copy and `platform_target` to
+nki.jit, which were removed later. Beta 1 kernels are in beta1_cases.py and beta1_samples.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TUTORIALS = (
 MATMUL = "matrix_multiplication_nki_kernels:nki_matmul_"
 
 
-MATMULS = (  # what it shows, the kernel, and the sizes k, m, n
+MATMULS = (  # the subject, the kernel, and the sizes k, m, n
     ("basic", "basic_", (128, 64, 512)),
     ("tiled", "tiled_", (256, 256, 1024)),
     ("hoist load", "hoist_load_", (256, 256, 1024)),
@@ -45,7 +45,7 @@ for _shows, _kernel, _sizes in MATMULS:
     case(f"matmul {_shows}", MATMUL + _kernel, nki="beta2")(partial(_matmul, sizes=_sizes))
 
 
-# Microscaling: 4 elements of a group of 32 are in each of 8 partitions.
+# Microscaling: each of 8 partitions holds 4 elements of a group of 32.
 
 ELEMENTS: dict[str, tuple[Any, int]] = {
     "float8_e5m2": (ml_dtypes.float8_e5m2, 1),
@@ -55,7 +55,7 @@ ELEMENTS: dict[str, tuple[Any, int]] = {
 
 
 def packed(draw: Draw, dtype: str, k: int, free: int) -> tuple[Array, Array, Array]:
-    """Words of four elements, (k, free), scales (k / 8, free), and the numbers (k, free, 4)."""
+    """Return words of four elements, (k, free), scales (k / 8, free), and numbers (k, free, 4)."""
     kind, per_byte = ELEMENTS[dtype]
     elements = draw.rng.standard_normal((k, free, 4)).astype(kind)
     scales = draw.rng.integers(120, 132, (k // 8, free)).astype(np.uint8)
@@ -71,7 +71,7 @@ def packed(draw: Draw, dtype: str, k: int, free: int) -> tuple[Array, Array, Arr
 
 
 def quantised(x: Array, dtype: str) -> Array:
-    """What `quantize_mx` of NKI 0.2 keeps of bfloat16 numbers (k, 4 free): (k, free, 4)."""
+    """Return NKI 0.2's `quantize_mx` of bfloat16 numbers (k, 4 free), dequantised: (k, free, 4)."""
     kind, _ = ELEMENTS[dtype]
     info = ml_dtypes.finfo(kind)
     groups = wide(x).reshape(x.shape[0] // 8, 8, -1, 4)
@@ -114,7 +114,7 @@ def on_device(draw: Draw) -> Wanted:
 
 
 def _strided(draw: Draw, copy: bool) -> Wanted:
-    """Rows 4 i to 4 i + 3 make the elements of a word."""
+    """Rows 4 i to 4 i + 3 hold the elements of a word."""
     a, b = draw.bf16(512, 128), draw.bf16(512, 512)
     words = [x.reshape(4, 128, -1).transpose(1, 2, 0).reshape(128, -1) for x in (a, b)]
     kept = [quantised(x, "float8_e5m2") for x in words]

@@ -1,9 +1,9 @@
-"""Runs kernels of checkouts of nki-samples and nki-library, and prints a table of worst errors.
+"""Run kernels of checkouts of nki-samples and nki-library, and print a table of worst errors.
 
     python -m tests.conformance.samples --samples ../nki-samples --library ../nki-library [REGEX]
 
-The exit status is 1 where a kernel that should run does not, or is further from its reference
-than its case allows. What comes from the checkouts is imported; nothing of it is written.
+The exit status is 1 if a kernel that should run does not, or is further from its reference
+than its case allows. The checkouts' modules are imported; nothing of a checkout is written.
 """
 
 from __future__ import annotations

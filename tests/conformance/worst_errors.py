@@ -1,13 +1,13 @@
-"""Kernels on small inputs, and how far their results are from a float64 reading of what they do.
+"""Kernels on small inputs, and the distance of their results from float64 references.
 
     @case("cumsum", "core.cumsum.cumsum:cumsum", lnc=2)
     def cumsum(draw: Draw) -> Wanted:
         x = draw.bf16(4, 256)
         return {"x": x}, np.cumsum(wide(x), axis=-1)
 
-A case gives the kernel's arguments by name and the results that it should have, in float64, from
-the arguments as they are rounded. Kernels come from a checkout and are never copied; references
-are NumPy. Results of integer types must be equal.
+A case gives the kernel's arguments by name and the expected results in float64, computed from
+the rounded arguments. Kernels come from a checkout and are never copied; references use NumPy.
+Results of integer types must be equal.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def wide(x: Array) -> Array:
 
 
 class Draw:
-    """Random inputs, and names of the checkout's modules."""
+    """Draws random inputs, and looks up names in the checkout's modules."""
 
     def __init__(self, package: str) -> None:
         self.rng = np.random.default_rng(1)
@@ -46,7 +46,7 @@ class Draw:
         return (scale * self.rng.standard_normal(shape)).astype(np.float32)
 
     def name(self, path: str) -> Any:
-        """`module:name` of the checkout, `/module:name` of this project."""
+        """Return `module:name` of the checkout, or `/module:name` of this project."""
         module, _, name = path.partition(":")
         whole = module[1:] if module.startswith("/") else self.package + module
         return getattr(import_module(whole), name)
@@ -127,7 +127,7 @@ def run(case: Case, package: str = "") -> Outcome:
         inputs, wanted = case.build(draw)
         function = draw.name(case.kernel)
         called = api.call(function, (), inputs, **case.how)
-    except Exception as refused:  # of the module as well, where it is imported
+    except Exception as refused:  # also errors of importing the module
         return Outcome(case, "", said=_first_error(f"{type(refused).__name__}: {refused}"))
     found, wanted = _listed(called.values), _listed(wanted)
     assert len(found) == len(wanted), (len(found), len(wanted))

@@ -1,4 +1,4 @@
-"""What a case file says of itself, in comments: how to run it, and what must be complained of.
+"""Directives in the comments of a case file: how to run it, and the diagnostics to expect.
 
 # test: check                     the stage after which to stop; `compile` is the last
 # args: a=float32[128,512] b=float32[128,512]

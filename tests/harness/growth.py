@@ -1,4 +1,4 @@
-"""Source text that grows in one construct at a time, and a count of the work that it makes.
+"""Source text that grows in one construct at a time, and a count of the work that it causes.
 
 Each construct is a function of a size. Work is counted in Python's bytecode instructions, the
 same number on every machine; it must grow as the text does.

@@ -1,11 +1,11 @@
-"""One instruction, or a few, on given tiles: loads them, runs, gives back what is in memory.
+"""Run one instruction, or a few, on given tiles, and return the contents of memory.
 
     x = tile(values, dtype="bfloat16", steps=(2,), buffer="psum")
     out = run_one("reciprocal", dst=x.like(dtype="float32"), data=x)
 
-A tile is a view of a tensor of its own, unless it is made by `Tile.over`. Programs are printed
-IR, and go through lower and all stages after it, through the bytes of a file, and are verified.
-What is left and right of a tile is filled with a pattern, and must be there afterwards.
+A tile is a view of a separate tensor, unless it is created by `Tile.over`. Programs are printed
+IR; they pass through lower and all later stages and the file format, and are verified.
+The bytes around a tile are filled with a pattern, which must be intact afterwards.
 """
 
 from __future__ import annotations

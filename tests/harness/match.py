@@ -24,7 +24,7 @@ def differences(found: Sequence[Diagnostic], expected: Sequence[Expected], path:
 
 
 def matches(diagnostic: Diagnostic, expected: Expected, path: str) -> bool:
-    """Return whether place, level, code and text agree; the place is in the case's own file."""
+    """Return whether line, level, code and text agree; the line is in the case's own file."""
     span = diagnostic.primary.span if diagnostic.primary else None
     return (
         span is not None

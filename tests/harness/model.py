@@ -1,13 +1,13 @@
-"""A model of an instruction: what the documentation says that it does, apart from the code.
+"""Models of instructions: their documented behaviour, independent of the code.
 
     @model("reciprocal")
     def reciprocal(given: Given) -> Results:
         return {"dst": given.rounded("dst", apply("reciprocal", given.numbers("data"), None))}
 
-From the row of the table alone come random instances: operands of every type and memory that
-they take, anywhere, in any order of dimensions, dst over a source; attributes with all their
-values. What a rule refuses is drawn again. A model helps where that is not enough: `shapes`
-says how large operands are, `settings` draw an attribute or operand, `fill` puts values into
+Random instances are drawn from the table's row alone: operands of every accepted type and memory,
+at any address, with any order of dimensions, dst overlapping a source; attributes with all their
+values. Instances that a rule rejects are drawn again. A model helps where that is not enough:
+`shapes` gives operand shapes, `settings` draw an attribute or operand, `fill` puts values into
 tiles, `silent` names parameters that change no value, `program` draws several instructions.
 """
 

@@ -1,10 +1,10 @@
-"""Case files of printed programs: some stages are run on them, the result is in the same file.
+"""Case files of printed programs: the named stages run on them; the same file has the result.
 
 # stages: lower depend allocate
 program p on trn2
 …
 ----
-what the last stage made, or what was complained of
+the last stage's result, or the diagnostics
 """
 
 from __future__ import annotations

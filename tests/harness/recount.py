@@ -74,7 +74,7 @@ class Recount:
     # Places
 
     def line(self, place: int) -> Line:
-        """Return the first line that is not nkic's own, from the place through its callers."""
+        """Return the first line outside nkic's own code, from the place through its callers."""
         at = place
         while at >= 0:
             row = self.executable.places[at]
@@ -190,7 +190,7 @@ class Recount:
         return max((sum(size for a, b, size in alive if a <= t < b) for t, *_ in alive), default=0)
 
     def covered(self, spans: Iterable[tuple[int, int]]) -> int:
-        """Return how much of the time at least one span covers, going from mark to mark."""
+        """Return the total time covered by at least one span."""
         changes: Counter[int] = Counter()
         for start, end in spans:
             changes[start] += 1

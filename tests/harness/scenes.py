@@ -1,13 +1,13 @@
-"""Models of what several cores, or several ranks, do together.
+"""Models of communication between several cores or ranks.
 
     @exchange("sendrecv")
     def sendrecv(draw: Draw, target: str) -> Scene:
         …
         return Scene([[call], [call]], lambda before: {dst: Bits(before(0, src)), …})
 
-A scene is a random program: the calls of each core, for a number of ranks that hold different
-contents. What it expects comes from the contents before the run: `before(rank, tile)` are the
-elements of a tile on a rank, and `numbers` of them what the engines see.
+A scene is a random program: the calls of each core, for a number of ranks with different
+contents. Its expectations are computed from the contents before the run: `before(rank, tile)`
+returns a tile's elements on a rank, and `numbers` converts them to what the engines read.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Run:
         self.outcomes = build.run_ranks(self.ranks)
 
     def legal(self, target: str) -> None:
-        """Return whether the rules accept all calls."""
+        """Assert that the rules accept all calls."""
         for call in (call for core in self.scene.cores for call in core):
             found = violations(ROWS[call.row], facts(whole(call), target))
             assert not found, (call.row, found[0].message)

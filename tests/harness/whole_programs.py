@@ -30,11 +30,11 @@ AT = CallChain(NOWHERE)
 SHAPE = (SIDE, 2 * SIDE)
 # Rows that print are left out: runs in different ways need not print in the same order.
 LEFT_OUT = {"device_print"}
-MOST_PSUM = 5  # tiles of a phase: each takes a bank
+MOST_PSUM = 5  # tiles per phase, each in a bank of its own
 
 
 def usable() -> list[str]:
-    """Return the rows that programs are made of."""
+    """Return the names of the rows that programs use."""
     return [name for name in ALONE if name not in LEFT_OUT and legal_instructions(name)]
 
 
@@ -129,7 +129,7 @@ class _Maker:
         yield self.plain("dma_copy", Engine.DMA, dst=whole(dst), src=whole(src))
 
     def choose(self, size: int) -> list[tuple[Engine, InstructionRecord]]:
-        """Draw legal instructions, with no more tiles in PSUM than there is room for."""
+        """Draw legal instructions, with at most as many tiles in PSUM as fit."""
         chosen, banks = [], set[int]()
         for name in self.rng.choices(usable(), k=size):
             engine, record = self.rng.choice(legal_instructions(name))

@@ -1,4 +1,4 @@
-"""Every kernel file of the tests, also those with mistakes in them, migrated twice."""
+"""Migrate every kernel file of the tests twice, including those with errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SAMPLES = sorted((ROOT.parent / "samples").glob("*/kernel.py"))
 
 
 def sources(paths: list[Path]) -> list[Path]:
-    """Those that are Python."""
+    """Return the files that nkic parses."""
     found = []
     for path in paths:
         try:

@@ -1,4 +1,4 @@
-"""Sources of Beta 1, as tests/migrate/test_cases.py has those of later versions."""
+"""Migrations of Beta 1 sources; tests/migrate/test_cases.py has those of later versions."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_branch_that_was_not_reached_computes_the_same() -> None:
 
 def test_operators_of_numpy_are_passed_as_those_of_nl() -> None:
     job = Job((HERE / "beta1" / "operators.py").read_text("utf-8"))
-    assert [one.level.name for one in job.made.left] == ["WARNING"]  # callers outside of the file
+    assert [one.level.name for one in job.made.left] == ["WARNING"]  # callers outside the file
     job.request = replace(job.request, consts={"fold": np.min})
     assert {one.verdict for one in job.proof().findings} == {"bits"}
     assert with_operators(job.request).consts == {"fold": OPERATORS["minimum"]}
@@ -80,7 +80,7 @@ def test_what_spilled_by_itself_is_compared_with_what_may_spill() -> None:
     assert [one.level.name for one in job.made.left] == ["WARNING"]
     found = job.proof().findings
     assert {one.verdict for one in found} == {"bits"}
-    assert [one.spills for one in found][:2] == [True, False]  # half the columns fit
+    assert [one.spills for one in found][:2] == [True, False]  # half of the columns fit in SBUF
 
 
 @pytest.mark.parametrize("count", [0, 255, 256, 16384, 16639, 65536, 70000])

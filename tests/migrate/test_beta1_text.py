@@ -1,4 +1,4 @@
-"""What a migration from Beta 1 does by the source alone, without an evaluation."""
+"""Migrations from Beta 1 by source text alone, without evaluation."""
 
 from __future__ import annotations
 

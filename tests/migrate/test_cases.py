@@ -1,7 +1,7 @@
-"""Pairs of files: a source, and the same as `nkic --migrate` writes it (in `expected/`).
+"""Pairs of files: a source, and the output of `nkic --migrate` for it (in `expected/`).
 
-A comment `# left: text` stands where the source says why a place stays as it is; `# unproven: text`
-says why the old source cannot be run. Everything else must compute the same bits.
+A comment `# left: text` gives the reported reason why its line is unchanged; `# unproven: text`
+gives the reason why the old source cannot run. Everything else must compute the same bits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ GOAL = Profile.NKI_0_7
 
 
 class Job:
-    """One text and what became of it."""
+    """A source text and its migration."""
 
     def __init__(self, text: str) -> None:
         self.loader = Loader.beside("kernel.py")
@@ -80,7 +80,7 @@ def test_old_and_new_compute_the_same(path: Path) -> None:
     text = path.read_text("utf-8")
     job = Job(text)
     if any(expected_left(text)) and "# unproven" not in text:
-        return  # the version that is wanted does not take it
+        return  # the migration's target version rejects it
     proof = job.proof()
     unproven = re.search(r"# unproven: (.*)", text)
     if unproven is not None:

@@ -1,4 +1,4 @@
-"""Kernels made at random, in what each version of NKI has: migrated, they compute the same bits."""
+"""Random kernels in the language of each NKI version compute the same bits after migration."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Made = Callable[[Random, Profile], str]
 
 
 def _engine(random: Random, version: Profile) -> str:
-    """In the words of the version."""
+    """Return an engine in the version's spelling."""
     said = ["nisa.engine.vector"] if version >= NKI_0_3 else []
     return random.choice([*said, *(["nisa.vector_engine"] if version <= NKI_0_5 else [])])
 
@@ -91,7 +91,7 @@ def ended(random: Random, version: Profile) -> str:
 
 
 def made(seed: int, version: Profile) -> str:
-    """A kernel of some statements."""
+    """Return a kernel of eight random statements."""
     random = Random(f"{seed} {version.label}")
     kinds: list[Made] = [scaled, mixed, cleared, repeated]
     kinds += [counted, ended] if NKI_0_3 <= version <= NKI_0_5 else []

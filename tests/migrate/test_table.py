@@ -1,4 +1,4 @@
-"""The tables of docs/migration.md, from rows of results."""
+"""The tables of docs/migration.md are computed from rows of results."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Pages of tests/data that hold what the stages make of random programs."""
+"""Golden pages in tests/data with the results of the stages on random programs."""

@@ -1,4 +1,4 @@
-"""Random access patterns of a tensor, and by brute force what they touch."""
+"""Random access patterns of a tensor, and the bytes that they touch, by brute force."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Bytes = set[int]
 
 
 def steps(tensor: Tensor, size: int) -> list[int]:
-    """Those along an axis, beside one, and against it."""
+    """Return candidate steps: along an axis, slightly off one, and backwards."""
     axes = axes_of(tensor)
     pitches = [max(1, prod(axes[at + 1 :]) // size) for at in range(len(axes))]
     return [0, 1, 1, -1, 2, *pitches, *pitches, *(2 * p for p in pitches), *(-p for p in pitches),
@@ -22,7 +22,7 @@ def steps(tensor: Tensor, size: int) -> list[int]:
 
 
 def drawn(tensor: Tensor, dtype: str, rng: Random) -> AccessPattern:
-    """One inside the tensor."""
+    """Draw an access pattern inside the tensor."""
     size = DTYPES[dtype].size
     room, low, high = tensor.bytes // size, 0, 0
     dims: list[tuple[int, int]] = []
@@ -39,7 +39,7 @@ def drawn(tensor: Tensor, dtype: str, rng: Random) -> AccessPattern:
 
 
 def touched(offset: int, dims: Dims, size: int) -> Bytes:
-    """By brute force, of one partition."""
+    """Return the bytes of one partition that a pattern touches, by brute force."""
     places = {offset}
     for step, num in dims:
         places = {place + step * index for place in places for index in range(num)}

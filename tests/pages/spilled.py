@@ -1,4 +1,4 @@
-"""What the proof of a program with tiles in HBM says when one thing of that program is changed."""
+"""The proof's findings for programs with spilled tiles and a single change."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from nkic.prove import prove_spilled
 from nkic.spill import spill
 from tests.harness.bless import short_sum
 
-SOME = 16  # changes of a kind
-OTHERS = 2  # tensors of either end that are taken in place of one
-Changed = tuple[str, Sequence[Item]]  # the kind of change, and what comes in place of an item
+SOME = 16  # maximum number of changes of a kind
+OTHERS = 2  # number of other tensors from either end that replace an operand's tensor
+Changed = tuple[str, Sequence[Item]]  # the kind of change, and the replacement of an item
 
 
 def page(found: Program, size: int) -> Iterator[str]:
-    """What leaves a memory of that size, and how much of what is changed is noticed, by kind."""
+    """Describe the spills for a memory of this size, and the share of changes noticed, by kind."""
     lowered = lower(found, Reporter())
     tight = replace(lowered, target=replace(lowered.target, sbuf_usable=size))
     made = spill(tight)
@@ -42,7 +42,7 @@ def page(found: Program, size: int) -> Iterator[str]:
 
 
 def _bodies(found: Program) -> Iterator[tuple[str, Body]]:
-    """The first core's body with one change."""
+    """Return the first core's bodies with one change each."""
     body = found.cores[0]
     for at, item in enumerate(body):
         for kind, items in _changes(item, found.tensors):

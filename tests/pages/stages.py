@@ -1,5 +1,5 @@
-"""What every stage makes of a random program, in a few lines: figures that a reader understands,
-and for the whole text of each result a short sum that changes with any letter of it.
+"""Summaries of every stage's result on a random program: a few readable figures, and a short hash
+of the text of each result.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from tests.harness.proofs import differences
 from tests.harness.whole_programs import random_whole
 
 Graphs = tuple[DependenceGraph, ...]
-Setting = tuple[int, int, bool]  # SBUF in bytes, and allocate's `rest` and `pack`
+Setting = tuple[int, int, bool]  # SBUF in bytes, and the arguments `rest` and `pack` of allocate
 WAYS = (("scheduled", False, False), ("serial", True, False), ("in order", False, True))
-FAULTS = 6  # of each kind
-LINES = 3  # neighbours that stand in one line of the kernel
+FAULTS = 6  # maximum number of faults of a kind
+LINES = 3  # number of neighbouring instructions that share a line of the kernel
 
 
 def drawn(seed: int) -> str:
-    """The text of the random program of that seed, with lines: one core, or two for odd seeds. To
-    draw it takes seconds, which is why the texts are kept.
+    """Return the text of the seed's random program, with lines: one core, or two for odd seeds.
+    Drawing it takes seconds, which is why the texts are kept.
     """
     rng = Random(seed)
     found = random_whole(rng, rng.randrange(1, 4), rng.randrange(2, 12), 1 + seed % 2)
@@ -66,7 +66,7 @@ def _with_lines(body: Body) -> Body:
 
 
 def page(found: Program, settings: Sequence[Setting]) -> Iterator[str]:
-    """A program through all stages, with different memories."""
+    """Summarise a program after each stage, for several sizes of memory."""
     report = Reporter()
     check(found, report)
     try:
@@ -135,11 +135,11 @@ def _said(found: Sequence[Diagnostic]) -> str:
     return f"{len(lines)} said {slugs} {short_sum(''.join(lines))}".replace("  ", " ")
 
 
-# Who notices what is broken.
+# Faults, and the checks that find them.
 
 
 def broken(found: Program, seed: int) -> Iterator[str]:
-    """For each kind of fault, which rules a proof or the verifier finds broken, and how often."""
+    """For each fault, list the rules that a proof or the verifier finds broken, and how often."""
     lowered = lower(found, Reporter())
     placed, graphs = allocate(lowered, depend(lowered), Reporter())
     effects = read(lowered)

@@ -1,4 +1,4 @@
-"""Whole kernels for the regression tests: the body of one, compiled and run."""
+"""Compile and run whole kernels, given by their bodies, for the regression tests."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def kernel(
     profile: Profile = DEFAULT,
     **arrays: Array,
 ) -> Any:
-    """What the kernel returns: an array, or a list of several. Arguments are tensors in HBM.
+    """Return the kernel's result: an array, or a list of several. Arguments are tensors in HBM.
 
-    `top` stands above the kernel.
+    `top` is source text placed before the kernel.
     """
     text = f"{_HEAD}{dedent(top)}\n\n@nki.jit\ndef kernel({', '.join(arrays)}):\n"
     text += indent(dedent(body).strip("\n"), "    ") + "\n"
@@ -50,5 +50,5 @@ def floats(*shape: int, seed: int = 0) -> Array:
 
 
 def wholes(low: int, high: int, *shape: int, seed: int = 0) -> Array:
-    """Small integers, as float32: their sums are exact in any order."""
+    """Return small integers as float32: their sums are exact in any order."""
     return np.random.default_rng(seed).integers(low, high, shape).astype(np.float32)

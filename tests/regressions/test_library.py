@@ -1,4 +1,4 @@
-"""What kernels of the public nki-library do, each cut down to a few lines."""
+"""Constructs from kernels of the public nki-library, each reduced to a few lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.regressions.kernel import floats, kernel, wholes
 
 
 def test_a_pattern_beyond_the_end_that_nothing_uses() -> None:
-    """The last turn of a loop makes a view, then sees that there is nothing left to do."""
+    """The last iteration creates a view out of bounds, but never accesses it."""
     data = floats(16, 30)
     found = kernel(
         """
@@ -32,7 +32,7 @@ def test_a_pattern_beyond_the_end_that_nothing_uses() -> None:
 
 @pytest.mark.parametrize("dim", [1, 2])
 def test_a_run_time_index_along_a_dimension_of_size_one(dim: int) -> None:
-    """An index is given to the last dimension of its stride, and that may have size 1."""
+    """A run-time index applies to the last dimension with its stride, which may have size 1."""
     data, at = floats(2, 3, 1, 8), np.array([[2]], np.int32)
     found = kernel(
         f"""
@@ -63,7 +63,7 @@ def test_an_index_beyond_the_dimension_of_its_stride() -> None:
 
 
 def test_the_value_of_an_enumeration_as_a_string() -> None:
-    """nc_matmul's perf_mode is passed as a string."""
+    """nc_matmul accepts the string value of perf_mode."""
     x, w = wholes(-3, 4, 64, 2, 16), wholes(-3, 4, 64, 2, 8, seed=1)
     found = kernel(
         """

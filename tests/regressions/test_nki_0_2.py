@@ -1,4 +1,4 @@
-"""What the release notes of NKI 0.2.0 say that was wrong before it."""
+"""Bugs fixed in NKI 0.2.0, by its release notes. Docstrings in the past tense describe the bug."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SELECT = """
 
 
 def test_what_is_outside_of_a_range_is_the_lowest_number() -> None:
-    """range_select wrote 0 where nothing else was asked for, and maxima came out wrong."""
+    """range_select wrote 0 if no fill value was given, which gave wrong maxima."""
     x = -np.abs(floats(128, 16)) - 1
     low, high = (np.full((128, 1), n, np.float32) for n in (3, 9))
     found = kernel(SELECT, x=x, low=low, high=high)
@@ -66,7 +66,7 @@ def kernel(x, {parameters}):
 )
 @pytest.mark.parametrize("star", ["*, ", ""])
 def test_defaults_of_keywords_and_decorators_around_kernels(decorators: str, star: str) -> None:
-    """Defaults of keyword-only parameters were lost; a kernel below a decorator was not found."""
+    """Defaults of keyword-only parameters were lost; kernels below a decorator were not found."""
     x = wholes(0, 9, 4, 8)
     parameters = f"{star}scale=3.0, plus=1.0, op=nl.multiply"
     text = WHOLE.format(decorators=decorators, parameters=parameters)
@@ -74,7 +74,7 @@ def test_defaults_of_keywords_and_decorators_around_kernels(decorators: str, sta
 
 
 def test_an_activation_leaves_the_sum_of_another_one() -> None:
-    """Every activation began the sum again, also one that reduces nothing."""
+    """Every activation reset the running sum, even one that reduces nothing."""
     x, y = wholes(0, 9, 8, 16), wholes(0, 9, 8, 16, seed=1)
     found = kernel(
         """
@@ -94,7 +94,7 @@ def test_an_activation_leaves_the_sum_of_another_one() -> None:
 
 
 def test_operators_that_were_missing() -> None:
-    """tensor_scalar and tensor_tensor refused rsqrt and abs (power is the next test)."""
+    """tensor_scalar and tensor_tensor rejected rsqrt and abs (the next test covers power)."""
     x = np.abs(floats(8, 16)) + 1
     root, size = kernel(
         """
@@ -127,7 +127,7 @@ def test_powers(target: str) -> None:
 
 
 def test_inputs_of_float8_e4m3fn() -> None:
-    """Their conversion failed."""
+    """Inputs of type float8_e4m3fn failed to convert."""
     x = floats(8, 16).astype(ml_dtypes.float8_e4m3fn)
     found = kernel(
         """
@@ -142,7 +142,7 @@ def test_inputs_of_float8_e4m3fn() -> None:
 
 
 def test_a_loop_up_to_a_register_counts() -> None:
-    """The counter of a loop whose end the device knows never advanced."""
+    """The counter of a loop with a run-time end never advanced."""
     x, last = floats(6, 8), np.full((1, 1), 5, np.int32)
     found = kernel(
         """
@@ -166,7 +166,7 @@ def test_a_loop_up_to_a_register_counts() -> None:
 
 @pytest.mark.parametrize("buffer", ["shared_hbm", "private_hbm"])
 def test_reshapes_in_every_kind_of_hbm(buffer: str) -> None:
-    """More than 128 rows were refused there."""
+    """Reshapes of tensors with more than 128 rows were rejected in some kinds of HBM."""
     x = floats(256, 6)
     found = kernel(
         f"""
@@ -182,7 +182,7 @@ def test_reshapes_in_every_kind_of_hbm(buffer: str) -> None:
 
 
 def test_a_bias_has_one_number_a_row() -> None:
-    """activation took a bias of more, and gave something."""
+    """activation accepted a bias with several elements per row and computed something."""
     body = "nisa.activation(t := nl.load(x), op=nl.exp, data=t, bias=nl.load(x))\nreturn to_hbm(t)"
     with pytest.raises(CompileFailed, match="bias"):
         kernel(body, x=floats(128, 64))
@@ -198,22 +198,22 @@ def test_a_bias_has_one_number_a_row() -> None:
     ],
 )
 def test_misspelt_keywords_are_refused(call: str) -> None:
-    """They were ignored."""
+    """Misspelt keyword arguments were ignored."""
     with pytest.raises(CompileFailed, match=r"maks|dtyp|bufer|shap"):
         kernel(f"t = nl.load(x)\n{call}\nreturn to_hbm(t)", x=floats(4, 8))
 
 
 def test_places_in_messages_are_the_lines_of_their_files() -> None:
-    """Lines were off by one, and lost where a message crossed files."""
+    """Line numbers were off by one, and lost if a message involved several files."""
     with pytest.raises(CompileFailed) as raised:
         kernel("x\nx\nnisa.nope(x)\nreturn x", x=floats(4, 8))
     primary = raised.value.diagnostics[0].primary
     assert primary is not None
-    assert primary.span.line == 18  # 15 lines of the file stand before the kernel's own
+    assert primary.span.line == 18  # 15 lines of the file precede the kernel
 
 
 def test_one_kernel_traced_for_two_shapes() -> None:
-    """Names of the first trace stayed for the second."""
+    """Names from the first trace persisted into the second."""
     body = """
         t = nl.ndarray(x.shape, nl.float32, nl.sbuf, name="tile")
         nisa.dma_copy(dst=t, src=x, name="load")

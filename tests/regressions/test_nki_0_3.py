@@ -1,4 +1,4 @@
-"""What the release notes of NKI 0.3.0 say that was mended, changed or refused from it on."""
+"""Fixes, changes and new errors in NKI 0.3.0, by its release notes; the past tense means a bug."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.regressions.kernel import floats, kernel, wholes
 
 @pytest.mark.parametrize("axis", [1, 2, 3, (2, 3), (1, 2, 3)])
 def test_axes_of_a_reduction_are_those_of_the_tensor(axis: int | tuple[int, ...]) -> None:
-    """Axis 1 meant the last one, whatever the number of dimensions."""
+    """Axis 1 meant the last axis for any number of dimensions."""
     x = wholes(0, 9, 8, 3, 4, 5)
     shape = x.sum(axis, keepdims=True).shape
     body = f"""
@@ -28,7 +28,7 @@ def test_axes_of_a_reduction_are_those_of_the_tensor(axis: int | tuple[int, ...]
 
 
 def test_the_command_of_a_range_select_counts() -> None:
-    """reduce_cmd was always reset_reduce, whatever the kernel said."""
+    """reduce_cmd was always reset_reduce, regardless of the argument."""
     x, y = wholes(0, 9, 128, 16), wholes(0, 99, 128, 16, seed=1)
     low, high = (np.full((128, 1), n, np.float32) for n in (3, 9))
     found = kernel(
@@ -52,7 +52,7 @@ def test_the_command_of_a_range_select_counts() -> None:
 
 
 def test_defaults() -> None:
-    """program_id and num_programs ask for axis 0, tensors are in SBUF, iota begins at 0."""
+    """program_id and num_programs default to axis 0, tensors to SBUF, iota's offset to 0."""
     found = kernel(
         """
         assert nl.program_id() == 0 and nl.num_programs() == 1
@@ -106,6 +106,6 @@ def test_identity_cannot_be_asked_in_0_3(line: str) -> None:
 
 
 def test_results_are_in_shared_hbm() -> None:
-    """nl.hbm is a core's own since then."""
+    """nl.hbm has been private to a core since then."""
     with pytest.raises(CompileFailed, match="must return tensors in shared HBM"):
         kernel("return nl.ndarray((4, 8), nl.float32, nl.hbm)", x=floats(4, 8))

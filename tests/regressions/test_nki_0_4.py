@@ -1,4 +1,4 @@
-"""What the release notes of NKI 0.4.0 say that the vendor's simulator or compiler got wrong."""
+"""Bugs of the vendor's simulator or compiler fixed in NKI 0.4.0, by its release notes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.regressions.kernel import floats, kernel, wholes
 
 
 def test_skipping_rows_keeps_the_bits_of_integers() -> None:
-    """dma_copy with oob_mode.skip sent integers through float32."""
+    """dma_copy with oob_mode.skip converted integers through float32."""
     data = np.random.default_rng(1).integers(2**24, 2**31, (64, 8)).astype(np.int32)
     at = np.array([3, 63, 70, 0] * 8, np.int32)[:, None]
     found = kernel(
@@ -30,7 +30,7 @@ def test_skipping_rows_keeps_the_bits_of_integers() -> None:
 
 
 def test_a_shuffle_leaves_what_255_names() -> None:
-    """nc_stream_shuffle wrote zeros where the mask has 255."""
+    """nc_stream_shuffle wrote zeros for mask entries of 255."""
     x, before = floats(32, 6), floats(32, 6, seed=1)
     found = kernel(
         """
@@ -47,7 +47,7 @@ def test_a_shuffle_leaves_what_255_names() -> None:
 
 @pytest.mark.parametrize("view", ["t[:, 4:20]", "t.ap([[32, 16], [2, 16]], offset=1)"])
 def test_a_local_gather_into_a_part_of_a_tile(view: str) -> None:
-    """local_gather gave wrong elements, in views of its destination above all."""
+    """local_gather gave wrong elements, especially in views of its destination."""
     x, at = floats(16, 40), np.random.default_rng(2).integers(0, 40, (16, 1)).astype(np.uint16)
     found = kernel(
         f"""
@@ -65,7 +65,7 @@ def test_a_local_gather_into_a_part_of_a_tile(view: str) -> None:
 
 
 def test_a_product_of_operands_with_more_than_two_dimensions() -> None:
-    """nc_matmul dropped the dimensions beyond the second."""
+    """nc_matmul ignored the dimensions after the second."""
     a, b = wholes(-4, 5, 16, 2, 6), wholes(-4, 5, 16, 5, 2, 2, seed=1)
     found = kernel(
         """
@@ -128,7 +128,7 @@ def test_indices_from_a_register() -> None:
 
 
 def test_sums_have_no_scales() -> None:
-    """dma_compute multiplied by scales that the hardware does not have: here it is an error."""
+    """dma_compute applied scales that the hardware does not have: here they are an error."""
     body = """
         t = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.sbuf)
         nisa.dma_compute(t, [x, x], nl.add, {more})
@@ -148,7 +148,7 @@ def test_logical_and() -> None:
 
 
 def test_frozen_dataclasses() -> None:
-    """Frozen subclasses of NKIObject could not be made."""
+    """Frozen subclasses of NKIObject could not be instantiated."""
     classes = """
     from dataclasses import dataclass
 
@@ -173,7 +173,7 @@ def test_frozen_dataclasses() -> None:
 
 
 def test_a_loop_waits_for_what_came_before_it() -> None:
-    """Accesses in a device loop raced with accesses before and after it to the same memory."""
+    """Accesses in a device loop raced with accesses to the same memory around the loop."""
     x = wholes(-9, 9, 128, 64)
     found = kernel(
         """
@@ -191,7 +191,7 @@ def test_a_loop_waits_for_what_came_before_it() -> None:
 
 
 def test_a_loop_counter_is_not_written() -> None:
-    """Writing the counter of a device loop had no effect, and was not refused."""
+    """Writing the counter of a device loop had no effect and was not rejected."""
     body = """
         for i in nl.dynamic_range(3):
             nisa.register_move(i, 7)
@@ -221,7 +221,7 @@ def test_a_loop_counter_is_an_offset() -> None:
 
 
 def test_the_engine_of_a_transpose_is_the_kernels_choice() -> None:
-    """nc_transpose ignored `engine`: vector takes 32 x 32, tensor writes PSUM."""
+    """nc_transpose ignored `engine`: vector transposes 32 x 32 blocks, tensor writes PSUM."""
     x = floats(32, 32)
     body = """
         p = nl.ndarray(({n}, {n}), dtype=nl.float32, buffer=nl.psum)
@@ -238,7 +238,7 @@ def test_the_engine_of_a_transpose_is_the_kernels_choice() -> None:
 
 
 def test_bool_outputs_stay_bool() -> None:
-    """Outputs of type bool came back as uint8."""
+    """Outputs of type bool were returned as uint8."""
     found = kernel(
         """
         t = nl.ndarray((4, 8), dtype=nl.bool_, buffer=nl.sbuf)
@@ -252,7 +252,7 @@ def test_bool_outputs_stay_bool() -> None:
 
 
 def test_printing_one_dimension_of_hbm() -> None:
-    """nl.device_print refused tensors of one dimension in HBM."""
+    """nl.device_print rejected one-dimensional tensors in HBM."""
     body = "nl.device_print('x', x)\nreturn to_hbm(nl.load(x.reshape((4, 8))))"
     x = floats(32)
     np.testing.assert_array_equal(kernel(body, x=x), x.reshape(4, 8))

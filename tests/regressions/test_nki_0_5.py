@@ -1,4 +1,4 @@
-"""What the release notes of NKI 0.5.0 say that the vendor's simulator got wrong."""
+"""Bugs of the vendor's simulator fixed in NKI 0.5.0, by its release notes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.regressions.kernel import floats, kernel, wholes
 
 
 def test_skipping_rows_of_packed_elements() -> None:
-    """dma_copy of x4 types failed out of bounds with oob_mode.skip."""
+    """dma_copy of x4 types failed for out-of-bounds rows with oob_mode.skip."""
     data = np.random.default_rng(0).integers(0, 2**32, (40, 6), np.uint32)
     at = np.array([[2], [39], [40], [7]] * 8, np.int32)
     found = kernel(
@@ -34,7 +34,7 @@ def test_skipping_rows_of_packed_elements() -> None:
 
 
 def test_a_convolution_with_operands_of_three_dimensions() -> None:
-    """nc_matmul with more than two dimensions, in the manner of a convolution."""
+    """nc_matmul with operands of more than two dimensions, as in a convolution."""
     image, weights = wholes(-3, 4, 16, 8, 10), wholes(-3, 4, 16, 3, 3, 12, seed=1)
     found = kernel(
         """
@@ -56,7 +56,7 @@ def test_a_convolution_with_operands_of_three_dimensions() -> None:
 
 @pytest.mark.parametrize("number", [0, 1, 4])
 def test_a_while_loop_ends(number: int) -> None:
-    """A while loop over a register did not end as it should."""
+    """A while loop over a register did not terminate correctly."""
     found = kernel(
         """
         left, t = nl.load(n), nl.zeros((1, 1), dtype=nl.float32)
@@ -75,7 +75,7 @@ def test_a_while_loop_ends(number: int) -> None:
 
 
 def test_a_gathering_transpose_leaves_out_what_is_outside() -> None:
-    """Rows out of bounds overwrote the destination with zeros."""
+    """Out-of-bounds rows overwrote the destination with zeros."""
     data = np.random.default_rng(3).integers(0, 2**15, (40, 64), np.int16)
     at = np.arange(16, dtype=np.uint32)[:, None] * 3
     at[5] = 40
@@ -93,13 +93,13 @@ def test_a_gathering_transpose_leaves_out_what_is_outside() -> None:
 
 
 def test_a_reshape_keeps_the_number_of_elements() -> None:
-    """Reshapes to another number of elements were not refused."""
+    """Reshapes that change the number of elements were not rejected."""
     with pytest.raises(CompileFailed, match="elements"):
         kernel("return to_hbm(nl.load(x.reshape((4, 9))))", x=floats(4, 8))
 
 
 def test_the_greatest_elements_of_a_group_are_rounded() -> None:
-    """The scale is twice that of the OCP sample algorithm, so that none is cut to the largest."""
+    """The scale is twice that of the OCP sample algorithm, so that no element saturates."""
     x = np.full((32, 4), 1.99, np.float32).astype(ml_dtypes.bfloat16)
     found = kernel(
         """
@@ -116,7 +116,7 @@ def test_the_greatest_elements_of_a_group_are_rounded() -> None:
 
 
 def test_the_greatest_elements_of_a_group_were_clamped() -> None:
-    """Before, the scale was that of the OCP sample algorithm: 1 for 1.99 · 2^8."""
+    """Previously the scale was that of the OCP sample algorithm: 1 for 1.99 · 2^8."""
     x = np.full((32, 4), 1.99 * 2**8, np.float32).astype(ml_dtypes.bfloat16)
     found = kernel(
         """

@@ -1,4 +1,4 @@
-"""What the release notes of NKI 0.6.0 say that the vendor's simulator got wrong."""
+"""Bugs of the vendor's simulator fixed in NKI 0.6.0, by its release notes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALL_ONES = 2**32 - 1
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
 def test_float32_to_integers(dtype: str) -> None:
-    """Nearest, ties to even, and saturating: not as NumPy casts."""
+    """Round to nearest, ties to even, and saturate, unlike NumPy's casts."""
     x = np.array([[0.5, 1.5, 2.5, -0.5, -1.5, 126.5, 127.5, 1e10, -1e10, np.inf, 4e9, 2147483520]])
     found = kernel(
         f"""
@@ -31,7 +31,7 @@ def test_float32_to_integers(dtype: str) -> None:
 
 
 def test_equal_values_are_replaced_from_the_last_one_on() -> None:
-    """nc_match_replace8 goes through the values backwards: the published example."""
+    """nc_match_replace8 processes the values backwards: the published example."""
     data = np.array([[1, 2, 3, 4, 8, 8, 8, 8, 8, 8, 8]], np.float32)
     vals = np.array([[3, 8, 8, 8, 8, 8, 8, 8]], np.float32)
     places, replaced = kernel(
@@ -49,7 +49,7 @@ def test_equal_values_are_replaced_from_the_last_one_on() -> None:
 
 
 def test_values_that_are_nowhere_and_values_that_are_equal() -> None:
-    """nc_find_index8: all ones for the one, successive places for the other."""
+    """nc_find_index8 gives all ones for absent values, and successive indices for equal values."""
     data = np.array([[5, 7, 5, 1, 5, 2, 0, 3, 9]], np.float32)
     vals = np.array([[5, 5, 5, 5, 7, 4, 9, 1]], np.float32)
     found = kernel(
@@ -65,7 +65,7 @@ def test_values_that_are_nowhere_and_values_that_are_equal() -> None:
 
 
 def test_a_sum_that_lies_over_the_result() -> None:
-    """activation with a reduce_res in dst's own memory lost the sum."""
+    """activation lost the sum if reduce_res was in dst's own memory."""
     x = wholes(-9, 9, 8, 16)
     found = kernel(
         """
@@ -82,7 +82,7 @@ def test_a_sum_that_lies_over_the_result() -> None:
 
 
 def test_scales_of_two_tensors_in_one_tile() -> None:
-    """Slices of a buffer of scales: refused by quantize_mx, or spoilt."""
+    """quantize_mx rejected or corrupted slices of a buffer of scales."""
     x, y = (floats(32, 16, seed=i).astype(ml_dtypes.bfloat16) for i in (0, 1))
     found = kernel(
         """
@@ -112,7 +112,7 @@ def test_scales_of_two_tensors_in_one_tile() -> None:
 
 
 def test_double_rows() -> None:
-    """nc_matmul with double_row was taken for an ordinary product, of twice the size."""
+    """nc_matmul executed double_row as an ordinary product of twice the size."""
     a, b = wholes(-4, 5, 128, 2, 6), wholes(-4, 5, 128, 2, 10, seed=1)
     found = kernel(
         """
@@ -143,7 +143,7 @@ OVERLAPPING = """
 
 @pytest.mark.parametrize("more", ["", ", accumulate=True"])
 def test_overlapping_places_in_psum_accumulate(more: str) -> None:
-    """The convolution pattern: every write was taken for a first one."""
+    """The convolution pattern: every write was treated as a first write."""
     a, b = wholes(-4, 5, 16, 12), wholes(-4, 5, 16, 4, seed=1)
     expected = np.zeros((12, 8), np.float32)
     for i in range(3):
@@ -152,7 +152,7 @@ def test_overlapping_places_in_psum_accumulate(more: str) -> None:
 
 
 def test_a_product_that_is_partly_a_first_write() -> None:
-    """The other half of the pattern: what is new is overwritten, what is not accumulates."""
+    """The other half of the pattern: first writes overwrite, further writes accumulate."""
     body = """
         w, v = nl.load(a), nl.load(b)
         p = nl.ndarray((12, 8), dtype=nl.float32, buffer=nl.psum)
@@ -171,7 +171,7 @@ def test_a_product_that_is_partly_a_first_write() -> None:
 
 @pytest.mark.parametrize("name", ["tensor_copy_predicated", "select_reduce"])
 def test_ranks_may_differ(name: str) -> None:
-    """A source of two dimensions, a result and predicate of four."""
+    """The source has two dimensions, the result and predicate have four."""
     x, before = floats(8, 24), floats(8, 24, seed=1)
     flags = np.random.default_rng(2).integers(0, 2, (8, 24)).astype(np.uint8)
     call = {
@@ -194,7 +194,7 @@ def test_ranks_may_differ(name: str) -> None:
 
 
 def test_the_lowest_float_as_a_python_number() -> None:
-    """range_select and affine_select refused float(np.finfo(np.float32).min)."""
+    """range_select and affine_select rejected float(np.finfo(np.float32).min)."""
     x, ends = floats(4, 8), np.array([[2, 4]] * 4, np.float32)
     one, two = kernel(
         """
@@ -229,7 +229,7 @@ def test_more_than_128_partitions_are_refused() -> None:
 
 
 def test_several_sums_with_one_result() -> None:
-    """tensor_scalar_reduce without a reduce_res keeps what it has for the next one."""
+    """tensor_scalar_reduce without a reduce_res keeps its sum for the next instruction."""
     x = wholes(-9, 9, 8, 16)
     found = kernel(
         """

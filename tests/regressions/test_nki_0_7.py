@@ -1,4 +1,4 @@
-"""What the release notes, the migration page and the reference of NKI 0.7.0 say that changed."""
+"""Changes in NKI 0.7.0, by its release notes, migration page and reference."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_former_loops_are_refused_with_the_new_form(loop: str, instead: str) -> 
 
 
 def test_a_counter_that_is_changed_leaves_the_loop_alone() -> None:
-    """fori_loop's page: the counter is passed by value."""
+    """By the page of fori_loop, the counter is passed by value."""
     body = """
         t = nl.load(x)
         def body(i):
@@ -62,7 +62,7 @@ def test_loops_run_as_often_as_a_range(first: int, last: int, step: int) -> None
 
 @pytest.mark.parametrize("use", ["nisa.scalar_store(c, 3)", "assert i < 3", "i // 2", "int(i)"])
 def test_what_scalars_do_not_take_is_refused(use: str) -> None:
-    """scalar_store took a Python number, and stored nothing on the device."""
+    """scalar_store accepted a Python number, and stored nothing on the device."""
     body = f"c = nl.load(a)\ni = nisa.scalar_load(c)\n{use}\nreturn to_hbm(c)"
     with pytest.raises(CompileFailed):
         kernel(body, a=number(3))
@@ -139,7 +139,7 @@ def test_generators_and_inheritance() -> None:
     ],
 )
 def test_what_alloc_tiles_does_not_take(call: str) -> None:
-    """Its page lists TypeError and ValueError for these: here they are errors with a place."""
+    """Its page lists TypeError and ValueError for these arguments: here they are located errors."""
     with pytest.raises(CompileFailed) as raised:
         kernel(f"nl.alloc_tiles({call})\nreturn x", x=floats(4, 8))
     primary = raised.value.diagnostics[0].primary
@@ -147,14 +147,14 @@ def test_what_alloc_tiles_does_not_take(call: str) -> None:
 
 
 def test_positional_arguments_of_grids_are_refused() -> None:
-    """All but the source are keywords."""
+    """All arguments but the source are keyword-only."""
     for call in ("nl.tiles(x, (4, 4))", "nl.blocks(x, (4, 4), (1, 1))"):
         with pytest.raises(CompileFailed, match=r"positional|argument"):
             kernel(f"{call}\nreturn x", x=floats(4, 8))
 
 
 def test_data_of_a_tensor_is_the_tensor() -> None:
-    """What the examples of grids write for tiles, of grids or not."""
+    """The examples of grids use it on tiles that are elements of grids, and on other tiles."""
     found = kernel(
         """
         t = nl.ndarray((4, 8), nl.float32, nl.sbuf)

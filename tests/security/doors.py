@@ -1,7 +1,7 @@
-"""Ways out of a restricted Python, by the door that each of them tries.
+"""Attempts to escape from a restricted Python, grouped by the weakness ("door") they try.
 
-Every attempt is the body of a kernel. `WHY` says for each door why it leads nowhere; the tests
-run every attempt and find that no host function was called, and no other kernel harmed.
+Every attempt is the body of a kernel. `WHY` tells for each door why it fails; the tests run
+every attempt and check that no host function was called and no later compilation is affected.
 """
 
 from __future__ import annotations

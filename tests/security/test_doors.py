@@ -1,4 +1,4 @@
-"""No attempt to leave the closed world succeeds, and none harms the next compilation."""
+"""No attempt to escape from the closed world succeeds, and none affects the next compilation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ALL = [(door, code) for door, codes in ATTEMPTS.items() for code in codes]
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]]:
-    """What was called of the host's functions that no kernel may reach."""
+    """Record calls of host functions that kernels must not reach."""
     found: list[str] = []
 
     def record(name: str) -> Any:
@@ -51,7 +51,7 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]
 
 
 def compiled(code: str) -> list[str]:
-    """Compiles a kernel that begins with these lines; gives what was said, by kind."""
+    """Compile a kernel that begins with these lines; return the slugs of its diagnostics."""
     lines = "".join(f"    {line}\n" for line in code.split("\n"))
     request = Request(
         args=dict([parse_arg("a=float32[128,16]")]), profile=Profile.NKI_0_7, kernel="kernel"
@@ -67,7 +67,7 @@ def compiled(code: str) -> list[str]:
 
 @pytest.fixture(scope="module", autouse=True)
 def warm() -> None:
-    """What nkic reads of its own is read before host functions are replaced."""
+    """Load the files that nkic itself needs before host functions are replaced."""
     assert compiled("t = nl.load(a)\nnl.add(t, t)") == []
 
 
@@ -78,7 +78,7 @@ def test_doors_lead_nowhere(door: str, code: str, calls: list[str]) -> None:
     assert said or code in SILENT, f"nothing was said, though {WHY[door]}"
 
 
-# A pattern whose class the value is not of matches nothing.
+# A class pattern does not match a value of another class.
 SILENT = {
     "def f(): pass\nK = type(f)\nclass X:\n    __match_args__ = ('__globals__',)\n"
     "match f:\n    case X(g): return g"

@@ -1,7 +1,7 @@
-"""Thousands of kernels that try to get out, to exhaust the compiler or to crash it: none does.
+"""Thousands of kernels that try to escape, to exhaust the compiler or to crash it: none succeeds.
 
-Each is compiled by the command, in this process. Its verdict is 0, 1 or 6; nothing is run,
-opened or written; and the work, counted in calls, has a bound.
+Each is compiled by the command, in this process. Its exit code is 0, 1 or 6; nothing is executed,
+opened or written; and the work, counted in calls, is bounded.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from nkic.cli.nkic import command
 from nkic.parse import parse
 from tests.harness.hostile import program, programs
 
-STEPS = 2_000_000  # that a kernel may take here
-CALLS = 20_000_000  # of Python functions, ours and its own, that one compilation may make
+STEPS = 2_000_000  # limit for each kernel
+CALLS = 20_000_000  # limit of calls of Python functions in one compilation, library code included
 MEMORY = 512 << 10  # KiB by which the process may grow in one compilation
 VERDICTS = {0, 1, 6}
 PROCESSES = ("os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn",
@@ -36,14 +36,14 @@ WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
 class Watch:
-    """Notes every door that opens while a kernel is compiled."""
+    """Record forbidden operations while a kernel is compiled."""
 
     def __init__(self) -> None:
         self.opened: list[str] = []
         self.on = False
 
     def hook(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """An audit hook, which cannot be taken away again."""
+        """Audit hook; Python cannot remove it."""
         if not self.on:
             return
         writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & WRITES
@@ -51,9 +51,9 @@ class Watch:
             self.opened.append(f"{event} {arguments[:2]}")
 
     def canary(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-        """A stand-in for a function that kernel code must never come to.
+        """Return a replacement for a function that kernel code must never reach.
 
-        Files of Python and nkic, whose paths are absolute, may open others.
+        Calls of `open` are allowed from files of Python and nkic, which have absolute paths.
         """
 
         def call(*args: Any, **more: Any) -> Any:
@@ -72,7 +72,7 @@ sys.addaudithook(WATCH.hook)
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where kernels are compiled, with the canaries in place."""
+    """Return the folder in which kernels are compiled, with the canaries in place."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NKIC_CRASH_DIR", str(tmp_path))
     for holder, name in ((os, "system"), (os, "popen"), (subprocess, "Popen"), (builtins, "open")):
@@ -82,7 +82,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @contextmanager
 def counted() -> Iterator[list[int]]:
-    """Counts the calls of Python functions; the list holds their number."""
+    """Count calls of Python functions; the list holds their number."""
     calls = [0]
 
     def profile(frame: FrameType, event: str, argument: Any) -> None:
@@ -97,7 +97,7 @@ def counted() -> Iterator[list[int]]:
 
 
 def compiled(folder: Path, text: str) -> tuple[int, int]:
-    """The command's exit code, and the calls that it made."""
+    """Return the command's exit code, and the number of calls."""
     (folder / "k.py").write_text(text, encoding="utf-8")
     WATCH.opened.clear()
     with counted() as calls:
@@ -110,7 +110,7 @@ def compiled(folder: Path, text: str) -> tuple[int, int]:
 
 
 def stands(folder: Path, capfd: pytest.CaptureFixture[str], text: str) -> None:
-    """Asserts that a hostile kernel gets nothing but a verdict."""
+    """Assert that a hostile kernel causes nothing but an exit code."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     capfd.readouterr()
     code, calls = compiled(folder, text)
@@ -155,7 +155,7 @@ def test_a_hundred_thousand_hostile_kernels_get_a_verdict(
     one_chunk()
 
 
-# ---- the test itself ---------------------------------------------------------------------------
+# ---- tests of this test ------------------------------------------------------------------------
 
 
 def test_the_canaries_sing(folder: Path) -> None:

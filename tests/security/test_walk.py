@@ -1,4 +1,4 @@
-"""Everything that a kernel can reach, gone through: nothing of the host's is among it."""
+"""Traverse everything that a kernel can reach; nothing of the host is reachable."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def kernel():
     return VALUES, nki, nl, nisa, ncc, math, numpy, dataclasses, enum, functools, itertools, \\
         collections, operator, typing, string, contextlib, copy, abc, os, sys, textwrap
 """
-# Names that are asked of every value, besides those that its class offers.
+# Names looked up on every value, in addition to those of its class.
 ASKED = (
     *names.SPECIAL_METHODS,
     *names.words("""
@@ -85,7 +85,7 @@ ASKED = (
 
 
 def edges(m: Machine, value: Any) -> Iterator[Any]:
-    """What a kernel gets from a value: its elements and its attributes."""
+    """Return the values that a kernel can get from a value: its elements and its attributes."""
     if isinstance(value, dict):
         yield from (*value.keys(), *value.values())
     elif isinstance(value, list | tuple | set | frozenset):
@@ -103,7 +103,7 @@ def edges(m: Machine, value: Any) -> Iterator[Any]:
 
 
 def reachable(m: Machine, start: Any) -> dict[int, Any]:
-    """Every value that can be reached, by its identity."""
+    """Return every reachable value by its identity."""
     found: dict[int, Any] = {}
     waiting = [start, *m.builtins.values()]
     while waiting:

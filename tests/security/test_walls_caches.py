@@ -1,4 +1,4 @@
-"""The cache of compiled kernels gives nothing that was not made for what is asked."""
+"""The cache of compiled kernels returns only entries made for the same request."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Edit = Callable[[dict[str, Any], bytes], bytes]
 
 
 def called(folder: Path, factor: float) -> Any:
-    """What a process that has compiled nothing yet gets."""
+    """Return the result in a process that has compiled nothing yet."""
     cache.clear()
     return api.call(k.scaled, (X, factor), cache_dir=folder)
 
 
 def edited(folder: Path, edit: Edit) -> None:
-    """Replaces the head of the only entry, and makes its hash right again."""
+    """Edit the only entry, and correct its hash."""
     (path,) = folder.iterdir()
     head, _, data = path.read_bytes()[32:].partition(b"\n")
     rest = edit(json.loads(head), data)

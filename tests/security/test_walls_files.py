@@ -1,4 +1,4 @@
-"""What a kernel's text can make nkic read: files of the folders that the command line names."""
+"""A kernel's text can make nkic read only files in the folders that the command line names."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def kernel():
 
 @pytest.fixture
 def outside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with secrets beside that of the kernel, which is `in` and the present one."""
+    """Create a folder with secrets next to the kernel's folder `in`, and change to `in`."""
     (folder / "in").mkdir()
     (folder / "out" / "pkg").mkdir(parents=True)
     (folder / "out" / "secret.py").write_text(SECRET)
@@ -98,7 +98,7 @@ def test_an_import_leads_nowhere_else(nkic: Run, doors: None, door: str) -> None
 
 @pytest.mark.parametrize("door", ["a link to a file", "a link to a folder", "dots"])
 def test_include_opens_them(nkic: Run, doors: None, door: str) -> None:
-    """The same kernels are sound: what closed the door is the folder alone."""
+    """The same kernels are valid: only the choice of folders kept the files inaccessible."""
     Path("k.py").write_text(IMPORTING.format(line=DOORS[door], use="SECRET // 100"))
     assert nkic("k.py", "--check", "--include", "../out").code == 0
     assert nkic("k.py", "--check", "--include", "../out/pkg").code == 1

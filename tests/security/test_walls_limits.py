@@ -1,4 +1,4 @@
-"""The limits of the commands hold whatever the kernel does, and end in one line and exit 6."""
+"""The commands' limits hold whatever the kernel does; exceeding one prints one line and exits 6."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ nkic.driver.pipeline.compile_source = stuck
 from nkic.cli import start_nkic
 sys.exit(start_nkic())
 """
-# One operation of Python's that takes minutes: every number has the same hash.
+# A single operation of Python that takes minutes: every number has the same hash.
 ENDLESS = "set([i * (2**61 - 1) for i in range(200000)])"
 
 
@@ -54,7 +54,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def started(folder: Path, body: str, *words: str) -> subprocess.Popen[str]:
-    """nkic on k.py, where compiling is `body`; it has said so when this returns."""
+    """Start nkic on k.py with `body` in place of compiling; return when it has begun."""
     child = subprocess.Popen(
         [sys.executable, "-c", STUCK.format(body=body), "k.py", "--check", *words],
         cwd=folder,
@@ -183,7 +183,7 @@ def test_a_worker_that_the_system_kills(folder: Path) -> None:
 
 
 def test_an_interrupt_is_heeded_once(folder: Path) -> None:
-    """The second one must not disturb what the first one set off."""
+    """The second interrupt must not disturb the cleanup that the first one started."""
     body = (
         "\n    try: open('ready', 'w').close(); time.sleep(60)\n    finally:"
         "\n        time.sleep(0.5); open('cleaned', 'w').close()"
@@ -198,7 +198,7 @@ def test_an_interrupt_is_heeded_once(folder: Path) -> None:
     assert (folder / "cleaned").exists()
 
 
-# ---- memory and the rest ---------------------------------------------------------------------
+# ---- memory and other resources --------------------------------------------------------------
 
 
 def test_memory(folder: Path) -> None:
@@ -309,7 +309,7 @@ def test_values_follow_the_machine_and_the_options(monkeypatch: pytest.MonkeyPat
 
 
 class System:
-    """setrlimit and getrlimit, kept in a table."""
+    """setrlimit and getrlimit, backed by a table."""
 
     def __init__(self, before: tuple[int, int]) -> None:
         self.now = before
@@ -355,7 +355,7 @@ def test_a_page_keeps_time_and_place(page: Page) -> None:
     page.see("1\n2\nsome/päth")
     page.limit(5.0, 2.5)
     assert (page.deadline, page.seconds, page.seen) == (5.0, 2.5, "1\n2\nsome/päth")
-    page.see("x" * 5000)  # too long: the place before stays
+    page.see("x" * 5000)  # too long: the previous location stays
     assert page.seen == "1\n2\nsome/päth"
     page.limit(NEVER, NEVER)
     assert page.seconds == NEVER

@@ -1,4 +1,4 @@
-"""Two physical cores run one kernel: each has its own bodies, memories and streams."""
+"""One kernel on two physical cores: each core has its own body, memories and streams."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ HANDOVER = """\
     nisa.dma_copy(dst=out[core * 128 : core * 128 + 128, :], src=t)
     return out
 """
-ODD = ("deprecated", "read-unwritten")  # warnings that some kernels here deserve
+ODD = ("deprecated", "read-unwritten")  # warnings that some kernels here cause
 HALVES = DATA[:128], DATA[128:]
 
 
@@ -143,7 +143,7 @@ def test_a_barrier_hands_over_what_the_other_core_wrote(serial: bool) -> None:
 
 
 def test_the_other_core_is_waited_for_however_late_it_comes() -> None:
-    """Core 1 is busy for a while; what core 0 took from it is what it had at the end."""
+    """Core 1 is busy for a while; core 0 still receives core 1's final value."""
     late = """\
     for _ in range(40 * core):
         nisa.tensor_scalar(dst=t, data=t, op0=nl.add, operand0=1.0)
@@ -155,7 +155,7 @@ def test_the_other_core_is_waited_for_however_late_it_comes() -> None:
     assert np.array_equal(
         found.outputs["output_0"], np.concatenate([second - first, first - second])
     )
-    assert found.time_ns - soon.time_ns > 40 * 64 / 0.96  # the least that 40 instructions take
+    assert found.time_ns - soon.time_ns > 40 * 64 / 0.96  # lower bound of 40 instructions
 
 
 PIPES = """\
@@ -209,7 +209,7 @@ LOOPED = """\
 
 
 def test_cores_meet_in_every_iteration_of_a_device_loop() -> None:
-    """Each doubles what comes, and what it wrote goes to the other and back: nobody swaps."""
+    """Each core doubles what it receives; the results are exchanged and exchanged back."""
     halves = [*HALVES]
     for _ in range(5):
         halves = [2 * halves[1], 2 * halves[0]]
@@ -235,7 +235,7 @@ UNEVEN = """\
 
 
 def test_loops_that_differ_at_run_time_end_in_a_deadlock_with_both_lines() -> None:
-    """Core 0 swaps three times, core 1 twice: then one waits to swap, the other at the barrier."""
+    """Core 0 swaps three times, core 1 twice: core 0 waits to swap and core 1 at the barrier."""
     data = DATA.copy()
     data[0, 0], data[128, 0] = 3, 2
     with pytest.raises(ProgramFault) as caught:
@@ -253,7 +253,7 @@ def test_loops_that_differ_at_run_time_end_in_a_deadlock_with_both_lines() -> No
 
 
 def without_last(executable: Executable, core: int, name: str) -> Executable:
-    """Leaves out one instruction of one core, but what it signals."""
+    """Remove the last instruction of this row from one core; keep its signals."""
 
     def left(stream: StreamRecord) -> StreamRecord:
         items = list(stream.items)
@@ -287,7 +287,7 @@ def test_a_file_for_two_cores_with_other_ranks_is_refused() -> None:
 
 
 def _to_itself(stream: StreamRecord) -> StreamRecord:
-    """Core 1 sends to itself and receives from itself: core 0 is left alone."""
+    """Make core 1 send to itself and receive from itself, so that core 0 has no partner."""
     items = [
         item._replace(attributes=(1, 1, *item.attributes[2:]))
         if getattr(item, "row", None) and item.row.is_rendezvous and stream.core
@@ -370,7 +370,7 @@ INTERLEAVED = """\
 
 @pytest.mark.parametrize(("first", "races"), [("core", False), ("0", True)])
 def test_a_race_needs_a_byte_in_common(first: str, races: bool) -> None:
-    """Every other column: the boxes around the accesses overlap, the accesses do not."""
+    """Alternate columns: the bounding boxes of the accesses overlap, the accesses do not."""
     request = Request(lnc=2, grid=(2,), args=dict([parse_arg("a=float32[256,64]")]))
     source = SourceFile("k.py", HEAD + INTERLEAVED.replace("FIRST", first))
     found = [one.code.slug for one in compile_source(source, request, lambda *_: None).warnings]
@@ -378,7 +378,7 @@ def test_a_race_needs_a_byte_in_common(first: str, races: bool) -> None:
 
 
 def test_a_swap_orders_what_came_before_it() -> None:
-    """Any rendezvous does: what a core has loaded before it can be overwritten after it."""
+    """As any rendezvous does: data that a core loaded before it can be overwritten after it."""
     body = """\
     shared = nl.ndarray((256, 64), dtype=nl.float32, buffer=nl.shared_hbm)
     nisa.dma_copy(dst=shared[core * 128 : core * 128 + 128, :], src=t)

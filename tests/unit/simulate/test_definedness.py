@@ -1,5 +1,5 @@
-"""Uninitialised bytes, followed through instructions. The rules are asked as a whole: a kernel
-is compiled and run, and either its result is right or the fault says where the bytes came from.
+"""Uninitialised bytes propagate through instructions. The rules are tested as a whole: a kernel is
+compiled and run, and either its result is right or the fault names the origin of the bytes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ X = np.arange(128 * 64, dtype=np.float32).reshape(128, 64) - 4000
 
 
 def result(body: str, rows: int = 64, columns: int = 64) -> NDArray[np.float32]:
-    """What a kernel returns that loads half of `t`, the first 64 partitions or columns."""
+    """Return the result of a kernel that loads half of `t`, the first 64 partitions or columns."""
     text = HEAD + "@nki.jit\ndef kernel(x):\n    " + body.strip().replace("\n", "\n    ")
     text += f"""
     out = nl.ndarray(({rows}, {columns}), dtype=nl.float32, buffer=nl.shared_hbm)
@@ -79,7 +79,7 @@ def test_written_again_is_written() -> None:
 
 
 def test_a_shuffle_moves_whole_partitions() -> None:
-    """Partitions 0 to 31 of every quadrant come from its partition 3: two quadrants are written."""
+    """Every partition of a quadrant is a copy of its partition 3: two quadrants are written."""
     step = "nisa.nc_stream_shuffle(dst=u, src=t, shuffle_mask=[3] * 32)"
     expected = X[[3] * 32 + [35] * 32]
     assert np.array_equal(result(HALF + step), expected)
@@ -113,7 +113,7 @@ def test_quantization_mixes_a_group_of_one_column(taken: str) -> None:
         return np.asarray(api.run(artifact, {"x": x}).outputs["output_0"])
 
     assert (used("32:36, 0:1") == one).all() and (used("0:4, 0:2") == one).all()
-    group = 8 if "data" in taken else 1  # partitions
+    group = 8 if "data" in taken else 1  # in partitions
     assert (used(f"32:{32 + group}, 1:2") == one).all()
     with pytest.raises(RunError, match="the uninitialised bytes of `t` are read here"):
         used(f"{32 + group}:{33 + group}, 1:2")

@@ -1,4 +1,4 @@
-"""Inputs: from what the user offers to the arrays that the kernel takes, or a clear refusal."""
+"""Inputs: conversion of the user's values to the kernel's arrays, or a clear error."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def refusal(sig: Signature, *words: str, **more: Any) -> Diagnostic:
     return found
 
 
-# ---- the words of -i and --fill ------------------------------------------------------------
+# ---- the syntax of -i and --fill -----------------------------------------------------------
 
 
 def test_every_way_to_write_an_input() -> None:
@@ -71,7 +71,7 @@ def test_every_way_to_write_an_input() -> None:
 
 
 def test_a_whole_number_keeps_its_digits() -> None:
-    """As float64, 2**62 + 1 is 2**62."""
+    """In float64, 2**62 + 1 equals 2**62."""
     found = parse_inputs([f"a={2**62 + 1}"])["a"]
     assert isinstance(found, Value)
     array = fills.Generator("const", (found.number,)).array("a", DTYPES["int64"], (2,))
@@ -143,7 +143,7 @@ def test_iota_counts_as_far_as_integers_are_exact() -> None:
 
 
 def test_random_numbers_are_the_same_for_ever() -> None:
-    """These values are a promise: an expected.npz of somebody's was made with them."""
+    """These values are a promise: users' expected.npz files were made with them."""
     generator = fills.Generator("randn", (0.0,))
     array = generator.array("a", DTYPES["float32"], (2, 3))
     digest = hashlib.sha256(array.tobytes()).hexdigest()
@@ -344,7 +344,7 @@ def test_missing_files_and_folders_are_usage_errors(folder: Path) -> None:
             bound(sig, *words, **more)
 
 
-# ---- what is expected ----------------------------------------------------------------------
+# ---- expected outputs ----------------------------------------------------------------------
 
 
 def test_expected_arrays_may_be_of_any_number_type(folder: Path) -> None:
@@ -395,7 +395,7 @@ def executable(shape: tuple[int, ...], buffer: Buffer) -> Executable:
 
 
 def test_the_footprint_is_told_from_sizes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    huge = executable((1 << 20, 1 << 20), Buffer.HBM)  # 2 TiB, of which no byte is taken
+    huge = executable((1 << 20, 1 << 20), Buffer.HBM)  # 2 TiB, of which nothing is allocated
     assert footprint.footprint(huge) > 4 << 40
     with pytest.raises(LimitHit, match="this machine has"):
         footprint.check_memory(huge, None)

@@ -1,4 +1,4 @@
-"""The runner: order, time, written bytes, loops. Programs are printed IR, emitted and run."""
+"""The runner: order, time, written bytes, loops. Programs are printed IR, emitted and executed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DATA = np.arange(128 * 64, dtype=np.float32).reshape(128, 64)
 
 
 def build(*body: str, chip: int = 3, serial: bool = False) -> Executable:
-    """%0 is input x, %1 output_0, %2 … tiles in SBUF, all 128 x 64 float32."""
+    """Return an executable: %0 is x, %1 output_0, %2 … tiles in SBUF, all 128 x 64 float32."""
     tensors = [f"%{i} {n}: float32[128, 64] shared_hbm" for i, n in enumerate("xy")]
     tensors += [declare(2 + i, f"t{i}", "128, 64") for i in range(chip)]
     text = [*tensors, "input x = %0", "output output_0 = %1", "core", *(f"  {b}" for b in body)]
@@ -56,7 +56,7 @@ ROUND_TRIP = (
 def test_values_and_time_of_a_round_trip() -> None:
     result = run(build(*ROUND_TRIP))
     assert np.array_equal(result.outputs["output_0"], DATA * 2)
-    # Two transfers of 1.3 us and their data, and one vector instruction of some 0.2 us.
+    # Two transfers of 1.3 us plus their data, and one vector instruction of about 0.2 us.
     assert 3_000 < result.time_ns < 3_600
     assert result.cycles == int(np.ceil(result.time_ns * 1.2))
     assert result.dma_bytes == 2 * DATA.nbytes
@@ -101,7 +101,7 @@ def test_half_written_is_not_written() -> None:
 
 
 def test_bytes_of_a_former_owner_are_not_written() -> None:
-    """%3 lies where %2 lay, and reads before it writes."""
+    """%3 is at %2's former address, and is read before it is written."""
     body = (
         load(0, f"%2{TILE}", f"%0{HBM}"),
         load(1, f"%1{HBM}", f"%2{TILE}"),
@@ -137,7 +137,7 @@ LOOP = (
 def test_nested_device_loops_run_as_often_as_they_say() -> None:
     executable = build(*LOOP)
     result = run(executable)
-    assert np.array_equal(result.outputs["output_0"], DATA + 4)  # 0, 3, 6, 9
+    assert np.array_equal(result.outputs["output_0"], DATA + 4)  # iterations 0, 3, 6, 9
     assert result.engines["core0.vector"].instructions == 4
     assert result.engines["core0.gpsimd"].instructions == 8
 
@@ -145,7 +145,7 @@ def test_nested_device_loops_run_as_often_as_they_say() -> None:
 def test_a_loop_takes_as_long_as_its_iterations() -> None:
     once = run(build(*(line.replace("to 10 by 3", "to 1 by 1") for line in LOOP))).time_ns
     four = run(build(*LOOP)).time_ns
-    assert four > once + 2.5 * 400  # each iteration: one vector, two gpsimd instructions
+    assert four > once + 2.5 * 400  # each iteration runs one vector and two gpsimd instructions
 
 
 def stream(executable: Executable, name: str) -> StreamRecord:
@@ -183,7 +183,7 @@ def test_an_endless_loop_meets_the_cycle_limit() -> None:
 
 
 def test_an_endless_loop_of_one_stream_meets_the_time_limit() -> None:
-    """Whether it runs instructions, or only another loop that has no iterations."""
+    """Its iterations run instructions, or only another loop without iterations."""
     executable = build(*LOOP)
     vector = stream(executable, "core0.vector").items
     loop = next(i for i in vector if isinstance(i, LoopRecord))
@@ -209,7 +209,7 @@ def test_the_same_run_twice() -> None:
 
 
 def test_a_copy_onto_itself_reads_before_it_writes() -> None:
-    """Overlapping, with another step: NumPy's copyto alone would read what it has written."""
+    """The operands overlap with different strides: copyto alone would read overwritten elements."""
     row = "%2[0+1, 0; "
     body = (
         load(0, f"%2{TILE}", f"%0{HBM}"),

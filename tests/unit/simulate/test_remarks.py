@@ -1,4 +1,4 @@
-"""What a run says beside its outputs, once for each line, and what it leaves unwritten."""
+"""Remarks of a run, once for each line, and outputs that are not written."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def line_of(one: Diagnostic) -> int:
     return one.primary.span.line if one.primary is not None else 0
 
 
-# ---- functions outside of their range --------------------------------------------------------
+# ---- functions outside their range -----------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ FOLD = (
         (
             f"{RESET}\n{FOLD.format(command='reduce')}",
             "tensor_scalar_reduce adds",
-        ),  # another engine's
+        ),  # on another engine
     ],
 )
 def test_reduce_registers_that_nothing_has_set(body: str, text: str) -> None:
@@ -205,7 +205,7 @@ MATMUL = "nc_matmul(dst=p, stationary=w, moving=x, accumulate=False)"
     [
         ("memset(dst=p, value=0.0)", "tensor_copy(dst=y, src=p)", "trn2", 1),
         (MATMUL, "tensor_copy(dst=y, src=p)", "trn2", 0),
-        # Only the second turn comes upon it, which the compiler does not see.
+        # Only the second iteration accumulates onto it, which the compiler does not detect.
         (MATMUL, "memset(dst=p, value=0.0)", "trn2", 2),
         (MATMUL, "memset(dst=p[:, 60:64], value=0.0)", "trn1", 2),
         ("memset(dst=p, value=0.0)", "memset(dst=p, value=0.0)", "trn3", 0),
@@ -243,7 +243,7 @@ CLEARED = "nisa.memset(dst=p, value=0.0)"
         (CLEARED, "", 2),
         (CLEARED, "nisa.memset(dst=p[:, nl.ds(i, 64)], value=0.0)", 2),
         (CLEARED, OWN, 0),
-        # A matmul at a fixed place begins what the first turn adds to, and only that.
+        # A matmul at a fixed address starts the accumulation group of one iteration only.
         (f"{CLEARED}\nnisa.{MATMUL.replace('dst=p', 'dst=p[:, 0:64]')}", "", 1),
         (f"{CLEARED}\nnisa.{MATMUL.replace('dst=p', 'dst=p[:, 64:128]')}", "", 1),
     ],
@@ -263,11 +263,11 @@ def test_a_matmul_that_reads_at_a_run_time_place_adds_at_a_fixed_one() -> None:
     assert found.notes == ("2 executions of this line",)
 
 
-# ---- results ---------------------------------------------------------------------------------
+# ---- outputs ---------------------------------------------------------------------------------
 
 
 def without_stores(executable: Executable, kept: int) -> Executable:
-    """The file, damaged: of the transfers into its output, only the first ones are left."""
+    """Remove all transfers into the output after the first `kept`."""
     (output,) = executable.outputs
     seen = 0
 
@@ -323,7 +323,7 @@ nisa.dma_copy(dst=there.ap([[64, 128], [1, 64]], vector_offset=i, indirect_dim=0
     assert "not 64 of its 8,192 elements, the first at [118, 0]" in found.message
 
 
-# ---- loops without end -----------------------------------------------------------------------
+# ---- endless loops ---------------------------------------------------------------------------
 
 ENDLESS = """
 nisa.tensor_copy(dst=y, src=x)

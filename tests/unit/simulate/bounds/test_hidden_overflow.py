@@ -1,4 +1,4 @@
-"""NKI0706: a sum overflows float32 in between, and exact accumulation hides it."""
+"""NKI0706: a partial sum overflows float32, and exact accumulation hides it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run(body: str, x: NDArray[np.float32], target: str = "trn2", **more: object)
 
 
 def swinging(rows: int) -> NDArray[np.float32]:
-    """In so many rows 3e38 + 3e38 - 3e38 - 3e38."""
+    """Return an array with 3e38 + 3e38 - 3e38 - 3e38 in this number of rows."""
     x = np.ones((128, 48), F)
     x[:rows, :4] = (3e38, 3e38, -3e38, -3e38)
     return x
@@ -64,7 +64,7 @@ def test_as_measured_on_trn1_nothing_is_hidden() -> None:
 
 
 def test_large_numbers_alone_are_no_reason() -> None:
-    """Nor is an overflow that shows in the result, nor an infinity that was there."""
+    """Nor is an overflow that is visible in the result, nor an infinity in the input."""
     x = np.ones((128, 48), F)
     x[0, :2] = (3e38, -3e38)
     x[1, :2] = (3e38, 3e38)
