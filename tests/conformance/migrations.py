@@ -219,7 +219,7 @@ def _with_findings(row: Row, found: tuple[Finding, ...], left: tuple[Diagnostic,
     """The row with what the proof found; why of the shapes with the worst verdict."""
     first = found[0]
     worst = min(found, key=lambda one: VERDICTS.index(one.verdict))
-    why = _said((*left, *worst.said)) if worst.verdict == FAILED else worst.differs
+    why = _said((*left, *worst.errors)) if worst.verdict == FAILED else worst.differs
     if worst.verdict == BITS and any(one.spills for one in found):
         why = "tiles wait in HBM in both, in the new source with --spill"
     if worst is not first:

@@ -20,7 +20,7 @@ def most_busy(program: Program) -> dict[Engine, int]:
         for one, times in _repeated(body):
             job = Job(one, target, timings)
             for engine in {job.engine, job.by}:
-                busy[engine] += times * job.on(engine)
+                busy[engine] += times * job.work_on(engine)
         found = {engine: max(most, busy[engine]) for engine, most in found.items()}
     return found
 

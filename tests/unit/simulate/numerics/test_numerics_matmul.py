@@ -88,12 +88,12 @@ def test_a_blas_that_adds_in_another_order_is_not_used(monkeypatch: pytest.Monke
         np.copyto(out, np.einsum("mk,kn->mn", a[:, ::-1], b[::-1]))
 
     monkeypatch.setattr(np, "matmul", backwards)
-    module._in_order.cache_clear()
+    module._adds_in_order.cache_clear()
     try:
         matmul(stationary, moving, slow)
         assert used == ["blas"]  # tried once, then abandoned
     finally:
-        module._in_order.cache_clear()
+        module._adds_in_order.cache_clear()
     np.testing.assert_array_equal(slow, fast)
 
 
