@@ -143,6 +143,7 @@ Call = Callable[[Any], Any]
         ),
         (lambda t: nisa.tensor_tensor(t, t, t, "add"), "argument-kind", "`op` is 'add'", "nl.add"),
         (lambda t: nisa.tensor_tensor(t, t, t, max), "argument-kind", "`op` is a builtin", ""),
+        (lambda t: nisa.activation(t, "exp", t), "argument-kind", "`op` is 'exp'", "nl.exp"),
         (
             lambda t: nisa.tensor_copy(t, t, engine=5),
             "argument-kind",
