@@ -43,7 +43,7 @@ def _read(path: str, count: int) -> bytes:
         with Path(path).open("rb") as stream:
             return stream.read(count)
     if sys.stdin is None:
-        raise OSError("standard input is closed")
+        raise OSError("it is closed")
     return sys.stdin.buffer.read(count)
 
 
@@ -52,7 +52,8 @@ def cannot_read(path: str, error: Exception) -> Diagnostic:
     advice = _LIMITS.get(getattr(error, "errno", None) or 0, "")
     if isinstance(error, FileNotFoundError):
         advice = did_you_mean(Path(path).name, _names_in(Path(path).parent))
-    return make("cannot-read", f"cannot read `{path}`: {_reason(error)}", help=advice)
+    source = _shown(path, "standard input")
+    return make("cannot-read", f"cannot read {source}: {_reason(error)}", help=advice)
 
 
 def write(path: str, data: bytes | str, *, force: bool = False) -> None:
@@ -77,7 +78,7 @@ def _write_standard(data: bytes | str, force: bool) -> None:
         raise UsageFailed([make("binary-to-terminal", text, help=advice)])
     sys.stdout.flush()
     encoded = data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data
-    with _refusals("standard output"):
+    with _refusals(STANDARD):
         sys.stdout.buffer.write(encoded)
         sys.stdout.buffer.flush()
 
@@ -155,7 +156,13 @@ def cannot_write(path: str, error: OSError) -> Diagnostic:
     advice = _LIMITS.get(error.errno or 0, "")
     if isinstance(error, FileNotFoundError) and not folder.exists():
         advice = f"make the folder first: mkdir -p {folder}"
-    return make("cannot-write", f"cannot write `{path}`: {_reason(error)}", help=advice)
+    target = _shown(path, "standard output")
+    return make("cannot-write", f"cannot write {target}: {_reason(error)}", help=advice)
+
+
+def _shown(path: str, stream: str) -> str:
+    """Return a path in backticks; `-` is the stream of this name."""
+    return stream if path == STANDARD else f"`{path}`"
 
 
 def _reason(error: Exception) -> str:

@@ -7,7 +7,7 @@ and evaluation continues. This is a hot path: about 10 µs per instruction in to
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from operator import is_
 from typing import Any, NamedTuple
 
@@ -195,7 +195,7 @@ class Binder(Identical):
             position = positions.get(name)
             if position is None or name in self._future:
                 if not removed.tolerated(name, active().profile):
-                    raise self._unknown(name)
+                    raise self._unknown(name, {*self._row.parameters[:count], *keywords})
                 former[name] = value
                 continue
             if position < count:
@@ -247,8 +247,11 @@ class Binder(Identical):
         )
         return f"the call is {self._row.called}({', '.join(parameters)})"
 
-    def _unknown(self, name: str) -> CallRefused:
-        """Return the error for an unknown parameter: not yet added, removed, or misspelt."""
+    def _unknown(self, name: str, passed: Set[str]) -> CallRefused:
+        """Return the error for an unknown parameter: not yet added, removed, or misspelt.
+
+        A parameter that is `passed`, too, is not suggested: naming it twice would be an error.
+        """
         if name in self._future:
             since = self._future[name].label
             return CallRefused(
@@ -261,7 +264,8 @@ class Binder(Identical):
         if removal is not None:
             text = removed.no_parameter(name, removal, active().profile)
             return CallRefused("removed-name", text, removal.instead, name)
-        near = did_you_mean(name, self._row.parameters) or self._signature()
+        free = [parameter for parameter in self._row.parameters if parameter not in passed]
+        near = did_you_mean(name, free) or self._signature()
         return CallRefused("wrong-call", f"there is no parameter `{name}`", near, name)
 
     def _missing(self, values: list[Any], named: bool) -> CallRefused:

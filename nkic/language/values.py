@@ -56,7 +56,8 @@ def attribute_value(attribute: Attribute, value: Any) -> Any:
 def _operator(attribute: Attribute, value: Any) -> str:
     if isinstance(value, Operator):
         return value.name
-    raise _refusal(attribute, value, "pass the operator itself, uncalled, such as nl.add")
+    example = "exp" if attribute.kind is AttributeKind.ACTIVATION else "add"
+    raise _refusal(attribute, value, f"pass the operator itself, uncalled, such as nl.{example}")
 
 
 def _number(attribute: Attribute, value: Any) -> int | float:
@@ -178,4 +179,5 @@ def shown(value: Any) -> str:
     if isinstance(value, str | int | float | None | Operator | Enum):
         text = repr(value) if not isinstance(value, Enum) else str(value)
         return text if len(text) <= 40 else f"{text[:40]}…"
-    return f"a {type(value).__name__}"
+    name = type(value).__name__
+    return f"{'an' if name.startswith('Nki') else 'a'} {name}"

@@ -155,8 +155,8 @@ class Dynamic:
         return fault(
             self.executable,
             "index-outside",
-            f"{row.name}: index {index} is outside `{name}`, whose "
-            f"indexed dimension has {operand.size}",
+            f"{row.name}: index {index} is outside `{name}`; valid indices are 0 to "
+            f"{operand.size - 1}",
             self.record.place,
             pattern.tensor,
             help=_advice(row),

@@ -176,16 +176,16 @@ class Outputs:
             if tensor.number in written or tensor.number in self.trace.constants:
                 continue
             if self._is_input(tensor):
-                text = f"output {number} is the input {tensor.name}, which nothing writes"
+                text = f"output {number} is the input `{tensor.name}`, which nothing writes"
                 at = self._span_of(number)
                 warning("input-returned", text, at, help="remove it from the return statement")
             else:
-                text = f"{tensor.name} is returned as output {number} and never written"
+                text = f"`{tensor.name}` is returned as output {number} and never written"
                 help = "write it, or remove it from the return statement"
                 warning("output-not-written", text, tensor.at.primary, help=help)
         for tensor in self.trace.tensors:
             if self._is_forgotten(tensor) and tensor not in returned:
-                text = f"{tensor.name} is written in shared HBM, but neither read nor returned"
+                text = f"`{tensor.name}` is written in shared HBM, but neither read nor returned"
                 help = "return it, or remove the copy"
                 warning("output-not-returned", text, tensor.at.primary, help=help)
 

@@ -16,7 +16,7 @@ def _axes_of(x, axis):
     axes = sorted(a + rank if a < 0 else a for a in wanted)
     _require(
         axes == list(range(rank - len(axes), rank)),
-        "axis {} must be the last dimensions of {}, one after the other",
+        "axis {} of {} cannot be reduced: only the last dimensions can, without gaps",
         axis,
         x.shape,
         help=f"use axis={rank - 1}, or transpose first",

@@ -42,7 +42,10 @@ def test_remarks_do_not_change_the_artifact(nkic: Run, folder: Path) -> None:
     [
         (("k.py", "--remarks=r.yaml"), "remarks are written as text or as JSON"),
         (("--remarks", "k.py"), "the file comes first: `nkic k.py --remarks`"),
-        (("k.py", "--check", "--remarks"), "`--check` and `--remarks` cannot be used together"),
+        (
+            ("k.py", "--check", "--remarks"),
+            "`--check` and `--remarks` cannot be used together: `--check` writes nothing",
+        ),
         (("k.py", "--check", "--print-changed"), "`--check` and `--print-changed` cannot be"),
     ],
 )

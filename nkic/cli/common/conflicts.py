@@ -42,10 +42,13 @@ def refuse(line: Given, option: str, others: Iterable[str], why: str) -> None:
             refuse_pair(option, line[name], why)
 
 
-def refuse_all_but(line: Given, option: str, taken: Iterable[str], why: str) -> None:
-    """Raise `UsageFailed` for the first option that `option` does not accept beside it."""
+def refuse_all_but(line: Given, option: str, taken: Iterable[str], does: str) -> None:
+    """Raise `UsageFailed` for the first option that `option` does not accept beside it.
+
+    `does`: what `option` does, as in `writes nothing`.
+    """
     kept = {*taken}
-    refuse(line, option, [name for name in line if name not in kept], why)
+    refuse(line, option, [name for name in line if name not in kept], f"`{option}` {does}")
 
 
 def needs(line: Given, names: Iterable[str], needed: str) -> None:

@@ -34,7 +34,7 @@ def verdict(error: Exception, session: Session) -> tuple[int, Sequence[Diagnosti
     if isinstance(error, RecursionError):
         return LIMIT, [_too_deep(error)]
     if isinstance(error, OSError) and error.errno in NOT_WRITABLE:
-        diagnostic = files.cannot_write(error.filename or "standard output", error)
+        diagnostic = files.cannot_write(error.filename or files.STANDARD, error)
         return files.refused(error, diagnostic).exit_code, [diagnostic]
     return INTERNAL, [_internal_error(error, session)]
 

@@ -107,9 +107,15 @@ def _complete(command: click.Command, tool: str) -> int | None:
 
 
 def _failed(error: Exception, session: Session) -> int:
-    """Report the failure, and return its exit code."""
+    """Report the failure, and return its exit code.
+
+    Each diagnostic is reported once: if standard output cannot be written, the flush at the end
+    fails for the same reason as the write before it.
+    """
     code, diagnostics = _verdict(error, session)
-    session.report(diagnostics)
+    new = [diagnostic for diagnostic in diagnostics if not session.has_reported(diagnostic)]
+    if new:
+        session.report(new)
     return code
 
 

@@ -73,6 +73,10 @@ class Session:
             _say(self._gap() + render(diagnostics, self.format, self.sources, paint))
         self._said += diagnostics
 
+    def has_reported(self, diagnostic: Diagnostic) -> bool:
+        """Whether an equal diagnostic was reported before."""
+        return diagnostic in self._said
+
     def artifact(self, kind: str, path: str, **more: object) -> None:
         """Report to programs that a file was written; `status` tells people."""
         line = json_lines.artifact(kind, path, **more)

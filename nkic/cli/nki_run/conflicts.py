@@ -10,17 +10,18 @@ from nkic.cli.common.conflicts import Given, fail, needs, refuse, refuse_all_but
 from nkic.cli.nki_run.options import CommandLine
 
 _RULES = ("compare", "rtol", "atol", "max_ulp", "min_cosine", "min_pass_rate", "equal_nan")
-# The modes that do something other than run a file, with the options that each accepts.
+# The modes that do something other than run a file, each with the options that it accepts and
+# what it does instead.
 _MODES = {
-    "diff": (("fail_if", "report", "json"), "it compares and does not run"),
-    "print": ((), "it prints and exits"),
-    "calibrate": (("target",), "it prints and exits"),
-    "info": (("artifact", "json"), "it inspects the file and does not run it"),
+    "diff": (("fail_if", "report", "json"), "compares and does not run"),
+    "print": ((), "prints and exits"),
+    "calibrate": (("target",), "prints and exits"),
+    "info": (("artifact", "json"), "inspects the file and does not run it"),
     "disasm": (
         ("artifact", "json", "engine", "lines"),
-        "it inspects the file and does not run it",
+        "inspects the file and does not run it",
     ),
-    "verify": (("artifact", "json"), "it inspects the file and does not run it"),
+    "verify": (("artifact", "json"), "inspects the file and does not run it"),
 }
 _OF_MACHINE = ("json", "machine")  # options that --print machine accepts
 
@@ -33,9 +34,9 @@ def refuse_conflicts(line: CommandLine, given: Given) -> None:
     if mode == "diff" and line.artifact is not None:
         fail("`--diff` takes two files", "leave out the third")
     if mode is not None:
-        taken, why = _MODES[mode]
+        taken, does = _MODES[mode]
         taken = _OF_MACHINE if line.print == "machine" else taken
-        refuse_all_but(given, given[mode], (mode, *taken), why)
+        refuse_all_but(given, given[mode], (mode, *taken), does)
     if line.artifact is None and mode not in ("diff", "print", "calibrate"):
         advice = "for example `nki-run kernel.neff --inputs data.npz`, or `nki-run -`"
         raise UsageFailed([make("missing-argument", "missing the compiled kernel", help=advice)])

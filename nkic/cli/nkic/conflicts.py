@@ -18,18 +18,19 @@ _ABOUT_SOURCE = ("include", "module")
 _ABOUT_SCHEDULES = ("optimise", "serial", "spill", "machine")
 _ALWAYS = ("max_errors", "time_limit", "no_cache")  # accepted in every mode
 _OF_FILES = ("source", "stdin_name", *_ABOUT_KERNELS, *_ABOUT_SOURCE, *_ALWAYS)
-# The modes that do something other than compile to an artifact, with the options that each accepts.
+# The modes that do something other than compile to an artifact, each with the options that it
+# accepts and what it does instead.
 _MODES = {
-    "print": (("json", *_ALWAYS), "it prints a table and exits"),
+    "print": (("json", *_ALWAYS), "prints a table and exits"),
     "list_kernels": (
         ("source", "stdin_name", "nki", "json", *_ALWAYS),
-        "it lists the kernels and exits",
+        "lists the kernels and exits",
     ),
     "migrate": (
         (*_OF_FILES, "output", "in_place", "verify"),
-        "it writes source, not a program",
+        "writes source, not a program",
     ),
-    "check": ((*_OF_FILES, "spill", "time_passes"), "it writes nothing"),  # --spill: what fits
+    "check": ((*_OF_FILES, "spill", "time_passes"), "writes nothing"),  # --spill: what fits
 }
 
 
@@ -39,12 +40,17 @@ def refuse_conflicts(line: CommandLine, given: Given) -> None:
         advice = "messages are JSON with `--message-format json`"
         fail("`--json` is for `--print` and `--list-kernels`", advice)
     if line.print == CONFIG:
-        refuse(given, f"--print {CONFIG}", ["list_kernels"], "it prints a table and exits")
+        refuse(
+            given,
+            f"--print {CONFIG}",
+            ["list_kernels"],
+            f"`--print {CONFIG}` prints a table and exits",
+        )
         return
     mode = next((mode for mode in _MODES if mode in given), None)
     if mode is not None:
-        taken, why = _MODES[mode]
-        refuse_all_but(given, given[mode], (mode, *taken), why)
+        taken, does = _MODES[mode]
+        refuse_all_but(given, given[mode], (mode, *taken), does)
     if mode != "print":
         _refuse_for(_source(line), given)
         _refuse_in_migration(line, given)
@@ -64,7 +70,7 @@ def _source(line: CommandLine) -> str:
 def _refuse_for(source: str, given: Given) -> None:
     """Reject options that do not apply to a source of this name."""
     if source != STANDARD:
-        why = "it names what comes from standard input"
+        why = "`--stdin-name` names a kernel that is read from standard input"
         refuse(given, source, ["stdin_name"], why)
     _refuse_made(source)
     if source.endswith(PRINTED):

@@ -6,7 +6,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from nkic.base.text import clean
+from nkic.base.text import clean, plural
 from nkic.machine.engines import Engine
 from nkic.neff.container import MAGIC
 from nkic.neff.header import VERSION
@@ -123,7 +123,7 @@ class _Listing:
         if line.stream is not self._stream:
             self._stream = line.stream
             self._source = ""
-            self._lines.append(f"; {line.stream.name}: {len(line.stream.items):,} items")
+            self._lines.append(f"; {line.stream.name}: {plural(len(line.stream.items), 'item')}")
         source = text.source(self._executable, line.item.place)
         if source != self._source:
             self._interleave(line.item.place)

@@ -27,7 +27,7 @@ def kernel(a):
     nisa.memset((128, 512), 0.0, nl.float32)  # error[argument-kind]: `dst` is a tuple
     nisa.tensor_copy(x)  # error[wrong-call]: `src` is missing; the first argument is dst
     made = nisa.tensor_copy(x, y)
-    nisa.tensor_copy(x, made)  # error[argument-kind]: `src` is a NkiInstruction
+    nisa.tensor_copy(x, made)  # error[argument-kind]: `src` is an NkiInstruction
     out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
     nl.store(out, x)
     return out

@@ -199,4 +199,4 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(UsageFailed) as raised:
         files.read_bytes("-")
-    assert refused(raised).message == "cannot read `-`: standard input is closed"
+    assert refused(raised).message == "cannot read standard input: it is closed"

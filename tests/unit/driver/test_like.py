@@ -63,7 +63,7 @@ def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:
     }.items():
         with pytest.raises(UsageFailed, match=said):
             read_like(str(tmp_path / path))
-    with pytest.raises(UsageFailed, match="cannot read `-`"):
+    with pytest.raises(UsageFailed, match="cannot read standard input"):
         read_like("-")
     with pytest.raises(UsageFailed, match="it is not a regular file"):
         read_like("/dev/zero")

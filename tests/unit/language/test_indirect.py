@@ -169,7 +169,7 @@ def test_the_tensor_engine_spreads_offsets_over_32_partitions() -> None:
 
 def test_an_offset_outside_the_tile_is_a_fault() -> None:
     index = snake(np.array([3, 40] * 12), 64, 16)
-    with pytest.raises(ProgramFault, match="index 40 is outside `x`, whose indexed dimension"):
+    with pytest.raises(ProgramFault, match="index 40 is outside `x`; valid indices are 0 to 39"):
         run("nisa.tensor_copy(dst=y[:, 0:24], src=x.indirect(i, 24))", index, numbers())
 
 

@@ -155,7 +155,7 @@ def test_a_kernel_inside_of_a_function_is_named() -> None:
     text = inner[:start] + "".join(f"    {line}\n" for line in lines) + "    return kernel\n"
     (error,) = compile_text(BLOCK + text)
     assert error.code.slug == "no-kernel"
-    assert "the kernel `kernel` is inside of the function `make`" in error.message
+    assert "the kernel `kernel` is inside the function `make`" in error.message
     assert error.primary is not None
     assert error.primary.span.line == 5 + text[: text.index("def kernel")].count("\n")
 

@@ -143,6 +143,7 @@ Call = Callable[[Any], Any]
         ),
         (lambda t: nisa.tensor_tensor(t, t, t, "add"), "argument-kind", "`op` is 'add'", "nl.add"),
         (lambda t: nisa.tensor_tensor(t, t, t, max), "argument-kind", "`op` is a builtin", ""),
+        (lambda t: nisa.activation(t, "exp", t), "argument-kind", "`op` is 'exp'", "nl.exp"),
         (
             lambda t: nisa.tensor_copy(t, t, engine=5),
             "argument-kind",
@@ -167,6 +168,12 @@ Call = Callable[[Any], Any]
         (lambda t: nisa.dma_compute(t, [], nl.add), "argument-kind", "`srcs` has 0 elements", ""),
         (lambda t: nisa.dma_compute(t, [t, "x"], nl.add), "argument-kind", "`src1` is 'x'", ""),
         (lambda t: nisa.dma_compute(t, src0=t), "wrong-call", "no parameter `src0`", "`srcs`"),
+        (
+            lambda t: nisa.tensor_tensor(t, data1=t, data=t, op=nl.add),
+            "wrong-call",
+            "no parameter `data`",
+            "`data2`",
+        ),
         (lambda t: nisa.memset(t, "x"), "argument-kind", "`value` is 'x'", ""),
         (
             lambda t: nisa.tensor_reduce(t, nl.add, t, axis="x"),
