@@ -256,7 +256,7 @@ def test_modes_and_flags_of_other_compilers_change_nothing(drop_in: ModuleType) 
 
 
 def test_a_kernel_keeps_its_name_and_documentation(drop_in: ModuleType) -> None:
-    assert drop_in.add.__name__ == "add" and drop_in.add.__doc__ == "a + b."
+    assert drop_in.add.__name__ == "add" and drop_in.add.__doc__ == "Return a + b."
     assert repr(drop_in.add[2]) == "<nki kernel add[2]>"
 
 

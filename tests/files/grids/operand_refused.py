@@ -12,5 +12,5 @@ import nki.language as nl
 def kernel(a, c):
     g = nl.tiles(a, tile_shape=(128, 32))
     x = nl.ndarray((128, 32), a.dtype, nl.sbuf)
-    nisa.dma_copy(x, g[0, 0])  # error[argument-kind]: `src` is a NkiTileGrid
+    nisa.dma_copy(x, g[0, 0])  # error[argument-kind]: `src` is an NkiTileGrid
     return a
