@@ -63,11 +63,11 @@ class _Finder:
     def read(self, instruction: Instruction, touch: Touch) -> None:
         tensor = touch.pattern.tensor
         boxes = self.written.get(tensor.number, {})
-        if touch.area in boxes or not _is_exact(touch):
+        if touch.box in boxes or not _is_exact(touch):
             return
         if boxes and instruction.row.depends in _PARTIAL_INPUTS:
             return
-        hole = first_hole(touch.area, boxes, tensor.dtype.size)
+        hole = first_hole(touch.box, boxes, tensor.dtype.size)
         if hole:
             self.settled.add(tensor.number)
             self.complain(instruction, tensor, hole, bool(boxes))
@@ -99,4 +99,4 @@ def _is_exact(touch: Touch) -> bool:
     if pattern.dynamic is not None:
         return False
     elements = prod(num for step, num in pattern.dims if step) * pattern.partitions
-    return elements * pattern.dtype.size == prod(high - low for low, high in touch.area)
+    return elements * pattern.dtype.size == prod(high - low for low, high in touch.box)

@@ -37,12 +37,12 @@ class Touch(NamedTuple):
     pattern: AccessPattern
     reads: bool
     writes: bool
-    space: Area
+    area: Area
 
     @property
-    def area(self) -> Box:
+    def box(self) -> Box:
         """The bounding box of the access."""
-        return self.space.box
+        return self.area.box
 
 
 _FLAGS = {

@@ -47,7 +47,7 @@ def races(schedule: Schedule) -> list[Race]:
         return []
     accesses = _shared(schedule)
     cells = {
-        tensor: Cells(t.area for group in groups for t in group)
+        tensor: Cells(t.box for group in groups for t in group)
         for tensor, groups in _by_tensor(accesses).items()
     }
     hot = {tensor: _contested(accesses, tensor, cells[tensor]) for tensor in cells}
@@ -128,7 +128,7 @@ def _contested(accesses: Accesses, tensor: int, cells: Cells) -> frozenset[int]:
     for core, by_instruction in enumerate(accesses):
         for touch in (t for touches in by_instruction.values() for t in touches):
             if touch.pattern.tensor.number == tensor:
-                for cell in cells[touch.area]:
+                for cell in cells[touch.box]:
                     users[cell].add(core)
                     if touch.writes:
                         writers[cell].add(core)
@@ -183,7 +183,7 @@ class _Finder(AbstractRun):
 
     def _touch(self, runner: Runner, access: Access, position: int) -> None:
         tensor = access.touch.pattern.tensor
-        for cell in self.cells[tensor.number][access.touch.area]:
+        for cell in self.cells[tensor.number][access.touch.box]:
             if cell not in self.hot[tensor.number]:
                 continue
             states = self.states.get((tensor.number, cell))

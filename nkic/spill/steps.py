@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from nkic.allocate.liveness import lifetimes
+from nkic.allocate.liveness import lifetimes, most_at_once
 from nkic.allocate.place import Space
 from nkic.ir.effects import Touches, state_effects, touches_of
 from nkic.ir.program import Body, Instruction, Item, Loop, Program, instructions
@@ -48,15 +48,8 @@ def _step(item: Item, touched: Touches, target: Target, space: Space) -> Step:
 
 def _inner(loop: Loop, target: Target, space: Space) -> int:
     """Return the peak of the bytes of tensors that a loop declares."""
-    changes: list[tuple[int, int]] = []
-    for tensor, first, last in lifetimes((loop,), target, space.buffer):
-        if loop.number in tensor.scope:
-            changes += [(first, space.size(tensor)), (last + 1, -space.size(tensor))]
-    level = peak = 0
-    for _, change in sorted(changes):
-        level += change
-        peak = max(peak, level)
-    return peak
+    lives = lifetimes((loop,), target, space.buffer)
+    return most_at_once([life for life in lives if loop.number in life.tensor.scope], space.size)
 
 
 def immovable(program: Program) -> frozenset[int]:
