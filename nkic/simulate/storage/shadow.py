@@ -230,16 +230,12 @@ def _segments(executable: Executable, memory: Memory) -> dict[int, Segments]:
         index = {byte: i for i, byte in enumerate(sorted(ends))}
         starts = sorted({h.partition for _, h in members})
         size = len(ends)
-        if len(starts) == 1:
-            for number, h in members:
-                low, high = first + index[h.byte], first + index[h.byte + h.pitch]
-                segments[number] = (range(low, high),)
-            first += size
-            continue
+        bands = range(1)  # of most regions: all tensors start at one partition
         for number, h in members:
-            last = h.partition + executable.tensors[number].shape[0]
+            if len(starts) > 1:
+                last = h.partition + executable.tensors[number].shape[0]
+                bands = range(bisect_left(starts, h.partition), bisect_left(starts, last))
             low, high = first + index[h.byte], first + index[h.byte + h.pitch]
-            bands = range(bisect_left(starts, h.partition), bisect_left(starts, last))
             segments[number] = tuple([range(low + n * size, high + n * size) for n in bands])
         first += len(starts) * size
     return segments
