@@ -229,7 +229,7 @@ class Expressions:
                     f[AT] = node
                     name = min(map(str, double))
                     text = f"got multiple values for keyword argument '{name}'"
-                    raise TypeError(f"{f[MACHINE].called(node)}() {text}")
+                    raise TypeError(f"{f[MACHINE].callee_name(node)}() {text}")
                 keywords |= entries
             return keywords
 
