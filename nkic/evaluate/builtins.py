@@ -20,7 +20,7 @@ from nkic.evaluate.types.functions import NONE
 from nkic.evaluate.types.lazy import LAZY, is_callable
 from nkic.evaluate.types.root import attribute_name
 from nkic.evaluate.types.sequences import sort_values
-from nkic.evaluate.types.shared import call_host, check_arity, number_of, reject_keywords, text_of
+from nkic.evaluate.types.shared import call_host, check_call, number_of, text_of
 from nkic.syntax import names
 
 if TYPE_CHECKING:
@@ -181,16 +181,13 @@ def _pow(m: Machine, base: Any, exp: Any, mod: Any = None) -> Any:
 
 @builtin("round", _FUNCTIONS)
 def _round(m: Machine, number: Any, ndigits: Any = None) -> Any:
-    if number.__class__ in INSTANCES:
-        method = number.cls.find("__round__")
+    is_number = isinstance(number, int | float)
+    if number.__class__ in INSTANCES or not is_number:
+        method = m.class_of(number).find("__round__")
         if method is not UNSET:
             return m.call(method, (number,) if ndigits is None else (number, ndigits), None)
-    if isinstance(number, int | float):
-        digits = None if ndigits is None else m.index(ndigits)
-        return _rounded(m, number_of(number), digits)
-    special = m.class_of(number).find("__round__")
-    if special is not UNSET:
-        return m.call(special, (number,) if ndigits is None else (number, ndigits), None)
+    if is_number:
+        return _rounded(m, number_of(number), None if ndigits is None else m.index(ndigits))
     raise TypeError(f"type {m.class_of(number).name} doesn't define __round__ method")
 
 
@@ -216,11 +213,9 @@ _in_base("oct", oct)
 
 @builtin("hash", _FUNCTIONS)
 def _hash(m: Machine, obj: Any, /) -> int:
-    return call_host(m, stable_hash, (m, obj)) if _hides(obj) else stable_hash(m, obj)
-
-
-def _hides(value: Any) -> bool:
-    return value.__class__ not in INSTANCES
+    if obj.__class__ in INSTANCES:
+        return stable_hash(m, obj)
+    return call_host(m, stable_hash, (m, obj))  # type: ignore[no-any-return]
 
 
 # ---- text ---------------------------------------------------------------------------------------
@@ -323,8 +318,7 @@ def _is_subclass(m: Machine, cls: Class, kinds: Any) -> bool:
 
 @builtin("getattr", _FUNCTIONS)
 def _getattr(m: Machine, *args: Any, **named: Any) -> Any:
-    reject_keywords("getattr", named)
-    check_arity("getattr", args, 2, 3)
+    check_call("getattr", args, named, 2, 3)
     name = attribute_name(m, args[1])
     try:
         return attributes.get(m, args[0], name)

@@ -143,7 +143,7 @@ def _plain_values(cls: Class) -> list[str]:
 
 def complete(m: Machine, cls: Class) -> None:
     """Let a record class be a dataclass, with the fields that have no annotation or default."""
-    if not any(ancestor.extra.get("record") for ancestor in cls.mro):
+    if not cls.hook("record"):
         return
     generated = cls.extra.pop("given init", None)
     if generated is not None and cls.members.get("__init__") is generated:

@@ -9,14 +9,7 @@ from nkic.evaluate import containers
 from nkic.evaluate.objects import Builtin, Class
 from nkic.evaluate.sets import KernelFrozenSet, KernelSet
 from nkic.evaluate.tables import builtin_class, method
-from nkic.evaluate.types.shared import (
-    call_host,
-    check_arity,
-    check_owner,
-    constructor,
-    host_method,
-    reject_keywords,
-)
+from nkic.evaluate.types.shared import call_host, check_call, check_owner, constructor, host_method
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -32,16 +25,14 @@ _NUMBERS = (int, float)
 @constructor(SET)
 def make_set(m: Machine, cls: Class, /, *args: Any, **named: Any) -> KernelSet:
     """Return `set(values)`."""
-    reject_keywords("set", named)
-    check_arity("set", args, 0, 1)
+    check_call("set", args, named, 0, 1)
     return containers.make_set(m, args[0] if args else ())
 
 
 @constructor(FROZENSET)
 def make_frozenset(m: Machine, cls: Class, /, *args: Any, **named: Any) -> KernelFrozenSet:
     """Return `frozenset(values)`."""
-    reject_keywords("frozenset", named)
-    check_arity("frozenset", args, 0, 1)
+    check_call("frozenset", args, named, 0, 1)
     if args and args[0].__class__ is KernelFrozenSet:
         return args[0]
     return containers.make_frozenset(m, args[0] if args else ())
