@@ -7,7 +7,7 @@ from nkic.machine.constraints import elements, elementwise, exactly, same_dtype,
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
 from nkic.machine.instructions.parts import result, source
-from nkic.machine.operands import Access, Attribute, AttributeKind, Depends, Row, Violation, always
+from nkic.machine.operands import Access, Attribute, AttributeKind, Depends, Row, Violation
 from nkic.machine.tiles import start_partitions
 
 VECTOR = (Engine.VECTOR,)
@@ -100,9 +100,7 @@ ROWS = (
             source("data", max_rank=3),
             source("vals", max_rank=3),
         ),
-        attributes=(),
         engines=VECTOR,
-        choose=always(Engine.VECTOR),
         cost=costs.per_element("data"),
         rules=(
             same_partitions("dst", "data", "vals"),
@@ -126,7 +124,6 @@ ROWS = (
         ),
         attributes=(Attribute("imm", AttributeKind.NUMBER, into="dst"),),
         engines=VECTOR,
-        choose=always(Engine.VECTOR),
         cost=costs.per_element("data"),
         rules=(
             elementwise("dst", "data"),
@@ -146,7 +143,6 @@ ROWS = (
         operands=(result(packed=True), source("src", packed=True)),
         attributes=(Attribute("shuffle_mask", AttributeKind.INTS),),
         engines=VECTOR,
-        choose=always(Engine.VECTOR),
         cost=costs.per_element("src"),
         rules=(
             same_dtype("dst", "src"),
