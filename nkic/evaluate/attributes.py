@@ -20,7 +20,6 @@ from nkic.evaluate.objects import (
     Function,
     Getter,
     HostFunction,
-    Instance,
     Method,
     Property,
     StaticMethod,
@@ -446,11 +445,3 @@ def describe(m: Machine, owner: Any) -> str:
         return f"the class `{owner.name}`"
     module = getattr(owner, "module_name", "") if hasattr(owner, "is_module") else ""
     return f"the module `{module}`" if module else f"a value of type `{m.class_of(owner).name}`"
-
-
-def make_object(m: Machine, cls: Class, *_: Any, **__: Any) -> Instance:
-    """Return a new object without fields, as `object.__new__` does."""
-    instance = Instance()
-    instance.cls, instance.fields, instance.serial = cls, {}, m.serial()
-    m.allocate(200)
-    return instance

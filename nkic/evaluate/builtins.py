@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import attributes, exceptions, types
 from nkic.evaluate.compare import compare, stable_hash
-from nkic.evaluate.objects import INSTANCES, UNSET, Class
+from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, Class
 from nkic.evaluate.operators import NUMBERS, OPERATIONS, Union, add
 from nkic.evaluate.tables import OBJECT, builtin
 from nkic.evaluate.types.functions import NONE
@@ -42,6 +42,19 @@ def table() -> dict[str, Any]:
     """Return all names available without an import. All evaluations share the table."""
     constants = {"Ellipsis": ..., "NotImplemented": NotImplemented, "__debug__": True}
     return {**types.by_name(), **_FUNCTIONS, **exceptions.table(OBJECT), **constants}
+
+
+# ---- one operation of the machine each ----------------------------------------------------------
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    "len": lambda m, obj, /: m.length(obj),
+    "chr": lambda m, i, /: chr(m.index(i)),
+    "repr": lambda m, obj, /: m.repr(obj),
+    "format": lambda m, value, format_spec="", /: m.format(value, format_spec),
+    "callable": lambda m, obj, /: is_callable(m, obj),
+    "isinstance": lambda m, obj, class_or_tuple, /: m.isinstance(obj, class_or_tuple),
+}
+_FUNCTIONS |= {name: Builtin(name, call) for name, call in _OPERATIONS.items()}
 
 
 # ---- iteration ----------------------------------------------------------------------------------
@@ -123,11 +136,6 @@ def _message(function: Callable[..., Any]) -> str:
 
 
 _EMPTY_MESSAGES = {"max": _message(max), "min": _message(min)}
-
-
-@builtin("len", _FUNCTIONS)
-def _len(m: Machine, obj: Any, /) -> int:
-    return m.length(obj)
 
 
 # ---- numbers ------------------------------------------------------------------------------------
@@ -221,22 +229,12 @@ def _hash(m: Machine, obj: Any, /) -> int:
 # ---- text ---------------------------------------------------------------------------------------
 
 
-@builtin("chr", _FUNCTIONS)
-def _chr(m: Machine, i: Any, /) -> str:
-    return chr(m.index(i))
-
-
 @builtin("ord", _FUNCTIONS)
 def _ord(m: Machine, c: Any, /) -> int:
     if not isinstance(c, str | bytes):
         kind = m.class_of(c).name
         raise TypeError(f"ord() expected string of length 1, but {kind} found")
     return ord(text_of(m, c) if isinstance(c, str) else c)
-
-
-@builtin("repr", _FUNCTIONS)
-def _repr(m: Machine, obj: Any, /) -> str:
-    return m.repr(obj)
 
 
 @builtin("ascii", _FUNCTIONS)
@@ -246,11 +244,6 @@ def _ascii(m: Machine, obj: Any, /) -> str:
     shown = text.encode("ascii", "backslashreplace").decode("ascii")
     m.allow_length(len(shown), "the text")
     return shown
-
-
-@builtin("format", _FUNCTIONS)
-def _format(m: Machine, value: Any, format_spec: Any = "", /) -> str:
-    return m.format(value, format_spec)
 
 
 @builtin("print", _FUNCTIONS)
@@ -280,16 +273,6 @@ def _part(m: Machine, name: str, value: Any, default: str) -> str:
 
 
 # ---- classes and attributes ---------------------------------------------------------------------
-
-
-@builtin("callable", _FUNCTIONS)
-def _callable(m: Machine, obj: Any, /) -> bool:
-    return is_callable(m, obj)
-
-
-@builtin("isinstance", _FUNCTIONS)
-def _isinstance(m: Machine, obj: Any, class_or_tuple: Any, /) -> bool:
-    return m.isinstance(obj, class_or_tuple)
 
 
 @builtin("issubclass", _FUNCTIONS)

@@ -432,14 +432,8 @@ def of_source(m: Machine, module: ModuleValue, name: str) -> Any:
     raise attributes.hidden(name) or Missing("unknown-attribute", text, name, suggestion)
 
 
-def of_opaque_import(m: Machine, module: OpaqueImport, name: str) -> Any:
-    """Raise the error about the use of a host module."""
-    return module.refuse()
-
-
-def _refused(m: Machine, module: OpaqueImport, args: Any, named: Any) -> NoReturn:
-    module.refuse()
-
-
-CALLABLES |= {OpaqueImport: _refused}
-attributes.SPECIAL |= {ModuleValue: of_source, OpaqueImport: of_opaque_import}
+CALLABLES[OpaqueImport] = lambda m, module, args, named: module.refuse()
+attributes.SPECIAL |= {
+    ModuleValue: of_source,
+    OpaqueImport: lambda m, module, name: module.refuse(),
+}

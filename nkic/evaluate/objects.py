@@ -275,28 +275,28 @@ class Property:
         return "<property object>"
 
 
-class StaticMethod:
+class _Wrapper:
+    """A function in a class body that is not bound to objects."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__.lower()}({self.function!r})>"
+
+
+class StaticMethod(_Wrapper):
     """The `staticmethod` class."""
 
-    __slots__ = ("function",)
-
-    def __init__(self, function: Any) -> None:
-        self.function = function
-
-    def __repr__(self) -> str:
-        return f"<staticmethod({self.function!r})>"
+    __slots__ = ()
 
 
-class ClassMethod:
+class ClassMethod(_Wrapper):
     """The `classmethod` class."""
 
-    __slots__ = ("function",)
-
-    def __init__(self, function: Any) -> None:
-        self.function = function
-
-    def __repr__(self) -> str:
-        return f"<classmethod({self.function!r})>"
+    __slots__ = ()
 
 
 class Super:

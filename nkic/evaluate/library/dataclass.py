@@ -16,7 +16,7 @@ from nkic.evaluate.compare import compare, stable_hash
 from nkic.evaluate.errors import KernelError
 from nkic.evaluate.library import records
 from nkic.evaluate.library.specs import MISSING, Spec, all_specs
-from nkic.evaluate.library.support import Signature, kernel_class, representation
+from nkic.evaluate.library.support import Signature, check_owner, kernel_class, representation
 from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, Class
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _init(m: Machine, cls: Class, specs: dict[str, Spec], options: DataclassOpti
     def call(m: Machine, /, *args: Any, **named: Any) -> None:
         values = bind(m, signature, args, named)[FIRST:]
         owner, field_values = values[0], values[1:]
-        _check_owner(m, cls, owner)
+        check_owner(m, owner, cls, "__init__")
         first: list[Any] = []
         for spec, value in zip(parameters, field_values, strict=True):
             if value is _FROM_FACTORY:
@@ -171,11 +171,6 @@ def _call_post_init(
     first.sort(key=lambda pair: order.index(pair[0].name))
     values = tuple([value for _, value in first])
     m.call(attributes.get(m, owner, "__post_init__"), values, None)
-
-
-def _check_owner(m: Machine, cls: Class, owner: Any) -> None:
-    if owner.__class__ not in INSTANCES or not owner.cls.is_a(cls):
-        raise TypeError(f"{cls.name}.__init__() needs an object of the class")
 
 
 def _check_order(init_fields: list[Spec]) -> None:

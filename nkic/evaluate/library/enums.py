@@ -297,28 +297,12 @@ STR_ENUM = _enumeration("StrEnum", STR, REPR_ENUM, payload=str)
 INT_FLAG = _enumeration("IntFlag", INT, REPR_ENUM, FLAG, payload=int)
 
 
-def _name_of(m: Machine, owner: Any) -> Any:
-    return owner.fields.get("_name_")
-
-
-def _value_of(m: Machine, owner: Any) -> Any:
-    return owner.fields.get("_value_")
-
-
 def _str(m: Machine, owner: Any, /) -> str:
     return f"{owner.cls.name}.{owner.fields.get('_name_')}"
 
 
 def _format(m: Machine, owner: Any, spec: Any, /) -> str:
     return m.format(m.str(owner), spec)
-
-
-def _data_str(m: Machine, owner: Any, /) -> str:
-    return m.str(_base(owner))
-
-
-def _data_format(m: Machine, owner: Any, spec: Any, /) -> str:
-    return m.format(_base(owner), spec)
 
 
 @repr_of(ENUM)
@@ -334,14 +318,18 @@ def _hash(m: Machine, owner: Any, /) -> int:
 
 
 ENUM.members |= {
-    "name": Getter("name", _name_of),
-    "value": Getter("value", _value_of),
+    "name": Getter("name", lambda m, owner: owner.fields.get("_name_")),
+    "value": Getter("value", lambda m, owner: owner.fields.get("_value_")),
     "_missing_": ClassMethod(Builtin("_missing_", _missing)),
     "_generate_next_value_": Builtin("_generate_next_value_", one_more, static=True),
 }
 checked_methods(ENUM, {"__str__": _str, "__format__": _format, "__hash__": _hash})
+_DATA_TEXTS: dict[str, Any] = {
+    "__str__": lambda m, owner, /: m.str(_base(owner)),
+    "__format__": lambda m, owner, spec, /: m.format(_base(owner), spec),
+}
 for _cls in (INT_ENUM, STR_ENUM, INT_FLAG):
-    checked_methods(_cls, {"__str__": _data_str, "__format__": _data_format})
+    checked_methods(_cls, _DATA_TEXTS)
     _add_payload_hash(_cls)
 STR_ENUM.members["_generate_next_value_"] = Builtin(
     "_generate_next_value_", lambda m, name, start, count, values: m.str(name).lower(), static=True
@@ -364,10 +352,6 @@ def _unique(m: Machine, enumeration: Any, /) -> Any:
     return cls
 
 
-def _auto(m: Machine, /) -> Any:
-    return new_instance(m, AUTO)
-
-
 def _wrapper(cls: Class) -> Builtin:
     def call(m: Machine, value: Any, /) -> Any:
         return new_instance(m, cls, value=value)
@@ -387,7 +371,7 @@ MODULE: dict[str, Any] = {
     **boundaries(),
     "FlagBoundary": BOUNDARY,
     "property": PROPERTY,
-    "auto": Builtin("auto", _auto),
+    "auto": Builtin("auto", lambda m, /: new_instance(m, AUTO)),
     "unique": Builtin("unique", _unique),
     "member": _wrapper(MEMBER),
     "nonmember": _wrapper(NONMEMBER),

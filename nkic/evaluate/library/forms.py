@@ -215,25 +215,10 @@ for _name in ("TypeVar", "TypeVarTuple", "ParamSpec", "TypeAliasType"):
     _form_maker(_name)
 
 
-@builtin("cast", MODULE)
-def _cast(m: Machine, typ: Any, val: Any) -> Any:
-    return val
-
-
 @builtin("NewType", MODULE)
 def _new_type(m: Machine, name: Any, tp: Any) -> Any:
     m.allocate(200)
     return Builtin(m.str(name), lambda m, value, /: value)
-
-
-@builtin("assert_type", MODULE)
-def _assert_type(m: Machine, val: Any, typ: Any, /) -> Any:
-    return val
-
-
-@builtin("reveal_type", MODULE)
-def _reveal_type(m: Machine, obj: Any, /) -> Any:
-    return obj
 
 
 @builtin("assert_never", MODULE)
@@ -257,12 +242,10 @@ def _overloaded(m: Machine, /, *args: Any, **named: Any) -> Any:
     )
 
 
-def _same(name: str) -> None:
-    MODULE[name] = Builtin(name, lambda m, value, /: value)
-
-
-for _name in ("final", "override", "no_type_check", "clear_overloads"):
-    _same(_name)
+MODULE["cast"] = Builtin("cast", lambda m, typ, val: val)
+MODULE["assert_type"] = Builtin("assert_type", lambda m, val, typ, /: val)
+for _name in ("final", "override", "no_type_check", "clear_overloads", "reveal_type"):
+    MODULE[_name] = Builtin(_name, lambda m, value, /: value)
 
 
 def _with_text(name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.compare import COMPARISONS, compare
@@ -46,44 +47,22 @@ _unary("~", "inv", "invert")
 # ---- functions ----------------------------------------------------------------------------------
 
 
-@builtin("abs", MODULE)
-def _abs(m: Machine, a: Any, /) -> Any:
-    return m.call(m.builtins["abs"], (a,), None)
-
-
-@builtin("not_", MODULE)
-def _not(m: Machine, a: Any, /) -> bool:
-    return not m.truth(a)
-
-
-@builtin("truth", MODULE)
-def _truth(m: Machine, a: Any, /) -> bool:
-    return m.truth(a)
-
-
-@builtin("is_", MODULE)
-def _is(m: Machine, a: Any, b: Any, /) -> bool:
-    return a is b
-
-
-@builtin("is_not", MODULE)
-def _is_not(m: Machine, a: Any, b: Any, /) -> bool:
-    return a is not b
-
-
-@builtin("is_none", MODULE)
-def _is_none(m: Machine, a: Any, /) -> bool:
-    return a is None
-
-
-@builtin("is_not_none", MODULE)
-def _is_not_none(m: Machine, a: Any, /) -> bool:
-    return a is not None
-
-
-@builtin("index", MODULE)
-def _index(m: Machine, a: Any, /) -> int:
-    return m.index(a)
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    "abs": lambda m, a, /: m.call(m.builtins["abs"], (a,), None),
+    "not_": lambda m, a, /: not m.truth(a),
+    "truth": lambda m, a, /: m.truth(a),
+    "is_": lambda m, a, b, /: a is b,
+    "is_not": lambda m, a, b, /: a is not b,
+    "is_none": lambda m, a, /: a is None,
+    "is_not_none": lambda m, a, /: a is not None,
+    "index": lambda m, a, /: m.index(a),
+    "contains": lambda m, a, b, /: m.contains(a, b),
+    "getitem": lambda m, a, b, /: m.item(a, b),
+    "setitem": lambda m, a, b, c, /: m.put_item(a, b, c),
+    "delitem": lambda m, a, b, /: m.remove_item(a, b),
+    "call": lambda m, obj, /, *args, **named: m.call(obj, args, named),
+}
+MODULE |= {name: Builtin(name, call) for name, call in _OPERATIONS.items()}
 
 
 @builtin("concat", MODULE)
@@ -105,11 +84,6 @@ def _check_sequence(m: Machine, value: Any) -> None:
         raise TypeError(f"'{m.class_of(value).name}' object can't be concatenated")
 
 
-@builtin("contains", MODULE)
-def _contains(m: Machine, a: Any, b: Any, /) -> bool:
-    return m.contains(a, b)
-
-
 @builtin("countOf", MODULE)
 def _count_of(m: Machine, a: Any, b: Any, /) -> int:
     count = 0
@@ -128,32 +102,12 @@ def _index_of(m: Machine, a: Any, b: Any, /) -> int:
     raise ValueError("sequence.index(x): x not in sequence")
 
 
-@builtin("getitem", MODULE)
-def _getitem(m: Machine, a: Any, b: Any, /) -> Any:
-    return m.item(a, b)
-
-
-@builtin("setitem", MODULE)
-def _setitem(m: Machine, a: Any, b: Any, c: Any, /) -> None:
-    m.put_item(a, b, c)
-
-
-@builtin("delitem", MODULE)
-def _delitem(m: Machine, a: Any, b: Any, /) -> None:
-    m.remove_item(a, b)
-
-
 @builtin("length_hint", MODULE)
 def _length_hint(m: Machine, obj: Any, default: Any = 0, /) -> int:
     try:
         return m.length(obj)
     except TypeError:
         return m.index(default)
-
-
-@builtin("call", MODULE)
-def _call(m: Machine, obj: Any, /, *args: Any, **named: Any) -> Any:
-    return m.call(obj, args, named)
 
 
 # ---- getters ------------------------------------------------------------------------------------

@@ -154,18 +154,13 @@ def _add_one(m: Machine, owner: Any, item: Any, /) -> None:
     m.allow_length(len(owner), "the set")
 
 
-@method(SET, "discard")
-def _discard(m: Machine, owner: Any, item: Any, /) -> None:
-    check_owner(m, owner, set, "discard")
-    m.check_key(item, len(owner))
-    call_host(m, set.discard, (owner, item))
+def _charge_lookup(m: Machine, owner: Any, args: Any) -> None:
+    for item in args:
+        m.check_key(item, len(owner))
 
 
-@method(SET, "remove")
-def _remove(m: Machine, owner: Any, item: Any, /) -> None:
-    check_owner(m, owner, set, "remove")
-    m.check_key(item, len(owner))
-    call_host(m, set.remove, (owner, item))
+host_method(SET, set, "discard", _charge_lookup)
+host_method(SET, set, "remove", _charge_lookup)
 
 
 @method(SET, "pop")

@@ -117,14 +117,10 @@ COUNTER.members["fromkeys"] = ClassMethod(Builtin("Counter.fromkeys", _fromkeys)
 # ---- arithmetic ---------------------------------------------------------------------------------
 
 
-def _positive(m: Machine, value: Any) -> bool:
-    return m.less(0, value)
-
-
 def _make_instance(m: Machine, pairs: Any) -> Any:
     counter = m.call(COUNTER, (), None)
     for key, count in pairs:
-        if _positive(m, count):
+        if m.less(0, count):
             _put(m, counter, key, count)
     return counter
 

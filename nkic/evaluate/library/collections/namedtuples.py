@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from nkic.evaluate import classes
 from nkic.evaluate.calls import bind
 from nkic.evaluate.code import FIRST
-from nkic.evaluate.library.support import Signature, representation
+from nkic.evaluate.library.support import Signature, check_owner, representation
 from nkic.evaluate.objects import (
-    INSTANCES,
     Builtin,
     Class,
     ClassMethod,
@@ -74,20 +73,15 @@ def _show(names: tuple[str, ...], m: Machine, owner: Any, writer: Writer) -> Non
 
 def _field(cls: Class, name: str, index: int) -> Getter:
     def get(m: Machine, owner: Any) -> Any:
-        _check(m, cls, owner, name)
+        check_owner(m, owner, cls, name)
         return tuple.__getitem__(owner, index)
 
     return Getter(name, get)
 
 
-def _check(m: Machine, cls: Class, owner: Any, name: str) -> None:
-    if owner.__class__ not in INSTANCES or not owner.cls.is_a(cls):
-        raise TypeError(f"descriptor '{name}' requires a '{cls.name}' object")
-
-
 def _method(cls: Class, name: str, call: Any, names: tuple[str, ...]) -> Builtin:
     def checked(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
-        _check(m, cls, owner, name)
+        check_owner(m, owner, cls, name)
         return call(names, m, owner, *args, **named)
 
     return Builtin(f"{cls.name}.{name}", checked)
@@ -129,7 +123,7 @@ def make_class(
 
 def _checked_show(cls: Class, names: tuple[str, ...]) -> Any:
     def show(m: Machine, owner: Any, writer: Writer) -> None:
-        _check(m, cls, owner, "__repr__")
+        check_owner(m, owner, cls, "__repr__")
         _show(names, m, owner, writer)
 
     return show
