@@ -68,14 +68,14 @@ def _bad_mask(text: str, hint: str) -> Violation:
 def shuffled_starts(facts: Facts) -> Violation | None:
     """src and dst start at a partition allowed for the longer one."""
     longer = max(facts.tile("src").partitions, facts.tile("dst").partitions)
-    places = start_partitions(longer)
+    allowed = start_partitions(longer)
     for name in ("src", "dst"):
         tile = facts.tile(name)
-        if tile.start not in places:
+        if tile.start not in allowed:
             return Violation(
                 "start-partition",
                 f"`{name}` starts at partition {tile.start}; where `src` or `dst` has {longer} "
-                f"partitions it must start at {' or '.join(map(str, places))}",
+                f"partitions it must start at {' or '.join(map(str, allowed))}",
                 name,
                 "use several instructions, one for each quadrant",
             )
