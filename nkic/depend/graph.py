@@ -72,13 +72,14 @@ class _Walk:
         self.first_inside = outer
 
     def visit(self, instruction: Instruction) -> None:
-        number = instruction.number
+        number, writers, readers = instruction.number, self.writers, self.readers
         edges = {} if self.first_inside is None else dict.fromkeys(self.edges.get(number, ()))
         for pattern, reads, writes, area in self.touched[number]:
             for cell in area.cells:
-                if self.writers[cell] < 0 and not self.readers[cell]:
-                    self.note_first(number, pattern.tensor.number)
-                self.access(number, cell, reads, writes, edges)
+                if writers[cell] < 0 and not readers[cell]:
+                    self.first_access(number, pattern.tensor.number, cell, writes)
+                else:
+                    self.access(number, cell, reads, writes, edges)
         if instruction.row.effects is not no_effects or number in self.stateful:
             self.touch_state(instruction, edges)
         for source in instruction.after:
@@ -88,10 +89,16 @@ class _Walk:
         if edges:
             self.edges[number] = tuple(edges)
 
-    def note_first(self, number: int, tensor: int) -> None:
-        """Record the first access to a cell of a tensor."""
-        first = self.first_touches.setdefault(tensor, [])
-        if not first or first[-1] != number:
+    def first_access(self, number: int, tensor: int, cell: int, writes: bool) -> None:
+        """Record the first access to a cell of a tensor, which waits for nothing."""
+        if writes:
+            self.writers[cell] = number
+        else:
+            self.readers[cell] = [number]
+        first = self.first_touches.get(tensor)
+        if first is None:
+            self.first_touches[tensor] = [number]
+        elif first[-1] != number:
             first.append(number)
 
     def access(

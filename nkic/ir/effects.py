@@ -86,7 +86,8 @@ class _TouchMemo:
 
     def touches(self, instruction: Instruction) -> tuple[Touch, ...]:
         """Return the accesses of `instruction`, reads first, with reads of run-time offsets."""
-        operands, areas, touches = instruction.operands, self._areas, list[Touch]()
+        operands, areas = instruction.operands, self._areas
+        touches: list[Touch] = []
         uses = self._fixed.get(instruction.row) or self.uses(instruction)
         for index, reads, writes in uses:
             operand = operands[index]

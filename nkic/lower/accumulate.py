@@ -29,12 +29,12 @@ class Written:
 
     def decide(self, dst: AccessPattern) -> bool | None:
         """Record the write, and return True to accumulate, False to overwrite, None if mixed."""
-        mask, decided = touched(dst), set[bool | None]()
-        for band in self.within(dst):
-            written_before = band.written & mask
-            decided.add(written_before == mask if written_before in (0, mask) else None)
+        mask = touched(dst)
+        before = [band.written & mask for band in self.within(dst)]
         self._add(dst, mask)
-        return decided.pop() if len(decided) == 1 else None
+        if any(before):
+            return True if all(written == mask for written in before) else None
+        return False
 
     def note(self, dst: AccessPattern) -> None:
         """Record the write of a matmul."""
