@@ -113,6 +113,7 @@ class Runner:
     tables: Tables
     warmth: Warmth
     cores: int = 1  # per rank
+    rank: int = field(init=False)  # that the stream belongs to
     core: int = field(init=False)
     unit: int = field(init=False)  # the core's index over all ranks
     is_dma: bool = field(init=False)
@@ -122,6 +123,7 @@ class Runner:
     max_iterations: int = MAX_ITERATIONS
     next_index: int = 0
     item: Item | None = None
+    is_ready: bool = False  # whether all that the next item waits for has been signalled
     free: int = 0  # when the next item may be issued
     triggered: int | None = None  # when its next transfer is triggered, once that is ready
     granted: int | None = None  # when it may access memory, once it is ready
@@ -134,17 +136,13 @@ class Runner:
     iterations: list[int] = field(default_factory=list)  # of each open loop
 
     def __post_init__(self) -> None:
+        self.rank = self.state.rank
         self.core = self.record.core
         self.unit = self.rank * self.cores + self.core
         self.is_dma = self.record.engine is Engine.DMA
         self.is_tensor = self.record.engine is Engine.TENSOR
         self.on_iteration = nothing
         self.on_limit = unlimited
-
-    @property
-    def rank(self) -> int:
-        """The rank that the stream belongs to."""
-        return self.state.rank
 
     @property
     def name(self) -> str:
