@@ -29,7 +29,7 @@ from nkic.simulate.plans import Plan, Planner, Window, Work
 from nkic.simulate.printing import Prints
 from nkic.simulate.remarks import Remarks
 from nkic.simulate.storage.flags import Check
-from nkic.simulate.storage.psum_writes import PsumWrites, Written
+from nkic.simulate.storage.psum_writes import PsumWrites
 from nkic.simulate.storage.shadow import Mark, Shadow
 from nkic.simulate.tile import Tile
 
@@ -309,7 +309,7 @@ class _Builder:
         if is_dynamic(record):
             return self.dynamic_item(record, planner), []
         plan, operands = planner.plan(record, record.row), record.operands
-        if self.decoder.memory.in_place.is_done(record):
+        if record.row.copies and self.decoder.memory.in_place.is_done(record):
             item = Item(record, nothing, plan.timing, plan.size)
         else:
             item = Item(record, None, plan.timing, plan.size)
@@ -318,14 +318,16 @@ class _Builder:
         item.rendezvous = plan.work.rendezvous
         item.table = plan.table
         item.reads, item.writes = plan.reads, plan.writes
-        if before and planner.engine is not Engine.DMA:
-            for i in plan.awaits:
-                if operands[i].tensor in before:  # type: ignore[union-attr]
-                    item.follows = True
         if plan.fills and self.psum_writes is not None:
             for i, adds in plan.fills:
                 pattern: PatternRecord = operands[i]  # type: ignore[assignment]
-                self.psum_writes.register(item, planner.engine, Written(pattern, adds))
+                self.psum_writes.register(item, planner.engine, pattern, adds)
+        if planner.engine is Engine.DMA:
+            return item, []
+        if before:
+            for i in plan.awaits:
+                if operands[i].tensor in before:  # type: ignore[union-attr]
+                    item.follows = True
         return item, [operands[i].tensor for i in plan.writes]  # type: ignore[union-attr]
 
     def dynamic_item(self, record: InstructionRecord, planner: Planner) -> Item:
@@ -340,5 +342,5 @@ class _Builder:
             item.checks = dynamic.watch(self.shadow)
         if self.psum_writes is not None:
             for write in dynamic.written():
-                self.psum_writes.register(item, planner.engine, write)
+                self.psum_writes.register(item, planner.engine, *write)
         return item
