@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,7 +55,7 @@ def test_over_partitions_and_in_products() -> None:
 
 
 @pytest.mark.parametrize("more", [{"accumulate": "float32"}, {"accumulate": "pairwise"}])
-def test_nothing_is_hidden_in_float32(more: dict[str, object]) -> None:
+def test_nothing_is_hidden_in_float32(more: dict[str, Any]) -> None:
     assert not run(BODIES["tensor_reduce"], swinging(3), **more).remarks
 
 
