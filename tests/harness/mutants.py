@@ -137,6 +137,7 @@ def _parts(node: ast.AST) -> list[ast.AST]:
 
 
 def _operator(rng: Random, node: ast.AST, source: Source) -> Edit | None:
+    signs: tuple[str, ...]
     if isinstance(node, ast.BinOp):
         left, right, signs = node.left, node.right, BINARY
     elif isinstance(node, ast.Compare) and len(node.comparators) == 1:

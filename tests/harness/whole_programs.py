@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 
 from nkic.base.source import NOWHERE, CallChain
@@ -144,7 +145,7 @@ class _Maker:
         self, chosen: list[tuple[Engine, InstructionRecord]], own: dict[int, Tensor]
     ) -> Iterator[Item]:
         """Return the instructions, with loops around some stretches of them."""
-        made = [lambda e=e, r=r: self.converted(e, r, own) for e, r in chosen]
+        made = [partial(self.converted, engine, record, own) for engine, record in chosen]
         while made:
             count = self.rng.randrange(1, 5)
             stretch, made = made[:count], made[count:]
@@ -153,7 +154,7 @@ class _Maker:
             else:
                 yield from (make() for make in stretch)
 
-    def loop(self, stretch: list) -> Iterator[Item]:  # type: ignore[type-arg]
+    def loop(self, stretch: list[partial[Instruction]]) -> Iterator[Item]:
         """Return a device loop; a register that bounds it is set before it, so that it ends."""
         self.loops += 1
         counter = Register(REGISTERS + self.loops)

@@ -60,7 +60,7 @@ def ours() -> Parser:
 def stop_of_lark(tokens: list[Token]) -> int | None:
     """Return the index of the token that is rejected, or None."""
     try:
-        lark().parse(tokens)  # type: ignore[arg-type]
+        lark().parse(tokens)
     except UnexpectedInput as error:
         refused = error.token  # type: ignore[attr-defined]
         return len(tokens) - 1 if refused.type == "$END" else int(refused.start_pos)
