@@ -108,6 +108,7 @@ def test_a_result_says_what_bounds_it() -> None:
     assert result.verdict.startswith("bound by ") and "kernels.py:" in result.verdict
     assert all(line.split(";")[0] in result._repr_html_() for line in result.verdict.splitlines())
     assert result.page.startswith("<!DOCTYPE html>")
+    assert result.insight is not None
     assert sum(part.time for part in result.insight.path) == result.time_ns * 1000
 
 
@@ -370,7 +371,9 @@ def test_names_of_a_package_that_poses_as_nki(monkeypatch: pytest.MonkeyPatch) -
         raise AssertionError("user code was run")
 
     maximum.__module__, maximum.__qualname__ = "vendor.nki.language", "maximum"
-    buffers = enum.Enum("MemoryRegion", "sbuf psum", module=language.__name__)
+    buffers = enum.Enum(  # type: ignore[misc]  # its name is not the variable's
+        "MemoryRegion", "sbuf psum", module=language.__name__
+    )
     found = values(k.combined, X, -X, maximum, buffers["sbuf"], np.dtype("float16"))
     np.testing.assert_array_equal(found, np.abs(X).astype(np.float16))
     assert names.module_of_nki("mine.nki.kernels") == ""
