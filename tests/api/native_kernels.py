@@ -95,7 +95,7 @@ def with_names_of_the_host(x: tensor[128, 8]):
     tile = ndarray(x.shape, dtype=np.float32, buffer=sbuf)
     assert nl.is_sbuf(tile.buffer) and nl.is_sbuf(sbuf)
     nisa.dma_copy(dst=tile, src=x)
-    tensor_scalar(dst=tile, data=tile, op0=OPERATORS["scale"], operand0=np.float32(3))  # type: ignore[arg-type]
+    tensor_scalar(dst=tile, data=tile, op0=OPERATORS["scale"], operand0=np.float32(3))
     nisa.tensor_tensor(dst=tile, data1=tile, data2=load(x), op=add, engine=nisa.engine.vector)
     store(out, multiply(tile, 1.0))
     return out

@@ -171,9 +171,9 @@ def attention_into(out, q, k, v, identity):
                 total = grown(total, shrink, part)
             neg_max = new_max
         inverse = nl.ndarray((P, 1), dtype=nl.float32, buffer=nl.sbuf)
-        nisa.reciprocal(dst=inverse, data=total)  # type: ignore[arg-type]
+        nisa.reciprocal(dst=inverse, data=total)
         y = nl.ndarray((P, P), dtype=nl.float32, buffer=nl.sbuf)
-        nisa.tensor_scalar(dst=y, data=acc, op0=nl.multiply, operand0=inverse)  # type: ignore[arg-type]
+        nisa.tensor_scalar(dst=y, data=acc, op0=nl.multiply, operand0=inverse)
         nisa.dma_copy(dst=out[nl.ds(row * P, P), nl.ds(0, P)], src=y)
 
 
