@@ -385,8 +385,9 @@ def test_the_name_of_a_dtype_equals_it() -> None:
 
 
 def test_every_core_returns_a_reshape_of_the_whole() -> None:
-    for place in ({"lnc": 2}, {"grid": 2}):
-        found = api.call(k.reshaped, (X,), **place).values  # type: ignore[arg-type]
+    places: list[dict[str, Any]] = [{"lnc": 2}, {"grid": 2}]
+    for place in places:
+        found = api.call(k.reshaped, (X,), **place).values
         np.testing.assert_array_equal(found, X.reshape(-1))
 
 

@@ -123,7 +123,7 @@ def test_names_stand_in_annotations_and_survive_copies(drop_in: ModuleType) -> N
 
 
 def test_objects_of_kernels_get_their_fields() -> None:
-    class Sizes(NL.NKIObject):  # type: ignore[misc,name-defined]
+    class Sizes(NL.NKIObject):  # type: ignore[misc, name-defined]
         rows: int
         columns: int = 4
 

@@ -24,7 +24,7 @@ from nkic.machine.instructions import ROWS
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
 from nkic.machine.targets import TRN2
-from nkic.neff.records import InstructionRecord, PatternRecord
+from nkic.neff.records import InstructionRecord, OperandRecord, PatternRecord
 from tests.harness.random_programs import ALONE, REGISTERS, SIDE, legal_instructions, tensors
 
 AT = CallChain(NOWHERE)
@@ -192,9 +192,9 @@ def whole(tensor: Tensor) -> View:
     return View(tensor, tensor.shape, (tensor.shape[1], 1), 0, tensor.dtype)
 
 
-def _view(operand: object, own: dict[int, Tensor]) -> Operand:
+def _view(operand: OperandRecord, own: dict[int, Tensor]) -> Operand:
     if not isinstance(operand, PatternRecord):
-        return operand  # type: ignore[return-value]
+        return operand
     tensor = own[operand.tensor]
     steps, sizes = zip(*operand.dims, strict=True)
     if not tensor.on_chip:

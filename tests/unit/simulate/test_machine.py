@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,8 +39,8 @@ def build(*body: str, chip: int = 3, serial: bool = False) -> Executable:
     return executable
 
 
-def run(executable: Executable, **options: object) -> Result:
-    return simulate(executable, {"x": DATA}, RunOptions(**options))  # type: ignore[arg-type]
+def run(executable: Executable, **options: Any) -> Result:
+    return simulate(executable, {"x": DATA}, RunOptions(**options))
 
 
 def output(executable: Executable) -> NDArray[np.generic]:

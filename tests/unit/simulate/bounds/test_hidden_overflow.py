@@ -21,9 +21,9 @@ PRODUCT = """
     result = nl.copy(p)"""
 
 
-def run(body: str, x: NDArray[np.float32], target: str = "trn2", **more: object) -> Result:
+def run(body: str, x: NDArray[np.float32], target: str = "trn2", **more: Any) -> Result:
     compiled, _ = simulated(HEAD.format(body=body), {"x": x}, target)
-    options = replace(RunOptions(), **more)  # type: ignore[arg-type]
+    options = replace(RunOptions(), **more)
     return simulate(compiled.executable, {"x": x}, options)
 
 
