@@ -19,7 +19,6 @@ from nkic.machine.operands import (
     Operand,
     Row,
     Violation,
-    always,
 )
 from nkic.neff.records import (
     Executable,
@@ -50,8 +49,6 @@ def row(name: str, opcode: int, engines: tuple[Engine, ...], **more: Any) -> Row
         "doc": "",
         "parameters": (),
         "operands": (Operand("dst", Access.WRITE), Operand("data", Access.READ)),
-        "attributes": (),
-        "choose": always(engines[0]),
         "cost": lambda facts: Cost(64),
         "rules": (_same_elements,),
     }
