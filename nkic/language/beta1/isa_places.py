@@ -1,4 +1,4 @@
-"""Predicates, index patterns, fills and random numbers of Beta 1's `nki.isa`."""
+"""Predicates, index patterns, and fills of Beta 1's `nki.isa`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from nkic.language.beta1.emit import Part, Producer, emit, hide, new, note_part,
 from nkic.language.beta1.extents import (
     Extent,
     axes_of,
-    column,
     expanded,
     extent,
     part_inside,
@@ -18,7 +17,7 @@ from nkic.language.beta1.extents import (
 )
 from nkic.language.beta1.indices import ONE, Index, as_index
 from nkic.language.beta1.isa_moves import ANY, engine_choice
-from nkic.language.beta1.isa_vectors import per_partition
+from nkic.language.beta1.isa_vectors import converted
 from nkic.language.beta1.masks import All, Compared, Mask
 from nkic.language.beta1.moving import (
     check_box,
@@ -31,7 +30,6 @@ from nkic.language.beta1.moving import (
     record,
     tile,
 )
-from nkic.language.beta1.operators import operator
 from nkic.language.beta1.tiles import Tile
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.enums import reduce_cmd
@@ -100,13 +98,17 @@ def range_select(
         output,
         region,
         on_true_tile=part_inside(source, region),
-        comp_op0=operator(comp_op0, "comp_op0"),
-        comp_op1=operator(comp_op1, "comp_op1"),
-        bound0=per_partition(bound0, region),
-        bound1=per_partition(bound1, region),
-        reduce_cmd=reduce_cmd,
-        reduce_res=None if reduce_res is None else column(tile(reduce_res), region),
-        reduce_op=operator(reduce_op, "reduce_op"),
+        **converted(
+            "range_select",
+            region,
+            comp_op0=comp_op0,
+            comp_op1=comp_op1,
+            bound0=bound0,
+            bound1=bound1,
+            reduce_cmd=reduce_cmd,
+            reduce_res=reduce_res,
+            reduce_op=reduce_op,
+        ),
         range_start=number(range_start) + (region.box.starts[-1] if region.box else 0),
         on_false_value=on_false_value,
     )
@@ -138,10 +140,10 @@ def select_reduce(
         part_inside(target, region),
         predicate=expanded(selector, target.shape, region),
         on_true=expanded(tile(on_true, "on_true"), target.shape, region),
-        on_false=per_partition(on_false, region),
-        reduce_res=None if reduce_res is None else column(tile(reduce_res), region),
+        **converted(
+            "select_reduce", region, on_false=on_false, reduce_res=reduce_res, reduce_op=reduce_op
+        ),
         reduce_cmd=reduce_cmd,
-        reduce_op=operator(reduce_op, "reduce_op"),
         reverse_pred=reverse_pred,
     )
 
@@ -237,16 +239,6 @@ def memset(shape: Any, value: Any, dtype: Any, *, mask: Any = None, engine: Any 
         hide(output)
         return output
     return record("memset", output, region, value=number(value), engine=engine_choice(engine))
-
-
-def dropout(data: Any, prob: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
-    """Return data with elements replaced by 0 at random."""
-    source = tile(data, "data")
-    output, region = output_like(source, dtype, mask)
-    if region.empty:
-        return output
-    part = expanded(source, output.shape, region)
-    return record("dropout", output, region, data=part, prob=per_partition(prob, region))
 
 
 def local_gather(

@@ -14,7 +14,7 @@ from nkic.language.beta1.extents import Extent, cut, extent, part_inside, predic
 from nkic.language.beta1.functions import binary, unary
 from nkic.language.beta1.isa_folds import reduced_axes, tensor_reduce
 from nkic.language.beta1.isa_moves import dma_copy, nc_matmul, nc_transpose
-from nkic.language.beta1.isa_places import dropout as nisa_dropout
+from nkic.language.beta1.isa_vectors import dropout as nisa_dropout
 from nkic.language.beta1.isa_vectors import tensor_scalar
 from nkic.language.beta1.moving import (
     IDENTITY,

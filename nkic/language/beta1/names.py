@@ -175,11 +175,11 @@ _ISA: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (isa_moves, ("tensor_copy_dynamic_dst", "nc_stream_shuffle", "dma_copy", "dma_transpose")),
     (isa_vectors, ("activation", "activation_reduce", "tensor_tensor", "tensor_scalar")),
     (isa_vectors, ("scalar_tensor_tensor", "tensor_scalar_reduce", "tensor_tensor_scan")),
-    (isa_vectors, ("reciprocal",)),
+    (isa_vectors, ("reciprocal", "dropout")),
     (isa_folds, ("bn_stats", "bn_aggr", "max8", "nc_find_index8", "nc_match_replace8")),
     (isa_folds, ("tensor_reduce", "tensor_partition_reduce")),
     (isa_places, ("tensor_copy_predicated", "range_select", "select_reduce", "iota")),
-    (isa_places, ("affine_select", "memset", "dropout", "local_gather", "sequence_bounds")),
+    (isa_places, ("affine_select", "memset", "local_gather", "sequence_bounds")),
 )
 
 
