@@ -77,12 +77,8 @@ def facts_of(source: SourceFile, request: Request, load: Load) -> Facts:
     program = compiled.results.get("specialise")
     if not isinstance(program, Program):
         return Facts(False, errors)
-    spans = [
-        warning.primary.span
-        for warning in compiled.warnings
-        if warning.code is OVERFLOW and warning.primary
-    ]
-    spills = frozenset(spot(span) for span in spans if span.path == source.path)
+    overflows = (w.primary for w in compiled.warnings if w.code is OVERFLOW and w.primary)
+    spills = frozenset(spot(at.span) for at in overflows if at.span.path == source.path)
     return replace(_facts(program, source.path, errors), spills=spills)
 
 
@@ -141,9 +137,7 @@ def _facts(program: Program, path: str, errors: int) -> Facts:
     for tensor in program.tensors:
         if at_tensor := _spot_in_file(tensor.at, path):
             tensors[at_tensor].append(tensor)
-    returned = (
-        _spot_in_file(tensor_parameter.tensor.at, path) for tensor_parameter in program.outputs
-    )
+    returned = (_spot_in_file(output.tensor.at, path) for output in program.outputs)
     return Facts(
         True,
         errors,

@@ -9,10 +9,9 @@ import libcst as cst
 from nkic.base.source import SourceFile
 from nkic.migrate.beta1.indices import ARANGE, Indices
 from nkic.migrate.facts import Facts
-from nkic.migrate.flow import plain_names
 from nkic.migrate.scopes import read_in, scope_of
 from nkic.migrate.sheet import Sheet
-from nkic.migrate.tree import walk
+from nkic.migrate.tree import target_names, walk
 
 PURE = (ARANGE, "nki.language.program_id", "nki.language.num_programs")
 
@@ -27,11 +26,7 @@ def without_unused(source: SourceFile, like: Sheet) -> str:
         if isinstance(candidate, cst.Assign) and _is_index(indices, candidate)
     ]
     removed = {id(assign) for assign in candidates}
-    while read := {
-        id(candidate)
-        for candidate in candidates
-        if id(candidate) in removed and _is_read(sheet, candidate, removed)
-    }:
+    while read := {id(c) for c in candidates if id(c) in removed and _is_read(sheet, c, removed)}:
         removed -= read
     module = sheet.tree.visit(_Remover(removed))
     assert isinstance(module, cst.Module)
@@ -94,7 +89,7 @@ def _is_read(sheet: Sheet, node: cst.Assign, removed: set[int]) -> bool:
     statements.
     """
     scope = scope_of(sheet, node)
-    names = {name.value for target in node.targets for name in plain_names(target.target)}
+    names = {name.value for target in node.targets for name in target_names(target.target)}
     return scope is None or not names or bool(names & read_in(scope, removed))
 
 

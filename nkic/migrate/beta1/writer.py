@@ -13,7 +13,15 @@ from nkic.base.source import Span
 from nkic.ir.tensors import View
 from nkic.language.versions import rewritten
 from nkic.machine.operands import Row
-from nkic.migrate.arguments import keyword_of, mask_argument, replaced, whole_numbers, with_args
+from nkic.migrate.arguments import (
+    keyword,
+    keyword_of,
+    keyword_value,
+    mask_argument,
+    replaced,
+    whole_numbers,
+    with_args,
+)
 from nkic.migrate.beta1 import allocators, attributes, calls, rounding
 from nkic.migrate.beta1.blocks import BLOCKS, MAKERS, Blocks, unmarked
 from nkic.migrate.beta1.calls import FOLDS, MASKS
@@ -146,7 +154,7 @@ class Writer(cst.CSTTransformer):
         argument, call, *_ = self.sheet.parents(old)
         if not isinstance(call, cst.Call):
             return ""
-        axis = next((item for item in call.args if keyword_of(item) == AXIS), None)
+        axis = keyword(call, AXIS)
         if axis is None or argument is axis:
             return ""
         axes = whole_numbers(axis.value)
@@ -170,7 +178,7 @@ class Writer(cst.CSTTransformer):
     def _reduced(self, old: cst.Call, new: cst.Call) -> cst.Call:
         """Return a call that reduces axes that have been moved to the end."""
         last = self._axes.get(id(old))
-        axis = next((argument for argument in new.args if keyword_of(argument) == AXIS), None)
+        axis = keyword(new, AXIS)
         if last is None or axis is None:
             return new
         return replaced(new, axis, axis.with_changes(value=cst.parse_expression(str(last))))
@@ -180,8 +188,8 @@ class Writer(cst.CSTTransformer):
         call = next((p for p in self.sheet.parents(old) if isinstance(p, cst.Call)), None)
         if call is None or not any(arg.value is old for arg in call.args):
             return new
-        instructions = self.sheet.facts.instructions.get(self.sheet.spot(call), ())
-        shapes = {t.shape for t in self.sheet.facts.tensors.get(self.sheet.spot(call), ())}
+        instructions = self.sheet.instructions(call)
+        shapes = {t.shape for t in self.sheet.tensors(call)}
         first, *others = new.slice
         numbers = [element.slice for element in others if isinstance(element.slice, cst.Index)]
         is_column = bool(shapes) and all(shape[1:] == (1,) for shape in shapes)
@@ -264,10 +272,10 @@ class Writer(cst.CSTTransformer):
             self.sheet.done[ADDRESSES] += 1
             return address
         row, mask = calls.instruction(self.sheet, old), mask_argument(old)
+        instructions = self.sheet.instructions(old)
         cutter = None
         if mask is not None and calls.is_nki(self.sheet, old):
             try:
-                instructions = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
                 bounds = mask_of(self.indices, mask)
                 cutter = Cutter(
                     self.indices, self.blocks, self.shapes, bounds, instructions, self._new_order
@@ -284,7 +292,6 @@ class Writer(cst.CSTTransformer):
         is_load = self.sheet.name_of(old.func) == LOAD
         if row is not None:
             try:
-                instructions = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
                 new = rewritten_patterns(self.indices, row, old, new, instructions)
                 new = self.wider.repeated(row, old, new)
             except NotSlices as failure:
@@ -327,9 +334,8 @@ class Writer(cst.CSTTransformer):
 
     def _writes_target(self, call: cst.Call) -> bool:
         """Whether the call is one instruction that writes what the statement assigns to."""
-        at = self.sheet.spot(call)
-        instructions = self.sheet.facts.instructions.get(at, ())
-        return len({i.row.name for i in instructions}) == 1 and at not in self.sheet.facts.tensors
+        rows = {instruction.row.name for instruction in self.sheet.instructions(call)}
+        return len(rows) == 1 and not self.sheet.tensors(call)
 
     def _product(self, old: cst.Call, new: cst.Call) -> cst.Call | cst.Name:
         """Rewrite `t += nl.matmul(x, y, transpose_x=True)` in PSUM to an instruction that adds to
@@ -339,7 +345,8 @@ class Writer(cst.CSTTransformer):
         product = rewritten.PRODUCTS.get(name) if module == "nki.language" else None
         if product is None:
             return new
-        flag = next((code(a.value) for a in old.args if keyword_of(a) == product.flag), "False")
+        value = keyword_value(old, product.flag)
+        flag = code(value) if value is not None else "False"
         factors = [arg for arg in new.args if keyword_of(arg) != product.flag]
         if not self._is_single_product(old, product, flag) or len(factors) != len(product.names):
             return new
@@ -358,8 +365,7 @@ class Writer(cst.CSTTransformer):
 
     def _is_single_product(self, old: cst.Call, product: rewritten.Product, flag: str) -> bool:
         """Whether every evaluation was one product, with what transposes its first factor."""
-        instructions = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
-        rows = Counter(instruction.row.name for instruction in instructions)
+        rows = Counter(instruction.row.name for instruction in self.sheet.instructions(old))
         before = {"True": (), "False": product.turn}.get(flag)
         count = rows[product.by]
         if before is None or not count:
@@ -494,4 +500,4 @@ class Writer(cst.CSTTransformer):
 
 def _returns(row: Row, call: cst.Call) -> bool:
     """Whether the instruction writes a dst that the call does not pass."""
-    return row.parameters[0] == "dst" and not any(keyword_of(arg) == "dst" for arg in call.args)
+    return row.parameters[0] == "dst" and keyword(call, "dst") is None

@@ -67,7 +67,7 @@ def _inside(sheet: Sheet, part: cst.Assign) -> Iterator[Instruction]:
     """Yield the instructions recorded in a statement."""
     for node in (part.targets[0].target, *walk(part.value)):
         if isinstance(node, cst.BaseExpression):
-            yield from sheet.facts.instructions.get(sheet.spot(node), ())
+            yield from sheet.instructions(node)
 
 
 def _written(instructions: list[Instruction]) -> Iterator[View]:
@@ -76,7 +76,7 @@ def _written(instructions: list[Instruction]) -> Iterator[View]:
 
 def _is_apart(sheet: Sheet, target: cst.Subscript, instructions: list[Instruction]) -> bool:
     """Whether the statement does not read the tensor that it sets."""
-    own = {id(t) for t in _tensors(sheet.facts.instructions.get(sheet.spot(target), ()), True)}
+    own = {id(t) for t in _tensors(sheet.instructions(target), True)}
     read = {id(tensor) for tensor in _tensors(instructions, False)}
     return bool(own) and not own & read
 
