@@ -99,7 +99,7 @@ class Writer(cst.CSTTransformer):
         replacements = [new for new in nodes if isinstance(new, cst.CSTNode)]
         return cst.FlattenSentinel([*before, *replacements])
 
-    # ---- index lookup -----------------------------------------------------------------
+    # ---- indices ----------------------------------------------------------------------
 
     def leave_Subscript(  # noqa: N802
         self, original_node: cst.Subscript, updated_node: cst.Subscript
@@ -148,9 +148,7 @@ class Writer(cst.CSTTransformer):
             return element + pattern(self.indices, old, {}, self._new_order(old))
 
     def _axes_last(self, old: cst.Subscript) -> str:
-        """Return the permutation that moves the axes which the enclosing call reduces to the
-        end.
-        """
+        """Return the permutation that moves the axes that the call reduces to the end."""
         argument, call, *_ = self.sheet.parents(old)
         if not isinstance(call, cst.Call):
             return ""
@@ -210,18 +208,13 @@ class Writer(cst.CSTTransformer):
     def _is_in_masked(self, node: cst.Subscript) -> bool:
         """Whether the enclosing call has a mask, and therefore rewrites this index itself."""
         argument, call, *_ = self.sheet.parents(node)
-        return (
-            isinstance(argument, cst.Arg)
-            and isinstance(call, cst.Call)
-            and mask_argument(call) is not None
-        )
+        is_argument = isinstance(argument, cst.Arg)
+        return is_argument and isinstance(call, cst.Call) and mask_argument(call) is not None
 
     def leave_Assign(  # noqa: N802
         self, original_node: cst.Assign, updated_node: cst.Assign
     ) -> cst.Assign:
-        """Rewrite the target of `t[...] = function(…, mask=…)` to the part that the mask
-        selects.
-        """
+        """Reduce the target of `t[...] = function(…, mask=…)` to what the mask selects."""
         cutter = self.cutters.get(id(original_node.value))
         if cutter is None or len(original_node.targets) != 1:
             return updated_node
@@ -251,9 +244,7 @@ class Writer(cst.CSTTransformer):
     def leave_Attribute(  # noqa: N802
         self, original_node: cst.Attribute, updated_node: cst.Attribute
     ) -> cst.BaseExpression:
-        """Rewrite numbers of element types, shapes of lists of tiles, `nki.tensor` in
-        annotations.
-        """
+        """Rewrite numbers of element types, shapes of lists of tiles, and `nki.tensor`."""
         return attributes.written(self.blocks, original_node) or updated_node
 
     # ---- calls -----------------------------------------------------------------------------
