@@ -36,7 +36,7 @@ from nkic.language.beta1.extents import (
     check_inside,
     cut,
     expanded,
-    extent,
+    extent_of,
     part_inside,
     predicate,
 )
@@ -77,8 +77,8 @@ def update(name: str, target: Tile, other: Any) -> Tile:
         if name == "add" and _accumulated(target, source):
             return target
         if prod(source.shape) > prod(target.shape):
-            found: Tile = binary(name, target, source)
-            return found
+            result: Tile = binary(name, target, source)
+            return result
         if name not in ALU or name == "power":
             assign(target, binary(name, target, source))
             return target
@@ -165,7 +165,7 @@ def _add_on_vector(target: Tile, source: Tile, region: Extent) -> None:
     Masked elements keep their value. All later sums are added in this way, too, because a matmul
     may accumulate only onto data that matmuls wrote.
     """
-    destination, part = (part_inside(one, region) for one in (target, source))
+    destination, part = part_inside(target, region), part_inside(source, region)
     total = destination if region.remaining is None else new(destination.shape, target.dtype)
     emit("tensor_tensor", total, data1=destination, data2=in_sbuf(part), op=OPERATORS["add"])
     if region.remaining is not None:
@@ -321,7 +321,7 @@ def _from_library(name: str, x: Any, y: Any, dtype: Any, mask: Any) -> Tile:
 
 def _masked(output: Tile, mask: Any) -> Tile:
     """Copy the part of a whole result that a mask leaves, if there is a mask."""
-    region = extent(mask, output.shape, output._axes)
+    region = extent_of(output, mask)
     return output if region == ALL else copy(output, mask=mask)
 
 
@@ -365,31 +365,23 @@ def where_(condition: Any, x: Any, y: Any, *, dtype: Any = None, mask: Any = Non
     selector = tile(condition, "condition")
     tiles = [tile(v) for v in (x, y) if isinstance(v, NkiTensor)]
     shape = selector.shape
-    for other in tiles:
-        shape = _common(shape, other.shape)
+    for operand_tile in tiles:
+        shape = _common(shape, operand_tile.shape)
     default = library.promoted(tiles[0].dtype, tiles[-1].dtype) if tiles else dtypes.FLOAT32
     output, region = output_for(shape, kind(dtype, default), mask, selector, *tiles)
     if region.empty:
         return output
     selector = expanded(selector, shape, region)
     chosen = _with_number("not_equal", selector, 0.0, dtypes.UINT8, None, False)
-    for value in (y, x):
-        destination = part_inside(output, region)
-        if not isinstance(value, NkiTensor):
-            source = destination if value is y else full(shape, value, output.dtype)
-        else:
-            source = tile(value) if value is y else _converted(tile(value), output.dtype)
-        if value is y and not isinstance(value, NkiTensor):
-            emit("memset", destination, value=value)
-        elif value is y:
-            emit("tensor_copy", destination, src=expanded(source, shape, region))
-        else:
-            emit(
-                "tensor_copy_predicated",
-                destination,
-                src=expanded(source, shape, region),
-                predicate=chosen,
-            )
+    destination = part_inside(output, region)
+    if isinstance(y, NkiTensor):
+        emit("tensor_copy", destination, src=expanded(tile(y), shape, region))
+    else:
+        emit("memset", destination, value=y)
+    is_tile = isinstance(x, NkiTensor)
+    source = _converted(tile(x), output.dtype) if is_tile else full(shape, x, output.dtype)
+    source = expanded(source, shape, region)
+    emit("tensor_copy_predicated", destination, src=source, predicate=chosen)
     note_part(output, Part(region.box, region.remaining))
     return output
 

@@ -58,8 +58,8 @@ class TileSizes(TileSize):
 class Limits:
     """`nl.fp32`: constants of a dtype."""
 
-    def __init__(self, least: float) -> None:
-        self.min = least
+    def __init__(self, lowest: float) -> None:
+        self.min = lowest
 
 
 _BINARY = (
@@ -132,16 +132,16 @@ _NL: tuple[tuple[Any, tuple[str, ...]], ...] = (
 
 def language() -> dict[str, Any]:
     """Return all names of `nki.language`."""
-    found: dict[str, Any] = {name: _binary(name) for name in _BINARY}
-    found |= {name: _unary(name) for name in _UNARY}
-    found |= {name: _remainder(name) for name in ("mod", "fmod")}
-    found |= {name: Function(name, getattr(more, name)) for name in more.REDUCTIONS}
+    names: dict[str, Any] = {name: _binary(name) for name in _BINARY}
+    names |= {name: _unary(name) for name in _UNARY}
+    names |= {name: _remainder(name) for name in ("mod", "fmod")}
+    names |= {name: Function(name, function) for name, function in more.REDUCTIONS.items()}
     plain = {name: getattr(more, name) for name in more.FUNCTIONS}
-    plain |= {name: getattr(module, name) for module, names in _NL for name in names}
-    found |= {name: fitting(f"nl.{name}", function) for name, function in plain.items()}
-    found |= {name: OPERATORS[name] for name in ("gelu_apprx_sigmoid_dx", "prelu", "bypass")}
+    plain |= {name: getattr(module, name) for module, listed in _NL for name in listed}
+    names |= {name: fitting(f"nl.{name}", function) for name, function in plain.items()}
+    names |= {name: OPERATORS[name] for name in ("gelu_apprx_sigmoid_dx", "prelu", "bypass")}
     return {
-        **found,
+        **names,
         **named(Profile.BETA1),
         **BUFFERS,
         "bool_": dtypes.BOOL,
@@ -205,15 +205,14 @@ def compiler() -> dict[str, Any]:
     return {
         "sbuf": allocators.Sbuf(),
         "psum": allocators.Psum(),
-        **{name: _decorator(name) for name in allocators.DECORATORS},
+        **{
+            name: Decorator(name, fitting(f"nki.compiler.{name}", function))
+            for name, function in allocators.DECORATORS.items()
+        },
         "no_reorder": NoReorder,
         "allocation_scope": allocators.allocation_scope,
         "multi_buffer": allocators.multi_buffer,
     }
-
-
-def _decorator(name: str) -> Decorator:
-    return Decorator(name, fitting(f"nki.compiler.{name}", getattr(allocators, name)))
 
 
 # Options of decorators for runs on a device and for output files (Beta 1: nki.baremetal,
