@@ -47,7 +47,7 @@ def warn(program: Program, report: Reporter) -> None:
 class _Location:
     """An instruction, its warnings, and the number of later equivalents at its location."""
 
-    one: Instruction
+    instruction: Instruction
     diagnostics: tuple[Diagnostic, ...]
     repeats: int = 0
 
@@ -67,19 +67,19 @@ class _Finder:
         inputs = {p.tensor.number for p in self.program.inputs}
         self.outputs = {p.tensor.number for p in self.program.outputs} - inputs
 
-    def instruction(self, one: Instruction) -> None:
-        self.note_uses(one)
-        row = one.row
+    def instruction(self, instruction: Instruction) -> None:
+        self.note_uses(instruction)
+        row = instruction.row
         moves = Engine.DMA in row.engines and not row.in_blocks
         if row.warn is None and not moves and not row.constants:
             return
-        location = id(one.at)
+        location = id(instruction.at)
         last = self.last.get(location)
-        if last is not None and alike(one, last.one):
+        if last is not None and alike(instruction, last.instruction):
             last.repeats += 1
         else:
             self.count_repeats(last)
-            self.last[location] = _Location(one, self.diagnose(one, moves))
+            self.last[location] = _Location(instruction, self.diagnose(instruction, moves))
 
     def count_repeats(self, last: _Location | None) -> None:
         """Count the last instruction's warnings again for its equivalents."""
