@@ -55,15 +55,15 @@ def _with_number(op, x, number, dtype, reverse):
 
 def _common_shape(x, y):
     """Return the broadcast shape of `x` and `y`."""
-    left, right = x.shape, y.shape
-    advice = "reshape one of them"
-    _require(len(left) == len(right), "{} and {} have different ranks", left, right, help=advice)
+    one, two = x.shape, y.shape
+    alike = "reshape one of them"
+    _require(len(one) == len(two), "{} and {} have different ranks", one, two, help=alike)
     rows = "slice both to the same partitions, or repeat one with nl.broadcast_to"
-    _require(left[0] == right[0], "{} and {} differ in partitions", left, right, help=rows)
-    sizes = "sizes must be equal, or 1"
+    _require(one[0] == two[0], "{} and {} differ in partitions", one, two, help=rows)
+    fit = "sizes must be equal, or 1"
     shape = []
-    for a, b in zip(left, right):
-        _require(a == b or a == 1 or b == 1, "{} and {} do not match", left, right, help=sizes)
+    for a, b in zip(one, two):
+        _require(a == b or a == 1 or b == 1, "{} and {} do not match", one, two, help=fit)
         shape.append(max(a, b))
     return tuple(shape)
 
