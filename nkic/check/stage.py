@@ -57,7 +57,7 @@ class _Checker:
 
     def body(self, body: Body) -> Body:
         """Return the legal part of `body`, without loops that become empty."""
-        return tuple(kept for item in body if (kept := self.item(item)) is not None)
+        return tuple(legal for item in body if (legal := self.item(item)) is not None)
 
     def item(self, item: Item) -> Item | None:
         if isinstance(item, Instruction):

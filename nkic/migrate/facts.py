@@ -126,10 +126,10 @@ MAX_INSTRUCTIONS = 5_000  # instructions above which only the given shapes are e
 def _facts(program: Program, path: str, errors: int) -> Facts:
     instructions: defaultdict[Spot, list[Instruction]] = defaultdict(list)
     conditions: set[Spot] = set()
-    kept = kept_tiles(program)
+    copied = kept_tiles(program)
     for at, item in _items_of_file(program, path):
         if isinstance(item, Instruction):
-            if id(item) not in kept.copies:
+            if id(item) not in copied.copies:
                 instructions[at].append(item)
         elif item.condition is not None:
             conditions.add(at)
@@ -142,10 +142,10 @@ def _facts(program: Program, path: str, errors: int) -> Facts:
         True,
         errors,
         {at: tuple(recorded) for at, recorded in instructions.items()},
-        {at: tuple(made) for at, made in tensors.items()},
+        {at: tuple(declared) for at, declared in tensors.items()},
         frozenset(conditions),
         frozenset(at for at in returned if at is not None),
-        frozenset((program.name, number) for number in kept.numbers),
+        frozenset((program.name, number) for number in copied.numbers),
     )
 
 

@@ -111,7 +111,7 @@ def _part(view: View, axis: int, item: Any, tile_of: Any) -> Part:
         start, stop = _edge(item.start, size, 0), _edge(item.stop, size, size)
         return slice(start, stop, _edge(item.step, size, 1))
     if isinstance(item, DynamicSlice):
-        return _ds(item, size, tile_of)
+        return _ds(item, tile_of)
     source = tile_of(item)
     if source is not None:
         dims = tuple(Dim(n, 0) for n in source.shape)
@@ -126,7 +126,7 @@ def _part(view: View, axis: int, item: Any, tile_of: Any) -> Part:
     )
 
 
-def _ds(item: DynamicSlice, size: int, tile_of: Any) -> Part:
+def _ds(item: DynamicSlice, tile_of: Any) -> Part:
     count = int(plain(item.size))
     source = tile_of(item.start)
     if source is not None:

@@ -5,6 +5,7 @@ Sources: the pages of these functions of nki.language, SDK 2.20 to 2.26.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -63,7 +64,7 @@ from nkic.language.trace import active
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
 from nkic.machine.memory import Buffer
-from nkic.machine.operators import ALU
+from nkic.machine.operators import ACTIVATIONS, ALU
 
 
 def update(name: str, target: Tile, other: Any) -> Tile:
@@ -202,7 +203,7 @@ def _binary(name: str, first: Any, second: Any, dtype: Any, mask: Any) -> Any:
     if name == "divide":
         return _divide(first, second, dtype, mask)
     if name not in ALU or name == "power":
-        return _from_library(name, first, second, dtype, mask)
+        return _from_library(name, [first, second], dtype, mask)
     if not isinstance(first, NkiTensor):
         return _with_number(name, tile(second), first, dtype, mask, True)
     if not isinstance(second, NkiTensor):
@@ -314,24 +315,19 @@ def _divide(x: Any, y: Any, dtype: Any, mask: Any) -> Tile:
     return binary("multiply", x, inverse, kind(dtype, common), mask)  # type: ignore[no-any-return]
 
 
-def _from_library(name: str, x: Any, y: Any, dtype: Any, mask: Any) -> Tile:
-    """Compute a function composed of several instructions, on whole tiles."""
-    return _masked(stdlib(name, x, y, dtype=None if dtype is None else as_dtype(dtype)), mask)
+def _from_library(name: str, operands: Sequence[Any], dtype: Any, mask: Any) -> Tile:
+    """Compute a function composed of several instructions, on whole tiles.
 
-
-def _masked(output: Tile, mask: Any) -> Tile:
-    """Copy the part of a whole result that a mask leaves, if there is a mask."""
+    If there is a mask, the part that it leaves is copied.
+    """
+    output: Tile = stdlib(name, *operands, dtype=None if dtype is None else as_dtype(dtype))
     region = extent_of(output, mask)
     return output if region == ALL else copy(output, mask=mask)
 
 
-_ACTIVATED = frozenset(
-    {
-        *("exp", "log", "sqrt", "tanh", "sigmoid", "relu", "gelu", "gelu_apprx_sigmoid"),
-        *("gelu_apprx_tanh", "gelu_dx", "silu", "silu_dx", "softplus", "mish", "erf", "erf_dx"),
-        *("square", "arctan", "sign", "rsqrt"),
-    }
-)
+# Activation functions that the scalar engine does not compute: `abs` is an operator, too, and the
+# engine's `sin` is defined within ±pi only.
+_NOT_ACTIVATED = frozenset({"abs", "sin"})
 
 
 def unary(name: str, x: Any, dtype: Any = None, mask: Any = None) -> Tile:
@@ -344,18 +340,18 @@ def unary(name: str, x: Any, dtype: Any = None, mask: Any = None) -> Tile:
 
 def _unary(name: str, source: Tile, dtype: Any, mask: Any) -> Tile:
     default = _type(name, source.dtype)
+    is_activated = name in ACTIVATIONS and name not in _NOT_ACTIVATED
     if name == "negative":
         return _with_number("multiply", source, -1, dtype, mask, False)
-    if name not in _ACTIVATED and name != "reciprocal" and name not in ALU:
-        kind_ = None if dtype is None else as_dtype(dtype)
-        return _masked(stdlib(name, source, dtype=kind_), mask)
+    if not is_activated and name not in ALU:
+        return _from_library(name, [source], dtype, mask)
     output, region = output_for(source.shape, kind(dtype, default), mask, source)
     if region.empty:
         return output
     data = expanded(source, output.shape, region)
     if name == "reciprocal":
         return record("reciprocal", output, region, data=data)
-    if name in _ACTIVATED:
+    if is_activated:
         return record("activation", output, region, op=OPERATORS[name], data=data)
     return record("tensor_scalar", output, region, data=data, op0=OPERATORS[name])
 

@@ -14,6 +14,7 @@ from nkic.base.diagnostics import Level
 from nkic.base.kernel_errors import KernelError
 from nkic.language.beta1.indices import ONE, Dim, Index, as_index, constant
 from nkic.language.complain import complain
+from nkic.language.tensors.views import replaced
 from nkic.language.texts import brief
 
 Axes = Sequence[frozenset[int]]
@@ -66,8 +67,7 @@ class Box(NamedTuple):
 
     def along(self, axis: int, start: int, size: int) -> Box:
         """Return the box with another first element and number of elements along one dimension."""
-        starts = (*self.starts[:axis], start, *self.starts[axis + 1 :])
-        return Box(starts, (*self.sizes[:axis], size, *self.sizes[axis + 1 :]))
+        return Box(replaced(self.starts, axis, start), replaced(self.sizes, axis, size))
 
 
 class Compared(Mask):

@@ -38,11 +38,13 @@ class Tile(NkiTensor):
     __slots__ = ("__weakref__", "_axes", "_mask", "_outside", "_part", "_written_by")
     __hash__ = None
 
-    def __init__(self, view: View, axes: Axes | None = None, producer: Any = None) -> None:
+    def __init__(
+        self, view: View, axes: Axes | None = None, outside: tuple[access.Outside, ...] = ()
+    ) -> None:
         super().__init__(view)
         self._axes = axes or (NO_AXES,) * len(view.shape)
-        self._written_by = producer
-        self._outside: tuple[access.Outside, ...] = ()
+        self._outside = outside
+        self._written_by: Any = None
         self._mask: Mask | None = None
         self._part: Any = None
 
@@ -53,17 +55,14 @@ class Tile(NkiTensor):
         if isinstance(key, Mask):
             return self._masked(key)
         indexed = access.take(self._access, self._axes, key, tile_view)
-        result = Tile(indexed.view, indexed.axes)
-        result._outside = indexed.outside
-        return result
+        return Tile(indexed.view, indexed.axes, indexed.outside)
 
     def _masked(self, mask: Mask) -> Tile:
         """`t[mask]`: the same tile, whose masked elements are hidden from its consumer."""
         placed = mask.placed(self._axes, self.shape)
         if bounding(placed, self.shape) == (whole(self.shape), None):
             return self
-        result = Tile(self._access, self._axes)
-        result._outside = self._outside
+        result = Tile(self._access, self._axes, self._outside)
         result._mask = placed if self._mask is None else self._mask & placed
         return result
 
@@ -104,9 +103,8 @@ class Tile(NkiTensor):
         wanted = _sizes(sizes, shape, self.size)
         if wanted == self.shape:
             return self
-        result = Tile(reshaped(self._access, wanted))
-        result._outside = tuple(outside for outside in self._outside if outside.part.is_fixed)
-        return result
+        fixed = tuple(outside for outside in self._outside if outside.part.is_fixed)
+        return Tile(reshaped(self._access, wanted), None, fixed)
 
     def expand_dims(self, axis: Any) -> Tile:
         """Insert one or several dimensions of size 1."""
@@ -139,8 +137,8 @@ def _sizes(sizes: tuple[Any, ...], shape: Any, count: int) -> tuple[int, ...]:
 def reshaped(view: View, shape: tuple[int, ...]) -> View:
     """Return the same elements in another shape; dimensions of size 1 may be added or dropped."""
     if len(shape) < 2 and views.on_chip(view):
-        kept = [d for d in zip(view.shape, view.strides, strict=True) if d[0] != 1][:1]
-        if prod(view.shape) == prod(shape) and kept in ([], [(view.shape[0], view.strides[0])]):
+        long = [d for d in zip(view.shape, view.strides, strict=True) if d[0] != 1][:1]
+        if prod(view.shape) == prod(shape) and long in ([], [(view.shape[0], view.strides[0])]):
             return view._replace(shape=shape, strides=(view.strides[0],) * len(shape))
     padded = view
     if len(view.shape) < 2 and views.on_chip(view):
@@ -298,8 +296,8 @@ class Blocks:
                 number = number * size + at
             old: list[int] = []
             for size in reversed(self._counts):
-                number, rest = divmod(number, size)
-                old.insert(0, rest)
+                number, coordinate = divmod(number, size)
+                old.insert(0, coordinate)
             return self._tile(tuple(old))
 
         if not counts:

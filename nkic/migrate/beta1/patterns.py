@@ -33,14 +33,14 @@ _COMPARED: dict[type[Any], str] = {
 
 
 def rewritten(
-    indices: Indices, row: Row, old: cst.Call, new: cst.Call, made: Sequence[Instruction]
+    indices: Indices, row: Row, old: cst.Call, new: cst.Call, instructions: Sequence[Instruction]
 ) -> cst.Call:
     """Return the call in today's form, without its dst. Raises `NotSlices`."""
     name = row.name
     if name in BY_INDEX and find(old, BY_INDEX[name], BY_INDEX[name][0]) is not None:
         return _iota(indices, old, new, BY_INDEX[name])
     if name in BY_CONDITION and find(old, BY_CONDITION[name], BY_CONDITION[name][0]) is not None:
-        return _selected(indices, old, new, made, BY_CONDITION[name])
+        return _selected(indices, old, new, instructions, BY_CONDITION[name])
     if name in BY_SHAPE:
         return _filled(new, BY_SHAPE[name])
     return new

@@ -65,11 +65,11 @@ def result_of(
         raise NoResult(f"it is made of several instructions: {', '.join(sorted(rows))}")
     tensors = tuple(dst.tensor for i in instructions if (dst := dst_of(i)) is not None)
     written = {id(tensor) for tensor in tensors}
-    made = [tensor for tensor in facts.tensors.get(at, ()) if id(tensor) in written]
-    are_new = {any(tensor is new for new in made) for tensor in tensors}
+    new = [tensor for tensor in facts.tensors.get(at, ()) if id(tensor) in written]
+    are_new = {any(tensor is new_tensor for new_tensor in new) for tensor in tensors}
     if len(are_new) != 1:
         raise NoResult("it writes a tile of its own only in some iterations")
-    if are_new == {True} and len(tensors) != len(made):
+    if are_new == {True} and len(tensors) != len(new):
         raise NoResult("it is made of several instructions in one iteration")
     return Result(instructions[0].row, tensors, instructions, are_new == {True})
 

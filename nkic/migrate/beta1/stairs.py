@@ -71,8 +71,8 @@ class Stairs:
     def written(self, old: cst.SimpleStatementLine, new: cst.SimpleStatementLine) -> Any:
         """Return the statements that replace one under such a mask; None for all others."""
         part, now = old.body[0], new.body[0]
-        call, made = getattr(part, "value", None), getattr(now, "value", None)
-        if not isinstance(call, cst.Call) or not isinstance(made, cst.Call):
+        call, new_call = getattr(part, "value", None), getattr(now, "value", None)
+        if not isinstance(call, cst.Call) or not isinstance(new_call, cst.Call):
             return None
         stair = self._stair(call) if mask_argument(call) is not None and self.is_one(call) else None
         if stair is None:
@@ -81,25 +81,25 @@ class Stairs:
         names, before = self._counted(old, stair)
         name = self.sheet.name_of(call.func)
         if name == _LOAD:
-            lines = self._loaded(now, call, made, stair, names)
+            lines = self._loaded(now, call, new_call, stair, names)
         elif name == _STORE:
-            lines = self._both(call, made, stair, names, code)
+            lines = self._both(call, new_call, stair, names, code)
         else:
-            text = code(now.with_changes(value=_unmasked(made)))
+            text = code(now.with_changes(value=_unmasked(new_call)))
             lines = [f"if {names.whole} + {names.rest} > 0:\n    {text}\n"]
         statements = [cst.parse_statement(text) for text in (*before, *lines)]
         statements[0] = statements[0].with_changes(leading_lines=new.leading_lines)
         return cst.FlattenSentinel(statements)
 
     def _loaded(
-        self, now: Any, call: cst.Call, made: cst.Call, stair: Stair, names: Names
+        self, now: Any, call: cst.Call, new_call: cst.Call, stair: Stair, names: Names
     ) -> list[str]:
         """Return the definition of a tile, and the transfers to its parts."""
         tile = code(now.targets[0].target)
         make, place = (code(self.sheet.of_module("nki.language", n)) for n in ("ndarray", "sbuf"))
         copy = code(self.sheet.of_module("nki.isa", BY_DMA))
-        requested = keyword_value(made, "dtype")
-        source = find(made, ("src",), "src")
+        requested = keyword_value(new_call, "dtype")
+        source = find(new_call, ("src",), "src")
         assert source is not None and isinstance(source.value, cst.Subscript)
         shape = f"({stair.rows.count}, {stair.columns.count})"
         dtype = code(requested) if requested is not None else f"{code(source.value.value)}.dtype"
@@ -113,17 +113,20 @@ class Stairs:
         limits = _limits(stair, names)
         parts = [f"{':'.join(rows)}, {':'.join(columns)}" for rows, columns in limits]
         texts = iter(parts)
-        return [first, *self._both(call, made, stair, names, lambda load: moved(load, next(texts)))]
+        return [
+            first,
+            *self._both(call, new_call, stair, names, lambda load: moved(load, next(texts))),
+        ]
 
     def _both(
-        self, call: cst.Call, made: cst.Call, stair: Stair, names: Names, text: Any
+        self, call: cst.Call, new_call: cst.Call, stair: Stair, names: Names, text: Any
     ) -> list[str]:
         """Return the statement for the whole rows, and for the elements after them."""
         lines = []
         for name, (rows, columns) in zip(names[:2], _limits(stair, names), strict=True):
             mask = Mask({stair.rows: rows, stair.columns: columns})
             cutter = Cutter(self.indices, self.blocks, self.shapes, mask, (), lambda _: ())
-            lines.append(f"if {name} > 0:\n    {text(cutter.call(call, made))}\n")
+            lines.append(f"if {name} > 0:\n    {text(cutter.call(call, new_call))}\n")
         return lines
 
     def _counted(self, line: cst.SimpleStatementLine, stair: Stair) -> tuple[Names, list[str]]:

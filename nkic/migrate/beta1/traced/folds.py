@@ -37,8 +37,8 @@ class Folds:
         was, now = old.body[0], new.body[0]
         if not isinstance(was, cst.Assign) or not isinstance(now, cst.Assign):
             return None
-        call, made = was.value, now.value
-        if not isinstance(call, cst.Call) or not isinstance(made, cst.Call):
+        call, rewritten_call = was.value, now.value
+        if not isinstance(call, cst.Call) or not isinstance(rewritten_call, cst.Call):
             return None
         target = now.targets[0].target
         if self.sheet.name_of(call.func) != REDUCE or not isinstance(target, cst.Subscript):
@@ -46,7 +46,7 @@ class Folds:
         operator, first = self._operator(call), self._first(call)
         if not operator or not first or not is_plain(call) or not self._is_kept(call, was):
             return None
-        value = find(made, _PARAMETERS, "x")
+        value = find(rewritten_call, _PARAMETERS, "x")
         assert value is not None
         return self._lines(new, target, value.value, operator, first)
 
@@ -103,8 +103,8 @@ class Folds:
         name = target.value if isinstance(target, cst.Subscript) else None
         dtypes = {
             t.dtype
-            for made in self.sheet.facts.tensors.values()
-            for t in made
+            for tensors_at in self.sheet.facts.tensors.values()
+            for t in tensors_at
             if isinstance(name, cst.Name) and t.name == name.value
         }
         return len(dtypes) == 1 and {tensor.dtype for tensor in tensors} <= dtypes

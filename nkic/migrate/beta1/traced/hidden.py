@@ -98,8 +98,8 @@ class Hidden:
         """Whether, in some iteration, the statement did not read the tile that was made there."""
         at = self.sheet.spot(maker)
         for facts in (self.sheet.facts, *self.sheet.facts.of_other_shapes):
-            made = {id(tensor) for tensor in facts.tensors.get(at, ())}
-            if made - set(map(id, self._tensors(facts, part))):
+            tiles = set(map(id, facts.tensors.get(at, ())))
+            if tiles - set(map(id, self._tensors(facts, part))):
                 return True
         return False
 
