@@ -152,7 +152,7 @@ def trace_live(
     except CompileFailed as failure:
         _refuse_arguments(report)
         report.settle()
-        failed = CompileFailed(sorted(report.all, key=_place))
+        failed = CompileFailed(sorted(report.all, key=_span_of))
         failed.frames = failure.frames
         raise failed from failure
     _refuse_arguments(report)
@@ -212,14 +212,14 @@ def _entry(request: Request) -> dict[str, Any]:
     entry = request.entry
     if entry is None:
         return {}
-    place = entry.function
-    cells = {name for name, _ in place.cells}
+    function = entry.function
+    cells = {name for name, _ in function.cells}
 
-    def given(module: str) -> frozenset[str]:
-        found = entry.names(module)
-        return found | cells if module == place.module else found
+    def names(module: str) -> frozenset[str]:
+        globals_used = entry.names(module)
+        return globals_used | cells if module == function.module else globals_used
 
-    return {"name": place.module, "line": place.line, "given": given}
+    return {"name": function.module, "line": function.line, "given": names}
 
 
 def _from_text(
@@ -269,8 +269,8 @@ def _from_assembly(
         yield "verify", None
         yield "write", write(executable, embed_source=options.embed_source)
     except ArtifactFailed as failure:
-        why = "; ".join(d.message for d in failure.diagnostics)
-        report.fatal("bad-program-text", f"`{text.path}` is not a program: {why}")
+        reasons = "; ".join(d.message for d in failure.diagnostics)
+        report.fatal("bad-program-text", f"`{text.path}` is not a program: {reasons}")
 
 
 @contextmanager
@@ -310,7 +310,7 @@ def _from_program(
     check.warn(program, report)
     yield "check", None
 
-    meant = prove.written(program)
+    written = prove.written(program)
     lowered = lower(program, report)
     del program, sound
     yield "lower", lowered
@@ -332,25 +332,25 @@ def _from_program(
     ordered = schedule.schedule(placed, reusing, options.serial, options.level == 0)
     yield "schedule", ordered
 
-    found = ScheduledProgram(placed, reusing, ordered)
+    scheduled = ScheduledProgram(placed, reusing, ordered)
     if options.level and not options.serial:
-        if not graphs and not is_close(found, planned_ns(found), options.level):
+        if not graphs and not is_close(scheduled, planned_ns(scheduled), options.level):
             graphs = depend(lowered)
         if graphs:
-            found = search(lowered, graphs, found, options.level)
-    placed, ordered = found.placed, found.schedule
-    yield "search", found
-    del graphs, reusing, found
+            scheduled = search(lowered, graphs, scheduled, options.level)
+    placed, ordered = scheduled.placed, scheduled.schedule
+    yield "search", scheduled
+    del graphs, reusing, scheduled
     check.find_banks(placed, report)
     report.stop_if_errors()
     notes = build_notes(ordered)
     if len(ordered.cores) == 1:
         effects.forget()  # from here on, only races between several cores need them
-    yield from _proven(meant, lowered, ordered, sources, report, options, notes)
+    yield from _proven(written, lowered, ordered, sources, report, options, notes)
 
 
 def _proven(
-    meant: prove.Written,
+    written: prove.Written,
     lowered: Program,
     ordered: Schedule,
     sources: Mapping[str, SourceFile],
@@ -362,7 +362,7 @@ def _proven(
     `notes` are made here if they could not be made before the proofs.
     """
     readings = prove.read(lowered)
-    _prove("lower", prove.prove_returned(meant, lowered))
+    _prove("lower", prove.prove_returned(written, lowered))
     _prove("allocate", prove.prove_addresses(ordered.program, readings))
     yield "allocate-audit", None
 
@@ -396,8 +396,8 @@ def _run(
         with without_collector(), watched(options.seconds, lambda: here().span, options.see):
             _take(steps, options, compiled)
     except CompileFailed as failure:
-        raise CompileFailed(sorted(failure.diagnostics, key=_place)) from failure
-    compiled.warnings = tuple(sorted(report.all, key=_place))
+        raise CompileFailed(sorted(failure.diagnostics, key=_span_of)) from failure
+    compiled.warnings = tuple(sorted(report.all, key=_span_of))
     return compiled
 
 
@@ -415,11 +415,11 @@ def _take(steps: Iterator[Step], options: CompileOptions, compiled: Compiled) ->
         del result
         if stage == options.last:
             return
-        compiled.give_up(stage, options.keep)
+        compiled.free_results(stage, options.keep)
         before = perf_counter_ns()
 
 
-def _place(diagnostic: Diagnostic) -> Span:
+def _span_of(diagnostic: Diagnostic) -> Span:
     return diagnostic.primary.span if diagnostic.primary is not None else NOWHERE
 
 
@@ -463,11 +463,11 @@ def _locate(resolved: Resolved) -> Locate:
     """Return a function that finds an instruction's argument in the user's source."""
 
     def locate(instruction: Instruction, parameter: str, within: Collection[str] = ()) -> Span:
-        at, parameters = instruction.at, instruction.row.parameters
-        if at.span.path.startswith(SHIPPED):
-            return at.primary
+        location, parameters = instruction.at, instruction.row.parameters
+        if location.span.path.startswith(SHIPPED):
+            return location.primary
         position = parameters.index(parameter) if parameter in parameters else None
-        return resolved.locate(at, parameter, position, within)
+        return resolved.locate(location, parameter, position, within)
 
     return locate
 

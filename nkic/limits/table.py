@@ -50,10 +50,10 @@ class Limit:
         """Parse a value; None for `none`. Raises `ValueError`."""
         if text == NONE and self.number is not None:
             return None
-        found = (_SIZE if self.unit == "bytes" else _PLAIN).fullmatch(text.strip())
-        if found is None:
+        match = (_SIZE if self.unit == "bytes" else _PLAIN).fullmatch(text.strip())
+        if match is None:
             raise ValueError(text)
-        return size_of(text) if self.unit == "bytes" else int(found[0])
+        return size_of(text) if self.unit == "bytes" else int(match[0])
 
     def shown(self, value: int | None) -> str:
         """Return a value in words: `8.0 GiB`, `900 seconds`, `512`."""
@@ -66,10 +66,10 @@ class Limit:
 
 def size_of(text: str) -> int:
     """Parse `4GiB`, `500M` or `1000000` as bytes; units are powers of 1024. Raises `ValueError`."""
-    found = _SIZE.fullmatch(text.strip())
-    if found is None:
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
         raise ValueError(text)
-    return int(found[1]) << _UNITS[(found[2] or "").upper()]
+    return int(match[1]) << _UNITS[(match[2] or "").upper()]
 
 
 def _both(value: int | None) -> dict[str, int | None]:
@@ -126,30 +126,32 @@ def of(tool: str) -> dict[str, Limit]:
     return {name: limit for name, limit in LIMITS.items() if tool in limit.defaults}
 
 
-def read(tool: str, words: Sequence[str]) -> dict[str, int | None]:
+def read(tool: str, options: Sequence[str]) -> dict[str, int | None]:
     """Parse the values of `--limit`, by name. Raises `UsageFailed`."""
-    found: dict[str, int | None] = {}
-    known = of(tool)
-    for word in words:
-        name, _, text = word.partition("=")
-        limit = known.get(name)
+    parsed: dict[str, int | None] = {}
+    limits = of(tool)
+    for option in options:
+        name, _, text = option.partition("=")
+        limit = limits.get(name)
         if limit is None:
-            suggestion = did_you_mean(name, known) or f"known are: {', '.join(known)}"
+            suggestion = did_you_mean(name, limits) or f"known are: {', '.join(limits)}"
             raise bad_value(f"{OPTION}: {tool} has no limit `{name}`", suggestion)
-        if name in found:
+        if name in parsed:
             raise bad_value(f"{OPTION}: `{name}` is given twice")
         try:
-            value = found[name] = limit.read(text)
+            value = parsed[name] = limit.read(text)
         except ValueError:
             example = "4GiB" if limit.unit == "bytes" else "600"
             advice = f"for example {OPTION} {name}={example}"
             advice += f", or {OPTION} {name}={NONE}" if limit.number is not None else ""
-            raise bad_value(f"{OPTION} {word}: expected a number of {limit.unit}", advice) from None
+            raise bad_value(
+                f"{OPTION} {option}: expected a number of {limit.unit}", advice
+            ) from None
         if value is not None and value < limit.least:
-            raise bad_value(f"{OPTION} {word}: must be at least {limit.shown(limit.least)}")
+            raise bad_value(f"{OPTION} {option}: must be at least {limit.shown(limit.least)}")
         if value is not None and limit.most is not None and value > limit.most:
-            raise bad_value(f"{OPTION} {word}: must be at most {limit.shown(limit.most)}")
-    return found
+            raise bad_value(f"{OPTION} {option}: must be at most {limit.shown(limit.most)}")
+    return parsed
 
 
 def values(
@@ -194,6 +196,6 @@ def _control_group() -> int:
 
 def evaluation(given: Mapping[str, int | None]) -> Limits:
     """Return the limits on evaluating a kernel."""
-    names = {one.name for one in fields(Limits)}
-    own = {name: value for name, value in given.items() if name in names and value is not None}
-    return replace(DEFAULT_LIMITS, **own)
+    names = {field.name for field in fields(Limits)}
+    explicit = {name: value for name, value in given.items() if name in names and value is not None}
+    return replace(DEFAULT_LIMITS, **explicit)

@@ -34,9 +34,9 @@ def refuse_conflicts(line: CommandLine, given: Given) -> None:
     if mode == "diff" and line.artifact is not None:
         fail("`--diff` takes two files", "leave out the third")
     if mode is not None:
-        taken, does = _MODES[mode]
-        taken = _OF_MACHINE if line.print == "machine" else taken
-        refuse_all_but(given, given[mode], (mode, *taken), does)
+        accepted, does = _MODES[mode]
+        accepted = _OF_MACHINE if line.print == "machine" else accepted
+        refuse_all_but(given, given[mode], (mode, *accepted), does)
     if line.artifact is None and mode not in ("diff", "print", "calibrate"):
         advice = "for example `nki-run kernel.neff --inputs data.npz`, or `nki-run -`"
         raise UsageFailed([make("missing-argument", "missing the compiled kernel", help=advice)])
@@ -70,25 +70,28 @@ def _refuse_in_run(line: CommandLine, given: Given) -> None:
 def _refuse_sharing(line: CommandLine, given: Given) -> None:
     """Check that standard input is read once, and that each output has a place of its own."""
     reads, writes = [*_reads(line)], [*_writes(line)]
-    standard = [option for option, path in reads if path == STANDARD]
-    standard += ["--break"] if line.stop_at else []
-    if len(standard) > 1:
-        refuse_pair(standard[0], standard[1], "standard input can be read once")
-    printed = [option for option, path in writes if path == STANDARD]
-    printed += [f"--{n}" for n in ("json", "annotate", "timeline") if getattr(line, n)][:1]
+    from_stdin = [option for option, path in reads if path == STANDARD]
+    from_stdin += ["--break"] if line.stop_at else []
+    if len(from_stdin) > 1:
+        refuse_pair(from_stdin[0], from_stdin[1], "standard input can be read once")
+    to_stdout = [option for option, path in writes if path == STANDARD]
+    to_stdout += [f"--{n}" for n in ("json", "annotate", "timeline") if getattr(line, n)][:1]
     if line.json:
-        both = "both go to standard output"
-        refuse(given, "--json", ["annotate", "timeline", "stop_at"], both)
-    if len(printed) > 1:
-        refuse_pair(printed[0], printed[1], "both go to standard output")
-    read = {real(path): option for option, path in reads if _is_path(path)}
+        why = "both go to standard output"
+        refuse(given, "--json", ["annotate", "timeline", "stop_at"], why)
+    if len(to_stdout) > 1:
+        refuse_pair(to_stdout[0], to_stdout[1], "both go to standard output")
+    options = {real(path): option for option, path in reads if _is_path(path)}
     for option, path in writes:
-        at = real(path)
+        location = real(path)
         if not _is_path(path):
             continue
-        if at in read:
-            fail(f"`{option}`: `{path}` is read by this run ({read[at]})", "choose another file")
-        read[at] = option
+        if location in options:
+            fail(
+                f"`{option}`: `{path}` is read by this run ({options[location]})",
+                "choose another file",
+            )
+        options[location] = option
 
 
 def _is_path(path: str) -> bool:

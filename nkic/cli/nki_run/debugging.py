@@ -73,13 +73,13 @@ class Debugging:
 
 
 def _debugger(line: CommandLine) -> Debugger:
-    return Debugger([breakpoint_of(word) for word in line.stop_at], Prompt().talk)
+    return Debugger([breakpoint_of(text) for text in line.stop_at], Prompt().talk)
 
 
-def _expected(word: str) -> Expected:
-    at, equals, path = word.partition("=")
+def _expected(value: str) -> Expected:
+    at, equals, path = value.partition("=")
     if not equals or not at.isdigit() or not path:
-        _bad(f"--expect-at {clean(word)}: expected LINE=FILE.npz")
+        _bad(f"--expect-at {clean(value)}: expected LINE=FILE.npz")
     return Expected(int(at), path)
 
 

@@ -31,7 +31,7 @@ def fuzz(
     if race is not None:
         return [diagnostic(executable, race, seed)]
     kinds = Counter(Drawn(seed, number).transfers.value for number in range(count))
-    shares = ", ".join(f"{found} with {kind} DMA" for kind, found in kinds.items())
+    shares = ", ".join(f"{orders} with {kind} DMA" for kind, orders in kinds.items())
     text = f"--fuzz-order: {plural(count, 'other order')} of seed {seed} ({shares}): same outputs"
     session.tell("fuzz-order", text, orders=count, seed=seed, **kinds)
     return []

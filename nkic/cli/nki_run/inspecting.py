@@ -24,12 +24,12 @@ SCHEMA = 1
 
 def describe(line: CommandLine) -> None:
     """Carry out --info: describe the file, of any minor version of the format."""
-    found = info(open_file(line.artifact or ""))
+    description = info(open_file(line.artifact or ""))
     if line.json:
-        _print_json(found.as_json())
+        _print_json(description.as_json())
         return
-    sections = [("Section", "Bytes", "Share", "Hash"), *found.sections()]
-    files.write(STANDARD, f"{aligned(found.rows())}\n{aligned(sections)}")
+    sections = [("Section", "Bytes", "Share", "Hash"), *description.sections()]
+    files.write(STANDARD, f"{aligned(description.rows())}\n{aligned(sections)}")
 
 
 def list_program(line: CommandLine) -> None:
@@ -64,8 +64,8 @@ def print_machine(line: CommandLine) -> None:
     """
     machine = machine_file(line.machine)
     if line.json:
-        found = describe_machine.records(machine)
-        _print_json({"schema": SCHEMA, "print": "machine", "machine": found})
+        records = describe_machine.records(machine)
+        _print_json({"schema": SCHEMA, "print": "machine", "machine": records})
         return
     files.write(STANDARD, aligned(describe_machine.rows(machine)))
 
@@ -82,12 +82,12 @@ def find_engine(name: str) -> Engine:
     """Return the engine called `name`: NKI's name, or the short one (PE). Raises `UsageFailed`."""
     engines = {engine.value: engine for engine in Engine}
     engines |= {short.lower(): engine for engine, short in SHORT_NAMES.items()}
-    found = engines.get(name.lower())
-    if found is None:
+    named = engines.get(name.lower())
+    if named is None:
         near = did_you_mean(name, engines) or f"known are: {', '.join(engines)}"
         message = f"--engine: there is no engine `{name}`"
         raise bad_value(message, near)
-    return found
+    return named
 
 
 def _print_json(value: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from nkic.base.files import STANDARD
 from nkic.cli.nki_run.options import CommandLine
 
 MARK = "{rank}"
-_ONE = (
+_SINGLE_PATHS = (
     "inputs",
     "outputs",
     "bless",
@@ -20,7 +20,7 @@ _ONE = (
     "counters",
     "dump_all",
 )  # options with one path
-_MANY = (
+_REPEATED_OPTIONS = (
     "input",
     "output",
     "report",
@@ -39,21 +39,25 @@ def lines_of(line: CommandLine) -> list[CommandLine]:
         _refuse_marks(line)
         return [line]
     _refuse_shared(line)
-    return [_of(line, rank) for rank in range(line.ranks)]
+    return [_of_rank(line, rank) for rank in range(line.ranks)]
 
 
-def _of(line: CommandLine, rank: int) -> CommandLine:
-    def own(text: str) -> str:
+def _of_rank(line: CommandLine, rank: int) -> CommandLine:
+    def substituted(text: str) -> str:
         return text.replace(MARK, str(rank))
 
-    one = {name: own(path) for name in _ONE if (path := getattr(line, name)) is not None}
-    many = {name: tuple(map(own, getattr(line, name))) for name in _MANY}
-    return replace(line, **one, **many)  # type: ignore[arg-type]
+    single = {
+        name: substituted(path)
+        for name in _SINGLE_PATHS
+        if (path := getattr(line, name)) is not None
+    }
+    repeated = {name: tuple(map(substituted, getattr(line, name))) for name in _REPEATED_OPTIONS}
+    return replace(line, **single, **repeated)  # type: ignore[arg-type]
 
 
 def _refuse_marks(line: CommandLine) -> None:
-    texts = [getattr(line, name) or "" for name in _ONE] + [
-        w for name in _MANY for w in getattr(line, name)
+    texts = [getattr(line, name) or "" for name in _SINGLE_PATHS] + [
+        text for name in _REPEATED_OPTIONS for text in getattr(line, name)
     ]
     if any(MARK in text for text in texts):
         _bad(f"`{MARK}` in a path needs more than one rank", "add --ranks N")

@@ -54,10 +54,10 @@ def completion(shell: str) -> str:
 
     from nkic.cli.nkic import command
 
-    found = get_completion_class(shell)
-    if found is None:
+    completion_class = get_completion_class(shell)
+    if completion_class is None:
         raise bad_value(f"--print {COMPLETION}: `{shell}` is not supported")
-    return found(command, {}, "nkic", "_NKIC_COMPLETE").source()
+    return completion_class(command, {}, "nkic", "_NKIC_COMPLETE").source()
 
 
 def times(timings: Sequence[StageTiming]) -> str:
@@ -84,9 +84,9 @@ def kernel_names(path: str) -> list[str]:
 
 def _target(t: Record) -> Sequence[str]:
     sbuf = (t["sbuf_bytes_per_partition"], t["sbuf_usable_bytes_per_partition"])
-    mark = t["name"] + (" (default)" if t["default"] else "")
+    name = t["name"] + (" (default)" if t["default"] else "")
     sizes, also = [size(n * PARTITIONS) for n in sbuf], ", ".join(t["also_called"])
-    return mark, str(t["cores"]), *sizes, str(t["psum_banks"]), str(t["dma_engines"]), also
+    return name, str(t["cores"]), *sizes, str(t["psum_banks"]), str(t["dma_engines"]), also
 
 
 def _dtype(d: Record) -> Sequence[str]:

@@ -63,12 +63,12 @@ def _bad(word: str, why: str, help: str) -> None:
 
 
 def broken(
-    found: list[Rule], figures: Mapping[str, float], baseline: Mapping[str, float] | None
+    rules: list[Rule], figures: Mapping[str, float], baseline: Mapping[str, float] | None
 ) -> list[Diagnostic]:
     """Return an error for each rule that the run breaks."""
     return [
         _exceeded(rule, figures[rule.figure], rule.most(baseline))
-        for rule in found
+        for rule in rules
         if figures[rule.figure] > rule.most(baseline)
     ]
 

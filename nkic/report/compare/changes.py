@@ -57,10 +57,10 @@ class Changes:
     @property
     def headline(self) -> str:
         """Both runs in one line."""
-        one, other = self.before, self.after
-        same = "the same program" if one.id == other.id else "another program"
-        return f"{clean(one.kernel)} on {clean(one.target)}, then {clean(other.kernel)} on " + (
-            f"{clean(other.target)}: {same}"
+        a, b = self.before, self.after
+        same = "the same program" if a.id == b.id else "another program"
+        return f"{clean(a.kernel)} on {clean(a.target)}, then {clean(b.kernel)} on " + (
+            f"{clean(b.target)}: {same}"
         )
 
     def tables(self) -> Iterator[tuple[str, Sequence[Row]]]:
@@ -93,16 +93,22 @@ class Changes:
     def as_json(self) -> dict[str, Any]:
         """Return the changes for programs."""
         tables = ("figures", "lines", "moved", "instructions")
-        found = {name: [row._asdict() for row in getattr(self, name)] for name in tables}
-        about = ("kernel", "target", "id")
-        both = {"before": asdict(self.before), "after": asdict(self.after)}
-        return {"schema": 1} | {k: {n: v[n] for n in about} for k, v in both.items()} | found
+        tables_json = {name: [row._asdict() for row in getattr(self, name)] for name in tables}
+        identity = ("kernel", "target", "id")
+        profiles = {"before": asdict(self.before), "after": asdict(self.after)}
+        return (
+            {"schema": 1}
+            | {k: {n: v[n] for n in identity} for k, v in profiles.items()}
+            | tables_json
+        )
 
 
 def plain(text: str) -> str:
     """Escape text for Markdown and HTML."""
-    for mark in "\\`*_{}[]<>|&#":
-        text = text.replace(mark, f"&#{ord(mark)};" if mark in "<>&|`" else f"\\{mark}")
+    for character in "\\`*_{}[]<>|&#":
+        text = text.replace(
+            character, f"&#{ord(character)};" if character in "<>&|`" else f"\\{character}"
+        )
     return text
 
 

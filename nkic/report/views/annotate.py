@@ -15,7 +15,7 @@ HEAD = ("path", "cycles", "on", "runs", "waited for", "bytes")
 CAUSES = 2  # causes of waiting that are named
 
 
-def annotated(found: Insight, sources: Mapping[str, SourceFile]) -> str:
+def annotated(insight: Insight, sources: Mapping[str, SourceFile]) -> str:
     """Return every file with a line that has a cost; only those lines if the file's text is
     missing.
 
@@ -23,9 +23,9 @@ def annotated(found: Insight, sources: Mapping[str, SourceFile]) -> str:
     engines, the engine it held longest, its executions, what engines waited for before it (cycles),
     and the bytes from and to HBM.
     """
-    costs = found.accounts.by_line
+    costs = insight.accounts.by_line
     paths = sorted({line.path for line in costs if line.number})
-    return "\n".join("".join(_file(found, path, sources.get(path))) for path in paths)
+    return "\n".join("".join(_file(insight, path, sources.get(path))) for path in paths)
 
 
 def _file(insight: Insight, path: str, source: SourceFile | None) -> Iterator[str]:
@@ -34,8 +34,8 @@ def _file(insight: Insight, path: str, source: SourceFile | None) -> Iterator[st
     }
     rows = {number: _cells(insight, cost) for number, cost in costs.items()}
     inner = _inside(insight, path)
-    everything = [HEAD, *rows.values(), *(cells for _, own in inner.items() for _, cells in own)]
-    widths = [max(len(row[i]) for row in everything) for i in range(len(HEAD))]
+    all_cells = [HEAD, *rows.values(), *(cells for _, calls in inner.items() for _, cells in calls)]
+    widths = [max(len(row[i]) for row in all_cells) for i in range(len(HEAD))]
     yield f"{clean(path)}\n{_margin(HEAD, widths)} |\n"
     numbers = range(1, _length(source) + 1) if source is not None else sorted(rows)
     for number in numbers:
