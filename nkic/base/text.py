@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 # Control characters, marks that reorder text on screen (a spoofing attack), characters that some
 # terminals treat as line ends, and lone surrogates, which no encoding accepts.
@@ -56,6 +56,19 @@ def listed(names: Iterable[str]) -> str:
     """Join names: `a`; `a and b`; `a, b and c`."""
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> str:
+    """Return lines with aligned columns; those whose number is in `right` are right-aligned."""
+    widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = []
+        for number, (cell, column_width) in enumerate(zip(row, widths, strict=True)):
+            blank = " " * (column_width - width(cell))
+            cells.append(blank + cell if number in right else cell + blank)
+        lines.append("  ".join(cells).rstrip() + "\n")
+    return "".join(lines)
 
 
 def size(count: int) -> str:

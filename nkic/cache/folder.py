@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from nkic.base.diagnostics import bad_argument, bad_value
+from nkic.base.diagnostics import bad_argument
+from nkic.base.environment import is_on
 
 DIRECTORY_VARIABLE = "NKIC_CACHE_DIR"
 SWITCH_VARIABLE = "NKIC_CACHE"
@@ -26,22 +27,14 @@ def folder(environ: Mapping[str, str], named: str | os.PathLike[str] | None = No
     None if nothing is to be cached. Raises `UsageFailed` for an explicit folder that others may
     write to.
     """
-    name = named or (environ.get(DIRECTORY_VARIABLE) if wanted(environ) else None)
-    if name:
+    if not named and not is_on(SWITCH_VARIABLE, environ):
+        return None
+    if name := named or environ.get(DIRECTORY_VARIABLE):
         explicit = Path(name)
         _refuse(explicit, problem(explicit))
         return explicit
-    default = _of_platform(environ) if wanted(environ) else None
+    default = _of_platform(environ)
     return default if default is not None and problem(default) is None else None
-
-
-def wanted(environ: Mapping[str, str]) -> bool:
-    """Return whether the environment allows caching. Raises `UsageFailed`."""
-    value = environ.get(SWITCH_VARIABLE, "")
-    if value not in ("", "0", "1"):
-        text = f"{SWITCH_VARIABLE}={value} in the environment: expected 0 or 1"
-        raise bad_value(text, f"unset {SWITCH_VARIABLE}")
-    return value != "0"
 
 
 def _of_platform(environ: Mapping[str, str]) -> Path | None:

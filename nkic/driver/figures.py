@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nkic.base import environment
 from nkic.base.diagnostics import bad_value
 from nkic.machine.dtypes import DType
 from nkic.machine.engines import Engine
@@ -32,11 +33,7 @@ def is_precise(environ: Mapping[str, str]) -> bool:
 
     Raises `UsageFailed`.
     """
-    value = environ.get(PRECISE_VARIABLE, "")
-    if value not in ("", "0", "1"):
-        text = f"{PRECISE_VARIABLE}={value} in the environment: expected 0 or 1"
-        raise bad_value(text, f"unset {PRECISE_VARIABLE}")
-    return value != "0"
+    return environment.is_on(PRECISE_VARIABLE, environ)
 
 
 def blas_threads(environ: Mapping[str, str]) -> int:

@@ -199,7 +199,7 @@ class Loader:
         return [*self._by_name(name), *(_joined(base, parts) for base in bases)]
 
     def _file(self, module: SourcePath) -> SourcePath | None:
-        """Return the file of the module at `place`: a package's `__init__.py`, or the `.py`
+        """Return the file of `module`: a package's `__init__.py`, or the `.py`
         file.
         """
         if module not in self._files:

@@ -37,7 +37,7 @@ def request_for(
 ) -> Request:
     """Return the request.
 
-    Precedence, highest first: the values in `given`, its `like`, the file's inline block (absent
+    Precedence, highest first: the values in `explicit`, its `like`, the file's inline block (absent
     without `source`), the environment, `[tool.nkic]` of the project. `file` has the imports from
     which to infer the NKI version, if that is not `source`. Raises `UsageFailed`, also for an
     unusable block.

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from nkic.base.diagnostics import bad_value
 from nkic.base.evaluation import DEFAULT_LIMITS, Limits
-from nkic.base.suggest import did_you_mean
+from nkic.base.suggest import suggestion
 from nkic.base.text import grouped, size
 
 GIB = 1 << 30
@@ -134,8 +134,8 @@ def read(tool: str, options: Sequence[str]) -> dict[str, int | None]:
         name, _, text = option.partition("=")
         limit = limits.get(name)
         if limit is None:
-            suggestion = did_you_mean(name, limits) or f"known are: {', '.join(limits)}"
-            raise bad_value(f"{OPTION}: {tool} has no limit `{name}`", suggestion)
+            text = f"{OPTION}: {tool} has no limit `{name}`"
+            raise bad_value(text, suggestion(name, limits))
         if name in parsed:
             raise bad_value(f"{OPTION}: `{name}` is given twice")
         try:

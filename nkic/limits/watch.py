@@ -68,7 +68,7 @@ def watched(
 
 
 def _quietly(call: Callable[[], Found], default: Found) -> Found:
-    """Call `find`; a check must not fail, even with a deep stack or full memory."""
+    """Call `call`; a check must not fail, even with a deep stack or full memory."""
     try:
         return call()
     except Exception:

@@ -38,7 +38,7 @@ class Converter(Protocol):
     def guarded(self, values: Any, arguments: Sequence[Any], kernel: str) -> Any:
         """Return results of `kernel` that raise an error if a gradient through them is requested.
 
-        This applies only if one of the arguments `given` requires gradients.
+        This applies only if one of the `arguments` requires gradients.
         """
 
     @property

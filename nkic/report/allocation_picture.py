@@ -15,7 +15,7 @@ from nkic.base.text import clean, plural, size
 from nkic.machine.memory import PSUM_BANK_BYTES, Buffer
 from nkic.machine.targets import TARGETS, Target
 from nkic.neff.records import Executable
-from nkic.report.allocations import Allocation, allocations
+from nkic.report.allocations import Allocation, allocations, in_use
 
 WIDTH, LEFT, RIGHT = 960, 84, 16
 CURVE, MAP, GAP, HEAD = 60, 240, 14, 46
@@ -82,12 +82,7 @@ def _memory(
     """Draw one memory: a curve of the bytes in use per partition, and the map of addresses."""
     is_psum = tensors[0].memory == Buffer.PSUM.value
     limit = target.psum_bytes if is_psum else target.sbuf_usable
-    levels = [0] * (steps + 1)
-    for allocation in tensors:
-        levels[allocation.first] += allocation.bytes
-        levels[allocation.last + 1] -= allocation.bytes
-    for step in range(1, steps + 1):
-        levels[step] += levels[step - 1]
+    levels = in_use(tensors, steps, lambda allocation: allocation.bytes)
     peak, end = max(levels), max(a.address + a.bytes for a in tensors)
     label = f"{name}: at most {size(peak)} of {size(limit)} in use in each partition"
     yield _text(LEFT, top + 18, label)
@@ -118,7 +113,7 @@ def _x(step: float, steps: int) -> float:
 def _curve(levels: Sequence[int], peak: int, top: int, steps: int) -> Iterator[str]:
     yield _rect(LEFT, top, WIDTH - LEFT - RIGHT, CURVE, "frame")
     points = [f"{LEFT},{top + CURVE}"]
-    for step, level in enumerate(levels[:-1]):
+    for step, level in enumerate(levels):
         y = top + CURVE * (1 - level / max(1, peak))
         points += [f"{_x(step, steps):.1f},{y:.1f}", f"{_x(step + 1, steps):.1f},{y:.1f}"]
     points.append(f"{WIDTH - RIGHT},{top + CURVE}")

@@ -7,12 +7,12 @@ instruction per step, with a loop's body executed once. Simulated time comes fro
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
-from nkic.base.text import clean, grouped, size
+from nkic.base.text import aligned, clean, grouped, size
 from nkic.machine.memory import PARTITIONS, PSUM_BANK_BYTES, Buffer
 from nkic.machine.targets import TARGETS
 from nkic.neff.listing.text import source
@@ -164,35 +164,27 @@ def _memory(memory: str, tensors: Sequence[Allocation], steps: int, limit: int) 
         rows.append(
             (clean(name), clean(place), *_figures(group), _chart(in_use(group, steps), peak))
         )
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-    return "\n".join([title, *lines]) + "\n"
+    return f"{title}\n{aligned(rows)}"
 
 
 def _figures(group: Sequence[Allocation]) -> tuple[str, str, str]:
-    low, high = (
-        min(allocation.address for allocation in group),
-        max(a.address + a.bytes for a in group),
-    )
+    low, high = min(a.address for a in group), max(a.address + a.bytes for a in group)
     banks = sorted({bank for a in group for bank in a.banks})
     location = f"bank {', '.join(map(str, banks))}" if banks else f"{low}:{high}"
     return grouped(len(group)), size(max(a.total for a in group)), location
 
 
-def in_use(tensors: Sequence[Allocation], steps: int) -> list[int]:
-    """Return the bytes in use at each step."""
+def in_use(
+    tensors: Sequence[Allocation],
+    steps: int,
+    size_of: Callable[[Allocation], int] = lambda allocation: allocation.total,
+) -> list[int]:
+    """Return the bytes in use at each step: by default, those of all partitions."""
     changes = [0] * (steps + 1)
     for allocation in tensors:
-        changes[allocation.first] += allocation.total
-        changes[allocation.last + 1] -= allocation.total
-    level, levels = 0, []
-    for change in changes[:-1] or [0]:
-        level += change
-        levels.append(level)
-    return levels
+        changes[allocation.first] += size_of(allocation)
+        changes[allocation.last + 1] -= size_of(allocation)
+    return [*accumulate(changes[:-1] or [0])]
 
 
 def _chart(levels: Sequence[int], peak: int) -> str:

@@ -102,7 +102,8 @@ class _Writer:
                 yield self._move(move, index, index + 1), False
 
     def _move(self, move: Move, index: int, neighbour_index: int) -> Instruction:
-        """Return the instruction of a move, between the items at `place` and `other`."""
+        """Return the instruction of a move, between the items at `index` and
+        `neighbour_index`."""
         neighbour, pinned = self._instruction_at(index), 0
         if (
             0 <= neighbour_index < len(self.old)
@@ -129,7 +130,7 @@ class _Writer:
         )
 
     def _instruction_at(self, index: int) -> Instruction:
-        """Return the item at `place`, or the first instruction of a loop."""
+        """Return the item at `index`, or the first instruction of a loop."""
         item = self.old[index]
         while isinstance(item, Loop):
             item = item.body[0]

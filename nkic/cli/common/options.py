@@ -60,13 +60,11 @@ def _version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
         _print_and_leave(ctx, f"{ctx.info_name} {__version__}")
 
 
-def _brief_help(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
-    if wanted and isinstance(ctx.command, Tool):
+def _help(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
+    """Print the help: all of it for --help, the common options for -h."""
+    if wanted and param.name == "h" and isinstance(ctx.command, Tool):
         _print_and_leave(ctx, ctx.command.brief_help(ctx).rstrip())
-
-
-def _long_help(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
-    if wanted:
+    elif wanted:
         _print_and_leave(ctx, ctx.get_help())
 
 
@@ -185,7 +183,7 @@ _OPTIONS = (
         "-h",
         is_flag=True,
         is_eager=True,
-        callback=_brief_help,
+        callback=_help,
         group="Help",
         help="Show the short help.",
     ),
@@ -193,7 +191,7 @@ _OPTIONS = (
         "--help",
         is_flag=True,
         is_eager=True,
-        callback=_long_help,
+        callback=_help,
         group="Help",
         help="Show this help.",
     ),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING
 
-from nkic.base.text import width
+from nkic.base.text import aligned
 from nkic.cli.common.streams import wants_colour
 
 if TYPE_CHECKING:
@@ -62,16 +62,6 @@ def styled(text: str, colour: str, style_of: Callable[[str], str]) -> str:
 
     lines = (Text(line, style_of(line)) for line in text.splitlines())
     return _rendered(Text("\n").join(lines), folds=False)
-
-
-def aligned(rows: Rows) -> str:
-    """Return the rows with aligned columns; the last column is not padded."""
-    widths = [max(width(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
-    lines = []
-    for row in rows:
-        cells = [cell + " " * (n - width(cell)) for cell, n in zip(row, widths, strict=False)]
-        lines.append("  ".join([*cells, row[-1]]).rstrip())
-    return "".join(f"{text}\n" for text in lines)
 
 
 def _rendered(renderable: RenderableType, *, folds: bool = True) -> str:

@@ -84,6 +84,11 @@ class Session:
         if self.format == "json":
             _write(line)
 
+    def wrote(self, kind: str, path: str) -> None:
+        """Report that a file was written: to programs, and to people who asked for details."""
+        self.artifact(kind, path)
+        self.status(f"wrote {path}", 1)
+
     def status(self, text: str, level: int = 0) -> None:
         """Write a line about progress to standard error, for people, unless -q is given.
 

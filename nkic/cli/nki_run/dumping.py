@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from math import isfinite
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -63,8 +63,7 @@ def _npz(session: Session, path: str, groups: dict[str, Dump | list[Dump]]) -> N
         types[name] = dtype.name
     with files.replacing(path) as stream:
         write_npz(stream, arrays, types)
-    session.artifact("npz", path)
-    session.status(f"wrote {path}", 1)
+    session.wrote("npz", path)
 
 
 def _folder(session: Session, folder: str, dumps: Sequence[Dump]) -> None:
@@ -153,10 +152,7 @@ def _wanted(line: CommandLine) -> list[tuple[Tap, str]]:
     for text in line.dump_tensor:
         match = _WORDS.fullmatch(text)
         if match is None or match[3] == STANDARD:
-            _bad(f"--dump-tensor {clean(text)}: NAME@expected LINE=FILE.npz")
+            message = f"--dump-tensor {clean(text)}: expected NAME@LINE=FILE.npz"
+            raise bad_value(message, "for example --dump-tensor acc@12=acc.npz")
         wanted.append((Tap(match[1], int(match[2])), match[3]))
     return wanted
-
-
-def _bad(text: str) -> NoReturn:
-    raise bad_value(text, "for example --dump-tensor acc@12=acc.npz")

@@ -14,7 +14,7 @@ from nkic.base import files
 from nkic.base.diagnostics import bad_value
 from nkic.base.files import STANDARD
 from nkic.base.source import SourceFile
-from nkic.base.suggest import did_you_mean
+from nkic.base.suggest import suggestion
 from nkic.base.text import clean
 from nkic.cli.common import Session, pages
 from nkic.cli.nki_run import comparing
@@ -63,8 +63,8 @@ def kinds(line: CommandLine) -> Iterator[tuple[str, str]]:
     for value in line.report:
         kind, equals, path = value.partition("=")
         if kind not in KINDS:
-            near = did_you_mean(kind, KINDS) or f"known are: {', '.join(KINDS)}"
-            raise bad_value(f"--report: there is no report `{clean(kind)}`", near)
+            text = f"--report: there is no report `{clean(kind)}`"
+            raise bad_value(text, suggestion(kind, KINDS))
         if not equals or not path:
             raise bad_value(
                 f"--report {clean(value)}: expected KIND=FILE", f"for example {kind}=run.{kind}"
@@ -152,8 +152,7 @@ def _lanes(line: CommandLine, insight: Insight) -> str:
 def _file(session: Session, kind: str, path: str, content: str | bytes) -> None:
     files.write(path, content)
     if path != STANDARD:
-        session.artifact(kind, path)
-        session.status(f"wrote {path}", 1)
+        session.wrote(kind, path)
 
 
 def sources(line: CommandLine, executable: Executable) -> dict[str, SourceFile]:

@@ -20,7 +20,6 @@ from nkic.cli.nki_run import (
     debugging,
     fuzzing,
     insights,
-    inspecting,
     progress,
     reporting,
     tolerances,
@@ -29,6 +28,7 @@ from nkic.cli.nki_run.options import CommandLine
 from nkic.cli.nki_run.ranks import lines_of
 from nkic.cli.nki_run.writing import Writer
 from nkic.driver.figures import blas_threads, figures, is_precise
+from nkic.machine.clock.machine_file import load_machine
 from nkic.machine.targets import TARGETS
 from nkic.neff.info import info
 from nkic.neff.load import load
@@ -71,7 +71,7 @@ def run_kernel(line: CommandLine, session: Session) -> int:
         session.status("the run ended at the prompt; nothing was written")
         return 0
     except ProgramFault as fault:
-        races = _races(line, first, arrays, options)
+        races = _races(first, arrays, options)
         raise ProgramFault([*fault.diagnostics, *races]) from fault
     seconds = time.perf_counter() - started if line.time else None
     process_limits.lift_time_limit()
@@ -90,7 +90,7 @@ def run_kernel(line: CommandLine, session: Session) -> int:
     session.report(divergences) if divergences else None
     for _, run, _ in done:
         _refuse_values(run, fail_on)
-    if races := _races(line, first, arrays, options):
+    if races := _races(first, arrays, options):
         raise ProgramFault(races)
     if divergences:
         return OUTPUTS_DIFFER
@@ -126,13 +126,12 @@ def _simulated(
         return simulate_ranks(job.executable, arrays, watched, make)
 
 
-def _races(
-    line: CommandLine, job: _RunCommand, arrays: Sequence[Arrays], options: RunOptions
-) -> list[Diagnostic]:
+def _races(job: _RunCommand, arrays: Sequence[Arrays], options: RunOptions) -> list[Diagnostic]:
     """Return the races that other orders of the run reveal, if --fuzz-order is given."""
-    if line.fuzz_order is None:
+    count, seed = job.line.fuzz_order, job.line.seed or 0
+    if count is None:
         return []
-    return fuzzing.fuzz(line, job.session, job.executable, arrays, options)
+    return fuzzing.fuzz(job.session, job.executable, arrays, options, count, seed)
 
 
 def _report(done: list[Done], line: CommandLine) -> int:
@@ -306,7 +305,7 @@ def _options(line: CommandLine, session: Session) -> RunOptions:
         accumulate=line.accumulate,
         blas_threads=blas_threads(os.environ),
         report_bounds=line.report_error_bound,
-        machine=inspecting.machine_file(line.machine) if line.machine else None,
+        machine=load_machine(line.machine) if line.machine else None,
         trace=insights.events_wanted(line, session),
     )
 

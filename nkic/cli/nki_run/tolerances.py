@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from nkic.base.diagnostics import UsageFailed, bad_value, make
-from nkic.base.suggest import did_you_mean
+from nkic.base.suggest import suggestion
 from nkic.cli.nki_run.options import CommandLine
 from nkic.simulate.comparison.tolerance import EVERY, MODES, ToleranceSettings
 from nkic.simulate.io.signature import Signature
@@ -51,8 +51,7 @@ def _parsed(option: str, values: Sequence[str], read: Callable[[str, str], Any])
 
 def _mode(option: str, name: str) -> str:
     if name not in MODES:
-        near = did_you_mean(name, MODES) or f"known are: {', '.join(MODES)}"
-        raise bad_value(f"{option}: there is no mode `{name}`", near)
+        raise bad_value(f"{option}: there is no mode `{name}`", suggestion(name, MODES))
     return name
 
 
@@ -74,8 +73,8 @@ def refuse_ignored(settings: ToleranceSettings, signature: Signature) -> None:
     for key, values in settings.by_name.items():
         for name in values:
             if name != EVERY and name not in modes:
-                near = did_you_mean(name, modes) or f"there are: {', '.join(modes)}"
-                raise bad_value(f"{_option(key)}: there is no output `{name}`", near)
+                text = f"{_option(key)}: there is no output `{name}`"
+                raise bad_value(text, suggestion(name, modes, "there are"))
             affected = [n for n, mode in modes.items() if key == "mode" or key in MODES[mode]]
             if not affected or (name != EVERY and name not in affected):
                 mode = modes.get(name, next(iter(modes.values()), "close"))

@@ -16,7 +16,7 @@ from nkic.arrays.offers import natural
 from nkic.base import files
 from nkic.base.diagnostics import bad_value
 from nkic.base.files import STANDARD
-from nkic.base.suggest import did_you_mean
+from nkic.base.suggest import suggestion
 from nkic.cli.common import Session
 from nkic.cli.nki_run.options import CommandLine
 from nkic.machine import codecs
@@ -39,8 +39,8 @@ def parse_outputs(values: Sequence[str], signature: Signature) -> dict[str, list
         ):
             raise bad_value(f"-O {request}: expected NAME=@FILE.npy or NAME=-")
         if name not in names:
-            near = did_you_mean(name, names) or f"there are: {', '.join(names)}"
-            raise bad_value(f"-O {request}: there is no output `{name}`", near)
+            text = f"-O {request}: there is no output `{name}`"
+            raise bad_value(text, suggestion(name, names, "there are"))
         paths.setdefault(name, []).append(destination.removeprefix("@"))
     return paths
 
@@ -95,8 +95,7 @@ class Writer:
             return
         with files.replacing(path) as stream:
             fill(stream)
-        self.session.artifact(kind, path)
-        self.session.status(f"wrote {path}", 1)
+        self.session.wrote(kind, path)
 
     def _origin(self, program: str, settings: ToleranceSettings) -> dict[str, Any]:
         """Return the record of what made blessed outputs, independent of place and time."""

@@ -27,8 +27,7 @@ from nkic.driver.forms import FORMS
 from nkic.driver.loader import MAX_BYTES, Loader
 from nkic.driver.request import find_profile, parse_options, request_for
 from nkic.limits import places, table
-from nkic.machine.clock import machine_file
-from nkic.machine.clock.machine_file import MachineFile
+from nkic.machine.clock.machine_file import load_machine
 from nkic.migrate.need import need_library
 from nkic.report.resources import resources
 from nkic.specialise.request import RequestOptions
@@ -177,7 +176,7 @@ class _CompileCommand:
             max_errors=line.max_errors,
             seconds=line.time_limit,
             see=self.see,
-            machine=_machine(line.machine),
+            machine=load_machine(line.machine) if line.machine is not None else None,
             limits=table.evaluation(self.session.limits),
             level=DEFAULT.level if line.optimise is None else line.optimise,
             spill=line.spill,
@@ -290,14 +289,6 @@ def _request_options(line: CommandLine) -> RequestOptions:
         consts=line.const,
         like=line.like,
     )
-
-
-def _machine(path: str | None) -> MachineFile | None:
-    """Read the file of --machine. Raises `UsageFailed`."""
-    if path is None:
-        return None
-    data = files.read_bytes(path, machine_file.MAX_BYTES)
-    return machine_file.read_machine(path, data.decode("utf-8", "replace"))
 
 
 def _modules(values: Sequence[str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.files import STANDARD, real
-from nkic.base.suggest import did_you_mean
+from nkic.base.suggest import suggestion
 from nkic.driver.forms import FORMS
 from nkic.driver.pipeline import ASSEMBLY, SCHEDULE
 
@@ -78,8 +78,7 @@ def _escaped(path: str) -> str:
 def _kind(word: str) -> tuple[str, str | None]:
     kind, equals, path = word.partition("=")
     if kind not in KINDS:
-        near = did_you_mean(kind, KINDS) or f"known are: {', '.join(KINDS)}"
-        raise _bad(f"--emit: there is no output `{kind}`", near)
+        raise _bad(f"--emit: there is no output `{kind}`", suggestion(kind, KINDS))
     if equals and not path:
         raise _bad(f"--emit {word}: no path after `=`", f"--emit {kind}=FILE, or {kind}=-")
     return kind, path or None

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from importlib import resources
 
 from nkic.base.diagnostics import NkicError, bad_value
-from nkic.base.suggest import did_you_mean
-from nkic.base.text import grouped, size
+from nkic.base.suggest import suggestion
+from nkic.base.text import aligned, grouped, size
 from nkic.cli.common import pages
-from nkic.cli.common.pages import aligned
 from nkic.cli.nkic import records
 from nkic.cli.nkic.records import Record
 from nkic.driver import pipeline
@@ -39,8 +38,7 @@ def table(wanted: str, colour: str, *, as_json: bool = False) -> str:
         return listing.text() + "\n"
     if wanted not in TABLES:
         names = (*TABLES, "ops", "schema", "config", COMPLETION)
-        near = did_you_mean(wanted, names) or f"known are: {', '.join(names)}"
-        raise bad_value(f"--print: there is no table `{wanted}`", near)
+        raise bad_value(f"--print: there is no table `{wanted}`", suggestion(wanted, names))
     head, row = TABLES[wanted]
     return pages.table([head.split(","), *map(row, records.TABLES[wanted]())], colour)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from nkic.base.text import clean, width
+from nkic.base.text import aligned, clean
 from nkic.report.compare.profiles import Cost, Key, Profile
 
 LINES = 20  # source lines and instructions that are shown
@@ -76,7 +76,8 @@ class Changes:
         parts = [self.headline + "\n"]
         for title, rows in self.tables():
             if rows:
-                parts.append(_aligned([(title, "before", "after", "change"), *_cells(rows)]))
+                head = (title, "before", "after", "change")
+                parts.append(aligned([head, *_cells(rows)], right=(1, 2, 3)))
         return "\n".join(parts)
 
     @property
@@ -114,17 +115,6 @@ def plain(text: str) -> str:
 
 def _cells(rows: Sequence[Row]) -> list[tuple[str, str, str, str]]:
     return [row.cells() for row in rows]
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(width(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        first, *others = row
-        cells = [first + " " * (widths[0] - width(first))]
-        cells += [cell.rjust(n) for cell, n in zip(others, widths[1:], strict=True)]
-        lines.append("  ".join(cells).rstrip() + "\n")
-    return "".join(lines)
 
 
 def changes(before: Profile, after: Profile) -> Changes:

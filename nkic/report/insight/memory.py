@@ -73,8 +73,9 @@ def levels(live_ranges: Iterable[LiveRange]) -> list[tuple[int, int]]:
     return series
 
 
-def peak(live_ranges: Sequence[LiveRange]) -> Peak:
-    """Return the peak of these live ranges."""
+def peak(live_ranges: Sequence[LiveRange], buffer: Buffer) -> Peak:
+    """Return the peak of the live ranges in this memory."""
+    live_ranges = [life for life in live_ranges if life.buffer is buffer]
     time, level = max(levels(live_ranges), key=lambda pair: (pair[1], -pair[0]), default=(0, 0))
     owners: dict[tuple[str, Line], int] = defaultdict(int)
     for life in live_ranges:

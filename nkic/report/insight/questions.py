@@ -130,7 +130,7 @@ class _Questions:
             else:
                 first_bytes[pattern.tensor] += bytes_of(pattern)
             patterns.add(pattern)
-        live = peak([life for life in self.live_ranges if life.buffer is Buffer.SBUF]).bytes
+        live = peak(self.live_ranges, Buffer.SBUF).bytes
         room = self.accounts.target.sbuf_usable * PARTITIONS - live
         fitting = [tensor for tensor in repeats if first_bytes[tensor] <= room]
         sets = [[tensor] for tensor in fitting]

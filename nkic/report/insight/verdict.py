@@ -205,8 +205,8 @@ def _verdict(
     spent = {name: time / end for name, time in spending(trace, path).items()}
     hbm = sum(cost.hbm for cost in costs.values())
     operations = sum(cost.operations for cost in costs.values())
-    sbuf = peak([life for life in ranges if life.buffer is Buffer.SBUF])
-    psum = peak([life for life in ranges if life.buffer is Buffer.PSUM])
+    sbuf = peak(ranges, Buffer.SBUF)
+    psum = peak(ranges, Buffer.PSUM)
     return Verdict(
         bound=next(iter(spent), "nothing"),
         path=spent,

@@ -16,9 +16,9 @@ from nkic.report.insight.costs import LineCost
 from nkic.report.insight.memory import peak
 from nkic.report.insight.sources import Line
 from nkic.report.insight.verdict import Insight
+from nkic.report.views import annotate
 
 MAX_CRITICAL = 12  # rows
-COLUMNS = ("path", "cycles", "on", "runs", "waited for", "bytes")
 
 
 def escaped(text: object) -> str:
@@ -111,8 +111,7 @@ def owners(insight: Insight) -> str:
     """Return the owners of the bytes at each memory's peak."""
     rows = []
     for buffer in sorted({life.buffer for life in insight.live_ranges}, key=lambda b: b.value):
-        memory_peak = peak([life for life in insight.live_ranges if life.buffer is buffer])
-        for name, line, bytes in memory_peak.owners:
+        for name, line, bytes in peak(insight.live_ranges, buffer).owners:
             rows.append((buffer.value.upper(), name, line, size(bytes)))
     return table(("at the peak of", "tensor", "declared in", "bytes"), rows, (3,))
 
@@ -169,8 +168,8 @@ def _file(insight: Insight, path: str, source: SourceFile | None) -> str:
     costs = {line: cost for line, cost in insight.accounts.by_line.items() if line.path == path}
     numbers = sorted(line.number for line in costs)
     if source is not None:
-        numbers = list(range(1, len(source.lines) + 1 - (not source.lines[-1])))
-    head = "".join(f'<th scope="col">{cell}</th>' for cell in (*COLUMNS, "line", "source"))
+        numbers = list(range(1, annotate.line_count(source) + 1))
+    head = "".join(f'<th scope="col">{cell}</th>' for cell in (*annotate.HEAD, "line", "source"))
     rows = "".join(_row(insight, Line(path, number), source) for number in numbers)
     return (
         f"<h3>{escaped(path)}</h3><div class='source' tabindex='0' role='region' "
@@ -184,7 +183,7 @@ def _row(insight: Insight, line: Line, source: SourceFile | None) -> str:
     text = escaped(source.line(line.number)) if source is not None else ""
     source_cells = f'<td class="at">{line.number}</td><td class="code">{text}</td>'
     if cost is None:
-        return f"<tr>{'<td></td>' * len(COLUMNS)}{source_cells}</tr>"
+        return f"<tr>{'<td></td>' * len(annotate.HEAD)}{source_cells}</tr>"
     inner = "".join(
         f'<tr class="inner">{_cells(insight, line_cost)}<td></td><td>in {escaped(place)}</td></tr>'
         for (caller, place), line_cost in sorted(
@@ -199,20 +198,10 @@ def _row(insight: Insight, line: Line, source: SourceFile | None) -> str:
 
 
 def _cells(insight: Insight, cost: LineCost) -> str:
-    end, clock = insight.trace.end or 1, insight.accounts.target.base_clock_mhz
-    share = 100 * cost.critical / end
-    ranked = sorted(cost.stalls.items(), key=lambda pair: (-pair[1], pair[0]))
-    waits = ", ".join(f"{c} {grouped(round(t * clock / 1e6))}" for c, t in ranked[:2] if t)
-    cells = (
-        grouped(round(cost.time * clock / 1e6)) if cost.time else "",
-        cost.main,
-        grouped(cost.executions) if cost.executions else "",
-        waits,
-        size(cost.hbm) if cost.hbm else "",
-    )
-    bar = f'<td class="number bar" data-part="{share:.1f}">{share:.1f}%</td>'
-    bar = bar if cost.critical else "<td></td>"
-    kinds = ("number", "", "number", "", "number")
-    return bar + "".join(
-        f'<td class="{kind}">{escaped(cell)}</td>' for kind, cell in zip(kinds, cells, strict=True)
+    share, *cells = annotate.cost_cells(insight, cost)
+    bar = f'<td class="number bar" data-part="{share.rstrip("%")}">{share}</td>'
+    classes = ("number", "", "number", "", "number")
+    return (bar if share else "<td></td>") + "".join(
+        f'<td class="{name}">{escaped(cell)}</td>'
+        for name, cell in zip(classes, cells, strict=True)
     )

@@ -70,9 +70,9 @@ def _cost(cost: LineCost) -> dict[str, Any]:
 def _memory(insight: Insight) -> dict[str, Any]:
     """Return, by memory, the maximum of bytes in use at one time, and their owners."""
     memories: dict[str, Any] = {}
-    for buffer in sorted({life.buffer.value for life in insight.live_ranges}):
-        memory_peak = peak([life for life in insight.live_ranges if life.buffer.value == buffer])
-        memories[buffer] = {
+    for buffer in sorted({life.buffer for life in insight.live_ranges}, key=lambda b: b.value):
+        memory_peak = peak(insight.live_ranges, buffer)
+        memories[buffer.value] = {
             "peak_bytes": memory_peak.bytes,
             "peak_at_ns": memory_peak.time / 1000,
             "tensors": [

@@ -67,8 +67,8 @@ class _Facts:
 
     def products(self) -> list[Event]:
         """Return the matrix products."""
-        events = (e for e in self.trace.events if e.record.row is not None)
-        return [e for e in events if e.record.row and e.record.row.operations is not None]
+        rows = ((event, event.record.row) for event in self.trace.events)
+        return [event for event, row in rows if row is not None and row.operations is not None]
 
     def all_counted(self) -> bool:
         """Whether every instruction of the tensor engine is arithmetic of the kernel."""
