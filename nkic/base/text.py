@@ -77,6 +77,18 @@ def size(count: int) -> str:
     return f"{_scaled(count, scale)} {unit}"
 
 
+_SIZE = re.compile(r"(\d{1,15})\s*(?:([KMGT])i?)?B?", re.IGNORECASE)
+_SHIFTS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+
+
+def size_of(text: str) -> int:
+    """Parse `4GiB`, `500M` or `1000000` as bytes; units are powers of 1024. Raises `ValueError`."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(text)
+    return int(match[1]) << _SHIFTS[(match[2] or "").upper()]
+
+
 def decimal(count: int) -> str:
     """Format bytes in decimal units, as for memory rates: `33.5 MB`."""
     for unit, scale in (("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1000)):

@@ -15,6 +15,7 @@ import resource
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import PurePath
 from time import perf_counter_ns
 from typing import Any, NamedTuple, NoReturn
@@ -34,7 +35,7 @@ from nkic.check import Locate
 from nkic.depend import depend
 from nkic.driver.compiled import DEFAULT, Compiled, CompileOptions, StageTiming
 from nkic.driver.notes import build_notes, timed
-from nkic.driver.spilling import fit_or_spill
+from nkic.driver.spilling import Graphs, fit_or_spill
 from nkic.emit import emit
 from nkic.ir import effects, read_text
 from nkic.ir.dependence import DependenceGraph
@@ -53,7 +54,7 @@ from nkic.parse import parse
 from nkic.resolve import list_kernels as kernels_of
 from nkic.resolve import resolve
 from nkic.resolve.library import Load
-from nkic.search import ScheduledProgram, is_close, planned_ns, search
+from nkic.search import ScheduledProgram, search
 from nkic.specialise import PROVIDED, native, specialise
 from nkic.specialise.request import Request
 from nkic.syntax.bindings import Kernel, Resolved
@@ -92,6 +93,7 @@ class AuditFailed(Exception):
 
 
 Step = tuple[str, Any]  # a stage's name, and its result
+Find = Callable[[str], SourceFile | None]  # returns a file of the kernel by its path
 
 
 def compile_source(
@@ -114,7 +116,7 @@ def compile_source(
 
 def compile_text(
     text: SourceFile,
-    find: Callable[[str], SourceFile | None],
+    find: Find,
     options: CompileOptions = DEFAULT,
     compiled: Compiled | None = None,
 ) -> Compiled:
@@ -163,13 +165,9 @@ def trace_live(
 def compile_traced(tracing: Tracing, options: CompileOptions = DEFAULT) -> Compiled:
     """Compile the result of `trace_live`. Raises `CompileFailed`."""
     traced, report = tracing
-    steps = _from_trace(traced, report, options)
-    return _run(steps, report, options, Compiled(traced.resolved.kernel.module.source))
-
-
-def _from_trace(traced: native.Traced, report: Reporter, options: CompileOptions) -> Iterator[Step]:
     locate = _locate(traced.resolved)
-    yield from _from_program(traced.program, traced.sources, locate, report, options)
+    steps = _from_program(traced.program, traced.sources, locate, report, options)
+    return _run(steps, report, options, Compiled(traced.resolved.kernel.module.source))
 
 
 def list_kernels(source: SourceFile) -> tuple[Kernel, ...]:
@@ -223,10 +221,7 @@ def _entry(request: Request) -> dict[str, Any]:
 
 
 def _from_text(
-    text: SourceFile,
-    find: Callable[[str], SourceFile | None],
-    report: Reporter,
-    options: CompileOptions,
+    text: SourceFile, find: Find, report: Reporter, options: CompileOptions
 ) -> Iterator[Step]:
     with _read(text, report):
         program = read_text.read_program(text.text)
@@ -234,10 +229,7 @@ def _from_text(
 
 
 def _from_schedule(
-    text: SourceFile,
-    find: Callable[[str], SourceFile | None],
-    report: Reporter,
-    options: CompileOptions,
+    text: SourceFile, find: Find, report: Reporter, options: CompileOptions
 ) -> Iterator[Step]:
     """Continue a printed schedule with the proofs. Their findings are errors in the text."""
     with _read(text, report):
@@ -256,10 +248,7 @@ def _from_schedule(
 
 
 def _from_assembly(
-    text: SourceFile,
-    find: Callable[[str], SourceFile | None],
-    report: Reporter,
-    options: CompileOptions,
+    text: SourceFile, find: Find, report: Reporter, options: CompileOptions
 ) -> Iterator[Step]:
     """Turn printed records into a file if they verify; without a program nothing can be proven."""
     try:
@@ -282,7 +271,7 @@ def _read(text: SourceFile, report: Reporter) -> Iterator[None]:
         report.fatal("bad-program-text", f"`{text.path}` is not a program: {error}")
 
 
-def _sources(program: Program, find: Callable[[str], SourceFile | None]) -> dict[str, SourceFile]:
+def _sources(program: Program, find: Find) -> dict[str, SourceFile]:
     shipped = {file.path: file for file in library.sources().values()}
     source_files = {path: shipped.get(path) or find(path) for path in paths(program)}
     return {path: source for path, source in source_files.items() if source is not None}
@@ -334,10 +323,9 @@ def _from_program(
 
     scheduled = ScheduledProgram(placed, reusing, ordered)
     if options.level and not options.serial:
-        if not graphs and not is_close(scheduled, planned_ns(scheduled), options.level):
-            graphs = depend(lowered)
-        if graphs:
-            scheduled = search(lowered, graphs, scheduled, options.level)
+        graphs_of = partial(_dependences, lowered, graphs)
+        scheduled = search(lowered, graphs_of, scheduled, options.level)
+        del graphs_of
     placed, ordered = scheduled.placed, scheduled.schedule
     yield "search", scheduled
     del graphs, reusing, scheduled
@@ -349,6 +337,11 @@ def _from_program(
     yield from _proven(written, lowered, ordered, sources, report, options, notes)
 
 
+def _dependences(lowered: Program, graphs: Graphs) -> Graphs:
+    """Return the program's graphs, computed again if they were freed."""
+    return graphs or depend(lowered)
+
+
 def _proven(
     written: prove.Written,
     lowered: Program,
@@ -358,7 +351,8 @@ def _proven(
     options: CompileOptions,
     notes: Mapping[str, str] | None = None,
 ) -> Iterator[Step]:
-    """Run the proofs, and make the file with them. `meant` is what the program wrote before lower;
+    """Run the proofs, and make the file with them. `written` is what the program wrote before
+    lower;
     `notes` are made here if they could not be made before the proofs.
     """
     readings = prove.read(lowered)

@@ -16,7 +16,7 @@ from pathlib import Path
 from nkic.base.diagnostics import bad_value
 from nkic.base.evaluation import DEFAULT_LIMITS, Limits
 from nkic.base.suggest import suggestion
-from nkic.base.text import grouped, size
+from nkic.base.text import grouped, size, size_of
 
 GIB = 1 << 30
 NONE = "none"
@@ -24,8 +24,6 @@ OPTION = "--limit"
 THREADS = "OPENBLAS_NUM_THREADS"
 SPARE_SECONDS = 60  # of processor time beyond the time limit, for starting and ending the command
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
-_SIZE = re.compile(r"(\d{1,15})\s*(?:([KMGT])i?)?B?", re.IGNORECASE)
-_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 _PLAIN = re.compile(r"\d{1,15}")
 
 
@@ -50,10 +48,11 @@ class Limit:
         """Parse a value; None for `none`. Raises `ValueError`."""
         if text == NONE and self.number is not None:
             return None
-        match = (_SIZE if self.unit == "bytes" else _PLAIN).fullmatch(text.strip())
-        if match is None:
+        if self.unit == "bytes":
+            return size_of(text)
+        if not _PLAIN.fullmatch(text.strip()):
             raise ValueError(text)
-        return size_of(text) if self.unit == "bytes" else int(match[0])
+        return int(text)
 
     def shown(self, value: int | None) -> str:
         """Return a value in words: `8.0 GiB`, `900 seconds`, `512`."""
@@ -62,14 +61,6 @@ class Limit:
         if self.unit == "bytes":
             return size(value)
         return f"{grouped(value)} {self.unit}" if self.unit == "seconds" else grouped(value)
-
-
-def size_of(text: str) -> int:
-    """Parse `4GiB`, `500M` or `1000000` as bytes; units are powers of 1024. Raises `ValueError`."""
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        raise ValueError(text)
-    return int(match[1]) << _UNITS[(match[2] or "").upper()]
 
 
 def _both(value: int | None) -> dict[str, int | None]:

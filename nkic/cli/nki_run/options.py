@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from nkic.base.text import size_of
 from nkic.cli.common.help import adding, option
 from nkic.machine.operators import ORDERS, SummationOrder
 from nkic.machine.targets import DEFAULT, TARGETS
@@ -87,8 +88,6 @@ def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int 
     """Return `4GiB`, `500M` or `1000000` in bytes; units are powers of 1024."""
     if value is None:
         return None
-    from nkic.limits.table import size_of  # rarely wanted
-
     try:
         return size_of(value)
     except ValueError:
