@@ -259,7 +259,7 @@ def set_operation(m: Machine, function: Any, left: Any, right: Any) -> Any:
 
 
 def merge(m: Machine, target: dict[Any, Any], source: Any) -> None:
-    """Merge `more` into `found`, as `{**found, **more}` does."""
+    """Merge `source` into `target`, as `{**target, **source}` does."""
     pairs = mapping(m, source)
     if pairs is None:
         raise TypeError(f"'{m.class_of(source).name}' object is not a mapping")

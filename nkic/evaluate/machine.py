@@ -370,7 +370,7 @@ class Machine(Budget):
         return containers.make_set(self, values)
 
     def merge(self, target: dict[Any, Any], source: Any) -> None:
-        """Merge `more` into `found`, as `{**found, **more}` does."""
+        """Merge `source` into `target`, as `{**target, **source}` does."""
         containers.merge(self, target, source)
 
     def set_operation(self, function: Any, left: Any, right: Any) -> Any:

@@ -31,7 +31,7 @@ class Migrated(NamedTuple):
 
 
 def migrate(source: SourceFile, facts: Facts, start: Profile | None, target: Profile) -> Migrated:
-    """Rewrite `source`, which must parse, for `goal`.
+    """Rewrite `source`, which must parse, for `target`.
 
     `start` is its version, None if unknown: then every rule applies whose old form is valid in no
     later version.
