@@ -150,11 +150,6 @@ class Loader:
         """The printed path of every file read so far."""
         return [str(path.disk) for path in self._paths.values() if path.disk.is_file()]
 
-    @property
-    def on_disk(self) -> dict[str, str]:
-        """The path on disk of each file, by its name in messages."""
-        return {str(path.disk): str(path.disk) for path in self._paths.values()}
-
     def neighbour(self, path: str) -> SourceFile | None:
         """Return the file with this path inside nkic if it is in the folder of the kernel's
         file.

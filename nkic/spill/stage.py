@@ -102,8 +102,7 @@ class _Writer:
                 yield self._move(move, index, index + 1), False
 
     def _move(self, move: Move, index: int, neighbour_index: int) -> Instruction:
-        """Return the instruction of a move, between the items at `index` and
-        `neighbour_index`."""
+        """Return the instruction of a move, between the items at `index` and `neighbour_index`."""
         neighbour, pinned = self._instruction_at(index), 0
         if (
             0 <= neighbour_index < len(self.old)

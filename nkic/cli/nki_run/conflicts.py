@@ -98,12 +98,17 @@ def _is_path(path: str) -> bool:
     return path != STANDARD and "\0" not in path
 
 
+def _paths(line: CommandLine, *names: str) -> Iterator[tuple[str, str]]:
+    """Yield these options with their paths, if given."""
+    for name in names:
+        if (path := getattr(line, name)) is not None:
+            yield f"--{name.replace('_', '-')}", path
+
+
 def _reads(line: CommandLine) -> Iterator[tuple[str, str]]:
     yield "the kernel", line.artifact or ""
-    named = [("--inputs", line.inputs), ("--expected", line.expected)]
-    named += [("--baseline", line.baseline)]
-    named += [("--source", path) for path in line.source]
-    yield from ((option, path) for option, path in named if path is not None)
+    yield from _paths(line, "inputs", "expected", "baseline")
+    yield from (("--source", path) for path in line.source)
     for text in line.input:
         before, at, path = text.partition("=@")
         if at:
@@ -111,13 +116,9 @@ def _reads(line: CommandLine) -> Iterator[tuple[str, str]]:
 
 
 def _writes(line: CommandLine) -> Iterator[tuple[str, str]]:
-    named = [("--outputs", line.outputs), ("--bless", line.bless)]
-    named += [("--summary-json", line.summary_json), ("--save-baseline", line.save_baseline)]
-    named.append(("--counters", line.counters))
-    yield from ((option, path) for option, path in named if path is not None)
+    yield from _paths(line, "outputs", "bless", "summary_json", "save_baseline", "counters")
     yield from (("--dump-tensor", text.partition("=")[2]) for text in line.dump_tensor)
-    if line.dump_all is not None:
-        yield "--dump-all", line.dump_all
+    yield from _paths(line, "dump_all")
     yield from (("--trace", path) for path in line.trace)
     yield from ((f"--report {k}", path) for k, _, path in (r.partition("=") for r in line.report))
     for text in line.output:

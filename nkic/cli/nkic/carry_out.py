@@ -196,7 +196,6 @@ class _CompileCommand:
             probes,
             compiled.data,
             path=path,
-            shown=self.loader.on_disk,
             warnings=warnings,
             hidden=self.session.hidden,
             messages=compiled.messages,

@@ -59,12 +59,12 @@ class CachedRun:
             if read is None or _overwrites(facts["path"], read):
                 return False
             warnings = from_json(facts["warnings"])
-            path, shown = str(facts["path"]), dict(facts["shown"])
+            path = str(facts["path"])
         except (ValueError, LookupError, TypeError, AttributeError):
             return False
         process_limits.warn_of_variables(self.session)
         process_limits.set_limits(self.session, self.line.time_limit)
-        self.session.sources = lambda name: _source(name, read.get(shown.get(name, "")))
+        self.session.sources = lambda name: _source(name, read.get(name))
         self._report(facts, warnings)
         self._write(path, entry)
         return True
