@@ -42,11 +42,13 @@ _OPERATORS = frozenset(
 def stub(module: str) -> str:
     """Return the text of one module's stub."""
     lines = [_HEAD + _IMPORTS + _needed(module)]
-    found = modules.vars_of(modules.built(module))
-    shown = [line for name, value in _in_order(found) for line in _definition(module, name, value)]
+    values = modules.vars_of(modules.built(module))
+    definitions = [
+        line for name, value in _in_order(values) for line in _definition(module, name, value)
+    ]
     if module == "nki.typing":
-        shown.append("def __getattr__(name: str) -> Any: ...")
-    return "\n".join([*lines, *shown]) + "\n"
+        definitions.append("def __getattr__(name: str) -> Any: ...")
+    return "\n".join([*lines, *definitions]) + "\n"
 
 
 def _needed(module: str) -> str:
@@ -56,9 +58,9 @@ def _needed(module: str) -> str:
     return ""
 
 
-def _in_order(found: dict[str, Any]) -> list[tuple[str, Any]]:
+def _in_order(values: dict[str, Any]) -> list[tuple[str, Any]]:
     """Sort classes first, because values are annotated with them."""
-    return sorted(found.items(), key=lambda pair: (not isinstance(pair[1], type), pair[0]))
+    return sorted(values.items(), key=lambda pair: (not isinstance(pair[1], type), pair[0]))
 
 
 def _definition(module: str, name: str, value: Any) -> Iterator[str]:
@@ -125,12 +127,12 @@ def _members(inside: type) -> Iterator[str]:
         if name.startswith("_") and name not in _SPECIAL:
             continue
         if isinstance(member, property):
-            found = inspect.signature(member.fget or _nothing).return_annotation
-            yield f"    @property\n    def {name}(self) -> {_annotation(found)}:"
+            annotation = inspect.signature(member.fget or _nothing).return_annotation
+            yield f"    @property\n    def {name}(self) -> {_annotation(annotation)}:"
         elif inspect.isfunction(member):
             signature = inspect.signature(member)
-            words = ", ".join(_parameters(signature)).replace("self: Any", "self", 1)
-            yield f"    def {name}({words}) -> {_annotation(signature.return_annotation)}:"
+            parameters = ", ".join(_parameters(signature)).replace("self: Any", "self", 1)
+            yield f"    def {name}({parameters}) -> {_annotation(signature.return_annotation)}:"
         else:
             yield f"    {name}: Any"
             continue
@@ -151,17 +153,19 @@ def _function(name: str, value: Any) -> Iterator[str]:
     signature = getattr(value, "__signature__", None)
     if signature is None:
         signature = None if isinstance(value, names.Function) else inspect.signature(value)
-    words = "*args: Any, **more: Any" if signature is None else ", ".join(_parameters(signature))
-    yield f"def {name}({words}) -> Any:"
+    parameters = (
+        "*args: Any, **more: Any" if signature is None else ", ".join(_parameters(signature))
+    )
+    yield f"def {name}({parameters}) -> Any:"
     yield f'    """{_text(value.__doc__)}"""'
 
 
 def _parameters(signature: inspect.Signature) -> Iterator[str]:
-    named = False  # after a bare `*`
+    has_star = False  # after a bare `*`
     for parameter in signature.parameters.values():
-        if parameter.kind is parameter.KEYWORD_ONLY and not named:
+        if parameter.kind is parameter.KEYWORD_ONLY and not has_star:
             yield "*"
-        named = named or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
+        has_star = has_star or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
         star = _STARS.get(parameter.kind, "")
         default = "" if parameter.default is parameter.empty else " = ..."
         yield f"{star}{parameter.name}: {_annotation(parameter.annotation)}{default}"
@@ -190,13 +194,13 @@ def write(folder: Path) -> None:
 
 def texts() -> dict[str, str]:
     """Return the files of the package by path."""
-    found = {}
+    files = {}
     for module in modules.known():
         parts = module.split(".")[1:]
         inner = any(other.startswith(f"{module}.") for other in modules.known())
         name = "/".join([*parts, "__init__"]) if inner else "/".join(parts)
-        found[f"nki/{name}.pyi"] = stub(module)
-    return found
+        files[f"nki/{name}.pyi"] = stub(module)
+    return files
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def test_an_entry_is_read_as_it_was_written(kept: Store) -> None:
     assert (found.facts, found.data) == ({"key": KEY, **FACTS}, DATA)
     assert kept.read(OTHER) is None
     assert stat.S_IMODE(kept.path(KEY).stat().st_mode) == 0o600
-    assert [one.name for one in kept.place.iterdir()] == [f"{KEY}.nkic"]
+    assert [one.name for one in kept.folder.iterdir()] == [f"{KEY}.nkic"]
 
 
 def flipped(path: Path, at: int) -> None:

@@ -265,7 +265,7 @@ def test_a_large_program_frees_its_graphs_and_builds_them_again_for_search(
         return depend(program)
 
     monkeypatch.setattr(pipeline, "depend", counted)
-    monkeypatch.setattr("nkic.driver.compiled.MANY", 2)
+    monkeypatch.setattr("nkic.driver.compiled.MANY_INSTRUCTIONS", 2)
     freed = run(options=CompileOptions(level=level, keep=frozenset()))
     assert freed.data == kept.data
     assert len(built) == times

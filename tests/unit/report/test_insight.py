@@ -272,8 +272,8 @@ def test_the_peak_is_the_most_that_is_alive(name: str) -> None:
     trace = recorded(sample(name)).trace
     found = [one for one in live_ranges(Accounts(trace, [])) if one.buffer is Buffer.SBUF]
     most = max(sum(o.bytes for o in found if o.start <= one.start < o.end) for one in found)
-    assert peak(found).bytes == most
-    assert sum(size for _, _, size in peak(found).owners) == most
+    assert peak(found, Buffer.SBUF).bytes == most
+    assert sum(size for _, _, size in peak(found, Buffer.SBUF).owners) == most
     target = trace.executable.meta["sbuf_peak"]
     assert 0 < most <= int(target) * 128
 
