@@ -38,6 +38,12 @@ def did_you_mean(word: str, names: Iterable[str]) -> str:
     return Guess(word, near[0], _is_sure(word, *near)) if near else ""
 
 
+def suggestion(word: str, names: Iterable[str], otherwise: str = "known are") -> str:
+    """Return a `Guess` for `word`, or a list of all names if none is close."""
+    names = list(names)
+    return did_you_mean(word, names) or f"{otherwise}: {', '.join(names)}"
+
+
 def respelt(help: str, source: SourceFile | None, span: Span) -> tuple[Fix, ...]:
     """Return the fix that inserts the suggested name, if `help` is a `Guess`.
 

@@ -36,9 +36,9 @@ from nkic.syntax import nodes
 
 Str = str  # `Machine.str` is a method
 Hint = Callable[[Any, str], Exception | None]
-# Calls a value with all arguments in one list. The middle parameter is the form of the call: the
-# number of positional arguments and the names of the keyword arguments.
-Vectorcall = Callable[[Any, tuple[int, tuple[Str, ...]], list[Any]], Any]
+# The form of a call: the number of positional arguments and the names of the keyword arguments.
+Form = tuple[int, tuple[Str, ...]]
+Vectorcall = Callable[[Any, Form, list[Any]], Any]  # calls a value with all arguments in one list
 
 
 class TooDeep(KernelError):

@@ -27,14 +27,14 @@ class Class:
 
     `members` is the table of its objects' attributes: functions, `Builtin` methods, `Getter`
     attributes, descriptors, plain values. `payload` is the Python class that represents its
-    objects; `make(m, cls, *args, **named)` creates one. `machine` is the evaluation that owns a
-    class defined by the kernel; classes without one are shared and immutable. `fields` maps the
-    annotated names of the class body to a marker, see `library.fields`.
+    objects; `make(m, cls, *args, **named)` creates one, as does `vectorcall`, if set, from a list.
+    `machine` is the evaluation that owns a class defined by the kernel; others are shared and
+    immutable. `fields` maps annotated names of the class body to a marker, see `library.fields`.
     """
 
     __slots__ = (
         *("name", "bases", "mro", "members", "payload", "make", "machine", "fields", "module"),
-        *("extra", "serial", "qualname"),
+        *("extra", "serial", "qualname", "vectorcall"),
     )
 
     def __init__(
@@ -59,6 +59,7 @@ class Class:
         self.fields: dict[str, str] = {}
         self.extra: dict[str, Any] = {}  # data of libraries, such as the fields of a dataclass
         self.serial = machine.serial() if machine is not None else 0
+        self.vectorcall: Callable[..., Any] | None = None
         self.mro: tuple[Class, ...] = (self, *_linearised(bases, name))
 
     def find(self, name: str) -> Any:

@@ -79,7 +79,8 @@ class Pattern(NamedTuple, Generic[TensorT, SourceT]):
 
         `buffer` is the buffer of the pattern's tensor.
         """
-        return buffer, self.dtype.name, self.partitions, self.dims, self.kind
+        _, dtype, _, partitions, _, dims, dynamic = self
+        return buffer, dtype.name, partitions, dims, dynamic.kind if dynamic is not None else ""
 
     def notation(self, tensor: int) -> str:
         """Return the form used in programs and listings, without dtype and run-time offset."""

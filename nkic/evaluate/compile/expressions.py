@@ -259,10 +259,12 @@ class Expressions:
             if member is UNSET:
                 member = get(m, value, name)
             kind = member.__class__
-            vectorcall = m.vectorcalls.get(kind)
+            vectorcall = member.vectorcall if kind is Class else m.vectorcalls.get(kind)
             if vectorcall is not None and values is not None:
                 each = [argument(f) for argument in values]
                 f[AT] = node
+                if kind is Class:
+                    m.left -= CLASS_COST
                 return vectorcall(member, form, each)
             args, named = positional(f), None if keywords is None else keywords(f)
             f[AT] = node

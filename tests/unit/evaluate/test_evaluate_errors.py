@@ -7,6 +7,7 @@ import pytest
 from nkic.base.evaluation import Limits
 from nkic.base.kernel_errors import SECOND_WAY, KernelError
 from nkic.base.source import CallChain, Span
+from nkic.evaluate.modules import Table
 from nkic.language.namespace import Namespace
 from tests.harness import metalanguage
 from tests.harness.metalanguage import HEAD, Done, body, resolved, run
@@ -166,7 +167,7 @@ def failing_call(code: str, error: Exception, monkeypatch: pytest.MonkeyPatch) -
 
     spaces = metalanguage.namespaces
 
-    def with_instruction(log: list[str]) -> dict[str, Namespace]:
+    def with_instruction(log: list[str]) -> dict[str, Table | Namespace]:
         return {**spaces(log), "nki.isa": Namespace("nki.isa", {"step": fail, "apply": apply})}
 
     def apply(function: object) -> None:

@@ -75,9 +75,9 @@ LEFT_OUT = {
     "gi_yieldfrom": "leads to what a generator waits for",
     "gi_suspended": "tells of the interpreter's own state",
 }
-OWNERS = [
+OWNERS: list[Any] = [
     *(5, True, 2.5, "a", b"a", [], (), {}, set(), frozenset(), range(3), slice(1)),
-    *({}.keys(), {}.values(), {}.items(), (n for n in ())),
+    *({}.keys(), {}.values(), {}.items(), (n for n in [0])),
 ]
 
 
