@@ -228,6 +228,8 @@ def _of_property(m: Machine, owner: Property, name: str) -> Any:
         return Builtin(f"property.{name}", _PROPERTY[name](owner))
     if name in ("fget", "fset", "fdel"):
         return getattr(owner, name)
+    if name == "__doc__":
+        return owner.doc
     raise missing(m, owner, name)
 
 

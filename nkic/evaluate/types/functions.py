@@ -96,9 +96,6 @@ def _doc(function: Any) -> Any:
     return function.doc if isinstance(function, Function) else None
 
 
-getter(PROPERTY, "__doc__")(lambda m, owner: owner.doc)
-
-
 def _wrapping(cls: Class, kind: type[StaticMethod | ClassMethod]) -> None:
     """Register the constructor and the attributes of `staticmethod` or `classmethod`."""
 
