@@ -11,7 +11,7 @@ from nkic.base.source import CallChain, Span
 from nkic.check.alike import Group, alike
 from nkic.check.bounds import out_of_bounds
 from nkic.ir.program import Body, Instruction, Item, Operand, Program, instructions
-from nkic.ir.tensors import View
+from nkic.ir.tensors import Tensor, View
 from nkic.machine.operands import Violation
 from nkic.machine.rules import violations
 
@@ -66,7 +66,7 @@ class _Checker:
 
     def body(self, body: Body) -> Body:
         """Return the legal part of `body`, without loops that become empty."""
-        return tuple(kept for item in body if (kept := self.item(item)) is not None)
+        return tuple(legal for item in body if (legal := self.item(item)) is not None)
 
     def item(self, item: Item) -> Item | None:
         if isinstance(item, Instruction):
@@ -165,12 +165,14 @@ def _declared(instruction: Instruction, violation: Violation) -> list[Label]:
     view: object = instruction.operands[index] if index is not None else None
     if violation.offsets and isinstance(view, View) and view.dynamic is not None:
         view = view.dynamic.source
-    if not isinstance(view, View):
-        return []
-    tensor = view.tensor
+    return [declaration(view.tensor)] if isinstance(view, View) else []
+
+
+def declaration(tensor: Tensor) -> Label:
+    """Return a label for the declaration of a tensor."""
     sizes = ", ".join(map(str, tensor.shape))
     what = f"`{tensor.name}` is {tensor.dtype.name}[{sizes}] in {tensor.buffer.value}"
-    return [Label(tensor.at.primary, what)]
+    return Label(tensor.at.primary, what)
 
 
 def call_labels(at: CallChain) -> list[Label]:
