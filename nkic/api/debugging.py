@@ -52,7 +52,7 @@ class Inspection:
         observers: list[Observer] = []
         rtol, atol = call_options.get("rtol"), call_options.get("atol")
         if dump := _as_list(call_options.get("dump")):
-            taps = [_tap(word) for word in dump if word != EVERYTHING]
+            taps = [_tap(request) for request in dump if request != EVERYTHING]
             self.dumps = Dumps(taps, EVERYTHING in dump)
             observers.append(self.dumps)
         if (expected := call_options.get("expect_at")) is not None:
@@ -64,7 +64,7 @@ class Inspection:
             message = "rtol and atol apply to expect_at, which is not given"
             raise UsageFailed([make("conflicting-options", message, help="leave them out")])
         if watched := _as_list(call_options.get("watch")):
-            observers.append(Watches([part(word) for word in watched], _show))
+            observers.append(Watches([part(request) for request in watched], _show))
         self.make: MachineMaker = partial(Observed, observers=observers) if observers else plain
 
     def dumped(self, rank: int) -> tuple[Dumped, ...]:

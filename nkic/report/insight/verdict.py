@@ -175,14 +175,14 @@ def insight(trace: Trace, again: Again | None, max_events: int = QUESTION_EVENTS
 
 
 def _answers(
-    accounts: Accounts, path: list[Segment], found: list[LiveRange], again: Again, max_events: int
+    accounts: Accounts, path: list[Segment], ranges: list[LiveRange], again: Again, max_events: int
 ) -> list[Answer]:
     """Answer as many questions as the budget allows, greatest weight first, advice before
     limits.
     """
     trace = accounts.trace
     count = max(MIN_QUESTIONS, max_events // max(1, len(trace.events)))
-    chosen = sorted(questions(accounts, path, found), key=lambda question: not question.is_advice)[
+    chosen = sorted(questions(accounts, path, ranges), key=lambda question: not question.is_advice)[
         :count
     ]
     fair = {id(q.given): again(q.given) == trace.end for q in chosen if q.given is not None}
