@@ -154,14 +154,13 @@ def compile(
     what `with_schedule` takes, `spread` is how a grid is distributed over several cores. Raises
     `CompileError`.
     """
-    options.check("compile", call_options, Compiling)
+    options.check("compile", call_options, Compiling, max_errors=max_errors, inputs=inputs)
     job: SourceCompilation | TracedCompilation
     with raising(CompileError):
         call_options = options.joined(functions.jit_options(kernel), call_options)
-    settings = replace(
-        compile_options(call_options), embed_source=embed_source, max_errors=max_errors
-    )
-    with raising(CompileError):
+        settings = replace(
+            compile_options(call_options), embed_source=embed_source, max_errors=max_errors
+        )
         request_options = replace(
             request_options_of(call_options), kernel=name, args=_types(inputs or {})
         )

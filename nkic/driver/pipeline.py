@@ -290,13 +290,14 @@ def _from_program(
         raise CompileFailed(report.all)
     if options.machine is not None:
         program = replace(program, target=options.machine.applied(program.target))
-    sound = check.find(program, report, locate)
+    sound, groups = check.find(program, report, locate)
     if not report.errors:
         check.check_rendezvous(program, report)
         check.find_edges(program, report)
     if report.errors:
         _look_further(sound, report)
-    check.warn(program, report)
+    check.warn(program, groups, report)
+    del groups
     yield "check", None
 
     written = prove.written(program)

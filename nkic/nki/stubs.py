@@ -26,6 +26,17 @@ _WORD = re.compile(r"\w+")
 _KNOWN = frozenset({"NkiTensor", "None", "Any", *["float", "int", "bool", "str", "list", "tuple"]})
 _BOOL = re.compile(r"\bbool\b")
 _SPECIAL = ("__getitem__", "__enter__", "__exit__")
+_BINARY = (
+    *("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow"),
+    *("lshift", "rshift", "and", "or", "xor"),
+)
+_OPERATORS = frozenset(
+    f"__{name}__"
+    for name in (
+        *(*_BINARY, *(f"r{name}" for name in _BINARY)),
+        *("lt", "le", "gt", "ge", "neg", "pos", "abs", "invert"),
+    )
+)
 
 
 def stub(module: str) -> str:
@@ -86,16 +97,33 @@ def _class(name: str, value: type) -> Iterator[str]:
     if name == "ndarray":  # a constructor of tensors that isinstance accepts
         yield f"{name} = NkiTensor"
         return
-    yield f"class {name}:"
+    yield f"class {name}{_base(value)}:"
     yield f'    """{_text(value.__doc__)}"""'
     yield "    def __init__(self, *args: Any, **more: Any) -> None: ..."
     if isinstance(value, names.KernelType):
         yield from _members(value.__dict__["inside"])
 
 
+def _base(value: type) -> str:
+    """Return the base class to state: that of exceptions, or another class of the same module."""
+    if issubclass(value, Exception):
+        return "(Exception)"
+    if not isinstance(value, names.KernelType):
+        return ""
+    shown = modules.vars_of(modules.built(value.__module__)).items()
+    inside = {
+        kind.__dict__["inside"]: name for name, kind in shown if isinstance(kind, names.KernelType)
+    }
+    bases = [inside[one] for one in value.__dict__["inside"].__mro__[1:] if one in inside]
+    return f"({bases[0]})" if bases else ""
+
+
 def _members(inside: type) -> Iterator[str]:
-    """Yield the members of an object that kernels use."""
+    """Yield the members of an object that kernels use, without the operators that it rejects."""
     for name, member in vars(inside).items():
+        if name in _OPERATORS:
+            yield from _operator(name, member)
+            continue
         if name.startswith("_") and name not in _SPECIAL:
             continue
         if isinstance(member, property):
@@ -109,6 +137,12 @@ def _members(inside: type) -> Iterator[str]:
             yield f"    {name}: Any"
             continue
         yield f'        """{_text(member.__doc__)}"""'
+
+
+def _operator(name: str, member: Any) -> Iterator[str]:
+    if inspect.signature(member).return_annotation != "NoReturn":
+        words = "self, other: Any" if len(inspect.signature(member).parameters) == 2 else "self"
+        yield f"    def {name}({words}) -> Any: ..."
 
 
 def _nothing() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
-from itertools import chain, islice
+from itertools import chain, islice, repeat, starmap
 from operator import add
 from typing import Any, NamedTuple
 
@@ -257,9 +257,8 @@ def _unpacked(sections: Sections, name: str) -> Record:
 def _records(data: bytes | memoryview) -> Iterator[Record]:
     """Yield the records of a section one by one, which saves several times their size."""
     unpacker = msgpack.Unpacker(BytesIO(data), use_list=False)
-    unpack = unpacker.unpack
-    for _ in range(unpacker.read_array_header()):
-        yield unpack()
+    count = unpacker.read_array_header()
+    yield from starmap(unpacker.unpack, repeat((), count))
     if unpacker.tell() != len(data):
         raise ValueError("bytes follow the last record")
 

@@ -63,11 +63,12 @@ class _Recorder(ListScheduler):
 
     latest: dict[int, tuple[int, int]]  # by instruction: its latest dependence, as time and source
 
-    def _earliest_start(self, number: int, waiter: int, free: int, done: int) -> int:
-        time = super()._earliest_start(number, waiter, free, done)
-        if time >= self.latest.get(waiter, (0, 0))[0]:
-            self.latest[waiter] = (time, number)
-        return time
+    def _release_waiters(self, number: int, free: int, done: int) -> None:
+        for waiter in self.waiters.get(number, ()):
+            time = self._earliest_start(number, waiter, free, done)
+            if time >= self.latest.get(waiter, (0, 0))[0]:
+                self.latest[waiter] = (time, number)
+        super()._release_waiters(number, free, done)
 
     def record(self) -> Iterator[Issue]:
         """Yield the whole stretch in order of issue."""

@@ -109,6 +109,7 @@ def test_a_result_says_what_bounds_it() -> None:
     assert result.verdict.startswith("bound by ") and "kernels.py:" in result.verdict
     assert all(line.split(";")[0] in result._repr_html_() for line in result.verdict.splitlines())
     assert result.page.startswith("<!DOCTYPE html>")
+    assert result.insight is not None
     assert sum(part.time for part in result.insight.path) == result.time_ns * 1000
 
 
@@ -394,7 +395,9 @@ def test_names_of_a_package_that_poses_as_nki(monkeypatch: pytest.MonkeyPatch) -
         raise AssertionError("user code was run")
 
     maximum.__module__, maximum.__qualname__ = "vendor.nki.language", "maximum"
-    buffers = enum.Enum("MemoryRegion", "sbuf psum", module=language.__name__)
+    buffers = enum.Enum(  # type: ignore[misc]  # its name is not the variable's
+        "MemoryRegion", "sbuf psum", module=language.__name__
+    )
     found = values(k.combined, X, -X, maximum, buffers["sbuf"], np.dtype("float16"))
     np.testing.assert_array_equal(found, np.abs(X).astype(np.float16))
     assert names.module_of_nki("mine.nki.kernels") == ""
@@ -406,8 +409,9 @@ def test_the_name_of_a_dtype_equals_it() -> None:
 
 
 def test_every_core_returns_a_reshape_of_the_whole() -> None:
-    for place in ({"lnc": 2}, {"grid": 2}):
-        found = api.call(k.reshaped, (X,), **place).values  # type: ignore[arg-type]
+    places: list[dict[str, Any]] = [{"lnc": 2}, {"grid": 2}]
+    for place in places:
+        found = api.call(k.reshaped, (X,), **place).values
         np.testing.assert_array_equal(found, X.reshape(-1))
 
 

@@ -227,7 +227,8 @@ def test_level_0_keeps_program_order_on_each_engine() -> None:
 
 def _numbers(streams: tuple[Stream, ...], engine: Engine) -> list[int]:
     (own,) = (s for s in streams if s.id.engine is engine)
-    return [item.instruction.number for item in own.items if isinstance(item, Slot)]
+    placed = [item.instruction for item in own.items if isinstance(item, Slot)]
+    return [instruction.number for instruction in placed if instruction is not None]
 
 
 def test_what_program_order_has_no_room_for_is_planned_to_fit() -> None:
