@@ -104,10 +104,7 @@ LIMITS = {
         ),
         _evaluation("bits", "size of an integer", "bits"),
         _evaluation("width", "characters of one formatted field", "characters"),
-        _evaluation(
-            *("depth", "nested calls, nested values", "levels"),
-            DEFAULT_LIMITS.depth,
-        ),
+        _evaluation("depth", "nested calls, nested values", "levels", DEFAULT_LIMITS.depth),
     )
 }
 

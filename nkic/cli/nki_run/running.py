@@ -16,14 +16,7 @@ from nkic.base.diagnostics import Diagnostic, NkicError, ProgramFault, bad_value
 from nkic.base.files import STANDARD
 from nkic.base.text import clean, plural
 from nkic.cli.common import Session, process_limits
-from nkic.cli.nki_run import (
-    debugging,
-    fuzzing,
-    insights,
-    progress,
-    reporting,
-    tolerances,
-)
+from nkic.cli.nki_run import debugging, fuzzing, insights, progress, reporting, tolerances
 from nkic.cli.nki_run.options import CommandLine
 from nkic.cli.nki_run.ranks import lines_of
 from nkic.cli.nki_run.writing import Writer
@@ -322,10 +315,7 @@ def _fail_on(text: str | None) -> list[str]:
 
 def _refuse_values(run: RunReport, fail_on: list[str]) -> None:
     diagnostics = [
-        make(
-            "not-finite",
-            f"output `{clean(row.name)}` has {plural(count, f'{kind} element')}",
-        )
+        make("not-finite", f"output `{clean(row.name)}` has {plural(count, f'{kind} element')}")
         for row in run.outputs
         for kind, count in (("nan", row.nan), ("inf", row.inf))
         if count and kind in fail_on

@@ -134,10 +134,7 @@ _OPTIONS = (
         "allocated, sched, asm, neff, deps.",
     ),
     _output(
-        "--check",
-        is_flag=True,
-        common=True,
-        help="Report the errors in the kernel; write nothing.",
+        "--check", is_flag=True, common=True, help="Report the errors in the kernel; write nothing."
     ),
     _output(
         "-O",
@@ -188,10 +185,7 @@ _OPTIONS = (
         help="Compile and run the old and the new source on random inputs, and compare every bit.",
     ),
     _source(
-        "--include",
-        metavar="PATH",
-        multiple=True,
-        help="Search this folder for imported modules.",
+        "--include", metavar="PATH", multiple=True, help="Search this folder for imported modules."
     ),
     _source(
         "--module",
