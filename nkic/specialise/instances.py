@@ -1,4 +1,4 @@
-"""The instances of a kernel and its inputs, for both kinds of evaluation."""
+"""The trace of a kernel, its inputs and its instances, for both kinds of evaluation."""
 
 from __future__ import annotations
 
@@ -14,13 +14,24 @@ from nkic.language.versions.since import LANGUAGE
 from nkic.machine.dtypes import DType
 from nkic.machine.memory import Buffer
 from nkic.machine.tiles import AS_INT32
+from nkic.specialise.naming import Names
 from nkic.specialise.request import Request, Spread, TensorType
 from nkic.specialise.signature import BoundArguments
-from nkic.syntax.bindings import Kernel
+from nkic.syntax.bindings import Kernel, Resolved
 
 
-def check_cores(request: Request, report: Reporter) -> None:
-    """Report launch grids that the target cannot run."""
+def start_trace(resolved: Resolved, request: Request, report: Reporter) -> Trace:
+    """Return the trace of a kernel for `request`. Reports grids that the target cannot run."""
+    _check_cores(request, report)
+    trace = Trace(request.target, request.profile, report, grid(request))
+    trace.lnc = request.lnc
+    trace.name_of = Names(resolved).of
+    trace.locate = resolved.locate
+    trace.module_of = resolved.library.modules.get
+    return trace
+
+
+def _check_cores(request: Request, report: Reporter) -> None:
     target, lnc = request.target, request.lnc
     if lnc > target.max_cores:
         report.fatal(
@@ -48,18 +59,21 @@ def instances(request: Request) -> Iterator[tuple[int, tuple[int, ...]]]:
         yield from ((core, ids) for ids in all_ids if cores == 1 or spread.core(ids, cores) == core)
 
 
-def inputs_of(
+def declare_inputs(
     bound: BoundArguments, request: Request, trace: Trace, kernel: Kernel
-) -> Iterator[TensorParameter]:
-    """Yield a tensor in shared HBM for every tensor argument, or part of an argument.
+) -> tuple[TensorParameter, ...]:
+    """Declare a tensor in shared HBM for every tensor argument, or part of an argument.
 
     They are in the order of the signature.
     """
     at = CallChain(kernel.node.name_span)
     order = {parameter.name: n for n, parameter in enumerate(bound.parameters)}
     kinds = {**bound.tensors, **request.parts}
-    for name in sorted(kinds, key=lambda name: order.get(name.partition(".")[0], len(order))):
-        yield TensorParameter(name, _input(name, kinds[name], trace, at))
+    names = sorted(kinds, key=lambda name: order.get(name.partition(".")[0], len(order)))
+    inputs = tuple(TensorParameter(name, _input(name, kinds[name], trace, at)) for name in names)
+    if request.lnc == 1:
+        trace.own_inputs = frozenset(parameter.tensor.number for parameter in inputs)
+    return inputs
 
 
 def _input(name: str, kind: TensorType, trace: Trace, at: CallChain) -> Tensor:
