@@ -21,9 +21,9 @@ from nkic.migrate.beta1 import allocators
 from nkic.migrate.beta1.indices import Indices, code, tuple_of
 from nkic.migrate.beta1.placing import Place, place_of
 from nkic.migrate.beta1.slices import NotSlices, SeveralAxes, is_indexed, sliced, subscript
-from nkic.migrate.scopes import bound, scope_of
+from nkic.migrate.scopes import scope_of
 from nkic.migrate.sheet import Sheet
-from nkic.migrate.tree import names_in, walk
+from nkic.migrate.tree import bound, names_in, walk
 
 BLOCKS = "a block dimension"
 PARTITIONS = "nki.language.par_dim"

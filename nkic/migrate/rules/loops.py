@@ -11,9 +11,9 @@ import libcst as cst
 
 from nkic.language.versions import deprecated
 from nkic.migrate.arguments import find, is_plain
-from nkic.migrate.scopes import bound, read_in, scope_of
+from nkic.migrate.scopes import read_in, scope_of
 from nkic.migrate.sheet import Sheet
-from nkic.migrate.tree import children, names_in, walk
+from nkic.migrate.tree import bound, children, names_in, walk
 
 Made = cst.FlattenSentinel[cst.BaseStatement]
 _RANGE = ("nki.language.dynamic_range", ("start", "stop", "step"))
