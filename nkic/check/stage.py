@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from nkic.base.diagnostics import Label, Reporter, within
 from nkic.base.source import CallChain, Span
-from nkic.check.alike import alike
+from nkic.check.alike import Group, alike
 from nkic.check.bounds import out_of_bounds
 from nkic.ir.program import Body, Instruction, Item, Operand, Program, instructions
 from nkic.ir.tensors import Tensor, View
@@ -34,16 +34,24 @@ def _whole_call(instruction: Instruction, parameter: str, within: Collection[str
     return instruction.at.primary
 
 
+class Checked(NamedTuple):
+    """The program without its illegal instructions, and groups of the legal ones in order."""
+
+    program: Program
+    groups: Sequence[Group]
+
+
 def check(program: Program, report: Reporter, locate: Locate | None = None) -> None:
     """Report every violation and stop. `locate` returns the span of an argument by name."""
     find(program, report, locate)
     report.stop_if_errors()
 
 
-def find(program: Program, report: Reporter, locate: Locate | None = None) -> Program:
+def find(program: Program, report: Reporter, locate: Locate | None = None) -> Checked:
     """Report every violation and return the program without the offending instructions."""
     checker = _Checker(program, report, locate or _whole_call)
-    return replace(program, cores=tuple(checker.body(body) for body in program.cores))
+    legal = replace(program, cores=tuple(checker.body(body) for body in program.cores))
+    return Checked(legal, checker.groups)
 
 
 class _Checker:
@@ -53,7 +61,8 @@ class _Checker:
         self.report = report
         self.locate = locate
         self.cached: dict[tuple[object, ...], list[Violation]] = {}
-        self.legal: dict[int, Instruction] = {}  # by id of the location, kept alive
+        self.groups: list[Group] = []
+        self.latest: dict[int, Group] = {}  # by id of the location, which the program keeps alive
 
     def body(self, body: Body) -> Body:
         """Return the legal part of `body`, without loops that become empty."""
@@ -68,14 +77,17 @@ class _Checker:
     def instruction(self, instruction: Instruction) -> bool:
         """Report violations and return whether there are none."""
         location = id(instruction.at)
-        last = self.legal.get(location)
-        if last is None or not alike(instruction, last):
-            problems = self.bounds(instruction) or self.rules(instruction)
-            for violation in problems:
-                self.complain(instruction, violation)
-            if problems:
-                return False
-            self.legal[location] = instruction
+        latest = self.latest.get(location)
+        if latest is not None and alike(instruction, latest.first):
+            latest.repeats += 1
+            return True
+        problems = self.bounds(instruction) or self.rules(instruction)
+        for violation in problems:
+            self.complain(instruction, violation)
+        if problems:
+            return False
+        group = self.latest[location] = Group(instruction)
+        self.groups.append(group)
         return True
 
     def rules(self, instruction: Instruction) -> list[Violation]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from math import prod
 
 from nkic.base.diagnostics import Reporter
 from nkic.base.source import CallChain
+from nkic.base.text import grouped
 from nkic.ir.program import TensorParameter
 from nkic.ir.tensors import Tensor
 from nkic.language.trace import Trace
@@ -18,6 +20,8 @@ from nkic.specialise.naming import Names
 from nkic.specialise.request import Request, Spread, TensorType
 from nkic.specialise.signature import BoundArguments
 from nkic.syntax.bindings import Kernel, Resolved
+
+MAX_INSTANCES = 2**20  # instances of a launch grid; each is evaluated on its own
 
 
 def start_trace(resolved: Resolved, request: Request, report: Reporter) -> Trace:
@@ -43,6 +47,13 @@ def _check_cores(request: Request, report: Reporter) -> None:
         report.fatal(
             "bad-grid",
             f"with {lnc} cores the launch grid is {lnc}, one instance per core, not {request.grid}",
+        )
+    if (count := prod(request.grid)) > MAX_INSTANCES:
+        report.fatal(
+            "bad-grid",
+            f"the launch grid {request.grid} has {grouped(count)} instances; the limit is"
+            f" {grouped(MAX_INSTANCES)}",
+            help="launch fewer instances, and loop over the tiles of each inside the kernel",
         )
 
 
