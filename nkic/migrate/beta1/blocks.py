@@ -16,7 +16,7 @@ import libcst as cst
 
 from nkic.machine.memory import Buffer
 from nkic.machine.targets import KIB
-from nkic.migrate.arguments import find, is_plain, keyword_value, parameter_of, replaced
+from nkic.migrate.arguments import find, is_plain, keyword_value, parameter_of, with_value
 from nkic.migrate.beta1 import allocators
 from nkic.migrate.beta1.indices import Indices, code, tuple_of
 from nkic.migrate.beta1.placing import Place, place_of
@@ -375,7 +375,7 @@ def attribute_of(sheet: Sheet, name: cst.Name) -> str:
 def _shaped(call: cst.Call, texts: Sequence[str]) -> cst.Call:
     arg = find(call, (SHAPE,), SHAPE)
     assert arg is not None
-    return replaced(call, arg, arg.with_changes(value=cst.parse_expression(tuple_of(texts))))
+    return with_value(call, arg, cst.parse_expression(tuple_of(texts)))
 
 
 def _in_hbm(sheet: Sheet, call: cst.Call) -> bool:
