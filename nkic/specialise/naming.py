@@ -12,13 +12,13 @@ class Names:
 
     def __init__(self, resolved: Resolved) -> None:
         self.modules = resolved.library.modules
-        self._known: dict[int, tuple[CallChain, str]] = {}  # by id of the location
+        self._cache: dict[int, tuple[CallChain, str]] = {}  # by id of the location
 
     def of(self, at: CallChain) -> str:
         """Return `x` for `x = nl.ndarray(…)`, or "" if the call is part of a larger expression."""
-        cached = self._known.get(id(at))
+        cached = self._cache.get(id(at))
         if cached is None:
-            cached = self._known[id(at)] = (at, self._find(at.primary))
+            cached = self._cache[id(at)] = (at, self._find(at.primary))
         return cached[1]
 
     def _find(self, span: Span) -> str:
