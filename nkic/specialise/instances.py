@@ -7,7 +7,7 @@ from itertools import product
 from math import prod
 
 from nkic.base.diagnostics import Reporter
-from nkic.base.source import CallChain
+from nkic.base.source import CallChain, Span
 from nkic.base.text import grouped
 from nkic.ir.program import TensorParameter
 from nkic.ir.tensors import Tensor
@@ -16,9 +16,9 @@ from nkic.language.versions.since import LANGUAGE
 from nkic.machine.dtypes import DType
 from nkic.machine.memory import Buffer
 from nkic.machine.tiles import AS_INT32
-from nkic.specialise.naming import Names
 from nkic.specialise.request import Request, Spread, TensorType
 from nkic.specialise.signature import BoundArguments
+from nkic.syntax import nodes
 from nkic.syntax.bindings import Kernel, Resolved
 
 MAX_INSTANCES = 2**20  # instances of a launch grid; each is evaluated on its own
@@ -101,3 +101,29 @@ def _check_wide(name: str, dtype: DType, trace: Trace, at: CallChain) -> None:
     if trace.profile < since:
         text = f"argument `{name}` is {dtype}, which is not a dtype of NKI {label}"
         trace.report.fatal("unknown-dtype", text, at.primary, help=AS_INT32.partition(";")[0])
+
+
+class Names:
+    """The names of tensors in messages and listings: the variables to which they are assigned.
+
+    They are looked up in the source, and memoised by location.
+    """
+
+    def __init__(self, resolved: Resolved) -> None:
+        self.modules = resolved.library.modules
+        self._cache: dict[int, tuple[CallChain, str]] = {}  # by id of the location
+
+    def of(self, at: CallChain) -> str:
+        """Return `x` for `x = nl.ndarray(…)`, or "" if the call is part of a larger expression."""
+        cached = self._cache.get(id(at))
+        if cached is None:
+            cached = self._cache[id(at)] = (at, self._find(at.primary))
+        return cached[1]
+
+    def _find(self, span: Span) -> str:
+        module = self.modules.get(span.path)
+        statement = module.statement_at(span) if module is not None else None
+        if not isinstance(statement, nodes.Assign) or statement.value.span != span:
+            return ""
+        target = statement.targets[0]
+        return target.id if isinstance(target, nodes.Name) else ""
