@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nkic.machine.operators import SummationOrder
 from nkic.simulate.decode import NOT_MEASURED, Decoded
-from nkic.simulate.numerics.matmul import Factor, matmul
+from nkic.simulate.numerics.matmul import Factor, by_identity, matmul
 from nkic.simulate.numerics.reduction import reduce
 from nkic.simulate.remarks import Remark, Remarks
 
@@ -49,7 +49,12 @@ class Product:
 
     def __call__(self, left: Factor, right: Factor, out: Floats, accumulate: bool) -> None:
         """Multiply as `numerics.matmul.matmul`."""
-        if self.order == "exact" and _size(left) * _size(right) > _GREATEST:
+        if self.order != "exact":
+            matmul(left, right, out, accumulate, self.order)
+            return
+        if by_identity(left, right, out, accumulate):
+            return
+        if _size(left) * _size(right) > _GREATEST:
             self._compare_orders(left, right)
         matmul(left, right, out, accumulate, self.order)
 
