@@ -248,15 +248,19 @@ class Machine:
             self.unwritten.exchange([(a.runner, a.item, a.missing) for a in arrivals])
 
     def _accept(self, runner: Runner, item: Item, contributions: Mapping[int, Any]) -> None:
+        written = None
         try:
             if item.rendezvous is not None:
-                item.rendezvous.accept(contributions)
+                written = item.rendezvous.accept(contributions)
         except Refused as refused:
             text = f"rank {runner.rank}: {refused}"
             raise fault(self.executable, "collective", text, item.record.place) from None
         if item.dynamic is not None:
             item.dynamic.end()
-        self.unwritten.note(runner, item)
+        if written is None:
+            self.unwritten.note(runner, item)
+        else:
+            self.unwritten.note_part(runner, item, written)
         for note in item.authors:
             note()
 

@@ -413,7 +413,7 @@ def _pitch(tensor: TensorRecord) -> int:
 def _region(
     rows: int, size: int, grid: DType | None, allocate: Callable[..., NDArray[Any]] = zeros
 ) -> Region:
-    """Return a region of zeros, which `made` allocates."""
+    """Return a region of zeros, allocated by `allocate`."""
     if grid is not None:
         return Region(allocate(rows, -(-size // grid.size), np.float32), grid)
     return Region(allocate(rows, size, np.uint8), None)

@@ -185,8 +185,12 @@ class Shadow:
             flags.parts = None
 
     def missing(self, pattern: PatternRecord) -> tuple[int, int]:
-        """Return how many flags of the access are not set, and how many there are."""
-        window = self.window(pattern)
+        """Return how many flags of the access are not set, and how many there are.
+
+        There is a flag per element if blocks of the tensor are partly initialised.
+        """
+        divided = self.flags[pattern.tensor].parts is not None
+        window = self.elements(pattern) if divided else self.window(pattern)
         return int(window.size - np.count_nonzero(window)), int(window.size)
 
     # ---- element by element, for accesses to uninitialised bytes ----
