@@ -471,11 +471,6 @@ def test_what_the_run_noticed_is_a_remark_or_what_the_levels_make_of_it() -> Non
         api.call(k.logarithm, [big], levels=DEFAULT.adding(Wish.DENY, "NKI0703"))
 
 
-def test_a_level_of_optimisation_is_one_of_three() -> None:
-    with pytest.raises(api.CompileError, match="`optimise` is 3; it must be 0, 1 or 2"):
-        api.call(k.scaled, (X, 4.5), optimise=3)
-
-
 def test_a_machine_gives_figures_of_time(tmp_path: Path) -> None:
     usual = api.call(k.scaled, (X, 4.5))
     slow = api.call(k.scaled, (X, 4.5), machine={"dma": {"done_ns": 10_298}})
