@@ -22,13 +22,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from nkic import allocate, check, prove, schedule
 from nkic.base.collector import without_collector
-from nkic.base.diagnostics import (
-    ArtifactFailed,
-    CompileFailed,
-    Diagnostic,
-    Reporter,
-    UsageFailed,
-)
+from nkic.base.diagnostics import ArtifactFailed, CompileFailed, Diagnostic, Reporter, UsageFailed
 from nkic.base.evaluation import Limits
 from nkic.base.source import NOWHERE, SHIPPED, SourceFile, Span
 from nkic.check import Locate
