@@ -61,6 +61,7 @@ def prepare(
     options.check("prepare", call_options, Preparing)
     with raising(CompileError):
         kernel = functions.kernel(function)
+        _check_arguments(args, kwargs)
         call_options = options.joined(functions.jit_options(function), call_options)
         bound = inspect.signature(kernel).bind(*args, **dict(kwargs or {}))
         arrays = {name: a for name, v in bound.arguments.items() if (a := array_of(v)) is not None}
@@ -83,6 +84,20 @@ def prepare(
         artifact = cache.compiled(job, folder)
     job.warn(artifact)
     return Prepared(artifact, {**arrays, **inside})
+
+
+def _check_arguments(args: Any, kwargs: Any) -> None:
+    """Raise `UsageFailed` unless these are a sequence of arguments, and a mapping of named ones.
+
+    An array is not a sequence: its rows would become the arguments.
+    """
+    if not isinstance(args, Sequence) or isinstance(args, str):
+        refuse(
+            f"args is a {type(args).__qualname__}, not the arguments in order",
+            "pass a tuple: (a, b), or (a,) for one argument",
+        )
+    if kwargs is not None and not isinstance(kwargs, Mapping):
+        refuse(f"kwargs is a {type(kwargs).__qualname__}, not a mapping of arguments by name")
 
 
 @boundary
@@ -113,8 +128,10 @@ def call_ranks(
     are those of `call`. Raises `CompileError` and `RunError`.
     """
     options.check("call_ranks", call_options, Calling)
-    calls = [
-        ((), arguments) if isinstance(arguments, Mapping) else (tuple(arguments), {})
+    with raising(CompileError):
+        _check_ranks(inputs)
+    calls: list[tuple[Any, Any]] = [
+        ((), arguments) if isinstance(arguments, Mapping) else (arguments, {})
         for arguments in inputs
     ]
     compile_time = options.subset(call_options, Preparing)
@@ -129,6 +146,11 @@ def call_ranks(
     arrays = [call.inputs for call in prepared]
     results = run_ranks(prepared[0].artifact, arrays, **options.subset(call_options, Running))
     return [called(call, result) for call, result in zip(prepared, results, strict=True)]
+
+
+def _check_ranks(inputs: Any) -> None:
+    if not isinstance(inputs, Sequence) or isinstance(inputs, str) or not inputs:
+        refuse("no arguments of ranks are given", "pass a list with the arguments of each rank")
 
 
 def called(prepared: Prepared, result: Result) -> Called:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from collections.abc import Callable, Mapping, Sequence
+from operator import index
+from typing import Any, NamedTuple, SupportsFloat, SupportsIndex, TypedDict
 
-from nkic.api.errors import refuse
-from nkic.base import files
+from nkic.api.errors import CompileError, RunError, raising, refuse
 from nkic.base.diagnostics import bad_value
 from nkic.base.levels import Settings
 from nkic.base.suggest import did_you_mean
-from nkic.machine.clock.machine_file import MAX_BYTES, MachineFile, figures_of, read_machine
+from nkic.machine.clock.machine_file import MachineFile, figures_of, load_machine
 from nkic.specialise.request import Spread
 
 PLACES = ("grid", "lnc", "spread")  # options that choose the instances and cores a kernel runs on
@@ -102,17 +102,64 @@ def machine_of(machine: Machine) -> MachineFile | None:
     if not isinstance(machine, str | os.PathLike):
         text = f"machine is a {type(machine).__qualname__}, neither a path nor a mapping"
         raise bad_value(text, "pass the path of a machine file")
-    path = os.fspath(machine)
-    return read_machine(path, files.read_bytes(path, MAX_BYTES).decode("utf-8", "replace"))
+    return load_machine(os.fspath(machine))
 
 
-def check(function: str, call_options: Mapping[str, Any], kind: type) -> None:
-    """Raise `TypeError` for an option that `kind` does not have, as Python does."""
+def _is_count(value: Any) -> bool:
+    return isinstance(value, SupportsIndex) and not isinstance(value, bool) and index(value) > 0
+
+
+def _is_grid(value: Any) -> bool:
+    return _is_count(value) or (isinstance(value, Sequence) and all(map(_is_count, value)))
+
+
+def _is_tolerance(value: Any) -> bool:
+    return isinstance(value, SupportsFloat) and float(value) >= 0
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, SupportsFloat) and float(value) > 0
+
+
+class _Values(NamedTuple):
+    """The values that an option takes: in words, and as a predicate. None is always allowed."""
+
+    words: str
+    allowed: Callable[[Any], bool]
+
+
+_FLAG = _Values("True or False", lambda value: value in (True, False))
+_COUNT = _Values("an int of at least 1", _is_count)
+_TOLERANCE = _Values("a number of at least 0", _is_tolerance)
+_VALUES = {
+    **dict.fromkeys(("serial", "spill", "init_check", "precise_fp", "report_error_bound"), _FLAG),
+    **dict.fromkeys(("lnc", "max_cycles", "max_memory", "max_errors", "orders"), _COUNT),
+    **dict.fromkeys(("rtol", "atol"), _TOLERANCE),
+    "grid": _Values("an int of at least 1, or a sequence of them", _is_grid),
+    "spread": _Values("a Spread", lambda value: isinstance(value, Spread)),
+    "levels": _Values("a Settings of nkic.base.levels", lambda value: isinstance(value, Settings)),
+    "fill": _Values("a text such as 'randn(0)'", lambda value: isinstance(value, str)),
+    "inputs": _Values("a mapping by name", lambda value: isinstance(value, Mapping)),
+    "timeout": _Values("a number of seconds above 0", _is_time),
+}
+
+
+def check(function: str, call_options: Mapping[str, Any], kind: type, **named: Any) -> None:
+    """Raise `TypeError` for an option that `kind` does not have, as Python does.
+
+    `named` are the function's named parameters. Raises `CompileError` for a value that an option
+    does not take, or `RunError` if `kind` is `Running`.
+    """
     names = tuple(kind.__annotations__)
     for name in call_options:
         if name not in names:
             help = did_you_mean(name, names) or f"options are {', '.join(names)}"
             raise TypeError(f"nkic.{function}() has no option {name!r}; {help}")
+    for name, value in {**call_options, **named}.items():
+        values = _VALUES.get(name)
+        if values is not None and value is not None and not values.allowed(value):
+            with raising(RunError if kind is Running else CompileError):
+                refuse(f"nkic.{function}(): {name} is {value!r}, but must be {values.words}")
 
 
 def joined(defaults: Mapping[str, Any], call_options: Compiling) -> Any:

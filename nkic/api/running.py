@@ -16,7 +16,7 @@ from nkic.api import options, warned
 from nkic.api.arrays import Array, array_of, offer, presented
 from nkic.api.artifact import Artifact
 from nkic.api.debugging import Dumped, Inspection
-from nkic.api.errors import RunError, raising
+from nkic.api.errors import RunError, raising, refuse
 from nkic.api.html import table
 from nkic.api.options import Running
 from nkic.arrays.offers import Offer
@@ -182,7 +182,7 @@ def run(
     `dump`, `watch` and `expect_at` to inspect the run. Raises `RunError`; warnings are issued as
     `NkicWarning`.
     """
-    options.check("run", call_options, Running)
+    options.check("run", call_options, Running, fill=fill)
     return _run(artifact, [inputs], fill, cast, call_options)[0]
 
 
@@ -199,7 +199,7 @@ def run_ranks(
     Ranks exchange data through `nki.collectives`. The times of each result cover all ranks. Options
     are those of `run`. Raises `RunError`.
     """
-    options.check("run_ranks", call_options, Running)
+    options.check("run_ranks", call_options, Running, fill=fill)
     return _run(artifact, inputs, fill, cast, call_options)
 
 
@@ -222,15 +222,17 @@ def fuzz_order(
     Raises `RunError` with the two racing lines if one of them gives different outputs. The same
     `seed` tries the same orders.
     """
-    options.check("fuzz_order", call_options, Running)
+    options.check("fuzz_order", call_options, Running, fill=fill, orders=orders)
     if ignored := [name for name in _OF_ONE_RUN if call_options.get(name) is not None]:
         raise TypeError(f"nkic.fuzz_order() has no option {ignored[0]!r}: it is about one run")
-    with raising(RunError, artifact.executable.sources.get):
+    with raising(RunError):
+        executable = _executable(artifact)
+    with raising(RunError, executable.sources.get):
         bound = bind(artifact.signature, wanted(inputs, fill, cast))
-        fuzz = Fuzz(artifact.executable, [bound.arrays], run_options(call_options), seed)
+        fuzz = Fuzz(executable, [bound.arrays], run_options(call_options), seed)
         race = fuzz.search(orders)
         if race is not None:
-            raise ProgramFault([diagnostic(artifact.executable, race, seed)])
+            raise ProgramFault([diagnostic(executable, race, seed)])
 
 
 def _run(
@@ -242,7 +244,8 @@ def _run(
 ) -> list[Result]:
     """Run the artifact on all ranks, and return the result of each."""
     with raising(RunError):
-        executable = artifact.executable
+        executable = _executable(artifact)
+        _check_ranks(inputs)
     with raising(RunError, executable.sources.get):
         settings = run_options(call_options)
         check_memory(executable, call_options.get("max_memory"), len(inputs))
@@ -268,6 +271,18 @@ def _run(
             zip(bound, results, input_remarks, run_remarks, strict=True)
         )
     ]
+
+
+def _executable(artifact: Any) -> Executable:
+    if not isinstance(artifact, Artifact):
+        text = f"the artifact is a {type(artifact).__qualname__}, not an Artifact"
+        refuse(text, "nkic.compile(...) makes one, nkic.Artifact.load(path) reads one")
+    return artifact.executable
+
+
+def _check_ranks(inputs: Any) -> None:
+    if not isinstance(inputs, Sequence) or isinstance(inputs, str) or not inputs:
+        refuse("no inputs of ranks are given", "pass a list with the inputs of each rank")
 
 
 def _reported(
@@ -313,6 +328,11 @@ def _order(name: str | None) -> SummationOrder | None:
 def wanted(inputs: Inputs, fill: str | None, cast: bool) -> Wanted:
     """Return the inputs of a call in the form of those of a command line."""
     generator = parse_fill(fill)
+    if not isinstance(inputs, Mapping | str | os.PathLike | None):
+        refuse(
+            f"the inputs are a {type(inputs).__qualname__}",
+            "pass a mapping of arrays by name, or the path of an npz file",
+        )
     if inputs is None or not isinstance(inputs, Mapping):
         return Wanted(None if inputs is None else os.fspath(inputs), {}, generator, cast)
     return Wanted(None, {name: _spec(name, v) for name, v in inputs.items()}, generator, cast)

@@ -165,11 +165,11 @@ def cuts(dims: Dims, count: int) -> tuple[int, ...] | None:
 
     Each piece is a pattern of its own. None if that is impossible.
     """
-    parts = []
+    counts = []
     for _, num in dims:
-        part = num if count % num == 0 else count
-        if num % part:
+        pieces = num if count % num == 0 else count
+        if num % pieces:
             return None
-        parts.append(part)
-        count //= part
-    return tuple(parts) if count == 1 else None
+        counts.append(pieces)
+        count //= pieces
+    return tuple(counts) if count == 1 else None

@@ -164,7 +164,10 @@ class _Comparison:
         return True
 
     def operand(self, expected: object, actual: int, operands: tuple[int, ...]) -> bool:
-        """Return whether value `its` of the file, one of `operands`, is `own`. None is value 0."""
+        """Return whether value `actual` of the file, one of `operands`, is `expected`.
+
+        None is value 0.
+        """
         record = self.code.values[actual - 1] if expected is not None and actual > 0 else ()
         if isinstance(expected, AccessPattern):
             if not isinstance(record, _Value) or not self.pattern(expected, record):
@@ -204,7 +207,7 @@ class _Comparison:
         return is_same or self.operand(source, operands[index], operands)
 
     def tensor(self, expected: Tensor, index: int) -> bool:
-        """Return whether tensor `index` of the file equals `own`, including its address."""
+        """Return whether tensor `index` of the file equals `expected`, including its address."""
         number, mapped = expected.number, self.indices.get(expected.number)
         if mapped is not None:
             return mapped == index
@@ -216,7 +219,7 @@ class _Comparison:
         return True
 
     def expected(self, tensor: Tensor) -> Declared:
-        """Return what the file must declare for `own`."""
+        """Return what the file must declare for `tensor`."""
         number, buffer = tensor.number, tensor.buffer
         core = -1 if buffer is Buffer.SHARED_HBM else self.core
         role = self.roles.get(number, INTERNAL)

@@ -276,12 +276,14 @@ def _early(issues: Sequence[Issue], graph: DependenceGraph) -> Iterator[Remark]:
 
 
 def _overtaken(line_issues: Sequence[Issue], issues: Sequence[Issue]) -> int:
-    """Count the instructions before one of `own` in the program that are issued after it."""
+    """Count the instructions that are before the last of `line_issues` in the program and issued
+    after it.
+    """
     order = {id(issue): at for at, issue in enumerate(issues)}
     last = max(line_issues, key=lambda issue: issue.instruction.number)
     return sum(
-        one.instruction.number < last.instruction.number and order[id(one)] > order[id(last)]
-        for one in issues
+        issue.instruction.number < last.instruction.number and order[id(issue)] > order[id(last)]
+        for issue in issues
     )
 
 

@@ -157,12 +157,13 @@ class Rendezvous(NamedTuple):
 
     `offer` returns the core's contribution; then `accept` takes all contributions, by core. With a
     `group` of ranks, one core of each rank contributes, and `accept` takes them by rank, in the
-    order of the group. `accept` raises `Refused` if the contributions cannot be used. `source` is
-    the core whose src becomes dst unchanged, including uninitialised bytes.
+    order of the group. `accept` returns which elements of dst it wrote, or None for all of them. It
+    raises `Refused` if the contributions cannot be used. `source` is the core whose src becomes dst
+    unchanged, including uninitialised bytes.
     """
 
     offer: Callable[[], Any]
-    accept: Callable[[Mapping[int, Any]], None]
+    accept: Callable[[Mapping[int, Any]], NDArray[np.bool_] | None]
     group: tuple[int, ...] | None = None
     source: int | None = None
 

@@ -69,7 +69,8 @@ def parse_grid(text: str, origin: str) -> tuple[int, ...]:
     sizes = tuple(int(number) for number in numbers if len(number) < 10)
     if len(sizes) < len(numbers) or min(sizes) < 1 or len(sizes) > MAX_GRID:
         raise bad_argument(
-            f"{origin}: a grid has 1 to {MAX_GRID} dimensions of at least 1 instance"
+            f"{origin}: a grid has 1 to {MAX_GRID} dimensions of at least 1 instance, each a number"
+            " of at most 9 digits"
         )
     return sizes
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from math import prod
 
 from nkic.base.diagnostics import Reporter
 from nkic.base.source import CallChain
+from nkic.base.text import grouped
 from nkic.ir.program import TensorParameter
 from nkic.ir.tensors import Tensor
 from nkic.language.trace import Trace
@@ -17,6 +19,8 @@ from nkic.machine.tiles import AS_INT32
 from nkic.specialise.request import Request, Spread, TensorType
 from nkic.specialise.signature import BoundArguments
 from nkic.syntax.bindings import Kernel
+
+MAX_INSTANCES = 2**20  # instances of a launch grid; each is evaluated on its own
 
 
 def check_cores(request: Request, report: Reporter) -> None:
@@ -32,6 +36,13 @@ def check_cores(request: Request, report: Reporter) -> None:
         report.fatal(
             "bad-grid",
             f"with {lnc} cores the launch grid is {lnc}, one instance per core, not {request.grid}",
+        )
+    if (count := prod(request.grid)) > MAX_INSTANCES:
+        report.fatal(
+            "bad-grid",
+            f"the launch grid {request.grid} has {grouped(count)} instances; the limit is"
+            f" {grouped(MAX_INSTANCES)}",
+            help="launch fewer instances, and loop over the tiles of each inside the kernel",
         )
 
 

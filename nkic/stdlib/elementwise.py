@@ -433,12 +433,15 @@ def _cosine(angle, dtype):
 def _rounded(x):
     """Return x rounded to integers, to nearest even, in float32.
 
-    Conversion to int32 rounds; from 2**23 on every float32 is an integer already.
+    Conversion to int32 rounds; from 2**23 on every float32 is an integer already. Those, infinities
+    and NaN are not below 2**23, and stay as they are.
     """
     whole = _converted(_converted(x, nl.int32), nl.float32)
-    large = nl.ndarray(x.shape, dtype=nl.uint8, buffer=nl.sbuf)
-    nisa.tensor_scalar(dst=large, data=abs(x, nl.float32), op0=nl.greater_equal, operand0=8388608.0)
-    nisa.tensor_copy_predicated(dst=whole, src=_converted(x, nl.float32), predicate=large)
+    small = nl.ndarray(x.shape, dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=small, data=abs(x, nl.float32), op0=nl.less, operand0=8388608.0)
+    nisa.tensor_copy_predicated(
+        dst=whole, src=_converted(x, nl.float32), predicate=small, reverse_pred=True
+    )
     return whole
 
 

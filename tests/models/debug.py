@@ -45,4 +45,5 @@ def _any(draw: Draw) -> Tile:
     buffer, free = draw.pick(["sbuf", "hbm"]), draw.factors(draw.pick([1, 12, 24]), 3)
     shape = tuple(free) if buffer == "hbm" else (draw.pick([1, 3, 40]), *free)
     assert np.prod(shape) > 0
-    return draw.tile(shape, draw.pick([*DTYPES]), buffer, exact=True, reads=True)
+    names = [name for name, dtype in DTYPES.items() if not dtype.is_wide]
+    return draw.tile(shape, draw.pick(names), buffer, exact=True, reads=True)

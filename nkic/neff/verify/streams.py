@@ -149,7 +149,10 @@ class _CoreVerifier:
         return self._signatures.setdefault(key, len(self._signatures) + 1)
 
     def _number_of_pattern(self, pattern: PatternRecord) -> int:
-        """The same as `_learn`; if a similar pattern was checked, check only offset and tensor."""
+        """Check a pattern and return its number.
+
+        If a similar pattern was checked, only the offset and the tensor are checked.
+        """
         at, dtype, start, partitions, offset, dims, dynamic = pattern
         kind = self._kinds[at] if 0 <= at < len(self._kinds) else -1
         key = (kind, dtype.code, start, partitions, dims, dynamic)

@@ -17,6 +17,7 @@ from nkic.simulate.decode import Decoded, Refused, Rendezvous, Step, rendezvous,
 from nkic.simulate.tile import Tile
 
 Array = NDArray[Any]
+Mask = NDArray[np.bool_]
 Brought = Mapping[int, Any]
 REDUCTIONS: dict[str, Callable[[Array, Array], Array]] = {
     "add": np.add,
@@ -112,9 +113,11 @@ def collective_permute(decoded: Decoded) -> Rendezvous:
     source = next((source for source, target in pairs if target == rank), None)
     group = tuple(sorted({one for pair in pairs for one in pair}))
 
-    def accept(contributions: Brought) -> None:
-        if source is not None:
-            dst.put_bits(contributions[source])
+    def accept(contributions: Brought) -> Mask | None:
+        if source is None:
+            return np.zeros(dst.sizes, np.bool_)
+        dst.put_bits(contributions[source])
+        return None
 
     return Rendezvous(lambda: _bits(src), accept, group if rank in group else (rank,))
 
@@ -186,9 +189,10 @@ def _counted(
     def offer() -> tuple[Array, Array]:
         return _bits(src), _table(taken, len(group))
 
-    def accept(contributions: Brought) -> None:
+    def accept(contributions: Brought) -> Mask:
         own_table, own_column = contributions[rank][1], column(group.index(rank))
         received = _bits(dst)
+        written = np.zeros(received.size, np.bool_)
         for position, (elements, table) in enumerate(contributions.values()):
             count, first = int(table[0, own_column]), int(table[1, own_column])
             space = received.size // len(group)
@@ -197,12 +201,14 @@ def _counted(
                 count, first, elements.size, slot, received.size if displaced else slot + space
             )
             received[slot : slot + count] = elements[first : first + count]
+            written[slot : slot + count] = True
             own_table[2, position] = count
         dst.put_bits(received)
         if not counts_known:
             after = _table(counts, len(group))
             after[2] = own_table[2]
             counts.put_bits(after)
+        return written
 
     return Rendezvous(offer, accept, group)
 

@@ -59,6 +59,16 @@ class Unwritten:
                 if not is_initialised[pattern.tensor]:
                     shadow.note(pattern)
 
+    def note_part(self, runner: Runner, item: Item, written: definedness.Mask) -> None:
+        """Mark these elements of dst, and what else the item writes, as initialised."""
+        shadow, target = self.shadows[runner.rank], definedness.tile_of(item.record, "dst")
+        if shadow is None or shadow.is_initialised[target.tensor] or target.dynamic is not None:
+            self.note(runner, item)
+            return
+        initialised = shadow.elements(target) | written.reshape(shadow.shape_of(target))
+        self.note(runner, item)
+        shadow.set_elements(target, initialised)
+
     def _missing(self, runner: Runner, item: Item, pattern: PatternRecord) -> PatternRecord:
         if not self._can_follow(runner, item, pattern):
             raise self._fault(runner, item, pattern)
@@ -188,6 +198,8 @@ def never_written(executable: Executable, shadow: Shadow) -> list[Diagnostic]:
 
 def _missing(executable: Executable, shadow: Shadow, tensor: int) -> str:
     """Describe the unwritten part of an HBM tensor; empty if all is written."""
+    if shadow.is_initialised[tensor]:
+        return ""
     flags, record = shadow.flags.get(tensor), executable.tensors[tensor]
     if flags is None:
         return "all"

@@ -87,3 +87,27 @@ def test_a_chunk_for_which_there_is_no_room() -> None:
     counts = [[33, 0, 0, 0], [0, 0, 0, 0]]
     with pytest.raises(ProgramFault, match="33 elements exceeds its space of 32"):
         run(COUNTED.format(name="all_to_all_v", counts=counts))
+
+
+ALL = "nisa.dma_copy(dst=out, src=dst)"
+RECEIVED = "nisa.dma_copy(dst=out[0:1, 0:3], src=dst[0:1, 0:3])"
+
+
+def test_elements_that_no_rank_sends_stay_uninitialised() -> None:
+    """Each slot has 32 elements, of which 3 are sent."""
+    counts = [[3, 3, 3, 3], [0, 0, 0, 0]]
+    body = COUNTED.format(name="all_to_all_v", counts=counts)
+    body = body.replace("nisa.dma_copy(dst=dst, src=a)\n", "")
+    with pytest.raises(ProgramFault, match=r"dma_copy reads `dst` .*116 of the 128"):
+        run(body)
+    results = run(body.replace(ALL, RECEIVED))
+    assert np.array_equal(results[2].outputs["output_0"][0, :3], DATA[0][0, :3])
+
+
+def test_a_rank_that_receives_nothing_does_not_write_dst() -> None:
+    exchange = "ncc.collective_permute([src], [dst], [[0, 1], [1, 0]])"
+    with pytest.raises(ProgramFault, match="dma_copy reads `dst` before it is written"):
+        run(exchange)
+    results = run(f"nisa.dma_copy(dst=dst, src=a)\n{exchange}")
+    for rank, sender in enumerate([1, 0, 2, 3]):
+        assert np.array_equal(results[rank].outputs["output_0"], DATA[sender])
