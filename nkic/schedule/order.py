@@ -82,13 +82,12 @@ class _Queues:
         """Return the queue for rendezvous on `pipe`, among those that take data away."""
         return len(self.busy) - 1 - pipe % self.half
 
-    def choose(self, start: int, cost_class: CostClass) -> int:
-        """Return the cheapest queue for a transfer of `cost_class` that can start at `start`.
+    def choose(self, start: int, queues: range, times: Sequence[Timing]) -> int:
+        """Return the cheapest of `queues` for a transfer that can start at `start`.
 
-        An engine with other work is chosen only if this saves more time than the trigger costs the
-        engine.
+        `times` has the transfer's timing on every queue. An engine with other work is chosen only
+        if this saves more time than the trigger costs the engine.
         """
-        queues, times = cost_class.queues, cost_class.times
         first_free = (
             self.busy.__getitem__
         )  # among an engine's queues, the first to be free costs least
@@ -308,7 +307,7 @@ class ListScheduler:
             queue = (
                 self._rendezvous_queue(instruction)
                 if cost_class.is_rendezvous
-                else self.queues.choose(start, cost_class)
+                else self.queues.choose(start, cost_class.queues, cost_class.times)
             )
             free, done = self._transfer(cost_class.times[queue], lane, queue, start)
         else:
