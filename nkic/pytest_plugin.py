@@ -81,16 +81,16 @@ def _check_options(target: str | None, nki: str | None) -> None:
         if nki is not None:
             CALLS.nki = find_profile(nki, "--nkic-nki").label
     except UsageFailed as error:
-        (one,) = error.diagnostics
-        raise pytest.UsageError(f"{one.message}; {one.help}") from None
+        (diagnostic,) = error.diagnostics
+        raise pytest.UsageError(f"{diagnostic.message}; {diagnostic.help}") from None
 
 
 def _sanitizers(config: pytest.Config) -> frozenset[str]:
-    words = frozenset(config.getoption("--nkic-sanitize").split(","))
-    for word in words - {*SANITIZERS}:
-        known = ", ".join(SANITIZERS)
-        raise pytest.UsageError(f"--nkic-sanitize: there is no check `{word}`; known are {known}")
-    return words
+    names = frozenset(config.getoption("--nkic-sanitize").split(","))
+    for name in names - {*SANITIZERS}:
+        choices = ", ".join(SANITIZERS)
+        raise pytest.UsageError(f"--nkic-sanitize: there is no check `{name}`; known are {choices}")
+    return names
 
 
 @dataclass(frozen=True)
@@ -144,10 +144,10 @@ class Checker:
         try:
             return checked(kernel, args, kwargs, expected, (rtol, atol), grid, guard)
         except AssertionError as error:
-            own = without_nkic(error.__traceback__)
-            if own is error.__traceback__:  # what a comparison found: the way there tells nobody
+            traceback = without_nkic(error.__traceback__)
+            if traceback is error.__traceback__:  # a comparison failed: nkic's frames say nothing
                 raise error.with_traceback(None) from None
-            raise  # of the kernel's own
+            raise  # by an assertion in the kernel
 
     def _checked(
         self,
@@ -173,12 +173,12 @@ class Checker:
     def _run(self, kernel: Any, grid: Any, args: Any, kwargs: Any) -> Called:
         from nkic.nki.jit import LaunchOptions, kernel_of
 
-        made = kernel_of(kernel, LaunchOptions(target=self.target))
-        made = made if grid is None else made[grid]
+        compiled = kernel_of(kernel, LaunchOptions(target=self.target))
+        compiled = compiled if grid is None else compiled[grid]
         init_check = "init" in self.sanitizers
-        called = made.run(args, kwargs, init_check=init_check)
+        called = compiled.run(args, kwargs, init_check=init_check)
         if "serial" in self.sanitizers:
-            self._same(called, made.run(args, kwargs, init_check=init_check, serial=True))
+            self._same(called, compiled.run(args, kwargs, init_check=init_check, serial=True))
         return called
 
     def _same(self, called: Called, serial: Called) -> None:
@@ -201,9 +201,9 @@ class Checker:
         from nkic.nki import arrays
 
         with arrays.adapting():
-            found = differences(called, wanted, rtol, atol)
-        if found:
-            raise AssertionError(found)
+            message = differences(called, wanted, rtol, atol)
+        if message:
+            raise AssertionError(message)
 
     def _guard(self, called: Called) -> None:
         """Compare the cycles of the test's guarded calls, in order, with those accepted for the
@@ -211,20 +211,20 @@ class Checker:
         """
         path, run = self.folder / f"{self.node}.json", called.result.run
         accepted = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        known = accepted.get(run.target, [])
+        cycles = accepted.get(run.target, [])
         number = len(self.guarded)
         self.guarded.append(run.cycles)
         if self.bless:
             path.parent.mkdir(parents=True, exist_ok=True)
-            facts = {**accepted, run.target: self.guarded}
-            path.write_text(json.dumps(facts, sort_keys=True) + "\n", encoding="utf-8")
-        elif accepted and not known:
+            updated = {**accepted, run.target: self.guarded}
+            path.write_text(json.dumps(updated, sort_keys=True) + "\n", encoding="utf-8")
+        elif accepted and not cycles:
             pytest.skip(f"cycles are accepted for {' and '.join(accepted)}, not for {run.target}")
-        elif number >= len(known):
+        elif number >= len(cycles):
             raise AssertionError(f"no cycles are accepted yet; run pytest --nkic-bless ({path})")
-        elif run.cycles > known[number]:
+        elif run.cycles > cycles[number]:
             raise AssertionError(
-                f"the kernel takes {run.cycles:,} cycles, accepted are {known[number]:,}\n"
+                f"the kernel takes {run.cycles:,} cycles, accepted are {cycles[number]:,}\n"
                 "  = help: make it faster, or accept it with pytest --nkic-bless"
             )
 
@@ -232,9 +232,9 @@ class Checker:
 def _file_name(nodeid: str) -> str:
     """Return a file name for a test inside its file; no two tests share one."""
     name = nodeid.partition("::")[2]
-    made = _UNSAFE.sub("-", name.replace("::", ".")).strip("-")
+    safe = _UNSAFE.sub("-", name.replace("::", ".")).strip("-")
     plain = name.replace("::", ".").replace("[", "-").removesuffix("]")
-    return made if made == plain else f"{made}-{sha256(name.encode()).hexdigest()[:8]}"
+    return safe if safe == plain else f"{safe}-{sha256(name.encode()).hexdigest()[:8]}"
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,7 +70,7 @@ def _mended() -> None:
     artifact = nkic.compile("right.py")
     assert run(nki_run, "nki-run", ["norm.neff", "--inputs", "x.npz", "-q", "--expected", "e.npz"])
     x, there = np.load("x.npz")["x"], np.load("e.npz")["output_0"]
-    near = {"rtol": 1e-4, "atol": 1e-5}
+    near: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-5}
     mean = np.load("mean.npz")["total"]
     result = nkic.run(
         artifact, {"x": x}, dump=["total@18"], expect_at={18: {"total": mean}}, **near

@@ -45,7 +45,8 @@ def test_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    page, said, ran = PAGE.read_text("utf-8"), "", []
+    page, said = PAGE.read_text("utf-8"), ""
+    ran: list[Ran] = []
     made = page
     for language, file, text in _BLOCK.findall(page):
         if file:

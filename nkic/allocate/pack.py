@@ -143,7 +143,7 @@ class _Overlaps:
         self.pairs = len(lives) + 2 * sum(map(len, self.before))
 
     def beside(self, number: int) -> NDArray[np.int64]:
-        """Return the indices among `lives` of the tensors that are live together with this one."""
+        """Return the indices of the tensors that are live together with this one."""
         i = self.index[number]
         return np.concatenate([self.before[i], np.arange(i + 1, self.ends[i])])
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -52,29 +53,14 @@ def compiled(job: SourceCompilation, named: Folder) -> Artifact:
 
     Raises `CompileError`; also for a cache folder that other users may write to.
     """
-    key = _key(job)
     loader = job.loader
     assert isinstance(loader, LiveLoader)
-    entry, store = _in_process(key, loader), _store(named)
-    if entry is None and store is not None:
-        stored = _from_disk(store, key)
-        entry = stored if stored is not None and stored.is_current(loader) else None
-    is_new = entry is None
-    if entry is None:
-        entry = _Entry(_hashes(loader), job.compile())
-    if store is not None and (is_new or not store.path(key).exists()):
-        _to_disk(store, key, entry)
-    _keep(key, entry)
-    return entry.artifact
 
+    def compile() -> _Entry:
+        artifact = job.compile()
+        return _Entry(_hashes(loader), artifact)
 
-def _store(named: Folder) -> Store | None:
-    """Return the store shared with other processes; None if there is none. Raises
-    `CompileError`.
-    """
-    with raising(CompileError):
-        path = folder(os.environ, named)
-    return Store(path) if path is not None else None
+    return _cached(_key(job), named, lambda entry: entry.is_current(loader), compile)
 
 
 def traced(job: TracedCompilation, named: Folder) -> Artifact:
@@ -84,14 +70,31 @@ def traced(job: TracedCompilation, named: Folder) -> Artifact:
     the resulting program.
     """
     tracing = job.trace()
-    key, store = job.key(tracing), _store(named)
+    key = job.key(tracing)
+    return _cached(key, named, lambda entry: True, lambda: _Entry({}, job.finish(tracing)))
+
+
+def _cached(
+    key: str,
+    named: Folder,
+    is_current: Callable[[_Entry], bool],
+    compile: Callable[[], _Entry],
+) -> Artifact:
+    """Return the artifact of a current entry, from this process or the folder, or of a new one."""
+    with raising(CompileError):
+        path = folder(os.environ, named)
+    store = Store(path) if path is not None else None
     with _LOCK:
         entry = _entries.get(key)
+    if entry is not None and not is_current(entry):
+        entry = None
     if entry is None and store is not None:
-        entry = _from_disk(store, key)
+        stored = _from_disk(store, key)
+        entry = stored if stored is not None and is_current(stored) else None
+    is_new = entry is None
     if entry is None:
-        entry = _Entry({}, job.finish(tracing))
-    if store is not None and not store.path(key).exists():
+        entry = compile()
+    if store is not None and (is_new or not store.path(key).exists()):
         _to_disk(store, key, entry)
     _keep(key, entry)
     return entry.artifact
@@ -139,12 +142,6 @@ def _is_current(wanted: dict[str, str], loader: LiveLoader) -> bool:
         if file is None or _hash(file.text) != digest:
             return False
     return True
-
-
-def _in_process(key: str, loader: LiveLoader) -> _Entry | None:
-    with _LOCK:
-        entry = _entries.get(key)
-    return entry if entry is not None and entry.is_current(loader) else None
 
 
 def _keep(key: str, entry: _Entry) -> None:

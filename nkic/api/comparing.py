@@ -15,7 +15,7 @@ from nkic.ir.program import Returned
 from nkic.machine.codecs import storage
 from nkic.simulate.comparison import compare_report
 from nkic.simulate.comparison.compare import Comparison, compare
-from nkic.simulate.comparison.tolerance import EVERY, ToleranceSettings
+from nkic.simulate.comparison.tolerance import ToleranceSettings
 from nkic.simulate.io.numbers import Numbers, numbers, unpacked_shape
 from nkic.simulate.io.signature import ArrayParameter
 
@@ -29,10 +29,7 @@ def compared(
     dictionary by output name, which may also include inputs that the kernel writes. Raises
     `ValueError` if the kernel has no such outputs or their shapes differ.
     """
-    tolerances = {"rtol": rtol, "atol": atol}
-    settings = ToleranceSettings(
-        {key: {EVERY: value} for key, value in tolerances.items() if value is not None}
-    )
+    settings = ToleranceSettings.of_all(rtol=rtol, atol=atol)
     parameters = {p.name: p for p in called.artifact.signature.outputs}
     comparisons = []
     for name, wanted in _by_name(called.artifact.returned, expected).items():

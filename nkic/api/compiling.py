@@ -241,8 +241,7 @@ def of_live(
     """Return the compilation of a live function, and the arrays inside its arguments."""
     function = functions.kernel(kernel)
     if not evaluation.is_native(evaluate, function):
-        describer = Describer()
-        return of_function(function, request_options, consts, describer, settings), describer.arrays
+        return _of_function(function, request_options, consts, settings)
     loader, inner_arrays = LiveLoader(), native.Parts()
     with raising(CompileError, loader.source, loader.relocated):
         source = _source(function, loader)
@@ -292,18 +291,14 @@ def _all_values(
     return {**consts, **defaults}
 
 
-def of_function(
-    kernel: Any,
+def _of_function(
+    function: Any,
     request_options: RequestOptions,
     consts: Mapping[str, Any],
-    describer: Describer,
     settings: CompileOptions,
-) -> SourceCompilation:
-    """Return the compilation of a live function; `describer` collects the tensors inside
-    `consts`.
-    """
-    function = functions.kernel(kernel)
-    loader = LiveLoader()
+) -> tuple[SourceCompilation, Mapping[str, Any]]:
+    """Return the compilation of a live function from its source, and the arrays inside `consts`."""
+    loader, describer = LiveLoader(), Describer()
     with raising(CompileError, loader.source, loader.relocated):
         source = loader.module(functions.module_of(function))
         if source is None:
@@ -312,22 +307,14 @@ def of_function(
                 "write the kernel to a file, or compile its text with nkic.SourceFile",
             )
         request_options = _with_file_version(request_options, source)
-        request_options = _with_defaults(request_options, function, consts, describer)
+        values = _all_values(request_options, function, consts)
+        described_values = {n: describer.argument(value, n) for n, value in values.items()}
+        request_options = replace(request_options, consts=described_values)
         described = describer.function(_without_defaults(function), function.__name__)
         entry = LiveEntry(described, tuple(_globals(function, describer)))
         request = _request(function, request_options, source)
     request = replace(request, entry=entry, parts=dict(describer.parts))
-    return SourceCompilation(request, loader, settings, source)
-
-
-def _with_defaults(
-    request_options: RequestOptions, function: Any, consts: Mapping[str, Any], describer: Describer
-) -> RequestOptions:
-    """Add the values of the arguments, including omitted ones with their defaults."""
-    values = _all_values(request_options, function, consts)
-    return replace(
-        request_options, consts={name: describer.argument(v, name) for name, v in values.items()}
-    )
+    return SourceCompilation(request, loader, settings, source), describer.arrays
 
 
 def _without_defaults(function: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from nkic.api.arrays import Array, array_of, offer, presented
 from nkic.api.options import Running
 from nkic.base.diagnostics import ProgramFault, UsageFailed, bad_value, make
-from nkic.simulate.comparison.tolerance import EVERY, ToleranceSettings
+from nkic.simulate.comparison.tolerance import ToleranceSettings
 from nkic.simulate.debug.dumps import Dump, Dumps, Tap
 from nkic.simulate.debug.expectations import Expectations, Expected
 from nkic.simulate.debug.observed import Observed, Observer
@@ -50,15 +50,17 @@ class Inspection:
         self.dumps: Dumps | None = None
         self.expectations: Expectations | None = None
         observers: list[Observer] = []
+        rtol, atol = call_options.get("rtol"), call_options.get("atol")
         if dump := _as_list(call_options.get("dump")):
             taps = [_tap(word) for word in dump if word != EVERYTHING]
             self.dumps = Dumps(taps, EVERYTHING in dump)
             observers.append(self.dumps)
         if (expected := call_options.get("expect_at")) is not None:
             references = [Expected(line, "expect_at", _offers(a)) for line, a in expected.items()]
-            self.expectations = Expectations([references] * ranks, _settings(call_options))
+            settings = ToleranceSettings.of_all(rtol=rtol, atol=atol)
+            self.expectations = Expectations([references] * ranks, settings)
             observers.append(self.expectations)
-        elif call_options.get("rtol") is not None or call_options.get("atol") is not None:
+        elif rtol is not None or atol is not None:
             message = "rtol and atol apply to expect_at, which is not given"
             raise UsageFailed([make("conflicting-options", message, help="leave them out")])
         if watched := _as_list(call_options.get("watch")):
@@ -74,9 +76,7 @@ class Inspection:
         if self.expectations is not None:
             diagnostics = [self.expectations.parted(rank) for rank in range(ranks)]
             if any(diagnostics):
-                raise ProgramFault(
-                    [diagnostic for diagnostic in diagnostics if diagnostic is not None]
-                )
+                raise ProgramFault([*filter(None, diagnostics)])
 
 
 def _as_list(names: str | Sequence[str] | None) -> list[str]:
@@ -100,11 +100,6 @@ def _offers(arrays: Mapping[str, Any]) -> dict[str, Any]:
             raise bad_value(message, "pass a NumPy array")
         offers[name] = offer(array)
     return offers
-
-
-def _settings(call_options: Running) -> ToleranceSettings:
-    tolerances = {"rtol": call_options.get("rtol"), "atol": call_options.get("atol")}
-    return ToleranceSettings({k: {EVERY: v} for k, v in tolerances.items() if v is not None})
 
 
 def _show(changed: Changed) -> None:

@@ -8,11 +8,10 @@ from operator import index
 from typing import Any, NamedTuple, SupportsFloat, SupportsIndex, TypedDict
 
 from nkic.api.errors import CompileError, RunError, raising, refuse
-from nkic.base import files
 from nkic.base.diagnostics import bad_value
 from nkic.base.levels import Settings
 from nkic.base.suggest import did_you_mean
-from nkic.machine.clock.machine_file import MAX_BYTES, MachineFile, figures_of, read_machine
+from nkic.machine.clock.machine_file import MachineFile, figures_of, load_machine
 from nkic.specialise.request import Spread
 
 PLACES = ("grid", "lnc", "spread")  # options that choose the instances and cores a kernel runs on
@@ -103,8 +102,7 @@ def machine_of(machine: Machine) -> MachineFile | None:
     if not isinstance(machine, str | os.PathLike):
         text = f"machine is a {type(machine).__qualname__}, neither a path nor a mapping"
         raise bad_value(text, "pass the path of a machine file")
-    path = os.fspath(machine)
-    return read_machine(path, files.read_bytes(path, MAX_BYTES).decode("utf-8", "replace"))
+    return load_machine(os.fspath(machine))
 
 
 def _is_count(value: Any) -> bool:

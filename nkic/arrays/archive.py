@@ -54,16 +54,16 @@ class _Directory(NamedTuple):
 
 def members(stream: BinaryIO, size: int) -> tuple[Member, ...]:
     """Return every member of the archive of `size` bytes. Raises `Damaged`."""
-    place = _directory(stream, size)
-    if place.members > MAX_MEMBERS or place.size > MAX_DIRECTORY:
-        text = f"it lists {place.members:,} members, the limit is {MAX_MEMBERS:,}"
-        raise Damaged(text if place.members > MAX_MEMBERS else "its directory is too large")
-    if place.offset + place.size != place.end:
+    directory = _directory(stream, size)
+    if directory.members > MAX_MEMBERS or directory.size > MAX_DIRECTORY:
+        text = f"it lists {directory.members:,} members, the limit is {MAX_MEMBERS:,}"
+        raise Damaged(text if directory.members > MAX_MEMBERS else "its directory is too large")
+    if directory.offset + directory.size != directory.end:
         raise Damaged("its directory is not where its end record says")
-    found = _entries(_at(stream, place.offset, place.size), place.members)
-    _check_names(found)
-    _check_places(found, place.offset)
-    return found
+    listed = _entries(_at(stream, directory.offset, directory.size), directory.members)
+    _check_names(listed)
+    _check_places(listed, directory.offset)
+    return listed
 
 
 def _directory(stream: BinaryIO, size: int) -> _Directory:
@@ -95,8 +95,8 @@ _WHAT_NPZ_IS = "inputs are an npz file, as numpy.savez writes it"
 
 
 def _directory64(stream: BinaryIO, end: int) -> _Directory:
-    place = _at(stream, end - _END64_PLACE.size, _END64_PLACE.size)
-    sign, _, at, _ = _END64_PLACE.unpack(place)
+    locator = _at(stream, end - _END64_PLACE.size, _END64_PLACE.size)
+    sign, _, at, _ = _END64_PLACE.unpack(locator)
     if sign != b"PK\6\7" or at > end - _END64_PLACE.size - _END64.size:
         raise Damaged("its zip64 end record is missing")
     record = _at(stream, at, _END64.size)
@@ -107,15 +107,15 @@ def _directory64(stream: BinaryIO, end: int) -> _Directory:
 
 
 def _entries(data: bytes, count: int) -> tuple[Member, ...]:
-    found, at = [], 0
+    entries, at = [], 0
     for _ in range(count):
         if len(data) < at + _ENTRY.size or data[at : at + 4] != b"PK\1\2":
             raise Damaged("its directory is damaged")
         member, at = _entry(data, at)
-        found.append(member)
+        entries.append(member)
     if at != len(data):
         raise Damaged("its directory holds more than it declares")
-    return tuple(found)
+    return tuple(entries)
 
 
 def _entry(data: bytes, at: int) -> tuple[Member, int]:
@@ -140,14 +140,14 @@ def _name(raw: bytes, flags: int) -> str:
 def _widened(numbers: tuple[int, ...], extra: bytes) -> tuple[int, ...]:
     """Return the numbers, replacing those that exceed 32 bits with the zip64 field of `extra`."""
     wide = _zip64_field(extra)
-    found = []
+    widened = []
     for number in numbers:
         if number == _IN_ZIP64:
             if len(wide) < 8:
                 raise Damaged("a zip64 size is missing")
             number, wide = int.from_bytes(wide[:8], "little"), wide[8:]
-        found.append(number)
-    return tuple(found)
+        widened.append(number)
+    return tuple(widened)
 
 
 def _zip64_field(extra: bytes) -> bytes:
@@ -159,9 +159,9 @@ def _zip64_field(extra: bytes) -> bytes:
     return b""
 
 
-def _check_names(found: tuple[Member, ...]) -> None:
+def _check_names(listed: tuple[Member, ...]) -> None:
     seen: set[str] = set()
-    for member in found:
+    for member in listed:
         parts = member.name.replace("\\", "/").split("/")
         outside = ".." in parts or not parts[0] or ":" in parts[0] or "\0" in member.name
         if outside:
@@ -171,9 +171,9 @@ def _check_names(found: tuple[Member, ...]) -> None:
         seen.add(member.name)
 
 
-def _check_places(found: tuple[Member, ...], directory: int) -> None:
+def _check_places(listed: tuple[Member, ...], directory: int) -> None:
     """Check that no two members share bytes, and that none reaches into the directory."""
-    ordered = sorted(found, key=lambda member: member.offset)
+    ordered = sorted(listed, key=lambda member: member.offset)
     starts = [member.offset for member in ordered[1:]] + [directory]
     for member, following in zip(ordered, starts, strict=False):  # an empty archive has one start
         if member.offset + _LOCAL.size + member.packed > following:
@@ -267,11 +267,15 @@ def _content_start(stream: BinaryIO, member: Member) -> int:
     sign, _, flags, method, _, _, crc, packed, size = fields[:9]
     names: int = fields[9]
     extras: int = fields[10]
-    rest = _at(stream, member.offset + _LOCAL.size, names + extras)
-    if sign != b"PK\3\4" or method != member.method or _name(rest[:names], flags) != member.name:
+    name_and_extra = _at(stream, member.offset + _LOCAL.size, names + extras)
+    if (
+        sign != b"PK\3\4"
+        or method != member.method
+        or _name(name_and_extra[:names], flags) != member.name
+    ):
         raise Damaged("its header and its directory entry differ")
     if not flags & _STREAMED:
-        size, packed = _widened((size, packed), rest[names:])
+        size, packed = _widened((size, packed), name_and_extra[names:])
         if (size, packed, crc) != (member.size, member.packed, member.crc):
             raise Damaged("its header and its directory entry have different sizes")
     return member.offset + _LOCAL.size + names + extras

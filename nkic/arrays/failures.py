@@ -24,8 +24,8 @@ class Damaged(Exception):
 
 def refuse(path: str, error: Damaged, array: str = "") -> NoReturn:
     """Raise `InputFailed` for an error in the file `path`."""
-    part = f", array `{clean(array)}`" if array else ""
-    raise InputFailed([make(error.slug, f"{called(path)}{part}: {error}", help=error.help)])
+    suffix = f", array `{clean(array)}`" if array else ""
+    raise InputFailed([make(error.slug, f"{called(path)}{suffix}: {error}", help=error.help)])
 
 
 def called(path: str) -> str:

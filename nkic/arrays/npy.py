@@ -142,5 +142,5 @@ def read_data(source: Source, header: NpyHeader) -> NDArray[Any]:
     if header.big_endian and element.size > 1 and element.kind != "V":
         array = array.byteswap()
     order = "F" if header.fortran else "C"
-    found: NDArray[Any] = array.reshape(header.shape, order=order)  # type: ignore[call-overload]
-    return np.ascontiguousarray(found).reshape(header.shape)
+    shaped: NDArray[Any] = array.reshape(header.shape, order=order)  # type: ignore[call-overload]
+    return np.ascontiguousarray(shaped).reshape(header.shape)

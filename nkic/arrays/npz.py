@@ -39,17 +39,17 @@ def read_npz(file: Opened, path: str) -> dict[str, Offer]:
     The offers read from `file`, which must stay open until they have been loaded.
     """
     try:
-        found = members(file.stream, file.size)
-        types = _types(file.stream, found)
+        listed = members(file.stream, file.size)
+        types = _types(file.stream, listed)
     except Damaged as error:
         refuse(path, error)
-    return dict(_offers(file.stream, found, types, path))
+    return dict(_offers(file.stream, listed, types, path))
 
 
 def _offers(
-    stream: BinaryIO, found: tuple[Member, ...], types: Mapping[str, DType], path: str
+    stream: BinaryIO, listed: tuple[Member, ...], types: Mapping[str, DType], path: str
 ) -> Iterator[tuple[str, Offer]]:
-    for member in found:
+    for member in listed:
         name = member.name.removesuffix(_SUFFIX)
         if name.startswith(_HIDDEN):
             continue
@@ -85,21 +85,21 @@ def _read(stream: BinaryIO, member: Member, header: NpyHeader) -> NDArray[Any]:
     return npy.read_data(content, header)
 
 
-def _types(stream: BinaryIO, found: tuple[Member, ...]) -> dict[str, DType]:
+def _types(stream: BinaryIO, listed: tuple[Member, ...]) -> dict[str, DType]:
     """Return the types recorded in a file written by nkic; unknown types are left out."""
-    member = next((m for m in found if m.name == DTYPES_MEMBER + _SUFFIX), None)
+    member = next((m for m in listed if m.name == DTYPES_MEMBER + _SUFFIX), None)
     if member is None:
         return {}
     if member.size > MAX_DTYPES_BYTES:
         raise Damaged(f"`{DTYPES_MEMBER}` has {grouped(member.size)} bytes")
     text = _read(stream, member, _header(stream, member)).tobytes()
     try:
-        noted = json.loads(text)
+        recorded = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise Damaged(f"`{DTYPES_MEMBER}` is not JSON") from error
-    if not isinstance(noted, dict):
+    if not isinstance(recorded, dict):
         raise Damaged(f"`{DTYPES_MEMBER}` is not a JSON object")
-    pairs = ((name, dtypes.DTYPES.get(str(value))) for name, value in noted.items())
+    pairs = ((name, dtypes.DTYPES.get(str(value))) for name, value in recorded.items())
     return {name: dtype for name, dtype in pairs if dtype is not None}
 
 
@@ -109,10 +109,10 @@ def write_npz(
     """Write the arrays in order, then `types` (NKI types by name). The bytes do not depend on the
     time.
     """
-    noted = json.dumps(dict(types), ensure_ascii=True).encode()
-    everything = {**arrays, DTYPES_MEMBER: np.frombuffer(noted, np.uint8)}
+    recorded = json.dumps(dict(types), ensure_ascii=True).encode()
+    entries = {**arrays, DTYPES_MEMBER: np.frombuffer(recorded, np.uint8)}
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
-        for name, array in everything.items():
+        for name, array in entries.items():
             member = zipfile.ZipInfo(clean(name) + _SUFFIX)  # dated 1980
             member.create_system = 3  # Unix, wherever this runs
             with archive.open(member, "w", force_zip64=True) as content:

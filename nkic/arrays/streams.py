@@ -68,13 +68,15 @@ def _stream(path: str) -> Iterator[BinaryIO]:
     yield sys.stdin.buffer
 
 
-def _whole(stream: BinaryIO, path: str, cap: int) -> Opened:
+def _whole(stream: BinaryIO, path: str, limit: int) -> Opened:
     status = os.fstat(stream.fileno())
     if path != STANDARD and stat.S_ISREG(status.st_mode):
         return Opened(stream, status.st_size)
-    data = stream.read(cap + 1)
-    if len(data) > cap:
-        text = f"{called(path)} gives more than {grouped(cap)} bytes, all that the kernel's arrays"
+    data = stream.read(limit + 1)
+    if len(data) > limit:
+        text = (
+            f"{called(path)} gives more than {grouped(limit)} bytes, all that the kernel's arrays"
+        )
         help = "give only these arrays, uncompressed, or use a file instead of the pipe"
         raise InputFailed([make("input-too-large", f"{text} can take", help=help)])
     return Opened(io.BytesIO(data), len(data))

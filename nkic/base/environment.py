@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from nkic.base.diagnostics import Diagnostic, Level, make
+from nkic.base.diagnostics import Diagnostic, Level, bad_value, make
 from nkic.base.suggest import did_you_mean
 
 PREFIX = "NKIC_"
@@ -37,6 +37,14 @@ VARIABLES = {
     "_NKIC_COMPLETE": "set by the shell, with COMP_WORDS, for --print completion=SHELL; "
     "_NKI_RUN_COMPLETE for nki-run",
 }
+
+
+def is_on(name: str, environ: Mapping[str, str]) -> bool:
+    """Whether a variable is 1 or not set, and not 0. Raises `UsageFailed` for other values."""
+    value = environ.get(name, "")
+    if value not in ("", "0", "1"):
+        raise bad_value(f"{name}={value} in the environment: expected 0 or 1", f"unset {name}")
+    return value != "0"
 
 
 def unknown(names: Iterable[str]) -> Iterator[Diagnostic]:

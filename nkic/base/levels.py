@@ -134,10 +134,10 @@ def _once(diagnostics: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
 
 def _joined(group: Sequence[Diagnostic]) -> Diagnostic:
     first, *others = group
-    places = dict.fromkeys(
+    locations = dict.fromkeys(
         _location(diagnostic, first) for diagnostic in others if diagnostic.primary is not None
     )
-    shown, omitted = list(places)[:MAX_OTHER_LINES], len(places) - MAX_OTHER_LINES
+    shown, omitted = list(locations)[:MAX_OTHER_LINES], len(locations) - MAX_OTHER_LINES
     ending = f" and {omitted} more" if omitted > 0 else ""
     fixes = tuple(fix for diagnostic in group for fix in diagnostic.fixes)
     notes = (*first.notes, f"also in {', '.join(shown)}{ending}") if shown else first.notes

@@ -38,6 +38,12 @@ def did_you_mean(word: str, names: Iterable[str]) -> str:
     return Guess(word, near[0], _is_sure(word, *near)) if near else ""
 
 
+def suggestion(word: str, names: Iterable[str], otherwise: str = "known are") -> str:
+    """Return a `Guess` for `word`, or a list of all names if none is close."""
+    names = list(names)
+    return did_you_mean(word, names) or f"{otherwise}: {', '.join(names)}"
+
+
 def respelt(help: str, source: SourceFile | None, span: Span) -> tuple[Fix, ...]:
     """Return the fix that inserts the suggested name, if `help` is a `Guess`.
 
@@ -98,15 +104,15 @@ def _parts(name: str) -> list[str]:
     return sorted(name.replace("-", "_").replace(".", "_").split("_"))
 
 
-def _edits(left: str, right: str) -> int:
+def _edits(source: str, target: str) -> int:
     """Return the restricted Damerau-Levenshtein distance, computed row by row."""
     before: list[int] = []
-    above = list(range(len(right) + 1))
-    for i, a in enumerate(left):
+    above = list(range(len(target) + 1))
+    for i, a in enumerate(source):
         row = [i + 1]
-        for j, b in enumerate(right):
+        for j, b in enumerate(target):
             row.append(min(above[j] + (a != b), above[j + 1] + 1, row[j] + 1))
-            if i and j and a == right[j - 1] and b == left[i - 1]:
+            if i and j and a == target[j - 1] and b == source[i - 1]:
                 row[-1] = min(row[-1], before[j - 1] + 1)
         before, above = above, row
     return above[-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 # Control characters, marks that reorder text on screen (a spoofing attack), characters that some
 # terminals treat as line ends, and lone surrogates, which no encoding accepts.
@@ -58,10 +58,35 @@ def listed(names: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> str:
+    """Return lines with aligned columns; those whose number is in `right` are right-aligned."""
+    widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = []
+        for number, (cell, column_width) in enumerate(zip(row, widths, strict=True)):
+            blank = " " * (column_width - width(cell))
+            cells.append(blank + cell if number in right else cell + blank)
+        lines.append("  ".join(cells).rstrip() + "\n")
+    return "".join(lines)
+
+
 def size(count: int) -> str:
     """Format a number of bytes in the largest unit that it fills: `9.2 MiB`, `512 B`."""
     unit, scale = _unit(count)
     return f"{_scaled(count, scale)} {unit}"
+
+
+_SIZE = re.compile(r"(\d{1,15})\s*(?:([KMGT])i?)?B?", re.IGNORECASE)
+_SHIFTS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+
+
+def size_of(text: str) -> int:
+    """Parse `4GiB`, `500M` or `1000000` as bytes; units are powers of 1024. Raises `ValueError`."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(text)
+    return int(match[1]) << _SHIFTS[(match[2] or "").upper()]
 
 
 def decimal(count: int) -> str:

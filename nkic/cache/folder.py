@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from nkic.base.diagnostics import bad_argument, bad_value
+from nkic.base.diagnostics import bad_argument
+from nkic.base.environment import is_on
 
 DIRECTORY_VARIABLE = "NKIC_CACHE_DIR"
 SWITCH_VARIABLE = "NKIC_CACHE"
@@ -26,22 +27,14 @@ def folder(environ: Mapping[str, str], named: str | os.PathLike[str] | None = No
     None if nothing is to be cached. Raises `UsageFailed` for an explicit folder that others may
     write to.
     """
-    given = named or (environ.get(DIRECTORY_VARIABLE) if wanted(environ) else None)
-    if given:
-        explicit = Path(given)
+    if not named and not is_on(SWITCH_VARIABLE, environ):
+        return None
+    if name := named or environ.get(DIRECTORY_VARIABLE):
+        explicit = Path(name)
         _refuse(explicit, problem(explicit))
         return explicit
-    default = _of_platform(environ) if wanted(environ) else None
+    default = _of_platform(environ)
     return default if default is not None and problem(default) is None else None
-
-
-def wanted(environ: Mapping[str, str]) -> bool:
-    """Return whether the environment allows caching. Raises `UsageFailed`."""
-    word = environ.get(SWITCH_VARIABLE, "")
-    if word not in ("", "0", "1"):
-        text = f"{SWITCH_VARIABLE}={word} in the environment: expected 0 or 1"
-        raise bad_value(text, f"unset {SWITCH_VARIABLE}")
-    return word != "0"
 
 
 def _of_platform(environ: Mapping[str, str]) -> Path | None:
@@ -54,24 +47,24 @@ def _of_platform(environ: Mapping[str, str]) -> Path | None:
     return Path(home, ".cache/nkic") if home.startswith("/") else None
 
 
-def problem(place: Path) -> tuple[str, str] | None:
+def problem(path: Path) -> tuple[str, str] | None:
     """Return why a folder must not be used, with advice; None if it may be used.
 
     A missing folder is created with access only for this user. A folder that cannot be created is
     no problem: nothing is cached then.
     """
     with suppress(OSError):
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = place.stat()
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = path.stat()
         if status.st_uid != os.geteuid():
             return "belongs to another user", "name a folder of your own"
         if status.st_mode & WRITABLE_BY_OTHERS:
-            return "can be written by others", f"chmod go-w {place}"
+            return "can be written by others", f"chmod go-w {path}"
     return None
 
 
-def _refuse(place: Path, reason: tuple[str, str] | None) -> None:
+def _refuse(path: Path, reason: tuple[str, str] | None) -> None:
     if reason is not None:
         why, help = reason
-        text = f"the folder of compiled kernels, `{place}`, {why}: other users could replace them"
+        text = f"the folder of compiled kernels, `{path}`, {why}: other users could replace them"
         raise bad_argument(text, help)

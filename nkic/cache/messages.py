@@ -20,7 +20,7 @@ def _one(d: Diagnostic) -> dict[str, Any]:
         "level": d.level.value,
         "message": d.message,
         "primary": _label(d.primary) if d.primary is not None else None,
-        "labels": [_label(one) for one in d.labels],
+        "labels": [_label(label) for label in d.labels],
         "notes": list(d.notes),
         "help": d.help,
         "fixes": [[list(f.span), f.replacement, f.title, f.sure] for f in d.fixes],
@@ -32,33 +32,33 @@ def _label(label: Label) -> list[Any]:
     return [list(label.span), label.text]
 
 
-def from_json(found: Sequence[Any]) -> tuple[Diagnostic, ...]:
+def from_json(records: Sequence[Any]) -> tuple[Diagnostic, ...]:
     """Parse diagnostics. Raises `ValueError`, `LookupError` or `TypeError` for anything else."""
-    return tuple(_diagnostic(one) for one in found)
+    return tuple(_diagnostic(record) for record in records)
 
 
-def _diagnostic(found: dict[str, Any]) -> Diagnostic:
-    primary = found["primary"]
+def _diagnostic(record: dict[str, Any]) -> Diagnostic:
+    primary = record["primary"]
     return Diagnostic(
-        code(_text(found["code"])),
-        Level(found["level"]),
-        _text(found["message"]),
+        code(_text(record["code"])),
+        Level(record["level"]),
+        _text(record["message"]),
         _label_of(primary) if primary is not None else None,
-        tuple(map(_label_of, found["labels"])),
-        tuple(map(_text, found["notes"])),
-        _text(found["help"]),
-        tuple(Fix(_span(a), _text(b), _text(c), bool(d)) for a, b, c, d in found["fixes"]),
-        _number(found["count"]),
+        tuple(map(_label_of, record["labels"])),
+        tuple(map(_text, record["notes"])),
+        _text(record["help"]),
+        tuple(Fix(_span(a), _text(b), _text(c), bool(d)) for a, b, c, d in record["fixes"]),
+        _number(record["count"]),
     )
 
 
-def _label_of(found: Sequence[Any]) -> Label:
-    place, text = found
-    return Label(_span(place), _text(text))
+def _label_of(record: Sequence[Any]) -> Label:
+    span, text = record
+    return Label(_span(span), _text(text))
 
 
-def _span(found: Sequence[Any]) -> Span:
-    path, *numbers = found
+def _span(record: Sequence[Any]) -> Span:
+    path, *numbers = record
     line, column, end_line, end_column = map(_number, numbers)
     return Span(_text(path), line, column, end_line, end_column)
 

@@ -36,12 +36,12 @@ def here() -> str:
 
 def _folders_of(package: str) -> list[Path]:
     spec = find_spec(package)
-    return [Path(one) for one in (spec.submodule_search_locations or ())] if spec else []
+    return [Path(location) for location in (spec.submodule_search_locations or ())] if spec else []
 
 
 def _files(folder: Path) -> list[str]:
     """Return a line for each file below; for NumPy, only files of the folder itself."""
-    own = folder.name != "numpy"
+    is_recursive = folder.name != "numpy"
     lines: list[str] = []
     pending = [str(folder)]
     while pending:
@@ -50,6 +50,6 @@ def _files(folder: Path) -> list[str]:
                 if entry.name.endswith(_CODE):
                     status = entry.stat()
                     lines.append(f"{entry.path} {status.st_size} {status.st_mtime_ns}")
-                elif own and "." not in entry.name and entry.name != "__pycache__":
+                elif is_recursive and "." not in entry.name and entry.name != "__pycache__":
                     pending.append(entry.path)
     return sorted(lines)

@@ -39,20 +39,20 @@ class Entry:
 class Store:
     """The entries of a folder that `folder` has checked."""
 
-    def __init__(self, place: Path) -> None:
-        self.place = place
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
 
     def path(self, key: str) -> Path:
         """Return the path of an entry; `key` is a hash."""
-        return self.place / f"{key}{SUFFIX}"
+        return self.folder / f"{key}{SUFFIX}"
 
     def read(self, key: str) -> Entry | None:
         """Return the entry of a key; None if it is missing, damaged or not trusted."""
         path = self.path(key)
         try:
-            found = _entry(_content(path), key)
+            entry = _entry(_content(path), key)
             os.utime(path)  # mark as recently used
-            return found
+            return entry
         except (OSError, ValueError, LookupError, TypeError, RecursionError):
             return None
 
@@ -66,7 +66,7 @@ class Store:
             self._evict()
 
     def _replace(self, path: Path, content: bytes) -> None:
-        temporary = self.place / f".{os.urandom(8).hex()}.tmp"
+        temporary = self.folder / f".{os.urandom(8).hex()}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         number = os.open(temporary, flags, 0o600)
         try:
@@ -81,7 +81,7 @@ class Store:
     def _evict(self) -> None:
         """Evict the least recently used entries until a quarter of the capacity is free."""
         entries: list[tuple[float, int, str]] = []
-        with os.scandir(self.place) as scan:
+        with os.scandir(self.folder) as scan:
             for entry in scan:
                 with suppress(OSError):  # another process removed it
                     status = entry.stat(follow_symlinks=False)

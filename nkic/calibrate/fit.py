@@ -40,16 +40,16 @@ def fitted(observations: Sequence[Observation], target: Target) -> Fit:
     scale = np.maximum(np.abs(first), 1.0)
     share = first / scale
     for _ in range(STEPS):
-        wrong = _wrong(observations, target, names, share * scale)
-        slopes = _slopes(observations, target, names, share, scale, wrong)
+        errors = _relative_errors(observations, target, names, share * scale)
+        slopes = _slopes(observations, target, names, share, scale, errors)
         lhs = np.vstack([slopes, PULL * np.eye(len(names))])
-        rhs = np.concatenate([-wrong, PULL * (first / scale - share)])
+        rhs = np.concatenate([-errors, PULL * (first / scale - share)])
         change = np.linalg.lstsq(lhs, rhs, rcond=None)[0]
         share = np.array([_bounded(n, v) for n, v in zip(names, share + change, strict=True)])
         if np.abs(change).max() < 1e-9:
             break
-    after = _wrong(observations, target, names, share * scale)
-    start = _wrong(observations, target, names, first)
+    after = _relative_errors(observations, target, names, share * scale)
+    start = _relative_errors(observations, target, names, first)
     figures = {n: float(v) for n, v in zip(names, share * scale, strict=True)}
     return Fit(figures, float(np.median(np.abs(after))), float(np.median(np.abs(start))))
 
@@ -58,7 +58,7 @@ def _bounded(name: str, share: float) -> float:
     return max(share, 1e-3) if TABLE[name].minimum > 0 else max(share, 0.0)
 
 
-def _wrong(
+def _relative_errors(
     observations: Sequence[Observation], target: Target, names: list[str], values: Vector
 ) -> Vector:
     """Return the relative errors of the simulated times with these values."""
@@ -80,12 +80,12 @@ def _slopes(
     names: list[str],
     share: Vector,
     scale: Vector,
-    wrong: Vector,
+    errors: Vector,
 ) -> Vector:
     columns = []
     for i in range(len(names)):
         moved = share.copy()
         moved[i] += _nudge(names[i], scale[i])
-        after = _wrong(observations, target, names, moved * scale)
-        columns.append((after - wrong) / (moved[i] - share[i]))
+        after = _relative_errors(observations, target, names, moved * scale)
+        columns.append((after - errors) / (moved[i] - share[i]))
     return np.array(columns).T

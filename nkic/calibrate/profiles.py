@@ -31,7 +31,7 @@ class Observation(NamedTuple):
     ns: float
 
 
-class _Seen(NamedTuple):
+class _Timed(NamedTuple):
     start: float
     duration: float
 
@@ -69,30 +69,30 @@ def observed(probe: Probe, profile: Any, path: str) -> Observation:
         raise bad_value(f"{path}: {len(seen)} instructions are named {PROBE}, of {REPEATS} repeats")
     parts = len(seen) // REPEATS  # a product in float32 is two instructions
     if probe.quantity == INTERVAL:
-        starts = [one.start for one in seen[::parts]]
+        starts = [instruction.start for instruction in seen[::parts]]
         # Some may wait: for an activation table, or among triggers for the store.
         return Observation(probe, median(b - a for a, b in pairwise(starts)))
     ends = [last.start + last.duration - first.start for first, last in _pairs(seen, parts)]
     return Observation(probe, median(ends[1:]))
 
 
-def _pairs(seen: list[_Seen], parts: int) -> Iterable[tuple[_Seen, _Seen]]:
+def _pairs(seen: list[_Timed], parts: int) -> Iterable[tuple[_Timed, _Timed]]:
     return zip(seen[::parts], seen[parts - 1 :: parts], strict=True)
 
 
-def _span(seen: list[_Seen], path: str) -> float:
+def _span(seen: list[_Timed], path: str) -> float:
     if len(seen) != 2:
         raise bad_value(f"{path}: {len(seen)} instructions are named {PROBE}, and not two")
     return seen[1].start - seen[0].start
 
 
-def _arrival(triggers: list[_Seen], after: list[_Seen], path: str) -> float:
+def _arrival(triggers: list[_Timed], after: list[_Timed], path: str) -> float:
     if len(triggers) != 1 or len(after) != 1:
         raise bad_value(f"{path}: one instruction named {PROBE} and one named {AFTER} are expected")
     return after[0].start - triggers[0].start
 
 
-def _named(rows: list[Any], name: str, path: str) -> Iterable[_Seen]:
+def _named(rows: list[Any], name: str, path: str) -> Iterable[_Timed]:
     for row in rows:
         if not isinstance(row, Mapping) or name not in str(row.get("label", "")):
             continue
@@ -101,7 +101,7 @@ def _named(rows: list[Any], name: str, path: str) -> Iterable[_Seen]:
         start, duration = row.get("timestamp"), row.get("duration")
         if not isinstance(start, int | float) or not isinstance(duration, int | float):
             raise bad_value(f"{path}: an instruction has no timestamp or duration in numbers")
-        yield _Seen(float(start), float(duration))
+        yield _Timed(float(start), float(duration))
 
 
 def _parsed(path: str, text: str) -> Any:

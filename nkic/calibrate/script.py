@@ -153,16 +153,16 @@ def _tensor(tile: Tile, buffer: str) -> str:
 
 def _call(probe: Probe, dst: str, label: str = "", is_other: bool = False) -> str:
     """Return the instruction, with the operands of the table."""
-    words = [f"dst={dst}"]
-    words += [f"{n}={_read(n, tile)}" for n, tile in probe.operands.items() if n != "dst"]
-    words += [f"{name}={value!r}" for name, value in probe.numbers.items()]
+    arguments = [f"dst={dst}"]
+    arguments += [f"{n}={_read(n, tile)}" for n, tile in probe.operands.items() if n != "dst"]
+    arguments += [f"{name}={value!r}" for name, value in probe.numbers.items()]
     kinds = {a.name: a.kind for a in probe.row.attributes}
     attributes = {**probe.attributes, **(probe.alternate if is_other else {})}
-    words += [f"{n}={_value(probe, n, kinds[n], v)}" for n, v in attributes.items()]
+    arguments += [f"{n}={_value(probe, n, kinds[n], v)}" for n, v in attributes.items()]
     if probe.row.has_engine_parameter:
-        words.append(f"engine=nisa.engine.{probe.engine.value}")
-    words += [f'name="{label}"'] if label else []
-    return f"nisa.{probe.row_name}({', '.join(words)})"
+        arguments.append(f"engine=nisa.engine.{probe.engine.value}")
+    arguments += [f'name="{label}"'] if label else []
+    return f"nisa.{probe.row_name}({', '.join(arguments)})"
 
 
 def _read(name: str, tile: Tile) -> str:

@@ -6,9 +6,19 @@ their offsets in HBM, so that most need not be checked again.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from nkic.check.bounds import is_inside
 from nkic.ir.program import Instruction
 from nkic.ir.tensors import Tensor, View
+
+
+@dataclass(slots=True)
+class Group:
+    """A legal instruction and the number of later instructions of its location like it."""
+
+    first: Instruction
+    repeats: int = 0
 
 
 def alike(first: Instruction, second: Instruction) -> bool:

@@ -24,13 +24,13 @@ def check_rendezvous(program: Program, report: Reporter) -> None:
     """Report the first rendezvous that not all cores of `program` reach."""
 
     def compare_operands(stops: Sequence[Stop[Item]]) -> Violation | None:
-        found = [stop.item for stop in stops if isinstance(stop.item, Instruction)]
-        facts = [one.facts(program.target) for one in found]
-        rule = found[0].row.rendezvous_rule
-        return (rule(facts) if rule else None) or _engines(found, facts) or _tensors(found)
+        items = [stop.item for stop in stops if isinstance(stop.item, Instruction)]
+        facts = [item.facts(program.target) for item in items]
+        rule = items[0].row.rendezvous_rule
+        return (rule(facts) if rule else None) or _engines(items, facts) or _tensors(items)
 
-    if found := compare([_outline(body) for body in program.cores], compare_operands):
-        _complain(found, report)
+    if mismatch := compare([_outline(body) for body in program.cores], compare_operands):
+        _complain(mismatch, report)
 
 
 def _outline(body: Body) -> Outline[Item]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from nkic.base.diagnostics import Label, Reporter, within
 from nkic.base.source import CallChain, Span
-from nkic.check.alike import alike
+from nkic.check.alike import Group, alike
 from nkic.check.bounds import out_of_bounds
 from nkic.ir.program import Body, Instruction, Item, Operand, Program, instructions
-from nkic.ir.tensors import View
+from nkic.ir.tensors import Tensor, View
 from nkic.machine.operands import Violation
 from nkic.machine.rules import violations
 
@@ -34,16 +34,24 @@ def _whole_call(instruction: Instruction, parameter: str, within: Collection[str
     return instruction.at.primary
 
 
+class Checked(NamedTuple):
+    """The program without its illegal instructions, and groups of the legal ones in order."""
+
+    program: Program
+    groups: Sequence[Group]
+
+
 def check(program: Program, report: Reporter, locate: Locate | None = None) -> None:
     """Report every violation and stop. `locate` returns the span of an argument by name."""
     find(program, report, locate)
     report.stop_if_errors()
 
 
-def find(program: Program, report: Reporter, locate: Locate | None = None) -> Program:
+def find(program: Program, report: Reporter, locate: Locate | None = None) -> Checked:
     """Report every violation and return the program without the offending instructions."""
     checker = _Checker(program, report, locate or _whole_call)
-    return replace(program, cores=tuple(checker.body(body) for body in program.cores))
+    legal = replace(program, cores=tuple(checker.body(body) for body in program.cores))
+    return Checked(legal, checker.groups)
 
 
 class _Checker:
@@ -53,11 +61,12 @@ class _Checker:
         self.report = report
         self.locate = locate
         self.cached: dict[tuple[object, ...], list[Violation]] = {}
-        self.legal: dict[int, Instruction] = {}  # by id of the location, kept alive
+        self.groups: list[Group] = []
+        self.latest: dict[int, Group] = {}  # by id of the location, which the program keeps alive
 
     def body(self, body: Body) -> Body:
         """Return the legal part of `body`, without loops that become empty."""
-        return tuple(kept for item in body if (kept := self.item(item)) is not None)
+        return tuple(legal for item in body if (legal := self.item(item)) is not None)
 
     def item(self, item: Item) -> Item | None:
         if isinstance(item, Instruction):
@@ -68,14 +77,17 @@ class _Checker:
     def instruction(self, instruction: Instruction) -> bool:
         """Report violations and return whether there are none."""
         location = id(instruction.at)
-        last = self.legal.get(location)
-        if last is None or not alike(instruction, last):
-            problems = self.bounds(instruction) or self.rules(instruction)
-            for violation in problems:
-                self.complain(instruction, violation)
-            if problems:
-                return False
-            self.legal[location] = instruction
+        latest = self.latest.get(location)
+        if latest is not None and alike(instruction, latest.first):
+            latest.repeats += 1
+            return True
+        problems = self.bounds(instruction) or self.rules(instruction)
+        for violation in problems:
+            self.complain(instruction, violation)
+        if problems:
+            return False
+        group = self.latest[location] = Group(instruction)
+        self.groups.append(group)
         return True
 
     def rules(self, instruction: Instruction) -> list[Violation]:
@@ -153,12 +165,14 @@ def _declared(instruction: Instruction, violation: Violation) -> list[Label]:
     view: object = instruction.operands[index] if index is not None else None
     if violation.offsets and isinstance(view, View) and view.dynamic is not None:
         view = view.dynamic.source
-    if not isinstance(view, View):
-        return []
-    tensor = view.tensor
+    return [declaration(view.tensor)] if isinstance(view, View) else []
+
+
+def declaration(tensor: Tensor) -> Label:
+    """Return a label for the declaration of a tensor."""
     sizes = ", ".join(map(str, tensor.shape))
     what = f"`{tensor.name}` is {tensor.dtype.name}[{sizes}] in {tensor.buffer.value}"
-    return [Label(tensor.at.primary, what)]
+    return Label(tensor.at.primary, what)
 
 
 def call_labels(at: CallChain) -> list[Label]:

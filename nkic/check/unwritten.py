@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
 
-from nkic.base.diagnostics import Label, Reporter
+from nkic.base.diagnostics import Reporter
 from nkic.check.holes import first_hole
-from nkic.check.stage import call_labels
+from nkic.check.stage import call_labels, declaration
 from nkic.ir.effects import Touch, touches_of
 from nkic.ir.overlap import Box
 from nkic.ir.program import Body, Instruction, Program, instructions
@@ -76,13 +76,11 @@ class _Finder:
         self, instruction: Instruction, tensor: Tensor, hole: str, is_partial: bool
     ) -> None:
         part = f"{hole} of `{tensor.name}`" if is_partial else f"`{tensor.name}`"
-        sizes = ", ".join(map(str, tensor.shape))
-        what = f"`{tensor.name}` is {tensor.dtype.name}[{sizes}] in {tensor.buffer.value}"
         self.report.warning(
             "read-unwritten",
             f"{instruction.row.name} reads {part}, which is uninitialised",
             instruction.at.primary,
-            labels=[Label(tensor.at.primary, what), *call_labels(instruction.at)],
+            labels=[declaration(tensor), *call_labels(instruction.at)],
             help="initialise it first, for example with nisa.memset, or read a smaller part",
         )
 

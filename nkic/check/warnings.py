@@ -7,6 +7,7 @@ Non-goals: anything that depends on values (the runner's sanitizers).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
@@ -14,7 +15,7 @@ from math import prod
 from nkic.base.diagnostics import Diagnostic, Level, Reporter, make
 from nkic.base.source import SHIPPED, CallChain
 from nkic.base.text import grouped, plural
-from nkic.check.alike import alike
+from nkic.check.alike import Group
 from nkic.check.constants import beyond_type
 from nkic.check.holes import first_hole
 from nkic.check.stage import call_labels, seen
@@ -22,7 +23,7 @@ from nkic.ir.overlap import Box, axes_of, hbm_box
 from nkic.ir.program import Instruction, Program, instructions
 from nkic.ir.tensors import AccessPattern, Tensor, View
 from nkic.machine.engines import Engine
-from nkic.machine.operands import Violation
+from nkic.machine.operands import Row, Violation
 from nkic.machine.patterns import Dims, run
 
 EFFICIENT_ROW = 512  # bytes; NKI DMA overview and performance guide: shorter rows waste bandwidth
@@ -31,25 +32,15 @@ SMALL_TRANSFER = 4096  # bytes; a transfer of this size is fast whatever its row
 TILES = (View, AccessPattern)  # a program parsed from its text may already be lowered
 
 
-def warn(program: Program, report: Reporter) -> None:
-    """Report all warnings, once per source line."""
+def warn(program: Program, groups: Sequence[Group], report: Reporter) -> None:
+    """Report all warnings, once per source line. `groups` are those that check formed."""
     finder = _Finder(program, report)
+    for group in groups:
+        finder.group(group)
     for body in program.cores:
-        for instruction in instructions(body):
-            finder.instruction(instruction)
-    for last in finder.last.values():
-        finder.count_repeats(last)
+        finder.note_uses(instructions(body))
     finder.unused_tensors()
     finder.partly_written_outputs()
-
-
-@dataclass(slots=True)
-class _Location:
-    """An instruction, its warnings, and the number of later equivalents at its location."""
-
-    one: Instruction
-    diagnostics: tuple[Diagnostic, ...]
-    repeats: int = 0
 
 
 @dataclass
@@ -61,32 +52,20 @@ class _Finder:
     reported: dict[tuple[str, int], Diagnostic] = field(default_factory=dict)  # by location's id
     warnings: dict[tuple[object, ...], Violation | None] = field(default_factory=dict)
     clean: set[tuple[object, ...]] = field(default_factory=set)  # signatures without warnings
-    last: dict[int, _Location] = field(default_factory=dict)  # by id of the location
 
     def __post_init__(self) -> None:
         inputs = {p.tensor.number for p in self.program.inputs}
         self.outputs = {p.tensor.number for p in self.program.outputs} - inputs
 
-    def instruction(self, one: Instruction) -> None:
-        self.note_uses(one)
-        row = one.row
+    def group(self, group: Group) -> None:
+        """Report the warnings of the first instruction, and count them again for the others."""
+        row = group.first.row
         moves = Engine.DMA in row.engines and not row.in_blocks
         if row.warn is None and not moves and not row.constants:
             return
-        location = id(one.at)
-        last = self.last.get(location)
-        if last is not None and alike(one, last.one):
-            last.repeats += 1
-        else:
-            self.count_repeats(last)
-            self.last[location] = _Location(one, self.diagnose(one, moves))
-
-    def count_repeats(self, last: _Location | None) -> None:
-        """Count the last instruction's warnings again for its equivalents."""
-        if last is None or not last.repeats:
-            return
-        for diagnostic in last.diagnostics:
-            self.report.repeat(diagnostic, last.repeats)
+        for diagnostic in self.diagnose(group.first, moves):
+            if group.repeats:
+                self.report.repeat(diagnostic, group.repeats)
 
     def diagnose(self, instruction: Instruction, moves: bool) -> tuple[Diagnostic, ...]:
         """Return the warnings of an instruction; most signatures have none."""
@@ -137,16 +116,22 @@ class _Finder:
 
     # ---- memory ----------------------------------------------------------------------------
 
-    def note_uses(self, instruction: Instruction) -> None:
-        for index, operand in enumerate(instruction.operands):
-            if type(operand) is not View and type(operand) is not AccessPattern:
-                continue
-            number, dynamic = operand.tensor.number, operand.dynamic
-            self.used.add(number)
-            if dynamic is not None and isinstance(dynamic.source, TILES):
-                self.used.add(dynamic.source.tensor.number)
-            if number in self.outputs and instruction.row.operands[index].access.writes:
-                self.written.setdefault(number, {})[_box(operand)] = None
+    def note_uses(self, code: Iterable[Instruction]) -> None:
+        """Record the tensors that `code` uses, and the boxes of outputs that it writes."""
+        used, outputs = self.used, self.outputs
+        destinations: dict[Row, list[int]] = {}  # the indices of written operands
+        for row, operands, *_ in code:
+            for operand in operands:
+                if type(operand) is View or type(operand) is AccessPattern:
+                    used.add(operand.tensor.number)
+                    if operand.dynamic is not None and isinstance(operand.dynamic.source, TILES):
+                        used.add(operand.dynamic.source.tensor.number)
+            if row not in destinations:
+                destinations[row] = [n for n, o in enumerate(row.operands) if o.access.writes]
+            for index in destinations[row]:
+                operand = operands[index]
+                if isinstance(operand, TILES) and operand.tensor.number in outputs:
+                    self.written.setdefault(operand.tensor.number, {})[_box(operand)] = None
 
     def unused_tensors(self) -> None:
         bound = {p.tensor.number for p in (*self.program.inputs, *self.program.outputs)}

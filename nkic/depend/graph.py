@@ -6,10 +6,10 @@ loop-carried (`distance` 1).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from nkic.ir.dependence import DependenceGraph, Edge
-from nkic.ir.effects import Touch, cells_of, state_effects, stateful_of, touches_of
+from nkic.ir.effects import cells_of, state_effects, stateful_of, touches_of
 from nkic.ir.program import Body, Instruction, Loop, Program, instructions
 from nkic.machine.operands import no_effects
 from nkic.machine.targets import Target
@@ -47,8 +47,11 @@ class _Walk:
             {tensor: self.closers(cells) for tensor, cells in self.cells.items()},
         )
 
-    def closers(self, cells: Iterable[int]) -> tuple[int, ...]:
+    def closers(self, cells: Sequence[int]) -> tuple[int, ...]:
         """Return the last accesses to any of the cells: its readers, or else its writer."""
+        last = self.readers[cells[0]] or self.writers[cells[0] : cells[0] + 1]
+        if len(cells) == len(last) == 1:  # most tensors
+            return tuple(last)
         numbers: set[int] = set()
         for cell in cells:
             numbers.update(self.readers[cell] or self.writers[cell : cell + 1])
@@ -69,10 +72,14 @@ class _Walk:
         self.first_inside = outer
 
     def visit(self, instruction: Instruction) -> None:
-        number = instruction.number
-        edges = dict.fromkeys(self.edges.get(number, ()))
-        for touch in self.touched[number]:
-            self.touch(number, touch, edges)
+        number, writers, readers = instruction.number, self.writers, self.readers
+        edges = {} if self.first_inside is None else dict.fromkeys(self.edges.get(number, ()))
+        for pattern, reads, writes, area in self.touched[number]:
+            for cell in area.cells:
+                if writers[cell] < 0 and not readers[cell]:
+                    self.first_access(number, pattern.tensor.number, cell, writes)
+                else:
+                    self.access(number, cell, reads, writes, edges)
         if instruction.row.effects is not no_effects or number in self.stateful:
             self.touch_state(instruction, edges)
         for source in instruction.after:
@@ -82,15 +89,17 @@ class _Walk:
         if edges:
             self.edges[number] = tuple(edges)
 
-    def touch(self, number: int, touch: Touch, edges: dict[Edge, None]) -> None:
-        pattern, reads, writes, area = touch
-        writers, readers = self.writers, self.readers
-        for cell in area.cells:
-            if writers[cell] < 0 and not readers[cell]:
-                first = self.first_touches.setdefault(pattern[0].number, [])
-                if not first or first[-1] != number:
-                    first.append(number)
-            self.access(number, cell, reads, writes, edges)
+    def first_access(self, number: int, tensor: int, cell: int, writes: bool) -> None:
+        """Record the first access to a cell of a tensor, which waits for nothing."""
+        if writes:
+            self.writers[cell] = number
+        else:
+            self.readers[cell] = [number]
+        first = self.first_touches.get(tensor)
+        if first is None:
+            self.first_touches[tensor] = [number]
+        elif first[-1] != number:
+            first.append(number)
 
     def access(
         self, number: int, cell: int, reads: bool, writes: bool, edges: dict[Edge, None]

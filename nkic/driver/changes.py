@@ -29,9 +29,9 @@ def changes(compiled: Compiled) -> Iterator[str]:
             f"after {after.stage}",
             lineterm="",
         )
-        found = "".join(f"{line}\n" for line in lines)
-        if found:
-            yield found
+        diff = "".join(f"{line}\n" for line in lines)
+        if diff:
+            yield diff
 
 
 def _texts(compiled: Compiled) -> Iterator[StageText]:

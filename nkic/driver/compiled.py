@@ -16,7 +16,7 @@ from nkic.ir.schedule import Schedule
 from nkic.machine.clock.machine_file import MachineFile
 from nkic.neff.records import Executable
 
-MANY = 200_000  # instructions; above it memory matters more than time
+MANY_INSTRUCTIONS = 200_000  # instructions; above it memory matters more than time
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class CompileOptions:
         They take about 700 bytes per instruction, and later stages seldom need them.
         """
         is_read = self.keep is None or "search" in self.keep
-        return not is_read and len(program.cores) == 1 and len(program.cores[0]) > MANY
+        return not is_read and len(program.cores) == 1 and len(program.cores[0]) > MANY_INSTRUCTIONS
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -79,15 +79,15 @@ class Compiled:
     timings: list[StageTiming] = field(default_factory=list)
     warnings: tuple[Diagnostic, ...] = ()
 
-    def give_up(self, stage: str, keep: frozenset[str] | None) -> None:
+    def free_results(self, stage: str, keep: frozenset[str] | None) -> None:
         """Free the results that nothing reads after `stage`, except those of the stages in `keep`
         (None for all).
         """
         if keep is None:
             return
-        for done in DONE_WITH.get(stage, ()):
-            if done not in keep:
-                self.results.pop(done, None)
+        for freed in DONE_WITH.get(stage, ()):
+            if freed not in keep:
+                self.results.pop(freed, None)
         if stage == "search" and "search" not in keep:
             self.first_plan = None
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nkic.base import environment
 from nkic.base.diagnostics import bad_value
 from nkic.machine.dtypes import DType
 from nkic.machine.engines import Engine
@@ -32,11 +33,7 @@ def is_precise(environ: Mapping[str, str]) -> bool:
 
     Raises `UsageFailed`.
     """
-    word = environ.get(PRECISE_VARIABLE, "")
-    if word not in ("", "0", "1"):
-        text = f"{PRECISE_VARIABLE}={word} in the environment: expected 0 or 1"
-        raise bad_value(text, f"unset {PRECISE_VARIABLE}")
-    return word != "0"
+    return environment.is_on(PRECISE_VARIABLE, environ)
 
 
 def blas_threads(environ: Mapping[str, str]) -> int:
@@ -45,11 +42,11 @@ def blas_threads(environ: Mapping[str, str]) -> int:
 
     Raises `UsageFailed`.
     """
-    word = environ.get(THREADS_VARIABLE, "") or "1"
-    if not word.isascii() or not word.isdigit() or not 1 <= int(word[:5]) <= MAX_THREADS:
-        text = f"{THREADS_VARIABLE}={word} in the environment: expected 1 to {MAX_THREADS}"
+    value = environ.get(THREADS_VARIABLE, "") or "1"
+    if not value.isascii() or not value.isdigit() or not 1 <= int(value[:5]) <= MAX_THREADS:
+        text = f"{THREADS_VARIABLE}={value} in the environment: expected 1 to {MAX_THREADS}"
         raise bad_value(text, f"unset {THREADS_VARIABLE}")
-    return int(word)
+    return int(value)
 
 
 def figures(
@@ -113,12 +110,12 @@ def _shares(result: Result) -> dict[Engine, float]:
 
     The DMA engines of a core count together.
     """
-    found: dict[Engine, float] = {}
+    shares: dict[Engine, float] = {}
     for name, use in result.engines.items():
         engine = Engine(name.partition(".")[2])
         share = use.busy_ns / result.time_ns if result.time_ns else 0.0
-        found[engine] = max(found.get(engine, 0.0), share)
-    return found
+        shares[engine] = max(shares.get(engine, 0.0), share)
+    return shares
 
 
 def _bound(result: Result, name: str, stored: NDArray[Any], dtype: DType) -> BoundRow | None:

@@ -50,7 +50,7 @@ def _decorators(text: str, kernel: str | None) -> Iterator[str]:
     """Yield the first name of each decorator of the kernel, or of all decorated functions if there
     is no such kernel.
     """
-    found = _DECORATED.findall(text)
-    wanted = [lines for lines, name in found if name == kernel]
-    for lines in wanted or [lines for lines, _ in found]:
+    decorated = _DECORATED.findall(text)
+    of_kernel = [lines for lines, name in decorated if name == kernel]
+    for lines in of_kernel or [lines for lines, _ in decorated]:
         yield from re.findall(r"(?m)^@[ \t]*(\w+)", lines)

@@ -76,7 +76,7 @@ class Loader:
     kernel: Root
     includes: Sequence[Root] = ()
     modules: Mapping[str, str] = field(default_factory=dict)
-    _places: dict[str, SourcePath] = field(default_factory=dict)
+    _paths: dict[str, SourcePath] = field(default_factory=dict)
     _labels: dict[Path, str] = field(default_factory=dict)
     # The files of modules searched so far, and the outermost packages around folders.
     _files: dict[SourcePath, SourcePath | None] = field(default_factory=dict)
@@ -106,21 +106,23 @@ class Loader:
 
     def __call__(self, request: str, importer: SourceFile) -> SourceFile | None:
         """Return the file of the module that `importer` calls `request`, or None."""
-        place = self._places.get(importer.path)
-        if place is None:  # nkic's own standard library has no neighbours
+        importer_path = self._paths.get(importer.path)
+        if importer_path is None:  # nkic's own standard library has no neighbours
             return None
-        candidates = self._candidates(request, place)
-        path = next((file for one in candidates if (file := self._file(one))), None)
+        candidates = self._candidates(request, importer_path)
+        path = next((file for candidate in candidates if (file := self._file(candidate))), None)
         if path is not None:
             return self._add(path)
-        named = candidates if request.strip(".") else []
-        folder = next((one for one in named if self._holds_source(one.disk)), None)
+        packages = candidates if request.strip(".") else []
+        folder = next(
+            (candidate for candidate in packages if self._holds_source(candidate.disk)), None
+        )
         return self._add(folder / PACKAGE, data=b"") if folder is not None else None
 
     def shown(self, path: str) -> str:
         """Return the printed form of a path inside nkic: the path from the working directory."""
-        place = self._places.get(path)
-        return str(place.disk) if place is not None else path
+        source_path = self._paths.get(path)
+        return str(source_path.disk) if source_path is not None else path
 
     def source(self, shown: str) -> SourceFile | None:
         """Return the file whose printed path is `shown`."""
@@ -135,49 +137,46 @@ class Loader:
         """The folders that may hold source: those of what the command line names, and the include
         folders.
         """
-        given = map(Path, self.modules.values())
-        named = [path if self.probes.is_folder(path) else path.parent for path in given]
-        homes = [_home(folder, self.probes) for folder in (Path(self.kernel.folder), *named)]
+        module_paths = map(Path, self.modules.values())
+        beside = [path if self.probes.is_folder(path) else path.parent for path in module_paths]
+        homes = [_home(folder, self.probes) for folder in (Path(self.kernel.folder), *beside)]
         return [*homes, *(Path(root.folder) for root in self.includes)]
 
-    def _is_there(self, place: SourcePath) -> bool:
-        return self.probes.is_file(place.disk) and confine.is_inside(place.disk, self.folders)
+    def _is_file(self, path: SourcePath) -> bool:
+        return self.probes.is_file(path.disk) and confine.is_inside(path.disk, self.folders)
 
     @property
     def files(self) -> list[str]:
         """The printed path of every file read so far."""
-        return [str(place.disk) for place in self._places.values() if place.disk.is_file()]
-
-    @property
-    def on_disk(self) -> dict[str, str]:
-        """The path on disk of each file, by its name in messages."""
-        return {str(place.disk): str(place.disk) for place in self._places.values()}
+        return [str(path.disk) for path in self._paths.values() if path.disk.is_file()]
 
     def neighbour(self, path: str) -> SourceFile | None:
         """Return the file with this path inside nkic if it is in the folder of the kernel's
         file.
         """
-        place = SourcePath(self.kernel, path)
+        source_path = SourcePath(self.kernel, path)
         beside = path.endswith(".py") and not path.startswith("/")
-        return self._add(place) if beside and self._is_there(place) else None
+        return self._add(source_path) if beside and self._is_file(source_path) else None
 
-    def _add(self, place: SourcePath, path: str = "", data: bytes | None = None) -> SourceFile:
-        shown = path or str(place.disk)
-        label = self._labels.get(files.real(place.disk)) or self._new_label(place)
+    def _add(
+        self, source_path: SourcePath, path: str = "", data: bytes | None = None
+    ) -> SourceFile:
+        shown = path or str(source_path.disk)
+        label = self._labels.get(files.real(source_path.disk)) or self._new_label(source_path)
         if label not in self.sources:
             read = files.read_bytes if path else confine.read_regular  # named by the user, or found
             content = read(shown, MAX_BYTES) if data is None else data
-            self.probes.note(place.disk, content)
+            self.probes.note(source_path.disk, content)
             self.sources[label] = decode(content, label)
         return self.sources[label]
 
-    def _new_label(self, place: SourcePath) -> str:
+    def _new_label(self, path: SourcePath) -> str:
         """Return a label for a new file; a prefix distinguishes it from an equal one."""
-        label = place.label
-        while label in self._places:
+        label = path.label
+        while label in self._paths:
             label = "+" + label
-        self._places[label] = place
-        self._labels[files.real(place.disk)] = label
+        self._paths[label] = path
+        self._labels[files.real(path.disk)] = label
         return label
 
     # ---- imports ---------------------------------------------------------------------------
@@ -192,23 +191,23 @@ class Loader:
         root = self._package_root(importer.parent)
         bases = [root] if root is not None else []
         bases += [SourcePath(root, ".") for root in (self.kernel, *self.includes)]
-        return [*self._given(name), *(_joined(base, parts) for base in bases)]
+        return [*self._by_name(name), *(_joined(base, parts) for base in bases)]
 
-    def _file(self, place: SourcePath) -> SourcePath | None:
-        """Return the file of the module at `place`: a package's `__init__.py`, or the `.py`
+    def _file(self, module: SourcePath) -> SourcePath | None:
+        """Return the file of `module`: a package's `__init__.py`, or the `.py`
         file.
         """
-        if place not in self._files:
-            both = (place / PACKAGE, SourcePath(place.root, place.path + ".py"))
-            self._files[place] = next((path for path in both if self._is_there(path)), None)
-        return self._files[place]
+        if module not in self._files:
+            candidates = (module / PACKAGE, SourcePath(module.root, module.path + ".py"))
+            self._files[module] = next((path for path in candidates if self._is_file(path)), None)
+        return self._files[module]
 
     def _holds_source(self, folder: Path) -> bool:
         """Whether a folder without `__init__.py` is a namespace package, as in Python."""
         if not self.probes.is_folder(folder) or not confine.is_inside(folder, self.folders):
             return False
         self.probes.is_searched = True
-        return any(any(folder.glob(form)) for form in ("*.py", "*/*.py"))
+        return any(any(folder.glob(pattern)) for pattern in ("*.py", "*/*.py"))
 
     def _package_root(self, folder: SourcePath) -> SourcePath | None:
         """Return the folder that contains the outermost package around `folder`; None outside
@@ -218,7 +217,7 @@ class Loader:
             self._packages[folder] = _package_root(folder, self.probes)
         return self._packages[folder]
 
-    def _given(self, name: str) -> Iterator[SourcePath]:
+    def _by_name(self, name: str) -> Iterator[SourcePath]:
         """Yield the path of a module that was given by name, or that is inside a package given by
         name.
         """
@@ -248,16 +247,16 @@ def _missing(option: str, path: str) -> UsageFailed:
 
 def _up(importer: SourcePath, dots: int) -> SourcePath:
     """Return the package that this number of leading dots denotes; one is the importer's own."""
-    place = importer.parent
+    package = importer.parent
     for _ in range(dots - 1):
-        place = place.parent
-    return place
+        package = package.parent
+    return package
 
 
-def _joined(place: SourcePath, parts: Sequence[str]) -> SourcePath:
-    for part in parts:
-        place = place / part
-    return place
+def _joined(path: SourcePath, names: Sequence[str]) -> SourcePath:
+    for name in names:
+        path = path / name
+    return path
 
 
 def _package_root(folder: SourcePath, probes: Probes) -> SourcePath | None:

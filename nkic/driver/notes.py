@@ -32,11 +32,11 @@ def timed(executable: Executable, ordered: Schedule) -> Executable:
     It is the scheduler's own simulated time, or else that of the records.
     """
     target = ordered.program.target
-    found: int | None = round(ordered.estimate_ns * 1000)
+    picoseconds: int | None = round(ordered.estimate_ns * 1000)
     if not ordered.is_timed:
-        found = pace.duration(executable, target.used_by(executable.cores))
-    if found is None:
+        picoseconds = pace.duration(executable, target.used_by(executable.cores))
+    if picoseconds is None:
         return executable
-    cycles = -(-found * target.base_clock_mhz // 1_000_000)
-    timing = {"estimate_ns": f"{found / 1000:.0f}", "estimate_cycles": str(cycles)}
+    cycles = -(-picoseconds * target.base_clock_mhz // 1_000_000)
+    timing = {"estimate_ns": f"{picoseconds / 1000:.0f}", "estimate_cycles": str(cycles)}
     return replace(executable, meta={**executable.meta, **timing})

@@ -15,6 +15,7 @@ import resource
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import PurePath
 from time import perf_counter_ns
 from typing import Any, NamedTuple, NoReturn
@@ -34,7 +35,7 @@ from nkic.check import Locate
 from nkic.depend import depend
 from nkic.driver.compiled import DEFAULT, Compiled, CompileOptions, StageTiming
 from nkic.driver.notes import build_notes, timed
-from nkic.driver.spilling import fit_or_spill
+from nkic.driver.spilling import Graphs, fit_or_spill
 from nkic.emit import emit
 from nkic.ir import effects, read_text
 from nkic.ir.dependence import DependenceGraph
@@ -53,7 +54,7 @@ from nkic.parse import parse
 from nkic.resolve import list_kernels as kernels_of
 from nkic.resolve import resolve
 from nkic.resolve.library import Load
-from nkic.search import ScheduledProgram, is_close, planned_ns, search
+from nkic.search import ScheduledProgram, search
 from nkic.specialise import PROVIDED, native, specialise
 from nkic.specialise.request import Request
 from nkic.syntax.bindings import Kernel, Resolved
@@ -92,6 +93,7 @@ class AuditFailed(Exception):
 
 
 Step = tuple[str, Any]  # a stage's name, and its result
+Find = Callable[[str], SourceFile | None]  # returns a file of the kernel by its path
 
 
 def compile_source(
@@ -114,7 +116,7 @@ def compile_source(
 
 def compile_text(
     text: SourceFile,
-    find: Callable[[str], SourceFile | None],
+    find: Find,
     options: CompileOptions = DEFAULT,
     compiled: Compiled | None = None,
 ) -> Compiled:
@@ -152,7 +154,7 @@ def trace_live(
     except CompileFailed as failure:
         _refuse_arguments(report)
         report.settle()
-        failed = CompileFailed(sorted(report.all, key=_place))
+        failed = CompileFailed(sorted(report.all, key=_span_of))
         failed.frames = failure.frames
         raise failed from failure
     _refuse_arguments(report)
@@ -163,13 +165,9 @@ def trace_live(
 def compile_traced(tracing: Tracing, options: CompileOptions = DEFAULT) -> Compiled:
     """Compile the result of `trace_live`. Raises `CompileFailed`."""
     traced, report = tracing
-    steps = _from_trace(traced, report, options)
-    return _run(steps, report, options, Compiled(traced.resolved.kernel.module.source))
-
-
-def _from_trace(traced: native.Traced, report: Reporter, options: CompileOptions) -> Iterator[Step]:
     locate = _locate(traced.resolved)
-    yield from _from_program(traced.program, traced.sources, locate, report, options)
+    steps = _from_program(traced.program, traced.sources, locate, report, options)
+    return _run(steps, report, options, Compiled(traced.resolved.kernel.module.source))
 
 
 def list_kernels(source: SourceFile) -> tuple[Kernel, ...]:
@@ -212,21 +210,18 @@ def _entry(request: Request) -> dict[str, Any]:
     entry = request.entry
     if entry is None:
         return {}
-    place = entry.function
-    cells = {name for name, _ in place.cells}
+    function = entry.function
+    cells = {name for name, _ in function.cells}
 
-    def given(module: str) -> frozenset[str]:
-        found = entry.names(module)
-        return found | cells if module == place.module else found
+    def names(module: str) -> frozenset[str]:
+        globals_used = entry.names(module)
+        return globals_used | cells if module == function.module else globals_used
 
-    return {"name": place.module, "line": place.line, "given": given}
+    return {"name": function.module, "line": function.line, "given": names}
 
 
 def _from_text(
-    text: SourceFile,
-    find: Callable[[str], SourceFile | None],
-    report: Reporter,
-    options: CompileOptions,
+    text: SourceFile, find: Find, report: Reporter, options: CompileOptions
 ) -> Iterator[Step]:
     with _read(text, report):
         program = read_text.read_program(text.text)
@@ -234,10 +229,7 @@ def _from_text(
 
 
 def _from_schedule(
-    text: SourceFile,
-    find: Callable[[str], SourceFile | None],
-    report: Reporter,
-    options: CompileOptions,
+    text: SourceFile, find: Find, report: Reporter, options: CompileOptions
 ) -> Iterator[Step]:
     """Continue a printed schedule with the proofs. Their findings are errors in the text."""
     with _read(text, report):
@@ -256,10 +248,7 @@ def _from_schedule(
 
 
 def _from_assembly(
-    text: SourceFile,
-    find: Callable[[str], SourceFile | None],
-    report: Reporter,
-    options: CompileOptions,
+    text: SourceFile, find: Find, report: Reporter, options: CompileOptions
 ) -> Iterator[Step]:
     """Turn printed records into a file if they verify; without a program nothing can be proven."""
     try:
@@ -269,8 +258,8 @@ def _from_assembly(
         yield "verify", None
         yield "write", write(executable, embed_source=options.embed_source)
     except ArtifactFailed as failure:
-        why = "; ".join(d.message for d in failure.diagnostics)
-        report.fatal("bad-program-text", f"`{text.path}` is not a program: {why}")
+        reasons = "; ".join(d.message for d in failure.diagnostics)
+        report.fatal("bad-program-text", f"`{text.path}` is not a program: {reasons}")
 
 
 @contextmanager
@@ -282,7 +271,7 @@ def _read(text: SourceFile, report: Reporter) -> Iterator[None]:
         report.fatal("bad-program-text", f"`{text.path}` is not a program: {error}")
 
 
-def _sources(program: Program, find: Callable[[str], SourceFile | None]) -> dict[str, SourceFile]:
+def _sources(program: Program, find: Find) -> dict[str, SourceFile]:
     shipped = {file.path: file for file in library.sources().values()}
     source_files = {path: shipped.get(path) or find(path) for path in paths(program)}
     return {path: source for path, source in source_files.items() if source is not None}
@@ -301,16 +290,17 @@ def _from_program(
         raise CompileFailed(report.all)
     if options.machine is not None:
         program = replace(program, target=options.machine.applied(program.target))
-    sound = check.find(program, report, locate)
+    sound, groups = check.find(program, report, locate)
     if not report.errors:
         check.check_rendezvous(program, report)
         check.find_edges(program, report)
     if report.errors:
         _look_further(sound, report)
-    check.warn(program, report)
+    check.warn(program, groups, report)
+    del groups
     yield "check", None
 
-    meant = prove.written(program)
+    written = prove.written(program)
     lowered = lower(program, report)
     del program, sound
     yield "lower", lowered
@@ -332,25 +322,29 @@ def _from_program(
     ordered = schedule.schedule(placed, reusing, options.serial, options.level == 0)
     yield "schedule", ordered
 
-    found = ScheduledProgram(placed, reusing, ordered)
+    scheduled = ScheduledProgram(placed, reusing, ordered)
     if options.level and not options.serial:
-        if not graphs and not is_close(found, planned_ns(found), options.level):
-            graphs = depend(lowered)
-        if graphs:
-            found = search(lowered, graphs, found, options.level)
-    placed, ordered = found.placed, found.schedule
-    yield "search", found
-    del graphs, reusing, found
+        graphs_of = partial(_dependences, lowered, graphs)
+        scheduled = search(lowered, graphs_of, scheduled, options.level)
+        del graphs_of
+    placed, ordered = scheduled.placed, scheduled.schedule
+    yield "search", scheduled
+    del graphs, reusing, scheduled
     check.find_banks(placed, report)
     report.stop_if_errors()
     notes = build_notes(ordered)
     if len(ordered.cores) == 1:
         effects.forget()  # from here on, only races between several cores need them
-    yield from _proven(meant, lowered, ordered, sources, report, options, notes)
+    yield from _proven(written, lowered, ordered, sources, report, options, notes)
+
+
+def _dependences(lowered: Program, graphs: Graphs) -> Graphs:
+    """Return the program's graphs, computed again if they were freed."""
+    return graphs or depend(lowered)
 
 
 def _proven(
-    meant: prove.Written,
+    written: prove.Written,
     lowered: Program,
     ordered: Schedule,
     sources: Mapping[str, SourceFile],
@@ -358,11 +352,12 @@ def _proven(
     options: CompileOptions,
     notes: Mapping[str, str] | None = None,
 ) -> Iterator[Step]:
-    """Run the proofs, and make the file with them. `meant` is what the program wrote before lower;
+    """Run the proofs, and make the file with them. `written` is what the program wrote before
+    lower;
     `notes` are made here if they could not be made before the proofs.
     """
     readings = prove.read(lowered)
-    _prove("lower", prove.prove_returned(meant, lowered))
+    _prove("lower", prove.prove_returned(written, lowered))
     _prove("allocate", prove.prove_addresses(ordered.program, readings))
     yield "allocate-audit", None
 
@@ -396,8 +391,8 @@ def _run(
         with without_collector(), watched(options.seconds, lambda: here().span, options.see):
             _take(steps, options, compiled)
     except CompileFailed as failure:
-        raise CompileFailed(sorted(failure.diagnostics, key=_place)) from failure
-    compiled.warnings = tuple(sorted(report.all, key=_place))
+        raise CompileFailed(sorted(failure.diagnostics, key=_span_of)) from failure
+    compiled.warnings = tuple(sorted(report.all, key=_span_of))
     return compiled
 
 
@@ -415,11 +410,11 @@ def _take(steps: Iterator[Step], options: CompileOptions, compiled: Compiled) ->
         del result
         if stage == options.last:
             return
-        compiled.give_up(stage, options.keep)
+        compiled.free_results(stage, options.keep)
         before = perf_counter_ns()
 
 
-def _place(diagnostic: Diagnostic) -> Span:
+def _span_of(diagnostic: Diagnostic) -> Span:
     return diagnostic.primary.span if diagnostic.primary is not None else NOWHERE
 
 
@@ -463,11 +458,11 @@ def _locate(resolved: Resolved) -> Locate:
     """Return a function that finds an instruction's argument in the user's source."""
 
     def locate(instruction: Instruction, parameter: str, within: Collection[str] = ()) -> Span:
-        at, parameters = instruction.at, instruction.row.parameters
-        if at.span.path.startswith(SHIPPED):
-            return at.primary
+        location, parameters = instruction.at, instruction.row.parameters
+        if location.span.path.startswith(SHIPPED):
+            return location.primary
         position = parameters.index(parameter) if parameter in parameters else None
-        return resolved.locate(at, parameter, position, within)
+        return resolved.locate(location, parameter, position, within)
 
     return locate
 

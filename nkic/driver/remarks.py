@@ -28,15 +28,17 @@ def remarks(compiled: Compiled, level: int) -> list[Remark]:
 
 def _all(compiled: Compiled, level: int) -> Iterator[Remark]:
     program: Program = compiled.results["specialise"]
-    found: ScheduledProgram = compiled.results["search"]
+    scheduled_program: ScheduledProgram = compiled.results["search"]
     ordered: Schedule = compiled.results["schedule"]
-    before: Program | None = compiled.results.get("lower")
-    if before is None:
+    lowered_program: Program | None = compiled.results.get("lower")
+    if lowered_program is None:
         return
-    trial = found.searched.kept if found.searched is not None else None
-    rest = {} if trial is None else {"rest": trial.rest}
+    trial = scheduled_program.searched.kept if scheduled_program.searched is not None else None
+    extra = {} if trial is None else {"rest": trial.rest}
     is_kept = trial.in_order if trial is not None else level == 0
-    yield from lowered.remarks(program, before)
-    yield from allocated.remarks(found.placed, found.graphs, **rest)
-    yield from scheduled.remarks(found.placed, found.graphs, ordered.serial, is_kept)
-    yield from searched.remarks(before, found)
+    yield from lowered.remarks(program, lowered_program)
+    yield from allocated.remarks(scheduled_program.placed, scheduled_program.graphs, **extra)
+    yield from scheduled.remarks(
+        scheduled_program.placed, scheduled_program.graphs, ordered.serial, is_kept
+    )
+    yield from searched.remarks(lowered_program, scheduled_program)

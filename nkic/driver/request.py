@@ -31,20 +31,20 @@ COMPILER_FLAGS = "NEURON_CC_FLAGS"  # options of the compiler of whole models
 
 def request_for(
     source: SourceFile | None,
-    given: RequestOptions,
+    explicit: RequestOptions,
     environ: Mapping[str, str],
     file: SourceFile | None = None,
 ) -> Request:
     """Return the request.
 
-    Precedence, highest first: the values in `given`, its `like`, the file's inline block (absent
+    Precedence, highest first: the values in `explicit`, its `like`, the file's inline block (absent
     without `source`), the environment, `[tool.nkic]` of the project. `file` has the imports from
     which to infer the NKI version, if that is not `source`. Raises `UsageFailed`, also for an
     unusable block.
     """
     block = block_of(source)
-    spoken = profile_of(file or source, given.kernel or block.kernel)
-    request = combine(given, _with_environment(block, given, environ), spoken)
+    inferred = profile_of(file or source, explicit.kernel or block.kernel)
+    request = combine(explicit, _with_environment(block, explicit, environ), inferred)
     if request.lnc > request.target.max_cores:
         target = request.target
         text = f"--lnc {request.lnc}: a kernel on {target.name} runs on {target.max_cores} core"
@@ -68,8 +68,8 @@ def _check_lnc(request: Request, environ: Mapping[str, str]) -> None:
 
 def _lnc(environ: Mapping[str, str]) -> tuple[int | None, str]:
     """Return the number of cores that the environment sets for all kernels, and its origin."""
-    wanted = environ.get(LNC_VARIABLE)
-    return (_cores(wanted, LNC_VARIABLE) if wanted else None), LNC_VARIABLE
+    setting = environ.get(LNC_VARIABLE)
+    return (_cores(setting, LNC_VARIABLE) if setting else None), LNC_VARIABLE
 
 
 def _cores(text: str, origin: str) -> int:
@@ -88,9 +88,9 @@ def _with_environment(
     block: RequestOptions, options: RequestOptions, environ: Mapping[str, str]
 ) -> RequestOptions:
     """Add the environment's and the project's settings to those that the block leaves open."""
-    wanted = environ.get(TARGET_VARIABLE)
-    if block.target is None and wanted:
-        block = replace(block, target=find_target(wanted, TARGET_VARIABLE))
+    name = environ.get(TARGET_VARIABLE)
+    if block.target is None and name:
+        block = replace(block, target=find_target(name, TARGET_VARIABLE))
     if block.profile is None and options.profile is None:
         block = replace(block, profile=_version(environ)[0])
     if (options.lnc, options.grid, block.lnc, block.grid) == (None, None, None, None):
@@ -103,10 +103,10 @@ def _version(environ: Mapping[str, str]) -> tuple[Profile | None, str]:
 
     Raises `UsageFailed`.
     """
-    if wanted := environ.get(NKI_VARIABLE):
-        return find_profile(wanted, NKI_VARIABLE), NKI_VARIABLE
-    word, profile = FORMER_FRONTEND
-    if environ.get(FRONTEND_VARIABLE) == word:
+    if label := environ.get(NKI_VARIABLE):
+        return find_profile(label, NKI_VARIABLE), NKI_VARIABLE
+    frontend, profile = FORMER_FRONTEND
+    if environ.get(FRONTEND_VARIABLE) == frontend:
         return profile, FRONTEND_VARIABLE
     if (configured := project.setting("nki")) is not None:
         origin = project.origin("nki")
@@ -163,8 +163,8 @@ def find_target(name: str, origin: str) -> Target:
     target = targets.find(name)
     if target is None:
         # No nearest name is suggested: a future target's name is close to every known one.
-        known = ", ".join((*targets.TARGETS, *targets.ALIASES))
-        raise bad_argument(f"{origin}: there is no target `{name}`", f"known are: {known}")
+        names = ", ".join((*targets.TARGETS, *targets.ALIASES))
+        raise bad_argument(f"{origin}: there is no target `{name}`", f"known are: {names}")
     return target
 
 
@@ -182,13 +182,13 @@ Value = TypeVar("Value")
 def _pairs(
     texts: Sequence[str], read: Callable[[str], tuple[str, Value]], option: str
 ) -> dict[str, Value]:
-    found: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     for text in texts:
         name, value = read(text)
-        if name in found:
+        if name in values:
             raise bad_argument(f"{option}: `{name}` is given twice")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 # ---- settings and their origins
@@ -207,7 +207,7 @@ def settings(
     """
     request = request_for(source, command, environ)
     block = block_of(source)
-    where = f"inline block of {source.path}" if source is not None else ""
+    block_origin = f"inline block of {source.path}" if source is not None else ""
     values = {
         "kernel": request.kernel or "the file's only one",
         "target": request.target.name,
@@ -218,7 +218,7 @@ def settings(
     for name, value in values.items():
         origin = COMMAND_LINE if getattr(command, name) is not None else DEFAULT
         if origin == DEFAULT and getattr(block, name) is not None:
-            origin = where
+            origin = block_origin
         elif origin == DEFAULT and name == "target" and environ.get(TARGET_VARIABLE):
             origin = TARGET_VARIABLE
         elif origin == DEFAULT and name == "profile":
@@ -229,4 +229,8 @@ def settings(
     for name, kind in {**request.like, **request.args}.items():
         yield f"argument {name}", str(kind), kind.origin
     for name, constant in request.consts.items():
-        yield f"argument {name}", repr(constant), COMMAND_LINE if name in command.consts else where
+        yield (
+            f"argument {name}",
+            repr(constant),
+            COMMAND_LINE if name in command.consts else block_origin,
+        )

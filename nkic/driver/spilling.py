@@ -53,16 +53,16 @@ def fit_or_spill(lowered: Program, graphs: Graphs, report: Reporter, may_spill: 
 
     Reports what does not fit, and what was spilled. Raises `CompileFailed`.
     """
-    tried = Reporter(report.max_errors)
+    attempt = Reporter(report.max_errors)
     with suppress(CompileFailed):
-        return Fitted(lowered, graphs, *fit(lowered, graphs, tried))
+        return Fitted(lowered, graphs, *fit(lowered, graphs, attempt))
     first = spill.spill(lowered) if may_spill or _is_cheap(lowered) else None
-    found = _spilled(lowered, first) if may_spill and first is not None else None
-    if found is not None:
-        report.add(_warning(found))
-        return found
-    for diagnostic in tried.all:
-        report.add(_advised(diagnostic, tried.all, first, may_spill))
+    fitted = _spilled(lowered, first) if may_spill and first is not None else None
+    if fitted is not None:
+        report.add(_warning(fitted))
+        return fitted
+    for diagnostic in attempt.all:
+        report.add(_advised(diagnostic, attempt.all, first, may_spill))
     raise CompileFailed(report.all)
 
 
@@ -75,11 +75,11 @@ def _spilled(lowered: Program, first: spill.Spilled) -> Fitted | None:
     none.
     """
     for share in SHARES if first.enough else ():
-        made = first if share == 1.0 else spill.spill(lowered, share)
-        graphs = depend(made.program)
+        spilled = first if share == 1.0 else spill.spill(lowered, share)
+        graphs = depend(spilled.program)
         with suppress(CompileFailed):
-            placed, reusing = allocate(made.program, graphs, Reporter(1))
-            return Fitted(made.program, graphs, placed, reusing, made)
+            placed, reusing = allocate(spilled.program, graphs, Reporter(1))
+            return Fitted(spilled.program, graphs, placed, reusing, spilled)
     return None
 
 
@@ -87,47 +87,58 @@ def _spilled(lowered: Program, first: spill.Spilled) -> Fitted | None:
 
 
 def _advised(
-    one: Diagnostic, all: tuple[Diagnostic, ...], first: spill.Spilled | None, tried: bool
+    diagnostic: Diagnostic,
+    diagnostics: tuple[Diagnostic, ...],
+    first: spill.Spilled | None,
+    was_tried: bool,
 ) -> Diagnostic:
     """Return the error, with what spilling would do or did not achieve."""
-    if tried and one.code is IN_PSUM:
-        return replace(one, help=f"{one.help}; {OF_SBUF}")
-    if first is None or any(other.code is not OVERFLOW for other in all):
-        return one
+    if was_tried and diagnostic.code is IN_PSUM:
+        return replace(diagnostic, help=f"{diagnostic.help}; {OF_SBUF}")
+    if first is None or any(each.code is not OVERFLOW for each in diagnostics):
+        return diagnostic
     if first.stuck is not None:
-        return replace(one, help=f"{one.help}; {_stuck(first.stuck)}") if tried else one
-    if tried:
-        return replace(one, help=f"{one.help}; even with --spill the free memory is fragmented")
+        return (
+            replace(diagnostic, help=f"{diagnostic.help}; {_stuck(first.stuck)}")
+            if was_tried
+            else diagnostic
+        )
+    if was_tried:
+        return replace(
+            diagnostic, help=f"{diagnostic.help}; even with --spill the free memory is fragmented"
+        )
     stored, loaded, _ = first.traffic
-    moved = f"which moves {decimal(stored + loaded)} to and from HBM"
-    return replace(one, help=f"{one.help}; or spill tiles to HBM with --spill, {moved}")
+    traffic = f"which moves {decimal(stored + loaded)} to and from HBM"
+    return replace(
+        diagnostic, help=f"{diagnostic.help}; or spill tiles to HBM with --spill, {traffic}"
+    )
 
 
 def _stuck(step: spill.Step) -> str:
     """Explain why spilling other tiles does not make room at `step`."""
     if not isinstance(step.item, Loop):
         return "--spill cannot help: a single instruction needs more memory than there is"
-    place, inside = step.item.at.primary, f"{step.inner:,} bytes per partition"
+    span, need = step.item.at.primary, f"{step.inner:,} bytes per partition"
     return (
         "--spill works around device loops, not inside them: an iteration of the loop at "
-        f"{place.path}:{place.line} needs {inside}, so use fewer or smaller tiles in it, or write "
+        f"{span.path}:{span.line} needs {need}, so use fewer or smaller tiles in it, or write "
         "it with `range`, which is unrolled"
     )
 
 
-def _warning(found: Fitted) -> Diagnostic:
+def _warning(fitted: Fitted) -> Diagnostic:
     """Return a warning that names the spilled tensors, where they were declared, and their
     traffic.
     """
-    spilled = found.spilled
+    spilled = fitted.spilled
     assert spilled is not None
-    groups = _by_place(spilled)
-    away = [one for _, group in groups for one in group]
+    groups = _by_declaration(spilled)
+    tiles = [tile for _, group in groups for tile in group]
     reporter = Reporter()
     reporter.warning(
         OVERFLOW.slug,
-        f"SBUF has no room for all tensors that are live at once: {plural(len(away), 'tensor')} "
-        f"{'are' if len(away) > 1 else 'is'} spilled to HBM, {_traffic(away)}",
+        f"SBUF has no room for all tensors that are live at once: {plural(len(tiles), 'tensor')} "
+        f"{'are' if len(tiles) > 1 else 'is'} spilled to HBM, {_traffic(tiles)}",
         groups[0][0],
         labels=[Label(place, _label(group)) for place, group in groups[:MAX_NAMED]],
         notes=_more(groups[MAX_NAMED:]),
@@ -139,27 +150,29 @@ def _warning(found: Fitted) -> Diagnostic:
 _Group: TypeAlias = "tuple[Span, list[spill.Away]]"  # in quotes: `spill` is loaded when used
 
 
-def _by_place(spilled: spill.Spilled) -> list[_Group]:
+def _by_declaration(spilled: spill.Spilled) -> list[_Group]:
     """Return the tensors by place of declaration, those with most traffic first."""
-    found: dict[Span, list[spill.Away]] = defaultdict(list)
-    for one in (one for core in spilled.away for one in core):
-        found[one.tensor.at.primary].append(one)
-    return sorted(found.items(), key=lambda pair: -sum(one.moved + one.remade for one in pair[1]))
+    groups: dict[Span, list[spill.Away]] = defaultdict(list)
+    for tile in (tile for core in spilled.away for tile in core):
+        groups[tile.tensor.at.primary].append(tile)
+    return sorted(
+        groups.items(), key=lambda pair: -sum(tile.moved + tile.remade for tile in pair[1])
+    )
 
 
 def _label(group: list[spill.Away]) -> str:
-    names = list(dict.fromkeys(f"`{one.tensor.name}`" for one in group))
-    which = f" {names[0]}" if len(names) == 1 else ""
-    return f"{plural(len(group), 'tensor')}{which} from here: {_traffic(group)}"
+    names = list(dict.fromkeys(f"`{tile.tensor.name}`" for tile in group))
+    name = f" {names[0]}" if len(names) == 1 else ""
+    return f"{plural(len(group), 'tensor')}{name} from here: {_traffic(group)}"
 
 
 def _more(groups: list[_Group]) -> Iterator[str]:
-    rest = [one for _, group in groups for one in group]
-    if rest:
-        yield f"{plural(len(rest), 'more tensor')}: {_traffic(rest)}"
+    tiles = [tile for _, group in groups for tile in group]
+    if tiles:
+        yield f"{plural(len(tiles), 'more tensor')}: {_traffic(tiles)}"
 
 
-def _traffic(away: list[spill.Away]) -> str:
-    stored, loaded, remade = spill.Traffic.of(away)
+def _traffic(tiles: list[spill.Away]) -> str:
+    stored, loaded, remade = spill.Traffic.of(tiles)
     text = f"{decimal(stored)} stored, {decimal(loaded)} loaded"
     return f"{text}, recomputed {plural(remade, 'time')}" if remade else text

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from nkic.base.source import SourceFile
 from nkic.emit.tables import PlaceTable, Tensors
 from nkic.ir.program import Instruction, Loop, Operand
-from nkic.ir.schedule import Schedule, Slot, Stream, StreamItem, StreamLoop, Wait, slots
+from nkic.ir.schedule import Schedule, Slot, Stream, StreamItem, StreamLoop, Wait
 from nkic.ir.tensors import AccessPattern, View
 from nkic.machine.facts import Register
 from nkic.neff.records import (
@@ -35,10 +35,13 @@ def emit(
     registers: set[int] = set()
     inputs = tuple(ParameterRecord(p.name, tensors.index(p.tensor, 0)) for p in program.inputs)
     outputs = tuple(ParameterRecord(p.name, tensors.index(p.tensor, 0)) for p in program.outputs)
+    emitters = [
+        _CoreEmitter(number, places, tensors, iterations, registers)
+        for number in range(len(schedule.cores))
+    ]
     streams = tuple(
         emitter.stream(stream)
-        for number, core in enumerate(schedule.cores)
-        for emitter in [_CoreEmitter(number, places, tensors, iterations, registers)]
+        for emitter, core in zip(emitters, schedule.cores, strict=True)
         for stream in core
     )
     numbers = {t.number: t for t in program.tensors}
@@ -49,7 +52,7 @@ def emit(
         name=program.name,
         target=program.target.name,
         cores=len(schedule.cores),
-        semaphores=_count(s for core in schedule.cores for stream in core for s in _used(stream)),
+        semaphores=_count(s for emitter in emitters for s in emitter.semaphores()),
         registers=_count([*registers, *_bounds(streams)]),
         tensors=tuple(tensors.rows),
         inputs=inputs,
@@ -66,14 +69,6 @@ def emit(
 
 def _count(numbers: Iterable[int]) -> int:
     return max(numbers, default=-1) + 1
-
-
-def _used(stream: Stream) -> Iterable[int]:
-    for _, waits, signals in slots(stream.items):
-        if signals:
-            yield max(signals)
-        for wait in waits:
-            yield wait.semaphore
 
 
 def _bounds(streams: Iterable[StreamRecord]) -> Iterable[int]:
@@ -99,9 +94,15 @@ class _CoreEmitter:
         self.tensors = tensors
         self.registers = registers  # registers used as operands
         self.waits: dict[tuple[Wait, ...], tuple[tuple[int, int], ...]] = {}
+        self.signals: set[tuple[int, ...]] = set()
         self.pattern_records: dict[
             int, PatternRecord
         ] = {}  # keyed by identity: lower interns patterns
+
+    def semaphores(self) -> Iterator[int]:
+        """Yield the semaphores of the streams so far."""
+        yield from (wait.semaphore for waits in self.waits for wait in waits)
+        yield from (semaphore for signals in self.signals for semaphore in signals)
 
     def stream(self, stream: Stream) -> StreamRecord:
         return StreamRecord(
@@ -126,9 +127,11 @@ class _CoreEmitter:
 
     def slot(self, slot: Slot) -> InstructionRecord:
         instruction, its_waits, signals = slot
-        waits = self.waits.get(its_waits)
+        waits = self.waits.get(its_waits) if its_waits else ()
         if waits is None:
             waits = self.waits[its_waits] = tuple([(w.semaphore, w.amount) for w in its_waits])
+        if signals:
+            self.signals.add(signals)
         if instruction is None:
             return InstructionRecord(None, (), (), waits, signals, -1)
         row, _, attributes, _, at, *_, iterations = instruction
@@ -147,12 +150,12 @@ class _CoreEmitter:
             None if o is None else cached.get(id(o)) or self.operand(o, hidden, count)
             for o in instruction.operands
         ]
-        return (*explicit, *hidden)
+        return (*explicit, *hidden) if hidden else tuple(explicit)
 
     def operand(self, operand: Operand, hidden: list[OperandRecord], count: int) -> OperandRecord:
-        if isinstance(operand, View):
-            raise TypeError("a view reached emit: lower has not run")
         if not isinstance(operand, AccessPattern):
+            if isinstance(operand, View):
+                raise TypeError("a view reached emit: lower has not run")
             if isinstance(operand, Register):
                 self.registers.add(operand.number)
             return operand

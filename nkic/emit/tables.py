@@ -12,6 +12,7 @@ from nkic.machine.memory import Address, Buffer
 from nkic.neff.records import FileRecord, PlaceRecord, TensorRecord
 
 _NOWHERE = Address(0, 0)
+_INTERNAL = Role.INTERNAL.value
 
 
 class PlaceTable:
@@ -73,22 +74,16 @@ class Tensors:
         return row
 
     def _record(self, tensor: Tensor, core: int) -> TensorRecord:
-        address = self.program.addresses.get(tensor.number, _NOWHERE)
-        shared = tensor.buffer is Buffer.SHARED_HBM
-        return TensorRecord(
-            tensor.name,
-            tensor.dtype,
-            tensor.shape,
-            tensor.buffer,
-            -1 if shared else core,
-            self._roles.get(tensor.number, Role.INTERNAL).value,
-            address.partition,
-            address.byte,
-            self.places.index(tensor.at),
-        )
+        number, buffer = tensor.number, tensor.buffer
+        partition, byte = self.program.addresses.get(number, _NOWHERE)
+        owner = -1 if buffer is Buffer.SHARED_HBM else core
+        role = self._roles.get(number, _INTERNAL)
+        fields = (tensor.name, tensor.dtype, tensor.shape, buffer, owner, role)
+        place = self.places.index(tensor.at)
+        return tuple.__new__(TensorRecord, (*fields, partition, byte, place))
 
 
-def _roles(program: Program) -> dict[int, Role]:
-    roles = dict.fromkeys(program.constants, Role.CONSTANT)
-    roles |= {p.tensor.number: Role.OUTPUT for p in program.outputs}
-    return roles | {p.tensor.number: Role.INPUT for p in program.inputs}
+def _roles(program: Program) -> dict[int, str]:
+    roles = dict.fromkeys(program.constants, Role.CONSTANT.value)
+    roles |= {p.tensor.number: Role.OUTPUT.value for p in program.outputs}
+    return roles | {p.tensor.number: Role.INPUT.value for p in program.inputs}

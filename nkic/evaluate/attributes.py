@@ -20,7 +20,6 @@ from nkic.evaluate.objects import (
     Function,
     Getter,
     HostFunction,
-    Instance,
     Method,
     Property,
     StaticMethod,
@@ -226,14 +225,14 @@ def _of_property(m: Machine, owner: Property, name: str) -> Any:
     if name in ("setter", "getter", "deleter"):
         return Builtin(f"property.{name}", _PROPERTY[name](owner))
     if name in ("fget", "fset", "fdel"):
-        return {"fget": owner.fget, "fset": owner.fset, "fdel": owner.fdel}[name]
+        return getattr(owner, name)
     raise missing(m, owner, name)
 
 
 _PROPERTY: dict[str, Any] = {
-    "getter": lambda prop: lambda m, function: Property(function, prop.fset, prop.fdel),
-    "setter": lambda prop: lambda m, function: Property(prop.fget, function, prop.fdel),
-    "deleter": lambda prop: lambda m, function: Property(prop.fget, prop.fset, function),
+    "getter": lambda prop: lambda m, function: Property(function, prop.fset, prop.fdel, prop.doc),
+    "setter": lambda prop: lambda m, function: Property(prop.fget, function, prop.fdel, prop.doc),
+    "deleter": lambda prop: lambda m, function: Property(prop.fget, prop.fset, function, prop.doc),
 }
 SPECIAL: dict[type, Any] = {
     Super: _of_super,
@@ -298,10 +297,7 @@ def of_provided(m: Machine, module: Provided, name: str) -> Any:
         return module.world.provide(inner)
     if name in ("__name__", "__doc__"):
         return module.module_name if name == "__name__" else None
-    if names.is_hidden(name):
-        text = f"`{name}` is not accessible to kernel code"
-        raise Missing("hidden-attribute", text, name, names.instead_of(name))
-    raise module.space.missing(name)
+    raise hidden(name) or module.space.missing(name)
 
 
 SPECIAL[Provided] = of_provided
@@ -309,31 +305,28 @@ SPECIAL[Provided] = of_provided
 
 # ---- errors about missing attributes -------------------------------------------------------------
 
+NONE_ADVICE = "a function without `return` returns None; a field without a value is None"
+
+
+def hidden(name: str) -> Missing | None:
+    """Return the error about a special name that kernels cannot reach; None for other names."""
+    if not names.is_hidden(name):
+        return None
+    text = f"`{name}` is not accessible to kernel code"
+    return Missing("hidden-attribute", text, name, names.instead_of(name))
+
 
 def missing(m: Machine, owner: Any, name: str) -> Exception:
     """Return the error about a name that a value does not have."""
-    if names.is_hidden(name):
-        text = f"`{name}` is not accessible to kernel code"
-        return Missing("hidden-attribute", text, name, names.instead_of(name))
-    hint = m.hint(owner, name)
-    if hint is not None:
-        return hint
+    error = hidden(name) or m.hint(owner, name)
+    if error is not None:
+        return error
     cls = m.class_of(owner)
-    names_of_owner = public_names(owner, cls)
+    advice = did_you_mean(name, public_names(owner, cls))
+    noun = f"`{owner.name}`" if owner.__class__ is Class else f"a `{cls.name}`"
     if owner is None:
-        text = f"None has no attribute `{name}`"
-        advice = "a function without `return` returns None; a field without a value is None"
-    elif owner.__class__ is Class:
-        text, advice = (
-            f"`{owner.name}` has no attribute `{name}`",
-            did_you_mean(name, names_of_owner),
-        )
-    else:
-        text, advice = (
-            f"a `{cls.name}` has no attribute `{name}`",
-            did_you_mean(name, names_of_owner),
-        )
-    return Missing("unknown-attribute", text, name, advice)
+        noun, advice = "None", NONE_ADVICE
+    return Missing("unknown-attribute", f"{noun} has no attribute `{name}`", name, advice)
 
 
 def public_names(owner: Any, cls: Class) -> list[str]:
@@ -402,10 +395,9 @@ def _put_in_class(m: Machine, owner: Class, name: str, value: Any) -> None:
         raise _not_assignable(m, owner, name)
     if names.is_special(name) and not names.may_define(name) and name not in names.ASSIGNABLE:
         raise _not_assignable(m, owner, name)
-    for cls in owner.mro:
-        if "check_put" in cls.extra:
-            cls.extra["check_put"](m, owner, name)
-            break
+    check = owner.hook("check_put")
+    if check is not None:
+        check(m, owner, name)
     m.allocate(100)
     owner.members[name] = value
 
@@ -451,13 +443,5 @@ def describe(m: Machine, owner: Any) -> str:
     """Describe a value in words: "the class `A`", "a value of type `int`"."""
     if owner.__class__ is Class:
         return f"the class `{owner.name}`"
-    module = m.module_name(owner)
+    module = getattr(owner, "module_name", "") if hasattr(owner, "is_module") else ""
     return f"the module `{module}`" if module else f"a value of type `{m.class_of(owner).name}`"
-
-
-def make_object(m: Machine, cls: Class, *_: Any, **__: Any) -> Instance:
-    """Return a new object without fields, as `object.__new__` does."""
-    instance = Instance()
-    instance.cls, instance.fields, instance.serial = cls, {}, m.serial()
-    m.allocate(200)
-    return instance

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import attributes, exceptions, types
 from nkic.evaluate.compare import compare, stable_hash
-from nkic.evaluate.objects import INSTANCES, UNSET, Class
+from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, Class
 from nkic.evaluate.operators import NUMBERS, OPERATIONS, Union, add
 from nkic.evaluate.tables import OBJECT, builtin
 from nkic.evaluate.types.functions import NONE
 from nkic.evaluate.types.lazy import LAZY, is_callable
 from nkic.evaluate.types.root import attribute_name
 from nkic.evaluate.types.sequences import sort_values
-from nkic.evaluate.types.shared import call_host, check_arity, number_of, reject_keywords, text_of
+from nkic.evaluate.types.shared import call_host, check_call, number_of, text_of
 from nkic.syntax import names
 
 if TYPE_CHECKING:
@@ -42,6 +42,19 @@ def table() -> dict[str, Any]:
     """Return all names available without an import. All evaluations share the table."""
     constants = {"Ellipsis": ..., "NotImplemented": NotImplemented, "__debug__": True}
     return {**types.by_name(), **_FUNCTIONS, **exceptions.table(OBJECT), **constants}
+
+
+# ---- one operation of the machine each ----------------------------------------------------------
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    "len": lambda m, obj, /: m.length(obj),
+    "chr": lambda m, i, /: chr(m.index(i)),
+    "repr": lambda m, obj, /: m.repr(obj),
+    "format": lambda m, value, format_spec="", /: m.format(value, format_spec),
+    "callable": lambda m, obj, /: is_callable(m, obj),
+    "isinstance": lambda m, obj, class_or_tuple, /: m.isinstance(obj, class_or_tuple),
+}
+_FUNCTIONS |= {name: Builtin(name, call) for name, call in _OPERATIONS.items()}
 
 
 # ---- iteration ----------------------------------------------------------------------------------
@@ -125,11 +138,6 @@ def _message(function: Callable[..., Any]) -> str:
 _EMPTY_MESSAGES = {"max": _message(max), "min": _message(min)}
 
 
-@builtin("len", _FUNCTIONS)
-def _len(m: Machine, obj: Any, /) -> int:
-    return m.length(obj)
-
-
 # ---- numbers ------------------------------------------------------------------------------------
 
 
@@ -181,16 +189,13 @@ def _pow(m: Machine, base: Any, exp: Any, mod: Any = None) -> Any:
 
 @builtin("round", _FUNCTIONS)
 def _round(m: Machine, number: Any, ndigits: Any = None) -> Any:
-    if number.__class__ in INSTANCES:
-        method = number.cls.find("__round__")
+    is_number = isinstance(number, int | float)
+    if number.__class__ in INSTANCES or not is_number:
+        method = m.class_of(number).find("__round__")
         if method is not UNSET:
             return m.call(method, (number,) if ndigits is None else (number, ndigits), None)
-    if isinstance(number, int | float):
-        digits = None if ndigits is None else m.index(ndigits)
-        return _rounded(m, number_of(number), digits)
-    special = m.class_of(number).find("__round__")
-    if special is not UNSET:
-        return m.call(special, (number,) if ndigits is None else (number, ndigits), None)
+    if is_number:
+        return _rounded(m, number_of(number), None if ndigits is None else m.index(ndigits))
     raise TypeError(f"type {m.class_of(number).name} doesn't define __round__ method")
 
 
@@ -216,19 +221,12 @@ _in_base("oct", oct)
 
 @builtin("hash", _FUNCTIONS)
 def _hash(m: Machine, obj: Any, /) -> int:
-    return call_host(m, stable_hash, (m, obj)) if _hides(obj) else stable_hash(m, obj)
-
-
-def _hides(value: Any) -> bool:
-    return value.__class__ not in INSTANCES
+    if obj.__class__ in INSTANCES:
+        return stable_hash(m, obj)
+    return call_host(m, stable_hash, (m, obj))  # type: ignore[no-any-return]
 
 
 # ---- text ---------------------------------------------------------------------------------------
-
-
-@builtin("chr", _FUNCTIONS)
-def _chr(m: Machine, i: Any, /) -> str:
-    return chr(m.index(i))
 
 
 @builtin("ord", _FUNCTIONS)
@@ -239,11 +237,6 @@ def _ord(m: Machine, c: Any, /) -> int:
     return ord(text_of(m, c) if isinstance(c, str) else c)
 
 
-@builtin("repr", _FUNCTIONS)
-def _repr(m: Machine, obj: Any, /) -> str:
-    return m.repr(obj)
-
-
 @builtin("ascii", _FUNCTIONS)
 def _ascii(m: Machine, obj: Any, /) -> str:
     text = m.repr(obj)
@@ -251,11 +244,6 @@ def _ascii(m: Machine, obj: Any, /) -> str:
     shown = text.encode("ascii", "backslashreplace").decode("ascii")
     m.allow_length(len(shown), "the text")
     return shown
-
-
-@builtin("format", _FUNCTIONS)
-def _format(m: Machine, value: Any, format_spec: Any = "", /) -> str:
-    return m.format(value, format_spec)
 
 
 @builtin("print", _FUNCTIONS)
@@ -287,16 +275,6 @@ def _part(m: Machine, name: str, value: Any, default: str) -> str:
 # ---- classes and attributes ---------------------------------------------------------------------
 
 
-@builtin("callable", _FUNCTIONS)
-def _callable(m: Machine, obj: Any, /) -> bool:
-    return is_callable(m, obj)
-
-
-@builtin("isinstance", _FUNCTIONS)
-def _isinstance(m: Machine, obj: Any, class_or_tuple: Any, /) -> bool:
-    return m.isinstance(obj, class_or_tuple)
-
-
 @builtin("issubclass", _FUNCTIONS)
 def _issubclass(m: Machine, cls: Any, class_or_tuple: Any, /) -> bool:
     if not isinstance(cls, Class):
@@ -323,8 +301,7 @@ def _is_subclass(m: Machine, cls: Class, kinds: Any) -> bool:
 
 @builtin("getattr", _FUNCTIONS)
 def _getattr(m: Machine, *args: Any, **named: Any) -> Any:
-    reject_keywords("getattr", named)
-    check_arity("getattr", args, 2, 3)
+    check_call("getattr", args, named, 2, 3)
     name = attribute_name(m, args[1])
     try:
         return attributes.get(m, args[0], name)

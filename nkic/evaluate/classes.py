@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from nkic.base.kernel_errors import SECOND_WAY
-from nkic.evaluate import attributes
 from nkic.evaluate.calls import enter_cells
 from nkic.evaluate.code import Code, Frame
 from nkic.evaluate.errors import KernelError
@@ -24,7 +23,6 @@ from nkic.evaluate.objects import (
     no_objects,
 )
 from nkic.evaluate.operators import Union
-from nkic.syntax import names, nodes
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -56,11 +54,6 @@ class ClassBody:
         self.runtime = runtime
         self.globals = runtime.globals
         self.fields: dict[str, str] = {}
-
-
-def form(name: str) -> TypingForm:
-    """Return a placeholder for a name that only annotations use."""
-    return TypingForm(name)
 
 
 # ---- making classes -----------------------------------------------------------------------------
@@ -102,19 +95,9 @@ def of_members(
     """Create a class of the kernel from its members."""
     m.charge(sum(len(base.mro) for base in bases) ** 2)
     qualname, name = name, name.rpartition(".")[2]
-    maker = next(
-        (
-            ancestor.extra["subclass"]
-            for base in bases
-            for ancestor in base.mro
-            if "subclass" in ancestor.extra
-        ),
-        None,
-    )
-    if maker is not None:
-        cls: Class = maker(m, name, bases, space, fields)
-    else:
-        cls = plain(m, name, bases, space, fields)
+    hooks = (base.hook("subclass") for base in bases)
+    maker = next((hook for hook in hooks if hook is not None), plain)
+    cls: Class = maker(m, name, bases, space, fields)
     cls.qualname = qualname
     _announce(m, cls, options)
     return cls
@@ -226,11 +209,6 @@ def _wrong_base(m: Machine, value: Any) -> KernelError:
     )
 
 
-def finished(m: Machine, cls: Any) -> Any:
-    """Return the class after its decorators ran."""
-    return cls
-
-
 # ---- making objects -----------------------------------------------------------------------------
 
 
@@ -270,9 +248,7 @@ def blank(m: Machine, cls: Class, args: Any = (), named: Any = None) -> Any:
     if payload is Instance:
         instance = Instance()
     else:
-        content = cls.extra.get("content") or next(
-            (ancestor.extra["content"] for ancestor in cls.mro if "content" in ancestor.extra), None
-        )
+        content = cls.hook("content")
         instance = content(m, cls, payload, args, named or {}) if content else payload()
     instance.cls, instance.fields, instance.serial = cls, {}, m.serial()
     return instance
@@ -336,18 +312,13 @@ def length(m: Machine, value: Any) -> int:
                 return int(kind.__len__(value))
         raise TypeError(f"object of type '{value.cls.name}' has no len()")
     if value.__class__ is Class:
-        hook = class_hook(value, "length")
+        hook = value.hook("length")
         if hook is not None:
             return int(hook(m, value))
     try:
         return len(value)
     except TypeError:
         raise TypeError(f"object of type '{m.class_of(value).name}' has no len()") from None
-
-
-def class_hook(cls: Class, name: str) -> Any:
-    """Return a library's hook on the class itself, such as `length` of an enumeration, or None."""
-    return next((ancestor.extra[name] for ancestor in cls.mro if name in ancestor.extra), None)
 
 
 def index(m: Machine, value: Any) -> int:
@@ -367,11 +338,6 @@ def index(m: Machine, value: Any) -> int:
     if served.__class__ is Builtin and value.__class__ is not int:
         return int(served.call(m, value))
     return operator.index(value)
-
-
-def is_sequence(value: Any) -> bool:
-    """Whether the value matches a sequence pattern."""
-    return isinstance(value, list | tuple | range)
 
 
 def is_class(value: Any) -> bool:
@@ -407,7 +373,7 @@ def is_instance(m: Machine, value: Any, kinds: Any) -> bool:
 def shown(m: Machine, value: Any) -> str | None:
     """Return the text of a class, union or bound method; None for other values."""
     if isinstance(value, Class):
-        hook = class_hook(value, "shown")
+        hook = value.hook("shown")
         return str(hook(m, value)) if hook is not None else f"<class '{_full_name(value)}'>"
     if isinstance(value, Union):
         return " | ".join("None" if p is None else getattr(p, "name", "?") for p in value.parts)
@@ -421,11 +387,3 @@ def _full_name(value: Class) -> str:
     if value.module in ("builtins", ""):
         return value.qualname
     return f"{value.module}.{value.qualname}"
-
-
-def module_name(value: Any) -> str:
-    """Return the name of a module, or "" for other values."""
-    return str(getattr(value, "module_name", "")) if hasattr(value, "is_module") else ""
-
-
-_ = (attributes, names, nodes)

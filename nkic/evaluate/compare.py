@@ -12,6 +12,7 @@ from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.errors import KernelError
+from nkic.evaluate.iteration import DICT_ITEMS, DICT_KEYS, DICT_VALUES
 from nkic.evaluate.objects import INSTANCES, UNSET, Class, ErrorInstance, Function, Instance, Method
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _CONTAINER_STEPS = 24  # steps to compare a container
 _CHARACTERS_PER_STEP = 4096  # characters compared per step
 _ORDERED = (list, tuple)
 _SETS = (set, frozenset)
-VIEWS: Any = (type({}.keys()), type({}.values()), type({}.items()))
+VIEWS: Any = (DICT_KEYS, DICT_VALUES, DICT_ITEMS)
 _OPERATORS = {
     "==": (operator.eq, "__eq__", "__eq__"),
     "!=": (operator.ne, "__ne__", "__ne__"),
@@ -31,6 +32,7 @@ _OPERATORS = {
     ">": (operator.gt, "__gt__", "__lt__"),
     ">=": (operator.ge, "__ge__", "__le__"),
 }
+COMPARISONS = {symbol: method for symbol, (_, method, _) in _OPERATORS.items()}
 
 
 def compare(m: Machine, symbol: str, left: Any, right: Any) -> Any:
@@ -69,16 +71,10 @@ def _size(value: Any) -> int:
 
 def _as_payload(m: Machine, function: Any, left: Any, right: Any, symbol: str) -> bool:
     """Compare objects without `__eq__` by their number or text, or else by identity."""
-    plain = [
-        operand
-        for operand in (left, right)
-        if not (operand.__class__ in INSTANCES and _opaque(m, operand))
-    ]
-    if len(plain) == 2:
+    if not any(operand.__class__ in INSTANCES and _opaque(m, operand) for operand in (left, right)):
         kinds = (int, float, str, bytes)
         if isinstance(left, kinds) and isinstance(right, kinds):
-            base = (_base(left), _base(right))
-            return bool(function(*base))
+            return bool(function(plain_scalar(left), plain_scalar(right)))
     return (left is right) is (symbol == "==")
 
 
@@ -86,13 +82,12 @@ def _opaque(m: Machine, value: Any) -> bool:
     return value.cls.payload in m.opaque
 
 
-def _base(value: Any) -> Any:
+def plain_scalar(value: Any) -> Any:
+    """Return the number, text or bytes that an object of a subclass is; others as they are."""
     for kind in (int, float, bytes):
         if isinstance(value, kind):
             return kind(value)  # type: ignore[arg-type]
-    if isinstance(value, str):
-        return str.__str__(value)
-    return value
+    return str.__str__(value) if isinstance(value, str) else value
 
 
 def _not_ordered(m: Machine, symbol: str, left: Any, right: Any, error: TypeError) -> TypeError:
@@ -212,7 +207,7 @@ def contains(m: Machine, container: Any, item: Any) -> bool:
         m.charge(len(container))
         return any(equal(m, element, item) for element in container)
     if kind is Class:
-        hook = next((c.extra["contains"] for c in container.mro if "contains" in c.extra), None)
+        hook = container.hook("contains")
         if hook is not None:
             return bool(hook(m, container, item))
     return any(equal(m, item, element) for element in m.iterate(container, "in"))
@@ -313,7 +308,7 @@ def hash_instance(m: Machine, value: Any) -> int:
         check_key(m, tuple(value), 0)
         return tuple.__hash__(value)
     if isinstance(value, int | float | str) and not isinstance(value, Instance | ErrorInstance):
-        return hash(_base(value))
+        return hash(plain_scalar(value))
     if isinstance(value, list | dict) or value.cls.find("__eq__") is not UNSET:
         raise TypeError(f"unhashable type: '{value.cls.name}'")
     return int(value.serial)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from nkic.evaluate.attributes import describe
 from nkic.evaluate.budget import POINTER
-from nkic.evaluate.errors import KernelError
+from nkic.evaluate.iteration import DICT_ITEMS, DICT_KEYS
 from nkic.evaluate.objects import INSTANCES, UNSET, Class, ClassMethod
 from nkic.evaluate.sets import KernelFrozenSet, KernelSet
 
@@ -43,7 +42,7 @@ def item(m: Machine, owner: Any, key: Any) -> Any:
 
 def _of_sequence(m: Machine, owner: Any, key: Any) -> Any:
     if key.__class__ is slice:
-        bounds = slice(*(None if b is None else _bound(m, b) for b in _parts(key)))
+        bounds = _bounds(m, key)
         first, last, step = bounds.indices(len(owner))
         count = len(range(first, last, step))
         if owner.__class__ is not range:
@@ -58,8 +57,10 @@ def _of_sequence(m: Machine, owner: Any, key: Any) -> Any:
     return owner[key]  # raises Python's error about the type
 
 
-def _parts(key: slice) -> tuple[Any, Any, Any]:
-    return key.start, key.stop, key.step
+def _bounds(m: Machine, key: slice) -> slice:
+    """Return the slice with its bounds as integers."""
+    parts = (key.start, key.stop, key.step)
+    return slice(*(None if part is None else _bound(m, part) for part in parts))
 
 
 def _bound(m: Machine, value: Any) -> int:
@@ -96,7 +97,7 @@ def _of_instance(m: Machine, owner: Any, key: Any) -> Any:
 
 def _of_class(m: Machine, owner: Class, key: Any) -> Any:
     """Return `Mode["FAST"]` for an enumeration; `Row[int]` returns the class itself."""
-    hook = next((cls.extra["item"] for cls in owner.mro if "item" in cls.extra), None)
+    hook = owner.hook("item")
     if hook is not None:
         return hook(m, owner, key)
     method = owner.find("__class_getitem__")
@@ -138,8 +139,7 @@ def _put_in_list(m: Machine, owner: list[Any], key: Any, value: Any) -> None:
         m.elements(len(values), "the list")
         m.allow_length(len(owner) + len(values), "the list")
         m.charge(len(owner) >> 5)
-        bounds = slice(*(None if b is None else _bound(m, b) for b in _parts(key)))
-        list.__setitem__(owner, bounds, values)
+        list.__setitem__(owner, _bounds(m, key), values)
         return
     if key.__class__ is not int:
         key = m.index(key) if key.__class__ in INSTANCES else key
@@ -170,7 +170,7 @@ def remove(m: Machine, owner: Any, key: Any) -> None:
     if isinstance(owner, list):
         m.charge(len(owner) >> 5)
         if key.__class__ is slice:
-            key = slice(*(None if b is None else _bound(m, b) for b in _parts(key)))
+            key = _bounds(m, key)
         list.__delitem__(owner, key if key.__class__ is slice else m.index(key))
     elif isinstance(owner, dict):
         m.check_key(key, dict.__len__(owner))
@@ -243,7 +243,7 @@ def set_operation(m: Machine, function: Any, left: Any, right: Any) -> Any:
         merge_pairs(m, left, right)
         return left
     for operand in (left, right):
-        if isinstance(operand, type({}.keys()) | type({}.items())):
+        if isinstance(operand, DICT_KEYS | DICT_ITEMS):
             m.elements(len(operand), "the set")
     try:
         result = function(left, right)
@@ -259,7 +259,7 @@ def set_operation(m: Machine, function: Any, left: Any, right: Any) -> Any:
 
 
 def merge(m: Machine, target: dict[Any, Any], source: Any) -> None:
-    """Merge `more` into `found`, as `{**found, **more}` does."""
+    """Merge `source` into `target`, as `{**target, **source}` does."""
     pairs = mapping(m, source)
     if pairs is None:
         raise TypeError(f"'{m.class_of(source).name}' object is not a mapping")
@@ -311,8 +311,3 @@ def keyword_mapping(m: Machine, value: Any) -> dict[str, Any]:
     if not all(isinstance(key, str) for key in keywords):
         raise TypeError("keywords must be strings")
     return {str(key): part for key, part in keywords.items()}
-
-
-def not_assignable(m: Machine, owner: Any) -> KernelError:
-    """Return the error about assigning to an item of an immutable value."""
-    return KernelError("hidden-attribute", f"items of {describe(m, owner)} cannot be assigned")

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from nkic.evaluate.code import AT, Frame
 from nkic.evaluate.errors import KernelError
 from nkic.evaluate.objects import (
-    INSTANCES,
     UNSET,
     Builtin,
     Class,
@@ -158,9 +157,8 @@ def kernel_exception(m: Machine, error: BaseException) -> ErrorInstance:
     if isinstance(error, AttributeError | NameError):
         exception.fields["name"] = error.name
     error.nkic_value = exception  # type: ignore[attr-defined]
-    for note in ("nkic_frames",):
-        if hasattr(error, note):
-            setattr(exception, note, getattr(error, note))
+    if hasattr(error, "nkic_frames"):
+        exception.nkic_frames = error.nkic_frames  # type: ignore[attr-defined]
     return exception
 
 
@@ -180,9 +178,8 @@ def exception_of(m: Machine, value: Any, cause: Any) -> BaseException:
         error.cause = None if cause is None else _instance(m, cause)
     if m.handling and m.handling[-1] is not error:
         error.context = m.handling[-1]
-    for note in ("nkic_frames",):
-        if hasattr(error, note):
-            delattr(error, note)
+    if hasattr(error, "nkic_frames"):
+        del error.nkic_frames
     return error
 
 
@@ -269,6 +266,3 @@ def suppresses(m: Machine, leave: Leave, error: Exception, f: Frame, node: Any) 
     value = kernel_exception(m, error)
     f[AT] = node
     return leave(value)
-
-
-_ = INSTANCES

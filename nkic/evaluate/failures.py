@@ -370,9 +370,8 @@ def _with_advice(reason: _Reason) -> _Reason:
     return reason._replace(help=next(advices, ""))
 
 
-_NONE = "a function without `return` returns None; a field without a value is None"
 _ADVICE = [
-    ("NoneType", _NONE),
+    ("NoneType", attributes.NONE_ADVICE),
     ("'ndarray'", "use lists of numbers: there is no arithmetic with NumPy's arrays here"),
     (
         "'(DType|OtherType)' object is not callable",

@@ -20,15 +20,29 @@ from nkic.evaluate.objects import (
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
-_EMPTY: tuple[Any, ...] = ([], (), range(0), "", b"", {}, set())
+# The types of Python's own views and iterators.
+_EMPTY: dict[Any, Any] = {}
+DICT_KEYS: Any = type(_EMPTY.keys())
+DICT_VALUES: Any = type(_EMPTY.values())
+DICT_ITEMS: Any = type(_EMPTY.items())
+HOST_ITERATORS: tuple[type, ...] = tuple(
+    dict.fromkeys(
+        type(iterator)
+        for iterator in (
+            *(iter([]), iter(()), iter(range(0)), iter(range(1 << 70)), iter(""), iter("é")),
+            *(iter(b""), iter(set()), reversed([]), reversed(())),
+            *(iter(_EMPTY), iter(_EMPTY.values()), iter(_EMPTY.items())),
+            *(reversed(_EMPTY), reversed(_EMPTY.values()), reversed(_EMPTY.items())),
+        )
+    )
+)
+
 _PLAIN: tuple[Any, ...] = (list, tuple, dict, str)
 _DIRECT: frozenset[Any] = frozenset(
     {
         *(list, tuple, range, str, dict, bytes, LazyIterator, Generator),
-        *map(type, map(iter, _EMPTY)),
-        *(type({}.keys()), type({}.values()), type({}.items())),
-        *(type(iter({}.values())), type(iter({}.items())), type(reversed([]))),
-        *(type(iter(range(1 << 70))), type(iter("é"))),
+        *(DICT_KEYS, DICT_VALUES, DICT_ITEMS),
+        *HOST_ITERATORS,
     }
 )
 
@@ -46,12 +60,9 @@ def iterate(m: Machine, value: Any, where: str = "") -> Iterable[Any]:
     served = m.class_of(value).find("__iter__")
     if served.__class__ is Builtin:
         return served.call(m, value)  # type: ignore[no-any-return]
-    if kind is Class and "iterate" in value.extra:
-        return value.extra["iterate"](m, value)  # type: ignore[no-any-return]
-    if kind is Class:
-        hook = next((c.extra["iterate"] for c in value.mro if "iterate" in c.extra), None)
-        if hook is not None:
-            return hook(m, value)  # type: ignore[no-any-return]
+    hook = value.hook("iterate") if kind is Class else None
+    if hook is not None:
+        return hook(m, value)  # type: ignore[no-any-return]
     if hasattr(value, "refuse"):
         value.refuse()
     if where == "in":
@@ -92,8 +103,6 @@ def _of_instance(m: Machine, value: Any) -> Iterable[Any]:
             return kind.__iter__(value)  # type: ignore[no-any-return]
     if value.cls.find("__getitem__") is not UNSET:
         return LazyIterator(m, "iterator", _by_items(m, value))
-    if value.cls.find("__next__") is not UNSET:
-        raise TypeError(f"'{value.cls.name}' object is not iterable")
     raise TypeError(f"'{value.cls.name}' object is not iterable")
 
 

@@ -6,7 +6,7 @@ the current source position.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,9 +36,9 @@ from nkic.syntax import nodes
 
 Str = str  # `Machine.str` is a method
 Hint = Callable[[Any, str], Exception | None]
-# Calls a value with all arguments in one list. The middle parameter is the form of the call: the
-# number of positional arguments and the names of the keyword arguments.
-Vectorcall = Callable[[Any, tuple[int, tuple[Str, ...]], list[Any]], Any]
+# The form of a call: the number of positional arguments and the names of the keyword arguments.
+Form = tuple[int, tuple[Str, ...]]
+Vectorcall = Callable[[Any, Form, list[Any]], Any]  # calls a value with all arguments in one list
 
 
 class TooDeep(KernelError):
@@ -211,23 +211,12 @@ class Machine(Budget):
             self.level -= 1
             generator.running = False
 
-    def delegate(self, value: Any) -> Any:
-        """`yield from value`: yield its values, and return its return value."""
-        return iteration.delegate(self, value)
-
     def super_of(self, cls: Class, owner: Any) -> Super:
         """Return `super()` in a method of `cls`."""
         start = owner if owner.__class__ is Class and owner.is_a(cls) else self.class_of(owner)
         if not start.is_a(cls):
             raise TypeError("super(type, obj): obj must be an instance or subtype of type")
         return Super(cls, start, owner)
-
-    def callee_name(self, node: nodes.Call) -> Str:
-        """Return the name of the called function, for messages."""
-        func = node.func
-        if isinstance(func, nodes.Attribute):
-            return func.attr
-        return func.id if isinstance(func, nodes.Name) else "function"
 
     # ---- values ----------------------------------------------------------------------------
 
@@ -246,77 +235,9 @@ class Machine(Budget):
             return classes.truth(self, value)
         return bool(value)
 
-    def identical(self, left: Any, right: Any) -> bool:
-        """Return `left is right`."""
-        return left is right
-
-    def repr(self, value: Any) -> Str:
-        """Return `repr(value)`."""
-        return texts.representation(self, value)
-
-    def str(self, value: Any) -> Str:
-        """Return `str(value)`."""
-        return texts.text(self, value)
-
-    def format(self, value: Any, spec: Any = "") -> Str:
-        """Return `format(value, spec)`."""
-        return texts.formatted(self, value, spec)
-
-    def shown(self, value: Any) -> Str | None:
-        """Return the text of a class, union or bound method; None for other values."""
-        return classes.shown(self, value)
-
-    def hash(self, value: Any) -> int:
-        """Return the hash of a kernel object for Python's containers."""
-        return compare.hash_instance(self, value)
-
-    def compare_by_method(self, name: Str, left: Any, right: Any) -> Any:
-        """Return the result of the comparison method `name` of `left`'s class."""
-        return compare.compare_by_method(self, name, left, right)
-
-    def equal(self, left: Any, right: Any) -> bool:
-        """Return `left is right or left == right`."""
-        return compare.equal(self, left, right)
-
     def less(self, left: Any, right: Any) -> bool:
         """Return `left < right` as a truth value."""
         return bool(self.truth(compare.compare(self, "<", left, right)))
-
-    def contains(self, container: Any, item: Any) -> bool:
-        """Return `item in container`."""
-        return compare.contains(self, container, item)
-
-    def check_key(self, key: Any, size: int) -> None:
-        """Spend steps on looking up a key among `size` others."""
-        compare.check_key(self, key, size)
-
-    def index(self, value: Any) -> int:
-        """Return `operator.index(value)`."""
-        return classes.index(self, value)
-
-    def special(self, value: Any, name: Str) -> Any:
-        """Return the result of calling the special method `name` of an object."""
-        return classes.special(self, value, name)
-
-    def length(self, value: Any) -> int:
-        """Return `len(value)`."""
-        return classes.length(self, value)
-
-    def isinstance(self, value: Any, kinds: Any) -> bool:
-        """Return `isinstance(value, kinds)`."""
-        return classes.is_instance(self, value, kinds)
-
-    def is_class(self, value: Any) -> bool:
-        """Whether the value may be used in `isinstance` and in a class pattern."""
-        return classes.is_class(value)
-
-    def form(self, name: Str) -> Any:
-        """Return a placeholder for a name that only annotations use."""
-        return classes.form(name)
-
-    def attribute(self, owner: Any, name: Str) -> Any:
-        """Return `owner.name`."""
-        return attributes.get(self, owner, name)
 
     def hint(self, owner: Any, name: Str) -> Exception | None:
         """Return the language's own error about a missing attribute, or None."""
@@ -325,107 +246,6 @@ class Machine(Budget):
     def is_quiet(self, value: Any) -> bool:
         """Whether messages omit such values: types and buffers of tensors."""
         return isinstance(value, self.quiet)
-
-    def module_name(self, value: Any) -> Str:
-        """Return the name of a module, or "" for other values."""
-        return classes.module_name(value)
-
-    # ---- classes ---------------------------------------------------------------------------
-
-    def make_class(
-        self,
-        code: Code,
-        runtime: Any,
-        bases: list[Any],
-        options: dict[Str, Any],
-        cells: list[list[Any]],
-    ) -> Class:
-        """Run a class body and create the class."""
-        return classes.make(self, code, runtime, bases, options, cells)
-
-    def finished_class(self, cls: Any) -> Any:
-        """Return the class after its decorators ran. Called for every class."""
-        return classes.finished(self, cls)
-
-    # ---- containers ------------------------------------------------------------------------
-
-    def item(self, owner: Any, key: Any) -> Any:
-        """Return `owner[key]`."""
-        return containers.item(self, owner, key)
-
-    def put_item(self, owner: Any, key: Any, value: Any) -> None:
-        """Execute `owner[key] = value`."""
-        containers.put(self, owner, key, value)
-
-    def remove_item(self, owner: Any, key: Any) -> None:
-        """Execute `del owner[key]`."""
-        containers.remove(self, owner, key)
-
-    def extend_list(self, owner: list[Any], values: Any) -> list[Any]:
-        """Execute `owner += values` for a list, and return it."""
-        return containers.extend_list(self, owner, values)
-
-    def make_set(self, values: Iterable[Any]) -> Any:
-        """Return a set of the values."""
-        return containers.make_set(self, values)
-
-    def merge(self, target: dict[Any, Any], source: Any) -> None:
-        """Merge `more` into `found`, as `{**found, **more}` does."""
-        containers.merge(self, target, source)
-
-    def set_operation(self, function: Any, left: Any, right: Any) -> Any:
-        """Apply an operator of sets and dicts."""
-        return containers.set_operation(self, function, left, right)
-
-    def keyword_mapping(self, value: Any) -> dict[Str, Any]:
-        """Return the operand of `**` in a call as a dict."""
-        return containers.keyword_mapping(self, value)
-
-    def iterate(self, value: Any, where: Str = "") -> Iterable[Any]:
-        """Return an iterable over the value that Python's `for` accepts."""
-        return iteration.iterate(self, value, where)
-
-    def iterate_each(self, value: Any) -> Iterable[Any]:
-        """Like `iterate`, for a comprehension, which cannot run on the device."""
-        return iteration.iterate_each(self, value)
-
-    def unpack(self, value: Any, count: int) -> Sequence[Any]:
-        """Return the `count` values of `a, b = value`."""
-        return iteration.unpack(self, value, count)
-
-    def unpack_starred(self, value: Any, before: int, after: int) -> list[Any]:
-        """Return the values of `a, *b, c = value`."""
-        return iteration.unpack_starred(self, value, before, after)
-
-    def is_sequence(self, value: Any) -> bool:
-        """Whether the value matches a sequence pattern."""
-        return classes.is_sequence(value)
-
-    def to_list(self, value: Any) -> list[Any]:
-        """Return the elements of a value as a list."""
-        return containers.to_list(self, value)
-
-    # ---- exceptions ------------------------------------------------------------------------
-
-    def exception_of(self, value: Any, cause: Any) -> BaseException:
-        """Return the exception of `raise value from cause`."""
-        return exceptions.exception_of(self, value, cause)
-
-    def assertion(self, args: tuple[Any, ...]) -> ErrorInstance:
-        """Return the exception of a failing `assert`."""
-        return exceptions.make(self, "AssertionError", args)
-
-    def is_fatal(self, error: BaseException) -> bool:
-        """Whether no kernel code can catch the exception."""
-        return exceptions.is_fatal(error)
-
-    def is_attribute_error(self, error: BaseException) -> bool:
-        """Whether the exception reports a missing attribute."""
-        return exceptions.is_a(self, error, "AttributeError")
-
-    def handler_for(self, f: Frame, error: Exception, handlers: Any, before: Any) -> Any:
-        """Return the handler that catches an exception, and the exception as a kernel object."""
-        return exceptions.handler_for(self, f, error, handlers, before)
 
     @contextmanager
     def handling_of(self, error: Exception) -> Iterator[None]:
@@ -436,13 +256,48 @@ class Machine(Budget):
         finally:
             self.handling.pop()
 
-    def enter_context(self, manager: Any) -> tuple[Any, Any]:
-        """Enter a context manager. Return the value for `as`, and the function that leaves it."""
-        return exceptions.enter_context(self, manager)
+    # ---- operations defined in other modules -----------------------------------------------
+    # Functions of the machine and its operands; as attributes of the class they are methods.
 
-    def suppresses(self, leave: Any, error: Exception, f: Frame, node: nodes.Node) -> bool:
-        """Leave a `with` block by an exception; return whether the manager suppresses it."""
-        return exceptions.suppresses(self, leave, error, f, node)
+    attribute = attributes.get
+
+    make_class = classes.make
+    isinstance = classes.is_instance
+    index = classes.index
+    length = classes.length
+    special = classes.special
+    shown = classes.shown
+
+    check_key = compare.check_key
+    compare_by_method = compare.compare_by_method
+    contains = compare.contains
+    equal = compare.equal
+    hash = compare.hash_instance
+
+    item = containers.item
+    put_item = containers.put
+    remove_item = containers.remove
+    extend_list = containers.extend_list
+    to_list = containers.to_list
+    make_set = containers.make_set
+    merge = containers.merge
+    set_operation = containers.set_operation
+    keyword_mapping = containers.keyword_mapping
+
+    iterate = iteration.iterate
+    iterate_each = iteration.iterate_each
+    delegate = iteration.delegate
+    unpack = iteration.unpack
+    unpack_starred = iteration.unpack_starred
+
+    repr = texts.representation
+    str = texts.text
+    format = texts.formatted
+
+    exception_of = exceptions.exception_of
+    handler_for = exceptions.handler_for
+    enter_context = exceptions.enter_context
+    suppresses = exceptions.suppresses
 
 
 # ---- callable values ----------------------------------------------------------------------------

@@ -427,21 +427,13 @@ def of_source(m: Machine, module: ModuleValue, name: str) -> Any:
         inner = runtime.world.library.find(f".{name}", source)
         if isinstance(inner, SourceModule):
             return runtime.world.runtime(inner).value
-    if names.is_hidden(name):
-        text = f"`{name}` is not accessible to kernel code"
-        raise Missing("hidden-attribute", text, name, names.instead_of(name))
     text = f"`{source.source.path}` has no `{name}`"
-    raise Missing("unknown-attribute", text, name, did_you_mean(name, source.bindings))
+    suggestion = did_you_mean(name, source.bindings)
+    raise attributes.hidden(name) or Missing("unknown-attribute", text, name, suggestion)
 
 
-def of_opaque_import(m: Machine, module: OpaqueImport, name: str) -> Any:
-    """Raise the error about the use of a host module."""
-    return module.refuse()
-
-
-def _refused(m: Machine, module: OpaqueImport, args: Any, named: Any) -> NoReturn:
-    module.refuse()
-
-
-CALLABLES |= {OpaqueImport: _refused}
-attributes.SPECIAL |= {ModuleValue: of_source, OpaqueImport: of_opaque_import}
+CALLABLES[OpaqueImport] = lambda m, module, args, named: module.refuse()
+attributes.SPECIAL |= {
+    ModuleValue: of_source,
+    OpaqueImport: lambda m, module, name: module.refuse(),
+}

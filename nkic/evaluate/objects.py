@@ -27,14 +27,14 @@ class Class:
 
     `members` is the table of its objects' attributes: functions, `Builtin` methods, `Getter`
     attributes, descriptors, plain values. `payload` is the Python class that represents its
-    objects; `make(m, cls, *args, **named)` creates one. `machine` is the evaluation that owns a
-    class defined by the kernel; classes without one are shared and immutable. `fields` maps the
-    annotated names of the class body to a marker, see `library.fields`.
+    objects; `make(m, cls, *args, **named)` creates one, as does `vectorcall`, if set, from a list.
+    `machine` is the evaluation that owns a class defined by the kernel; others are shared and
+    immutable. `fields` maps annotated names of the class body to a marker, see `library.fields`.
     """
 
     __slots__ = (
         *("name", "bases", "mro", "members", "payload", "make", "machine", "fields", "module"),
-        *("extra", "serial", "qualname"),
+        *("extra", "serial", "qualname", "vectorcall"),
     )
 
     def __init__(
@@ -59,6 +59,7 @@ class Class:
         self.fields: dict[str, str] = {}
         self.extra: dict[str, Any] = {}  # data of libraries, such as the fields of a dataclass
         self.serial = machine.serial() if machine is not None else 0
+        self.vectorcall: Callable[..., Any] | None = None
         self.mro: tuple[Class, ...] = (self, *_linearised(bases, name))
 
     def find(self, name: str) -> Any:
@@ -69,9 +70,9 @@ class Class:
                 return member
         return UNSET
 
-    def holder(self, name: str) -> Class | None:
-        """Return the class of the MRO that defines `name`."""
-        return next((cls for cls in self.mro if name in cls.members), None)
+    def hook(self, name: str) -> Any:
+        """Return what a library stores in `extra` of the class or of an ancestor, or None."""
+        return next((cls.extra[name] for cls in self.mro if name in cls.extra), None)
 
     def is_a(self, other: Class) -> bool:
         """Whether this class is `other` or inherits from it."""
@@ -263,37 +264,40 @@ class Property:
 
     __slots__ = ("doc", "fdel", "fget", "fset")
 
-    def __init__(self, fget: Any = None, fset: Any = None, fdel: Any = None) -> None:
+    def __init__(
+        self, fget: Any = None, fset: Any = None, fdel: Any = None, doc: Any = None
+    ) -> None:
         self.fget = fget
         self.fset = fset
         self.fdel = fdel
+        self.doc = doc
 
     def __repr__(self) -> str:
         return "<property object>"
 
 
-class StaticMethod:
+class _Wrapper:
+    """A function in a class body that is not bound to objects."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__.lower()}({self.function!r})>"
+
+
+class StaticMethod(_Wrapper):
     """The `staticmethod` class."""
 
-    __slots__ = ("function",)
-
-    def __init__(self, function: Any) -> None:
-        self.function = function
-
-    def __repr__(self) -> str:
-        return f"<staticmethod({self.function!r})>"
+    __slots__ = ()
 
 
-class ClassMethod:
+class ClassMethod(_Wrapper):
     """The `classmethod` class."""
 
-    __slots__ = ("function",)
-
-    def __init__(self, function: Any) -> None:
-        self.function = function
-
-    def __repr__(self) -> str:
-        return f"<classmethod({self.function!r})>"
+    __slots__ = ()
 
 
 class Super:
@@ -384,14 +388,11 @@ def _machine(value: Any) -> Machine:
 
 def _payload(name: str, base: type) -> type:
     """Return the Python class of objects whose class inherits from `base`: `class Row(list)`."""
-    body: dict[str, Any] = {
-        "__slots__": () if base in (int, tuple, str, bytes) else ("cls", "fields", "serial"),
-        "__doc__": f"An object of a kernel's class that inherits from {base.__name__}.",
-    }
-    for method in ("__repr__", "__str__", "__format__", "__bool__", "__hash__", "__eq__"):
-        body[method] = Instance.__dict__[method]
-    if base in (int, tuple, str, bytes):  # subclasses of these types cannot have slots
-        del body["__slots__"]
+    methods = ("__repr__", "__str__", "__format__", "__bool__", "__hash__", "__eq__")
+    body = {method: Instance.__dict__[method] for method in methods}
+    body["__doc__"] = f"An object of a kernel's class that inherits from {base.__name__}."
+    if base not in (int, tuple, str):  # subclasses of these types cannot have slots
+        body["__slots__"] = ("cls", "fields", "serial")
     return type(name, (base,), body)
 
 

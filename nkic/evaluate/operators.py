@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from nkic.evaluate.iteration import DICT_ITEMS, DICT_KEYS
 from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, Class
 from nkic.evaluate.texts import percent
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 SMALL = 1 << 62  # smaller integers need no check of the limits
 NUMBERS: frozenset[Any] = frozenset({int, float, bool})
 SEQUENCES = (str, list, tuple, bytes)
-JOINED: Any = (set, frozenset, dict, type({}.keys()), type({}.items()))
+JOINED: Any = (set, frozenset, dict, DICT_KEYS, DICT_ITEMS)
 
 Operation = Callable[["Machine", Any, Any], Any]
 

@@ -13,7 +13,9 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from nkic.base.text import grouped
+from nkic.evaluate.compare import plain_scalar
 from nkic.evaluate.errors import KernelError
+from nkic.evaluate.iteration import DICT_ITEMS, DICT_KEYS, DICT_VALUES
 from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, ErrorInstance
 
 if TYPE_CHECKING:
@@ -31,9 +33,9 @@ _BRACKETS: dict[type, tuple[str, str]] = {
     dict: ("{", "}"),
     set: ("{", "}"),
     frozenset: ("frozenset({", "})"),
-    type({}.keys()): ("dict_keys([", "])"),
-    type({}.values()): ("dict_values([", "])"),
-    type({}.items()): ("dict_items([", "])"),
+    DICT_KEYS: ("dict_keys([", "])"),
+    DICT_VALUES: ("dict_values([", "])"),
+    DICT_ITEMS: ("dict_items([", "])"),
 }
 
 
@@ -161,12 +163,7 @@ class Writer:
     def _plain_object(self, value: Any) -> None:
         kind = value.__class__
         if isinstance(value, int | float | str | bytes):
-            base = next(
-                kind_of_base
-                for kind_of_base in (int, float, str, bytes)
-                if isinstance(value, kind_of_base)
-            )
-            self.add(base.__repr__(value))
+            self.add(repr(plain_scalar(value)))
         elif kind is ErrorInstance:
             self.add(value.cls.name)
             self.container(value.args, "(", ")", comma=False)
@@ -253,12 +250,8 @@ def formatted(m: Machine, value: Any, spec: Any = "") -> str:
             return _returned(m, "__format__", m.call(method, (value, spec), {}))
         if value.cls.payload in m.opaque or isinstance(value, tuple | list | dict):
             return _of_object(m, value, spec)
-        base = next(
-            kind_of_base for kind_of_base in (int, float, str) if isinstance(value, kind_of_base)
-        )
-        if not spec or base is str:
-            return _formatted_base(m, text(m, value), spec)
-        return _formatted_base(m, base(value), spec)
+        plain = not spec or isinstance(value, str)
+        return _formatted_base(m, text(m, value) if plain else plain_scalar(value), spec)
     if kind in (int, float, str, bool):
         m.charge(1 + len(value) // 4 if kind is str else 1)
         if kind is int and value.bit_length() > 64:

@@ -37,12 +37,12 @@ class DependenceGraph:
         """Return the edges of instruction `number`: everything it waits for."""
         return self.edges.get(number, ())
 
-    def plus(self, more: Mapping[int, tuple[Edge, ...]]) -> DependenceGraph:
+    def plus(self, additional: Mapping[int, tuple[Edge, ...]]) -> DependenceGraph:
         """Return this graph with additional edges."""
-        if not more:
+        if not additional:
             return self
         merged = dict(self.edges)
-        for number, edges in more.items():
-            own = merged.get(number)
-            merged[number] = tuple(dict.fromkeys((*own, *edges))) if own else edges
+        for number, edges in additional.items():
+            existing = merged.get(number)
+            merged[number] = tuple(dict.fromkeys((*existing, *edges))) if existing else edges
         return replace(self, edges=merged)

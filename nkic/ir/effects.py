@@ -51,9 +51,7 @@ _FLAGS = {
     Access.UPDATE: (True, True),
     Access.ORDER: (True, True),  # as a read and a write: no access moves across it
 }
-# An operand's index, the touches found for this kind of access (keyed by the pattern's identity),
-# whether it is read, and whether it is written.
-Use = tuple[int, dict[int, Touch], bool, bool]
+Use = tuple[int, bool, bool]  # an operand's index, whether it is read, whether it is written
 
 
 class _TouchMemo:
@@ -66,9 +64,7 @@ class _TouchMemo:
         self.stateful: set[int] = set()  # instructions with register operands
         self._fixed: dict[Row, list[Use]] = {}
         self._uses: dict[tuple[Row, tuple[Any, ...]], list[Use]] = {}
-        # Keyed by reads, writes and the pattern's identity: lower interns equal patterns.
-        self._touches: tuple[tuple[dict[int, Touch], ...], ...] = (({}, {}), ({}, {}))
-        self._tables = [table for pair in self._touches for table in pair]
+        self._areas: dict[int, Area] = {}  # by the pattern's identity: lower interns equal patterns
 
     def uses(self, instruction: Instruction) -> list[Use]:
         """Return the access to each operand, which attributes may decide; pure reads first."""
@@ -85,39 +81,34 @@ class _TouchMemo:
 
     def _ordered_uses(self, accesses: Sequence[Access]) -> list[Use]:
         """Return one use per operand, in operand order except that writes come last."""
-        found = [(place, *_FLAGS[access]) for place, access in enumerate(accesses)]
-        return [(at, self._touches[r][w], r, w) for at, r, w in sorted(found, key=itemgetter(2))]
+        uses = [(index, *_FLAGS[access]) for index, access in enumerate(accesses)]
+        return sorted(uses, key=itemgetter(2))
 
     def touches(self, instruction: Instruction) -> tuple[Touch, ...]:
         """Return the accesses of `instruction`, reads first, with reads of run-time offsets."""
-        operands, found = instruction.operands, list[Touch]()
+        operands, areas = instruction.operands, self._areas
+        touches: list[Touch] = []
         uses = self._fixed.get(instruction.row) or self.uses(instruction)
-        for place, memo, reads, writes in uses:
-            operand = operands[place]
-            touch = memo.get(id(operand))
-            if touch is None:
+        for index, reads, writes in uses:
+            operand = operands[index]
+            area = areas.get(id(operand))
+            if area is None:
                 if type(operand) is not AccessPattern:
                     self._note_operand(instruction, operand)
                     continue
                 if operand.dynamic is not None:
                     return self._with_offsets(instruction, uses)
-                touch = memo[id(operand)] = self._touch(operand, reads, writes)
-            found.append(touch)
-        return tuple(found)
-
-    def _touch(self, pattern: AccessPattern, reads: bool, writes: bool) -> Touch:
-        return tuple.__new__(Touch, (pattern, reads, writes, self._area(pattern)))
+                area = areas[id(operand)] = self._area(operand)
+            touches.append(tuple.__new__(Touch, (operand, reads, writes, area)))
+        return tuple(touches)
 
     def _area(self, pattern: AccessPattern) -> Area:
         """Return the area that `pattern` covers, interned per tensor."""
-        for table in self._tables:
-            touch = table.get(id(pattern))
-            if touch is not None:
-                return touch[3]
         tensor, own = pattern.tensor.number, box(pattern)
         first = self.first.get(tensor)
         if first is None:
             first = self.first[tensor] = Area(own, (len(self.first),))
+            return first
         if first.box == own:
             return first
         parts = self.parts.get(tensor)
@@ -142,15 +133,15 @@ class _TouchMemo:
         reads.
         """
         touches: list[Touch] = []
-        for index, _, reads, writes in sorted(uses, key=itemgetter(0)):
+        for index, reads, writes in sorted(uses):
             operand = instruction.operands[index]
             if type(operand) is not AccessPattern:
                 continue
-            touches.append(self._touch(operand, reads, writes))
+            touches.append(Touch(operand, reads, writes, self._area(operand)))
             if operand.dynamic is not None:
                 source = operand.dynamic.source
                 if isinstance(source, AccessPattern):
-                    touches.append(self._touch(source, True, False))
+                    touches.append(Touch(source, True, False, self._area(source)))
                 else:
                     self.stateful.add(instruction.number)
         return tuple(sorted(touches, key=itemgetter(2)))

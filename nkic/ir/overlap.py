@@ -75,9 +75,9 @@ def _free_box(
     reach = _reach(axes, dims, size)
     if reach is None:
         return _hull(axes, offset, dims, size)
-    ranges, rest = [], offset * size
+    ranges, remaining = [], offset * size
     for pitch, extent, length in reach:
-        digit, rest = divmod(rest, pitch)
+        digit, remaining = divmod(remaining, pitch)
         if digit + extent >= length:
             return _hull(axes, offset, dims, size)
         ranges.append(_range(digit, digit + extent + 1))

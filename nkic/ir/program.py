@@ -30,6 +30,28 @@ def cost_key(operand: Operand) -> object:
     return operand
 
 
+def is_same_work(first: Instruction, second: Instruction) -> bool:
+    """Return whether two lowered instructions certainly have equal costs, by identity.
+
+    Lower interns attributes and dimensions, so that no key of the operands is needed.
+    """
+    if first.row is not second.row or first.attributes is not second.attributes:
+        return False
+    if first.engine is not second.engine:
+        return False
+    for new, old in zip(first.operands, second.operands, strict=True):
+        if new is old:
+            continue
+        if type(new) is not AccessPattern or type(old) is not AccessPattern:
+            return False
+        tensor, dtype, _, partitions, _, dims, dynamic = new
+        if dims is not old.dims or dtype is not old.dtype or partitions != old.partitions:
+            return False
+        if tensor.buffer is not old.tensor.buffer or dynamic is not None or old.dynamic is not None:
+            return False
+    return True
+
+
 class Instruction(NamedTuple):
     """One instruction. `operands` and `attributes` follow the order of its row.
 

@@ -62,11 +62,11 @@ def read_schedule(text: str) -> Schedule:
 
 def _chain(text: str) -> CallChain:
     chain: CallChain | None = None
-    for part in reversed(text.split(" < ")):
-        found = _PLACE.fullmatch(part)
-        if found is None:
-            raise TextError(f"not a place: {part}")
-        path, *numbers = found.groups()
+    for frame in reversed(text.split(" < ")):
+        match = _PLACE.fullmatch(frame)
+        if match is None:
+            raise TextError(f"not a place: {frame}")
+        path, *numbers = match.groups()
         chain = CallChain(Span(path, *map(int, numbers)), chain)
     if chain is None:
         raise TextError("no place")
@@ -118,7 +118,7 @@ class _Reader:
 
     def schedule(self) -> Schedule:
         program = self.program()
-        found = self.matched(_SCHEDULE, "a schedule")
+        match = self.matched(_SCHEDULE, "a schedule")
         cores: list[list[Stream]] = [[] for _ in program.cores]
         instructions_by_number = [
             {item.number: item for item in instructions(body)} for body in program.cores
@@ -129,52 +129,52 @@ class _Reader:
             stream_id = StreamId(Engine(engine)) if engine else StreamId(Engine.DMA, int(queue))
             items = self.stream(instructions_by_number[int(core)], loops[int(core)])
             cores[int(core)].append(Stream(stream_id, items))
-        return Schedule(program, tuple(map(tuple, cores)), float(found[2]), bool(found[1]))
+        return Schedule(program, tuple(map(tuple, cores)), float(match[2]), bool(match[1]))
 
-    def matched(self, form: re.Pattern[str], what: str) -> re.Match[str]:
+    def matched(self, form: re.Pattern[str], noun: str) -> re.Match[str]:
         """Consume the next line, which must match `form`."""
         line = self.take()
-        found = form.fullmatch(line)
-        if found is None:
-            raise TextError(f"line {self.at}: not {what}: {line}")
-        return found
+        match = form.fullmatch(line)
+        if match is None:
+            raise TextError(f"line {self.at}: not {noun}: {line}")
+        return match
 
     def stream(
-        self, known: Mapping[int, Instruction], loops: Mapping[int, Loop]
+        self, by_number: Mapping[int, Instruction], loops: Mapping[int, Loop]
     ) -> tuple[StreamItem, ...]:
         """Parse the items of a stream, or of a loop in it, up to the first other line."""
         items: list[StreamItem] = []
         while self.peek().startswith(("#", "-", "loop ")):
             if self.peek().startswith("loop "):
                 loop = loops[int(self.take()[5:])]
-                items.append(StreamLoop(loop, self.stream(known, loops)))
+                items.append(StreamLoop(loop, self.stream(by_number, loops)))
                 self.take()  # end
                 continue
             number, waits, signals = self.matched(_SLOT, "a place in a stream").groups()
             pairs = (pair.split("x") for pair in (waits or "").split(", ") if pair)
             items.append(
                 Slot(
-                    known[int(number)] if number else None,
+                    by_number[int(number)] if number else None,
                     tuple(Wait(int(semaphore), int(amount)) for semaphore, amount in pairs),
                     tuple(int(s) for s in (signals or "").split(", ") if s),
                 )
             )
         return tuple(items)
 
-    def entries(self, word: str) -> dict[str, str]:
+    def entries(self, keyword: str) -> dict[str, str]:
         values: dict[str, str] = {}
-        while self.peek().startswith(word + " "):
-            key, _, value = self.take()[len(word) + 1 :].partition(" = ")
+        while self.peek().startswith(keyword + " "):
+            key, _, value = self.take()[len(keyword) + 1 :].partition(" = ")
             values[key] = literal_eval(value)
         return values
 
     def tensor(self, line: str) -> None:
-        head, place = line.rsplit(" @", 1)
-        found = _TENSOR.fullmatch(head)
-        if found is None:
+        head, location = line.rsplit(" @", 1)
+        match = _TENSOR.fullmatch(head)
+        if match is None:
             raise TextError(f"line {self.at}: not a tensor: {line}")
-        number, name, dtype, sizes, buffer, rest = found.groups()
-        extras = _extras(rest)
+        number, name, dtype, sizes, buffer, suffix = match.groups()
+        extras = _extras(suffix)
         shape = tuple(int(s) for s in sizes.split(",") if s.strip())
         fixed = Address(*extras["fixed"]) if "fixed" in extras else None
         self.tensors[int(number)] = Tensor(
@@ -183,16 +183,16 @@ class _Reader:
             DTYPES[dtype],
             shape,
             Buffer(buffer),
-            _chain(place),
+            _chain(location),
             fixed,
             extras.get("scope", ()),
         )
         if "at" in extras:
             self.addresses[int(number)] = Address(*extras["at"])
 
-    def parameters(self, word: str) -> tuple[TensorParameter, ...]:
+    def parameters(self, keyword: str) -> tuple[TensorParameter, ...]:
         parameters = []
-        while self.peek().startswith(word + " "):
+        while self.peek().startswith(keyword + " "):
             _, name, _, tensor = self.take().split(" ")
             parameters.append(TensorParameter(name, self.tensors[int(tensor[1:])]))
         return tuple(parameters)
@@ -201,20 +201,20 @@ class _Reader:
         items: list[Item] = []
         while self.peek().startswith(("#", "loop ")):
             line = self.take()
-            head, place = line.rsplit(" @", 1)
+            head, location = line.rsplit(" @", 1)
             if line.startswith("#"):
-                items.append(self.instruction(head, _chain(place)))
+                items.append(self.instruction(head, _chain(location)))
             else:
                 body = self.body()
                 self.take()  # end
-                items.append(replace(self.loop(head, _chain(place)), body=body))
+                items.append(replace(self.loop(head, _chain(location)), body=body))
         return tuple(items)
 
     def loop(self, head: str, at: CallChain) -> Loop:
-        found = _LOOP.fullmatch(head)
-        if found is None:
+        match = _LOOP.fullmatch(head)
+        if match is None:
             raise TextError(f"line {self.at}: not a loop: {head}")
-        number, counter, start, stop, step, condition = found.groups()
+        number, counter, start, stop, step, condition = match.groups()
         if condition is not None:
             return Loop(int(number), (), at, condition=Register(int(condition)))
         low, high = self.bound(start), self.bound(stop)
@@ -224,15 +224,15 @@ class _Reader:
         return Register(int(text[1:])) if text.startswith("$") else int(text)
 
     def instruction(self, head: str, at: CallChain) -> Instruction:
-        found = _INSTRUCTION.match(head)
-        if found is None:
+        match = _INSTRUCTION.match(head)
+        if match is None:
             raise TextError(f"line {self.at}: not an instruction: {head}")
-        number, engine, name = found.groups()
+        number, engine, name = match.groups()
         row = ROWS[name]
-        end = _closing(head, found.end())
-        inside, rest = head[found.end() : end], head[end + 1 :]
-        operands, attributes = _arguments(inside)
-        extras = _extras(rest)
+        end = _closing(head, match.end())
+        arguments, suffix = head[match.end() : end], head[end + 1 :]
+        operands, attributes = _arguments(arguments)
+        extras = _extras(suffix)
         return Instruction(
             row,
             tuple(self.operand(operands[o.name]) for o in row.operands),
@@ -252,14 +252,14 @@ class _Reader:
         if not text.startswith("%"):
             value: Operand = _number(text)
             return value
-        if found := _PATTERN.fullmatch(text):
-            return self.pattern(*found.groups())
-        if found := _VIEW.fullmatch(text):
-            return self.view(*found.groups())
+        if match := _PATTERN.fullmatch(text):
+            return self.pattern(*match.groups())
+        if match := _VIEW.fullmatch(text):
+            return self.view(*match.groups())
         raise TextError(f"line {self.at}: not an operand: {text}")
 
     def pattern(
-        self, tensor: str, start: str, count: str, offset: str, dims: str, dtype: str, rest: str
+        self, tensor: str, start: str, count: str, offset: str, dims: str, dtype: str, suffix: str
     ) -> AccessPattern:
         storage = self.tensors[int(tensor)]
         pairs = (pair.split("x") for pair in dims.split(", "))
@@ -270,11 +270,11 @@ class _Reader:
             int(count or 0),
             int(offset),
             tuple((int(step), int(num)) for step, num in pairs),
-            self.dynamic(rest),
+            self.dynamic(suffix),
         )
 
     def view(
-        self, tensor: str, offset: str, shape: str, strides: str, dtype: str, rest: str
+        self, tensor: str, offset: str, shape: str, strides: str, dtype: str, suffix: str
     ) -> View:
         storage = self.tensors[int(tensor)]
         return View(
@@ -283,14 +283,14 @@ class _Reader:
             literal_eval(strides),
             int(offset),
             DTYPES[dtype] if dtype else storage.dtype,
-            self.dynamic(rest),
+            self.dynamic(suffix),
         )
 
     def dynamic(self, text: str) -> Dynamic | None:
-        found = _DYNAMIC.fullmatch(text)
-        if found is None:
+        match = _DYNAMIC.fullmatch(text)
+        if match is None:
             return None
-        kind, source, stride, limit, axis = found.groups()
+        kind, source, stride, limit, axis = match.groups()
         operand = self.operand(source)
         if not isinstance(operand, View | AccessPattern | Register):
             raise TextError(f"line {self.at}: not an offset: {source}")
@@ -306,7 +306,7 @@ def _loops(body: Body) -> Iterator[Loop]:
 
 
 def _extras(text: str) -> dict[str, Any]:
-    return {word: literal_eval(value) for word, value in _EXTRAS.findall(text)}
+    return {keyword: literal_eval(value) for keyword, value in _EXTRAS.findall(text)}
 
 
 def _closing(text: str, start: int) -> int:
@@ -323,17 +323,17 @@ def _closing(text: str, start: int) -> int:
 def _arguments(text: str) -> tuple[dict[str, str], dict[str, str]]:
     """Split `a=x, b=y; c=z`, ignoring commas and semicolons inside brackets and quotes."""
     groups: list[dict[str, str]] = [{}, {}]
-    part, depth, quoted, group = "", 0, False, 0
+    piece, depth, quoted, group = "", 0, False, 0
     for char in text + ",":
         quoted ^= char == "'"
         depth += (char in "([{") - (char in ")]}")
         if quoted or depth or char not in ",;":
-            part += char
+            piece += char
             continue
-        name, _, value = part.strip().partition("=")
+        name, _, value = piece.strip().partition("=")
         if name:
             groups[group][name] = value
-        part, group = "", group + (char == ";")
+        piece, group = "", group + (char == ";")
     return groups[0], groups[1]
 
 

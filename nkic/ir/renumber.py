@@ -26,14 +26,14 @@ def _numbered(body: Body, numbers: Mapping[int, int]) -> Iterator[Item]:
 
 
 def _graph(graph: DependenceGraph, numbers: Mapping[int, int]) -> DependenceGraph:
-    def edges(found: tuple[Edge, ...]) -> tuple[Edge, ...]:
-        return tuple(edge._replace(source=numbers[edge.source]) for edge in found)
+    def edges(old_edges: tuple[Edge, ...]) -> tuple[Edge, ...]:
+        return tuple(edge._replace(source=numbers[edge.source]) for edge in old_edges)
 
-    def ends(found: Mapping[int, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
-        return {tensor: tuple(sorted(numbers[n] for n in ones)) for tensor, ones in found.items()}
+    def ends(touches: Mapping[int, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
+        return {t: tuple(sorted(numbers[number] for number in old)) for t, old in touches.items()}
 
     return DependenceGraph(
-        {numbers[number]: edges(found) for number, found in sorted(graph.edges.items())},
+        {numbers[number]: edges(old_edges) for number, old_edges in sorted(graph.edges.items())},
         ends(graph.first_touches),
         ends(graph.last_touches),
     )

@@ -50,9 +50,9 @@ def graph_text(graph: DependenceGraph) -> str:
     for number, edges in sorted(graph.edges.items()):
         texts = [f"{e.kind} #{e.source}{' previous' if e.distance else ''}" for e in edges]
         lines.append(f"#{number} < {', '.join(texts)}")
-    for word, table in (("first", graph.first_touches), ("last", graph.last_touches)):
+    for ordinal, table in (("first", graph.first_touches), ("last", graph.last_touches)):
         for tensor, numbers in sorted(table.items()):
-            lines.append(f"%{tensor} {word} touched by {', '.join(f'#{n}' for n in numbers)}")
+            lines.append(f"%{tensor} {ordinal} touched by {', '.join(f'#{n}' for n in numbers)}")
     return "\n".join(lines) + "\n"
 
 
@@ -78,12 +78,12 @@ def _items(items: tuple[StreamItem, ...], depth: int) -> Iterator[str]:
 
 
 def _slot(slot: Slot) -> str:
-    words = [f"#{slot.instruction.number}" if slot.instruction is not None else "-"]
+    pieces = [f"#{slot.instruction.number}" if slot.instruction is not None else "-"]
     if slot.waits:
-        words.append("wait " + ", ".join(f"{w.semaphore}x{w.amount}" for w in slot.waits))
+        pieces.append("wait " + ", ".join(f"{w.semaphore}x{w.amount}" for w in slot.waits))
     if slot.signals:
-        words.append("signal " + ", ".join(map(str, slot.signals)))
-    return " ".join(words)
+        pieces.append("signal " + ", ".join(map(str, slot.signals)))
+    return " ".join(pieces)
 
 
 def _tensor(tensor: Tensor, program: Program) -> str:
@@ -148,7 +148,7 @@ def instruction_text(instruction: Instruction) -> str:
 
 def quoted(text: str) -> str:
     """Quote `text`, with everything escaped that the parser would interpret."""
-    return "'" + _SPECIAL.sub(lambda found: f"\\U{ord(found[0]):08x}", text) + "'"
+    return "'" + _SPECIAL.sub(lambda match: f"\\U{ord(match[0]):08x}", text) + "'"
 
 
 def _operand(operand: Operand) -> str:

@@ -112,4 +112,4 @@ def _absent(row: Row, module: str, profile: Profile) -> Absent:
         )
         return Absent("removed-name", text, "`nkic --print ops` lists the instructions")
     help = f"if the kernel is written for it, compile with `--nki {row.since.label}`"
-    return removed.newer(module, [row.name], row.since, profile, help)[row.name]
+    return since.added_later(f"`{name}`", since.Addition(row.since, help), profile)

@@ -138,11 +138,12 @@ _AS_INSTRUCTIONS = {
 
 def _instructions_only(name: str, profile: Profile) -> dict[str, Absent]:
     """Return the errors for functions of tensors in a version that has only instructions."""
-    absent: dict[str, Absent] = {}
-    for function in library.public():
-        instead = _AS_INSTRUCTIONS.get(function, "write it with the instructions of nki.isa")
-        absent |= removed.newer(name, [function], Profile.NKI_0_3, profile, instead)
-    return absent
+    instead = dict.fromkeys(library.public(), "write it with the instructions of nki.isa")
+    additions = {
+        function: since.Addition(Profile.NKI_0_3, text)
+        for function, text in {**instead, **_AS_INSTRUCTIONS}.items()
+    }
+    return since.absent(name, additions, profile)
 
 
 def _former(current: Mapping[str, Namespace], profile: Profile) -> dict[str, Namespace]:

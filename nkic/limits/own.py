@@ -26,5 +26,5 @@ def _lower(number: int, value: int) -> None:
         resource.setrlimit(number, (_less(soft, value), _less(hard, value + spare)))
 
 
-def _less(one: int, other: int) -> int:
-    return other if one == resource.RLIM_INFINITY else min(one, other)
+def _less(first: int, second: int) -> int:
+    return second if first == resource.RLIM_INFINITY else min(first, second)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from nkic.base.diagnostics import bad_value
 from nkic.base.evaluation import DEFAULT_LIMITS, Limits
-from nkic.base.suggest import did_you_mean
-from nkic.base.text import grouped, size
+from nkic.base.suggest import suggestion
+from nkic.base.text import grouped, size, size_of
 
 GIB = 1 << 30
 NONE = "none"
@@ -24,8 +24,6 @@ OPTION = "--limit"
 THREADS = "OPENBLAS_NUM_THREADS"
 SPARE_SECONDS = 60  # of processor time beyond the time limit, for starting and ending the command
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
-_SIZE = re.compile(r"(\d{1,15})\s*(?:([KMGT])i?)?B?", re.IGNORECASE)
-_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 _PLAIN = re.compile(r"\d{1,15}")
 
 
@@ -50,10 +48,11 @@ class Limit:
         """Parse a value; None for `none`. Raises `ValueError`."""
         if text == NONE and self.number is not None:
             return None
-        found = (_SIZE if self.unit == "bytes" else _PLAIN).fullmatch(text.strip())
-        if found is None:
+        if self.unit == "bytes":
+            return size_of(text)
+        if not _PLAIN.fullmatch(text.strip()):
             raise ValueError(text)
-        return size_of(text) if self.unit == "bytes" else int(found[0])
+        return int(text)
 
     def shown(self, value: int | None) -> str:
         """Return a value in words: `8.0 GiB`, `900 seconds`, `512`."""
@@ -62,14 +61,6 @@ class Limit:
         if self.unit == "bytes":
             return size(value)
         return f"{grouped(value)} {self.unit}" if self.unit == "seconds" else grouped(value)
-
-
-def size_of(text: str) -> int:
-    """Parse `4GiB`, `500M` or `1000000` as bytes; units are powers of 1024. Raises `ValueError`."""
-    found = _SIZE.fullmatch(text.strip())
-    if found is None:
-        raise ValueError(text)
-    return int(found[1]) << _UNITS[(found[2] or "").upper()]
 
 
 def _both(value: int | None) -> dict[str, int | None]:
@@ -126,30 +117,32 @@ def of(tool: str) -> dict[str, Limit]:
     return {name: limit for name, limit in LIMITS.items() if tool in limit.defaults}
 
 
-def read(tool: str, words: Sequence[str]) -> dict[str, int | None]:
+def read(tool: str, options: Sequence[str]) -> dict[str, int | None]:
     """Parse the values of `--limit`, by name. Raises `UsageFailed`."""
-    found: dict[str, int | None] = {}
-    known = of(tool)
-    for word in words:
-        name, _, text = word.partition("=")
-        limit = known.get(name)
+    parsed: dict[str, int | None] = {}
+    limits = of(tool)
+    for option in options:
+        name, _, text = option.partition("=")
+        limit = limits.get(name)
         if limit is None:
-            suggestion = did_you_mean(name, known) or f"known are: {', '.join(known)}"
-            raise bad_value(f"{OPTION}: {tool} has no limit `{name}`", suggestion)
-        if name in found:
+            text = f"{OPTION}: {tool} has no limit `{name}`"
+            raise bad_value(text, suggestion(name, limits))
+        if name in parsed:
             raise bad_value(f"{OPTION}: `{name}` is given twice")
         try:
-            value = found[name] = limit.read(text)
+            value = parsed[name] = limit.read(text)
         except ValueError:
             example = "4GiB" if limit.unit == "bytes" else "600"
             advice = f"for example {OPTION} {name}={example}"
             advice += f", or {OPTION} {name}={NONE}" if limit.number is not None else ""
-            raise bad_value(f"{OPTION} {word}: expected a number of {limit.unit}", advice) from None
+            raise bad_value(
+                f"{OPTION} {option}: expected a number of {limit.unit}", advice
+            ) from None
         if value is not None and value < limit.least:
-            raise bad_value(f"{OPTION} {word}: must be at least {limit.shown(limit.least)}")
+            raise bad_value(f"{OPTION} {option}: must be at least {limit.shown(limit.least)}")
         if value is not None and limit.most is not None and value > limit.most:
-            raise bad_value(f"{OPTION} {word}: must be at most {limit.shown(limit.most)}")
-    return found
+            raise bad_value(f"{OPTION} {option}: must be at most {limit.shown(limit.most)}")
+    return parsed
 
 
 def values(
@@ -194,6 +187,6 @@ def _control_group() -> int:
 
 def evaluation(given: Mapping[str, int | None]) -> Limits:
     """Return the limits on evaluating a kernel."""
-    names = {one.name for one in fields(Limits)}
-    own = {name: value for name, value in given.items() if name in names and value is not None}
-    return replace(DEFAULT_LIMITS, **own)
+    names = {field.name for field in fields(Limits)}
+    explicit = {name: value for name, value in given.items() if name in names and value is not None}
+    return replace(DEFAULT_LIMITS, **explicit)

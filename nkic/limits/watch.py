@@ -45,16 +45,16 @@ def watched(
     end, memory_limit = time.monotonic() + seconds, used() + SHARE * free()
 
     def check(number: int, frame: FrameType | None) -> None:
-        at = _quietly(place, NOWHERE)
+        span = _quietly(place, NOWHERE)
         if time.monotonic() > end:
             text = f"the compilation takes more than {seconds:g} seconds"
-            raise _Over("time-limit", text, at, _LATER)
+            raise _Over("time-limit", text, span, _LATER)
         if _quietly(used, 0) > memory_limit:
             raise _Over(
-                "out-of-memory", "the compilation has used up this machine's memory", at, _HELP
+                "out-of-memory", "the compilation has used up this machine's memory", span, _HELP
             )
-        if at != NOWHERE:
-            _quietly(lambda: see(at), None)
+        if span != NOWHERE:
+            _quietly(lambda: see(span), None)
 
     previous = signal.signal(signal.SIGALRM, check)
     signal.setitimer(signal.ITIMER_REAL, _INTERVAL, _INTERVAL)
@@ -67,12 +67,12 @@ def watched(
         signal.signal(signal.SIGALRM, previous)
 
 
-def _quietly(find: Callable[[], Found], otherwise: Found) -> Found:
-    """Call `find`; a check must not fail, even with a deep stack or full memory."""
+def _quietly(call: Callable[[], Found], default: Found) -> Found:
+    """Call `call`; a check must not fail, even with a deep stack or full memory."""
     try:
-        return find()
+        return call()
     except Exception:
-        return otherwise
+        return default
 
 
 class _Over(BaseException):

@@ -104,8 +104,8 @@ class _Watcher:
     def wait(self) -> Ended:
         """Wait until the child has ended."""
         while True:
-            found, status = os.waitpid(self.child, os.WNOHANG)
-            if found:
+            ended, status = os.waitpid(self.child, os.WNOHANG)
+            if ended:
                 return self._verdict(status)
             self._check_deadline()
             remaining = min(self.page.deadline + GRACE, self.end) - time.monotonic()

@@ -29,20 +29,17 @@ class Written:
 
     def decide(self, dst: AccessPattern) -> bool | None:
         """Record the write, and return True to accumulate, False to overwrite, None if mixed."""
-        mask, decided = touched(dst), set[bool | None]()
-        if self.covers(dst, mask):  # true for all but the first of a sum
-            return True
-        for band in self.within(dst):
-            written_before = band.written & mask
-            decided.add(written_before == mask if written_before in (0, mask) else None)
+        mask = touched(dst)
+        before = [band.written & mask for band in self.within(dst)]
         self._add(dst, mask)
-        return decided.pop() if len(decided) == 1 else None
+        if any(before):
+            return True if all(written == mask for written in before) else None
+        return False
 
     def note(self, dst: AccessPattern) -> None:
         """Record the write of a matmul."""
-        mask = touched(dst)
-        if not self.covers(dst, mask):
-            self._add(dst, mask)
+        if not self.covers(dst):
+            self._add(dst, touched(dst))
 
     def _add(self, dst: AccessPattern, mask: int) -> None:
         first, end = _partitions(dst)
@@ -56,11 +53,12 @@ class Written:
         inside = [band._replace(written=band.written | mask) for band in self.within(dst)]
         self.bands[dst.tensor.number] = _joined([*outside, *inside])
 
-    def covers(self, dst: AccessPattern, mask: int) -> bool:
-        """Return whether a single band covers the partitions of `dst` with the bytes of `mask`."""
+    def covers(self, dst: AccessPattern) -> bool:
+        """Return whether a single band covers the partitions and the bytes of `dst`."""
         bands = self.bands.get(dst.tensor.number)
         if bands is None or len(bands) > 1:
             return False
+        mask = touched(dst)
         first, end = _partitions(dst)
         ((low, high, written),) = bands
         return low <= first and end <= high and written & mask == mask

@@ -123,6 +123,8 @@ class _CoreLowerer:
         if instruction.attribute(flag) is not None:
             self.written.note(dst)
             return [instruction]
+        if self.written.covers(dst):  # true for all but the first of a sum
+            return [self.decided(instruction, True)]
         bands = self.written.within(dst)
         decided = self.written.decide(dst)
         if decided is False and dst.tensor.scope != self.loops:

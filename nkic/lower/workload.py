@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from nkic.ir.program import Body, Instruction, Item, Loop, cost_key
+from nkic.ir.program import Body, Instruction, Item, Loop, cost_key, is_same_work
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
 from nkic.machine.timing import Timing, timing
@@ -65,11 +65,12 @@ class _Sharer:
         if not any(instruction.number in self.choices for instruction in items):
             return False
         work = Counter[Engine]()
-        for instruction in items:
-            assert instruction.engine is not None  # the row chose one if the kernel did not
-            cost = self.timing(instruction, instruction.engine)
-            work[instruction.engine] += cost.pool or cost.hold
-            work[cost.by] += cost.trigger
+        for group in _groups(items):
+            engine = group.first.engine
+            assert engine is not None  # the row chose one if the kernel did not
+            cost = self.timing(group.first, engine)
+            work[engine] += (cost.pool or cost.hold) * group.count
+            work[cost.by] += cost.trigger * group.count
         shared_work = max(work[engine] for engine in self.engines)
         fixed_work = max((work[engine] for engine in work if engine not in self.engines), default=0)
         return shared_work >= max(min_work_ps, BUSY_FRACTION * fixed_work)
@@ -115,3 +116,24 @@ class _Sharer:
             facts = replace(instruction.facts(self.target), engine=engine)
             cached = self.timings[key] = timing(instruction.row, facts, engine)
         return cached
+
+
+@dataclass(slots=True)
+class _Group:
+    """The first of several instructions of one location that cost the same, and their number."""
+
+    first: Instruction
+    count: int = 0
+
+
+def _groups(items: Sequence[Instruction]) -> list[_Group]:
+    """Return `items` in groups that cost the same; unrolled loops repeat most instructions."""
+    groups: list[_Group] = []
+    latest: dict[int, _Group] = {}  # by the location's identity
+    for instruction in items:
+        group = latest.get(id(instruction.at))
+        if group is None or not is_same_work(instruction, group.first):
+            group = latest[id(instruction.at)] = _Group(instruction)
+            groups.append(group)
+        group.count += 1
+    return groups

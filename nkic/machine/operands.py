@@ -211,8 +211,9 @@ class Row:
 
     `parameters` is the order of the Python call. `opcode` identifies the row in files: stable,
     never reused. `access` refines an operand's access by attributes (an accumulating matmul updates
-    its dst). `engines` lists the engines that may run it. If the kernel names none, `choose` picks
-    one, unless `by_workload` returns several: lower then balances their workloads. `since` and
+    its dst). `engines` lists the engines that may run it. If the kernel names none, it is the first
+    one, or that of `default_engine`, unless `by_workload` returns several: lower then balances
+    their workloads. `since` and
     `until` are the first and last profiles that have it; `module` is the module in which kernels
     find it. `returns` names an operand that is not a parameter: the call creates and returns it.
     `spread` names a parameter that is a list of tiles: its elements are the operands that are not
@@ -249,10 +250,10 @@ class Row:
     doc: str
     parameters: tuple[str, ...]
     operands: tuple[Operand, ...]
-    attributes: tuple[Attribute, ...]
     engines: tuple[Engine, ...]
-    choose: Callable[[Facts], Engine]
     cost: Callable[[Facts], Cost]
+    attributes: tuple[Attribute, ...] = ()
+    default_engine: Callable[[Facts], Engine] | None = None
     by_workload: Callable[[Facts], tuple[Engine, ...]] | None = None
     rules: tuple[Rule, ...] = ()
     effects: Callable[[Facts], Effects] = no_effects
@@ -366,11 +367,10 @@ class Row:
             attributes[self.attribute_index[setting[0]]] == setting[1]
         )
 
+    def choose(self, facts: Facts) -> Engine:
+        """Return the engine of this instance if the kernel names none."""
+        return self.engines[0] if self.default_engine is None else self.default_engine(facts)
+
     def access_of(self, operand: Operand, facts: Facts) -> Access:
         """Return the access of this instance to `operand`."""
         return self.access(operand.name, facts) or operand.access
-
-
-def always(engine: Engine) -> Callable[[Facts], Engine]:
-    """Return a `choose` function for instructions with one engine."""
-    return lambda facts: engine

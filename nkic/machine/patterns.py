@@ -79,7 +79,8 @@ class Pattern(NamedTuple, Generic[TensorT, SourceT]):
 
         `buffer` is the buffer of the pattern's tensor.
         """
-        return buffer, self.dtype.name, self.partitions, self.dims, self.kind
+        _, dtype, _, partitions, _, dims, dynamic = self
+        return buffer, dtype.name, partitions, dims, dynamic.kind if dynamic is not None else ""
 
     def notation(self, tensor: int) -> str:
         """Return the form used in programs and listings, without dtype and run-time offset."""
@@ -164,11 +165,11 @@ def cuts(dims: Dims, count: int) -> tuple[int, ...] | None:
 
     Each piece is a pattern of its own. None if that is impossible.
     """
-    parts = []
+    counts = []
     for _, num in dims:
-        part = num if count % num == 0 else count
-        if num % part:
+        pieces = num if count % num == 0 else count
+        if num % pieces:
             return None
-        parts.append(part)
-        count //= part
-    return tuple(parts) if count == 1 else None
+        counts.append(pieces)
+        count //= pieces
+    return tuple(counts) if count == 1 else None

@@ -57,13 +57,13 @@ class Rectangle(NamedTuple):
         if hole is None:
             return [self]
         top, bottom, left, right = self
-        parts = (
+        rectangles = (
             Rectangle(top, hole.top, left, right),
             Rectangle(hole.bottom, bottom, left, right),
             Rectangle(hole.top, hole.bottom, left, hole.left),
             Rectangle(hole.top, hole.bottom, hole.right, right),
         )
-        return [part for part in parts if part.top < part.bottom and part.left < part.right]
+        return [r for r in rectangles if r.top < r.bottom and r.left < r.right]
 
     def moved(self, by: int) -> Rectangle:
         """Return this rectangle, moved by `by` bytes."""
@@ -105,7 +105,7 @@ class History(Generic[Writer]):
         for write in reversed(self.writes):
             if write.writer is not None and any(write.area.shared(piece) for piece in pieces):
                 yield write.writer
-            pieces = [part for piece in pieces for part in piece.without(write.area)]
+            pieces = [remainder for piece in pieces for remainder in piece.without(write.area)]
             if not pieces:
                 return
 
@@ -120,7 +120,7 @@ class History(Generic[Writer]):
                 if write.writer is None:
                     return None
                 latest = write.writer if latest is None else latest
-                pieces = [part for piece in pieces for part in piece.without(write.area)]
+                pieces = [remainder for piece in pieces for remainder in piece.without(write.area)]
         return None if pieces else latest
 
 

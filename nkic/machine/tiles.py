@@ -225,13 +225,13 @@ def _beyond_last_partition(operand: Operand, tile: Tile) -> Violation:
 
 
 def _bad_start(operand: Operand, tile: Tile) -> Violation:
-    places = " or ".join(map(str, start_partitions(tile.partitions)))
+    starts = " or ".join(map(str, start_partitions(tile.partitions)))
     return Violation(
         "start-partition",
         f"`{operand.name}` starts at partition {tile.start}; with {tile.partitions} partitions "
-        f"it must start at {places}",
+        f"it must start at {starts}",
         operand.name,
-        f"keep the data at partition {places}, or move it there with `nisa.dma_copy`",
+        f"keep the data at partition {starts}, or move it there with `nisa.dma_copy`",
     )
 
 

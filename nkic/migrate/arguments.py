@@ -12,6 +12,7 @@ from nkic.machine.operands import Row
 _BY_NAME = cst.AssignEqual(
     whitespace_before=cst.SimpleWhitespace(""), whitespace_after=cst.SimpleWhitespace("")
 )
+COMMA = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
 _MODULES = ("nki.isa", "nki.collectives")
 
 
@@ -32,18 +33,33 @@ def is_plain(call: cst.Call) -> bool:
     return not any(argument.star for argument in call.args)
 
 
+def keyword(call: cst.Call, name: str) -> cst.Arg | None:
+    """Return the keyword argument `name` of a call."""
+    return next((argument for argument in call.args if keyword_of(argument) == name), None)
+
+
+def keyword_value(call: cst.Call, name: str) -> cst.BaseExpression | None:
+    """Return the value of the keyword argument `name` of a call."""
+    argument = keyword(call, name)
+    return argument.value if argument is not None else None
+
+
+def parameter_of(argument: cst.Arg, position: int, names: Sequence[str]) -> str:
+    """Return the parameter of an argument, given those of the function; "" if there is none."""
+    return keyword_of(argument) or (names[position] if position < len(names) else "")
+
+
 def find(call: cst.Call, names: Sequence[str], name: str) -> cst.Arg | None:
     """Return the argument for the parameter `name` of a function whose parameters are `names`."""
-    for position, argument in enumerate(call.args):
-        parameter = keyword_of(argument) or (names[position] if position < len(names) else "")
-        if parameter == name:
-            return argument
-    return None
+    arguments = enumerate(call.args)
+    return next(
+        (arg for position, arg in arguments if parameter_of(arg, position, names) == name), None
+    )
 
 
 def mask_argument(call: cst.Call) -> cst.BaseExpression | None:
     """Return the mask of a Beta 1 call; None if it is absent or `None`."""
-    mask = next((arg.value for arg in call.args if keyword_of(arg) == "mask"), None)
+    mask = keyword_value(call, "mask")
     return None if isinstance(mask, cst.Name) and mask.value == "None" else mask
 
 
@@ -56,8 +72,10 @@ def with_args(call: cst.Call, args: Sequence[cst.Arg]) -> cst.Call:
     """Return the call with other arguments; the last has a comma only if the old one had."""
     commas = [argument.comma for argument in call.args]
     last = commas[-1] if commas else cst.MaybeSentinel.DEFAULT
-    between = next((c for c in commas[:-1] if isinstance(c, cst.Comma)), _comma())
-    separated = [a.with_changes(comma=_comma_or(a.comma, between)) for a in args[:-1]]
+    between = next((c for c in commas[:-1] if isinstance(c, cst.Comma)), COMMA)
+    separated = [
+        a if isinstance(a.comma, cst.Comma) else a.with_changes(comma=between) for a in args[:-1]
+    ]
     separated += [args[-1].with_changes(comma=last)] if args else []
     return call.with_changes(args=_closed(call, separated))
 
@@ -72,14 +90,6 @@ def replaced(call: cst.Call, old: cst.Arg, new: cst.Arg) -> cst.Call:
     return call.with_changes(args=[new if arg is old else arg for arg in call.args])
 
 
-def _comma() -> cst.Comma:
-    return cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-
-
-def _comma_or(comma: cst.Comma | cst.MaybeSentinel, between: cst.Comma) -> cst.Comma:
-    return comma if isinstance(comma, cst.Comma) else between
-
-
 def _closed(call: cst.Call, args: list[cst.Arg]) -> list[cst.Arg]:
     """Give the last argument the whitespace between the old last one and the parenthesis."""
     if args and call.args:
@@ -92,7 +102,5 @@ def whole_numbers(value: cst.BaseExpression) -> list[int]:
     """Return the integers of a literal list; none for anything else."""
     if not isinstance(value, cst.List | cst.Tuple):
         return []
-    expressions = [element.value for element in value.elements]
-    return [
-        int(expression.value) for expression in expressions if isinstance(expression, cst.Integer)
-    ]
+    values = [element.value for element in value.elements]
+    return [int(number.value) for number in values if isinstance(number, cst.Integer)]

@@ -77,12 +77,8 @@ def facts_of(source: SourceFile, request: Request, load: Load) -> Facts:
     program = compiled.results.get("specialise")
     if not isinstance(program, Program):
         return Facts(False, errors)
-    spans = [
-        warning.primary.span
-        for warning in compiled.warnings
-        if warning.code is OVERFLOW and warning.primary
-    ]
-    spills = frozenset(spot(span) for span in spans if span.path == source.path)
+    overflows = (w.primary for w in compiled.warnings if w.code is OVERFLOW and w.primary)
+    spills = frozenset(spot(at.span) for at in overflows if at.span.path == source.path)
     return replace(_facts(program, source.path, errors), spills=spills)
 
 
@@ -130,10 +126,10 @@ MAX_INSTRUCTIONS = 5_000  # instructions above which only the given shapes are e
 def _facts(program: Program, path: str, errors: int) -> Facts:
     instructions: defaultdict[Spot, list[Instruction]] = defaultdict(list)
     conditions: set[Spot] = set()
-    kept = kept_tiles(program)
+    copied = kept_tiles(program)
     for at, item in _items_of_file(program, path):
         if isinstance(item, Instruction):
-            if id(item) not in kept.copies:
+            if id(item) not in copied.copies:
                 instructions[at].append(item)
         elif item.condition is not None:
             conditions.add(at)
@@ -141,17 +137,15 @@ def _facts(program: Program, path: str, errors: int) -> Facts:
     for tensor in program.tensors:
         if at_tensor := _spot_in_file(tensor.at, path):
             tensors[at_tensor].append(tensor)
-    returned = (
-        _spot_in_file(tensor_parameter.tensor.at, path) for tensor_parameter in program.outputs
-    )
+    returned = (_spot_in_file(output.tensor.at, path) for output in program.outputs)
     return Facts(
         True,
         errors,
         {at: tuple(recorded) for at, recorded in instructions.items()},
-        {at: tuple(made) for at, made in tensors.items()},
+        {at: tuple(declared) for at, declared in tensors.items()},
         frozenset(conditions),
         frozenset(at for at in returned if at is not None),
-        frozenset((program.name, number) for number in kept.numbers),
+        frozenset((program.name, number) for number in copied.numbers),
     )
 
 

@@ -9,7 +9,7 @@ import libcst as cst
 
 from nkic.migrate.scopes import scope_of
 from nkic.migrate.sheet import Sheet
-from nkic.migrate.tree import walk
+from nkic.migrate.tree import target_names, walk
 
 Place = tuple[int, int]
 _LOOPS = cst.For | cst.While
@@ -34,15 +34,13 @@ class Flow:
 
     def is_same(self, name: str, set_at: cst.CSTNode, use: cst.CSTNode) -> bool:
         """Whether the name has the same value at `use` as right after `set_at`, or at it."""
-        inside = {id(node) for node in self._loops(use)} - {
-            id(loop) for loop in self._loops(set_at)
-        }
+        inside = set(map(id, self._loops(use))) - set(map(id, self._loops(set_at)))
         for setter in self._all_setters(set_at).get(name, ()):
             if setter is set_at or self._is_around(setter, set_at, use):
                 continue
             if isinstance(setter, _LOOPS) and id(setter) in inside:
                 return False
-            if inside & {id(loop) for loop in self._loops(setter)}:
+            if inside & set(map(id, self._loops(setter))):
                 return False
             is_after = self._start(set_at) < self._start(setter)
             is_between = is_after and self._end(setter) <= self._start(use)
@@ -68,16 +66,12 @@ class Flow:
         """Whether the node is directly in loops that have ended before `use`."""
         while True:
             block = next(p for p in self.sheet.parents(node) if isinstance(p, _BLOCKS))
-            if isinstance(block, cst.Module) or any(
-                parent is block for parent in self._around(use)
-            ):
+            around = self.sheet.parents(use)
+            if isinstance(block, cst.Module) or any(parent is block for parent in around):
                 return self._end(node) <= self._start(use)
             node = next(self.sheet.parents(block))
             if not isinstance(node, cst.For):
                 return False
-
-    def _around(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-        return self.sheet.parents(node)
 
     def _exclude(self, a: cst.CSTNode, b: cst.CSTNode) -> bool:
         """Whether the nodes are in different branches of one `if`."""
@@ -90,10 +84,7 @@ class Flow:
 
     def _branch(self, node: cst.If, inside: cst.CSTNode) -> cst.CSTNode | None:
         chain = [inside, *self.sheet.parents(inside)]
-        return next(
-            (ancestor for ancestor in chain if ancestor is node.body or ancestor is node.orelse),
-            None,
-        )
+        return next((part for part in chain if part is node.body or part is node.orelse), None)
 
     def _loops(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         """Yield the loops around a node, up to its function; a loop is not around its own
@@ -135,13 +126,4 @@ def set_by(node: cst.CSTNode) -> Sequence[str]:
         targets = [assign_target.target for assign_target in node.targets]
     elif isinstance(node, cst.For | cst.AugAssign | cst.AnnAssign | cst.NamedExpr):
         targets = [node.target]
-    return [n.value for t in targets for n in plain_names(t)]
-
-
-def plain_names(target: cst.BaseExpression) -> Iterator[cst.Name]:
-    """Yield the names in an assignment target."""
-    if isinstance(target, cst.Name):
-        yield target
-    elif isinstance(target, cst.Tuple | cst.List):
-        for element in target.elements:
-            yield from plain_names(element.value)
+    return [name.value for target in targets for name in target_names(target)]

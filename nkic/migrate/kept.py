@@ -28,9 +28,9 @@ def kept_tiles(program: Program) -> Kept:
     named = {f"output_{n}": n for n in range(len(program.outputs))}
     call_chains = {t.at for t in program.tensors if t.buffer.on_chip}
     outputs = {
-        tensor_parameter.tensor.number: named[tensor_parameter.name]
-        for tensor_parameter in program.outputs
-        if tensor_parameter.name in named and tensor_parameter.tensor.at in call_chains
+        output.tensor.number: named[output.name]
+        for output in program.outputs
+        if output.name in named and output.tensor.at in call_chains
     }
     copies = [*_copies(program, outputs)] if outputs else []
     numbers = {outputs[t.number] for t in _written(copies) if t.number in outputs}

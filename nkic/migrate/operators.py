@@ -16,7 +16,7 @@ from nkic.base.profiles import Profile
 from nkic.language.enums import OPERATORS
 from nkic.language.versions import rewritten
 from nkic.machine.operands import AttributeKind
-from nkic.migrate.arguments import find, keyword_of, replaced, row_of
+from nkic.migrate.arguments import find, parameter_of, replaced, row_of
 from nkic.migrate.sheet import Sheet
 from nkic.migrate.tree import walk
 from nkic.specialise.request import Request
@@ -48,7 +48,7 @@ def passed(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     names = [param.name.value for param in function.params.params]
     call = new
     for position, argument in enumerate(old.args):
-        parameter = keyword_of(argument) or (names[position] if position < len(names) else "")
+        parameter = parameter_of(argument, position, names)
         value = _written(sheet, argument.value) if parameter in wanted else None
         if value is not None:
             current = call.args[position]
@@ -61,10 +61,10 @@ def _function(sheet: Sheet, call: cst.Call) -> cst.FunctionDef | None:
     called = call.func.value if isinstance(call.func, cst.Subscript) else call.func
     if not isinstance(called, cst.Name) or any(arg.star for arg in call.args):
         return None
-    functions = (
-        statement for statement in sheet.tree.body if isinstance(statement, cst.FunctionDef)
-    )
-    return next((function for function in functions if function.name.value == called.value), None)
+    for statement in sheet.tree.body:
+        if isinstance(statement, cst.FunctionDef) and statement.name.value == called.value:
+            return statement
+    return None
 
 
 def operator_parameters(sheet: Sheet, function: cst.FunctionDef) -> Iterator[str]:
@@ -91,12 +91,11 @@ def declared(sheet: Sheet, old: cst.FunctionDef, new: cst.FunctionDef) -> cst.Fu
     wanted = set(operator_parameters(sheet, old))
     params = list(new.params.params)
     for position, param in enumerate(old.params.params):
-        if param.name.value not in wanted:
+        name = param.name.value
+        if name not in wanted:
             continue
         if old.decorators:
-            text = (
-                f"`{param.name.value}` is an operator: callers that pass NumPy's are now rejected"
-            )
+            text = f"`{name}` is an operator: callers that pass NumPy's are now rejected"
             sheet.leave(param.name, text, "pass one of nl, such as nl.less", sure=False)
         value = _written(sheet, param.default) if param.default is not None else None
         if value is not None:

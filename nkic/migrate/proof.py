@@ -150,9 +150,7 @@ def _ran(compiled: _Compiled, fill: str) -> _Ran:
 
 
 def _errors(failure: NkicError) -> tuple[Diagnostic, ...]:
-    return tuple(
-        diagnostic for diagnostic in failure.diagnostics if diagnostic.level is Level.ERROR
-    )
+    return tuple(error for error in failure.diagnostics if error.level is Level.ERROR)
 
 
 # ---- comparing -----------------------------------------------------------------------------------
@@ -194,11 +192,10 @@ def _is_close(before: _Ran, after: _Ran) -> bool:
     settings = ToleranceSettings(equal_nan=True)
     for name, dtype in before.dtypes.items():
         old, new = before.outputs[name], after.outputs[name]
+        if old.shape != new.shape:
+            return False
         rule = settings.rule(name, dtype)
-        if (
-            old.shape != new.shape
-            or not compare(name, new, dtype, numbers(old, dtype), rule).passed
-        ):
+        if not compare(name, new, dtype, numbers(old, dtype), rule).passed:
             return False
     return True
 

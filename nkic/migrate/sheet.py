@@ -12,9 +12,11 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 from nkic.base.diagnostics import CompileFailed, Diagnostic, Level, make
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile, Span
+from nkic.ir.program import Instruction
+from nkic.ir.tensors import Tensor
 from nkic.migrate.facts import Facts, Spot, spot
 from nkic.migrate.imported import Imports
-from nkic.migrate.tree import code, parents, walk
+from nkic.migrate.tree import code, names_in, parents
 from nkic.resolve.former import ROOT
 
 ALIASES = {"nki": "nki", "nki.language": "nl", "nki.isa": "nisa"}  # the customary aliases
@@ -38,7 +40,7 @@ class Sheet:
         self._positions = wrapper.resolve(PositionProvider)
         self._parents = parents(self.tree)
         self._imports = Imports(self.tree, self.parents)
-        self._names = {node.value for node in walk(self.tree) if isinstance(node, cst.Name)}
+        self._names = {node.value for node in names_in(self.tree)}
         self._modules = dict(_modules(self.tree))
 
     # ---- places and names ------------------------------------------------------------------
@@ -52,6 +54,14 @@ class Sheet:
     def spot(self, node: cst.CSTNode) -> Spot:
         """Return the span as a key of `facts`."""
         return spot(self.span(node))
+
+    def instructions(self, node: cst.CSTNode) -> tuple[Instruction, ...]:
+        """Return the instructions that were recorded at a node."""
+        return self.facts.instructions.get(self.spot(node), ())
+
+    def tensors(self, node: cst.CSTNode) -> tuple[Tensor, ...]:
+        """Return the tensors that were made at a node."""
+        return self.facts.tensors.get(self.spot(node), ())
 
     def name_of(self, node: cst.CSTNode) -> str:
         """Return the qualified name of an expression, as `nki.language.add`; "" if it is not
@@ -124,16 +134,13 @@ def _modules(tree: cst.Module) -> Iterator[tuple[str, str]]:
     for statement in tree.body:
         for item in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
             if isinstance(item, cst.Import):
-                named = (
-                    alias for alias in item.names if alias.asname or "." not in _dotted(alias.name)
-                )
-                yield from ((_dotted(imported.name), _alias(imported)) for imported in named)
+                for alias in item.names:
+                    if alias.asname or "." not in _dotted(alias.name):
+                        yield _dotted(alias.name), _alias(alias)
             elif isinstance(item, cst.ImportFrom) and not isinstance(item.names, cst.ImportStar):
                 package = _dotted(item.module) if item.module and not item.relative else ""
-                yield from (
-                    (f"{package}.{_dotted(imported.name)}", _alias(imported))
-                    for imported in item.names
-                )
+                for alias in item.names:
+                    yield f"{package}.{_dotted(alias.name)}", _alias(alias)
 
 
 def _alias(name: cst.ImportAlias) -> str:

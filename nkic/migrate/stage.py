@@ -31,7 +31,7 @@ class Migrated(NamedTuple):
 
 
 def migrate(source: SourceFile, facts: Facts, start: Profile | None, target: Profile) -> Migrated:
-    """Rewrite `source`, which must parse, for `goal`.
+    """Rewrite `source`, which must parse, for `target`.
 
     `start` is its version, None if unknown: then every rule applies whose old form is valid in no
     later version.
@@ -51,10 +51,7 @@ def migrate(source: SourceFile, facts: Facts, start: Profile | None, target: Pro
     sheet = Sheet(SourceFile(source.path, text), facts, start, target)
     module = sheet.tree.visit(_Writer(sheet))
     later = moved_back(sheet.left, source.text, text)
-    left = (
-        *former,
-        *(diagnostic for diagnostic in later if not _is_in(_place(diagnostic), skipped)),
-    )
+    left = (*former, *(d for d in later if not _is_in(_place(d), skipped)))
     new = with_version(_with_imports(module, sheet).code, target)
     return Migrated(new, done + sheet.done, tuple(sorted(left, key=_place)))
 

@@ -50,6 +50,11 @@ def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         yield from walk(child)
 
 
+def names_in(node: cst.CSTNode) -> Iterator[cst.Name]:
+    """Yield all names in a node, those of attributes and keywords included."""
+    return (inner for inner in walk(node) if isinstance(inner, cst.Name))
+
+
 def parents(tree: cst.Module) -> dict[int, cst.CSTNode]:
     """Return the parent of each node, by the node's `id`."""
     return {id(child): node for node in walk(tree) for child in children(node)}
@@ -62,19 +67,25 @@ def names_set(node: cst.CSTNode) -> Iterator[str]:
     elif isinstance(
         node, cst.AssignTarget | cst.AnnAssign | cst.AugAssign | cst.For | cst.NamedExpr
     ):
-        yield from _names_in(node.target)
+        yield from (name.value for name in target_names(node.target))
     elif isinstance(node, cst.AsName):
-        yield from _names_in(node.name)
+        yield from (name.value for name in target_names(node.name))
 
 
-def _names_in(target: cst.CSTNode) -> Iterator[str]:
+def target_names(target: cst.CSTNode) -> Iterator[cst.Name]:
+    """Yield the names that an assignment target sets."""
     if isinstance(target, cst.Name):
-        yield target.value
+        yield target
     elif isinstance(target, cst.Tuple | cst.List):
         for element in target.elements:
-            yield from _names_in(element.value)
-    elif isinstance(target, cst.StarredElement):
-        yield from _names_in(target.value)
+            yield from target_names(element.value)
+
+
+def only_target(statement: cst.CSTNode | None) -> cst.BaseExpression | None:
+    """Return the target of an assignment of any kind, if there is only one."""
+    if isinstance(statement, cst.Assign) and len(statement.targets) == 1:
+        return statement.targets[0].target
+    return statement.target if isinstance(statement, cst.AugAssign | cst.AnnAssign) else None
 
 
 def code(node: cst.CSTNode) -> str:

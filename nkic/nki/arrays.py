@@ -35,10 +35,10 @@ class Converter(Protocol):
     def cast(self) -> str:
         """The expression that converts an array to the type whose name replaces {}."""
 
-    def guarded(self, values: Any, given: Sequence[Any], kernel: str) -> Any:
+    def guarded(self, values: Any, arguments: Sequence[Any], kernel: str) -> Any:
         """Return results of `kernel` that raise an error if a gradient through them is requested.
 
-        This applies only if one of the arguments `given` requires gradients.
+        This applies only if one of the `arguments` requires gradients.
         """
 
     @property
@@ -62,20 +62,20 @@ def converter(value: Any) -> Converter | None:
     for kind in type(value).__mro__:
         name = _CONVERTERS.get(kind.__module__.partition(".")[0])
         if name is not None:
-            found: Any = import_module(name)
-            return found  # type: ignore[no-any-return]
+            module: Any = import_module(name)
+            return module  # type: ignore[no-any-return]
     return None
 
 
 def borrow(value: Any) -> Array | None:
     """Return a framework's value as an array; the adapter for both frameworks."""
-    known = converter(value)
-    array = known.array_of(value) if known is not None else None
-    if known is None or array is None:
+    framework = converter(value)
+    array = framework.array_of(value) if framework is not None else None
+    if framework is None or array is None:
         return None
-    found = array.view(Borrowed)
-    found.owner, found.cast = value, known.cast
-    return found
+    borrowed = array.view(Borrowed)
+    borrowed.owner, borrowed.cast = value, framework.cast
+    return borrowed
 
 
 @contextmanager
@@ -97,18 +97,18 @@ def settle(called: api.Called) -> Any:
             _write(name, called.inputs[name], called.updated[name], returned)
     owners = [getattr(array, "owner", None) for array in called.inputs.values()]
     like = next((owner for owner in owners if owner is not None), None)
-    known = converter(like) if like is not None else None
+    framework = converter(like) if like is not None else None
     values = values_like(called.values, like)
     name = called.artifact.executable.name
-    return known.guarded(values, owners, name) if known is not None else values
+    return framework.guarded(values, owners, name) if framework is not None else values
 
 
 def _write(name: str, target: Array, array: Array, returned: bool) -> None:
     owner = getattr(target, "owner", None)
-    known = converter(owner) if owner is not None else None
-    if known is not None:
-        if known.update is not None:
-            known.update(owner, array)
+    framework = converter(owner) if owner is not None else None
+    if framework is not None:
+        if framework.update is not None:
+            framework.update(owner, array)
         elif not returned:
             refuse_written(name)
     elif target.flags.writeable:
@@ -128,28 +128,28 @@ def refuse_written(name: str) -> NoReturn:
 
 def values_like(values: Any, like: Any) -> Any:
     """Return results in the kind of array that `like` is; NumPy's for None."""
-    known = converter(like) if like is not None else None
-    if known is None or values is None:
+    framework = converter(like) if like is not None else None
+    if framework is None or values is None:
         return values
     if isinstance(values, tuple):
-        return tuple(values_like(one, like) for one in values)
-    return known.back(values, like)
+        return tuple(values_like(value, like) for value in values)
+    return framework.back(values, like)
 
 
 def _leaves(value: Any) -> Iterator[Any]:
     if isinstance(value, list | tuple):
-        for one in value:
-            yield from _leaves(one)
+        for item in value:
+            yield from _leaves(item)
     elif isinstance(value, dict):
-        for one in value.values():
-            yield from _leaves(one)
+        for item in value.values():
+            yield from _leaves(item)
     else:
         yield value
 
 
 def is_traced(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
     """Whether an argument is a JAX tracer: the call is inside `jax.jit`, `grad` or `vmap`."""
-    kinds = (type(one).__mro__ for one in _leaves([*args, *kwargs.values()]))
+    kinds = (type(leaf).__mro__ for leaf in _leaves([*args, *kwargs.values()]))
     return any(kind.__name__ == "Tracer" and _is_jax(kind) for mro in kinds for kind in mro)
 
 

@@ -27,7 +27,7 @@ from nkic.nki import names as host
 from nkic.nki import signatures
 from nkic.nki.grid import NeuronCores, SpmdDim
 
-_AS_IT_IS = (names.Limits, allocators.Sbuf, allocators.Psum, Enum, type(None))
+_UNCHANGED = (names.Limits, allocators.Sbuf, allocators.Psum, Enum, type(None))
 _CALLED = (allocators.allocation_scope, allocators.multi_buffer)
 
 
@@ -45,8 +45,8 @@ class Waiting:
         """Return its value in the kernel that Python evaluates. Raises `OutsideKernel`
         elsewhere.
         """
-        found = host.inside(self.__module__, self.__name__)
-        return host.refuse(f"{self.__module__}.{self.__name__}") if found is None else found
+        value = host.inside(self.__module__, self.__name__)
+        return host.refuse(f"{self.__module__}.{self.__name__}") if value is None else value
 
 
 @cache
@@ -57,12 +57,12 @@ def _spaces() -> dict[str, Namespace]:
 def contents(module: str, kernels: dict[str, Any]) -> dict[str, Any]:
     """Return the public names of a module with their values; `kernels` are the decorators."""
     space = _spaces()[module]
-    found = {name: _value(module, name, getattr(space, name)) for name in names_of(space)}
+    values = {name: _value(module, name, getattr(space, name)) for name in names_of(space)}
     if module == f"{ROOT}.nki":
-        found |= kernels
+        values |= kernels
     elif module == f"{ROOT}.nki.language":
-        found |= {"nc": NeuronCores, "spmd_dim": SpmdDim, "static_cast": static_cast}
-    return found
+        values |= {"nc": NeuronCores, "spmd_dim": SpmdDim, "static_cast": static_cast}
+    return values
 
 
 def _value(module: str, name: str, value: Any) -> Any:
@@ -70,7 +70,7 @@ def _value(module: str, name: str, value: Any) -> Any:
         return getattr(allocators, name, None)  # those of nki.compiler; the others are in `kernels`
     if isinstance(value, type) and issubclass(value, Enum):
         return host.enumeration("nki.isa", value)
-    if isinstance(value, _AS_IT_IS) or value in _CALLED:
+    if isinstance(value, _UNCHANGED) or value in _CALLED:
         return value
     for kind, make in _MAKERS:
         if isinstance(value, kind):
@@ -110,9 +110,9 @@ def static_cast(input_data: Any, dtype: Any) -> Any:
 
     In a kernel it takes a tile; outside, an array, with which tests make their inputs.
     """
-    found = host.inside(f"{ROOT}.nki.language", "static_cast")
-    if found is not None:
-        return found(input_data, dtype)
+    in_kernel = host.inside(f"{ROOT}.nki.language", "static_cast")
+    if in_kernel is not None:
+        return in_kernel(input_data, dtype)
     if hasattr(input_data, "astype"):
         return input_data.astype(np_dtype(dtype))
     return host.refuse("nki.language.static_cast")

@@ -68,20 +68,20 @@ def install(force: bool = False, nki: str | None = None) -> None:
     `CompileError`.
     """
     version = _version(nki)
-    known = _present()
-    if known is not None and (known.force or not force):
+    present = _present()
+    if present is not None and (present.force or not force):
         CALLS.nki = version or CALLS.nki
         return
     with raising(CompileError):
-        if not force and (place := _other()) is not None:
+        if not force and (location := _other()) is not None:
             refuse(
-                f"another package called nki is installed: {place}",
+                f"another package called nki is installed: {location}",
                 "nkic.install(force=True), or `python -m nkic --force`, replaces it",
             )
     uninstall()
     CALLS.nki = version
-    free = [root for root in BESIDE if not _is_installed(root)]
-    roots = (NKI, *free)
+    missing = [root for root in BESIDE if not _is_installed(root)]
+    roots = (NKI, *missing)
     finder = Finder(roots, force)
     if force:
         _forget((NKI,))
@@ -111,7 +111,7 @@ def uninstall() -> None:
 
 
 def _present() -> Finder | None:
-    return next((one for one in sys.meta_path if isinstance(one, Finder)), None)
+    return next((finder for finder in sys.meta_path if isinstance(finder, Finder)), None)
 
 
 def _other() -> str | None:

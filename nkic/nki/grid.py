@@ -76,8 +76,12 @@ def launch(written: Any, spmd: bool) -> Launch:
 
 def _across(axes: Sequence[Any], across: Sequence[int], written: Any) -> Launch:
     """Return a launch with one axis distributed over cores, with one or more instances on each."""
-    place = across[0]
-    parts = axes[place].parts if isinstance(axes[place], SpmdDim) else axes[place : place + 1]
+    position = across[0]
+    parts = (
+        axes[position].parts
+        if isinstance(axes[position], SpmdDim)
+        else axes[position : position + 1]
+    )
     cores = [n for n, part in enumerate(parts) if isinstance(part, NeuronCores)]
     if len(across) > 1 or len(cores) != 1:
         refuse(
@@ -85,12 +89,12 @@ def _across(axes: Sequence[Any], across: Sequence[int], written: Any) -> Launch:
             "write kernel[nl.nc(2) * 4, 8], for example",
         )
     counts = [_size(part.count if n in cores else part, written) for n, part in enumerate(parts)]
-    own = [_size(axis, written) for n, axis in enumerate(axes) if n != place]
+    others = [_size(axis, written) for n, axis in enumerate(axes) if n != position]
     lnc, run = counts[cores[0]], prod(counts[cores[0] + 1 :])
-    if prod(counts) * prod(own) == lnc:
+    if prod(counts) * prod(others) == lnc:
         return Launch(lnc=lnc)
-    own.insert(place, prod(counts))
-    return Launch(tuple(own), lnc, Spread(place, run))
+    others.insert(position, prod(counts))
+    return Launch(tuple(others), lnc, Spread(position, run))
 
 
 def _size(axis: Any, written: Any) -> int:

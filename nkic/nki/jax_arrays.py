@@ -24,7 +24,7 @@ def array_of(value: Any) -> Array | None:
     return np.asarray(value)
 
 
-def guarded(values: Any, given: Sequence[Any], kernel: str) -> Any:
+def guarded(values: Any, arguments: Sequence[Any], kernel: str) -> Any:
     """Return the results unchanged: JAX differentiates only what it traces."""
     return values
 

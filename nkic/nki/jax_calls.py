@@ -26,17 +26,17 @@ Rebuild = Callable[[Sequence[Any]], tuple[tuple[Any, ...], dict[str, Any]]]
 def traced(kernel: Kernel, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Return the results of a kernel as values of the traced program."""
     operands, rebuild = _operands(args, dict(kwargs))
-    args_like, kwargs_like = rebuild([_like(one) for one in operands])
+    args_like, kwargs_like = rebuild([_like(operand) for operand in operands])
     artifact = kernel.prepare(*args_like, **kwargs_like).artifact
     _refuse_updates(artifact, ())
     shapes = [_shape(p.shape, numpy_type(p.dtype)) for p in artifact.signature.returned]
 
     def run(*values: Any) -> Any:
-        given, named = rebuild([np.asarray(one) for one in values])
-        return _flat(kernel.run(given, named).values)
+        arguments, named = rebuild([np.asarray(operand) for operand in values])
+        return _flat(kernel.run(arguments, named).values)
 
-    found = _callback(kernel, run, tuple(shapes), operands)
-    return _formed(artifact.returned, found)
+    results = _callback(kernel, run, tuple(shapes), operands)
+    return _formed(artifact.returned, results)
 
 
 def nki_call(func: Any, *args: Any, out_shape: Any, grid: Any = None, **kwargs: Any) -> Any:
@@ -48,11 +48,11 @@ def nki_call(func: Any, *args: Any, out_shape: Any, grid: Any = None, **kwargs: 
     kernel = kernel_of(func, LaunchOptions(spmd=True))
     kernel = kernel[grid] if grid not in (None, ()) else kernel
     with raising(CompileError):
-        wanted = tuple(out_shape) if isinstance(out_shape, list | tuple) else (out_shape,)
-        shapes = tuple(_shape(one.shape, np.dtype(one.dtype)) for one in wanted)
-        names = _written_names(kernel, args, kwargs, len(wanted))
-        found = _called(kernel, args, kwargs, shapes, names)
-    return list(found) if isinstance(out_shape, list | tuple) else found[0]
+        described = tuple(out_shape) if isinstance(out_shape, list | tuple) else (out_shape,)
+        shapes = tuple(_shape(shape.shape, np.dtype(shape.dtype)) for shape in described)
+        names = _written_names(kernel, args, kwargs, len(described))
+        results = _called(kernel, args, kwargs, shapes, names)
+    return list(results) if isinstance(out_shape, list | tuple) else results[0]
 
 
 def _called(
@@ -64,19 +64,19 @@ def _called(
 ) -> Sequence[Any]:
     operands, rebuild = _operands(args, dict(kwargs))
 
-    def given(values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        first, named = rebuild(values)
-        outs = (np.zeros(one.shape, one.dtype) for one in shapes[: len(names)])
-        return (*first, *outs), named
+    def filled_arguments(values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        positional, named = rebuild(values)
+        outputs = (np.zeros(shape.shape, shape.dtype) for shape in shapes[: len(names)])
+        return (*positional, *outputs), named
 
-    args_like, kwargs_like = given([_like(one) for one in operands])
+    args_like, kwargs_like = filled_arguments([_like(operand) for operand in operands])
     artifact = kernel.prepare(*args_like, **kwargs_like).artifact
     _refuse_updates(artifact, names)
     _check(artifact, shapes, names)
 
     def run(*values: Any) -> tuple[Array, ...]:
-        first, named = given([np.asarray(one) for one in values])
-        called = kernel.run(first, named)
+        positional, named = filled_arguments([np.asarray(operand) for operand in values])
+        called = kernel.run(positional, named)
         return tuple(called.updated[n] for n in names) if names else _flat(called.values)
 
     return _callback(kernel, run, shapes, operands)
@@ -104,11 +104,11 @@ def _check(artifact: api.Artifact, shapes: tuple[Any, ...], names: tuple[str, ..
     signature = artifact.signature
     outputs = {p.name: p for p in signature.outputs}
     parameters = [outputs[n] for n in names if n in outputs] if names else signature.returned
-    made = [(tuple(p.shape), numpy_type(p.dtype).name) for p in parameters]
-    wanted = [(one.shape, one.dtype.name) for one in shapes]
-    if made != wanted:
+    returned = [(tuple(p.shape), numpy_type(p.dtype).name) for p in parameters]
+    wanted = [(shape.shape, shape.dtype.name) for shape in shapes]
+    if returned != wanted:
         refuse(
-            f"nki_call: the kernel gives {_shown(made)}, out_shape is {_shown(wanted)}",
+            f"nki_call: the kernel gives {_shown(returned)}, out_shape is {_shown(wanted)}",
             "describe the tensors that the kernel writes or returns",
         )
 
@@ -127,23 +127,23 @@ def _callback(
     kernel: Kernel, run: Callable[..., Any], shapes: tuple[Any, ...], operands: list[Any]
 ) -> Sequence[Any]:
     with jax.named_scope(f"nki_call.{kernel.func.__name__}"):
-        found: Sequence[Any] = jax.pure_callback(run, shapes, *operands, vmap_method="sequential")
-    return found
+        results: Sequence[Any] = jax.pure_callback(run, shapes, *operands, vmap_method="sequential")
+    return results
 
 
 def _operands(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Rebuild]:
     """Return the arrays of a call, and a function that puts others in their places."""
     leaves, form = jax.tree_util.tree_flatten((args, kwargs))
-    places = [n for n, leaf in enumerate(leaves) if isinstance(leaf, jax.Array | np.ndarray)]
+    indices = [n for n, leaf in enumerate(leaves) if isinstance(leaf, jax.Array | np.ndarray)]
 
     def rebuild(values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         filled = list(leaves)
-        for place, value in zip(places, values, strict=True):
-            filled[place] = value
-        found: tuple[tuple[Any, ...], dict[str, Any]] = jax.tree_util.tree_unflatten(form, filled)
-        return found
+        for index, value in zip(indices, values, strict=True):
+            filled[index] = value
+        call: tuple[tuple[Any, ...], dict[str, Any]] = jax.tree_util.tree_unflatten(form, filled)
+        return call
 
-    return [leaves[place] for place in places], rebuild
+    return [leaves[index] for index in indices], rebuild
 
 
 def _like(operand: Any) -> Array:
@@ -168,8 +168,10 @@ def _arrays(values: Any) -> Iterator[Array]:
         yield values
 
 
-def _formed(form: Any, found: Sequence[Any]) -> Any:
+def _formed(form: Any, results: Sequence[Any]) -> Any:
     """Return the results in the form of the kernel's return value."""
     if form is None:
         return None
-    return found[form] if isinstance(form, int) else tuple(_formed(one, found) for one in form)
+    return (
+        results[form] if isinstance(form, int) else tuple(_formed(inner, results) for inner in form)
+    )

@@ -149,10 +149,10 @@ class Kernel:
         `calls` are the arguments of each rank, by position or by name.
         """
         with arrays.adapting():
-            found = api.call_ranks(self.func, calls, **self.nkic_options())
-        for called in found:
+            results = api.call_ranks(self.func, calls, **self.nkic_options())
+        for called in results:
             _tell(called)
-        return [arrays.settle(called) for called in found]
+        return [arrays.settle(called) for called in results]
 
     @boundary
     def prepare(self, *args: Any, **kwargs: Any) -> api.Prepared:
@@ -183,7 +183,7 @@ def _tell(called: api.Called) -> None:
     Source: `nl.device_print`, the guide to the simulator.
     """
     sys.stdout.write("".join(called.artifact.messages))
-    sys.stdout.write("".join(f"{one}\n" for one in called.result.prints))
+    sys.stdout.write("".join(f"{line}\n" for line in called.result.prints))
 
 
 def jit(fn: Any = None, **options: Any) -> Any:
@@ -231,11 +231,11 @@ def kernel_of(fn: Any, how: LaunchOptions | None = None) -> Kernel:
 
 
 def _how(options: Mapping[str, Any], former: bool) -> LaunchOptions:
-    known = ("mode", "platform_target", *MESSAGES, *_COMPILER, *configs.OPTIONS)
-    known += _FORMER_OPTIONS if former else ()
+    names = ("mode", "platform_target", *MESSAGES, *_COMPILER, *configs.OPTIONS)
+    names += _FORMER_OPTIONS if former else ()
     for name in options:
-        if name not in known:
-            help = did_you_mean(name, known) or f"options are {', '.join(known)}"
+        if name not in names:
+            help = did_you_mean(name, names) or f"options are {', '.join(names)}"
             refuse(f"nki.jit: there is no option `{name}=`", help)
     mode = options.get("mode", "auto")
     if mode not in _MODES:
@@ -257,8 +257,11 @@ def _check_config(name: str, value: Any) -> None:
 
 def _is_former(func: Any) -> bool:
     """Whether the function's module imports `neuronxcc.nki`, whose kernels are of the betas."""
-    found = getattr(functions.unwrapped(func), "__globals__", {}).values()
-    return any(isinstance(one, ModuleType) and one.__name__.startswith(FORMER) for one in found)
+    globals_used = getattr(functions.unwrapped(func), "__globals__", {}).values()
+    return any(
+        isinstance(value, ModuleType) and value.__name__.startswith(FORMER)
+        for value in globals_used
+    )
 
 
 class Simulation:

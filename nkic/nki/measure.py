@@ -136,34 +136,34 @@ def former(function: Callable[..., Any]) -> Callable[..., Any]:
         for option in sorted(_WITHOUT.keys() & options.keys()):
             text = f"nki.{function.__name__}: `{option}=` is ignored: {_WITHOUT[option]}"
             warnings.warn(text, NkicWarning, stacklevel=2)
-        kept = {name: value for name, value in options.items() if name not in _WITHOUT}
-        return function(kernel, **kept)
+        supported = {name: value for name, value in options.items() if name not in _WITHOUT}
+        return function(kernel, **supported)
 
     return decorator
 
 
 def _decorator(
-    name: str, kernel: Any, options: Mapping[str, Any], more: frozenset[str]
+    name: str, kernel: Any, options: Mapping[str, Any], extra: frozenset[str]
 ) -> Measured | Callable[[Any], Measured]:
     with raising(CompileError):
-        _check(name, options, _COMMON | more)
+        _check(name, options, _COMMON | extra)
     how = LaunchOptions(target=options.get("platform_target"))
     files = _files(name, options)
 
-    def decorate(found: Any) -> Measured:
-        return Measured(kernel_of(found, how), files)
+    def decorate(function: Any) -> Measured:
+        return Measured(kernel_of(function, how), files)
 
     return decorate if kernel is None else decorate(kernel)
 
 
-def _check(name: str, options: Mapping[str, Any], known: frozenset[str]) -> None:
+def _check(name: str, options: Mapping[str, Any], names: frozenset[str]) -> None:
     for option in options:
-        if option in known:
+        if option in names:
             continue
-        why = _WITHOUT.get(option)
-        if why is not None:
-            refuse(f"nki.{name}: `{option}=` cannot be honoured: {why}", "leave it out")
-        help = did_you_mean(option, sorted(known)) or f"options are {', '.join(sorted(known))}"
+        reason = _WITHOUT.get(option)
+        if reason is not None:
+            refuse(f"nki.{name}: `{option}=` cannot be honoured: {reason}", "leave it out")
+        help = did_you_mean(option, sorted(names)) or f"options are {', '.join(sorted(names))}"
         refuse(f"nki.{name}: there is no option `{option}=`", help)
     for option in sorted(_COUNTS & options.keys()):
         value = options[option]

@@ -87,22 +87,22 @@ def contents(module: str) -> dict[str, Any]:
     if module == configs.MODULE:
         return dict(configs.NAMES)
     if module == "nki.isa.constants":
-        whole = vars_of(built("nki.isa"))
-        return {name: whole[name] for name in ENUMS}
+        isa = vars_of(built("nki.isa"))
+        return {name: isa[name] for name in ENUMS}
     if module in ("nki.dtype", "nki.tensor"):
         return _part_of_language(module)
     return dict(_of_space(module, _spaces()[module]))
 
 
 def _part_of_language(module: str) -> dict[str, Any]:
-    whole = vars_of(built("nki.language"))
+    language = vars_of(built("nki.language"))
     if module == "nki.tensor":
-        return {"NkiTensor": whole["NkiTensor"], "Tensor": whole["NkiTensor"]}
-    return {name: value for name, value in whole.items() if type(value) is str} | {"DType": str}
+        return {"NkiTensor": language["NkiTensor"], "Tensor": language["NkiTensor"]}
+    return {name: value for name, value in language.items() if type(value) is str} | {"DType": str}
 
 
 def _of_space(module: str, space: Namespace) -> Iterator[tuple[str, Any]]:
-    enums = {found: names.enumeration("nki.isa", found) for found in ENUMS.values()}
+    enums = {kind: names.enumeration("nki.isa", kind) for kind in ENUMS.values()}
     watched = space.__dict__["@watched"]
     for name in names_of(space):
         value = _unwatched(watched[name]) if name in watched else getattr(space, name)
@@ -198,25 +198,27 @@ class Module(ModuleType):
     """A module of NKI. While Python evaluates a kernel, its names are those that kernels see."""
 
     def __getattribute__(self, name: str) -> Any:
-        own = ModuleType.__getattribute__(self, "__dict__")
+        attributes = ModuleType.__getattribute__(self, "__dict__")
         trace = current()
-        space = trace.spaces.get(own["__name__"]) if trace is not None else None
+        space = trace.spaces.get(attributes["__name__"]) if trace is not None else None
         if space is None or name.startswith("__"):
             return ModuleType.__getattribute__(self, name)
-        if type(own.get(name)) is Module:  # `nki.language` after `import nki`
-            return own[name]
+        if type(attributes.get(name)) is Module:  # `nki.language` after `import nki`
+            return attributes[name]
         try:
-            return _one_object(getattr(space, name), own.get(name))
+            return _one_object(getattr(space, name), attributes.get(name))
         except Missing:
-            if name in own and (name in _HOST or name in _EXTRA.get(own["__name__"], {})):
-                return own[name]  # names that only host code has
+            if name in attributes and (
+                name in _HOST or name in _EXTRA.get(attributes["__name__"], {})
+            ):
+                return attributes[name]  # names that only host code has
             raise
 
 
 def _one_object(inside: Any, outside: Any) -> Any:
     """Return one object for an operator, so that `op is nl.add` holds wherever `op` was read."""
-    is_one = type(inside) is Operator and type(outside) is names.Function
-    return outside if is_one else inside
+    is_operator = type(inside) is Operator and type(outside) is names.Function
+    return outside if is_operator else inside
 
 
 _built: dict[str, ModuleType] = {}
@@ -240,13 +242,13 @@ def _make(name: str) -> ModuleType:
     if name in BETA1:
         from nkic.nki import beta1  # rarely needed
 
-        found = beta1.contents(name, _FORMER)
+        values = beta1.contents(name, _FORMER)
     elif current != name and current in _DOCS:
-        found = dict(_FORMER) if current == "nki" else vars_of(built(current))
+        values = dict(_FORMER) if current == "nki" else vars_of(built(current))
     else:
-        found = contents(current) if current in _DOCS else {}
-    module.__dict__.update(found)
-    module.__dict__["__all__"] = sorted(found)
+        values = contents(current) if current in _DOCS else {}
+    module.__dict__.update(values)
+    module.__dict__["__all__"] = sorted(values)
     module.__dict__["__getattr__"] = partial(_submodule, name)
     module.__dict__[OURS] = True
     return module
@@ -265,8 +267,8 @@ def _submodule(package: str, name: str) -> ModuleType:
 def _instead(package: str, name: str) -> str:
     """Return a hint about a name that NKI has removed; empty for other names."""
     current = package.removeprefix(f"{OLD}.")
-    gone = _REMOVED.get(current, {}).get(name)
-    return f": it was removed in NKI {gone.since.label}; {gone.instead}" if gone else ""
+    removal = _REMOVED.get(current, {}).get(name)
+    return f": it was removed in NKI {removal.since.label}; {removal.instead}" if removal else ""
 
 
 def _register_dtypes() -> None:

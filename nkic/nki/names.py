@@ -80,16 +80,16 @@ class Function(_Annotation):
         if signature is not None:
             self.__signature__ = signature
 
-    def __call__(self, *args: Any, **more: Any) -> Any:
-        found = self.__nki__()
-        if found is self:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        in_kernel = self.__nki__()
+        if in_kernel is self:
             refuse(repr(self))
-        return found(*args, **more)
+        return in_kernel(*args, **kwargs)
 
     def __nki__(self) -> Any:
         """Return its value in the kernel that Python evaluates; itself outside."""
-        found = inside(self.__module__, self.__name__)
-        return self if found is None else found
+        in_kernel = inside(self.__module__, self.__name__)
+        return self if in_kernel is None else in_kernel
 
     def __eq__(self, other: object) -> bool:
         return self is other or other is self.__nki__()
@@ -98,8 +98,8 @@ class Function(_Annotation):
         return hash(self.__name__)  # as in a kernel: tables of operators are made outside
 
     def __repr__(self) -> str:
-        found = self.__nki__()
-        return f"{self.__module__}.{self.__name__}" if found is self else repr(found)
+        in_kernel = self.__nki__()
+        return f"{self.__module__}.{self.__name__}" if in_kernel is self else repr(in_kernel)
 
     @property
     def name(self) -> str:
@@ -113,15 +113,15 @@ class Function(_Annotation):
 class KernelType(type):
     """A class whose objects exist only in kernels."""
 
-    def __call__(cls, *args: Any, **more: Any) -> Any:
-        found = inside(cls.__module__, cls.__name__)
-        if found is None:
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        in_kernel = inside(cls.__module__, cls.__name__)
+        if in_kernel is None:
             refuse(f"{cls.__module__}.{cls.__qualname__}")
-        return found(*args, **more)
+        return in_kernel(*args, **kwargs)
 
     def __getitem__(cls, shape: Any) -> Any:
-        found = inside(cls.__module__, cls.__name__)
-        return cls if found is None else found[shape]  # the shape concerns only the kernel
+        in_kernel = inside(cls.__module__, cls.__name__)
+        return cls if in_kernel is None else in_kernel[shape]  # the shape concerns only the kernel
 
     def __instancecheck__(cls, value: Any) -> bool:
         kind = cls.__dict__["inside"]
@@ -135,10 +135,10 @@ def kernel_type(module: str, name: str, doc: str, inside: type | None = None) ->
     return KernelType(name, (), {"__module__": module, "__doc__": doc, "inside": inside})
 
 
-def enumeration(module: str, found: type[Enum]) -> type[Enum]:
+def enumeration(module: str, enum: type[Enum]) -> type[Enum]:
     """Make the enumeration a class of `module`, where unpickling finds it."""
-    found.__module__ = module  # kernels and host code share one class
-    return found
+    enum.__module__ = module  # kernels and host code share one class
+    return enum
 
 
 class MemoryRegion(Enum):
@@ -176,11 +176,11 @@ def asks_region(name: str, doc: str) -> Callable[[Any], bool]:
     """Return `nl.is_hbm` or a similar predicate on regions."""
     wanted = name.removeprefix("is_")
     regions = {"on_chip": ("sbuf", "psum"), "hbm": ("private_hbm", "shared_hbm")}
-    meant = regions.get(wanted, (wanted,))
+    names = regions.get(wanted, (wanted,))
 
     def predicate(buffer: Any) -> bool:
-        found = region(buffer) if type(buffer) is Buffer else buffer
-        return isinstance(found, MemoryRegion) and found.value in meant
+        value = region(buffer) if type(buffer) is Buffer else buffer
+        return isinstance(value, MemoryRegion) and value.value in names
 
     predicate.__module__, predicate.__name__, predicate.__qualname__ = "nki.language", name, name
     predicate.__doc__ = doc

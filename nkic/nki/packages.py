@@ -31,7 +31,7 @@ def names() -> frozenset[str]:
 
 def is_package(name: str) -> bool:
     """Whether the module has submodules."""
-    return any(one.startswith(f"{name}.") for one in names())
+    return any(other.startswith(f"{name}.") for other in names())
 
 
 def _former() -> Iterator[str]:
@@ -42,9 +42,9 @@ def _former() -> Iterator[str]:
 
 @cache
 def _beside(name: str) -> ModuleType:
-    made = ModuleType(name, "What host code of NKI imports. Provided by nkic.")
-    made.__dict__.update(_BESIDE[name]())
-    return made
+    module = ModuleType(name, "What host code of NKI imports. Provided by nkic.")
+    module.__dict__.update(_BESIDE[name]())
+    return module
 
 
 def _jax_neuronx() -> Contents:
@@ -63,8 +63,8 @@ def _nki_op(name: str, *, mutates_args: Any) -> Callable[[Callable[..., Any]], A
     `@nki_op("library::operator", mutates_args={})` (source: About NKI).
     """
     custom_op: Any = import_module("torch").library.custom_op
-    made: Callable[[Callable[..., Any]], Any] = custom_op(name, mutates_args=mutates_args)
-    return made
+    decorator: Callable[[Callable[..., Any]], Any] = custom_op(name, mutates_args=mutates_args)
+    return decorator
 
 
 def _torch_xla() -> Contents:
@@ -82,11 +82,11 @@ def _xla_core() -> Contents:
     return {"xla_model": _beside("torch_xla.core.xla_model")}
 
 
-def _device(*_: Any, **more: Any) -> Any:
+def _device(*_: Any, **kwargs: Any) -> Any:
     return sys.modules["torch"].device("cpu")
 
 
-def _nothing(*_: Any, **more: Any) -> None:
+def _nothing(*_: Any, **kwargs: Any) -> None:
     """Wait for a device: there is none to wait for."""
 
 

@@ -30,9 +30,9 @@ class Written:
 
 def of_row(row: Row) -> Documented:
     """Return the signature and documentation of an instruction."""
-    found = Signature([_parameter(row, name) for name in row.parameters])
+    signature = Signature([_parameter(row, name) for name in row.parameters])
     lines = [
-        f"{row.name}{_bare(found)}",
+        f"{row.name}{_bare(signature)}",
         "",
         row.doc,
         "",
@@ -43,13 +43,13 @@ def of_row(row: Row) -> Documented:
         "",
         f"Source: {row.source}.",
     ]
-    return found, "\n".join(lines)
+    return signature, "\n".join(lines)
 
 
-def _bare(found: Signature) -> Signature:
+def _bare(signature: Signature) -> Signature:
     """Return the signature without annotations, for reading."""
-    bare = [p.replace(annotation=Parameter.empty) for p in found.parameters.values()]
-    return found.replace(parameters=bare)
+    bare = [p.replace(annotation=Parameter.empty) for p in signature.parameters.values()]
+    return signature.replace(parameters=bare)
 
 
 def _parameter(row: Row, name: str) -> Parameter:
@@ -62,10 +62,10 @@ def _default(row: Row, name: str) -> Any:
         return Written("engine.unknown") if name == "engine" else None
     if name == row.spread:
         return Parameter.empty
-    part = _part(row, name)
-    if part is None or part.default is ...:
+    definition = _definition(row, name)
+    if definition is None or definition.default is ...:
         return Parameter.empty
-    return _plain(name, part.default)
+    return _plain(name, definition.default)
 
 
 def _plain(name: str, default: Any) -> Any:
@@ -74,35 +74,35 @@ def _plain(name: str, default: Any) -> Any:
     return Written(str(getattr(default, "name", default)))
 
 
-def _part(row: Row, name: str) -> Operand | Attribute | None:
-    found: tuple[Operand | Attribute, ...] = (*row.operands, *row.attributes)
-    return next((part for part in found if part.name == name), None)
+def _definition(row: Row, name: str) -> Operand | Attribute | None:
+    definitions: tuple[Operand | Attribute, ...] = (*row.operands, *row.attributes)
+    return next((definition for definition in definitions if definition.name == name), None)
 
 
 def _annotation(row: Row, name: str) -> Any:
-    part = _part(row, name)
+    definition = _definition(row, name)
     if name == "name":
         return "str | None"
     if name == row.spread:
         return "list[NkiTensor]"
-    if not isinstance(part, Operand):
+    if not isinstance(definition, Operand):
         return Parameter.empty
-    kinds = ["NkiTensor"] if part.buffers else []
-    kinds += ["float"] if part.number else []
-    kinds += ["VirtualRegister"] if part.register else []
-    return " | ".join([*kinds, *(["None"] if part.optional else [])])
+    kinds = ["NkiTensor"] if definition.buffers else []
+    kinds += ["float"] if definition.number else []
+    kinds += ["VirtualRegister"] if definition.register else []
+    return " | ".join([*kinds, *(["None"] if definition.optional else [])])
 
 
 @cache
 def library_functions() -> dict[str, Documented]:
     """Return the functions of `nki.language` that nkic implements as kernel source."""
-    found: dict[str, Documented] = {}
+    functions: dict[str, Documented] = {}
     for file in dict.fromkeys(library.sources().values()):
         for node in ast.parse(file.text).body:
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
                 signature, doc = _of_definition(node), ast.get_docstring(node) or ""
-                found[node.name] = (signature, f"{node.name}{signature}\n\n{doc}")
-    return found
+                functions[node.name] = (signature, f"{node.name}{signature}\n\n{doc}")
+    return functions
 
 
 def _of_definition(node: ast.FunctionDef) -> Signature:
@@ -110,12 +110,12 @@ def _of_definition(node: ast.FunctionDef) -> Signature:
     plain = [*args.posonlyargs, *args.args]
     defaults: list[ast.expr | None] = [None] * (len(plain) - len(args.defaults))
     pairs = zip(plain, [*defaults, *args.defaults], strict=True)
-    found = [Parameter(arg.arg, _BOTH, default=_written(value)) for arg, value in pairs]
+    parameters = [Parameter(arg.arg, _BOTH, default=_written(value)) for arg, value in pairs]
     if args.vararg is not None:
-        found.append(Parameter(args.vararg.arg, Parameter.VAR_POSITIONAL))
+        parameters.append(Parameter(args.vararg.arg, Parameter.VAR_POSITIONAL))
     for arg, value in zip(args.kwonlyargs, args.kw_defaults, strict=True):
-        found.append(Parameter(arg.arg, Parameter.KEYWORD_ONLY, default=_written(value)))
-    return Signature(found)
+        parameters.append(Parameter(arg.arg, Parameter.KEYWORD_ONLY, default=_written(value)))
+    return Signature(parameters)
 
 
 def _written(value: ast.expr | None) -> Any:
@@ -130,7 +130,7 @@ def _written(value: ast.expr | None) -> Any:
 def of_function(function: Any) -> Documented:
     """Return the signature and documentation of a function of the specialiser."""
     try:
-        found = inspect.signature(function)
+        signature = inspect.signature(function)
     except (TypeError, ValueError):
-        found = Signature([Parameter("args", Parameter.VAR_POSITIONAL)])
-    return _bare(found), inspect.getdoc(function) or ""
+        signature = Signature([Parameter("args", Parameter.VAR_POSITIONAL)])
+    return _bare(signature), inspect.getdoc(function) or ""

@@ -26,16 +26,29 @@ _WORD = re.compile(r"\w+")
 _KNOWN = frozenset({"NkiTensor", "None", "Any", *["float", "int", "bool", "str", "list", "tuple"]})
 _BOOL = re.compile(r"\bbool\b")
 _SPECIAL = ("__getitem__", "__enter__", "__exit__")
+_BINARY = (
+    *("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow"),
+    *("lshift", "rshift", "and", "or", "xor"),
+)
+_OPERATORS = frozenset(
+    f"__{name}__"
+    for name in (
+        *(*_BINARY, *(f"r{name}" for name in _BINARY)),
+        *("lt", "le", "gt", "ge", "neg", "pos", "abs", "invert"),
+    )
+)
 
 
 def stub(module: str) -> str:
     """Return the text of one module's stub."""
     lines = [_HEAD + _IMPORTS + _needed(module)]
-    found = modules.vars_of(modules.built(module))
-    shown = [line for name, value in _in_order(found) for line in _definition(module, name, value)]
+    values = modules.vars_of(modules.built(module))
+    definitions = [
+        line for name, value in _in_order(values) for line in _definition(module, name, value)
+    ]
     if module == "nki.typing":
-        shown.append("def __getattr__(name: str) -> Any: ...")
-    return "\n".join([*lines, *shown]) + "\n"
+        definitions.append("def __getattr__(name: str) -> Any: ...")
+    return "\n".join([*lines, *definitions]) + "\n"
 
 
 def _needed(module: str) -> str:
@@ -45,9 +58,9 @@ def _needed(module: str) -> str:
     return ""
 
 
-def _in_order(found: dict[str, Any]) -> list[tuple[str, Any]]:
+def _in_order(values: dict[str, Any]) -> list[tuple[str, Any]]:
     """Sort classes first, because values are annotated with them."""
-    return sorted(found.items(), key=lambda pair: (not isinstance(pair[1], type), pair[0]))
+    return sorted(values.items(), key=lambda pair: (not isinstance(pair[1], type), pair[0]))
 
 
 def _definition(module: str, name: str, value: Any) -> Iterator[str]:
@@ -84,29 +97,52 @@ def _class(name: str, value: type) -> Iterator[str]:
     if name == "ndarray":  # a constructor of tensors that isinstance accepts
         yield f"{name} = NkiTensor"
         return
-    yield f"class {name}:"
+    yield f"class {name}{_base(value)}:"
     yield f'    """{_text(value.__doc__)}"""'
     yield "    def __init__(self, *args: Any, **more: Any) -> None: ..."
     if isinstance(value, names.KernelType):
         yield from _members(value.__dict__["inside"])
 
 
+def _base(value: type) -> str:
+    """Return the base class to state: that of exceptions, or another class of the same module."""
+    if issubclass(value, Exception):
+        return "(Exception)"
+    if not isinstance(value, names.KernelType):
+        return ""
+    shown = modules.vars_of(modules.built(value.__module__)).items()
+    inside = {
+        kind.__dict__["inside"]: name for name, kind in shown if isinstance(kind, names.KernelType)
+    }
+    bases = [inside[one] for one in value.__dict__["inside"].__mro__[1:] if one in inside]
+    return f"({bases[0]})" if bases else ""
+
+
 def _members(inside: type) -> Iterator[str]:
-    """Yield the members of an object that kernels use."""
+    """Yield the members of an object that kernels use, without the operators that it rejects."""
     for name, member in vars(inside).items():
+        if name in _OPERATORS:
+            yield from _operator(name, member)
+            continue
         if name.startswith("_") and name not in _SPECIAL:
             continue
         if isinstance(member, property):
-            found = inspect.signature(member.fget or _nothing).return_annotation
-            yield f"    @property\n    def {name}(self) -> {_annotation(found)}:"
+            annotation = inspect.signature(member.fget or _nothing).return_annotation
+            yield f"    @property\n    def {name}(self) -> {_annotation(annotation)}:"
         elif inspect.isfunction(member):
             signature = inspect.signature(member)
-            words = ", ".join(_parameters(signature)).replace("self: Any", "self", 1)
-            yield f"    def {name}({words}) -> {_annotation(signature.return_annotation)}:"
+            parameters = ", ".join(_parameters(signature)).replace("self: Any", "self", 1)
+            yield f"    def {name}({parameters}) -> {_annotation(signature.return_annotation)}:"
         else:
             yield f"    {name}: Any"
             continue
         yield f'        """{_text(member.__doc__)}"""'
+
+
+def _operator(name: str, member: Any) -> Iterator[str]:
+    if inspect.signature(member).return_annotation != "NoReturn":
+        words = "self, other: Any" if len(inspect.signature(member).parameters) == 2 else "self"
+        yield f"    def {name}({words}) -> Any: ..."
 
 
 def _nothing() -> None:
@@ -117,17 +153,19 @@ def _function(name: str, value: Any) -> Iterator[str]:
     signature = getattr(value, "__signature__", None)
     if signature is None:
         signature = None if isinstance(value, names.Function) else inspect.signature(value)
-    words = "*args: Any, **more: Any" if signature is None else ", ".join(_parameters(signature))
-    yield f"def {name}({words}) -> Any:"
+    parameters = (
+        "*args: Any, **more: Any" if signature is None else ", ".join(_parameters(signature))
+    )
+    yield f"def {name}({parameters}) -> Any:"
     yield f'    """{_text(value.__doc__)}"""'
 
 
 def _parameters(signature: inspect.Signature) -> Iterator[str]:
-    named = False  # after a bare `*`
+    has_star = False  # after a bare `*`
     for parameter in signature.parameters.values():
-        if parameter.kind is parameter.KEYWORD_ONLY and not named:
+        if parameter.kind is parameter.KEYWORD_ONLY and not has_star:
             yield "*"
-        named = named or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
+        has_star = has_star or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
         star = _STARS.get(parameter.kind, "")
         default = "" if parameter.default is parameter.empty else " = ..."
         yield f"{star}{parameter.name}: {_annotation(parameter.annotation)}{default}"
@@ -156,13 +194,13 @@ def write(folder: Path) -> None:
 
 def texts() -> dict[str, str]:
     """Return the files of the package by path."""
-    found = {}
+    files = {}
     for module in modules.known():
         parts = module.split(".")[1:]
         inner = any(other.startswith(f"{module}.") for other in modules.known())
         name = "/".join([*parts, "__init__"]) if inner else "/".join(parts)
-        found[f"nki/{name}.pyi"] = stub(module)
-    return found
+        files[f"nki/{name}.pyi"] = stub(module)
+    return files
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ class _WithoutGradient(torch.autograd.Function):  # type: ignore[misc]
     """The identity, and an error if autograd reaches it: autograd cannot see into kernels."""
 
     @staticmethod
-    def forward(ctx: Any, kernel: str, value: torch.Tensor, *given: Any) -> torch.Tensor:
+    def forward(ctx: Any, kernel: str, value: torch.Tensor, *inputs: Any) -> torch.Tensor:
         ctx.kernel = kernel
         return value.view_as(value)
 
@@ -79,16 +79,16 @@ class _WithoutGradient(torch.autograd.Function):  # type: ignore[misc]
             )
 
 
-def guarded(values: Any, given: Sequence[Any], kernel: str) -> Any:
+def guarded(values: Any, arguments: Sequence[Any], kernel: str) -> Any:
     """Return results whose gradient is an error, if one could be requested."""
-    wanted = [one for one in given if isinstance(one, torch.Tensor) and one.requires_grad]
-    if not wanted or not torch.is_grad_enabled():
+    tracked = [each for each in arguments if isinstance(each, torch.Tensor) and each.requires_grad]
+    if not tracked or not torch.is_grad_enabled():
         return values
     if isinstance(values, tuple):
-        return tuple(guarded(one, given, kernel) for one in values)
+        return tuple(guarded(each, arguments, kernel) for each in values)
     if not isinstance(values, torch.Tensor) or not values.is_floating_point():
         return values
-    return _WithoutGradient.apply(kernel, values, *wanted)
+    return _WithoutGradient.apply(kernel, values, *tracked)
 
 
 def update(value: Any, array: Array) -> None:

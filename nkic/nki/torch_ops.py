@@ -38,16 +38,16 @@ def custom_op(
     `mutates` names the parameters that it writes. `backward` and `setup_context` are those of
     `torch.library.register_autograd`. Raises `CompileError`.
     """
-    made = kernel_of(kernel)
+    registered = kernel_of(kernel)
     with raising(CompileError):
-        schema = _schema(made, outputs, mutates, scalars)
+        schema = _schema(registered, outputs, mutates, scalars)
 
     def run(*args: Any) -> Any:
         with torch.no_grad():  # the operator has its own gradient
-            return made(*args)
+            return registered(*args)
 
     operator = torch.library.custom_op(name, run, mutates_args=tuple(mutates), schema=schema)
-    operator.register_fake(lambda *args: _fake(made, args, outputs))
+    operator.register_fake(lambda *args: _fake(registered, args, outputs))
     if backward is not None:
         operator.register_autograd(backward, setup_context=setup_context)
     return operator
@@ -58,9 +58,9 @@ def _schema(kernel: Kernel, outputs: int, mutates: Sequence[str], scalars: Seque
     for name in (*mutates, *scalars):
         if name not in parameters:
             refuse(f"the kernel has no parameter `{name}`")
-    words = [_parameter(p, mutates, scalars) for p in parameters.values()]
+    typed = [_parameter(p, mutates, scalars) for p in parameters.values()]
     results = {0: "()", 1: "Tensor"}.get(outputs, f"({', '.join(['Tensor'] * outputs)})")
-    return f"({', '.join(words)}) -> {results}"
+    return f"({', '.join(typed)}) -> {results}"
 
 
 def _parameter(parameter: inspect.Parameter, mutates: Sequence[str], scalars: Sequence[str]) -> str:
@@ -85,21 +85,23 @@ def _fake(kernel: Kernel, args: Sequence[Any], outputs: int) -> Any:
     """Return tensors without data, of the shapes that the kernel returns for tensors like
     `args`.
     """
-    device = next((one.device for one in args if isinstance(one, torch.Tensor)), None)
-    given = [_without_data(one) for one in args]
+    device = next(
+        (argument.device for argument in args if isinstance(argument, torch.Tensor)), None
+    )
+    arguments = [_without_data(argument) for argument in args]
     # Compiling uses plain arrays, so it adds no operations to the traced program.
-    artifact = kernel.prepare(*given).artifact
+    artifact = kernel.prepare(*arguments).artifact
     inputs = {p.name for p in artifact.signature.inputs}
     parameters = [p for p in artifact.signature.outputs if p.name not in inputs]
     if len(parameters) != outputs:
         raise RuntimeError(
             f"the kernel returns {len(parameters)} tensors, but {outputs} were registered"
         )
-    made = [
+    results = [
         torch.empty(tuple(p.shape), dtype=_dtype(numpy_type(p.dtype)), device=device)
         for p in parameters
     ]
-    return made[0] if outputs == 1 else tuple(made) if outputs else None
+    return results[0] if outputs == 1 else tuple(results) if outputs else None
 
 
 def _without_data(value: Any) -> Any:
@@ -110,6 +112,6 @@ def _without_data(value: Any) -> Any:
 
 
 def _dtype(kind: np.dtype[Any]) -> torch.dtype:
-    found = getattr(torch, kind.name)
-    assert isinstance(found, torch.dtype)
-    return found
+    dtype = getattr(torch, kind.name)
+    assert isinstance(dtype, torch.dtype)
+    return dtype

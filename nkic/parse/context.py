@@ -149,6 +149,6 @@ def _outside_function(word: str, node: n.Node) -> CompileFailed:
 
 def _outside_async(node: n.Node, context: Context) -> CompileFailed:
     word = "await" if isinstance(node, n.Await) else "async"
-    where = "in a function that is not async" if context.function else "not in a function"
-    message = f"this `{word}` is {where}"
+    location = "in a function that is not async" if context.function else "not in a function"
+    message = f"this `{word}` is {location}"
     return refusal("outside-function", message, node.span, help="write `async def` around it")

@@ -105,10 +105,10 @@ def _missing_block(at: Situation) -> CompileFailed | None:
 def _misplaced_clause(at: Situation) -> CompileFailed | None:
     word = at.token.text
     if at.previous.text == "else" and word == "if" and at.index == at.first_index + 1:
-        where = at.previous.span(at.path).to(at.span)
-        fix = Fix(where, "elif", "write `elif`", sure=True)
+        span = at.previous.span(at.path).to(at.span)
+        fix = Fix(span, "elif", "write `elif`", sure=True)
         message = "`else if` is written `elif`"
-        return refusal("misplaced-clause", message, where, help="write `elif`", fixes=[fix])
+        return refusal("misplaced-clause", message, span, help="write `elif`", fixes=[fix])
     if at.at_start and word in _CLAUSES and at.is_keyword(at.token):
         return refusal(
             "misplaced-clause",
@@ -147,9 +147,9 @@ def _incomplete_head(at: Situation) -> CompileFailed | None:
 def _lone_decorator(at: Situation) -> CompileFailed | None:
     if not at.at_start or at.wants_name or not (at.accepts("def") and at.accepts("class")):
         return None
-    where = at.gap if at.is_layout(at.token) else at.span
+    span = at.gap if at.is_layout(at.token) else at.span
     message = "a decorator must be followed by a function or a class"
-    return refusal("bad-syntax", message, where, help="write `def` or `class` in the next line")
+    return refusal("bad-syntax", message, span, help="write `def` or `class` in the next line")
 
 
 def _block_in_line(at: Situation) -> CompileFailed | None:
@@ -187,13 +187,13 @@ def _match_without_colon(at: Situation) -> CompileFailed | None:
     return _colon_here(at, Span(at.path, last.line, last.column, last.line, last.column))
 
 
-def _colon_here(at: Situation, where: Span) -> CompileFailed:
+def _colon_here(at: Situation, span: Span) -> CompileFailed:
     return refusal(
         "missing-colon",
         f"the line of `{at.head}` must end with a colon",
-        where,
+        span,
         help="add `:`",
-        fixes=[Fix(where, ":", "add `:`")],
+        fixes=[Fix(span, ":", "add `:`")],
     )
 
 
@@ -221,11 +221,11 @@ def _in_target_position(at: Situation) -> bool:
     return at.index - 1 == at.first_index or at.previous.text in ("None", "True", "False")
 
 
-def _is_keyword(at: Situation, word: str, where: Span) -> CompileFailed:
+def _is_keyword(at: Situation, word: str, span: Span) -> CompileFailed:
     return refusal(
         "keyword-as-name",
         f"`{word}` is a keyword and cannot be a name here",
-        where,
+        span,
         help=f"choose another name, such as `{word.lower()}_`",
     )
 
@@ -264,10 +264,10 @@ def _foreign_operator(at: Situation) -> CompileFailed | None:
     if not at.adjacent() or pair not in _FOREIGN:
         return None
     slug, ours = _FOREIGN[pair]
-    where = at.previous.span(at.path).to(at.span)
-    fix = Fix(where, f" {ours} " if ours.isalpha() else ours, f"write `{ours}`")
+    span = at.previous.span(at.path).to(at.span)
+    fix = Fix(span, f" {ours} " if ours.isalpha() else ours, f"write `{ours}`")
     message = f"`{''.join(pair)}` is not an operator"
-    return refusal(slug, message, where, help=f"write `{ours}`", fixes=[fix])
+    return refusal(slug, message, span, help=f"write `{ours}`", fixes=[fix])
 
 
 def _bad_star(at: Situation) -> CompileFailed | None:
@@ -326,9 +326,9 @@ def _missing_value(at: Situation) -> CompileFailed | None:
         help = f"to count, write `{at.previous.text}= 1`"
     elif at.previous.text == ",":
         help += ", or remove the comma"
-    where = at.gap if at.is_layout(at.token) else at.span
+    span = at.gap if at.is_layout(at.token) else at.span
     message = f"{missing} is missing after `{at.previous.text}`"
-    return refusal("missing-value", message, where, help=help)
+    return refusal("missing-value", message, span, help=help)
 
 
 def _missing_word(at: Situation) -> CompileFailed | None:
@@ -378,8 +378,8 @@ def _python_2(at: Situation) -> CompileFailed | None:
         if not at.starts_value(at.token):
             return None
         message = f"`{first.text}` is a function: its arguments need parentheses"
-        where = first.span(at.path).to(at.span)
-        return refusal("python-2-syntax", message, where, help=f"write `{first.text}(…)`")
+        span = first.span(at.path).to(at.span)
+        return refusal("python-2-syntax", message, span, help=f"write `{first.text}(…)`")
     if at.token.text != "," or at.brackets:
         return None
     if first.text == "raise":
@@ -433,8 +433,8 @@ def _anything_else(at: Situation) -> CompileFailed:
         end = "file" if at.token.kind == at.words.end else "line"
         message = f"the {end} ends within a statement"
         return refusal("bad-syntax", message, at.gap, help="write the rest of the statement")
-    where = "start a statement" if at.at_start else "be used here"
-    message = f"`{_brief(at.token.text)}` cannot {where}"
+    use = "start a statement" if at.at_start else "be used here"
+    message = f"`{_brief(at.token.text)}` cannot {use}"
     return refusal(
         "bad-syntax", message, at.span, help="check this place and the text just before it"
     )

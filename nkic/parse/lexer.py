@@ -140,8 +140,8 @@ class _Lexer:
         """Return the tokens up to the failure, terminated by an ERROR token."""
         self._classify_marked()
         primary = failure.diagnostics[0].primary
-        where = primary.span[1:] if primary else (self.line, 1, self.line, 1)
-        self.tokens.append(Token(self.words.error, "", *where))
+        position = primary.span[1:] if primary else (self.line, 1, self.line, 1)
+        self.tokens.append(Token(self.words.error, "", *position))
         return Tokens(self.tokens, failure, tuple(self.brackets))
 
     # ---- lines and blocks ------------------------------------------------------------------
@@ -187,9 +187,9 @@ class _Lexer:
         if len(self.blocks) == MAX_BLOCKS:
             raise errors.too_many_blocks(self._span(start, end))
         self.blocks.append(_Block(width, narrow, self.opens_match))
-        where = self._span(start, end)
+        span = self._span(start, end)
         self.tokens.append(
-            Token(self.words.indent, "", where.line, where.end_column, *self._last_end())
+            Token(self.words.indent, "", span.line, span.end_column, *self._last_end())
         )
 
     def _dedent(self, width: int, narrow: int, start: int, end: int) -> None:
@@ -199,9 +199,9 @@ class _Lexer:
             raise errors.dedent_between(self._span(start, end), width, self._block_widths())
         if width == outer.width and narrow != outer.narrow:
             raise errors.inconsistent_tabs(self._span(start, end))
-        where = self._span(start, end)
+        span = self._span(start, end)
         self.tokens.append(
-            Token(self.words.dedent, "", where.line, where.end_column, *self._last_end())
+            Token(self.words.dedent, "", span.line, span.end_column, *self._last_end())
         )
 
     def _block_widths(self) -> list[int]:
@@ -261,8 +261,8 @@ class _Lexer:
             raise errors.nothing_to_close(closer, self._span(start, end))
         bracket = self.brackets[-1]
         if bracket.closer != closer:
-            where = self._span(start, end)
-            raise errors.mismatch(closer, where, self.tokens[bracket.token], bracket)
+            span = self._span(start, end)
+            raise errors.mismatch(closer, span, self.tokens[bracket.token], bracket)
         if bracket.field_start >= 0:
             return self._close_field(start)
         self.brackets.pop()

@@ -68,8 +68,8 @@ def folder() -> Path:
     importlib.resources would find it, too, but takes 6 ms of start-up time to import.
     """
     package = Path(__file__).parents[1]
-    found = package / "grammar"
-    return found if found.is_dir() else package.with_name("grammar")
+    packaged = package / "grammar"
+    return packaged if packaged.is_dir() else package.with_name("grammar")
 
 
 def checksum(grammar: bytes) -> int:

@@ -65,7 +65,7 @@ def as_deleted(node: n.Expression) -> n.Expression:
 
 
 def as_single_target(node: n.Expression, action: str) -> n.Expression:
-    """Return `node` if it is one name, attribute or subscript; `what` words the error."""
+    """Return `node` if it is one name, attribute or subscript; `action` words the error."""
     if isinstance(node, _PLAIN):
         return node
     raise not_assignable(node, f"cannot {action}", "a name, `a.b` or `a[i]`")

@@ -110,11 +110,8 @@ def _sweep(storages: list[Storage], uses: Uses, reading: Reading) -> Iterator[Fi
     starts = sorted({storage.partition for storage in storages})
     in_use: list[Ranges] = [[] for _ in starts]
     entries = [(low, low + size, key) for key, _, _, low, _, size in storages]
-    events = [(uses.first[entry[2]], 1, index) for index, entry in enumerate(entries)]
-    events += [(uses.last[entry[2]] + 1, 0, index) for index, entry in enumerate(entries)]
-    events.sort()
     rows: Sequence[int] = (0,)
-    for when, begins, index in events:
+    for when, begins, index in _events(entries, uses):
         entry = entries[index]
         if len(starts) > 1:
             rows = bands(starts, storages[index].partition, storages[index].partitions)
@@ -130,6 +127,20 @@ def _sweep(storages: list[Storage], uses: Uses, reading: Reading) -> Iterator[Fi
                 if first < entry[1] and entry[0] < last:
                     yield _overlap(reading.tensors[entry[2]], reading.tensors[other], when)
             ranges.insert(at, entry)
+
+
+def _events(entries: Ranges, uses: Uses) -> Iterator[tuple[int, int, int]]:
+    """Yield the ends of live ranges in order: an instruction, 0 or 1 (begins), and an index.
+
+    They are sorted as single integers, which takes a third of the time of tuples.
+    """
+    count, (first, last) = len(entries), uses
+    events = [(first[key] * 2 + 1) * count + i for i, (_, _, key) in enumerate(entries)]
+    events += [(last[key] * 2 + 2) * count + i for i, (_, _, key) in enumerate(entries)]
+    events.sort()
+    for event in events:
+        end, index = divmod(event, count)
+        yield end >> 1, end & 1, index
 
 
 def _overlap(tensor: Tensor, other: Tensor, when: int) -> Finding:

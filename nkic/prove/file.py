@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
-from itertools import chain, islice
+from itertools import chain, islice, repeat, starmap
 from operator import add
 from typing import Any, NamedTuple
 
@@ -162,7 +162,10 @@ class _Comparison:
         return True
 
     def operand(self, expected: object, actual: int, operands: tuple[int, ...]) -> bool:
-        """Return whether value `its` of the file, one of `operands`, is `own`. None is value 0."""
+        """Return whether value `actual` of the file, one of `operands`, is `expected`.
+
+        None is value 0.
+        """
         record = self.code.values[actual - 1] if expected is not None and actual > 0 else ()
         if isinstance(expected, AccessPattern):
             if not isinstance(record, _Value) or not self.pattern(expected, record):
@@ -202,7 +205,7 @@ class _Comparison:
         return is_same or self.operand(source, operands[index], operands)
 
     def tensor(self, expected: Tensor, index: int) -> bool:
-        """Return whether tensor `index` of the file equals `own`, including its address."""
+        """Return whether tensor `index` of the file equals `expected`, including its address."""
         number, mapped = expected.number, self.indices.get(expected.number)
         if mapped is not None:
             return mapped == index
@@ -214,7 +217,7 @@ class _Comparison:
         return True
 
     def expected(self, tensor: Tensor) -> _Declared:
-        """Return what the file must declare for `own`."""
+        """Return what the file must declare for `tensor`."""
         number, buffer = tensor.number, tensor.buffer
         core = -1 if buffer is Buffer.SHARED_HBM else self.core
         role = self.roles.get(number, INTERNAL)
@@ -254,9 +257,8 @@ def _unpacked(sections: Sections, name: str) -> Record:
 def _records(data: bytes | memoryview) -> Iterator[Record]:
     """Yield the records of a section one by one, which saves several times their size."""
     unpacker = msgpack.Unpacker(BytesIO(data), use_list=False)
-    unpack = unpacker.unpack
-    for _ in range(unpacker.read_array_header()):
-        yield unpack()
+    count = unpacker.read_array_header()
+    yield from starmap(unpacker.unpack, repeat((), count))
     if unpacker.tell() != len(data):
         raise ValueError("bytes follow the last record")
 

@@ -45,7 +45,7 @@ def prove_returned(recorded: Written, lowered: Program) -> list[Finding]:
 
 
 def _written(program: Program, returned: Collection[int]) -> set[int]:
-    """Return the tensors among `wanted` that some instruction writes."""
+    """Return the tensors among `returned` that some instruction writes."""
     numbers: set[int] = set()
     for body in program.cores:
         for instruction in _backwards(body):

@@ -133,7 +133,7 @@ class _Walk:
         return [pattern for pattern, _ in _accesses(instruction, self.target)]
 
     def finds(self, expected: Tensor, tensor: Tensor) -> bool:
-        """Return whether `tensor` holds the current version of `wanted`."""
+        """Return whether `tensor` holds the current version of `expected`."""
         if tensor is expected:
             pass
         elif tensor.number < self.former or not _like(expected, tensor):
@@ -206,7 +206,7 @@ class _Walk:
     def is_again(
         self, maker: Instruction, instruction: Instruction, expected: Tensor, dst: Tensor
     ) -> bool:
-        """Return whether `one` computes in `dst` what `maker` computed first in `wanted`."""
+        """Return whether `instruction` recomputes in `dst` what `maker` computed in `expected`."""
         if not _same_but_for_tensors(maker, instruction):
             return False
         accesses = zip(

@@ -15,7 +15,7 @@ from nkic.base.text import clean, plural, size
 from nkic.machine.memory import PSUM_BANK_BYTES, Buffer
 from nkic.machine.targets import TARGETS, Target
 from nkic.neff.records import Executable
-from nkic.report.allocations import Allocation, allocations
+from nkic.report.allocations import Allocation, allocations, in_use
 
 WIDTH, LEFT, RIGHT = 960, 84, 16
 CURVE, MAP, GAP, HEAD = 60, 240, 14, 46
@@ -37,14 +37,14 @@ svg { background: #fff; } text { font: 12px system-ui, sans-serif; fill: #1c2024
 
 def svg(executable: Executable) -> str:
     """Return the picture: a part for each memory of each core that holds tensors."""
-    found, steps = allocations(executable)
+    tensors, steps = allocations(executable)
     target = TARGETS[executable.target]
     groups: dict[tuple[int, str], list[Allocation]] = {}
-    for allocation in sorted(found, key=lambda one: (one.core, one.memory != Buffer.SBUF.value)):
+    for allocation in sorted(tensors, key=lambda a: (a.core, a.memory != Buffer.SBUF.value)):
         groups.setdefault((allocation.core, allocation.memory), []).append(allocation)
     height = HEAD + len(groups) * (HEAD + CURVE + MAP + 2 * GAP) + GAP
     title = clean(f"{executable.name}: tensors on chip over {plural(steps, 'step')}")
-    colours = _colours(found)
+    colours = _colours(tensors)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
         f'aria-label="{escape(title)}">',
@@ -53,26 +53,26 @@ def svg(executable: Executable) -> str:
         _text(LEFT, 40, "Each box is a tensor: its bytes in a partition, and its steps.", "soft"),
     ]
     top = HEAD + GAP
-    for (core, memory), own in groups.items():
-        where = f"core {core}, " * (executable.cores > 1)
-        parts += _memory(own, steps, target, top, f"{where}{memory.upper()}", colours)
+    for (core, memory), group in groups.items():
+        core_label = f"core {core}, " * (executable.cores > 1)
+        parts += _memory(group, steps, target, top, f"{core_label}{memory.upper()}", colours)
         top += HEAD + CURVE + MAP + 2 * GAP
     return "\n".join([*parts, "</svg>\n"])
 
 
-def _colours(found: Sequence[Allocation]) -> Mapping[str, int]:
+def _colours(tensors: Sequence[Allocation]) -> Mapping[str, int]:
     """Return a colour number per place: the largest by bytes and steps get their own, the others
     share the last.
     """
     areas: Counter[str] = Counter()
-    for allocation in found:
+    for allocation in tensors:
         areas[allocation.place] += allocation.total * (allocation.last - allocation.first + 1)
-    ranked = sorted(areas, key=lambda place: (-areas[place], place))
-    return {place: min(number, COLOURS - 1) for number, place in enumerate(ranked)}
+    ranked = sorted(areas, key=lambda declaration: (-areas[declaration], declaration))
+    return {declaration: min(number, COLOURS - 1) for number, declaration in enumerate(ranked)}
 
 
 def _memory(
-    own: Sequence[Allocation],
+    tensors: Sequence[Allocation],
     steps: int,
     target: Target,
     top: int,
@@ -80,33 +80,28 @@ def _memory(
     colours: Mapping[str, int],
 ) -> Iterator[str]:
     """Draw one memory: a curve of the bytes in use per partition, and the map of addresses."""
-    is_psum = own[0].memory == Buffer.PSUM.value
+    is_psum = tensors[0].memory == Buffer.PSUM.value
     limit = target.psum_bytes if is_psum else target.sbuf_usable
-    levels = [0] * (steps + 1)
-    for allocation in own:
-        levels[allocation.first] += allocation.bytes
-        levels[allocation.last + 1] -= allocation.bytes
-    for step in range(1, steps + 1):
-        levels[step] += levels[step - 1]
-    most, high = max(levels), max(one.address + one.bytes for one in own)
-    label = f"{name}: at most {size(most)} of {size(limit)} in use in each partition"
+    levels = in_use(tensors, steps, lambda allocation: allocation.bytes)
+    peak, end = max(levels), max(a.address + a.bytes for a in tensors)
+    label = f"{name}: at most {size(peak)} of {size(limit)} in use in each partition"
     yield _text(LEFT, top + 18, label)
-    yield from _legend(own, top + 36, colours)
-    yield from _curve(levels, most, top + HEAD, steps)
-    scale = limit if is_psum else high
-    yield from _map(own, steps, top + HEAD + CURVE + GAP, scale, is_psum, colours)
+    yield from _legend(tensors, top + 36, colours)
+    yield from _curve(levels, peak, top + HEAD, steps)
+    scale = limit if is_psum else end
+    yield from _map(tensors, steps, top + HEAD + CURVE + GAP, scale, is_psum, colours)
 
 
-def _legend(own: Sequence[Allocation], top: int, colours: Mapping[str, int]) -> Iterator[str]:
+def _legend(tensors: Sequence[Allocation], top: int, colours: Mapping[str, int]) -> Iterator[str]:
     """Draw a legend of the places that have their own colour, as many as fit in a line."""
     left = float(LEFT)
-    places = {allocation.place: allocation.name for allocation in own}
-    for place in sorted(places, key=lambda place: (colours[place], place)):
-        label = f"{places[place]} {place}"
+    names = {allocation.place: allocation.name for allocation in tensors}
+    for declaration in sorted(names, key=lambda declaration: (colours[declaration], declaration)):
+        label = f"{names[declaration]} {declaration}"
         width = 22 + LETTERS * len(label)
-        if colours[place] == COLOURS - 1 or left + width > WIDTH - RIGHT:
+        if colours[declaration] == COLOURS - 1 or left + width > WIDTH - RIGHT:
             break
-        yield _rect(left, top - 9, 10, 10, f"box c{colours[place]}")
+        yield _rect(left, top - 9, 10, 10, f"box c{colours[declaration]}")
         yield _text(left + 14, top, label, "soft")
         left += width
 
@@ -115,20 +110,20 @@ def _x(step: float, steps: int) -> float:
     return LEFT + (WIDTH - LEFT - RIGHT) * step / max(1, steps)
 
 
-def _curve(levels: Sequence[int], most: int, top: int, steps: int) -> Iterator[str]:
+def _curve(levels: Sequence[int], peak: int, top: int, steps: int) -> Iterator[str]:
     yield _rect(LEFT, top, WIDTH - LEFT - RIGHT, CURVE, "frame")
     points = [f"{LEFT},{top + CURVE}"]
-    for step, level in enumerate(levels[:-1]):
-        y = top + CURVE * (1 - level / max(1, most))
+    for step, level in enumerate(levels):
+        y = top + CURVE * (1 - level / max(1, peak))
         points += [f"{_x(step, steps):.1f},{y:.1f}", f"{_x(step + 1, steps):.1f},{y:.1f}"]
     points.append(f"{WIDTH - RIGHT},{top + CURVE}")
     yield f'<polygon class="level" points="{" ".join(points)}"/>'
-    yield _text(LEFT - 8, top + 12, size(most), "soft", "end")
+    yield _text(LEFT - 8, top + 12, size(peak), "soft", "end")
     yield _text(LEFT - 8, top + CURVE, "in use", "soft", "end")
 
 
 def _map(
-    own: Sequence[Allocation],
+    tensors: Sequence[Allocation],
     steps: int,
     top: int,
     scale: int,
@@ -147,7 +142,7 @@ def _map(
     else:
         yield _text(LEFT - 8, top + 12, "byte 0", "soft", "end")
         yield _text(LEFT - 8, top + MAP, f"{scale:,}", "soft", "end")
-    for allocation in own:
+    for allocation in tensors:
         yield from _box(allocation, steps, top, pixel, colours[allocation.place])
 
 
@@ -165,12 +160,12 @@ def _box(allocation: Allocation, steps: int, top: int, pixel: float, colour: int
         yield _text(left + 4, y + height / 2 + 4, allocation.name, "name")
 
 
-def _rect(x: float, y: float, width: float, height: float, kind: str) -> str:
-    place = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
-    return f'<rect class="{kind}" {place}/>'
+def _rect(x: float, y: float, width: float, height: float, css_class: str) -> str:
+    geometry = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
+    return f'<rect class="{css_class}" {geometry}/>'
 
 
-def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> str:
-    mark = f' class="{kind}"' if kind else ""
+def _text(x: float, y: float, text: str, css_class: str = "", anchor: str = "start") -> str:
+    attribute = f' class="{css_class}"' if css_class else ""
     content = escape(clean(text))
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{mark}>{content}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{attribute}>{content}</text>'

@@ -7,12 +7,12 @@ instruction per step, with a loop's body executed once. Simulated time comes fro
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
-from nkic.base.text import clean, grouped, size
+from nkic.base.text import aligned, clean, grouped, size
 from nkic.machine.memory import PARTITIONS, PSUM_BANK_BYTES, Buffer
 from nkic.machine.targets import TARGETS
 from nkic.neff.listing.text import source
@@ -99,9 +99,9 @@ def allocations(executable: Executable) -> tuple[list[Allocation], int]:
                 first, _ = spans.get(operand.tensor, (step, step))
                 spans[operand.tensor] = first, step
         step += 1
-    found = [_allocation(executable, number, *span) for number, span in spans.items()]
-    kept = [allocation for allocation in found if allocation is not None]
-    return sorted(kept, key=lambda one: (one.first, one.memory, one.address)), step
+    maybe = [_allocation(executable, number, *span) for number, span in spans.items()]
+    on_chip = [allocation for allocation in maybe if allocation is not None]
+    return sorted(on_chip, key=lambda a: (a.first, a.memory, a.address)), step
 
 
 def _allocation(executable: Executable, number: int, first: int, last: int) -> Allocation | None:
@@ -126,20 +126,20 @@ def _allocation(executable: Executable, number: int, first: int, last: int) -> A
 
 def as_json(executable: Executable) -> dict[str, Any]:
     """Return the figures and every tensor, for programs."""
-    found, steps = allocations(executable)
-    tensors = [{**asdict(allocation), "banks": allocation.banks} for allocation in found]
+    on_chip, steps = allocations(executable)
+    tensors = [{**asdict(allocation), "banks": allocation.banks} for allocation in on_chip]
     figures = resources(executable).as_json()
     return {"schema": 1, "resources": figures, "steps": steps, "tensors": tensors}
 
 
 def text(executable: Executable) -> str:
     """Return a line for each place that declares tensors, with a chart of its bytes in use."""
-    found, steps = allocations(executable)
+    on_chip, steps = allocations(executable)
     parts = [resources(executable).line + "\n"]
     for memory, limit in _limits(executable).items():
-        own = [allocation for allocation in found if allocation.memory == memory]
-        if own:
-            parts.append(_memory(memory, own, steps, limit))
+        group = [allocation for allocation in on_chip if allocation.memory == memory]
+        if group:
+            parts.append(_memory(memory, group, steps, limit))
     return "\n".join(parts)
 
 
@@ -151,51 +151,45 @@ def _limits(executable: Executable) -> dict[str, int]:
     }
 
 
-def _memory(memory: str, found: Sequence[Allocation], steps: int, limit: int) -> str:
-    levels = in_use(found, steps)
-    most = max(levels)
-    title = f"{memory.upper()}: at most {size(most)} of {size(limit)} in use"
+def _memory(memory: str, tensors: Sequence[Allocation], steps: int, limit: int) -> str:
+    levels = in_use(tensors, steps)
+    peak = max(levels)
+    title = f"{memory.upper()}: at most {size(peak)} of {size(limit)} in use"
     groups: dict[tuple[str, str], list[Allocation]] = defaultdict(list)
-    for allocation in found:
+    for allocation in tensors:
         groups[allocation.name, allocation.place].append(allocation)
     ranked = sorted(groups.items(), key=lambda pair: (-max(in_use(pair[1], steps)), pair[0]))
-    rows = [("tensor", "declared in", "number", "bytes", "addresses", _chart(levels, most))]
-    for (name, place), own in ranked:
-        rows.append((clean(name), clean(place), *_figures(own), _chart(in_use(own, steps), most)))
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-    return "\n".join([title, *lines]) + "\n"
+    rows = [("tensor", "declared in", "number", "bytes", "addresses", _chart(levels, peak))]
+    for (name, place), group in ranked:
+        rows.append(
+            (clean(name), clean(place), *_figures(group), _chart(in_use(group, steps), peak))
+        )
+    return f"{title}\n{aligned(rows)}"
 
 
-def _figures(own: Sequence[Allocation]) -> tuple[str, str, str]:
-    low, high = (
-        min(allocation.address for allocation in own),
-        max(one.address + one.bytes for one in own),
-    )
-    banks = sorted({bank for one in own for bank in one.banks})
-    where = f"bank {', '.join(map(str, banks))}" if banks else f"{low}:{high}"
-    return grouped(len(own)), size(max(one.total for one in own)), where
+def _figures(group: Sequence[Allocation]) -> tuple[str, str, str]:
+    low, high = min(a.address for a in group), max(a.address + a.bytes for a in group)
+    banks = sorted({bank for a in group for bank in a.banks})
+    location = f"bank {', '.join(map(str, banks))}" if banks else f"{low}:{high}"
+    return grouped(len(group)), size(max(a.total for a in group)), location
 
 
-def in_use(found: Sequence[Allocation], steps: int) -> list[int]:
-    """Return the bytes in use at each step."""
+def in_use(
+    tensors: Sequence[Allocation],
+    steps: int,
+    size_of: Callable[[Allocation], int] = lambda allocation: allocation.total,
+) -> list[int]:
+    """Return the bytes in use at each step: by default, those of all partitions."""
     changes = [0] * (steps + 1)
-    for allocation in found:
-        changes[allocation.first] += allocation.total
-        changes[allocation.last + 1] -= allocation.total
-    level, levels = 0, []
-    for change in changes[:-1] or [0]:
-        level += change
-        levels.append(level)
-    return levels
+    for allocation in tensors:
+        changes[allocation.first] += size_of(allocation)
+        changes[allocation.last + 1] -= size_of(allocation)
+    return [*accumulate(changes[:-1] or [0])]
 
 
-def _chart(levels: Sequence[int], most: int) -> str:
+def _chart(levels: Sequence[int], peak: int) -> str:
     """Return a bar chart with the maximum level in each interval of steps."""
     cells = min(CELLS, len(levels))
     cuts = [len(levels) * i // cells for i in range(cells + 1)]
     tops = [max(levels[a:b]) for a, b in pairwise(cuts)]
-    return "".join(BLOCKS[-(-(len(BLOCKS) - 1) * top // max(1, most))] for top in tops)
+    return "".join(BLOCKS[-(-(len(BLOCKS) - 1) * top // max(1, peak))] for top in tops)

@@ -15,26 +15,26 @@ MARKS = {Kind.PASSED: "+", Kind.MISSED: "-", Kind.ANALYSIS: " "}
 Shown = Callable[[str], str]  # maps a path to the user's spelling
 
 
-def text(found: Sequence[Remark], shown: Shown) -> str:
+def text(remarks: Sequence[Remark], shown: Shown) -> str:
     """Return a line per remark; `+` marks what was done for the kernel, `-` what was not."""
     lines = []
-    for remark in found:
-        at = clean(place(remark, shown)) or "kernel"
+    for remark in remarks:
+        location = clean(place(remark, shown)) or "kernel"
         message = clean(remark.message)
-        lines.append(f"{at}: {MARKS[remark.kind]} {remark.stage}/{remark.name}: {message}\n")
+        lines.append(f"{location}: {MARKS[remark.kind]} {remark.stage}/{remark.name}: {message}\n")
     return "".join(lines)
 
 
-def place(one: Remark, shown: Shown) -> str:
+def place(remark: Remark, shown: Shown) -> str:
     """Return `kernel.py:12:5`; empty for the kernel as a whole."""
-    span = one.span
+    span = remark.span
     return str(span._replace(path=shown(span.path))) if span is not NOWHERE else ""
 
 
-def as_json(found: Sequence[Remark], shown: Shown) -> str:
+def as_json(remarks: Sequence[Remark], shown: Shown) -> str:
     """Return every remark with its figures, for programs, in the order of the text."""
-    made = {"schema": SCHEMA, "remarks": [_record(remark, shown) for remark in found]}
-    return json.dumps(made, indent=1, allow_nan=False) + "\n"
+    record = {"schema": SCHEMA, "remarks": [_record(remark, shown) for remark in remarks]}
+    return json.dumps(record, indent=1, allow_nan=False) + "\n"
 
 
 def _record(remark: Remark, shown: Shown) -> dict[str, Any]:

@@ -59,10 +59,10 @@ class Resources:
 
     def as_json(self) -> dict[str, object]:
         """Return the figures for programs; empty ones are left out."""
-        found = asdict(self)
+        record = asdict(self)
         if not self.spilled_bytes:
-            del found["spilled_bytes"]
-        return found
+            del record["spilled_bytes"]
+        return record
 
 
 def resources(executable: Executable) -> Resources:

@@ -117,10 +117,10 @@ def _bars(spans: Sequence[Stretch], near_ns: float) -> Iterator[_Bar]:
 
 
 def _told(bar: _Bar) -> str:
-    what = f"{bar.first.name} {bar.first.place}".rstrip()
+    text = f"{bar.first.name} {bar.first.place}".rstrip()
     if bar.many > 1:
-        what = f"{bar.many:,} instructions, the first is {what}"
-    return f"{what}: {bar.start_ns / 1000:.3f} to {bar.end_ns / 1000:.3f} us"
+        text = f"{bar.many:,} instructions, the first is {text}"
+    return f"{text}: {bar.start_ns / 1000:.3f} to {bar.end_ns / 1000:.3f} us"
 
 
 def _axis(total_ns: float, scale: float, height: float) -> Iterator[str]:

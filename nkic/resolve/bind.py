@@ -20,13 +20,13 @@ def bind(
     name: str, source: SourceFile, tree: nodes.Module, *, trusted: bool = False
 ) -> SourceModule:
     """Return the module that a file defines."""
-    parts = _Parts(tree)
+    scan = _ModuleScan(tree)
     return SourceModule(
-        name, source, tree, _bindings(tree, parts), parts.stars, trusted, parts.imports
+        name, source, tree, _bindings(tree, scan), scan.stars, trusted, scan.imports
     )
 
 
-class _Parts:
+class _ModuleScan:
     """The definitions and imports at module level, blocks included, found in one walk."""
 
     def __init__(self, tree: nodes.Module) -> None:
@@ -52,7 +52,7 @@ class _Parts:
 class _Definition(NamedTuple):
     """One statement that binds a name."""
 
-    place: int
+    position: int
     node: nodes.Statement
     simple: bool  # whether it is a definition or an import at module level
 
@@ -61,28 +61,31 @@ _HOOK = "__init_subclass__"
 _SIMPLE = nodes.FunctionDef | nodes.ClassDef | nodes.Import | nodes.ImportFrom
 
 
-def _bindings(tree: nodes.Module, parts: _Parts) -> dict[str, Binding]:
+def _bindings(tree: nodes.Module, scan: _ModuleScan) -> dict[str, Binding]:
     definitions: dict[str, list[_Definition]] = {}
     for index, statement in enumerate(tree.body):
         simple = isinstance(statement, _SIMPLE)
         for name in sorted(scopes.bound_by([statement])):
             definitions.setdefault(name, []).append(_Definition(index, statement, simple))
-    bindings = {name: _binding(name, places, parts) for name, places in definitions.items()}
+    bindings = {
+        name: _binding(name, name_definitions, scan)
+        for name, name_definitions in definitions.items()
+    }
     return _with_changes(tree, bindings)
 
 
-def _binding(name: str, places: list[_Definition], parts: _Parts) -> Binding:
-    indices = tuple(definition.place for definition in places)
-    node, span = places[0].node, places[0].node.span
-    if len(places) > 1 or not places[0].simple:
+def _binding(name: str, definitions: list[_Definition], scan: _ModuleScan) -> Binding:
+    indices = tuple(definition.position for definition in definitions)
+    node, span = definitions[0].node, definitions[0].node.span
+    if len(definitions) > 1 or not definitions[0].simple:
         # The only definition among several statements that bind a name, such as `f = nki.jit(f)`.
-        candidates = parts.definitions.get(name, [])
+        candidates = scan.definitions.get(name, [])
         return Binding(
             name, BindingKind.VALUE, indices, span, candidates[0] if len(candidates) == 1 else None
         )
     if isinstance(node, nodes.FunctionDef | nodes.ClassDef):
         return Binding(name, _DEFINITIONS[type(node)], indices, node.name_span, node)
-    return Binding(name, BindingKind.IMPORT, indices, span, target=parts.imports[name][0])
+    return Binding(name, BindingKind.IMPORT, indices, span, target=scan.imports[name][0])
 
 
 def _import_target(name: str, node: nodes.Import | nodes.ImportFrom, alias: nodes.Alias) -> Import:

@@ -34,7 +34,7 @@ def kernels(module: SourceModule) -> tuple[Kernel, ...]:
 
 
 def choose(module: SourceModule, name: str | None, library: Library, report: Reporter) -> Kernel:
-    """Return the kernel called `wanted`, or the only kernel; otherwise a fatal error lists them.
+    """Return the kernel called `name`, or the only kernel; otherwise a fatal error lists them.
 
     A function without a decorator, or an imported function, counts if it is requested by name.
     """

@@ -56,9 +56,9 @@ def of_definition(definition: Definition, is_method: bool) -> Mentions:
 @lru_cache(maxsize=2048)
 def of_values(statements: tuple[nodes.Statement, ...]) -> Mentions:
     """Return the mentions of the values that these statements assign to a name."""
-    parts = [part for statement in statements for part in _value_parts(statement)]
-    all_nodes = [node for part in parts for node in walk(part)]
-    return _mentions(all_nodes, scopes.free_names(parts), ())
+    values = [value for statement in statements for value in _value_parts(statement)]
+    all_nodes = [node for value in values for node in walk(value)]
+    return _mentions(all_nodes, scopes.free_names(values), ())
 
 
 def methods(definition: Definition) -> tuple[nodes.FunctionDef, ...]:

@@ -131,8 +131,8 @@ def violations(
     The insides of the scopes in `excluded` are left out.
     """
     constructs = _constructs(definition, excluded)
-    wrong = ((RULES[key], part) for part, key in constructs if profile in RULES[key].refused)
-    return tuple([Violation(rule, place(part)) for rule, part in wrong])
+    wrong = ((RULES[key], node) for node, key in constructs if profile in RULES[key].refused)
+    return tuple([Violation(rule, place(node)) for rule, node in wrong])
 
 
 def of_kernel(kernel: nodes.FunctionDef, profile: Profile) -> Iterator[Violation]:
@@ -165,8 +165,8 @@ def _constructs(
     """Yield every node of a definition that has a rule, with its key; annotations have none."""
     waiting: list[tuple[Iterator[nodes.Node], bool]] = [(iter([definition]), False)]
     while waiting:
-        parts, in_function = waiting.pop()
-        for node in scopes.nodes_in_scope(parts):
+        roots, in_function = waiting.pop()
+        for node in scopes.nodes_in_scope(roots):
             if type(node) in _CHECKED:
                 yield from ((node, key) for key in _keys(node, in_function))
             if scopes.is_scope(node) and node not in excluded:
@@ -225,7 +225,7 @@ def _call(node: nodes.Call) -> Iterator[str]:
 
 
 def _display(node: nodes.List | nodes.Tuple) -> Iterator[str]:
-    if any(isinstance(part, nodes.Starred) for part in node.elts):
+    if any(isinstance(element, nodes.Starred) for element in node.elts):
         yield "star-value"
 
 

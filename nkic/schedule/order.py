@@ -55,10 +55,11 @@ class _Lane:
 
     def take(self, now: int, heights: Mapping[int, int]) -> int:
         """Remove and return the highest instruction that can start at `now`."""
-        while self.pending and self.pending[0][0] <= now:
-            number = heappop(self.pending)[1]
-            heappush(self.ready, (-heights[number], number))
-        return heappop(self.ready)[1]
+        pending, ready = self.pending, self.ready
+        while pending and pending[0][0] <= now:
+            number = heappop(pending)[1]
+            heappush(ready, (-heights[number], number))
+        return heappop(ready)[1]
 
 
 class _Queues:
@@ -87,11 +88,14 @@ class _Queues:
         `timing_of` returns the transfer's timing on a queue. An engine with other work is chosen
         only if this saves more time than the trigger costs the engine.
         """
-        busy = self.busy  # among an engine's queues, the first to be free costs least
+        first_free = (
+            self.busy.__getitem__
+        )  # among an engine's queues, the first to be free costs least
         groups = self.groups.get(queues) or self._grouped(queues)
-        candidates = [min(group, key=busy.__getitem__) for group in groups]
-        if len(candidates) == 1:
-            return candidates[0]
+        if len(groups) == 1:
+            return min(groups[0], key=first_free)
+        busy = self.busy
+        candidates = [g[0] if len(g) == 1 else min(g, key=first_free) for g in groups]
         return min([(self._cost(q, start, timing_of(q)), busy[q], q) for q in candidates])[2]
 
     def _grouped(self, queues: range) -> list[list[int]]:
@@ -333,8 +337,12 @@ class ListScheduler:
     def _release_waiters(self, number: int, free: int, done: int) -> None:
         """Release the instructions that wait for `number`, which leaves its engine at `free`."""
         missing, ready_at = self.missing, self.ready_at
+        signals = self.classes[number].engine is _DMA  # to all waiters
+        signalled = done + self.orderer.semaphore_ps
         for waiter in self.waiters.get(number, ()):
-            earliest = self._earliest_start(number, waiter, free, done)
+            earliest = signalled
+            if not signals:
+                earliest = self._earliest_start(number, waiter, free, done)
             if earliest > ready_at[waiter]:
                 ready_at[waiter] = earliest
             remaining = missing[waiter] = missing[waiter] - 1

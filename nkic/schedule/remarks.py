@@ -63,11 +63,12 @@ class _Recorder(ListScheduler):
 
     latest: dict[int, tuple[int, int]]  # by instruction: its latest dependence, as time and source
 
-    def _earliest_start(self, number: int, waiter: int, free: int, done: int) -> int:
-        time = super()._earliest_start(number, waiter, free, done)
-        if time >= self.latest.get(waiter, (0, 0))[0]:
-            self.latest[waiter] = (time, number)
-        return time
+    def _release_waiters(self, number: int, free: int, done: int) -> None:
+        for waiter in self.waiters.get(number, ()):
+            time = self._earliest_start(number, waiter, free, done)
+            if time >= self.latest.get(waiter, (0, 0))[0]:
+                self.latest[waiter] = (time, number)
+        super()._release_waiters(number, free, done)
 
     def record(self) -> Iterator[Issue]:
         """Yield the whole stretch in order of issue."""
@@ -275,12 +276,14 @@ def _early(issues: Sequence[Issue], graph: DependenceGraph) -> Iterator[Remark]:
 
 
 def _overtaken(line_issues: Sequence[Issue], issues: Sequence[Issue]) -> int:
-    """Count the instructions before one of `own` in the program that are issued after it."""
+    """Count the instructions that are before the last of `line_issues` in the program and issued
+    after it.
+    """
     order = {id(issue): at for at, issue in enumerate(issues)}
     last = max(line_issues, key=lambda issue: issue.instruction.number)
     return sum(
-        one.instruction.number < last.instruction.number and order[id(one)] > order[id(last)]
-        for one in issues
+        issue.instruction.number < last.instruction.number and order[id(issue)] > order[id(last)]
+        for issue in issues
     )
 
 

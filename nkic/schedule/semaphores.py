@@ -39,7 +39,8 @@ from nkic.schedule.placed import Placed
 
 _Semaphore = tuple[int]  # a semaphore as a tuple of one, shared by all its uses
 _Unconsumed = list[tuple[int, _Semaphore]]  # (stream, semaphore to consume after the loop)
-_EventFields = tuple[int, int, Clock]  # the fields of an `Event`
+_EventFields = tuple[int, int, Clock, int]  # the fields of an `Event`, and its stream's `via`
+_NOTHING, _SEVERAL = -1, -2  # values of `via` that are not a stream
 
 
 @dataclass
@@ -47,12 +48,14 @@ class _StreamBuilder:
     """A stream under construction: its items, and the clock of its next item.
 
     `clock` is never mutated, since items share it. Its entry for the stream itself only matters for
-    a DMA queue: an item of a compute engine sees all earlier items complete.
+    a DMA queue: an item of a compute engine sees all earlier items complete. `via` is the only
+    stream whose signals the stream has waited for since the last barrier of all streams.
     """
 
     index: int
     id: StreamId
     clock: Clock  # when the next item starts
+    via: int = _NOTHING
     items: list[Instruction | None] = field(default_factory=list)
     waits: dict[int, tuple[int, ...]] = field(default_factory=dict)  # semaphores, by item
     signals: dict[int, tuple[int, ...]] = field(default_factory=dict)
@@ -65,6 +68,24 @@ class _StreamBuilder:
     def signal(self, position: int, semaphore: _Semaphore) -> None:
         """Make the item at `position` signal `semaphore`."""
         self.signals[position - 1] = self.signals.get(position - 1, ()) + semaphore
+
+    def learn(self, source: _EventFields) -> None:
+        """Merge the clock of `source`, which the next item waits for.
+
+        Clocks of a stream only grow. So if all knowledge came from the source's stream, the
+        source's clock includes it; and if all that the source knows came from this stream, the
+        stream knows it already. Other clocks are merged element by element.
+        """
+        index, position, source_clock, source_via = source
+        if self.via in (_NOTHING, index):
+            self.via, clock = index, source_clock.copy()
+        elif source_via == self.index:
+            self.via, clock = _SEVERAL, self.clock.copy()
+            clock[source_via] = max(clock[source_via], source_clock[source_via])
+        else:
+            self.via, clock = _SEVERAL, _merged(self.clock, source_clock)
+        clock[index] = max(clock[index], position)
+        self.clock = clock
 
     def nested(self) -> tuple[StreamItem, ...]:
         """Return the items, with those of each loop folded into one."""
@@ -132,11 +153,11 @@ class Wiring:
         edges = self.graph.edges.get(number)
         sources = self._needed(edges, builder) if edges else ()
         for source in sources:
-            self._connect(source, builder, position)
-            builder.clock = _joined(builder.clock, source)
-        self.events[number] = (builder.index, position, builder.clock)
+            self._connect(source[0], source[1], builder, position)
+            builder.learn(source)
+        self.events[number] = (builder.index, position, builder.clock, builder.via)
         if self.local_waits is not None:
-            self.local_waits[number] = [Event(*source) for source in sources]
+            self.local_waits[number] = [Event(*source[:3]) for source in sources]
 
     def _needed(self, edges: Sequence[Edge], builder: _StreamBuilder) -> Sequence[_EventFields]:
         """Return the latest item to wait for in each stream, unless it is known to be complete."""
@@ -147,16 +168,17 @@ class Wiring:
             event = events.get(number)
             if distance or event is None:
                 continue
-            index, position, _ = event
+            index, position, _, _ = event
             if index == own_index or clock[index] >= position:
                 continue
             if index not in latest or latest[index][1] < position:
                 latest[index] = event
         return _without_implied(list(latest.values())) if latest else ()
 
-    def _connect(self, source: _EventFields, builder: _StreamBuilder, position: int) -> None:
-        """Make the item at `position` in `builder` wait for `source`."""
-        index, source_position, _ = source
+    def _connect(
+        self, index: int, source_position: int, builder: _StreamBuilder, position: int
+    ) -> None:
+        """Make the item at `position` in `builder` wait for that of stream `index`."""
         semaphore = self._semaphore(index, builder.index)
         self.builders[index].signal(source_position, semaphore)
         builder.wait(position, semaphore)
@@ -249,7 +271,7 @@ class Wiring:
         body()
         self.local_waits = None
         inside = list(self.events.items())[before:]
-        events = {number: Event(*event) for number, event in inside}
+        events = {number: Event(*event[:3]) for number, event in inside}
         return carried_waits(
             self.graph, events, boundary_of(loop), local_waits, self.in_order, self.complete
         )
@@ -266,22 +288,19 @@ class Wiring:
             complete[builder.index] = len(builder.items)
         if builders is self.builders:
             self.complete = complete
-        arrivals = [(builder.index, len(builder.items), complete) for builder in builders]
+        arrivals = [(builder.index, len(builder.items)) for builder in builders]
+        via = _NOTHING if builders is self.builders else _SEVERAL
         for builder in builders:
             builder.items.append(None)
-            for arrival in arrivals:
-                if arrival[0] != builder.index or builder.id.engine is Engine.DMA:
-                    self._connect(arrival, builder, len(builder.items))
-            builder.clock = complete
+            for index, position in arrivals:
+                if index != builder.index or builder.id.engine is Engine.DMA:
+                    self._connect(index, position, builder, len(builder.items))
+            builder.clock, builder.via = complete, via
 
 
-def _joined(clock: Clock, source: _EventFields) -> Clock:
-    """Return `clock` after a wait for `source`."""
-    index, position, source_clock = source
-    joined = [a if a > b else b for a, b in zip(clock, source_clock, strict=True)]
-    if joined[index] < position:
-        joined[index] = position
-    return joined
+def _merged(clock: Clock, other: Clock) -> Clock:
+    """Return the element-wise maximum."""
+    return [a if a > b else b for a, b in zip(clock, other, strict=True)]
 
 
 def _without_implied(waits: list[_EventFields]) -> list[_EventFields]:
@@ -289,9 +308,7 @@ def _without_implied(waits: list[_EventFields]) -> list[_EventFields]:
     if len(waits) < 2:
         return waits
     return [
-        (index, position, clock)
-        for index, position, clock in waits
-        if not any(
-            other != index and other_clock[index] >= position for other, _, other_clock in waits
-        )
+        wait
+        for wait in waits
+        if not any(other[0] != wait[0] and other[2][wait[0]] >= wait[1] for other in waits)
     ]

@@ -8,6 +8,6 @@ bound (`bound`) is independent of addresses. Everything is deterministic.
 Non-goals: device loops, and cores whose addresses the kernel's author chose.
 """
 
-from nkic.search.stage import ScheduledProgram, fit, is_close, planned_ns, search
+from nkic.search.stage import ScheduledProgram, fit, search
 
-__all__ = ["ScheduledProgram", "fit", "is_close", "planned_ns", "search"]
+__all__ = ["ScheduledProgram", "fit", "search"]

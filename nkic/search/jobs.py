@@ -212,7 +212,7 @@ def _set_tails(code: Sequence[Job], before: Sources, signal: int) -> None:
 
 
 def sequential_end(paths: Sequence[Path], minimum: int) -> int:
-    """Return the end of these jobs, at least `known`: an engine runs one at a time."""
+    """Return the end of these jobs, at least `minimum`: an engine runs one at a time."""
     if len(paths) < 2:
         return minimum
     parts_by_machine: dict[tuple[int, Engine], list[Part]] = defaultdict(list)

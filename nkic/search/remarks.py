@@ -16,7 +16,7 @@ STAGE = "search"
 
 
 def remarks(lowered: Program, result: ScheduledProgram) -> Iterator[Remark]:
-    """Yield the remarks on the stage's input `lowered` and its output `found`."""
+    """Yield the remarks on the stage's input `lowered` and its output `result`."""
     if result.searched is not None:
         yield _search(result.searched)
     yield from _moved(lowered, result.placed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -52,15 +52,20 @@ class Tried(NamedTuple):
 class Searched:
     """The record of a search.
 
-    It holds the time of the first schedule, in nanoseconds; the program and its graphs, without
-    reuse edges; the trials, in order; and the trial that was kept, if any.
+    It holds the time of the first schedule, in nanoseconds; the program and a function that returns
+    its graphs, without reuse edges; the trials, in order; and the trial that was kept, if any.
     """
 
     first_ns: float
     lowered: Program
-    graphs: Graphs
+    graphs_of: Callable[[], Graphs]
     tried: tuple[Tried, ...] = ()
     kept: Trial | None = None
+
+    @cached_property
+    def graphs(self) -> Graphs:
+        """The graphs of the program."""
+        return self.graphs_of()
 
     @cached_property
     def bound_ns(self) -> float:
@@ -139,20 +144,14 @@ def _plans(
                 stuck.add(by_program)
 
 
-def is_close(first: ScheduledProgram, ns: float, level: int) -> bool:
-    """Whether a schedule of `ns` nanoseconds is close to its busiest engine's time, so that
-    `search` tries no other: the bound is never below that time.
-    """
-    return ns <= CLOSE[level] * first.schedule.busiest_ns
-
-
 def search(
-    lowered: Program, graphs: Graphs, first: ScheduledProgram, level: int
+    lowered: Program, graphs_of: Callable[[], Graphs], first: ScheduledProgram, level: int
 ) -> ScheduledProgram:
     """Return the shortest schedule of `lowered` among `first` and the trials of `level` (1 or 2).
 
-    `graphs` are those of `lowered`, without reuse edges. The search stops at the first schedule
-    close to the bound. Schedules are compared by the time of a run. The scheduler knows it for one
+    `graphs_of` returns those of `lowered`, without reuse edges; it is called only if `first` is not
+    close to the busiest engine's time. The search stops at the first schedule close to the bound.
+    Schedules are compared by the time of a run. The scheduler knows it for one
     core; for several cores, which wait for each other, level 2 computes it from the file.
     """
     reorderable = [_may_reorder(body) for body in lowered.cores]
@@ -160,8 +159,8 @@ def search(
         return first
     measure = run_ns if level > 1 and len(reorderable) > 1 else planned_ns
     best, best_ns = first, measure(first)
-    searched, tried, best_trial = Searched(best_ns, lowered, graphs), list[Tried](), None
-    if is_close(first, best_ns, level):
+    searched, tried, best_trial = Searched(best_ns, lowered, graphs_of), list[Tried](), None
+    if best_ns <= CLOSE[level] * first.schedule.busiest_ns:  # the bound is never below that time
         return first._replace(searched=searched)
     banks_are_shared = _banks_are_shared(lowered)
     for trial in TRIALS[level]:
@@ -169,7 +168,7 @@ def search(
             continue
         if best_ns <= CLOSE[level] * searched.bound_ns:
             break
-        scheduled = _attempt(lowered, graphs, reorderable, trial)
+        scheduled = _attempt(lowered, searched.graphs, reorderable, trial)
         time = measure(scheduled) if scheduled is not None else None
         tried.append(Tried(trial, time))
         if scheduled is not None and time is not None and time < best_ns:

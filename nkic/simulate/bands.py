@@ -20,7 +20,7 @@ from nkic.machine.operands import Row
 from nkic.neff.records import InstructionRecord, OperandRecord, PatternRecord
 from nkic.simulate.decode import Step
 from nkic.simulate.plans import Plan, Planner, Work
-from nkic.simulate.storage.in_place import is_whole
+from nkic.simulate.storage.in_place import Piece, is_whole
 
 MAX_ELEMENTS = 1 << 20  # elements of a band
 Offsets = tuple[int, ...]  # the offset of each piece in its tensor
@@ -39,10 +39,9 @@ class Item(Protocol):
 
 
 class _Member(NamedTuple):
-    """An item, its record with pieces as operands, and the width of the pieces in columns."""
+    """An item, the width of its pieces in columns, and their offsets."""
 
     item: Item
-    record: InstructionRecord
     width: int
     offsets: Offsets
 
@@ -57,15 +56,37 @@ class Bands:
         self._rows: dict[tuple[object, ...], list[_Member]] = defaultdict(list)
 
     def offer(self, item: Item, plan: Plan, row: Row) -> None:
-        """Add an item that may be part of a band."""
-        if not row.maps or not self.pieces.stored:
+        """Add an item that may be part of a band: all of its tiles are pieces of inputs and
+        results, of the same shape.
+        """
+        if not row.maps or not self.pieces.stored or not plan.writes:
             return
-        candidate = self._on_pieces(item.record, plan)
-        if candidate is not None:
-            operands, width, key = candidate
-            offsets = tuple([o.offset for o in operands if type(o) is PatternRecord])
-            record = item.record._replace(operands=operands)
-            self._rows[key].append(_Member(item, record, width, offsets))
+        record, offsets, width = item.record, [], 0
+        key: list[object] = [plan.work.step]
+        for number, operand in enumerate(record.operands):
+            if type(operand) is not PatternRecord:
+                continue
+            piece, partitions = self._piece(operand, number in plan.writes), operand.partitions
+            if piece is None:
+                return
+            pattern, pitch = piece
+            size = prod([num for _, num in operand.dims])
+            if size > pitch or (width and (partitions, size) != key[1]):
+                return
+            if not width:
+                width = size
+                key.append((partitions, size))
+            offsets.append(pattern.offset)
+            key.append((pattern.tensor, pitch, pattern.offset // pitch))
+        if width:
+            self._rows[tuple(key)].append(_Member(item, width, tuple(offsets)))
+
+    def _piece(self, operand: PatternRecord, is_written: bool) -> Piece | None:
+        """Return the piece that an operand covers, or None."""
+        pieces = self.pieces.stored if is_written else self.pieces.loaded
+        piece = pieces.get(operand.tensor)
+        is_piece = piece is not None and is_whole(operand, self.tensors[operand.tensor].shape)
+        return piece if is_piece else None
 
     def settle(self) -> None:
         """Let the leftmost item of each band compute the whole band."""
@@ -85,40 +106,20 @@ class Bands:
             yield band
 
     def _join(self, band: list[_Member]) -> None:
-        first = band[0]
-        operands = _widened(first.record.operands, len(band))
-        if first.record.row is not None:
-            work = self.planner.work(first.record._replace(operands=operands), first.record.row)
+        first, record = band[0], band[0].item.record
+        operands = tuple([self._widened(o, first.width * len(band)) for o in record.operands])
+        if record.row is not None:
+            work = self.planner.work(record._replace(operands=operands), record.row)
             first.item.bind(work, operands)
             for member in band[1:]:
                 member.item.bind_idle(_nothing)
 
-    def _on_pieces(
-        self, record: InstructionRecord, plan: Plan
-    ) -> tuple[tuple[OperandRecord, ...], int, tuple[object, ...]] | None:
-        """Return the operands as pieces of HBM tensors, their common width, and a grouping key.
-
-        Return None if the item reads or writes anything but pieces of inputs and results.
-        """
-        operands: list[OperandRecord] = []
-        shapes = set()
-        key: list[object] = [plan.work.step]
-        for number, operand in enumerate(record.operands):
-            if type(operand) is not PatternRecord:
-                operands.append(operand)
-                continue
-            pieces = self.pieces.stored if number in plan.writes else self.pieces.loaded
-            piece, shape = pieces.get(operand.tensor), self.tensors[operand.tensor].shape
-            if piece is None or not is_whole(operand, shape):
-                return None
-            width = prod(shape[1:])
-            operands.append(piece.pattern._replace(dims=((piece.pitch, shape[0]), (1, width))))
-            shapes.add((shape[0], width, piece.pitch - width >= 0))
-            key.append((piece.pattern.tensor, piece.pitch, piece.pattern.offset // piece.pitch))
-        if len(shapes) != 1 or not plan.writes:
-            return None
-        (_, width, has_room) = shapes.pop()
-        return (tuple(operands), width, tuple(key)) if has_room else None
+    def _widened(self, operand: OperandRecord, width: int) -> OperandRecord:
+        """Return an operand as a piece of its HBM tensor, with `width` columns."""
+        piece = self.pieces.get(operand.tensor) if type(operand) is PatternRecord else None
+        if type(operand) is not PatternRecord or piece is None:
+            return operand
+        return piece.pattern._replace(dims=((piece.pitch, operand.partitions), (1, width)))
 
 
 def _extends(member: _Member, band: list[_Member]) -> bool:
@@ -130,15 +131,3 @@ def _extends(member: _Member, band: list[_Member]) -> bool:
 
 def _nothing() -> None:
     """Do nothing: the leftmost item of the band computes this one."""
-
-
-def _widened(operands: tuple[OperandRecord, ...], count: int) -> tuple[OperandRecord, ...]:
-    """Return the operands with pieces `count` times as wide."""
-    return tuple(
-        [
-            operand._replace(dims=(operand.dims[0], (1, operand.dims[1][1] * count)))
-            if type(operand) is PatternRecord
-            else operand
-            for operand in operands
-        ]
-    )

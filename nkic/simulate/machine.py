@@ -18,7 +18,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heappushpop
 from math import inf
 from typing import Any, NamedTuple, NoReturn
 
@@ -100,9 +100,8 @@ class Machine:
             runner.max_iterations = self.options.max_iterations
         while queue:
             now, index = heappop(queue)
-            resume_at = self._advance(self.runners[index], now, queue)
-            if resume_at is not None:
-                heappush(queue, (resume_at, index))
+            while (resume_at := self._advance(self.runners[index], now, queue)) is not None:
+                now, index = heappushpop(queue, (resume_at, index))
         for runner in self.runners:
             # Break the reference cycles, so that everything is freed without the collector.
             runner.on_iteration, runner.on_limit = nothing, unlimited
@@ -128,23 +127,22 @@ class Machine:
             if item is None:
                 return None
             start = now if now > runner.free else runner.free
-            if item.follows and runner.done > start:
-                start = runner.done
-            if item.waits:
-                signalled = self._signalled(runner, item)
-                if signalled is None:
+            if not runner.is_ready:
+                ready = self._ready(runner, item)
+                if ready is None:
                     return None
-                if signalled + self.semaphore_ps > start:
-                    start = signalled + self.semaphore_ps
+                if ready > start:
+                    start = ready
             if start > now and queue and start > queue[0][0]:
                 return start
-            if item.timing.exclusive:
+            timing = item.timing
+            if timing.exclusive:
                 engine, load = runner.record.engine, runner.tables.missing(item.table)
-                start = self.exclusive.grant(runner, runner.unit, engine, item.timing, start, load)
+                start = self.exclusive.grant(runner, runner.unit, engine, timing, start, load)
                 if start > now and queue and start > queue[0][0]:
                     return start
-            if item.timing.trigger:
-                start = self.rings.trigger(runner, runner.unit, item.timing, start)
+            if timing.trigger:
+                start = self.rings.trigger(runner, runner.unit, timing, start)
                 if start > now and queue and start > queue[0][0]:
                     return start
             if not item.is_rendezvous:
@@ -155,17 +153,25 @@ class Machine:
             if queue and queue[0][0] < now:
                 return now
 
-    def _signalled(self, runner: Runner, item: Item) -> int | None:
-        """Return the time of the last signal that the item waits for, or None if one is missing."""
-        latest, tokens = 0, self.tokens[runner.unit]
-        for semaphore, count in item.waits:
-            queued = tokens[semaphore]
-            if len(queued) < count:
-                self.parked[runner.unit][semaphore] = runner
-                return None
-            if queued[count - 1] > latest:
-                latest = queued[count - 1]
-        return latest
+    def _ready(self, runner: Runner, item: Item) -> int | None:
+        """Return when the results that the item waits for are complete; None if a signal is
+        missing.
+
+        From then on the stream is ready: no other stream takes its signals.
+        """
+        ready = runner.done if item.follows else 0
+        if item.waits:
+            tokens = self.tokens[runner.unit]
+            for semaphore, count in item.waits:
+                queued = tokens[semaphore]
+                if len(queued) < count:
+                    self.parked[runner.unit][semaphore] = runner
+                    return None
+                signalled = queued[count - 1] + self.semaphore_ps
+                if signalled > ready:
+                    ready = signalled
+        runner.is_ready = True
+        return ready
 
     def _execute(
         self, runner: Runner, item: Item, start: int, queue: list[tuple[int, int]]
@@ -197,6 +203,7 @@ class Machine:
                 heappush(queue, (max(waiting.free, start), waiting.index))
         runner.next_index += 1
         runner.item = None
+        runner.is_ready = False
 
     def _enter_rendezvous(
         self, runner: Runner, item: Item, start: int, queue: list[tuple[int, int]]

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nkic.neff.records import Executable, InstructionRecord
+from nkic.neff.records import Executable, InstructionRecord, PatternRecord
 from nkic.simulate.dynamic import is_dynamic
 from nkic.simulate.machine import Arrival, Machine
 from nkic.simulate.remarks import Remark
+from nkic.simulate.storage.shadow import Shadow
 from nkic.simulate.streams import Item, Runner
 
 # One executed item, or the items of all cores at a rendezvous; and the remarks on its place in the
@@ -58,15 +59,28 @@ class Order(Machine):
     def __init__(self, *facts: object) -> None:
         super().__init__(*facts)  # type: ignore[arg-type]
         self.ran: list[Executed] = []
+        (self.shadow,) = self.unwritten.shadows
 
     def _run(self, runner: Runner, item: Item) -> None:
-        """Record that the item ran."""
-        if self.unwritten.read(runner, item) is not None:
-            raise NotFixed
-        self.unwritten.note(runner, item)
+        """Record that the item, whose addresses are fixed, ran."""
+        if self.shadow is not None:
+            self._check(self.shadow, item)
         remarks = self._author_remarks(runner, item) if item.authors else ()
         if item.work is not None or remarks:
             self.ran.append(((item,), remarks))
+
+    @staticmethod
+    def _check(shadow: Shadow, item: Item) -> None:
+        """Check that the item reads initialised bytes, and mark those that it writes."""
+        operands, is_initialised = item.record.operands, shadow.is_initialised
+        for i in item.reads:
+            pattern: PatternRecord = operands[i]  # type: ignore[assignment]
+            if not is_initialised[pattern.tensor] and not shadow.is_written(pattern):
+                raise NotFixed
+        for i in item.writes:
+            written: PatternRecord = operands[i]  # type: ignore[assignment]
+            if not is_initialised[written.tensor]:
+                shadow.note(written)
 
     def _exchange(self, arrivals: list[Arrival], group: tuple[int, ...] | None) -> None:
         """Record a rendezvous."""

@@ -20,7 +20,6 @@ from nkic.machine.timing import Timing, activation_table
 from nkic.neff.records import Executable, InstructionRecord, OperandRecord, PatternRecord
 from nkic.pace.clock import Clock
 from nkic.simulate.decode import Decoder, EngineState, Rendezvous, Step
-from nkic.simulate.storage.memory import Spot
 from nkic.simulate.tile import Tile
 
 Window = NDArray[Any]
@@ -113,19 +112,20 @@ class Planner:
         make: Callable[[InstructionRecord, Row], Shared],
     ) -> Shared:
         """Return the memoised result for an instruction that differs in its addresses alone."""
-        spots, spots_by_id = [], self.memory.spots
+        regions, spots = [], self.memory.spots
         key: list[object] = [row, record.attributes]
         for operand in record.operands:
             if type(operand) is PatternRecord:
-                spot = spots_by_id.get(id(operand)) or self.memory.spot(operand)
-                spots.append(spot)
-                key.append(spot.form)
+                _, form, region = spots.get(id(operand)) or self.memory.spot(operand)
+                regions.append(region)
+                key.append(form)
             else:
                 key.append(operand or repr(operand))  # 0.0 equals -0.0
-        aliases = self._aliases(spots)
-        if aliases is None:
-            return make(record, row)
-        key.append(aliases)
+        if len(set(regions)) != len(regions):
+            aliases = self._aliases(record)
+            if aliases is None:
+                return make(record, row)
+            key.extend(aliases)
         if row.number_attributes:
             key.extend([repr(record.attributes[i]) for i in row.number_attributes])
         whole_key = tuple(key)
@@ -134,14 +134,11 @@ class Planner:
             cached = memo[whole_key] = make(record, row)
         return cached
 
-    def _aliases(self, spots: list[Spot]) -> Aliases | None:
+    def _aliases(self, record: InstructionRecord) -> Aliases | None:
         """Return which tiles are identical; None if two of them overlap otherwise."""
-        if len({spot.region for spot in spots}) == len(spots):
-            return ()
+        patterns = [operand for operand in record.operands if type(operand) is PatternRecord]
         same = []
-        for (i, first), (j, second) in combinations(
-            [(n, s.pattern) for n, s in enumerate(spots)], 2
-        ):
+        for (i, first), (j, second) in combinations(enumerate(patterns), 2):
             if first == second:
                 same.append((i, j))
             elif self.memory.may_overlap(first, second):

@@ -37,8 +37,8 @@ from nkic.simulate.tile import Tile
 
 MAX_PROGRAMS = 8  # programs that are kept
 MAX_BYTES = 256 << 20  # total size of the memories that are kept
-Owned = tuple[tuple[Tile, Window], ...]
-Borrowed = tuple[tuple[Tile, PatternRecord], ...]
+Owned = Sequence[tuple[Tile, Window]]
+Borrowed = Sequence[tuple[Tile, PatternRecord]]
 Watch = Callable[[int], object]
 
 
@@ -159,9 +159,17 @@ def _actions(compact: Compact, ran: Sequence[Executed]) -> list[_Action]:
         owned: list[tuple[Tile, Window]] = []
         borrowed: list[tuple[Tile, PatternRecord]] = []
         for item in items:
-            _add_tiles(compact, item, windows, owned, borrowed)
-        place = items[0].record.place
-        actions.append((_step(items), tuple(owned), tuple(borrowed), remarks, place))
+            operands = item.operands
+            for index, tile in item.work.tiles if item.work is not None else ():
+                pattern: PatternRecord = operands[index]  # type: ignore[assignment]
+                if id(pattern) not in windows:
+                    windows[id(pattern)] = compact.window(pattern, tile.form)
+                window = windows[id(pattern)]
+                if window is None:
+                    borrowed.append((tile, pattern))
+                else:
+                    owned.append((tile, window))
+        actions.append((_step(items), owned, borrowed, remarks, items[0].record.place))
         for tensor in last_used.get(number, ()):
             compact.release(tensor)
     return actions
@@ -176,26 +184,6 @@ def _last(ran: Sequence[Executed]) -> dict[int, int]:
                 if type(operand) is PatternRecord:
                     last[operand.tensor] = number
     return last
-
-
-def _add_tiles(
-    compact: Compact,
-    item: Item,
-    windows: dict[int, Window | None],
-    owned: list[tuple[Tile, Window]],
-    borrowed: list[tuple[Tile, PatternRecord]],
-) -> None:
-    """Add the tiles of a step."""
-    for index, tile in item.work.tiles if item.work is not None else ():
-        pattern: PatternRecord = item.operands[index]  # type: ignore[assignment]
-        if id(pattern) in windows:
-            window = windows[id(pattern)]
-        else:
-            window = windows[id(pattern)] = compact.window(pattern, tile.form)
-        if window is None:
-            borrowed.append((tile, pattern))
-        else:
-            owned.append((tile, window))
 
 
 def _step(items: Sequence[Item]) -> Step:

@@ -29,7 +29,7 @@ from nkic.simulate.plans import Plan, Planner, Window, Work
 from nkic.simulate.printing import Prints
 from nkic.simulate.remarks import Remarks
 from nkic.simulate.storage.flags import Check
-from nkic.simulate.storage.psum_writes import PsumWrites, Written
+from nkic.simulate.storage.psum_writes import PsumWrites
 from nkic.simulate.storage.shadow import Mark, Shadow
 from nkic.simulate.tile import Tile
 
@@ -113,6 +113,7 @@ class Runner:
     tables: Tables
     warmth: Warmth
     cores: int = 1  # per rank
+    rank: int = field(init=False)  # that the stream belongs to
     core: int = field(init=False)
     unit: int = field(init=False)  # the core's index over all ranks
     is_dma: bool = field(init=False)
@@ -122,6 +123,7 @@ class Runner:
     max_iterations: int = MAX_ITERATIONS
     next_index: int = 0
     item: Item | None = None
+    is_ready: bool = False  # whether all that the next item waits for has been signalled
     free: int = 0  # when the next item may be issued
     triggered: int | None = None  # when its next transfer is triggered, once that is ready
     granted: int | None = None  # when it may access memory, once it is ready
@@ -134,17 +136,13 @@ class Runner:
     iterations: list[int] = field(default_factory=list)  # of each open loop
 
     def __post_init__(self) -> None:
+        self.rank = self.state.rank
         self.core = self.record.core
         self.unit = self.rank * self.cores + self.core
         self.is_dma = self.record.engine is Engine.DMA
         self.is_tensor = self.record.engine is Engine.TENSOR
         self.on_iteration = nothing
         self.on_limit = unlimited
-
-    @property
-    def rank(self) -> int:
-        """The rank that the stream belongs to."""
-        return self.state.rank
 
     @property
     def name(self) -> str:
@@ -311,7 +309,7 @@ class _Builder:
         if is_dynamic(record):
             return self.dynamic_item(record, planner), []
         plan, operands = planner.plan(record, record.row), record.operands
-        if self.decoder.memory.in_place.is_done(record):
+        if record.row.copies and self.decoder.memory.in_place.is_done(record):
             item = Item(record, nothing, plan.timing, plan.size)
         else:
             item = Item(record, None, plan.timing, plan.size)
@@ -320,14 +318,16 @@ class _Builder:
         item.rendezvous = plan.work.rendezvous
         item.table = plan.table
         item.reads, item.writes = plan.reads, plan.writes
-        if before and planner.engine is not Engine.DMA:
-            for i in plan.awaits:
-                if operands[i].tensor in before:  # type: ignore[union-attr]
-                    item.follows = True
         if plan.fills and self.psum_writes is not None:
             for i, adds in plan.fills:
                 pattern: PatternRecord = operands[i]  # type: ignore[assignment]
-                self.psum_writes.register(item, planner.engine, Written(pattern, adds))
+                self.psum_writes.register(item, planner.engine, pattern, adds)
+        if planner.engine is Engine.DMA:
+            return item, []
+        if before:
+            for i in plan.awaits:
+                if operands[i].tensor in before:  # type: ignore[union-attr]
+                    item.follows = True
         return item, [operands[i].tensor for i in plan.writes]  # type: ignore[union-attr]
 
     def dynamic_item(self, record: InstructionRecord, planner: Planner) -> Item:
@@ -342,5 +342,5 @@ class _Builder:
             item.checks = dynamic.watch(self.shadow)
         if self.psum_writes is not None:
             for write in dynamic.written():
-                self.psum_writes.register(item, planner.engine, write)
+                self.psum_writes.register(item, planner.engine, *write)
         return item

@@ -6,7 +6,7 @@ objects as Python objects.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import fields
 from enum import Enum
 from functools import cache, partial
@@ -14,6 +14,7 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from nkic.evaluate.exceptions import table as exceptions_of
+from nkic.evaluate.machine import Form, Vectorcall
 from nkic.evaluate.objects import Builtin, Class, ErrorInstance, Getter, HostFunction, no_objects
 from nkic.evaluate.tables import OBJECT
 from nkic.language.binder import Binder
@@ -28,7 +29,7 @@ from nkic.language.provide import TensorAnnotation
 from nkic.language.registers import VirtualRegister
 from nkic.language.scalars import NkiScalar, ScalarLoad, ScalarStore
 from nkic.language.tensors.arrays import ConstantArray
-from nkic.language.tensors.creation import ParDim, TensorClass, ndarray
+from nkic.language.tensors.creation import ParDim, TensorClass, make_tensor, ndarray
 from nkic.language.tensors.grids import NkiBlockGrid, NkiGrid, NkiTileGrid
 from nkic.language.tensors.indexing import DynamicSlice
 from nkic.language.tensors.tensor import NkiTensor
@@ -90,6 +91,11 @@ _CALLABLES = (*_INSTRUCTIONS, Operator, Decorator)
 # Direct implementations of the most frequent operations, without a table lookup.
 CALLED_BY_PLACE: dict[type, Callable[..., Any]] = {Binder: Binder.called}
 READ: dict[type, Callable[[Any, Any], Any]] = {NkiTensor: NkiTensor.__getitem__}
+# For classes: the usual forms of calls, and the function that takes their arguments in this order.
+_USUAL_CALLS: dict[type, tuple[Set[Form], Callable[..., Any]]] = {
+    DynamicSlice: ({(2, ())}, DynamicSlice),
+    ndarray: ({(1, ("dtype", "buffer")), (2, ("buffer",)), (3, ())}, make_tensor),
+}
 
 
 @cache
@@ -131,12 +137,24 @@ def class_of(host: type, text: str) -> Class:
         payload=host,
         make=_maker(host) if makes else no_objects,
     )
+    if host in _USUAL_CALLS:
+        result.vectorcall = _vectorcall(host, *_USUAL_CALLS[host])
     if issubclass(host, Enum):
         result.members |= {member.name: member for member in host}
         result.extra["iterate"] = lambda m, cls: iter(host)
         result.extra["length"] = lambda m, cls: len(host)
         result.extra["item"] = _member_by_name(host)
     return result
+
+
+def _vectorcall(host: type, usual: Set[Form], make: Callable[..., Any]) -> Vectorcall:
+    def call(cls: Class, form: Form, values: list[Any]) -> Any:
+        if form in usual:
+            return make(*values)
+        count, names = form
+        return host(*values[:count], **dict(zip(names, values[count:], strict=True)))
+
+    return call
 
 
 def _member_by_name(host: type[Enum]) -> Callable[..., Any]:

@@ -58,24 +58,24 @@ def spill(program: Program, share: float = 1.0) -> Spilled:
 
     def declare(like: Tensor, buffer: Buffer) -> Tensor:
         name = like.name if buffer.on_chip else f"{like.name}.spilled"
-        made = Tensor(len(tensors), name, like.dtype, like.shape, buffer, like.at)
-        tensors.append(made)
-        return made
+        tensor = Tensor(len(tensors), name, like.dtype, like.shape, buffer, like.at)
+        tensors.append(tensor)
+        return tensor
 
     cores, plans = [], []
     for body in program.cores:
         touched, target = touches_of(body, program.target), program.target
         may_repeat = partial(repeatable, touched=touched, target=target, constants=constants)
-        found, capacity = steps(body, target, space), int(share * space.capacity)
-        plan = Walk(found, space, capacity, fixed, declare, may_repeat).run()
+        items, capacity = steps(body, target, space), int(share * space.capacity)
+        plan = Walk(items, space, capacity, fixed, declare, may_repeat).run()
         plans.append(plan)
         cores.append(_Writer(body, plan).body() if plan.away else body)
     away = tuple(tuple(plan.away) for plan in plans)
-    made = Spilled(replace(program, tensors=tuple(tensors), cores=tuple(cores)), away)
-    stored, loaded, _ = made.traffic
+    spilled = Spilled(replace(program, tensors=tuple(tensors), cores=tuple(cores)), away)
+    stored, loaded, _ = spilled.traffic
     notes = {**program.notes, "spill_stored": str(stored), "spill_loaded": str(loaded)}
     stuck = next((plan.stuck for plan in plans if plan.stuck), None)
-    return replace(made, program=replace(made.program, notes=notes), stuck=stuck)
+    return replace(spilled, program=replace(spilled.program, notes=notes), stuck=stuck)
 
 
 class _Writer:
@@ -102,7 +102,7 @@ class _Writer:
                 yield self._move(move, index, index + 1), False
 
     def _move(self, move: Move, index: int, neighbour_index: int) -> Instruction:
-        """Return the instruction of a move, between the items at `place` and `other`."""
+        """Return the instruction of a move, between the items at `index` and `neighbour_index`."""
         neighbour, pinned = self._instruction_at(index), 0
         if (
             0 <= neighbour_index < len(self.old)
@@ -129,7 +129,7 @@ class _Writer:
         )
 
     def _instruction_at(self, index: int) -> Instruction:
-        """Return the item at `place`, or the first instruction of a loop."""
+        """Return the item at `index`, or the first instruction of a loop."""
         item = self.old[index]
         while isinstance(item, Loop):
             item = item.body[0]
@@ -180,12 +180,12 @@ def _numbered(items: Sequence[tuple[Item, bool]]) -> Body:
     new: dict[int, int] = {}
     order = count()
 
-    def one(item: Item, own: bool) -> Item:
+    def renumbered(item: Item, is_own: bool) -> Item:
         if isinstance(item, Loop):
-            return replace(item, body=tuple([one(inner, own) for inner in item.body]))
+            return replace(item, body=tuple([renumbered(inner, is_own) for inner in item.body]))
         number = next(order)
-        if own:
+        if is_own:
             new[item.number] = number
         return item._replace(number=number, after=tuple(new[n] for n in item.after))
 
-    return tuple([one(item, own) for item, own in items])
+    return tuple([renumbered(item, own) for item, own in items])

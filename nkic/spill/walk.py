@@ -110,33 +110,29 @@ class _Tile:
         return self.uses[self.next]
 
 
+@dataclass
 class Walk:
     """A walk through a body; `capacity` in bytes per partition, `fixed` the immovable tensors."""
 
-    def __init__(
-        self,
-        steps: Sequence[Step],
-        space: Space,
-        capacity: int,
-        fixed: frozenset[int],
-        declare: Declare,
-        may_repeat: MayRepeat,
-    ) -> None:
-        self.steps = steps
-        self.capacity = capacity
-        self.fixed = fixed
-        self.declare = declare
-        self.may_repeat = may_repeat
-        self.used = 0
-        self.plan = Plan()
-        self.tiles: dict[int, _Tile] = {}
-        # Candidates for eviction, by size and whether they must be stored: the furthest next use
-        # first.
-        self.heaps: dict[tuple[int, bool], list[tuple[int, int]]] = defaultdict(list)
-        for index, step in enumerate(steps):
+    steps: Sequence[Step]
+    space: Space
+    capacity: int
+    fixed: frozenset[int]
+    declare: Declare
+    may_repeat: MayRepeat
+    used: int = 0
+    plan: Plan = field(default_factory=Plan)
+    tiles: dict[int, _Tile] = field(default_factory=dict)
+    # Candidates for eviction, by size and whether they must be stored: the furthest next use first.
+    heaps: dict[tuple[int, bool], list[tuple[int, int]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+
+    def __post_init__(self) -> None:
+        for index, step in enumerate(self.steps):
             for tensor in step.tensors:
-                tile = self.tiles.setdefault(tensor.number, _Tile(tensor, space.size(tensor)))
-                tile.uses.append(index)
+                tile = _Tile(tensor, self.space.size(tensor))
+                self.tiles.setdefault(tensor.number, tile).uses.append(index)
 
     def run(self) -> Plan:
         """Walk the body, and return the plan."""

@@ -57,27 +57,27 @@ def inside(scope: Scope) -> Iterator[nodes.Node]:
 def _inside_comprehension(scope: Comprehension) -> Iterator[nodes.Node]:
     elements = (scope.key, scope.value) if isinstance(scope, nodes.DictComp) else (scope.elt,)
     yield from elements
-    for number, part in enumerate(scope.generators):
-        yield part.target
-        yield from part.ifs
+    for number, clause in enumerate(scope.generators):
+        yield clause.target
+        yield from clause.ifs
         if number:
-            yield part.iter
+            yield clause.iter
 
 
-def nodes_in_scope(parts: Iterable[nodes.Node], *, live: bool = False) -> Iterator[nodes.Node]:
-    """Yield the nodes of `parts` in their own scope; nested scopes are yielded but not entered.
+def nodes_in_scope(roots: Iterable[nodes.Node], *, live: bool = False) -> Iterator[nodes.Node]:
+    """Yield the nodes under `roots` in their own scope; nested scopes are yielded but not entered.
 
     If `live`, leave out unreachable statements: those that follow a `return`, `raise`, `break` or
     `continue` in their block.
     """
-    waiting = list(parts)[::-1]
+    waiting = list(roots)[::-1]
     while waiting:
         node = waiting.pop()
         yield node
         below = _children_in_scope(node)
         if live and type(node) in _BLOCKS:
             dead = _unreachable(node)
-            below = [part for part in below if part not in dead]
+            below = [child for child in below if child not in dead]
         waiting += reversed(below)
 
 
@@ -95,7 +95,7 @@ _EXITS = nodes.Return | nodes.Raise | nodes.Break | nodes.Continue
 
 def _unreachable(node: nodes.Node) -> set[nodes.Node]:
     blocks = (getattr(node, name, ()) for name in ("body", "orelse", "finalbody"))
-    return {part for block in blocks for part in block[len(reachable(block)) :]}
+    return {statement for block in blocks for statement in block[len(reachable(block)) :]}
 
 
 def reachable(block: tuple[nodes.Statement, ...]) -> tuple[nodes.Statement, ...]:
@@ -144,16 +144,16 @@ def nonlocals_inside(scope: Scope) -> Iterator[str]:
         waiting += [node for node in nodes_in_scope(inside(at)) if is_scope(node)]
 
 
-def bound_by(parts: Iterable[nodes.Node]) -> frozenset[str]:
+def bound_by(roots: Iterable[nodes.Node]) -> frozenset[str]:
     """Return the names that the nodes of one scope bind."""
-    return _names(parts).bound
+    return _names(roots).bound
 
 
 @lru_cache(maxsize=1024)
 def _local(scope: Scope) -> Names:
     """Return the names of a scope; its bound names are local to it."""
     if isinstance(scope, Comprehension):
-        targets = frozenset(n for part in scope.generators for n in target_names(part.target))
+        targets = frozenset(n for clause in scope.generators for n in target_names(clause.target))
         return Names(targets, frozenset(), frozenset())
     own_names = _names(inside(scope))
     names = own_names.bound
@@ -162,10 +162,10 @@ def _local(scope: Scope) -> Names:
     return own_names._replace(bound=names - own_names.globals - own_names.nonlocals)
 
 
-def _names(parts: Iterable[nodes.Node]) -> Names:
+def _names(roots: Iterable[nodes.Node]) -> Names:
     names: set[str] = set()
     declared: dict[type[nodes.Node], set[str]] = {nodes.Global: set(), nodes.Nonlocal: set()}
-    for node in nodes_in_scope(parts):
+    for node in nodes_in_scope(roots):
         if type(node) in _BINDERS:
             names.update(_BINDERS[type(node)](node))
         elif isinstance(node, nodes.Global | nodes.Nonlocal):
@@ -181,8 +181,8 @@ def loop_carried(body: Sequence[nodes.Statement]) -> tuple[str, ...]:
     carries over from one iteration to the next.
     """
     names: dict[str, None] = {}
-    for part in nodes_in_scope(body):
-        names |= dict.fromkeys(_assigned(part))
+    for node in nodes_in_scope(body):
+        names |= dict.fromkeys(_assigned(node))
     read = _upward_exposed(body, set())
     return tuple(name for name in names if name in read)
 
@@ -192,7 +192,7 @@ def _upward_exposed(body: Sequence[nodes.Statement], assigned: set[str]) -> set[
     exposed: set[str] = set()
     for statement in body:
         exposed |= {
-            name.id for part in _own_reads(statement) for name in _all_names(part)
+            name.id for node in _own_reads(statement) for name in _all_names(node)
         } - assigned
         if isinstance(statement, nodes.Assign):
             assigned |= {name for target in statement.targets for name in target_names(target)}
@@ -227,17 +227,17 @@ def _own_reads(statement: nodes.Statement) -> Iterator[nodes.Node]:
         yield statement
 
 
-def _assigned(part: nodes.Node) -> Iterator[str]:
-    targets = part.targets if isinstance(part, nodes.Assign) else ()
-    targets = (part.target,) if isinstance(part, nodes.AugAssign) else targets
+def _assigned(node: nodes.Node) -> Iterator[str]:
+    targets = node.targets if isinstance(node, nodes.Assign) else ()
+    targets = (node.target,) if isinstance(node, nodes.AugAssign) else targets
     return (target.id for target in targets if isinstance(target, nodes.Name))
 
 
-def _all_names(part: nodes.Node) -> Iterator[nodes.Name]:
+def _all_names(node: nodes.Node) -> Iterator[nodes.Name]:
     """Yield every name within a node, including those in functions."""
-    if isinstance(part, nodes.Name):
-        yield part
-    for child in children(part):
+    if isinstance(node, nodes.Name):
+        yield node
+    for child in children(node):
         yield from _all_names(child)
 
 
@@ -319,14 +319,14 @@ _BINDERS: dict[type[nodes.Node], Callable[[Any], Iterable[str]]] = {
 
 
 def free_names(
-    parts: Iterable[nodes.Node], local: frozenset[str] = frozenset()
+    roots: Iterable[nodes.Node], local: frozenset[str] = frozenset()
 ) -> Iterator[nodes.Name]:
-    """Yield the free names in `parts`, nested scopes included.
+    """Yield the free names under `roots`, nested scopes included.
 
-    `local` holds names that `parts` see but nested scopes do not: those of a class body.
+    `local` holds names that `roots` see but nested scopes do not: those of a class body.
     Unreachable statements do not count.
     """
-    yield from _free_names(parts, local, frozenset())
+    yield from _free_names(roots, local, frozenset())
 
 
 def free_names_of(scope: Scope) -> Iterator[nodes.Name]:
@@ -352,11 +352,11 @@ class _Frame(NamedTuple):
 
 
 def _free_names(
-    parts: Iterable[nodes.Node], own_visible: frozenset[str], inner_visible: frozenset[str]
+    roots: Iterable[nodes.Node], own_visible: frozenset[str], inner_visible: frozenset[str]
 ) -> Iterator[nodes.Name]:
     """Yield the free names; nested scopes see the names in `inner_visible` only."""
     visible = dict.fromkeys(inner_visible, 1)  # the number of enclosing scopes that bind a name
-    frames = [_Frame(nodes_in_scope(parts, live=True), own_visible)]
+    frames = [_Frame(nodes_in_scope(roots, live=True), own_visible)]
     while frames:
         frame = frames[-1]
         node = next(frame.parts, None)
@@ -371,13 +371,13 @@ def _free_names(
 
 
 def _enter_scope(scope: Scope, visible: dict[str, int]) -> _Frame:
-    local, parts = _local(scope), nodes_in_scope(_live_inside(scope), live=True)
+    local, nodes_inside = _local(scope), nodes_in_scope(_live_inside(scope), live=True)
     if isinstance(scope, nodes.ClassDef):  # functions in its body do not see its names
-        return _Frame(parts, local.bound, local.globals)
+        return _Frame(nodes_inside, local.bound, local.globals)
     shadowed = tuple([(name, visible.pop(name, 0)) for name in local.globals])
     for name in local.bound:
         visible[name] = visible.get(name, 0) + 1
-    return _Frame(parts, frozenset(), frozenset(), local.bound, shadowed)
+    return _Frame(nodes_inside, frozenset(), frozenset(), local.bound, shadowed)
 
 
 def _exit_scope(frame: _Frame, visible: dict[str, int]) -> None:

@@ -18,8 +18,8 @@ _PLAIN = frozenset(
 @cache
 def _child_fields(cls: type[Any]) -> tuple[tuple[str, bool], ...]:
     """Return the fields that hold nodes, and whether each holds several."""
-    held = [(f.name, str(f.type)) for f in fields(cls)]
-    return tuple((name, kind.startswith("tuple[")) for name, kind in held if kind not in _PLAIN)
+    typed = [(f.name, str(f.type)) for f in fields(cls)]
+    return tuple((name, kind.startswith("tuple[")) for name, kind in typed if kind not in _PLAIN)
 
 
 def children(node: Node) -> list[Node]:

@@ -73,7 +73,7 @@ def everything(x, count=3):
     with noted("kernel"):
         total = sum(numbers())
     try:
-        {}["missing"]
+        {}["missing"]  # type: ignore[index]
     except KeyError as error:
         logging.getLogger(__name__).debug("expected: %s", error)
     else:
@@ -164,7 +164,7 @@ def refused(x):
 
 @nki.jit
 def misspelt(x):
-    return nl.ndarrray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    return nl.ndarrray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)  # type: ignore[attr-defined]
 
 
 @nki.jit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import importlib
 import linecache
 import subprocess
 import sys
@@ -108,6 +109,7 @@ def test_a_result_says_what_bounds_it() -> None:
     assert result.verdict.startswith("bound by ") and "kernels.py:" in result.verdict
     assert all(line.split(";")[0] in result._repr_html_() for line in result.verdict.splitlines())
     assert result.page.startswith("<!DOCTYPE html>")
+    assert result.insight is not None
     assert sum(part.time for part in result.insight.path) == result.time_ns * 1000
 
 
@@ -348,6 +350,29 @@ def test_threads() -> None:
 
 
 @in_the_closed_world
+def test_a_changed_module_that_the_kernel_imports_makes_another_artifact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    helper = tmp_path / "cached_helper.py"
+    helper.write_text("def factor():\n    return 2.0\n")
+    (tmp_path / "cached_kernel.py").write_text(
+        "import cached_helper\nimport nki.isa as nisa\nimport nki.language as nl\n\n"
+        "def kernel(x):\n    out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)\n"
+        "    nl.store(out, nl.load(x) * cached_helper.factor())\n    return out\n"
+    )
+    modules_of_nki = {name: types.ModuleType(name) for name in ("nki", "nki.isa", "nki.language")}
+    for name, module in modules_of_nki.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(modules_of_nki["nki"], "isa", modules_of_nki["nki.isa"], raising=False)
+    monkeypatch.setattr(modules_of_nki["nki"], "language", modules_of_nki["nki.language"], False)
+    monkeypatch.syspath_prepend(tmp_path)
+    kernel = importlib.import_module("cached_kernel").kernel
+    np.testing.assert_array_equal(values(kernel, X), X * 2)
+    helper.write_text("def factor():\n    return 3.0\n")
+    np.testing.assert_array_equal(values(kernel, X), X * 3)
+
+
+@in_the_closed_world
 def test_user_code_is_never_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = dict(sys.modules)
     values(k.with_params, X, k.Params(Y))
@@ -370,7 +395,9 @@ def test_names_of_a_package_that_poses_as_nki(monkeypatch: pytest.MonkeyPatch) -
         raise AssertionError("user code was run")
 
     maximum.__module__, maximum.__qualname__ = "vendor.nki.language", "maximum"
-    buffers = enum.Enum("MemoryRegion", "sbuf psum", module=language.__name__)
+    buffers = enum.Enum(  # type: ignore[misc]  # its name is not the variable's
+        "MemoryRegion", "sbuf psum", module=language.__name__
+    )
     found = values(k.combined, X, -X, maximum, buffers["sbuf"], np.dtype("float16"))
     np.testing.assert_array_equal(found, np.abs(X).astype(np.float16))
     assert names.module_of_nki("mine.nki.kernels") == ""
@@ -382,8 +409,9 @@ def test_the_name_of_a_dtype_equals_it() -> None:
 
 
 def test_every_core_returns_a_reshape_of_the_whole() -> None:
-    for place in ({"lnc": 2}, {"grid": 2}):
-        found = api.call(k.reshaped, (X,), **place).values  # type: ignore[arg-type]
+    places: list[dict[str, Any]] = [{"lnc": 2}, {"grid": 2}]
+    for place in places:
+        found = api.call(k.reshaped, (X,), **place).values
         np.testing.assert_array_equal(found, X.reshape(-1))
 
 
@@ -441,11 +469,6 @@ def test_what_the_run_noticed_is_a_remark_or_what_the_levels_make_of_it() -> Non
         api.call(k.logarithm, [big], levels=DEFAULT.adding(Wish.WARN, "NKI0703"))
     with pytest.raises(api.RunError, match="NKI0703"):
         api.call(k.logarithm, [big], levels=DEFAULT.adding(Wish.DENY, "NKI0703"))
-
-
-def test_a_level_of_optimisation_is_one_of_three() -> None:
-    with pytest.raises(api.CompileError, match="`optimise` is 3; it must be 0, 1 or 2"):
-        api.call(k.scaled, (X, 4.5), optimise=3)
 
 
 def test_a_machine_gives_figures_of_time(tmp_path: Path) -> None:

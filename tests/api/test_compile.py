@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -101,25 +102,39 @@ def test_the_names_of_the_package() -> None:
 
 # ---- values that are rejected ----
 
+untyped: Any = api  # the calls below pass values of wrong types
+
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: api.call(k.scaled, X), r"args is a ndarray.*\n.*\(a,\) for one argument"),
-        (lambda: api.call(k.scaled, (X,), ["a"]), "kwargs is a list, not a mapping"),
-        (lambda: api.call(k.scaled, (X,), lnc="2"), "lnc is '2', but must be an int of at least 1"),
-        (lambda: api.call(k.scaled, (X,), grid=(2, 0)), r"grid is \(2, 0\), but must be an int of"),
-        (lambda: api.call(k.scaled, (X,), grid=2**21), "2,097,152 instances; the limit is 1,048,5"),
-        (lambda: api.call(k.scaled, (X,), spread="x"), "spread is 'x', but must be a Spread"),
-        (lambda: api.call(k.scaled, (X,), optimise=3), "`optimise` is 3; it must be 0, 1 or 2"),
-        (lambda: api.call(k.scaled, (X,), timeout=0), "timeout is 0, but must be a number of sec"),
-        (lambda: api.call(k.scaled, (X,), levels="error"), "levels is 'error', but must be"),
-        (lambda: api.call(k.scaled, (X,), spill="yes"), "spill is 'yes', but must be True"),
-        (lambda: api.call_ranks(k.scaled, []), "no arguments of ranks"),
-        (lambda: api.call_ranks(k.scaled, [X, X]), "args is a ndarray"),
-        (lambda: api.compile(k.scaled, max_errors=0), "max_errors is 0, but must be an int"),
-        (lambda: api.compile(k.scaled, optimise=3), "`optimise` is 3; it must be 0, 1 or 2"),
-        (lambda: api.compile(k.scaled, inputs=3), "inputs is 3, but must be a mapping"),
+        (lambda: untyped.call(k.scaled, X), r"args is a ndarray.*\n.*\(a,\) for one argument"),
+        (lambda: untyped.call(k.scaled, (X,), ["a"]), "kwargs is a list, not a mapping"),
+        (
+            lambda: untyped.call(k.scaled, (X,), lnc="2"),
+            "lnc is '2', but must be an int of at least 1",
+        ),
+        (
+            lambda: untyped.call(k.scaled, (X,), grid=(2, 0)),
+            r"grid is \(2, 0\), but must be an int of",
+        ),
+        (
+            lambda: untyped.call(k.scaled, (X,), grid=2**21),
+            "2,097,152 instances; the limit is 1,048,5",
+        ),
+        (lambda: untyped.call(k.scaled, (X,), spread="x"), "spread is 'x', but must be a Spread"),
+        (lambda: untyped.call(k.scaled, (X,), optimise=3), "`optimise` is 3; it must be 0, 1 or 2"),
+        (
+            lambda: untyped.call(k.scaled, (X,), timeout=0),
+            "timeout is 0, but must be a number of sec",
+        ),
+        (lambda: untyped.call(k.scaled, (X,), levels="error"), "levels is 'error', but must be"),
+        (lambda: untyped.call(k.scaled, (X,), spill="yes"), "spill is 'yes', but must be True"),
+        (lambda: untyped.call_ranks(k.scaled, []), "no arguments of ranks"),
+        (lambda: untyped.call_ranks(k.scaled, [X, X]), "args is a ndarray"),
+        (lambda: untyped.compile(k.scaled, max_errors=0), "max_errors is 0, but must be an int"),
+        (lambda: untyped.compile(k.scaled, optimise=3), "`optimise` is 3; it must be 0, 1 or 2"),
+        (lambda: untyped.compile(k.scaled, inputs=3), "inputs is 3, but must be a mapping"),
     ],
 )
 def test_arguments_that_cannot_be_honoured(call: Callable[[], object], message: str) -> None:
@@ -130,14 +145,23 @@ def test_arguments_that_cannot_be_honoured(call: Callable[[], object], message: 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda a: api.run(a.data), "the artifact is a bytes, not an Artifact"),
-        (lambda a: api.run(a, [X]), "the inputs are a list"),
-        (lambda a: api.run(a, {"x": X}, fill=3), "fill is 3, but must be a text"),
-        (lambda a: api.run(a, {"x": X}, max_cycles="9"), "max_cycles is '9', but must be an int"),
-        (lambda a: api.run(a, {"x": X}, rtol=-1), "rtol is -1, but must be a number of at least 0"),
-        (lambda a: api.run_ranks(a, []), "no inputs of ranks"),
-        (lambda a: api.run_ranks(a, {"x": X}), "no inputs of ranks"),
-        (lambda a: api.fuzz_order(a, {"x": X}, orders=0), "orders is 0, but must be an int of at"),
+        (lambda a: untyped.run(a.data), "the artifact is a bytes, not an Artifact"),
+        (lambda a: untyped.run(a, [X]), "the inputs are a list"),
+        (lambda a: untyped.run(a, {"x": X}, fill=3), "fill is 3, but must be a text"),
+        (
+            lambda a: untyped.run(a, {"x": X}, max_cycles="9"),
+            "max_cycles is '9', but must be an int",
+        ),
+        (
+            lambda a: untyped.run(a, {"x": X}, rtol=-1),
+            "rtol is -1, but must be a number of at least 0",
+        ),
+        (lambda a: untyped.run_ranks(a, []), "no inputs of ranks"),
+        (lambda a: untyped.run_ranks(a, {"x": X}), "no inputs of ranks"),
+        (
+            lambda a: untyped.fuzz_order(a, {"x": X}, orders=0),
+            "orders is 0, but must be an int of at",
+        ),
     ],
 )
 def test_runs_that_cannot_be_honoured(call: Callable[[api.Artifact], object], message: str) -> None:

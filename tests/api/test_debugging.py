@@ -78,7 +78,7 @@ def test_other_orders(artifact: Artifact, tmp_path: Path) -> None:
     nkic.fuzz_order(artifact, INPUTS, cast=True, orders=6, seed=1)
     store = next(
         s.name for s in artifact.executable.streams
-        if s.name.startswith("core0.dma") and getattr(s.items[0], "waits", ())
+        if s.name.startswith("core0.dma") and getattr(s.items[0], "waits", None)
     )  # fmt: skip
     broken = _with(artifact, lost(artifact.executable, store), tmp_path)
     with pytest.raises(nkic.RunError, match=r"race over `acc`") as raised:

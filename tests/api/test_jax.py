@@ -64,13 +64,13 @@ def test_the_kernel_is_a_custom_call(drop_in: ModuleType) -> None:
 
 
 def test_gradients_through_custom_vjp(drop_in: ModuleType) -> None:
-    @jax.custom_vjp
+    @jax.custom_vjp  # type: ignore[untyped-decorator]
     def add(a: Any, b: Any) -> Any:
         return nki_add(drop_in.into.func, a, b)
 
     add.defvjp(lambda a, b: (add(a, b), (a, b)), lambda res, grad: (grad, grad))
 
-    @jax.jit
+    @jax.jit  # type: ignore[untyped-decorator]
     def tutorial(a: Any, b: Any) -> Any:
         out = add(a, b) * a * b
         grad = jax.grad(lambda x, y: (add(x, y) * x * y).sum(), argnums=(0, 1))(a, b)

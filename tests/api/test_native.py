@@ -109,7 +109,7 @@ def test_objects_of_nki_may_leave_fields_out(k: ModuleType) -> None:
     with pytest.raises(TypeError, match="no field 'row'"):
         k.Settings(row=1)
 
-    class Own(k.nl.NKIObject):  # type: ignore[misc,name-defined]
+    class Own(k.nl.NKIObject):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
             self.made = True
 

@@ -19,7 +19,7 @@ Y = X[::-1] * 0.5
 
 
 def nki() -> Any:
-    import nki  # type: ignore[import-not-found]
+    import nki
 
     return nki
 
@@ -95,7 +95,8 @@ def test_a_call_by_name_honours_what_the_kernel_says(drop_in: ModuleType, way: s
     compiled = nkic.compile(kernel, inputs={"x": X}, evaluate=way)
     assert compiled.executable.cores == 2
     assert nkic.prepare(kernel, (X,), evaluate=way).artifact.data == compiled.data
-    for named in ({"lnc": 1}, {"grid": 4}):
+    refused: list[dict[str, Any]] = [{"lnc": 1}, {"grid": 4}]
+    for named in refused:
         with pytest.raises(CompileError, match="has a grid in brackets, and the call says"):
             nkic.call(kernel, (X,), evaluate=way, **named)
     assert nkic.compile(drop_in.on_trn1, inputs={"a": X}).executable.target == "trn1"
@@ -113,7 +114,7 @@ def test_grids_that_make_no_sense(drop_in: ModuleType, grid: Any) -> None:
 def test_several_instances_on_each_of_several_cores(drop_in: ModuleType) -> None:
     """Instances are assigned to cores as in the public example of NKI's guide to grids."""
     nl, x = drop_in.nl, np.zeros((8, 4), np.float32)
-    ids = np.float32([[10 * i + j] * 4 for i in range(4) for j in range(2)])
+    ids = np.array([[10 * i + j] * 4 for i in range(4) for j in range(2)], np.float32)
     whole, iterations = [0, 0, 1, 1], [0, 1, 0, 1]
     for axis, cores in (
         (nl.spmd_dim(nl.nc(2), 2), whole),
@@ -149,7 +150,7 @@ def test_several_ranks(drop_in: ModuleType) -> None:
 
 
 def test_prints_of_kernels(drop_in: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    x = np.float32([[1, 2]])
+    x = np.array([[1, 2]], np.float32)
     for _ in range(2):  # the second comes from the cache
         drop_in.talking(x)
         said = capsys.readouterr().out

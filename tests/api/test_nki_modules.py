@@ -123,7 +123,7 @@ def test_names_stand_in_annotations_and_survive_copies(drop_in: ModuleType) -> N
 
 
 def test_objects_of_kernels_get_their_fields() -> None:
-    class Sizes(NL.NKIObject):  # type: ignore[misc,name-defined]
+    class Sizes(NL.NKIObject):  # type: ignore[misc, name-defined]
         rows: int
         columns: int = 4
 
@@ -276,7 +276,19 @@ def kernel(a: nl.NkiTensor, b: tensor[128, 4]) -> nl.NkiTensor:
     nisa.dma_copy(dst=t, src=a, dge_mode=nisa.dge_mode.none)
     t.shap
     nisa.tensor_scalar(t, t, nl.add, 2.0, engine=engine.vector)
-    return nl.softmax(t)
+    return nl.softmax(t + t)
+
+def computed(a: nl.NkiTensor) -> None:
+    try:
+        blocks = nl.blocks(a, tile_shape=(64, 2), block_shape=(1, 2))
+        assert isinstance(blocks, nl.NkiBlockGrid)
+        counts: list[int] = [blocks.shape[0], blocks.block_shape[0]]
+        number = nisa.scalar_load(a)
+        assert isinstance(number, nisa.NkiScalar)
+        nisa.scalar_store(a, -(2 * number - 1))
+        number / 2
+    except nisa.NkiValidationError:
+        raise
 
 nisa.tensor_copy(1, sorce=2)
 nisa.engine.vektor
@@ -303,6 +315,7 @@ def test_stubs_are_what_type_checkers_need(tmp_path: Path) -> None:
     errors = [line.partition(" error: ")[2] for line in found.stdout.splitlines()[:-1]]
     assert [error for error in errors if error] == [
         '"NkiTensor" has no attribute "shap"; maybe "shape"?  [attr-defined]',
+        'Unsupported operand types for / ("NkiScalar" and "int")  [operator]',
         'Unexpected keyword argument "sorce" for "tensor_copy"  [call-arg]',
         'Argument 1 to "tensor_copy" has incompatible type "int"; expected "NkiTensor"  [arg-type]',
         '"type[engine]" has no attribute "vektor"  [attr-defined]',

@@ -72,7 +72,7 @@ def test_nki_op_of_torch_neuronx(drop_in: ModuleType) -> None:
     from torch_neuronx import nki_op
 
     @nki_op("nkic_tests::nki_op", mutates_args={})  # type: ignore[untyped-decorator]
-    def operator(x: torch.Tensor) -> torch.Tensor:
+    def operator(x: torch.Tensor) -> torch.Tensor:  # type: ignore[name-defined]
         out = torch.zeros_like(x)
         drop_in.into[1, 1](x, x, out)
         return out
@@ -83,7 +83,7 @@ def test_nki_op_of_torch_neuronx(drop_in: ModuleType) -> None:
 
 
 def test_gradients_through_a_function(drop_in: ModuleType) -> None:
-    class NkiAdd(torch.autograd.Function):
+    class NkiAdd(torch.autograd.Function):  # type: ignore[misc, name-defined]
         @staticmethod
         def forward(ctx: Any, a: Any, b: Any) -> Any:
             return nki_add(drop_in.into, a, b)
@@ -146,7 +146,7 @@ def operator(drop_in: ModuleType) -> Any:
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_operators_are_traced_through(operator: Any, backend: str) -> None:
-    @torch.compile(backend=backend, fullgraph=True)
+    @torch.compile(backend=backend, fullgraph=True)  # type: ignore[untyped-decorator]
     def model(a: Any, b: Any) -> Any:
         return operator(a, b) * a
 
@@ -233,7 +233,7 @@ def test_without_gradients_results_are_plain(drop_in: ModuleType) -> None:
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_a_kernel_as_the_backward_of_compiled_code(drop_in: ModuleType, backend: str) -> None:
-    class Twice(torch.autograd.Function):
+    class Twice(torch.autograd.Function):  # type: ignore[misc, name-defined]
         @staticmethod
         def forward(ctx: Any, a: Any) -> Any:
             return drop_in.add(a, a)

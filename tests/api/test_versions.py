@@ -40,7 +40,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     """Return a function that writes and imports a module in a separate project."""
     monkeypatch.chdir(tmp_path)
     nkic.install()
-    made = []
+    made: list[str] = []
 
     def make(text: str) -> ModuleType:
         name = f"versioned_{len(made)}"

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 Inputs = dict[str, NDArray[Any]]
 Compute = Callable[[dict[str, Floats], Floats], None]
+ArrayType = tuple[str, tuple[int, ...]]  # a dtype and a shape
 P, CHUNK = 128, 512
 
 
@@ -27,7 +28,7 @@ class Case(NamedTuple):
 
     title: str
     kernel: str
-    shapes: dict[str, tuple[str, tuple[int, ...]]]
+    shapes: dict[str, ArrayType]
     result: tuple[int, ...]
     whole: Compute
     floor: Callable[[dict[str, Floats]], Compute]
@@ -267,13 +268,13 @@ class FloorAttention:
 
 
 def _matmul(title: str, kernel: str, size: int, floor: Callable[..., Compute]) -> Case:
-    square = ("bfloat16", (size, size))
+    square: ArrayType = ("bfloat16", (size, size))
     shapes = {"a": square, "b": square}
     return Case(title, kernel, shapes, (size, size), whole_matmul, floor, 2e-3)
 
 
 def _attention(size: int) -> Case:
-    shapes = {
+    shapes: dict[str, ArrayType] = {
         "q": ("bfloat16", (P, size)),
         "k": ("bfloat16", (P, size)),
         "v": ("bfloat16", (size, P)),
@@ -284,8 +285,15 @@ def _attention(size: int) -> Case:
     return Case(title, "attention", shapes, (size, P), whole_attention, floor, 2e-2)
 
 
-def _rows(title: str, kernel: str, shape: tuple[int, int], *how: Any, **more: Any) -> Case:
-    return Case(title, kernel, {"x": ("float32", shape), **more}, shape, *how, 1e-4)
+def _rows(
+    title: str,
+    kernel: str,
+    shape: tuple[int, int],
+    whole: Compute,
+    floor: Callable[..., Compute],
+    **more: ArrayType,
+) -> Case:
+    return Case(title, kernel, {"x": ("float32", shape), **more}, shape, whole, floor, 1e-4)
 
 
 CASES = (

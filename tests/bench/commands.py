@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 from subprocess import run
+from typing import Any
 
 import numpy as np
 
@@ -82,8 +83,10 @@ def bench_commands() -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "kernel.py").write_text(KERNEL, "utf-8")
         draw = np.random.default_rng(0)
-        arrays = {name: draw.standard_normal((512, 512)).astype(np.float32) for name in "ab"}
-        np.savez(Path(folder, "in.npz"), **arrays)  # type: ignore[arg-type]
+        arrays: dict[str, Any] = {
+            name: draw.standard_normal((512, 512)).astype(np.float32) for name in "ab"
+        }
+        np.savez(Path(folder, "in.npz"), **arrays)
         environ = os.environ | {"XDG_CACHE_HOME": folder, "PYTHONPYCACHEPREFIX": folder}
         environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed nkic has its bytecode
         for title, command in _commands():

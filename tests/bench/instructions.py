@@ -43,7 +43,8 @@ def _exp(x: Array = X) -> Array:
 
 
 def _find() -> Array:
-    return (X[:, None, :] == EIGHT[:, :, None]).argmax(2)
+    found: Array = (X[:, None, :] == EIGHT[:, :, None]).argmax(2)
+    return found
 
 
 def _bn_stats() -> tuple[Array, ...]:
@@ -54,7 +55,8 @@ def _bn_stats() -> tuple[Array, ...]:
 def _quantize() -> Array:
     groups = np.abs(X[:64]).reshape(8, 8, 128, 4)
     scale = 2.0 ** np.floor(np.log2(groups.max((1, 3), keepdims=True)))
-    return (groups / scale).astype(np.float16)
+    scaled: Array = (groups / scale).astype(np.float16)
+    return scaled
 
 
 NUMPY: dict[str, Callable[[], Any]] = {

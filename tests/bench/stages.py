@@ -102,5 +102,6 @@ def table(title: str, columns: list[dict[str, Any]]) -> str:
 
 
 if __name__ == "__main__":
-    pipeline.perf_counter_ns = process_time_ns  # other processes share the machine
+    # Other processes share the machine.
+    pipeline.perf_counter_ns = process_time_ns  # type: ignore[attr-defined]
     print(json.dumps(measured(sys.argv[1], int(sys.argv[2]))))

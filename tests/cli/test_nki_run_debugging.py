@@ -321,7 +321,7 @@ def test_a_lost_wait_is_found_with_both_lines(nki: Run, folder: Path, checks: st
     sound = load((folder / "kernel.neff").read_bytes())
     store = next(
         s.name for s in sound.streams
-        if s.name.startswith("core0.dma") and getattr(s.items[0], "waits", ())
+        if s.name.startswith("core0.dma") and getattr(s.items[0], "waits", None)
     )  # fmt: skip
     (folder / "broken.neff").write_bytes(write(lost(sound, store)))
     words = ("broken.neff", *RUN[1:], "--fuzz-order", "16", checks)

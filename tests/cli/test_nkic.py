@@ -8,11 +8,13 @@ import re
 import zipfile
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import numpy as np
 import pytest
 
+from nkic import prove
 from nkic.driver import pipeline
 from tests.cli.nkic_fixtures import folder, nkic
 from tests.harness.commands import KERNEL, Ran, Run, failure, process, written
@@ -41,7 +43,7 @@ def test_same_bytes_wherever_and_whenever(folder: Path) -> None:
     inner = folder / "elsewhere" / "deep"
     inner.mkdir(parents=True)
     (inner / "k.py").write_text(KERNEL, encoding="utf-8")
-    runs = [
+    runs: list[tuple[Path, str, dict[str, Any]]] = [
         (folder, "k.py", {"PYTHONHASHSEED": "1"}),
         (folder, "k.py", {"PYTHONHASHSEED": "2", "TZ": "Asia/Tokyo"}),
         (folder, "elsewhere/deep/k.py", {"LC_ALL": "C", "PYTHONUTF8": "0"}),
@@ -363,7 +365,7 @@ def test_times_of_all_stages(nkic: Run) -> None:
 def test_an_internal_error_is_ours(
     nkic: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline.prove, "prove_addresses", lambda *made: ["two tensors overlap"])
+    monkeypatch.setattr(prove, "prove_addresses", lambda *made: ["two tensors overlap"])
     ran = nkic("k.py", "--crash-dir", str(folder / "crash"))
     said = failure(ran, 70, "internal-error")
     assert "allocate produced a wrong program: two tensors overlap" in said
@@ -377,7 +379,7 @@ def test_an_internal_error_is_ours(
 def test_an_audit_of_the_schedule_is_heeded_too(
     nkic: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline.prove, "prove_order", lambda *made: ["a", "b"])
+    monkeypatch.setattr(prove, "prove_order", lambda *made: ["a", "b"])
     ran = nkic("k.py", "--crash-dir", str(folder))
     assert "schedule produced a wrong program: a, and 1 more" in failure(ran, 70, "internal-error")
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from nkic.cli.nkic import carry_out
+from nkic.base.source import SourceFile
+from nkic.driver import pipeline
 from tests.cli.nkic_fixtures import folder, nkic
 from tests.harness.commands import KERNEL, Run
 
@@ -33,13 +35,13 @@ def kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def compiles(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record the kernels that are compiled and not taken from the cache."""
     found: list[str] = []
-    real = carry_out.pipeline.compile_source
+    real = pipeline.compile_source
 
-    def compile_source(source: object, *rest: object) -> object:
+    def compile_source(source: SourceFile, *rest: Any) -> object:
         found.append(str(source))
-        return real(source, *rest)  # type: ignore[arg-type]
+        return real(source, *rest)
 
-    monkeypatch.setattr(carry_out.pipeline, "compile_source", compile_source)
+    monkeypatch.setattr(pipeline, "compile_source", compile_source)
     return found
 
 

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -341,7 +342,11 @@ def test_quick_answers_import_nothing_slow(words: tuple[str, ...]) -> None:
 
 
 def test_kernels_complete(folder: Path) -> None:
-    words = {"COMP_WORDS": "nkic k.py -k d", "COMP_CWORD": "3", "_NKIC_COMPLETE": "bash_complete"}
+    words: dict[str, Any] = {
+        "COMP_WORDS": "nkic k.py -k d",
+        "COMP_CWORD": "3",
+        "_NKIC_COMPLETE": "bash_complete",
+    }
     done = process(cwd=folder, **words)
     assert done.stdout == b"plain,double\n"
 

@@ -73,7 +73,8 @@ def _lora(v1: Array, v2: Array, v3: Array, v4: Array) -> Array:
     rows = v1.reshape(-1, *v1.shape[-2:])
     thin = rows[:, :8].reshape(len(rows), -1) @ v3[:8].reshape(-1, v3.shape[-1]) @ v4
     whole = rows[:, some].reshape(len(rows), -1) @ v2[some].reshape(-1, v2.shape[-1])
-    return (whole + thin).reshape(*v1.shape[:3], -1, 128)
+    both: Array = (whole + thin).reshape(*v1.shape[:3], -1, 128)
+    return both
 
 
 # The elements of the inputs that the kernel uses.

@@ -33,8 +33,8 @@ from tests.conformance.bench_sizes import REFERENCES, cut, smaller
 from tests.conformance.beta1_cases import CASES, SAMPLES, SDK, Case
 from tests.conformance.worst_errors import Draw, error
 
-for _module in (beta1_samples, beta1_team, beta1_experts, beta1_paged):
-    assert _module.SAMPLES == SAMPLES  # importing it registers its cases in CASES
+for _samples in (beta1_samples, beta1_team, beta1_experts, beta1_paged):
+    assert _samples.SAMPLES == SAMPLES  # importing it registers its cases in CASES
 
 
 def main() -> int:

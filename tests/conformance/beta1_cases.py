@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -164,7 +165,9 @@ for _at in both("fused_mamba", "mamba_nki_kernels.py"):
 def normalised(x: Array, epsilon: float) -> Array:
     """Return x less its mean, divided by its deviation."""
     x = wide(x)
-    return (x - x.mean(axis=1, keepdims=True)) / np.sqrt(x.var(axis=1, keepdims=True) + epsilon)
+    centred: Array = x - x.mean(axis=1, keepdims=True)
+    deviation: Array = np.sqrt(x.var(axis=1, keepdims=True) + epsilon)
+    return centred / deviation
 
 
 def _layernorm(draw: Draw) -> Wanted:
@@ -190,7 +193,8 @@ for _at in both("rmsnorm", "rmsnorm_nki_kernels.py"):
 
 def softmax(x: Array) -> Array:
     powers = np.exp(x - x.max(axis=-1, keepdims=True))
-    return powers / powers.sum(axis=-1, keepdims=True)  # type: ignore[no-any-return]
+    shares: Array = powers / powers.sum(axis=-1, keepdims=True)
+    return shares
 
 
 @case(
@@ -217,10 +221,8 @@ MATMULS = (
     ("fully_optimized_", 1024, 2048, 1024),
 )
 for _at in both("matrix_multiplication", "matrix_multiplication_nki_kernels.py"):
-    for _kernel, *_sizes in MATMULS:
-        case(f"matmul {_kernel}", *_at, f"nki_matmul_{_kernel}")(
-            lambda draw, sizes=tuple(_sizes): _matmul(draw, *sizes)
-        )
+    for _kernel, _k, _m, _n in MATMULS:
+        case(f"matmul {_kernel}", *_at, f"nki_matmul_{_kernel}")(partial(_matmul, k=_k, m=_m, n=_n))
 
 
 def attended(q: Array, k: Array, v: Array) -> Array:
@@ -240,7 +242,7 @@ for _at in (
     for _version in ("1", "2", "3", "4", "5", "6", "7", "8", "8a", "9", "10", "11"):
         _length = {"1": 128, "2": 128}.get(_version, 512)
         case(f"attention v{_version}", *_at, f"attn_fwd_v{_version}", limit=65536)(
-            lambda draw, length=_length: _attention(draw, length)
+            partial(_attention, length=_length)
         )
 
 
@@ -260,7 +262,7 @@ for _at in both("sd_attention", "sd_attention_nki_kernels.py"):
             *_at,
             "fused_self_attn_for_SD_small_head_size",
             limit=64,
-        )(lambda draw, causal=_causal: _sd_attention(draw, causal))
+        )(partial(_sd_attention, causal=_causal))
     case(
         "attention of SD in bfloat16", *_at, "fused_self_attn_for_SD_small_head_size", limit=65536
     )(lambda draw: _without(_sd_attention(draw, False), "mixed_precision"))

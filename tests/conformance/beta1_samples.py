@@ -70,7 +70,8 @@ def _rotary(draw: Draw) -> Wanted:
     def turned(x: Array) -> Array:
         x = wide(x)
         half = np.concatenate([-x[..., 32:], x[..., :32]], axis=-1)
-        return x * cos[:, None] + half * sin[:, None]
+        rotated: Array = x * cos[:, None] + half * sin[:, None]
+        return rotated
 
     return {"q": q, "k": k, "cos": cos, "sin": sin}, np.stack([turned(q), turned(k)])
 
@@ -112,7 +113,7 @@ def _flash_backward(draw: Draw) -> Wanted:
     lse = greatest + np.log(np.exp(scores - greatest[..., None]).sum(axis=-1))
     found = np.einsum("bhdq,bhdk->bhqk", wide(dy), wide(v))
     inner = y * (found - (y * found).sum(axis=-1, keepdims=True)) / np.sqrt(128)
-    inputs = {"q_ref": q, "k_ref": k, "v_ref": v, "dy_ref": dy, "seed_ref": None}
+    inputs: dict[str, Any] = {"q_ref": q, "k_ref": k, "v_ref": v, "dy_ref": dy, "seed_ref": None}
     inputs["o_ref"] = out.transpose(0, 1, 3, 2).astype(np.float32)
     inputs["lse_ref"] = np.ascontiguousarray(
         lse.reshape(1, 2, 8, 128).transpose(0, 1, 3, 2).astype(np.float32)

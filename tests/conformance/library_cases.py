@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.conformance.worst_errors import Cases, Draw, Wanted, collector, wide
+from tests.conformance.worst_errors import Cases, Draw, Register, Wanted, collector, wide
 
 Array = NDArray[Any]
 PACKAGE = "nkilib_src.nkilib.core."
@@ -21,17 +21,19 @@ TYPES = "utils.common_types:"
 OWN = "/tests.conformance.library_kernels:"  # kernels of this folder
 
 
-def case(name: str, kernel: str, limit: float = 2.0, refused: str = "", lnc: int = 1) -> Any:
+def case(name: str, kernel: str, limit: float = 2.0, refused: str = "", lnc: int = 1) -> Register:
     return _case(name, kernel, limit, refused, lnc=lnc, target="trn2", nki="0.4")
 
 
 def softmax(x: Array) -> Array:
     weights = np.exp(x - x.max(axis=-1, keepdims=True))
-    return weights / weights.sum(axis=-1, keepdims=True)
+    shares: Array = weights / weights.sum(axis=-1, keepdims=True)
+    return shares
 
 
 def silu(x: Array) -> Array:
-    return x / (1 + np.exp(-x))
+    found: Array = x / (1 + np.exp(-x))
+    return found
 
 
 @case("cumsum", "cumsum.cumsum:cumsum", lnc=2)
@@ -94,7 +96,9 @@ def rope_hf(draw: Draw) -> Wanted:
 
 
 def _normed(x: Array, gamma: Array, eps: float = 1e-6) -> Array:
-    return wide(x) / np.sqrt((wide(x) ** 2).mean(axis=-1, keepdims=True) + eps) * wide(gamma)
+    deviation = np.sqrt((wide(x) ** 2).mean(axis=-1, keepdims=True) + eps)
+    found: Array = wide(x) / deviation * wide(gamma)
+    return found
 
 
 def _tiled(x: Array) -> Array:
@@ -184,7 +188,7 @@ def attention_bwd(draw: Draw) -> Wanted:
     given = [draw.bf16(1, 1, 64, 256) for _ in range(4)]
     out, lse, dq, dk, dv = _gradients(*(wide(x)[0, 0].T for x in given))
     names = ("q_ref", "k_ref", "v_ref", "dy_ref")
-    inputs = dict(zip(names, given, strict=True))
+    inputs: dict[str, Any] = dict(zip(names, given, strict=True))
     inputs |= {"o_ref": out.T[None, None].astype(ml_dtypes.bfloat16), "use_causal_mask": True}
     tiles = lse.reshape(2, 128).T[None, None].astype(np.float32)
     inputs |= {"lse_ref": tiles, "mixed_precision": True}
@@ -245,7 +249,12 @@ def projection_cte(draw: Draw) -> Wanted:
 def _qkv(draw: Draw, tokens: int) -> Wanted:
     x, w = draw.bf16(1, tokens, 512), draw.bf16(512, 384, scale=0.05)
     bias, gamma = draw.bf16(1, 384), draw.bf16(1, 512)
-    inputs = {"input": x, "fused_qkv_weights": w, "bias": bias, "gamma_norm_weights": gamma}
+    inputs: dict[str, Any] = {
+        "input": x,
+        "fused_qkv_weights": w,
+        "bias": bias,
+        "gamma_norm_weights": gamma,
+    }
     inputs |= {"fused_norm_type": draw.name(TYPES + "NormType").RMS_NORM}
     inputs |= {"d_head": 64, "num_q_heads": 4, "num_kv_heads": 1}
     return inputs, _normed(x, gamma) @ wide(w) + wide(bias)
@@ -298,7 +307,7 @@ def router(draw: Draw) -> Wanted:
     best = np.argsort(-logits, axis=1)[:, :4]
     kept = np.zeros_like(logits)
     np.put_along_axis(kept, best, softmax(np.take_along_axis(logits, best, 1)), 1)
-    inputs = {"x": x, "w": w, "w_bias": bias}
+    inputs: dict[str, Any] = {"x": x, "w": w, "w_bias": bias}
     inputs |= {"router_logits": np.zeros((32, 16), ml_dtypes.bfloat16)}
     inputs |= {"expert_affinities": np.zeros((32, 16), ml_dtypes.bfloat16)}
     inputs |= {"expert_index": np.zeros((32, 4), np.uint32), "x_hbm_layout": 0, "x_sb_layout": 0}
@@ -312,7 +321,8 @@ def _experts(draw: Draw, experts: int, hidden: int, inner: int) -> tuple[Array, 
 
 
 def _expert(x: Array, gate_up: Array, down: Array) -> Array:
-    return (silu(x @ wide(gate_up[:, 0])) * (x @ wide(gate_up[:, 1]))) @ wide(down)
+    gated: Array = silu(x @ wide(gate_up[:, 0])) * (x @ wide(gate_up[:, 1]))
+    return gated @ wide(down)
 
 
 @case("moe_tkg", "moe.moe_tkg.moe_tkg:moe_tkg", lnc=2, limit=4)
@@ -327,7 +337,11 @@ def moe_tkg(draw: Draw) -> Wanted:
         for e in chosen:
             found = _expert(wide(x[token]), gate_up[e], down[e])
             out[token] += float(weights[token, e]) * found
-    inputs = {"hidden_input": x, "expert_gate_up_weights": gate_up, "expert_down_weights": down}
+    inputs: dict[str, Any] = {
+        "hidden_input": x,
+        "expert_gate_up_weights": gate_up,
+        "expert_down_weights": down,
+    }
     inputs |= {"expert_affinities": weights, "expert_index": index, "is_all_expert": False}
     eager = np.take_along_axis(weights, index, 1)
     mode = draw.name(TYPES + "ExpertAffinityScaleMode").POST_SCALE
@@ -360,7 +374,10 @@ def bwmm(draw: Draw) -> Wanted:
     for tokens, e in zip(order.reshape(4, 128), chosen, strict=True):
         found = _expert(wide(x[tokens]), gate_up[e], down[e])
         out[tokens] = wide(weights)[tokens, e, None] * found
-    inputs = {"hidden_states": x, "expert_affinities_masked": weights.reshape(-1, 1)}
+    inputs: dict[str, Any] = {
+        "hidden_states": x,
+        "expert_affinities_masked": weights.reshape(-1, 1),
+    }
     inputs |= {"gate_up_proj_weight": gate_up, "down_proj_weight": down, "block_size": 128}
     inputs |= {"token_position_to_id": order, "block_to_expert": chosen[:, None]}
     both = np.stack([out, np.full_like(out, np.nan)], axis=1)  # the cores' sum, then any data
@@ -381,7 +398,7 @@ def moe_block(draw: Draw) -> Wanted:
     for token in range(4):
         for e, weight in zip(best[token], weights[token], strict=True):
             out[token] += weight * _expert(rows[token], gate_up[e], down[e])
-    inputs = {"inp": x, "gamma": gamma, "router_weights": router}
+    inputs: dict[str, Any] = {"inp": x, "gamma": gamma, "router_weights": router}
     inputs |= {"expert_gate_up_weights": gate_up, "expert_down_weights": down, "top_k": 2}
     inputs |= {"router_act_fn": draw.name(TYPES + "RouterActFnType").SOFTMAX}
     mode = draw.name(TYPES + "ExpertAffinityScaleMode").POST_SCALE

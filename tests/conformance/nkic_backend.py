@@ -75,5 +75,5 @@ def _place(lnc: int, nc_version: str) -> dict[str, Any]:
     return {"lnc": lnc, "target": TARGETS[nc_version], "nki": PROFILE, "levels": LEVELS}
 
 
-def _checks() -> dict[str, bool]:
+def _checks() -> dict[str, Any]:
     return {"init_check": os.environ.get("INIT_CHECK", "1") != "0"}

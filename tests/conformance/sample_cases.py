@@ -78,11 +78,13 @@ def quantised(x: Array, dtype: str) -> Array:
     greatest = np.abs(groups).max(axis=(1, 3), keepdims=True)
     scale = np.exp2(np.floor(np.log2(greatest)) - np.floor(np.log2(float(info.max))))
     kept = np.clip(groups / scale, float(info.min), float(info.max)).astype(kind)
-    return (wide(kept) * scale).reshape(x.shape[0], -1, 4)
+    scaled: Array = wide(kept) * scale
+    return scaled.reshape(x.shape[0], -1, 4)
 
 
 def _mx(a: Array, b: Array) -> Array:
-    return np.einsum("kmi,kni->mn", a, b)
+    product: Array = np.einsum("kmi,kni->mn", a, b)
+    return product
 
 
 MX: dict[str, Any] = {"target": "trn3", "nki": "beta2"}
@@ -108,7 +110,11 @@ for _shows, _dtype in OFFLINE:
 def on_device(draw: Draw) -> Wanted:
     a, a_scale, st = packed(draw, "float4_e2m1fn", 128, 128)
     b = draw.bf16(128, 512 * 4)
-    inputs = {"stationary_mx_data": a, "stationary_mx_scale": a_scale, "moving_data_bf16": b}
+    inputs: dict[str, Any] = {
+        "stationary_mx_data": a,
+        "stationary_mx_scale": a_scale,
+        "moving_data_bf16": b,
+    }
     inputs |= {"stationary_mx_dtype": "float4_e2m1fn_x4", "moving_mx_dtype": "float8_e5m2_x4"}
     return inputs, _mx(st, quantised(b, "float8_e5m2"))
 

@@ -52,6 +52,10 @@ class Draw:
         return getattr(import_module(whole), name)
 
 
+Build = Callable[[Draw], Wanted]
+Register = Callable[[Build], Build]
+
+
 @dataclass(frozen=True)
 class Case:
     """One kernel on one set of inputs.
@@ -61,7 +65,7 @@ class Case:
 
     name: str
     kernel: str
-    build: Callable[[Draw], Wanted]
+    build: Build
     limit: float
     how: dict[str, Any]
     refused: str = ""  # the error of a kernel that nkic rejects
@@ -107,11 +111,11 @@ class Outcome(NamedTuple):
 Cases = list[Case]
 
 
-def collector(cases: Cases) -> Callable[..., Any]:
+def collector(cases: Cases) -> Callable[..., Register]:
     """Return the decorator that adds to `cases`."""
 
-    def case(name: str, kernel: str, limit: float = 2.0, refused: str = "", **how: Any) -> Any:
-        def register(build: Callable[[Draw], Wanted]) -> Callable[[Draw], Wanted]:
+    def case(name: str, kernel: str, limit: float = 2.0, refused: str = "", **how: Any) -> Register:
+        def register(build: Build) -> Build:
             cases.append(Case(name, kernel, build, limit, how, refused))
             return build
 

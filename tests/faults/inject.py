@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from nkic.ir.dependence import DependenceGraph
@@ -153,7 +154,7 @@ def _in_stream(
 def _everywhere(items: Items) -> Iterator[tuple[str, Callable[[], Items]]]:
     """Yield the edits of these items, and of the bodies of the loops among them."""
     for kind, edit in _edits(items):
-        yield kind, lambda edit=edit: edit(items)  # type: ignore[misc]
+        yield kind, partial(edit, items)
     for at, item in enumerate(items):
         if isinstance(item, StreamLoop):
             for kind, inside in _everywhere(item.items):
@@ -231,10 +232,7 @@ def of_addresses(placed: Program) -> Iterator[Fault]:
         ):
             if place != (partition, byte):
                 new = {**placed.addresses, number: place}
-                yield Fault(
-                    "wrong address",
-                    lambda new=new: replace(placed, addresses=new),  # type: ignore[misc]
-                )
+                yield Fault("wrong address", partial(replace, placed, addresses=new))
 
 
 # Files

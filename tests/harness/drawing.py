@@ -37,7 +37,7 @@ class Draw:
 
     def factors(self, count: int, most: int) -> list[int]:
         """Draw factors whose product is `count`, at most `most` of them, including ones."""
-        sizes = []
+        sizes: list[int] = []
         while len(sizes) < most - 1 and self.chance():
             sizes.append(self.pick([d for d in range(1, count + 1) if count % d == 0]))
             count //= sizes[-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from typing import Any
 
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
@@ -18,7 +19,6 @@ from nkic.machine.operands import (
     Operand,
     Row,
     Violation,
-    always,
 )
 from nkic.neff.records import (
     Executable,
@@ -43,14 +43,12 @@ def _same_elements(facts: Facts) -> Violation | None:
     return Violation("operand-shape", f"`data` has {data.elements} elements, not {dst.elements}")
 
 
-def row(name: str, opcode: int, engines: tuple[Engine, ...], **more: object) -> Row:
+def row(name: str, opcode: int, engines: tuple[Engine, ...], **more: Any) -> Row:
     """Return a row with `dst` and `data`, and the fields in `more`."""
-    plain: dict[str, object] = {
+    plain: dict[str, Any] = {
         "doc": "",
         "parameters": (),
         "operands": (Operand("dst", Access.WRITE), Operand("data", Access.READ)),
-        "attributes": (),
-        "choose": always(engines[0]),
         "cost": lambda facts: Cost(64),
         "rules": (_same_elements,),
     }
@@ -113,7 +111,8 @@ def sbuf(
 
 def whole(index: int, tensor: TensorRecord) -> PatternRecord:
     """Return a pattern of a whole tensor."""
-    dims, step = [], 1
+    dims: list[tuple[int, int]] = []
+    step = 1
     for num in reversed(tensor.shape[1:] if tensor.buffer.on_chip else tensor.shape):
         dims.insert(0, (step, num))
         step *= num
@@ -190,6 +189,12 @@ def sample() -> Executable:
         arguments={"a": "float32[128, 16]"},
         meta={"producer": "nkic 0.1.0", "serial": "no"},
     )
+
+
+def instruction_of(item: InstructionRecord | LoopRecord) -> InstructionRecord:
+    """Return the item of a stream, which must be an instruction."""
+    assert isinstance(item, InstructionRecord)
+    return item
 
 
 def long_sample(count: int) -> Executable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,15 +92,15 @@ class Language(Table):
 
 def namespaces(log: list[str]) -> dict[str, Table]:
     """Return a small `nki`, also under its name in Beta 1."""
-    functions = {
+    functions: dict[str, Callable[..., Any]] = {
         "dynamic_range": lambda *bounds: FakeRange(log),
         "register": lambda: FakeRegister(log),
         "log": log.append,
         "affine_range": range,
     }
-    language = {name: HostFunction(name, function) for name, function in functions.items()}
+    language: dict[str, Any] = {name: HostFunction(name, each) for name, each in functions.items()}
     language |= {"NKIObject": kernel_object(), "float32": "float32"}
-    found = {
+    found: dict[str, Table] = {
         "nki": Table("nki", {"jit": Decorator("jit", jit)}),
         "nki.language": Language("nki.language", language),
         "nki.isa": Table("nki.isa", {}),

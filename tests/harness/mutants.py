@@ -11,7 +11,7 @@ import ast
 import warnings
 from collections.abc import Callable, Iterator
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 DTYPES = ("float32", "bfloat16", "float16", "int32", "int8", "uint32", "tfloat32", "float8_e4m3")
 BUFFERS = ("sbuf", "psum", "hbm", "shared_hbm", "private_hbm")
@@ -47,7 +47,7 @@ class Source:
 
     def span(self, node: ast.AST) -> tuple[int, int]:
         """Return the start and end of a node; sources of kernels are almost pure ASCII."""
-        place: ast.expr = node  # type: ignore[assignment]
+        place = cast(ast.expr, node)
         start = self.lines[place.lineno - 1] + place.col_offset
         return start, self.lines[(place.end_lineno or 1) - 1] + (place.end_col_offset or 0)
 
@@ -137,6 +137,7 @@ def _parts(node: ast.AST) -> list[ast.AST]:
 
 
 def _operator(rng: Random, node: ast.AST, source: Source) -> Edit | None:
+    signs: tuple[str, ...]
     if isinstance(node, ast.BinOp):
         left, right, signs = node.left, node.right, BINARY
     elif isinstance(node, ast.Compare) and len(node.comparators) == 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from random import Random
 from typing import Any
@@ -96,7 +97,7 @@ def attribute_value(rng: Random, attribute: Attribute) -> Any:
     """Draw any value of the attribute's kind, often its default."""
     if attribute.default is not ... and rng.random() < 0.6:
         return attribute.default
-    values = {
+    values: dict[AttributeKind, Callable[[], Any]] = {
         AttributeKind.ALU: lambda: rng.choice((*LIKELY * 4, *sorted(operators.ALU))),
         AttributeKind.ACTIVATION: lambda: rng.choice(sorted(operators.ACTIVATIONS)),
         AttributeKind.BOOL: lambda: rng.random() < 0.5,

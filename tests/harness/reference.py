@@ -29,9 +29,10 @@ def stored(values: Array, dtype: str) -> Array:
     even and saturate, and NaN becomes 0.
     """
     with np.errstate(all="ignore"):
-        wide = np.asarray(values).astype(np.float32)
+        wide: Array = np.asarray(values).astype(np.float32)
         if dtype == "bool":
-            return (wide != 0).astype(np.uint8)
+            flags: Array = wide != 0
+            return flags.astype(np.uint8)
         if dtype == "tfloat32":
             return _short(wide)
         if dtype == "float8_e8m0fnu":
@@ -41,14 +42,16 @@ def stored(values: Array, dtype: str) -> Array:
         whole = np.nan_to_num(np.rint(wide.astype(np.float64)), nan=0.0)
     bits, signed = INTEGER_BITS[dtype], not dtype.startswith("u")
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
-    return np.clip(whole, low, high).astype(np.int64).astype(dtype)
+    held: Array = np.clip(whole, low, high).astype(np.int64).astype(dtype)
+    return held
 
 
 def _short(wide: Array) -> Array:
     """Round float32 to 10 bits of mantissa: to the nearest multiple of the last bit."""
     _, exponent = np.frexp(wide.astype(np.float64))
     last = np.maximum(exponent, -125) - 11  # the smallest normal number is 2^-126
-    return np.ldexp(np.rint(np.ldexp(wide.astype(np.float64), -last)), last).astype(np.float32)
+    short: Array = np.ldexp(np.rint(np.ldexp(wide.astype(np.float64), -last)), last)
+    return short.astype(np.float32)
 
 
 def _power(wide: Array) -> Array:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.machine.instructions import ROWS
+from nkic.machine.operands import Attribute, Operand
 from nkic.machine.rules import violations
 from tests.harness.drawing import Draw
 from tests.harness.instruction import Call, Contents, Outcome, Tensor, Tile, built_cores
@@ -99,7 +100,8 @@ class Run:
 def whole(call: Call) -> Call:
     """Return the call with the defaults of omitted operands and attributes."""
     row = ROWS[call.row]
-    defaults = {one.name: one.default for one in (*row.operands, *row.attributes)}
+    parameters: list[Operand | Attribute] = [*row.operands, *row.attributes]
+    defaults = {one.name: one.default for one in parameters}
     return call._replace(values={**defaults, **call.values})
 
 

@@ -61,9 +61,10 @@ def with_header(data: bytes, change: Callable[[dict[str, Any]], Any]) -> bytes:
     size = int.from_bytes(data[start + 1 : start + 3], "big")
     found = msgpack.unpackb(data[start + 3 : start + 3 + size])
     changed = change(found) or found
-    encoded = changed if isinstance(changed, bytes) else msgpack.packb(changed)
+    encoded: bytes = changed if isinstance(changed, bytes) else msgpack.packb(changed)
     encoded = encoded[: -header.DIGEST_BYTES] + sha256(encoded[: -header.DIGEST_BYTES]).digest()
-    return container.PREFIX + msgpack.packb(encoded) + data[start + 3 + size :]
+    packed: bytes = msgpack.packb(encoded)
+    return container.PREFIX + packed + data[start + 3 + size :]
 
 
 def refused(call: Callable[[], object]) -> tuple[str, str]:

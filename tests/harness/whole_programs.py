@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 
 from nkic.base.source import NOWHERE, CallChain
@@ -23,7 +24,7 @@ from nkic.machine.instructions import ROWS
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
 from nkic.machine.targets import TRN2
-from nkic.neff.records import InstructionRecord, PatternRecord
+from nkic.neff.records import InstructionRecord, OperandRecord, PatternRecord
 from tests.harness.random_programs import ALONE, REGISTERS, SIDE, legal_instructions, tensors
 
 AT = CallChain(NOWHERE)
@@ -144,7 +145,7 @@ class _Maker:
         self, chosen: list[tuple[Engine, InstructionRecord]], own: dict[int, Tensor]
     ) -> Iterator[Item]:
         """Return the instructions, with loops around some stretches of them."""
-        made = [lambda e=e, r=r: self.converted(e, r, own) for e, r in chosen]
+        made = [partial(self.converted, engine, record, own) for engine, record in chosen]
         while made:
             count = self.rng.randrange(1, 5)
             stretch, made = made[:count], made[count:]
@@ -153,7 +154,7 @@ class _Maker:
             else:
                 yield from (make() for make in stretch)
 
-    def loop(self, stretch: list) -> Iterator[Item]:  # type: ignore[type-arg]
+    def loop(self, stretch: list[partial[Instruction]]) -> Iterator[Item]:
         """Return a device loop; a register that bounds it is set before it, so that it ends."""
         self.loops += 1
         counter = Register(REGISTERS + self.loops)
@@ -191,9 +192,9 @@ def whole(tensor: Tensor) -> View:
     return View(tensor, tensor.shape, (tensor.shape[1], 1), 0, tensor.dtype)
 
 
-def _view(operand: object, own: dict[int, Tensor]) -> Operand:
+def _view(operand: OperandRecord, own: dict[int, Tensor]) -> Operand:
     if not isinstance(operand, PatternRecord):
-        return operand  # type: ignore[return-value]
+        return operand
     tensor = own[operand.tensor]
     steps, sizes = zip(*operand.dims, strict=True)
     if not tensor.on_chip:

@@ -322,7 +322,8 @@ def collective_permute_implicit(draw: Draw, target: str) -> Scene:
 
 
 def _implicit(name: str, groups: Groups, **tiles: Tile) -> Call:
-    return call(name, **tiles, replica_group=groups)
+    values: dict[str, Any] = {**tiles, "replica_group": groups}
+    return call(name, **values)
 
 
 @exchange("collective_permute_implicit_reduce")

@@ -69,8 +69,10 @@ def sendrecv(draw: Draw, target: str) -> Scene:
     shape = (draw.pick([1, 3, 32, 128]), min(draw.pick([1, 12, 256, 300]), most))
     swap, pipe = draw.chance(0.8), draw.pick([0, 1, 5])
     peers = (1, 0) if swap else (0, 1)
-    tiles = [[draw.tile(shape, dtype, dims=3) for _ in "ds"] for _ in peers]
-    cores = [[_swap(*tiles[core], peer, pipe, engine)] for core, peer in enumerate(peers)]
+    tiles = [tuple(draw.tile(shape, dtype, dims=3) for _ in "ds") for _ in peers]
+    cores = [
+        [_swap(dst, src, peer, pipe, engine)] for (dst, src), peer in zip(tiles, peers, strict=True)
+    ]
 
     def expected(rank: int, before: Before) -> dict[Tile, Wanted]:
         return {dst: Bits(before(rank, tiles[peers[c]][1])) for c, (dst, _) in enumerate(tiles)}

@@ -49,7 +49,7 @@ def _finish(given: Given, x: Array, parameter: Array, op: str | None, command: s
     slack = np.zeros(x.shape) if given["op"] in EXACT else PRECISION * np.abs(found) + close
     near = given.near("dst", found, slack)
     results: Results = {"dst": near._replace(known=valid)}
-    _registers(given, results, np.where(valid, found, 0), valid.all(1), op, command)
+    _registers(given, results, np.where(valid, found, 0), np.asarray(valid.all(1)), op, command)
     return results
 
 

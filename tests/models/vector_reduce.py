@@ -36,7 +36,8 @@ def chained(name: str) -> Any:
 def lanes(given: Given) -> tuple[Array, Array]:
     """Return the accumulators, and the error bound of each."""
     start: tuple[Array, Array] = (np.full(128, np.nan), np.zeros(128))
-    return given.state.setdefault(f"{given.engine} accumulators", start)
+    kept: tuple[Array, Array] = given.state.setdefault(f"{given.engine} accumulators", start)
+    return kept
 
 
 def accumulate(

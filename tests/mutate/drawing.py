@@ -34,7 +34,8 @@ def fixed() -> list[Mutant]:
 
 def drawn(count: int, seed: int, only: list[str] | None) -> list[Mutant]:
     """Draw different random changes, equally many from each room."""
-    rng, found = Random(seed), []
+    rng = Random(seed)
+    found: list[Mutant] = []
     texts: set[str] = set()
     names = only or list(ROOMS)
     counts = {path: points.count(path.read_text("utf-8")) for name in names for path in _of(name)}

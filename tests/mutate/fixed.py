@@ -100,8 +100,8 @@ FIXED = (
     Fixed(
         "signals take no time in the runner",
         "nkic/simulate/machine.py",
-        "                    start = signalled + self.semaphore_ps",
-        "                    start = signalled",
+        "                signalled = queued[count - 1] + self.semaphore_ps",
+        "                signalled = queued[count - 1]",
         (EXACT,),
     ),
     Fixed(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from random import Random
 
 from nkic.base.diagnostics import Reporter
-from nkic.ir.program import Body, Item, Loop, Program
+from nkic.ir.program import Body, Item, Loop, Operand, Program
 from nkic.ir.tensors import AccessPattern, Tensor
 from nkic.lower import lower
 from nkic.machine.engines import Engine
@@ -76,7 +76,7 @@ def _changes(item: Item, tensors: Sequence[Tensor]) -> Iterator[Changed]:
             yield kind, (item._replace(operands=operands),)
 
 
-def _operands(operand: object, tensors: Sequence[Tensor]) -> Iterator[tuple[str, object]]:
+def _operands(operand: object, tensors: Sequence[Tensor]) -> Iterator[tuple[str, Operand]]:
     if not isinstance(operand, AccessPattern):
         yield "another value", 7 if operand is None else None
         return

@@ -86,7 +86,7 @@ def test_what_is_known_at_run_time_only_may_be_anywhere(
 ) -> None:
     shape, buffer = ((8, *free), Buffer.SBUF) if on_chip else (free, Buffer.HBM)
     tensor = Tensor(0, "t", DTYPES["float32"], shape, buffer, CallChain(NOWHERE))
-    dynamic = Dynamic("scalar", Register(0), 1, 0)
+    dynamic: Dynamic = Dynamic("scalar", Register(0), 1, 0)
     pattern = AccessPattern(tensor, DTYPES["float32"], 2, 1, 0, ((1, 1),), dynamic)
     axes = ((*free[:-1], free[-1] * 4)) if free else (4,)
     assert axes_of(tensor) == axes_of_proofs(tensor) == axes

@@ -132,7 +132,7 @@ def counter(start):
 f, g = counter(a), lambda v, w=3: v * w - 1
 """
 
-integers = st.deferred(
+integers: st.SearchStrategy[str] = st.deferred(
     lambda: st.one_of(
         st.integers(-20, 20).map(str),
         st.sampled_from(["a", "b", "c", "len(p)", "len(s)", "o.n", "u.twice", "o.total()"]),
@@ -182,10 +182,10 @@ integers = st.deferred(
         st.sampled_from(["z.level", "len(Both.__mro__)", "operator.attrgetter('n')(o)"]),
     )
 )
-OPERATORS = ["add", "sub", "mul", "floordiv", "mod", "and_", "xor", "lt"]
-BINARY = ["+", "-", "*", "//", "%", "&", "|", "^", ">> 1 +", "<< 2 -"]
+OPERATORS: list[str] = ["add", "sub", "mul", "floordiv", "mod", "and_", "xor", "lt"]
+BINARY: list[str] = ["+", "-", "*", "//", "%", "&", "|", "^", ">> 1 +", "<< 2 -"]
 
-conditions = st.deferred(
+conditions: st.SearchStrategy[str] = st.deferred(
     lambda: st.one_of(
         st.tuples(integers, st.sampled_from(COMPARE), integers).map("{0[0]} {0[1]} {0[2]}".format),
         st.tuples(integers, integers, integers).map("{0[0]} < {0[1]} <= {0[2]}".format),
@@ -207,9 +207,9 @@ conditions = st.deferred(
         lists.map("{{*{}}} <= {{1, 2, 3}}".format),
     )
 )
-COMPARE = ["==", "!=", "<", "<=", ">", ">="]
+COMPARE: list[str] = ["==", "!=", "<", "<=", ">", ">="]
 
-lists = st.deferred(
+lists: st.SearchStrategy[str] = st.deferred(
     lambda: st.one_of(
         st.sampled_from(["p", "q", "list(range(4))", "o.log", "sorted(p)", "list(e)"]),
         st.lists(integers, max_size=3).map(lambda n: f"[{', '.join(n)}]"),
@@ -238,12 +238,12 @@ lists = st.deferred(
         lists.map("list(OrderedDict.fromkeys({}))".format),
     )
 )
-bounds = st.one_of(st.just(""), st.integers(-5, 5).map(str))
-slices = st.tuples(bounds, bounds, st.sampled_from(["", ":2", ":-1", ":-2"])).map(
-    lambda n: f"{n[0]}:{n[1]}{n[2]}"
-)
+bounds: st.SearchStrategy[str] = st.one_of(st.just(""), st.integers(-5, 5).map(str))
+slices: st.SearchStrategy[str] = st.tuples(
+    bounds, bounds, st.sampled_from(["", ":2", ":-1", ":-2"])
+).map(lambda n: f"{n[0]}:{n[1]}{n[2]}")
 
-texts = st.deferred(
+texts: st.SearchStrategy[str] = st.deferred(
     lambda: st.one_of(
         st.sampled_from(["s", "t", "'a,b'", "str(a)", "str(p)", "repr(t)", "e.get(1)", "str(o)"]),
         st.tuples(integers, st.sampled_from(SPECS)).map("f'<{{{0[0]}:{0[1]}}}>'".format),
@@ -273,8 +273,15 @@ texts = st.deferred(
         texts.map("str(sorted(Counter({}).items()))".format),
     )
 )
-SPECS = ["d", ">4", "<5", "+", "05", "x", "#b", ",", "^8", "e"]
-METHODS = ["upper()", "replace('a', 'xy')", "strip()", "center(9, '*')", "zfill(5)", "title()"]
+SPECS: list[str] = ["d", ">4", "<5", "+", "05", "x", "#b", ",", "^8", "e"]
+METHODS: list[str] = [
+    "upper()",
+    "replace('a', 'xy')",
+    "strip()",
+    "center(9, '*')",
+    "zfill(5)",
+    "title()",
+]
 
 anything = st.one_of(
     *(integers, conditions, lists, texts),

@@ -125,7 +125,7 @@ def test_what_does_not_follow_the_axes_is_a_run(data: st.DataObject, free: list[
 
 
 def _digits(byte: int, owner: Tensor) -> list[int]:
-    digits = []
+    digits: list[int] = []
     for length in reversed(axes_of(owner)):
         byte, digit = divmod(byte, length)
         digits.insert(0, digit)

@@ -10,6 +10,7 @@ from typing import Any
 from nkic.base.diagnostics import Reporter
 from nkic.base.kernel_errors import KernelError
 from nkic.base.profiles import Profile
+from nkic.base.source import SourceFile
 from nkic.evaluate import attributes, objects
 from nkic.evaluate.attributes import Provided
 from nkic.evaluate.machine import Machine
@@ -21,7 +22,7 @@ from nkic.parse import parse
 from nkic.resolve import resolve
 from nkic.specialise.closed import PROVIDED, World
 from nkic.syntax import names
-from tests.harness.metalanguage import HEAD, SourceFile
+from tests.harness.metalanguage import HEAD
 
 HOST = (
     *(types.ModuleType, types.FrameType, types.CodeType, types.TracebackType, types.FunctionType),

@@ -334,8 +334,8 @@ def test_a_limit_is_only_lowered(
     monkeypatch: pytest.MonkeyPatch, name: str, before: Any, after: Any
 ) -> None:
     system = System(before)
-    monkeypatch.setattr(own.resource, "getrlimit", system.getrlimit)
-    monkeypatch.setattr(own.resource, "setrlimit", system.setrlimit)
+    monkeypatch.setattr(resource, "getrlimit", system.getrlimit)
+    monkeypatch.setattr(resource, "setrlimit", system.setrlimit)
     own.apply({name: 512})
     assert system.now == after
     own.apply({name: None})

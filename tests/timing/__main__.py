@@ -103,7 +103,7 @@ def rank_correlation(found: Sequence[Found]) -> float:
         np.argsort(np.argsort([getattr(f, name) for f in found]))
         for name in ("measured", "predicted")
     ]
-    return float(np.corrcoef(*orders)[0, 1])
+    return float(np.corrcoef(orders[0], orders[1])[0, 1])
 
 
 def summary(found: Sequence[Found]) -> str:

@@ -13,11 +13,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import nkic
 from nkic.api.arrays import array_of, type_of
 from nkic.api.compiling import TracedCompilation, compile_options, of_live, request_options_of
+from nkic.api.options import Compiling
 from nkic.driver import pipeline
 from nkic.driver.compiled import Compiled
 from tests.conformance.samples import chosen, options
@@ -27,7 +28,7 @@ from tests.timing.schedules import HEAD, line
 Line = Callable[[str, Callable[[int, bool], Compiled]], str | None]
 
 
-def compiled(function: Any, inputs: dict[str, Any], **how: Any) -> Compiled:
+def compiled(function: Any, inputs: dict[str, Any], **how: Unpack[Compiling]) -> Compiled:
     """Compile a kernel as a call with these arguments does."""
     kernel = getattr(function, "__wrapped__", function)
     bound = inspect.signature(kernel).bind(**inputs)

@@ -23,7 +23,7 @@ from nkic.allocate.stage import Strategy, addresses
 from nkic.driver.compiled import DEFAULT, Compiled, CompileOptions
 from nkic.ir.program import Body, Program
 from nkic.machine.memory import Buffer
-from samples.run import cases, folders
+from samples.run import Case, cases, folders
 from tests.conformance.samples import chosen, options
 from tests.timing.library import row
 from tests.timing.schedules import compiled
@@ -94,8 +94,8 @@ def table() -> Iterator[str]:
         yield from filter(None, [row(public, package, lines)])
 
 
-def _sample(case: object, level: int, serial: bool) -> Compiled:
-    return compiled(case, CompileOptions(serial, level=level))  # type: ignore[arg-type]
+def _sample(case: Case, level: int, serial: bool) -> Compiled:
+    return compiled(case, CompileOptions(serial, level=level))
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def by_tile(delta, u, rates, grown, seen, tile=512):
                 scan = _scan(d, xd, columns[i], _row(ones, grown, i, s * tile, tile), last[i])
                 kept = nl.ndarray((P, 1), dtype=nl.float32, buffer=nl.sbuf)
                 nisa.activation(dst=kept, op=nl.copy, data=scan[:, tile - 1 : tile])
-                last[i] = kept
+                last[i] = kept  # type: ignore[call-overload]
                 _accumulate(total, scan, _row(ones, seen, i, s * tile, tile))
             nisa.dma_copy(dst=out[nl.ds(c * P, P), nl.ds(s * tile, tile)], src=total)
     return out

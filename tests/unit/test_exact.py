@@ -168,7 +168,7 @@ def test_cores_that_meet_for_different_instructions_are_refused() -> None:
             StreamRecord(core, Engine.GPSIMD, 0, (item,)) for core, item in enumerate((one, other))
         )
         found = Executable("t", "trn2", 2, 0, 1, (tensor,), (), (), streams)
-        with pytest.raises(Unsound, match=r"core 0 reaches \w+ here, but core 1 reaches \w+"):
+        with pytest.raises(Unsound, match=r"^gpsimd: core 0 reaches \w+ here, but core 1 \w+"):
             verify_rendezvous(found, TRN2)
 
 

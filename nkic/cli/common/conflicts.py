@@ -13,51 +13,54 @@ from nkic.base.diagnostics import UsageFailed, make
 Given = Mapping[str, str]  # the spelling on the command line, by the option's own name
 
 
-def given() -> Given:
+def given_options() -> Given:
     """Return the options and arguments given to the running command, in the order of --help.
 
     An option counts even if its value equals the default; an environment variable does not count.
     """
     context = click.get_current_context()
     return {
-        str(one.name): _word(one, context.params[str(one.name)])
-        for one in context.command.params
-        if one.expose_value
-        and context.get_parameter_source(str(one.name)) is ParameterSource.COMMANDLINE
+        str(parameter.name): _spelling(parameter, context.params[str(parameter.name)])
+        for parameter in context.command.params
+        if parameter.expose_value
+        and context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
     }
 
 
-def _word(one: click.Parameter, value: Any) -> str:
-    if isinstance(one, click.Argument):
+def _spelling(parameter: click.Parameter, value: Any) -> str:
+    if isinstance(parameter, click.Argument):
         return str(value)
-    if value is False and one.secondary_opts:
-        return one.secondary_opts[0]
-    return next((word for word in one.opts if word.startswith("--")), one.opts[0])
+    if value is False and parameter.secondary_opts:
+        return parameter.secondary_opts[0]
+    return next((name for name in parameter.opts if name.startswith("--")), parameter.opts[0])
 
 
-def refuse(line: Given, option: str, others: Iterable[str], why: str) -> None:
+def refuse(given: Given, option: str, others: Iterable[str], why: str) -> None:
     """Raise `UsageFailed` for the first of `others` that is given together with `option`."""
     for name in others:
-        if name in line:
-            refuse_pair(option, line[name], why)
+        if name in given:
+            refuse_pair(option, given[name], why)
 
 
-def refuse_all_but(line: Given, option: str, taken: Iterable[str], does: str) -> None:
+def refuse_all_but(given: Given, option: str, accepted: Iterable[str], does: str) -> None:
     """Raise `UsageFailed` for the first option that `option` does not accept beside it.
 
     `does`: what `option` does, as in `writes nothing`.
     """
-    kept = {*taken}
-    refuse(line, option, [name for name in line if name not in kept], f"`{option}` {does}")
+    allowed = {*accepted}
+    refuse(given, option, [name for name in given if name not in allowed], f"`{option}` {does}")
 
 
-def needs(line: Given, names: Iterable[str], needed: str) -> None:
+def needs(given: Given, names: Iterable[str], required: str) -> None:
     """Raise `UsageFailed` for the first of `names` that is given: all of them need another
     option.
     """
     for name in names:
-        if name in line:
-            fail(f"`{line[name]}` needs `{needed}`", f"add `{needed}`, or leave out `{line[name]}`")
+        if name in given:
+            fail(
+                f"`{given[name]}` needs `{required}`",
+                f"add `{required}`, or leave out `{given[name]}`",
+            )
 
 
 def refuse_pair(option: str, other: str, why: str, help: str = "") -> NoReturn:

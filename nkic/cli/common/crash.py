@@ -46,7 +46,7 @@ def _out_of_memory(error: MemoryError) -> Diagnostic:
     if limit != resource.RLIM_INFINITY:
         text = f"the kernel needs more memory than this process may use: {size(limit)}"
         advice += "; --limit memory=SIZE sets another limit"
-    notes = [words for words in (str(error),) if words] + _backtrace(error)
+    notes = [*filter(None, [str(error)]), *_backtrace(error)]
     return make("out-of-memory", text, notes=notes, help=advice)
 
 
@@ -62,25 +62,29 @@ def _too_deep(error: RecursionError) -> Diagnostic:
 
 def _internal_error(error: Exception, session: Session) -> Diagnostic:
     """Return the line to show, and write the report if the folder allows it."""
-    what = f"internal error in {session.tool}: {type(error).__name__}: {error} ({_where(error)})"
-    return make("internal-error", f"{what}; {_saved(error, session)}", notes=_backtrace(error))
+    summary = (
+        f"internal error in {session.tool}: {type(error).__name__}: {error} ({_location(error)})"
+    )
+    return make("internal-error", f"{summary}; {_saved(error, session)}", notes=_backtrace(error))
 
 
 def _backtrace(error: BaseException) -> list[str]:
     """Return the traceback as a note if NKIC_BACKTRACE=1 is set."""
-    wanted = os.environ.get("NKIC_BACKTRACE", "0") not in ("", "0")
-    return [_trace(error)] if wanted else []
+    is_requested = os.environ.get("NKIC_BACKTRACE", "0") not in ("", "0")
+    return [_trace(error)] if is_requested else []
 
 
 def _trace(error: BaseException) -> str:
     return "".join(traceback.format_exception(error)).rstrip()
 
 
-def _where(error: Exception) -> str:
+def _location(error: Exception) -> str:
     """Return the innermost line of this package in the traceback: `depend/edges.py:40`."""
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if Path(frame.filename).is_relative_to(PACKAGE)]
-    return f"{Path(ours[-1].filename).relative_to(PACKAGE)}:{ours[-1].lineno}" if ours else "?"
+    own_frames = [frame for frame in frames if Path(frame.filename).is_relative_to(PACKAGE)]
+    if not own_frames:
+        return "?"
+    return f"{Path(own_frames[-1].filename).relative_to(PACKAGE)}:{own_frames[-1].lineno}"
 
 
 def _saved(error: Exception, session: Session) -> str:

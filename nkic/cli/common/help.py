@@ -26,16 +26,16 @@ class Option(click.Option):
     """An option that belongs to a named group of --help; `common` ones are also in -h."""
 
     def __init__(
-        self, *names: Any, group: str = "General", common: bool = False, **more: Any
+        self, *names: Any, group: str = "General", common: bool = False, **settings: Any
     ) -> None:
-        super().__init__(*names, **more)
+        super().__init__(*names, **settings)
         self.group = group
         self.common = common
 
 
-def option(group: str, *names: str, **more: Any) -> Callable[[Function], Function]:
+def option(group: str, *names: str, **settings: Any) -> Callable[[Function], Function]:
     """Return a decorator that adds an option to this group of --help."""
-    return click.option(*names, cls=Option, group=group, **more)
+    return click.option(*names, cls=Option, group=group, **settings)
 
 
 def adding(options: Sequence[Callable[[Any], Any]]) -> Callable[[Function], Function]:
@@ -52,8 +52,10 @@ def adding(options: Sequence[Callable[[Any], Any]]) -> Callable[[Function], Func
 class Tool(click.Command):
     """A command with examples: pairs of a command line and its description."""
 
-    def __init__(self, *names: Any, examples: Sequence[tuple[str, str]] = (), **more: Any) -> None:
-        super().__init__(*names, **more)
+    def __init__(
+        self, *names: Any, examples: Sequence[tuple[str, str]] = (), **settings: Any
+    ) -> None:
+        super().__init__(*names, **settings)
         self.examples = examples
 
     def brief_help(self, ctx: click.Context) -> str:

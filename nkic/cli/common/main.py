@@ -97,13 +97,13 @@ def _invoke(command: click.Command, session: Session) -> int:
 def _complete(command: click.Command, tool: str) -> int | None:
     """Answer a shell's completion request, if this is one."""
     variable = f"_{tool.replace('-', '_').upper()}_COMPLETE"
-    question = os.environ.get(variable)
-    if not question:
+    request = os.environ.get(variable)
+    if not request:
         return None
     # Imported here because only completion needs it.
     from click.shell_completion import shell_complete
 
-    return shell_complete(command, {}, tool, variable, question)
+    return shell_complete(command, {}, tool, variable, request)
 
 
 def _failed(error: Exception, session: Session) -> int:
@@ -113,9 +113,9 @@ def _failed(error: Exception, session: Session) -> int:
     fails for the same reason as the write before it.
     """
     code, diagnostics = _verdict(error, session)
-    new = [diagnostic for diagnostic in diagnostics if not session.has_reported(diagnostic)]
-    if new:
-        session.report(new)
+    unreported = [diagnostic for diagnostic in diagnostics if not session.has_reported(diagnostic)]
+    if unreported:
+        session.report(unreported)
     return code
 
 
@@ -135,11 +135,11 @@ def _verdict(error: Exception, session: Session) -> tuple[int, Sequence[Diagnost
 
 def _free_frames(error: MemoryError) -> None:
     """Free the variables of the failed functions, to have memory for the message."""
-    at = error.__traceback__
-    while at is not None:
+    traceback = error.__traceback__
+    while traceback is not None:
         with suppress(RuntimeError):  # still running: this function's callers
-            at.tb_frame.clear()
-        at = at.tb_next
+            traceback.tb_frame.clear()
+        traceback = traceback.tb_next
 
 
 def _finish(session: Session, code: int) -> int:
@@ -176,6 +176,6 @@ def _signals_raise() -> Iterator[None]:
 
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
-    for one in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(one, signal.SIG_IGN)
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt if number == signal.SIGINT else _Terminated

@@ -18,36 +18,36 @@ from nkic.cli.common.session import Session
 from nkic.cli.common.streams import COLOUR_CHOICES
 
 
-def _kept(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+def _store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     """Store the option's value in the session, under the option's name."""
     setattr(ctx.ensure_object(Session), str(param.name), value)
 
 
-def _louder(ctx: click.Context, param: click.Parameter, value: int) -> None:
+def _adjust_verbosity(ctx: click.Context, param: click.Parameter, value: int) -> None:
     session = ctx.ensure_object(Session)
     session.verbosity += value if param.name == "verbose" else -value
 
 
-def _wishes(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> None:
+def _wishes(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> None:
     """Handle -W, -A and -D; `-Werror` and `-Werror=CODE` are values of -W."""
     session, wish = ctx.ensure_object(Session), Wish(param.opts[0])
-    for word in words:
-        name, equals, code = word.partition("=")
+    for value in values:
+        name, equals, code = value.partition("=")
         if wish is not Wish.WARN or name != "error":
-            session.levels = session.levels.adding(wish, word)
+            session.levels = session.levels.adding(wish, value)
         elif equals:
             session.levels = session.levels.adding(Wish.DENY, code)
         else:
             session.levels = replace(session.levels, all_errors=True)
 
 
-def _limits(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> None:
+def _limits(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> None:
     session = ctx.ensure_object(Session)
-    session.limit = words
-    if words:
+    session.limit = values
+    if values:
         from nkic.limits.table import read  # rarely wanted
 
-        session.limits = read(session.tool, words)
+        session.limits = read(session.tool, values)
 
 
 def _print_and_leave(ctx: click.Context, text: str) -> None:
@@ -60,13 +60,11 @@ def _version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
         _print_and_leave(ctx, f"{ctx.info_name} {__version__}")
 
 
-def _brief_help(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
-    if wanted and isinstance(ctx.command, Tool):
+def _help(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
+    """Print the help: all of it for --help, the common options for -h."""
+    if wanted and param.name == "h" and isinstance(ctx.command, Tool):
         _print_and_leave(ctx, ctx.command.brief_help(ctx).rstrip())
-
-
-def _long_help(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
-    if wanted:
+    elif wanted:
         _print_and_leave(ctx, ctx.get_help())
 
 
@@ -76,8 +74,8 @@ def _explain(ctx: click.Context, param: click.Parameter, wanted: str | None) -> 
         _print_and_leave(ctx, pages.markdown(explain.page(wanted), colour).rstrip())
 
 
-def _option(*names: str, group: str = "General", **more: Any) -> Callable[[Function], Function]:
-    return option(group, *names, expose_value=False, **more)
+def _option(*names: str, group: str = "General", **settings: Any) -> Callable[[Function], Function]:
+    return option(group, *names, expose_value=False, **settings)
 
 
 _WISHES = (
@@ -97,7 +95,7 @@ _OPTIONS = (
         type=click.Choice(FORMATS),
         default="human",
         show_default=True,
-        callback=_kept,
+        callback=_store,
         group="Messages",
         common=True,
         help="Format of the messages on standard error.",
@@ -105,7 +103,7 @@ _OPTIONS = (
     _option(
         "--message-file",
         metavar="PATH",
-        callback=_kept,
+        callback=_store,
         group="Messages",
         help="Also write the messages to PATH: SARIF if it ends in .sarif, else JSON lines.",
     ),
@@ -126,17 +124,31 @@ _OPTIONS = (
         type=click.Choice(COLOUR_CHOICES),
         default="auto",
         show_default=True,
-        callback=_kept,
+        callback=_store,
         group="Messages",
         help="Colour; auto respects NO_COLOR, FORCE_COLOR and whether the output is a terminal.",
     ),
-    _option("-q", "--quiet", count=True, callback=_louder, group="Messages", help="Print less."),
-    _option("-v", "--verbose", count=True, callback=_louder, group="Messages", help="Print more."),
+    _option(
+        "-q",
+        "--quiet",
+        count=True,
+        callback=_adjust_verbosity,
+        group="Messages",
+        help="Print less.",
+    ),
+    _option(
+        "-v",
+        "--verbose",
+        count=True,
+        callback=_adjust_verbosity,
+        group="Messages",
+        help="Print more.",
+    ),
     _option(
         "--crash-dir",
         metavar="DIR",
         envvar="NKIC_CRASH_DIR",
-        callback=_kept,
+        callback=_store,
         group="Messages",
         help="Folder for the report of an internal error. [env: NKIC_CRASH_DIR]",
     ),
@@ -171,7 +183,7 @@ _OPTIONS = (
         "-h",
         is_flag=True,
         is_eager=True,
-        callback=_brief_help,
+        callback=_help,
         group="Help",
         help="Show the short help.",
     ),
@@ -179,7 +191,7 @@ _OPTIONS = (
         "--help",
         is_flag=True,
         is_eager=True,
-        callback=_long_help,
+        callback=_help,
         group="Help",
         help="Show this help.",
     ),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING
 
-from nkic.base.text import width
+from nkic.base.text import aligned
 from nkic.cli.common.streams import wants_colour
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ def table(rows: Rows, colour: str) -> str:
     from rich import box
     from rich.table import Table
 
-    made = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    rich_table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
     for head in rows[0]:
-        made.add_column(head, overflow="fold")  # no text is cut off
+        rich_table.add_column(head, overflow="fold")  # no text is cut off
     for row in rows[1:]:
-        made.add_row(*row)
-    return _shown(made)
+        rich_table.add_row(*row)
+    return _rendered(rich_table)
 
 
 def markdown(text: str, colour: str) -> str:
@@ -42,14 +42,16 @@ def markdown(text: str, colour: str) -> str:
         return text
     from rich.markdown import Markdown
 
-    return _shown(Markdown(text, code_theme="ansi_dark"))
+    return _rendered(Markdown(text, code_theme="ansi_dark"))
 
 
 def difference(text: str, colour: str) -> str:
     """Return a unified diff."""
-    heads = {"---": "bold", "+++": "bold", "@@ ": "cyan"}
-    signs = {"+": "green", "-": "red"}
-    return styled(text, colour, lambda line: heads.get(line[:3], signs.get(line[:1], "")))
+    head_styles = {"---": "bold", "+++": "bold", "@@ ": "cyan"}
+    line_styles = {"+": "green", "-": "red"}
+    return styled(
+        text, colour, lambda line: head_styles.get(line[:3], line_styles.get(line[:1], ""))
+    )
 
 
 def styled(text: str, colour: str, style_of: Callable[[str], str]) -> str:
@@ -59,24 +61,14 @@ def styled(text: str, colour: str, style_of: Callable[[str], str]) -> str:
     from rich.text import Text
 
     lines = (Text(line, style_of(line)) for line in text.splitlines())
-    return _shown(Text("\n").join(lines), folds=False)
+    return _rendered(Text("\n").join(lines), folds=False)
 
 
-def aligned(rows: Rows) -> str:
-    """Return the rows with aligned columns; the last column is not padded."""
-    widths = [max(width(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
-    lines = []
-    for row in rows:
-        cells = [cell + " " * (n - width(cell)) for cell, n in zip(row, widths, strict=False)]
-        lines.append("  ".join([*cells, row[-1]]).rstrip())
-    return "".join(f"{text}\n" for text in lines)
-
-
-def _shown(what: RenderableType, *, folds: bool = True) -> str:
+def _rendered(renderable: RenderableType, *, folds: bool = True) -> str:
     """Return text in the terminal's sixteen colours, wrapped at its width if `folds`."""
     from rich.console import Console
 
     console = Console(file=StringIO(), force_terminal=True, color_system="standard", emoji=False)
     with console.capture() as capture:
-        console.print(what, soft_wrap=not folds)
+        console.print(renderable, soft_wrap=not folds)
     return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())

@@ -52,14 +52,14 @@ class Session:
     """Texts by name that go into a crash report: the kernel, the last good program."""
     hidden: int = 0
     """The number of warnings that were found but are shown only on request."""
-    _said: list[Diagnostic] = field(default_factory=list)
-    _lines: list[str] = field(default_factory=list)
+    _reported: list[Diagnostic] = field(default_factory=list)
+    _json_lines: list[str] = field(default_factory=list)
 
     @classmethod
     def before_parsing(cls, tool: str, argv: Sequence[str]) -> Session:
         """Return a session for errors in the command line itself, in the format it requests."""
-        session = cls(tool, tuple(argv), message_file=_peek(argv, "--message-file"))
-        format, color = _peek(argv, "--message-format"), _peek(argv, "--color")
+        session = cls(tool, tuple(argv), message_file=_last_value(argv, "--message-file"))
+        format, color = _last_value(argv, "--message-format"), _last_value(argv, "--color")
         session.format = format if format in FORMATS else session.format
         session.color = color if color in COLOUR_CHOICES else session.color
         return session
@@ -67,22 +67,27 @@ class Session:
     def report(self, diagnostics: Sequence[Diagnostic]) -> None:
         """Write diagnostics to standard error, and keep their machine form for --message-file."""
         if self.message_file is not None:
-            self._lines += [json_lines.line(d, self.sources) for d in diagnostics]
+            self._json_lines += [json_lines.line(d, self.sources) for d in diagnostics]
         if self.format != SARIF:
             paint = paint_for(sys.stderr, self.color)
-            _say(self._gap() + render(diagnostics, self.format, self.sources, paint))
-        self._said += diagnostics
+            _write(self._gap() + render(diagnostics, self.format, self.sources, paint))
+        self._reported += diagnostics
 
     def has_reported(self, diagnostic: Diagnostic) -> bool:
         """Whether an equal diagnostic was reported before."""
-        return diagnostic in self._said
+        return diagnostic in self._reported
 
-    def artifact(self, kind: str, path: str, **more: object) -> None:
+    def artifact(self, kind: str, path: str, **fields: object) -> None:
         """Report to programs that a file was written; `status` tells people."""
-        line = json_lines.artifact(kind, path, **more)
-        self._lines.append(line)
+        line = json_lines.artifact(kind, path, **fields)
+        self._json_lines.append(line)
         if self.format == "json":
-            _say(line)
+            _write(line)
+
+    def wrote(self, kind: str, path: str) -> None:
+        """Report that a file was written: to programs, and to people who asked for details."""
+        self.artifact(kind, path)
+        self.status(f"wrote {path}", 1)
 
     def status(self, text: str, level: int = 0) -> None:
         """Write a line about progress to standard error, for people, unless -q is given.
@@ -91,32 +96,34 @@ class Session:
         """
         needed = max(level, 0 if sys.stderr.isatty() else 1)
         if self.format not in ("json", SARIF) and self.verbosity >= needed:
-            _say(self._for_people(text))
+            _write(self._for_people(text))
 
     def tell(self, type: str, text: str, /, **fields: object) -> None:
         """Report requested information: `text` to people, an event of this type to programs."""
         line = json_lines.event(type, **fields)
-        self._lines.append(line)
+        self._json_lines.append(line)
         if self.format == "json":
-            _say(line)
+            _write(line)
         elif self.verbosity >= 0 and self.format != SARIF:
-            _say(self._for_people(clean(text, keep="\n\t")))
+            _write(self._for_people(clean(text, keep="\n\t")))
 
     def close(self) -> None:
         """Write the summary line for people, and the file for machines: SARIF if its name says
         so.
         """
-        placed = any(d.primary for d in self._said)  # usage errors need no summary
-        if placed and self.format == "human" and self.verbosity >= 0:
-            found = "; ".join(filter(None, (summary(self._said, self.max_errors), self._more())))
-            _say(f"{self._gap()}{found}\n")
+        has_location = any(d.primary for d in self._reported)  # usage errors need no summary
+        if has_location and self.format == "human" and self.verbosity >= 0:
+            text = "; ".join(
+                filter(None, (summary(self._reported, self.max_errors), self._hidden_summary()))
+            )
+            _write(f"{self._gap()}{text}\n")
         elif self.hidden:
-            self.status(self._more())
+            self.status(self._hidden_summary())
         if self.message_file is not None:
             is_log = self.message_file.endswith(".sarif")
-            files.write(self.message_file, self._log() if is_log else "".join(self._lines))
+            files.write(self.message_file, self._log() if is_log else "".join(self._json_lines))
 
-    def _more(self) -> str:
+    def _hidden_summary(self) -> str:
         """Return how many remarks were not shown, and how to show them."""
         if not self.hidden:
             return ""
@@ -127,12 +134,12 @@ class Session:
     def end(self) -> None:
         """Write the SARIF log if requested; nothing may be reported after it."""
         if self.format == SARIF:
-            _say(self._log())
+            _write(self._log())
 
     def _log(self) -> str:
         from nkic.base.render import sarif  # slow to import, and rarely wanted
 
-        return sarif.log(self._said, sarif.SarifRun(self.sources, self.tool, from_root))
+        return sarif.log(self._reported, sarif.SarifRun(self.sources, self.tool, from_root))
 
     def _for_people(self, text: str) -> str:
         """Escape a kernel's text so that it cannot give commands to the service that reads it."""
@@ -140,10 +147,10 @@ class Session:
 
     def _gap(self) -> str:
         """The blank line between two diagnostics, and before the summary, in the human format."""
-        return "\n" if self._said and self.format == "human" else ""
+        return "\n" if self._reported and self.format == "human" else ""
 
 
-def _say(text: str) -> None:
+def _write(text: str) -> None:
     """Write to standard error.
 
     If it cannot be written, as on a full disk, the exit code still tells the verdict; a closed pipe
@@ -158,14 +165,14 @@ def _say(text: str) -> None:
         pass
 
 
-def _peek(argv: Sequence[str], option: str) -> str | None:
+def _last_value(argv: Sequence[str], option: str) -> str | None:
     """Return the last value given to an option, found without parsing the rest."""
-    found = None
-    for at, word in enumerate(argv):
-        if word == "--":
+    value = None
+    for index, argument in enumerate(argv):
+        if argument == "--":
             break
-        if word.startswith(option + "="):
-            found = word.partition("=")[2]
-        elif word == option and at + 1 < len(argv):
-            found = argv[at + 1]
-    return found
+        if argument.startswith(option + "="):
+            value = argument.partition("=")[2]
+        elif argument == option and index + 1 < len(argv):
+            value = argv[index + 1]
+    return value

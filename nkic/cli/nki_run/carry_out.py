@@ -8,7 +8,7 @@ from nkic.base.collector import without_collector
 from nkic.base.diagnostics import ArtifactFailed
 from nkic.base.text import clean
 from nkic.cli.common import Session, process_limits
-from nkic.cli.common.conflicts import given
+from nkic.cli.common.conflicts import given_options
 from nkic.cli.nki_run import comparing, inspecting
 from nkic.cli.nki_run.conflicts import refuse_conflicts
 from nkic.cli.nki_run.options import CommandLine
@@ -16,7 +16,7 @@ from nkic.cli.nki_run.options import CommandLine
 
 def carry_out(line: CommandLine, session: Session) -> int:
     """Carry out the command line, and return the exit code. Raises `NkicError`."""
-    refuse_conflicts(line, given())
+    refuse_conflicts(line, given_options())
     process_limits.warn_of_variables(session)
     process_limits.set_limits(session, line.timeout)
     try:

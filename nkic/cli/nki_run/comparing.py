@@ -25,44 +25,44 @@ NO = 1  # the exit code of an exceeded budget
 def compare_files(line: CommandLine, session: Session) -> int:
     """Report what changed from the first file of --diff to the second, and return the exit code."""
     first, second = line.diff or ("", "")
-    both = [files.read_bytes(path, max(LIMIT, LIMITS.file_bytes)) for path in (first, second)]
-    compiled = [data.startswith(PREFIX) for data in both]
-    if compiled == [True, True]:
-        return _compiled(line, both)
-    if any(compiled):
+    contents = [files.read_bytes(path, max(LIMIT, LIMITS.file_bytes)) for path in (first, second)]
+    are_kernels = [data.startswith(PREFIX) for data in contents]
+    if are_kernels == [True, True]:
+        return _compiled(line, contents)
+    if any(are_kernels):
         text = "--diff: one of the files is a compiled kernel, the other is not"
         raise bad_value(text, "compare two files of the same kind")
-    before, after = (read_profile(d, p) for d, p in zip(both, (first, second), strict=True))
-    found = changes(before, after)
-    text = json.dumps(found.as_json(), indent=1) + "\n" if line.json else found.text
+    before, after = (read_profile(d, p) for d, p in zip(contents, (first, second), strict=True))
+    comparison = changes(before, after)
+    text = json.dumps(comparison.as_json(), indent=1) + "\n" if line.json else comparison.text
     files.write(STANDARD, text)
-    _markdown(line, session, found)
+    _markdown(line, session, comparison)
     return judge(line, session, before, after)
 
 
-def _compiled(line: CommandLine, both: list[bytes]) -> int:
+def _compiled(line: CommandLine, contents: list[bytes]) -> int:
     if line.fail_if is not None or line.report:
         option = "--fail-if" if line.fail_if is not None else "--report"
         text = f"`{option}` applies to runs, and these are compiled kernels"
         help = "compare the files of nki-run --report json=FILE"
         raise UsageFailed([make("conflicting-options", text, help=help)])
-    found = diff(*both)
+    difference = diff(*contents)
     if line.json:
-        record = {"schema": 1, "verdict": found.verdict, "sections": found.sections}
-        files.write(STANDARD, json.dumps({**record, "lines": found.lines}, indent=1) + "\n")
+        record = {"schema": 1, "verdict": difference.verdict, "sections": difference.sections}
+        files.write(STANDARD, json.dumps({**record, "lines": difference.lines}, indent=1) + "\n")
     else:
-        text = "".join(f"{clean(one)}\n" for one in (found.summary, *found.lines))
+        text = "".join(f"{clean(each)}\n" for each in (difference.summary, *difference.lines))
         files.write(STANDARD, text)
     return 0
 
 
-def _markdown(line: CommandLine, session: Session, found: Changes) -> None:
-    for word in line.report:
-        kind, _, path = word.partition("=")
+def _markdown(line: CommandLine, session: Session, comparison: Changes) -> None:
+    for request in line.report:
+        kind, _, path = request.partition("=")
         if kind != "md" or not path:
-            text = f"--report {clean(word)}: with --diff only md=FILE is possible"
+            text = f"--report {clean(request)}: with --diff only md=FILE is possible"
             raise bad_value(text, "leave it out, or write md=FILE")
-        files.write(path, found.markdown)
+        files.write(path, comparison.markdown)
         session.artifact("md", path)
 
 
@@ -74,14 +74,14 @@ def baseline_of(line: CommandLine) -> Profile | None:
     return read_profile(files.read_bytes(line.baseline, LIMIT), line.baseline)
 
 
-def tell_changes(session: Session, before: Profile, made: Mapping[str, Any]) -> Changes:
+def tell_changes(session: Session, before: Profile, profile: Mapping[str, Any]) -> Changes:
     """Report what this run changes, in a few lines."""
-    found = changes(before, profile_of(made))
-    rows = [row for row in found.figures if row.change]
-    words = [f"{r.name} {r.before:,.0f} to {r.after:,.0f} ({r.share})" for r in rows]
-    text = f"against the baseline: {', '.join(words) or 'no change'}"
-    session.tell("baseline", text, changes=found.as_json())
-    return found
+    comparison = changes(before, profile_of(profile))
+    rows = [row for row in comparison.figures if row.change]
+    shown = [f"{r.name} {r.before:,.0f} to {r.after:,.0f} ({r.share})" for r in rows]
+    text = f"against the baseline: {', '.join(shown) or 'no change'}"
+    session.tell("baseline", text, changes=comparison.as_json())
+    return comparison
 
 
 def judge(line: CommandLine, session: Session, before: Profile | None, after: Profile) -> int:

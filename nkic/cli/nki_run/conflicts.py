@@ -34,9 +34,9 @@ def refuse_conflicts(line: CommandLine, given: Given) -> None:
     if mode == "diff" and line.artifact is not None:
         fail("`--diff` takes two files", "leave out the third")
     if mode is not None:
-        taken, does = _MODES[mode]
-        taken = _OF_MACHINE if line.print == "machine" else taken
-        refuse_all_but(given, given[mode], (mode, *taken), does)
+        accepted, does = _MODES[mode]
+        accepted = _OF_MACHINE if line.print == "machine" else accepted
+        refuse_all_but(given, given[mode], (mode, *accepted), does)
     if line.artifact is None and mode not in ("diff", "print", "calibrate"):
         advice = "for example `nki-run kernel.neff --inputs data.npz`, or `nki-run -`"
         raise UsageFailed([make("missing-argument", "missing the compiled kernel", help=advice)])
@@ -70,37 +70,45 @@ def _refuse_in_run(line: CommandLine, given: Given) -> None:
 def _refuse_sharing(line: CommandLine, given: Given) -> None:
     """Check that standard input is read once, and that each output has a place of its own."""
     reads, writes = [*_reads(line)], [*_writes(line)]
-    standard = [option for option, path in reads if path == STANDARD]
-    standard += ["--break"] if line.stop_at else []
-    if len(standard) > 1:
-        refuse_pair(standard[0], standard[1], "standard input can be read once")
-    printed = [option for option, path in writes if path == STANDARD]
-    printed += [f"--{n}" for n in ("json", "annotate", "timeline") if getattr(line, n)][:1]
+    from_stdin = [option for option, path in reads if path == STANDARD]
+    from_stdin += ["--break"] if line.stop_at else []
+    if len(from_stdin) > 1:
+        refuse_pair(from_stdin[0], from_stdin[1], "standard input can be read once")
+    to_stdout = [option for option, path in writes if path == STANDARD]
+    to_stdout += [f"--{n}" for n in ("json", "annotate", "timeline") if getattr(line, n)][:1]
     if line.json:
-        both = "both go to standard output"
-        refuse(given, "--json", ["annotate", "timeline", "stop_at"], both)
-    if len(printed) > 1:
-        refuse_pair(printed[0], printed[1], "both go to standard output")
-    read = {real(path): option for option, path in reads if _is_path(path)}
+        why = "both go to standard output"
+        refuse(given, "--json", ["annotate", "timeline", "stop_at"], why)
+    if len(to_stdout) > 1:
+        refuse_pair(to_stdout[0], to_stdout[1], "both go to standard output")
+    options = {real(path): option for option, path in reads if _is_path(path)}
     for option, path in writes:
-        at = real(path)
+        location = real(path)
         if not _is_path(path):
             continue
-        if at in read:
-            fail(f"`{option}`: `{path}` is read by this run ({read[at]})", "choose another file")
-        read[at] = option
+        if location in options:
+            fail(
+                f"`{option}`: `{path}` is read by this run ({options[location]})",
+                "choose another file",
+            )
+        options[location] = option
 
 
 def _is_path(path: str) -> bool:
     return path != STANDARD and "\0" not in path
 
 
+def _paths(line: CommandLine, *names: str) -> Iterator[tuple[str, str]]:
+    """Yield these options with their paths, if given."""
+    for name in names:
+        if (path := getattr(line, name)) is not None:
+            yield f"--{name.replace('_', '-')}", path
+
+
 def _reads(line: CommandLine) -> Iterator[tuple[str, str]]:
     yield "the kernel", line.artifact or ""
-    named = [("--inputs", line.inputs), ("--expected", line.expected)]
-    named += [("--baseline", line.baseline)]
-    named += [("--source", path) for path in line.source]
-    yield from ((option, path) for option, path in named if path is not None)
+    yield from _paths(line, "inputs", "expected", "baseline")
+    yield from (("--source", path) for path in line.source)
     for text in line.input:
         before, at, path = text.partition("=@")
         if at:
@@ -108,13 +116,9 @@ def _reads(line: CommandLine) -> Iterator[tuple[str, str]]:
 
 
 def _writes(line: CommandLine) -> Iterator[tuple[str, str]]:
-    named = [("--outputs", line.outputs), ("--bless", line.bless)]
-    named += [("--summary-json", line.summary_json), ("--save-baseline", line.save_baseline)]
-    named.append(("--counters", line.counters))
-    yield from ((option, path) for option, path in named if path is not None)
+    yield from _paths(line, "outputs", "bless", "summary_json", "save_baseline", "counters")
     yield from (("--dump-tensor", text.partition("=")[2]) for text in line.dump_tensor)
-    if line.dump_all is not None:
-        yield "--dump-all", line.dump_all
+    yield from _paths(line, "dump_all")
     yield from (("--trace", path) for path in line.trace)
     yield from ((f"--report {k}", path) for k, _, path in (r.partition("=") for r in line.report))
     for text in line.output:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NoReturn
 
 from nkic.base.diagnostics import Diagnostic, bad_value
 from nkic.base.text import clean, plural
@@ -46,7 +45,8 @@ class Debugging:
         if first.watch:
             observers.append(Watches([part(word) for word in first.watch], self._tell))
         if first.stop_at:
-            observers.append(_debugger(first))
+            breakpoints = [breakpoint_of(text) for text in first.stop_at]
+            observers.append(Debugger(breakpoints, Prompt().talk))
         self.observers = observers
 
     @property
@@ -72,16 +72,9 @@ class Debugging:
         self.session.tell("watch", text(changed), **dumping.change_fields(changed))
 
 
-def _debugger(line: CommandLine) -> Debugger:
-    return Debugger([breakpoint_of(word) for word in line.stop_at], Prompt().talk)
-
-
-def _expected(word: str) -> Expected:
-    at, equals, path = word.partition("=")
+def _expected(value: str) -> Expected:
+    at, equals, path = value.partition("=")
     if not equals or not at.isdigit() or not path:
-        _bad(f"--expect-at {clean(word)}: expected LINE=FILE.npz")
+        message = f"--expect-at {clean(value)}: expected LINE=FILE.npz"
+        raise bad_value(message, "for example --expect-at 12=reference.npz")
     return Expected(int(at), path)
-
-
-def _bad(message: str) -> NoReturn:
-    raise bad_value(message, "for example --expect-at 12=reference.npz")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from math import isfinite
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -63,27 +63,26 @@ def _npz(session: Session, path: str, groups: dict[str, Dump | list[Dump]]) -> N
         types[name] = dtype.name
     with files.replacing(path) as stream:
         write_npz(stream, arrays, types)
-    session.artifact("npz", path)
-    session.status(f"wrote {path}", 1)
+    session.wrote("npz", path)
 
 
 def _folder(session: Session, folder: str, dumps: Sequence[Dump]) -> None:
     """Write a file per tensor name with an array per write; the index is written last."""
-    made = Path(folder)
+    directory = Path(folder)
     try:
-        made.mkdir(exist_ok=True)
+        directory.mkdir(exist_ok=True)
     except OSError as error:
         raise UsageFailed([files.cannot_write(folder, error)]) from error
     names = _file_names(dumps)
     rows = []
     for name, file in names.items():
-        own = {_array(n): one for n, one in enumerate(dumps) if one.write.name == name}
-        _npz(session, str(made / file), {**own})
+        arrays = {_array(n): dump for n, dump in enumerate(dumps) if dump.write.name == name}
+        _npz(session, str(directory / file), {**arrays})
     for number, dump in enumerate(dumps):
-        place = {"file": names[dump.write.name], "array": _array(number)}
-        rows.append({"number": number, **place, **_row(dump)})
+        location = {"file": names[dump.write.name], "array": _array(number)}
+        rows.append({"number": number, **location, **_row(dump)})
     record = {"schema": 1, "writes": rows}
-    path = str(made / INDEX)
+    path = str(directory / INDEX)
     files.write(path, json.dumps(record, indent=1, allow_nan=False) + "\n")
     session.artifact("json", path)
     session.status(f"wrote {plural(len(rows), 'write')} to {folder}", 0)
@@ -95,17 +94,17 @@ def _array(number: int) -> str:
 
 def _file_names(dumps: Sequence[Dump]) -> dict[str, str]:
     """Return a file name per tensor name, without unsafe characters."""
-    taken: dict[str, str] = {}
-    for one in dumps:
-        stem = re.sub(r"[^A-Za-z0-9_]", "_", one.write.name) or "_"
+    file_names: dict[str, str] = {}
+    for dump in dumps:
+        stem = re.sub(r"[^A-Za-z0-9_]", "_", dump.write.name) or "_"
         name, number = f"{stem}.npz", 1
-        while taken.get(one.write.name) is None and name.lower() in (
-            other.lower() for other in taken.values()
+        while file_names.get(dump.write.name) is None and name.lower() in (
+            taken.lower() for taken in file_names.values()
         ):
             number += 1
             name = f"{stem}_{number}.npz"
-        taken.setdefault(one.write.name, name)
-    return taken
+        file_names.setdefault(dump.write.name, name)
+    return file_names
 
 
 def _row(dump: Dump) -> dict[str, Any]:
@@ -137,8 +136,8 @@ def _facts(write: Write) -> dict[str, Any]:
 
 
 def _figures(stats: Stats) -> dict[str, Any]:
-    shown = {"min": stats.minimum, "mean": stats.mean, "max": stats.maximum}
-    numbers = {k: v if v is not None and isfinite(v) else None for k, v in shown.items()}
+    values = {"min": stats.minimum, "mean": stats.mean, "max": stats.maximum}
+    numbers = {k: v if v is not None and isfinite(v) else None for k, v in values.items()}
     return {**numbers, "nan": stats.nan, "inf": stats.inf, "sha256": stats.sha256}
 
 
@@ -149,14 +148,11 @@ def change_fields(changed: Changed) -> dict[str, Any]:
 
 
 def _wanted(line: CommandLine) -> list[tuple[Tap, str]]:
-    found = []
+    wanted = []
     for text in line.dump_tensor:
-        words = _WORDS.fullmatch(text)
-        if words is None or words[3] == STANDARD:
-            _bad(f"--dump-tensor {clean(text)}: NAME@expected LINE=FILE.npz")
-        found.append((Tap(words[1], int(words[2])), words[3]))
-    return found
-
-
-def _bad(text: str) -> NoReturn:
-    raise bad_value(text, "for example --dump-tensor acc@12=acc.npz")
+        match = _WORDS.fullmatch(text)
+        if match is None or match[3] == STANDARD:
+            message = f"--dump-tensor {clean(text)}: expected NAME@LINE=FILE.npz"
+            raise bad_value(message, "for example --dump-tensor acc@12=acc.npz")
+        wanted.append((Tap(match[1], int(match[2])), match[3]))
+    return wanted

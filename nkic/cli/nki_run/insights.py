@@ -51,6 +51,6 @@ def _too_many() -> Diagnostic:
     )
 
 
-def tell_verdict(found: Insight, session: Session) -> None:
+def tell_verdict(analysis: Insight, session: Session) -> None:
     """Report the verdict, in at most six lines."""
-    session.tell("verdict", "\n".join(found.verdict.lines), verdict=found.verdict.as_json())
+    session.tell("verdict", "\n".join(analysis.verdict.lines), verdict=analysis.verdict.as_json())

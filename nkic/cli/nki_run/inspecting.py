@@ -8,11 +8,11 @@ from typing import Any
 from nkic.base import files
 from nkic.base.diagnostics import bad_value
 from nkic.base.files import STANDARD
-from nkic.base.suggest import did_you_mean
-from nkic.cli.common.pages import aligned
+from nkic.base.suggest import suggestion
+from nkic.base.text import aligned
 from nkic.cli.nki_run.options import CommandLine
 from nkic.machine.clock import describe as describe_machine
-from nkic.machine.clock.machine_file import MAX_BYTES, MachineFile, read_machine
+from nkic.machine.clock.machine_file import load_machine
 from nkic.machine.engines import SHORT_NAMES, Engine
 from nkic.neff.info import info
 from nkic.neff.listing import disassemble
@@ -24,12 +24,12 @@ SCHEMA = 1
 
 def describe(line: CommandLine) -> None:
     """Carry out --info: describe the file, of any minor version of the format."""
-    found = info(open_file(line.artifact or ""))
+    description = info(open_file(line.artifact or ""))
     if line.json:
-        _print_json(found.as_json())
+        _print_json(description.as_json())
         return
-    sections = [("Section", "Bytes", "Share", "Hash"), *found.sections()]
-    files.write(STANDARD, f"{aligned(found.rows())}\n{aligned(sections)}")
+    sections = [("Section", "Bytes", "Share", "Hash"), *description.sections()]
+    files.write(STANDARD, f"{aligned(description.rows())}\n{aligned(sections)}")
 
 
 def list_program(line: CommandLine) -> None:
@@ -62,32 +62,23 @@ def print_machine(line: CommandLine) -> None:
     """Carry out --print machine: print every timing figure, with those of a machine file
     applied.
     """
-    machine = machine_file(line.machine)
+    machine = load_machine(line.machine) if line.machine is not None else None
     if line.json:
-        found = describe_machine.records(machine)
-        _print_json({"schema": SCHEMA, "print": "machine", "machine": found})
+        records = describe_machine.records(machine)
+        _print_json({"schema": SCHEMA, "print": "machine", "machine": records})
         return
     files.write(STANDARD, aligned(describe_machine.rows(machine)))
-
-
-def machine_file(path: str | None) -> MachineFile | None:
-    """Read the file of --machine. Raises `UsageFailed`."""
-    if path is None:
-        return None
-    data = files.read_bytes(path, MAX_BYTES)
-    return read_machine(path, data.decode("utf-8", "replace"))
 
 
 def find_engine(name: str) -> Engine:
     """Return the engine called `name`: NKI's name, or the short one (PE). Raises `UsageFailed`."""
     engines = {engine.value: engine for engine in Engine}
     engines |= {short.lower(): engine for engine, short in SHORT_NAMES.items()}
-    found = engines.get(name.lower())
-    if found is None:
-        near = did_you_mean(name, engines) or f"known are: {', '.join(engines)}"
+    named = engines.get(name.lower())
+    if named is None:
         message = f"--engine: there is no engine `{name}`"
-        raise bad_value(message, near)
-    return found
+        raise bad_value(message, suggestion(name, engines))
+    return named
 
 
 def _print_json(value: dict[str, Any]) -> None:

@@ -33,11 +33,11 @@ class Bar:
         if time.monotonic() < self.begin:
             return
         if self.progress is None:
-            self.progress = self._made()
+            self.progress = self._make_progress()
             self.progress.start()
         self.progress.update(self.progress.task_ids[0], completed=done)
 
-    def _made(self) -> Progress:
+    def _make_progress(self) -> Progress:
         # Imported here because most runs are over before there is anything to show.
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -45,10 +45,12 @@ class Bar:
 
         console = Console(file=self.stream, highlight=False, emoji=False, markup=False)
         columns = (TextColumn("{task.description}", markup=False), BarColumn())
-        more = (MofNCompleteColumn(), Remaining())
-        made = Progress(*columns, *more, console=console, transient=True, refresh_per_second=4)
-        made.add_task("instructions", total=self.total)
-        return made
+        counters = (MofNCompleteColumn(), Remaining())
+        progress = Progress(
+            *columns, *counters, console=console, transient=True, refresh_per_second=4
+        )
+        progress.add_task("instructions", total=self.total)
+        return progress
 
     def close(self) -> None:
         """Remove the bar."""
@@ -59,8 +61,8 @@ class Bar:
 @contextmanager
 def shown(session: Session, total: int | None) -> Iterator[Bar | None]:
     """Show a bar on standard error if that is a terminal that a person reads."""
-    people = session.verbosity >= 0 and session.format == "human"
-    bar = Bar(sys.stderr, total) if people and sys.stderr.isatty() else None
+    is_interactive = session.verbosity >= 0 and session.format == "human"
+    bar = Bar(sys.stderr, total) if is_interactive and sys.stderr.isatty() else None
     try:
         yield bar
     finally:

@@ -41,14 +41,14 @@ class Prompt(cmd.Cmd):
         self.cmdloop()
 
     @property
-    def _known(self) -> Debugger:
+    def _debugger(self) -> Debugger:
         if self.debugger is None:
             raise RuntimeError("no run has stopped")
         return self.debugger
 
     @property
     def _stop(self) -> Execution:
-        stop = self._known.stop
+        stop = self._debugger.stop
         if stop is None:
             raise RuntimeError("no run has stopped")
         return stop
@@ -60,13 +60,13 @@ class Prompt(cmd.Cmd):
 
     def onecmd(self, line: str) -> bool:
         """Execute one command; an error is reported, and the next command is read."""
-        word, _, rest = line.strip().partition(" ")
+        word, _, argument = line.strip().partition(" ")
         name = SHORT.get(word, word)
-        if rest and name in ALONE:
-            self._show([f"error: `{name}` takes no argument, but was given `{rest.strip()}`"])
+        if argument and name in ALONE:
+            self._show([f"error: `{name}` takes no argument, but was given `{argument.strip()}`"])
             return False
         try:
-            return bool(super().onecmd(f"{name} {rest}".strip()))
+            return bool(super().onecmd(f"{name} {argument}".strip()))
         except NkicError as error:
             for diagnostic in error.diagnostics:
                 self._show(
@@ -84,8 +84,8 @@ class Prompt(cmd.Cmd):
     def default(self, line: str) -> None:
         """Handle the end of the input, and words that are not commands."""
         if line == "EOF":
-            self._known.points.clear()
-            self._known.go(Resume.ON)
+            self._debugger.points.clear()
+            self._debugger.go(Resume.ON)
             return
         self._show([f"error: there is no command `{clean(line)}`; `help` lists them"])
 
@@ -104,7 +104,7 @@ class Prompt(cmd.Cmd):
     def _go(self, resume: Resume, text: str) -> bool:
         count = self._number(text)
         if count is not None:
-            self._known.go(resume, count)
+            self._debugger.go(resume, count)
         return count is not None
 
     def do_step(self, text: str) -> bool:
@@ -125,7 +125,7 @@ class Prompt(cmd.Cmd):
 
     def do_print(self, text: str) -> None:
         """print NAME[slice]: a tensor's contents: acc, acc[0:4, 2]; acc#2 is the second acc."""
-        self._show(state.contents(self._known, self._stop, text))
+        self._show(state.contents(self._debugger, self._stop, text))
 
     def do_where(self, text: str) -> None:
         """where: the instruction that is about to start, its operands, and what it waited for."""
@@ -137,11 +137,11 @@ class Prompt(cmd.Cmd):
 
     def do_queues(self, text: str) -> None:
         """queues: the DMA queues, with the transfers in flight."""
-        self._show(state.queues(self._known, self._stop))
+        self._show(state.queues(self._debugger, self._stop))
 
     def do_tensors(self, text: str) -> None:
         """tensors: all tensors with their addresses, and the last write to each."""
-        self._show(state.tensors(self._known, self._stop))
+        self._show(state.tensors(self._debugger, self._stop))
 
     def do_memory(self, text: str) -> None:
         """memory: the contents of SBUF and PSUM, by address."""
@@ -155,14 +155,14 @@ class Prompt(cmd.Cmd):
         """break [[FILE:]LINE[:TIME]]: add a breakpoint; alone, show all of them."""
         if text:
             point = breakpoint_of(text)
-            self._known.check("break", point)
-            self._known.points.append(point)
-        points = ", ".join(map(str, self._known.points))
+            self._debugger.check("break", point)
+            self._debugger.points.append(point)
+        points = ", ".join(map(str, self._debugger.points))
         self._show([f"breakpoints: {points or 'none'}"])
 
     def do_clear(self, text: str) -> None:
         """clear [[FILE:]LINE[:TIME]]: remove a breakpoint; alone, all of them."""
-        points = self._known.points
+        points = self._debugger.points
         if not text:
             points.clear()
         elif (point := breakpoint_of(text)) in points:

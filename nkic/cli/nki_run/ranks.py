@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from nkic.base.diagnostics import bad_value
 from nkic.base.files import STANDARD
 from nkic.cli.nki_run.options import CommandLine
 
 MARK = "{rank}"
-_ONE = (
-    "inputs",
-    "outputs",
-    "bless",
-    "expected",
-    "summary_json",
-    "save_baseline",
-    "baseline",
-    "counters",
-    "dump_all",
-)  # options with one path
-_MANY = (
-    "input",
-    "output",
-    "report",
-    "trace",
-    "dump_tensor",
-    "expect_at",
-)  # options that may be given several times
+# Options that hold paths, once or several times; the first ones name files that are written.
+_WRITTEN = (
+    *("outputs", "bless", "summary_json", "save_baseline", "counters", "dump_all"),
+    *("output", "report", "trace", "dump_tensor"),
+)
+_PATHS = (*_WRITTEN, "inputs", "expected", "baseline", "input", "expect_at")
 
 
 def lines_of(line: CommandLine) -> list[CommandLine]:
@@ -39,42 +28,37 @@ def lines_of(line: CommandLine) -> list[CommandLine]:
         _refuse_marks(line)
         return [line]
     _refuse_shared(line)
-    return [_of(line, rank) for rank in range(line.ranks)]
+    return [_of_rank(line, rank) for rank in range(line.ranks)]
 
 
-def _of(line: CommandLine, rank: int) -> CommandLine:
-    def own(text: str) -> str:
-        return text.replace(MARK, str(rank))
+def _of_rank(line: CommandLine, rank: int) -> CommandLine:
+    def substituted(value: str | tuple[str, ...] | None) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(substituted, value))
+        return value.replace(MARK, str(rank)) if value is not None else None
 
-    one = {name: own(path) for name in _ONE if (path := getattr(line, name)) is not None}
-    many = {name: tuple(map(own, getattr(line, name))) for name in _MANY}
-    return replace(line, **one, **many)  # type: ignore[arg-type]
+    return replace(line, **{name: substituted(getattr(line, name)) for name in _PATHS})
 
 
 def _refuse_marks(line: CommandLine) -> None:
-    texts = [getattr(line, name) or "" for name in _ONE] + [
-        w for name in _MANY for w in getattr(line, name)
-    ]
-    if any(MARK in text for text in texts):
-        _bad(f"`{MARK}` in a path needs more than one rank", "add --ranks N")
+    if any(MARK in text for name in _PATHS for text in _texts(line, name)):
+        raise bad_value(f"`{MARK}` in a path needs more than one rank", "add --ranks N")
+
+
+def _texts(line: CommandLine, name: str) -> Iterator[str]:
+    """Yield the values of an option."""
+    value = getattr(line, name)
+    yield from value if isinstance(value, tuple) else filter(None, [value])
 
 
 def _refuse_shared(line: CommandLine) -> None:
-    written = [
-        (f"--{name.replace('_', '-')}", getattr(line, name))
-        for name in ("outputs", "bless", "summary_json", "save_baseline", "counters", "dump_all")
-    ]
-    written += [("-O", text) for text in line.output]
-    written += [("--report", text) for text in line.report]
-    written += [("--trace", text) for text in line.trace]
-    written += [("--dump-tensor", text) for text in line.dump_tensor]
-    for option, path in written:
-        if path is not None and MARK not in path and not path.endswith("=-") and path != STANDARD:
-            _bad(f"{option} {path}: every rank would write to it", f"put {MARK} into the path")
-    for option, path in (("--inputs", line.inputs), ("--expected", line.expected)):
-        if path == STANDARD:
-            _bad(f"{option} -: {line.ranks} ranks cannot all read it", f"write files with {MARK}")
-
-
-def _bad(text: str, help: str) -> None:
-    raise bad_value(text, help)
+    for name in _WRITTEN:
+        option = "-O" if name == "output" else f"--{name.replace('_', '-')}"
+        for path in _texts(line, name):
+            if MARK not in path and not path.endswith("=-") and path != STANDARD:
+                text = f"{option} {path}: every rank would write to it"
+                raise bad_value(text, f"put {MARK} into the path")
+    for option, source in (("--inputs", line.inputs), ("--expected", line.expected)):
+        if source == STANDARD:
+            text = f"{option} -: {line.ranks} ranks cannot all read it"
+            raise bad_value(text, f"write files with {MARK}")

@@ -14,7 +14,7 @@ from nkic.base import files
 from nkic.base.diagnostics import bad_value
 from nkic.base.files import STANDARD
 from nkic.base.source import SourceFile
-from nkic.base.suggest import did_you_mean
+from nkic.base.suggest import suggestion
 from nkic.base.text import clean
 from nkic.cli.common import Session, pages
 from nkic.cli.nki_run import comparing
@@ -44,30 +44,30 @@ WIDTH = 120  # of a timeline if the terminal's width is unknown
 class Facts(NamedTuple):
     """The contents of a report; `run` is the JSON of the run, `compared` what changed."""
 
-    found: Insight
+    insight: Insight
     run: Mapping[str, Any]
     sources: Mapping[str, SourceFile]
     compared: Changes | None
 
 
-Made = Callable[[Facts], str]
-KINDS: dict[str, Made] = {
+Maker = Callable[[Facts], str]
+KINDS: dict[str, Maker] = {
     "html": lambda facts: page.page(*facts),
     "json": lambda facts: profile.as_json(profile.profile(*facts[:3])),
-    "md": lambda facts: markdown.markdown(facts.found, facts.run, facts.compared),
+    "md": lambda facts: markdown.markdown(facts.insight, facts.run, facts.compared),
 }
 
 
 def kinds(line: CommandLine) -> Iterator[tuple[str, str]]:
     """Yield the words of --report as kind and path. Raises `UsageFailed`."""
-    for word in line.report:
-        kind, equals, path = word.partition("=")
+    for value in line.report:
+        kind, equals, path = value.partition("=")
         if kind not in KINDS:
-            near = did_you_mean(kind, KINDS) or f"known are: {', '.join(KINDS)}"
-            raise bad_value(f"--report: there is no report `{clean(kind)}`", near)
+            text = f"--report: there is no report `{clean(kind)}`"
+            raise bad_value(text, suggestion(kind, KINDS))
         if not equals or not path:
             raise bad_value(
-                f"--report {clean(word)}: expected KIND=FILE", f"for example {kind}=run.{kind}"
+                f"--report {clean(value)}: expected KIND=FILE", f"for example {kind}=run.{kind}"
             )
         yield kind, path
 
@@ -107,30 +107,32 @@ def check(line: CommandLine, executable: Executable) -> None:
     sources(line, executable)
 
 
-def write(line: CommandLine, session: Session, found: Insight, run: RunReport) -> int:
+def write(line: CommandLine, session: Session, analysis: Insight, run: RunReport) -> int:
     """Write all requested reports, and return the exit code of --fail-if."""
-    texts = sources(line, found.trace.executable)
+    texts = sources(line, analysis.trace.executable)
     if line.annotate:
-        files.write(STANDARD, annotate.annotated(found, texts))
+        files.write(STANDARD, annotate.annotated(analysis, texts))
     if line.timeline:
-        text = pages.styled(_lanes(line, found), session.color, lanes.style_of)
+        text = pages.styled(_lanes(line, analysis), session.color, lanes.style_of)
         files.write(STANDARD, text)
     if line.summary_json is not None:
-        values = {run.id: summary.summary(found)}
+        values = {run.id: summary.summary(analysis)}
         _file(session, "json", line.summary_json, json.dumps(values, indent=1) + "\n")
     if line.counters is not None:
-        _file(session, "parquet", line.counters, counters.parquet(found))
+        _file(session, "parquet", line.counters, counters.parquet(analysis))
     for path in line.trace:
-        _file(session, "trace", path, _trace_of(path)(found))
-    before = comparing.baseline_of(line)
-    made = profile.profile(found, run_report.record(run), texts)
+        _file(session, "trace", path, _trace_of(path)(analysis))
+    baseline = comparing.baseline_of(line)
+    profile_record = profile.profile(analysis, run_report.record(run), texts)
     if line.save_baseline is not None:
-        _file(session, "json", line.save_baseline, profile.as_json(made))
-    compared = comparing.tell_changes(session, before, made) if before is not None else None
-    facts = Facts(found, run_report.record(run), texts, compared)
+        _file(session, "json", line.save_baseline, profile.as_json(profile_record))
+    compared = (
+        comparing.tell_changes(session, baseline, profile_record) if baseline is not None else None
+    )
+    facts = Facts(analysis, run_report.record(run), texts, compared)
     for kind, path in kinds(line):
         _file(session, kind, path, KINDS[kind](facts))
-    return comparing.judge(line, session, before, profile_of(made))
+    return comparing.judge(line, session, baseline, profile_of(profile_record))
 
 
 def _lanes(line: CommandLine, insight: Insight) -> str:
@@ -150,8 +152,7 @@ def _lanes(line: CommandLine, insight: Insight) -> str:
 def _file(session: Session, kind: str, path: str, content: str | bytes) -> None:
     files.write(path, content)
     if path != STANDARD:
-        session.artifact(kind, path)
-        session.status(f"wrote {path}", 1)
+        session.wrote(kind, path)
 
 
 def sources(line: CommandLine, executable: Executable) -> dict[str, SourceFile]:

@@ -20,7 +20,6 @@ from nkic.cli.nki_run import (
     debugging,
     fuzzing,
     insights,
-    inspecting,
     progress,
     reporting,
     tolerances,
@@ -29,6 +28,7 @@ from nkic.cli.nki_run.options import CommandLine
 from nkic.cli.nki_run.ranks import lines_of
 from nkic.cli.nki_run.writing import Writer
 from nkic.driver.figures import blas_threads, figures, is_precise
+from nkic.machine.clock.machine_file import load_machine
 from nkic.machine.targets import TARGETS
 from nkic.neff.info import info
 from nkic.neff.load import load
@@ -60,10 +60,10 @@ def run_kernel(line: CommandLine, session: Session) -> int:
     options, fail_on = _options(line, session), _fail_on(line.fail_on)
     first = _RunCommand(lines[0], session)
     jobs = [first, *(first.of(command_line) for command_line in lines[1:])]
-    bound = [job.bind(own) for job, own in zip(jobs, wanted, strict=True)]
+    bound = [job.bind(requested) for job, requested in zip(jobs, wanted, strict=True)]
     expected = [job.expected() for job in jobs]
     observers = _observers(lines, first)
-    arrays = [one.arrays for one in bound]
+    arrays = [each.arrays for each in bound]
     started = time.perf_counter()
     try:
         results = _simulated(first, arrays, options, observers)
@@ -71,7 +71,7 @@ def run_kernel(line: CommandLine, session: Session) -> int:
         session.status("the run ended at the prompt; nothing was written")
         return 0
     except ProgramFault as fault:
-        races = _races(line, first, arrays, options)
+        races = _races(first, arrays, options)
         raise ProgramFault([*fault.diagnostics, *races]) from fault
     seconds = time.perf_counter() - started if line.time else None
     process_limits.lift_time_limit()
@@ -79,18 +79,20 @@ def run_kernel(line: CommandLine, session: Session) -> int:
         job.remark(result.remarks, ProgramFault)
     for job, result in zip(jobs, results, strict=True):
         job.writer.write(result.outputs, job.program_id, job.settings)
-    parted = [d for n, job in enumerate(jobs) if observers for d in observers.finish(n, job.line)]
+    divergences = [
+        d for n, job in enumerate(jobs) if observers for d in observers.finish(n, job.line)
+    ]
     done = []
     for job, bound_inputs, result, reference in zip(jobs, bound, results, expected, strict=True):
         compared = job.compare(result.outputs, reference)
         done.append((job, job.summary(bound_inputs, result, compared, options, seconds), compared))
     code = _report(done, line)
-    session.report(parted) if parted else None
+    session.report(divergences) if divergences else None
     for _, run, _ in done:
         _refuse_values(run, fail_on)
-    if races := _races(line, first, arrays, options):
+    if races := _races(first, arrays, options):
         raise ProgramFault(races)
-    if parted:
+    if divergences:
         return OUTPUTS_DIFFER
     return (
         code if all(c.passed for _, _, comparisons in done for c in comparisons) else OUTPUTS_DIFFER
@@ -124,13 +126,12 @@ def _simulated(
         return simulate_ranks(job.executable, arrays, watched, make)
 
 
-def _races(
-    line: CommandLine, job: _RunCommand, arrays: Sequence[Arrays], options: RunOptions
-) -> list[Diagnostic]:
+def _races(job: _RunCommand, arrays: Sequence[Arrays], options: RunOptions) -> list[Diagnostic]:
     """Return the races that other orders of the run reveal, if --fuzz-order is given."""
-    if line.fuzz_order is None:
+    count, seed = job.line.fuzz_order, job.line.seed or 0
+    if count is None:
         return []
-    return fuzzing.fuzz(line, job.session, job.executable, arrays, options)
+    return fuzzing.fuzz(job.session, job.executable, arrays, options, count, seed)
 
 
 def _report(done: list[Done], line: CommandLine) -> int:
@@ -171,10 +172,10 @@ class _RunCommand:
 
     def of(self, line: CommandLine) -> _RunCommand:
         """Return the job of another rank: the same artifact, other files."""
-        other = copy.copy(self)
-        other.line = line
-        other.writer = Writer(line, self.session, self.signature)
-        return other
+        job = copy.copy(self)
+        job.line = line
+        job.writer = Writer(line, self.session, self.signature)
+        return job
 
     def bind(self, wanted: Wanted) -> BoundInputs:
         """Return the inputs, and report how they were converted."""
@@ -219,8 +220,10 @@ class _RunCommand:
         seconds: float | None,
     ) -> RunReport:
         """Return the figures of the run."""
-        found = [compare_report.as_json(comparison) for comparison in compared]
-        run = figures(self.executable, self.program_id(), bound, result, options, found, seconds)
+        comparisons = [compare_report.as_json(comparison) for comparison in compared]
+        run = figures(
+            self.executable, self.program_id(), bound, result, options, comparisons, seconds
+        )
         self.insight = insights.insight_of(result, self.line, self.session)
         if self.insight is None or not self.line.verdict:
             return run
@@ -251,8 +254,8 @@ class _RunCommand:
         if wanted == (None, None, None) and self.session.verbosity >= 0:
             files.write(STANDARD, "".join(f"{row.line}\n" for row in run.outputs))
         self._tell_bounds(run)
-        found = resources(self.executable)
-        self.session.tell("resources", found.used, resources=found.as_json())
+        used = resources(self.executable)
+        self.session.tell("resources", used.used, resources=used.as_json())
         lines = [run_report.cycles_line(run, TARGETS[run.target]), run_report.device_line(run)]
         self.session.tell(
             "run",
@@ -275,8 +278,10 @@ class _RunCommand:
             if row.error_bound is not None:
                 facts = vars(row.error_bound)
                 self.session.tell("error-bound", row.bound_line, output=row.name, **facts)
-        for one in run.unbounded:
-            self.session.tell("unbounded", f"no error bound after {clean(one)}", instruction=one)
+        for instruction in run.unbounded:
+            self.session.tell(
+                "unbounded", f"no error bound after {clean(instruction)}", instruction=instruction
+            )
 
     def _tell_prints(self, run: RunReport) -> None:
         for row in run.prints:
@@ -300,7 +305,7 @@ def _options(line: CommandLine, session: Session) -> RunOptions:
         accumulate=line.accumulate,
         blas_threads=blas_threads(os.environ),
         report_bounds=line.report_error_bound,
-        machine=inspecting.machine_file(line.machine) if line.machine else None,
+        machine=load_machine(line.machine) if line.machine else None,
         trace=insights.events_wanted(line, session),
     )
 

@@ -16,7 +16,7 @@ from nkic.arrays.offers import natural
 from nkic.base import files
 from nkic.base.diagnostics import bad_value
 from nkic.base.files import STANDARD
-from nkic.base.suggest import did_you_mean
+from nkic.base.suggest import suggestion
 from nkic.cli.common import Session
 from nkic.cli.nki_run.options import CommandLine
 from nkic.machine import codecs
@@ -28,19 +28,21 @@ Arrays = Mapping[str, NDArray[Any]]
 SIDECAR = ".json"  # appended to the whole name of a blessed file
 
 
-def parse_outputs(words: Sequence[str], signature: Signature) -> dict[str, list[str]]:
+def parse_outputs(values: Sequence[str], signature: Signature) -> dict[str, list[str]]:
     """Return the paths of every -O by output name. Raises `UsageFailed`."""
     names = [p.name for p in signature.outputs]
-    found: dict[str, list[str]] = {}
-    for word in words:
-        name, equals, where = word.partition("=")
-        if not equals or not (where == STANDARD or (where.startswith("@") and len(where) > 1)):
-            raise bad_value(f"-O {word}: expected NAME=@FILE.npy or NAME=-")
+    paths: dict[str, list[str]] = {}
+    for request in values:
+        name, equals, destination = request.partition("=")
+        if not equals or not (
+            destination == STANDARD or (destination.startswith("@") and len(destination) > 1)
+        ):
+            raise bad_value(f"-O {request}: expected NAME=@FILE.npy or NAME=-")
         if name not in names:
-            near = did_you_mean(name, names) or f"there are: {', '.join(names)}"
-            raise bad_value(f"-O {word}: there is no output `{name}`", near)
-        found.setdefault(name, []).append(where.removeprefix("@"))
-    return found
+            text = f"-O {request}: there is no output `{name}`"
+            raise bad_value(text, suggestion(name, names, "there are"))
+        paths.setdefault(name, []).append(destination.removeprefix("@"))
+    return paths
 
 
 class Writer:
@@ -63,7 +65,7 @@ class Writer:
             self._npz(self.line.outputs, outputs, self.readable)
         for parameter in self.signature.outputs:
             for path in self.single.get(parameter.name, ()):
-                self._one(path, outputs[parameter.name], parameter)
+                self._single(path, outputs[parameter.name], parameter)
         if self.line.bless is not None:
             self._npz(self.line.bless, outputs, readable=False)
             text = json.dumps(self._origin(program(), settings), indent=2) + "\n"
@@ -77,7 +79,7 @@ class Writer:
             types[p.name] = "float32" if readable and _changes(p.dtype) else p.dtype.name
         self._file(path, "npz", lambda stream: write_npz(stream, arrays, types))
 
-    def _one(self, path: str, output: NDArray[Any], parameter: ArrayParameter) -> None:
+    def _single(self, path: str, output: NDArray[Any], parameter: ArrayParameter) -> None:
         if path == STANDARD:
             numbers = np.array2string(presented(output, parameter.dtype, True), threshold=1000)
             files.write(STANDARD, f"{parameter.name} {parameter}\n{numbers}\n")
@@ -93,8 +95,7 @@ class Writer:
             return
         with files.replacing(path) as stream:
             fill(stream)
-        self.session.artifact(kind, path)
-        self.session.status(f"wrote {path}", 1)
+        self.session.wrote(kind, path)
 
     def _origin(self, program: str, settings: ToleranceSettings) -> dict[str, Any]:
         """Return the record of what made blessed outputs, independent of place and time."""

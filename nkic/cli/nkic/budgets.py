@@ -29,9 +29,9 @@ class Budget(NamedTuple):
     text: str
 
 
-def budgets(words: Sequence[str]) -> list[Budget]:
+def budgets(values: Sequence[str]) -> list[Budget]:
     """Parse the words of --max. Raises `UsageFailed`."""
-    return [_budget(part.strip()) for word in words for part in word.split(",")]
+    return [_budget(budget.strip()) for value in values for budget in value.split(",")]
 
 
 def _budget(word: str) -> Budget:
@@ -52,18 +52,18 @@ def _bad(word: str, why: str, help: str) -> NoReturn:
     raise bad_value(f"--max {clean(word)}: {why}", help)
 
 
-def exceeded(wanted: Sequence[Budget], found: Resources) -> list[Diagnostic]:
+def exceeded(wanted: Sequence[Budget], resources: Resources) -> list[Diagnostic]:
     """Return an error for each budget that the kernel exceeds."""
-    have = {
-        "sbuf": (found.sbuf_bytes, found.sbuf_limit, "bytes of SBUF"),
-        "psum": (found.psum_banks, found.psum_limit, "banks of PSUM"),
+    memories = {
+        "sbuf": (resources.sbuf_bytes, resources.sbuf_limit, "bytes of SBUF"),
+        "psum": (resources.psum_banks, resources.psum_limit, "banks of PSUM"),
     }
     errors = []
     for budget in wanted:
-        used, whole, what = have[budget.memory]
-        allowed = whole * budget.limit / 100 if budget.percent else budget.limit
+        used, capacity, unit = memories[budget.memory]
+        allowed = capacity * budget.limit / 100 if budget.percent else budget.limit
         if used > allowed:
-            text = f"the kernel takes {grouped(used)} {what}, more than {allowed:,.0f}"
+            text = f"the kernel takes {grouped(used)} {unit}, more than {allowed:,.0f}"
             help = "nkic --report resources shows which tensors use them, and when"
             errors.append(make("budget-exceeded", text, notes=[f"--max {budget.text}"], help=help))
     return errors

@@ -15,7 +15,7 @@ from nkic.base.files import STANDARD
 from nkic.base.source import SourceFile, Span
 from nkic.base.text import size
 from nkic.cli.common import Session, pages, process_limits
-from nkic.cli.common.conflicts import given
+from nkic.cli.common.conflicts import given_options
 from nkic.cli.nkic import budgets, insights, outputs, prints, records, settings
 from nkic.cli.nkic.conflicts import CONFIG, PRINTED, refuse_conflicts
 from nkic.cli.nkic.options import CommandLine
@@ -27,8 +27,7 @@ from nkic.driver.forms import FORMS
 from nkic.driver.loader import MAX_BYTES, Loader
 from nkic.driver.request import find_profile, parse_options, request_for
 from nkic.limits import places, table
-from nkic.machine.clock import machine_file
-from nkic.machine.clock.machine_file import MachineFile
+from nkic.machine.clock.machine_file import load_machine
 from nkic.migrate.need import need_library
 from nkic.report.resources import resources
 from nkic.specialise.request import RequestOptions
@@ -41,7 +40,7 @@ def carry_out(line: CommandLine, session: Session, cached: CachedRun | None = No
 
     Raises `NkicError` with all errors found.
     """
-    refuse_conflicts(line, given())
+    refuse_conflicts(line, given_options())
     process_limits.warn_of_variables(session)
     if line.print == CONFIG:
         files.write(STANDARD, _config(line, session))
@@ -66,7 +65,7 @@ def _config(line: CommandLine, session: Session) -> str:
     job = _CompileCommand(line, session)
     with job.failures_shown():
         source = job.source() if line.source is not None else None
-        head, *rows = settings.rows(line, _given(line), source, session)
+        head, *rows = settings.rows(line, _request_options(line), source, session)
         if line.json:
             return records.document(CONFIG, records.settings(rows))
         return pages.table([head, *rows], session.color)
@@ -115,7 +114,7 @@ class _CompileCommand:
         from nkic.cli.nkic.migrating import Migration  # libcst
 
         source = self.source()
-        request = request_for(source, _given(self.line), os.environ)
+        request = request_for(source, _request_options(self.line), os.environ)
         task = Migration(self.line, self.session, source, request)
         return task.carry_out(find_profile(version, "--migrate"), self.loader)
 
@@ -129,13 +128,13 @@ class _CompileCommand:
             stem = Path(self.path).stem.strip("<>")
             wanted = outputs.outputs(line.emit, line.output, stem)
         limits = budgets.budgets(line.max)
-        shown = [budgets.report_path(word) for word in line.report]
+        report_paths = [budgets.report_path(value) for value in line.report]
         insights.check(line)
         source = self.source()
         if self.path.endswith(PRINTED):
             outputs.refuse_earlier_stages(wanted, self.path)
         last = pipeline.LAST_CHECK if line.check else outputs.last_stage(wanted)
-        if limits or shown or insights.wanted(line):
+        if limits or report_paths or insights.wanted(line):
             last = FORMS["neff"].stage
         options = self.options(last, wanted)
         compiled = Compiled(source)
@@ -151,7 +150,7 @@ class _CompileCommand:
         process_limits.lift_time_limit()
         warnings = self.report(compiled)
         outputs.refuse_overwriting(wanted, self.inputs())
-        for path in shown:
+        for path in report_paths:
             files.write(path, budgets.report(compiled, path))
         insights.write(line, self.session.color, compiled, options.level, self.loader.shown)
         diagnostics = budgets.exceeded(limits, resources(compiled.executable)) if limits else []
@@ -177,7 +176,7 @@ class _CompileCommand:
             max_errors=line.max_errors,
             seconds=line.time_limit,
             see=self.see,
-            machine=_machine(line.machine),
+            machine=load_machine(line.machine) if line.machine is not None else None,
             limits=table.evaluation(self.session.limits),
             level=DEFAULT.level if line.optimise is None else line.optimise,
             spill=line.spill,
@@ -197,7 +196,6 @@ class _CompileCommand:
             probes,
             compiled.data,
             path=path,
-            shown=self.loader.on_disk,
             warnings=warnings,
             hidden=self.session.hidden,
             messages=compiled.messages,
@@ -210,12 +208,12 @@ class _CompileCommand:
         if self.path.endswith(PRINTED):
             pipeline.compile_text(source, self.loader.neighbour, options, compiled)
             return
-        request = request_for(source, _given(self.line), os.environ)
+        request = request_for(source, _request_options(self.line), os.environ)
         pipeline.compile_source(source, request, self.loader, options, compiled)
 
-    def see(self, place: Span) -> None:
+    def see(self, span: Span) -> None:
         """Record the current place, in case the compilation must be ended from outside."""
-        places.note(place._replace(path=self.loader.shown(place.path)))
+        places.note(span._replace(path=self.loader.shown(span.path)))
 
     def attach(self, compiled: Compiled) -> None:
         """Add the source and the last program to the report of an internal error."""
@@ -255,9 +253,9 @@ class _CompileCommand:
         data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
         facts: dict[str, object] = {"sha256": sha256(data).hexdigest(), "bytes": len(data)}
         if output.kind == "neff":
-            found = resources(compiled.executable)
-            self.session.status(found.line)
-            facts["resources"] = found.as_json()
+            used = resources(compiled.executable)
+            self.session.status(used.line)
+            facts["resources"] = used.as_json()
         self.session.artifact(output.kind, output.path, **facts)
         self.session.status(f"wrote {output.path} ({size(len(data))})", 1)
 
@@ -278,7 +276,7 @@ def _path(line: CommandLine) -> str:
     return str(line.source)
 
 
-def _given(line: CommandLine) -> RequestOptions:
+def _request_options(line: CommandLine) -> RequestOptions:
     """Return the requested arguments and target of the kernel. Raises `UsageFailed`."""
     return parse_options(
         line.kernel,
@@ -292,21 +290,13 @@ def _given(line: CommandLine) -> RequestOptions:
     )
 
 
-def _machine(path: str | None) -> MachineFile | None:
-    """Read the file of --machine. Raises `UsageFailed`."""
-    if path is None:
-        return None
-    data = files.read_bytes(path, machine_file.MAX_BYTES)
-    return machine_file.read_machine(path, data.decode("utf-8", "replace"))
-
-
-def _modules(words: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for word in words:
-        name, equals, path = word.partition("=")
+def _modules(values: Sequence[str]) -> dict[str, str]:
+    modules: dict[str, str] = {}
+    for value in values:
+        name, equals, path = value.partition("=")
         if not equals or not path or not all(p.isidentifier() for p in name.split(".")):
-            text = f"--module {word}: expected NAME=PATH"
+            text = f"--module {value}: expected NAME=PATH"
             advice = "for example --module tiling=../lib/tiling.py"
             raise bad_value(text, advice)
-        found[name] = path
-    return found
+        modules[name] = path
+    return modules

@@ -49,8 +49,8 @@ def refuse_conflicts(line: CommandLine, given: Given) -> None:
         return
     mode = next((mode for mode in _MODES if mode in given), None)
     if mode is not None:
-        taken, does = _MODES[mode]
-        refuse_all_but(given, given[mode], (mode, *taken), does)
+        accepted, does = _MODES[mode]
+        refuse_all_but(given, given[mode], (mode, *accepted), does)
     if mode != "print":
         _refuse_for(_source(line), given)
         _refuse_in_migration(line, given)
@@ -72,7 +72,7 @@ def _refuse_for(source: str, given: Given) -> None:
     if source != STANDARD:
         why = "`--stdin-name` names a kernel that is read from standard input"
         refuse(given, source, ["stdin_name"], why)
-    _refuse_made(source)
+    _refuse_generated(source)
     if source.endswith(PRINTED):
         why = "a printed program already has its kernel, target and arguments"
         refuse(given, source, ["list_kernels", "migrate", *_ABOUT_KERNELS, *_ABOUT_SOURCE], why)
@@ -90,12 +90,12 @@ def _refuse_in_migration(line: CommandLine, given: Given) -> None:
             refuse_pair("--in-place", STANDARD, "standard input cannot be replaced")
 
 
-def _refuse_made(source: str) -> None:
+def _refuse_generated(source: str) -> None:
     """Raise `UsageFailed` for a file that nkic wrote but cannot read."""
-    made = [(kind, form) for kind, form in FORMS.items() if source.endswith(form.suffix)]
-    if source.endswith(PRINTED) or not made:
+    matching = [(kind, form) for kind, form in FORMS.items() if source.endswith(form.suffix)]
+    if source.endswith(PRINTED) or not matching:
         return
-    kind, form = made[0]
+    kind, form = matching[0]
     advice = "nkic takes what `--emit ir`, `lowered`, `allocated` and `sched` print"
     if kind in _FOR_RUNNER:
         advice = f"`nki-run {source}` takes it"

@@ -42,25 +42,23 @@ class Migration:
         self.source = source
         self.request = request
 
-    def carry_out(self, goal: Profile, loader: Loader) -> int:
+    def carry_out(self, target: Profile, loader: Loader) -> int:
         """Migrate, write and report; return the exit code."""
         parse(self.source)  # syntax errors are reported as in a compilation
-        stated = self.stated()
-        if stated is not None and stated > goal:
-            text = (
-                f"--migrate {goal.label}: the source is written for NKI {stated.label}, which is "
-                "later"
-            )
+        source_profile = self.stated()
+        if source_profile is not None and source_profile > target:
+            written_for = f"the source is written for NKI {source_profile.label}, which is later"
+            text = f"--migrate {target.label}: {written_for}"
             raise bad_value(text, "name a later version")
-        speech = version_of(self.source, self.request, loader, stated, goal)
-        made = migrate(self.source, speech.facts, speech.start, goal)
-        self.write(made.text)
-        self.session.report(loader.relocated(made.left))
-        self.summarise(made, goal)
-        right = not any(diagnostic.level is Level.ERROR for diagnostic in made.left)
+        version = version_of(self.source, self.request, loader, source_profile, target)
+        migrated = migrate(self.source, version.facts, version.start, target)
+        self.write(migrated.text)
+        self.session.report(loader.relocated(migrated.left))
+        self.summarise(migrated, target)
+        succeeded = not any(diagnostic.level is Level.ERROR for diagnostic in migrated.left)
         if self.line.verify:
-            right = self.verify(made.text, speech, goal, loader) and right
-        return YES if right else NO
+            succeeded = self.verify(migrated.text, version, target, loader) and succeeded
+        return YES if succeeded else NO
 
     def stated(self) -> Profile | None:
         """Return the NKI version that the command line or the file's block sets for the source."""
@@ -85,8 +83,8 @@ class Migration:
 
     def is_input(self, path: str) -> bool:
         """Whether the file to write is the one that was read."""
-        both = (path, str(self.line.source))
-        return STANDARD not in both and len({files.real(one) for one in both}) == 1
+        paths = (path, str(self.line.source))
+        return STANDARD not in paths and len({files.real(name) for name in paths}) == 1
 
     def encoded(self, text: str) -> bytes:
         """Return the text in the file's encoding: UTF-8, with a byte-order mark if it had one."""
@@ -95,8 +93,8 @@ class Migration:
         data = files.read_bytes(str(self.line.source), MAX_BYTES)
         mark = BOM_UTF8 if data.startswith(BOM_UTF8) else b""
         if data.removeprefix(mark) != self.source.text.encode():
-            why = f"`{self.line.source}` is not in UTF-8, or has changed in the meantime"
-            raise UsageFailed([make("cannot-write", why, help="save it as UTF-8")])
+            message = f"`{self.line.source}` is not in UTF-8, or has changed in the meantime"
+            raise UsageFailed([make("cannot-write", message, help="save it as UTF-8")])
         return mark + text.encode()
 
     def difference(self, text: str) -> str:
@@ -105,29 +103,29 @@ class Migration:
         pair = (self.source.text.splitlines(keepends=True), text.splitlines(keepends=True))
         return "".join(unified_diff(*pair, name, name))
 
-    def summarise(self, made: Migrated, goal: Profile) -> None:
+    def summarise(self, migrated: Migrated, target: Profile) -> None:
         """Report how often each rule was applied, and how many places are left."""
-        done = ", ".join(f"{count} × {title}" for title, count in sorted(made.done.items()))
-        left = plural(len(made.left), "place")
-        text = f"NKI {goal.label}: {done or 'nothing to rewrite'}; {left} left unchanged"
+        done = ", ".join(f"{count} × {title}" for title, count in sorted(migrated.done.items()))
+        left = plural(len(migrated.left), "place")
+        text = f"NKI {target.label}: {done or 'nothing to rewrite'}; {left} left unchanged"
         self.session.tell(
-            "migrated", text, to=goal.label, done=dict(made.done), left=len(made.left)
+            "migrated", text, to=target.label, done=dict(migrated.done), left=len(migrated.left)
         )
 
     # ---- the proof -------------------------------------------------------------------------
 
-    def verify(self, text: str, speech: FileVersion, goal: Profile, loader: Loader) -> bool:
+    def verify(self, text: str, version: FileVersion, target: Profile, loader: Loader) -> bool:
         """Compare the old and the new source, and report the findings."""
-        again = Loader.beside(str(self.line.source), self.line.include)
-        new = again.main(str(self.line.source), text.encode())
-        old = Text(self.source, loader, speech.profile)
-        proof = prove(old, Text(new, again, goal), self.request)
+        new_loader = Loader.beside(str(self.line.source), self.line.include)
+        new = new_loader.main(str(self.line.source), text.encode())
+        old = Text(self.source, loader, version.profile)
+        proof = prove(old, Text(new, new_loader, target), self.request)
         if proof.unproven:
             self.session.report(loader.relocated([_unproven(proof.unproven[0])]))
-        self.session.sources = again.source
+        self.session.sources = new_loader.source
         for finding in proof.findings:
             self.report(finding)
-            self.session.report(again.relocated(finding.errors))
+            self.session.report(new_loader.relocated(finding.errors))
         return proof.holds
 
     def report(self, finding: Finding) -> None:
@@ -150,8 +148,8 @@ class Migration:
         )
 
 
-def _unproven(why: Diagnostic) -> Diagnostic:
+def _unproven(failure: Diagnostic) -> Diagnostic:
     """Return a diagnostic that explains why nothing was compared."""
-    text = f"not verified, because the old source does not compile or run: {why.message}"
-    span = why.primary.span if why.primary is not None else None
-    return make("not-verified", text, span, help=why.help)
+    text = f"not verified, because the old source does not compile or run: {failure.message}"
+    span = failure.primary.span if failure.primary is not None else None
+    return make("not-verified", text, span, help=failure.help)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.files import STANDARD, real
-from nkic.base.suggest import did_you_mean
+from nkic.base.suggest import suggestion
 from nkic.driver.forms import FORMS
 from nkic.driver.pipeline import ASSEMBLY, SCHEDULE
 
@@ -30,13 +30,13 @@ def outputs(emit: Sequence[str], output: str | None, stem: str) -> tuple[Output,
 
     Raises `UsageFailed` for unknown kinds and for paths used twice.
     """
-    wanted = [_kind(word) for words in emit for word in _NEXT.split(words)] or [("neff", None)]
-    found = tuple(Output(*one) for one in _with_paths(wanted, output, stem))
-    for index, one in enumerate(found):
-        for other in found[index + 1 :]:
-            if one.path == other.path or one.kind == other.kind:
-                _clash(one, other)
-    return found
+    wanted = [_kind(kind) for value in emit for kind in _NEXT.split(value)] or [("neff", None)]
+    files = tuple(Output(*pair) for pair in _with_paths(wanted, output, stem))
+    for number, first in enumerate(files):
+        for second in files[number + 1 :]:
+            if first.path == second.path or first.kind == second.kind:
+                _clash(first, second)
+    return files
 
 
 def last_stage(wanted: Sequence[Output]) -> str:
@@ -56,14 +56,14 @@ def refuse_overwriting(wanted: Sequence[Output], inputs: Sequence[str]) -> None:
 
 def refuse_earlier_stages(wanted: Sequence[Output], path: str) -> None:
     """Raise `UsageFailed` for an output of a stage that precedes the printed program."""
-    what, lacking = "program", ["tokens", "ast", "resolved"]
+    form, unavailable = "program", ["tokens", "ast", "resolved"]
     if path.endswith((SCHEDULE, ASSEMBLY)):
-        what, lacking = "schedule", [*lacking, "lowered", "graph"]
+        form, unavailable = "schedule", [*unavailable, "lowered", "graph"]
     if path.endswith(ASSEMBLY):
-        what, lacking = "listing", [*lacking, "ir", "allocated", "sched"]
+        form, unavailable = "listing", [*unavailable, "ir", "allocated", "sched"]
     for output in wanted:
-        if output.kind in lacking:
-            raise _bad(f"--emit {output.kind}: not possible from a printed {what}")
+        if output.kind in unavailable:
+            raise _bad(f"--emit {output.kind}: not possible from a printed {form}")
 
 
 def dependencies(target: str, sources: Sequence[str]) -> str:
@@ -78,8 +78,7 @@ def _escaped(path: str) -> str:
 def _kind(word: str) -> tuple[str, str | None]:
     kind, equals, path = word.partition("=")
     if kind not in KINDS:
-        near = did_you_mean(kind, KINDS) or f"known are: {', '.join(KINDS)}"
-        raise _bad(f"--emit: there is no output `{kind}`", near)
+        raise _bad(f"--emit: there is no output `{kind}`", suggestion(kind, KINDS))
     if equals and not path:
         raise _bad(f"--emit {word}: no path after `=`", f"--emit {kind}=FILE, or {kind}=-")
     return kind, path or None
@@ -88,32 +87,32 @@ def _kind(word: str) -> tuple[str, str | None]:
 def _with_paths(
     wanted: Sequence[tuple[str, str | None]], output: str | None, stem: str
 ) -> Iterator[tuple[str, str]]:
-    free = [kind for kind, path in wanted if path is None]
-    named = _named_by_output(free, output)
+    without_path = [kind for kind, path in wanted if path is None]
+    named_kind = _named_by_output(without_path, output)
     for kind, path in wanted:
-        default = output if kind == named and output is not None else stem + _SUFFIXES[kind]
+        default = output if kind == named_kind and output is not None else stem + _SUFFIXES[kind]
         yield kind, path or default
 
 
-def _named_by_output(free: Sequence[str], output: str | None) -> str:
+def _named_by_output(without_path: Sequence[str], output: str | None) -> str:
     """Return the kind that -o names: the artifact, or the only one without a path."""
     if output is None:
         return ""
-    if "neff" in free or len(free) == 1:
-        return "neff" if "neff" in free else free[0]
-    if not free:
+    if "neff" in without_path or len(without_path) == 1:
+        return "neff" if "neff" in without_path else without_path[0]
+    if not without_path:
         raise _bad("-o: every output of --emit already has a path", "leave out -o")
     raise _bad(
-        f"-o: which of {', '.join(free)} does it belong to?",
-        f"--emit {free[0]}={output} says which",
+        f"-o: which of {', '.join(without_path)} does it belong to?",
+        f"--emit {without_path[0]}={output} says which",
     )
 
 
-def _clash(one: Output, other: Output) -> None:
-    if one.kind == other.kind:
-        raise _bad(f"--emit: `{one.kind}` is given twice")
+def _clash(first: Output, second: Output) -> None:
+    if first.kind == second.kind:
+        raise _bad(f"--emit: `{first.kind}` is given twice")
     raise _bad(
-        f"--emit: {one.kind} and {other.kind} would both be written to `{one.path}`",
+        f"--emit: {first.kind} and {second.kind} would both be written to `{first.path}`",
         "give each its own path, and at most one `-`",
     )
 

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from importlib import resources
 
 from nkic.base.diagnostics import NkicError, bad_value
-from nkic.base.suggest import did_you_mean
-from nkic.base.text import grouped, size
+from nkic.base.suggest import suggestion
+from nkic.base.text import aligned, grouped, size
 from nkic.cli.common import pages
-from nkic.cli.common.pages import aligned
 from nkic.cli.nkic import records
 from nkic.cli.nkic.records import Record
 from nkic.driver import pipeline
@@ -39,8 +38,7 @@ def table(wanted: str, colour: str, *, as_json: bool = False) -> str:
         return listing.text() + "\n"
     if wanted not in TABLES:
         names = (*TABLES, "ops", "schema", "config", COMPLETION)
-        near = did_you_mean(wanted, names) or f"known are: {', '.join(names)}"
-        raise bad_value(f"--print: there is no table `{wanted}`", near)
+        raise bad_value(f"--print: there is no table `{wanted}`", suggestion(wanted, names))
     head, row = TABLES[wanted]
     return pages.table([head.split(","), *map(row, records.TABLES[wanted]())], colour)
 
@@ -54,10 +52,10 @@ def completion(shell: str) -> str:
 
     from nkic.cli.nkic import command
 
-    found = get_completion_class(shell)
-    if found is None:
+    completion_class = get_completion_class(shell)
+    if completion_class is None:
         raise bad_value(f"--print {COMPLETION}: `{shell}` is not supported")
-    return found(command, {}, "nkic", "_NKIC_COMPLETE").source()
+    return completion_class(command, {}, "nkic", "_NKIC_COMPLETE").source()
 
 
 def times(timings: Sequence[StageTiming]) -> str:
@@ -84,9 +82,9 @@ def kernel_names(path: str) -> list[str]:
 
 def _target(t: Record) -> Sequence[str]:
     sbuf = (t["sbuf_bytes_per_partition"], t["sbuf_usable_bytes_per_partition"])
-    mark = t["name"] + (" (default)" if t["default"] else "")
+    name = t["name"] + (" (default)" if t["default"] else "")
     sizes, also = [size(n * PARTITIONS) for n in sbuf], ", ".join(t["also_called"])
-    return mark, str(t["cores"]), *sizes, str(t["psum_banks"]), str(t["dma_engines"]), also
+    return name, str(t["cores"]), *sizes, str(t["psum_banks"]), str(t["dma_engines"]), also
 
 
 def _dtype(d: Record) -> Sequence[str]:

@@ -20,8 +20,8 @@ Record = dict[str, Any]
 
 def document(what: str, content: Any) -> str:
     """Return the JSON text: the schema's number, what it is, and the content under that name."""
-    made = {"schema": SCHEMA, "print": what, what: content}
-    return json.dumps(made, indent=2, allow_nan=False) + "\n"
+    record = {"schema": SCHEMA, "print": what, what: content}
+    return json.dumps(record, indent=2, allow_nan=False) + "\n"
 
 
 def settings(rows: Iterable[Setting]) -> list[Record]:
@@ -29,9 +29,9 @@ def settings(rows: Iterable[Setting]) -> list[Record]:
     return [{"setting": name, "value": value, "from": origin} for name, value, origin in rows]
 
 
-def kernels(found: Iterable[Kernel]) -> list[Record]:
+def kernels(listed: Iterable[Kernel]) -> list[Record]:
     """Return the records of --list-kernels."""
-    return [{"name": kernel.name, "signature": kernel.signature} for kernel in found]
+    return [{"name": kernel.name, "signature": kernel.signature} for kernel in listed]
 
 
 def _targets() -> list[Record]:
@@ -68,7 +68,7 @@ def _also(aliases: dict[str, str], wanted: str) -> list[str]:
 
 
 def _passes() -> list[Record]:
-    return [{"stage": name, "makes": made} for name, made in pipeline.STAGES.items()]
+    return [{"stage": name, "makes": result} for name, result in pipeline.STAGES.items()]
 
 
 def _profiles() -> list[Record]:
@@ -77,9 +77,9 @@ def _profiles() -> list[Record]:
 
 
 def _codes() -> list[Record]:
-    found = sorted(diagnostics.codes().values(), key=lambda code: code.number)
+    codes = sorted(diagnostics.codes().values(), key=lambda code: code.number)
     return [
-        {"code": code.number, "slug": code.slug, "meaning": explain.title(code)} for code in found
+        {"code": code.number, "slug": code.slug, "meaning": explain.title(code)} for code in codes
     ]
 
 

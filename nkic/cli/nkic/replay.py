@@ -30,7 +30,7 @@ from nkic.cli.common import Session, process_limits
 from nkic.cli.nkic.options import CommandLine
 
 # Options that request more than the file; calls with one of them are not cached.
-_MORE = (
+_UNCACHED_OPTIONS = (
     *("emit", "check", "list_kernels", "migrate", "print", "json", "time_passes", "report", "max"),
     *("stdin_name", "no_cache"),
 )
@@ -59,12 +59,12 @@ class CachedRun:
             if read is None or _overwrites(facts["path"], read):
                 return False
             warnings = from_json(facts["warnings"])
-            path, shown = str(facts["path"]), dict(facts["shown"])
+            path = str(facts["path"])
         except (ValueError, LookupError, TypeError, AttributeError):
             return False
         process_limits.warn_of_variables(self.session)
         process_limits.set_limits(self.session, self.line.time_limit)
-        self.session.sources = lambda name: _source(name, read.get(shown.get(name, "")))
+        self.session.sources = lambda name: _source(name, read.get(name))
         self._report(facts, warnings)
         self._write(path, entry)
         return True
@@ -79,8 +79,8 @@ class CachedRun:
         files.write(path, entry.data, force=self.line.force)
         self.session.status(str(entry.facts["summary"]))
         count = len(entry.data)
-        known = {"sha256": sha256(entry.data).hexdigest(), "bytes": count}
-        self.session.artifact("neff", path, **known, resources=entry.facts["resources"])
+        facts = {"sha256": sha256(entry.data).hexdigest(), "bytes": count}
+        self.session.artifact("neff", path, **facts, resources=entry.facts["resources"])
         self.session.status(f"wrote {path} ({size(count)})", 1)
 
     def note(self, probes: Probes) -> None:
@@ -106,18 +106,22 @@ def cached_run(line: CommandLine, session: Session) -> CachedRun | None:
 
     Raises `UsageFailed` for a folder set by the environment that other users may write to.
     """
-    plain = line.source not in (None, STANDARD) and str(line.source).endswith(".py")
-    plain = plain and (line.like is None or _is_small(line.like))
-    if not plain or line.output == STANDARD or any(getattr(line, name) for name in _MORE):
+    is_cacheable = line.source not in (None, STANDARD) and str(line.source).endswith(".py")
+    is_cacheable = is_cacheable and (line.like is None or _is_small(line.like))
+    if (
+        not is_cacheable
+        or line.output == STANDARD
+        or any(getattr(line, name) for name in _UNCACHED_OPTIONS)
+    ):
         return None
     path = folder(os.environ)
     return CachedRun(line, session, Store(path)) if path is not None else None
 
 
 def _key(line: CommandLine, session: Session) -> str:
-    wishes = sorted((name, wish.value) for name, wish in session.levels.wishes.items())
+    requested = sorted((name, wish.value) for name, wish in session.levels.wishes.items())
     environ = sorted((name, os.environ.get(name)) for name in VARIABLES)
-    levels = (wishes, session.levels.all_errors)
+    levels = (requested, session.levels.all_errors)
     identity = (_FORMAT, stamp(), here(), vars(line), levels, session.limit, environ)
     return sha256(json.dumps(identity, default=repr, sort_keys=True).encode()).hexdigest()
 

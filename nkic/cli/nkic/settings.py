@@ -33,8 +33,8 @@ def rows(
         if isinstance(option, click.Option) and name not in _REQUEST | _ACTIONS | _JOINED:
             value = getattr(line if hasattr(line, name) else session, name, None)
             yield option.opts[-1].lstrip("-"), _shown(value), _origin(context, option)
-    loud = session.verbosity
-    yield "verbosity", str(loud), COMMAND_LINE if loud else DEFAULT
+    verbosity = session.verbosity
+    yield "verbosity", str(verbosity), COMMAND_LINE if verbosity else DEFAULT
     yield _levels(session)
 
 
@@ -54,7 +54,7 @@ def _shown(value: Any) -> str:
 
 def _origin(context: click.Context, option: click.Option) -> str:
     """Return the origin of an option's value."""
-    found = context.get_parameter_source(str(option.name))
-    if found is ParameterSource.COMMANDLINE:
+    source = context.get_parameter_source(str(option.name))
+    if source is ParameterSource.COMMANDLINE:
         return COMMAND_LINE
-    return str(option.envvar) if found is ParameterSource.ENVIRONMENT else DEFAULT
+    return str(option.envvar) if source is ParameterSource.ENVIRONMENT else DEFAULT

@@ -102,9 +102,9 @@ ARITHMETIC: dict[str, Callable[[nodes.BinOp, Evaluate, Evaluate], Evaluate]] = {
 def comparison_function(op: str) -> Callable[[Any, Any, Any], Any]:
     """Return the function of a comparison; it takes machine, left and right."""
     if op == "is":
-        return lambda m, left, right: m.identical(left, right)
+        return lambda m, left, right: left is right
     if op == "is not":
-        return lambda m, left, right: not m.identical(left, right)
+        return lambda m, left, right: left is not right
     if op == "in":
         return lambda m, left, right: m.contains(right, left)
     if op == "not in":
@@ -125,7 +125,7 @@ _FAST: dict[str, Callable[[Any, Any], Any]] = {
 def compile_comparison(node: nodes.Compare, op: str, left: Evaluate, right: Evaluate) -> Evaluate:
     if op == "is" or op == "is not":
         expected = op == "is"
-        return lambda f: f[MACHINE].identical(left(f), right(f)) is expected
+        return lambda f: (left(f) is right(f)) is expected
     test, fast = comparison_function(op), _FAST.get(op)
     if fast is None:
 

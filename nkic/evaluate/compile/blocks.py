@@ -9,6 +9,7 @@ from nkic.base.device import DeviceCondition, DeviceRange, TracedOnce, left_by
 from nkic.evaluate.code import AT, BREAK, CONTINUE, MACHINE, Frame
 from nkic.evaluate.compile.targets import Run
 from nkic.evaluate.errors import KernelError
+from nkic.evaluate.exceptions import is_fatal
 
 # ---- loops that are traced once -----------------------------------------------------------------
 
@@ -130,11 +131,10 @@ def finally_(body: Run, last: Run) -> Run:
         try:
             outcome = body(f)
         except Exception as error:
-            if m.is_fatal(error):
+            if is_fatal(error):
                 raise
             m.note(error)
-            handled = m.handling_of(error)
-            with handled:
+            with m.handling_of(error):
                 override = last(f)
             if override is not None:
                 return override

@@ -60,16 +60,7 @@ class Comprehensions(Targets):
                 f[AT] = node
                 f[MACHINE].allow_length(len(elements), "the list")
 
-        run = _nested(loops, emit, cost + 4)
-
-        def make(f: Frame) -> list[Any]:
-            for slot in cells:
-                f[slot] = [UNSET]
-            elements: list[Any] = []
-            run(f, elements)
-            return elements
-
-        return make
+        return _filling(list, _nested(loops, emit, cost + 4), cells)
 
     def set_comprehension(self, node: nodes.SetComp) -> Evaluate:
         """Compile `{elt for …}`."""
@@ -93,16 +84,20 @@ class Comprehensions(Targets):
             f[AT] = node
             f[MACHINE].put_item(entries, name, content)
 
-        run = _nested(loops, emit, cost + 4)
+        return _filling(dict, _nested(loops, emit, cost + 4), cells)
 
-        def make(f: Frame) -> dict[Any, Any]:
-            for slot in cells:
-                f[slot] = [UNSET]
-            entries: dict[Any, Any] = {}
-            run(f, entries)
-            return entries
 
-        return make
+def _filling(kind: type, run: Emit, cells: tuple[int, ...]) -> Evaluate:
+    """Return a closure that creates a container of the type and lets `run` fill it."""
+
+    def make(f: Frame) -> Any:
+        for slot in cells:
+            f[slot] = [UNSET]
+        elements = kind()
+        run(f, elements)
+        return elements
+
+    return make
 
 
 def _nested(loops: list[Any], emit: Emit, cost: int) -> Emit:

@@ -27,7 +27,7 @@ from nkic.evaluate.compile.closures import (
     tuple_of,
     unset,
 )
-from nkic.evaluate.compile.units import GLOBAL, Unit, Variable, check_name
+from nkic.evaluate.compile.units import GLOBAL, Unit, Variable, check_name, hidden
 from nkic.evaluate.errors import Refused
 from nkic.evaluate.objects import INSTANCES, UNSET, Class, Function
 from nkic.evaluate.operators import OPERATIONS, unary
@@ -130,8 +130,7 @@ class Expressions:
         """Compile `value.attr`."""
         name = self.unit.mangled(node.attr)
         if names.is_hidden(name) and name not in _READABLE:
-            text = f"`{name}` is not accessible to kernel code"
-            raise Refused("hidden-attribute", text, node.span, names.instead_of(name))
+            raise hidden(name, node.span)
         owner, get = self.expression(node.value), attributes.get
 
         def load(f: Frame) -> Any:
@@ -229,7 +228,7 @@ class Expressions:
                     f[AT] = node
                     name = min(map(str, double))
                     text = f"got multiple values for keyword argument '{name}'"
-                    raise TypeError(f"{f[MACHINE].called(node)}() {text}")
+                    raise TypeError(f"{_callee_name(node)}() {text}")
                 keywords |= entries
             return keywords
 
@@ -260,10 +259,12 @@ class Expressions:
             if member is UNSET:
                 member = get(m, value, name)
             kind = member.__class__
-            vectorcall = m.vectorcalls.get(kind)
+            vectorcall = member.vectorcall if kind is Class else m.vectorcalls.get(kind)
             if vectorcall is not None and values is not None:
                 each = [argument(f) for argument in values]
                 f[AT] = node
+                if kind is Class:
+                    m.left -= CLASS_COST
                 return vectorcall(member, form, each)
             args, named = positional(f), None if keywords is None else keywords(f)
             f[AT] = node
@@ -457,6 +458,14 @@ class Expressions:
             node.span,
             "assign its value to a variable on a line of its own",
         )
+
+
+def _callee_name(node: nodes.Call) -> str:
+    """Return the name of the called function, for messages."""
+    func = node.func
+    if isinstance(func, nodes.Attribute):
+        return func.attr
+    return func.id if isinstance(func, nodes.Name) else "function"
 
 
 NAMESPACE = 3  # the slot of a class body that holds its namespace

@@ -13,12 +13,12 @@ from nkic.evaluate.compile import expressions, statements
 from nkic.evaluate.compile.expressions import NAMESPACE
 from nkic.evaluate.compile.generators import Generators, yields
 from nkic.evaluate.compile.targets import Run
-from nkic.evaluate.compile.units import Unit, captured_names, check_name
-from nkic.evaluate.errors import Refused
+from nkic.evaluate.compile.units import Unit, captured_names, check_name, hidden
 from nkic.evaluate.objects import UNSET, Function
 from nkic.syntax import names, nodes, scopes
 
 _FUNCTION_WEIGHT = 80  # steps for the bytes of a function
+Decorators = list[tuple[Evaluate, nodes.Node]]
 
 
 class Functions(Generators):
@@ -28,24 +28,19 @@ class Functions(Generators):
         """Compile `def`."""
         if node.is_async:
             raise self.no_async(node.name_span)
-        _check_method(node)
+        if names.is_special(node.name) and not names.may_define(node.name):
+            raise hidden(node.name, node.name_span)
         decorators = self._decorators(node)
         make = self._maker(node, node.name)
         store = self.store_name(self.unit.mangled(node.name), node)
 
         def run(f: Frame) -> None:
-            applied = [decorator(f) for decorator, _ in decorators]
-            function = make(f)
-            for decorator_value, (_, decorator_node) in zip(
-                reversed(applied), reversed(decorators), strict=True
-            ):
-                f[AT] = decorator_node
-                function = f[MACHINE].call(decorator_value, (function,), None)
-            store(f, function)
+            values = [decorator(f) for decorator, _ in decorators]
+            store(f, _decorated(f, make(f), values, decorators))
 
         return run
 
-    def _decorators(self, node: Any) -> list[tuple[Evaluate, nodes.Node]]:
+    def _decorators(self, node: Any) -> Decorators:
         return [(self.expression(decorator), decorator) for decorator in node.decorators]
 
     def _maker(self, node: scopes.Function, name: str) -> Evaluate:
@@ -104,31 +99,24 @@ class Functions(Generators):
 
         def run(f: Frame) -> None:
             m = f[MACHINE]
-            applied = [decorator(f) for decorator, _ in decorators]
+            values = [decorator(f) for decorator, _ in decorators]
             parents = bases(f)
             options = {key or "**": value(f) for key, value in named}
             f[AT] = node
             cls = m.make_class(
                 code, f[FUNCTION].runtime, parents, options, [f[slot] for slot in outer_slots]
             )
-            for decorator_value, (_, decorator_node) in zip(
-                reversed(applied), reversed(decorators), strict=True
-            ):
-                f[AT] = decorator_node
-                cls = m.call(decorator_value, (cls,), None)
-            store(f, m.finished_class(cls))
+            store(f, _decorated(f, cls, values, decorators))
 
         return run
 
 
-def _check_method(node: nodes.FunctionDef) -> None:
-    if names.is_special(node.name) and not names.may_define(node.name):
-        raise Refused(
-            "hidden-attribute",
-            f"`{node.name}` is not accessible to kernel code",
-            node.name_span,
-            names.instead_of(node.name),
-        )
+def _decorated(f: Frame, definition: Any, values: list[Any], decorators: Decorators) -> Any:
+    """Return a function or class after its decorators, of which the last one comes first."""
+    for value, (_, node) in reversed(list(zip(values, decorators, strict=True))):
+        f[AT] = node
+        definition = f[MACHINE].call(value, (definition,), None)
+    return definition
 
 
 # ---- units --------------------------------------------------------------------------------------

@@ -11,11 +11,12 @@ from dataclasses import replace
 from typing import Any
 
 from nkic.evaluate.budget import FREE_ITERATIONS, LATER_ITERATIONS, BudgetExhausted
-from nkic.evaluate.code import AT, BREAK, CONTINUE, MACHINE, Evaluate, Frame
+from nkic.evaluate.code import AT, BREAK, CONTINUE, MACHINE, Frame
 from nkic.evaluate.compile.patterns import Patterns
 from nkic.evaluate.compile.targets import Run
 from nkic.evaluate.compile.units import Variable
 from nkic.evaluate.errors import Refused
+from nkic.evaluate.exceptions import is_fatal
 from nkic.syntax import nodes, scopes
 
 GeneratorRun = Callable[[Frame], Any]  # a generator function
@@ -64,15 +65,12 @@ class Generators(Patterns):
     def _with_hoisted_yields(self, node: nodes.Statement) -> GeneratorRun:
         """Compile a simple statement: hoist its yields into temporary variables."""
         before: list[tuple[GeneratorRun | Run, bool]] = []
-        field = next(
-            name for name in ("value", "exc", "test", "targets") if getattr(node, name, None)
-        )
+        fields = ("value", "exc", "test", "targets")
+        field = next(name for name in fields if getattr(node, name, None))
         value = getattr(node, field)
         if not isinstance(value, tuple):
-            changed = replace(node, **{field: self._hoist(value, before)})
-            after = self.statement(changed)
-        else:
-            after = self.statement(node)
+            node = replace(node, **{field: self._hoist(value, before)})
+        after = self.statement(node)
 
         def run(f: Frame) -> Any:
             for step, is_generator in before:
@@ -166,7 +164,7 @@ class Generators(Patterns):
         return self._with_hoisted_yields(node)
 
     def _if(self, node: nodes.If) -> GeneratorRun:
-        test = self.test(self._without_yield(node.test), node.test)
+        test = self.test(self.expression(node.test), node.test)
         body, orelse = self.generator_block(node.body), self.generator_block(node.orelse)
 
         def run(f: Frame) -> Any:
@@ -174,21 +172,11 @@ class Generators(Patterns):
 
         return run
 
-    def _without_yield(self, node: nodes.Expression) -> Evaluate:
-        return self.expression(node)  # it refuses a `yield`
-
-    def _generator_loop_body(self, body: Sequence[nodes.Statement]) -> tuple[GeneratorRun, int]:
-        unit = self.unit
-        outer, unit.cost = unit.cost, 1
-        closure = self.generator_block(body)
-        cost, unit.cost = unit.cost, outer
-        return closure, cost
-
     def _for(self, node: nodes.For) -> GeneratorRun:
         if node.is_async:
             raise self.no_async(node.span)
-        values, store, header = self._without_yield(node.iter), self.store(node.target), node.iter
-        body, cost = self._generator_loop_body(node.body)
+        values, store, header = self.expression(node.iter), self.store(node.target), node.iter
+        body, cost = self.loop_body(node.body, self.generator_block)
         orelse = self.generator_block(node.orelse)
 
         def run(f: Frame) -> Any:
@@ -210,8 +198,8 @@ class Generators(Patterns):
         return run
 
     def _while(self, node: nodes.While) -> GeneratorRun:
-        test = self.test(self._without_yield(node.test), node.test)
-        body, cost = self._generator_loop_body(node.body)
+        test = self.test(self.expression(node.test), node.test)
+        body, cost = self.loop_body(node.body, self.generator_block)
         orelse = self.generator_block(node.orelse)
 
         def run(f: Frame) -> Any:
@@ -239,7 +227,7 @@ class Generators(Patterns):
         return run
 
     def _generator_with_item(self, item: nodes.WithItem, body: GeneratorRun) -> GeneratorRun:
-        value = self._without_yield(item.context_expr)
+        value = self.expression(item.context_expr)
         store = None if item.optional_vars is None else self.store(item.optional_vars)
 
         def run(f: Frame) -> Any:
@@ -280,10 +268,7 @@ class Generators(Patterns):
         return (*bare[:3], self.generator_block(node.body), node)
 
     def _match(self, node: nodes.Match) -> GeneratorRun:
-        subject, cases = self._without_yield(node.subject), []
-        for case in node.cases:
-            guard = None if case.guard is None else self.test(self._without_yield(case.guard), case)
-            cases.append((self.pattern(case.pattern), guard, self.generator_block(case.body)))
+        subject, cases = self.expression(node.subject), self.cases(node, self.generator_block)
 
         def run(f: Frame) -> Any:
             value = subject(f)
@@ -301,7 +286,6 @@ def _generator_try_except(
 ) -> GeneratorRun:
     def run(f: Frame) -> Any:
         m = f[MACHINE]
-        before = m.device_loops, m.level, len(m.stack)
         try:
             outcome = yield from body(f)
         except Exception as error:
@@ -310,7 +294,6 @@ def _generator_try_except(
                 raise
         else:
             return outcome if outcome is not None else (yield from orelse(f))
-        del before
         _, store, forget, block, _ = handler
         if store is not None:
             store(f, value)
@@ -335,7 +318,7 @@ def _generator_finally(body: GeneratorRun, last: GeneratorRun) -> GeneratorRun:
                 yield from last(f)
             raise
         except Exception as error:
-            if m.is_fatal(error):
+            if is_fatal(error):
                 raise
             m.note(error)
             with m.handling_of(error):

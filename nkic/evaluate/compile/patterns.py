@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from nkic.evaluate import attributes
+from nkic.evaluate import attributes, classes, exceptions
 from nkic.evaluate.code import AT, MACHINE, Frame
 from nkic.evaluate.compile.statements import Statements
 from nkic.evaluate.compile.targets import Run
@@ -28,10 +28,7 @@ class Patterns(Statements):
 
     def match(self, node: nodes.Match) -> Run:
         """Compile `match subject`."""
-        subject, cases = self.expression(node.subject), []
-        for case in node.cases:
-            guard = None if case.guard is None else self.test(self.expression(case.guard), case)
-            cases.append((self.pattern(case.pattern), guard, self.block(case.body)))
+        subject, cases = self.expression(node.subject), self.cases(node, self.block)
 
         def run(f: Frame) -> Any:
             value = subject(f)
@@ -42,6 +39,14 @@ class Patterns(Statements):
             return None
 
         return run
+
+    def cases(self, node: nodes.Match, block: Callable[[Any], Run]) -> list[Any]:
+        """Return the pattern, the guard and the block of every case, compiled by `block`."""
+        cases = []
+        for case in node.cases:
+            guard = None if case.guard is None else self.test(self.expression(case.guard), case)
+            cases.append((self.pattern(case.pattern), guard, block(case.body)))
+        return cases
 
     def pattern(self, node: nodes.Pattern) -> Matches:
         """Return the closure of a pattern."""
@@ -98,7 +103,7 @@ class Patterns(Statements):
 
         def matches(f: Frame, subject: Any) -> bool:
             m = f[MACHINE]
-            if not m.is_sequence(subject):
+            if not isinstance(subject, list | tuple | range):
                 return False
             count = m.length(subject)
             if count < len(parts) - len(stars) or (not stars and count > len(parts)):
@@ -149,7 +154,7 @@ class Patterns(Statements):
             kind = cls(f)
             f[AT] = node
             m = f[MACHINE]
-            if not m.is_class(kind):
+            if not classes.is_class(kind):
                 raise TypeError("called match pattern must be a class")
             if not m.isinstance(subject, kind):
                 return False
@@ -201,7 +206,7 @@ def _named(f: Frame, subject: Any, pairs: Sequence[tuple[str, Matches]]) -> bool
         except AttributeError:
             return False
         except Exception as error:
-            if subject.__class__ in INSTANCES and m.is_attribute_error(error):
+            if subject.__class__ in INSTANCES and exceptions.is_a(m, error, "AttributeError"):
                 return False
             raise
         if not part(f, value):

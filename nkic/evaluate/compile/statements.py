@@ -11,7 +11,9 @@ from typing import Any
 
 from nkic.base.device import DeviceCondition, DeviceRange, TracedOnce
 from nkic.base.source import Span
+from nkic.evaluate import exceptions
 from nkic.evaluate.budget import FREE_ITERATIONS, LATER_ITERATIONS, BudgetExhausted
+from nkic.evaluate.classes import TypingForm
 from nkic.evaluate.code import AT, BREAK, CONTINUE, FUNCTION, MACHINE, Frame
 from nkic.evaluate.compile.blocks import (
     device_for,
@@ -74,10 +76,10 @@ class Statements(Comprehensions):
         if len(stores) == 1:
             (store,) = stores
 
-            def one(f: Frame) -> None:
+            def run_single(f: Frame) -> None:
                 store(f, value(f))
 
-            return one
+            return run_single
 
         def run(f: Frame) -> None:
             assigned = value(f)
@@ -108,7 +110,7 @@ class Statements(Comprehensions):
     def type_alias(self, node: nodes.TypeAlias) -> Run:
         """Compile `type X = …`; only annotations use such names."""
         store = self.store(node.name)
-        return lambda f: store(f, f[MACHINE].form(node.name.id))
+        return lambda f: store(f, TypingForm(node.name.id))
 
     def return_(self, node: nodes.Return) -> Run:
         """Compile `return value`."""
@@ -177,7 +179,7 @@ class Statements(Comprehensions):
             if not test(f):
                 args = () if message is None else (message(f),)
                 f[AT] = node.test
-                raise f[MACHINE].assertion(args)
+                raise exceptions.make(f[MACHINE], "AssertionError", args)
 
         return run
 
@@ -229,12 +231,12 @@ class Statements(Comprehensions):
         if len(branches) == 1:
             (only, body) = branches[0]
 
-            def one(f: Frame) -> Any:
+            def run_single(f: Frame) -> Any:
                 if only(f):
                     return body(f)
                 return None if last is None else last(f)
 
-            return one
+            return run_single
 
         def run(f: Frame) -> Any:
             for test, body in branches:
@@ -244,14 +246,14 @@ class Statements(Comprehensions):
 
         return run
 
-    def loop_body(self, body: Sequence[nodes.Statement]) -> tuple[Run, int]:
-        """Compile the body of a loop, and return its cost per iteration."""
+    def loop_body(
+        self, body: Sequence[nodes.Statement], block: Callable[[Any], Run]
+    ) -> tuple[Run, int]:
+        """Compile the body of a loop by `block`, and return its cost per iteration."""
         unit = self.unit
-        unit.loops += 1
         outer, unit.cost = unit.cost, 1
-        closure = self.block(body)
+        closure = block(body)
         cost, unit.cost = unit.cost, outer
-        unit.loops -= 1
         return closure, cost
 
     def for_(self, node: nodes.For) -> Run:
@@ -259,7 +261,7 @@ class Statements(Comprehensions):
         if node.is_async:
             raise self.no_async(node.span)
         values, store = self.expression(node.iter), self.store(node.target)
-        body, cost = self.loop_body(node.body)
+        body, cost = self.loop_body(node.body, self.block)
         orelse = self.block(node.orelse) if node.orelse else None
         header, bound = node.iter, self._bound_in(node.body)
 
@@ -303,7 +305,7 @@ class Statements(Comprehensions):
     def while_(self, node: nodes.While) -> Run:
         """Compile `while test`."""
         test = self.expression(node.test)
-        body, cost = self.loop_body(node.body)
+        body, cost = self.loop_body(node.body, self.block)
         orelse = self.block(node.orelse) if node.orelse else None
         header = node.test
 

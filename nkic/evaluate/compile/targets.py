@@ -10,7 +10,7 @@ from nkic.evaluate.code import AT, FUNCTION, MACHINE, Frame
 from nkic.evaluate.compile.closures import unset
 from nkic.evaluate.compile.displays import Displays
 from nkic.evaluate.compile.expressions import NAMESPACE
-from nkic.evaluate.compile.units import GLOBAL, check_name
+from nkic.evaluate.compile.units import GLOBAL, check_name, hidden
 from nkic.evaluate.errors import Refused
 from nkic.evaluate.objects import UNSET
 from nkic.evaluate.operators import SMALL, in_place
@@ -157,8 +157,7 @@ class Targets(Displays):
     def _augmented_attribute(self, node: nodes.AugAssign, target: nodes.Attribute) -> Run:
         owner, name = self.expression(target.value), self.unit.mangled(target.attr)
         if names.is_hidden(name):
-            text = f"`{name}` is not accessible to kernel code"
-            raise Refused("hidden-attribute", text, target.span, names.instead_of(name))
+            raise hidden(name, target.span)
         value, symbol = self.expression(node.value), node.op
         get, put = attributes.get, attributes.put
 

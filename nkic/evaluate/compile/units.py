@@ -57,7 +57,6 @@ class Unit:
         self.node = node
         self.size = FIRST
         self.cost = 0
-        self.loops = 0
         self.depth = 0
         self.soft_imports = 0
         self.is_generator = False
@@ -148,9 +147,10 @@ def captured_names(scope: nodes.Node, bound: Iterable[str]) -> frozenset[str]:
 def check_name(name: str, span: Span) -> None:
     """Raise `Refused` for special names, which belong to Python itself."""
     if names.is_special(name) and name not in names.ASSIGNABLE and not names.may_define(name):
-        raise Refused(
-            "hidden-attribute",
-            f"`{name}` is not accessible to kernel code",
-            span,
-            names.instead_of(name),
-        )
+        raise hidden(name, span)
+
+
+def hidden(name: str, span: Span) -> Refused:
+    """Return the error about a name that kernels cannot reach."""
+    text = f"`{name}` is not accessible to kernel code"
+    return Refused("hidden-attribute", text, span, names.instead_of(name))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import classes
+from nkic.evaluate.iteration import DICT_ITEMS, DICT_KEYS, DICT_VALUES
 from nkic.evaluate.library.support import methods
 from nkic.evaluate.objects import (
     INSTANCES,
@@ -19,24 +20,20 @@ from nkic.evaluate.objects import (
     ClassMethod,
     Function,
     Generator,
-    HostFunction,
     Instance,
     LazyIterator,
-    Method,
     Property,
     StaticMethod,
 )
 from nkic.evaluate.tables import OBJECT
+from nkic.evaluate.types.lazy import is_callable
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
-_KEYS: Any = type({}.keys())
-_VALUES: Any = type({}.values())
-_ITEMS: Any = type({}.items())
 _SETS = (set, frozenset)
 _SEQUENCES = (list, tuple, str, bytes, range)
-_SIZED = (*_SEQUENCES, *_SETS, dict, _KEYS, _VALUES, _ITEMS)
+_SIZED = (*_SEQUENCES, *_SETS, dict, DICT_KEYS, DICT_VALUES, DICT_ITEMS)
 _LAZY = (LazyIterator, Generator)
 MODULE: dict[str, Class] = {}
 
@@ -47,12 +44,14 @@ def _accepting(kinds: tuple[type, ...], methods: tuple[str, ...]) -> Callable[[A
             return isinstance(value, kinds)
         if isinstance(value, kinds) and value.__class__ is not Instance:
             return True
-        members_found = [value.cls.find(name) for name in methods]
-        return bool(methods) and all(
-            member is not UNSET and member is not None for member in members_found
-        )
+        return _defines(value.cls, methods)
 
     return accepts
+
+
+def _defines(cls: Class, methods: tuple[str, ...]) -> bool:
+    """Whether the class has all methods, and there is at least one."""
+    return bool(methods) and all(cls.find(name) not in (UNSET, None) for name in methods)
 
 
 def _abc(name: str, kinds: tuple[type, ...], methods: str = "", *bases: str) -> Class:
@@ -62,14 +61,14 @@ def _abc(name: str, kinds: tuple[type, ...], methods: str = "", *bases: str) -> 
     )
     names = tuple(f"__{word}__" for word in methods.split())
     new_class.extra |= {"inheritable": True, "accepts": _accepting(kinds, names)}
-    new_class.extra["accepts_class"] = _accepting_class(kinds, names, new_class.extra)
+    new_class.extra["accepts_class"] = _accepting_class(kinds, names)
     new_class.extra["item"] = lambda m, cls, key: cls
     MODULE[name] = new_class
     return new_class
 
 
 def _accepting_class(
-    kinds: tuple[type, ...], methods: tuple[str, ...], extra: dict[str, Any]
+    kinds: tuple[type, ...], methods: tuple[str, ...]
 ) -> Callable[[Any, Class], bool]:
     """Return the test for `issubclass`, such as `issubclass(list, Sequence)`."""
 
@@ -77,10 +76,7 @@ def _accepting_class(
         payload = cls.payload
         if payload is not None and payload is not Instance and issubclass(payload, kinds or ()):
             return True
-        members_found = [cls.find(name) for name in methods]
-        return bool(methods) and all(
-            member is not UNSET and member is not None for member in members_found
-        )
+        return _defines(cls, methods)
 
     return accepts
 
@@ -101,19 +97,13 @@ def _is_iterable(m: Machine, value: Any) -> bool:
     return isinstance(value, (*_SIZED, *_LAZY)) or _is_iterator(m, value)
 
 
-def _is_callable(m: Machine, value: Any) -> bool:
-    if value.__class__ in INSTANCES:
-        return value.cls.find("__call__") is not UNSET
-    return isinstance(value, Function | Method | Builtin | HostFunction | Class)
-
-
 def _is_hashable(m: Machine, value: Any) -> bool:
     if value.__class__ in INSTANCES:
         method = value.cls.find("__hash__")
         if method is not UNSET:
             return method is not None
         return not isinstance(value, list | dict | set)
-    return not isinstance(value, list | dict | set | _KEYS | _ITEMS)
+    return not isinstance(value, list | dict | set | DICT_KEYS | DICT_ITEMS)
 
 
 _abc("Hashable", (), "hash").extra["accepts"] = _is_hashable
@@ -121,26 +111,26 @@ _abc("Iterable", (), "iter").extra["accepts"] = _is_iterable
 _abc("Iterator", (), "next iter", "Iterable").extra["accepts"] = _is_iterator
 _abc(
     "Reversible",
-    (list, tuple, str, bytes, range, dict, _KEYS, _VALUES, _ITEMS),
+    (list, tuple, str, bytes, range, dict, DICT_KEYS, DICT_VALUES, DICT_ITEMS),
     "reversed iter",
     "Iterable",
 )
 _abc("Generator", (Generator,), "", "Iterator")
 _abc("Sized", _SIZED, "len")
 _abc("Container", _SIZED, "contains")
-_abc("Callable", (), "call").extra["accepts"] = _is_callable
+_abc("Callable", (), "call").extra["accepts"] = is_callable
 _abc("Collection", _SIZED, "len iter contains", "Sized", "Iterable", "Container")
 SEQUENCE = _abc("Sequence", _SEQUENCES, "", "Reversible", "Collection")
 MUTABLE_SEQUENCE = _abc("MutableSequence", (list,), "", "Sequence")
 _abc("ByteString", (bytes,), "", "Sequence")
-_abc("Set", (*_SETS, _KEYS, _ITEMS), "", "Collection")
+_abc("Set", (*_SETS, DICT_KEYS, DICT_ITEMS), "", "Collection")
 _abc("MutableSet", (set,), "", "Set")
 MAPPING = _abc("Mapping", (dict,), "", "Collection")
 MUTABLE_MAPPING = _abc("MutableMapping", (dict,), "", "Mapping")
-_abc("MappingView", (_KEYS, _VALUES, _ITEMS), "", "Sized")
-_abc("KeysView", (_KEYS,), "", "MappingView", "Set")
-_abc("ItemsView", (_ITEMS,), "", "MappingView", "Set")
-_abc("ValuesView", (_VALUES,), "", "MappingView", "Collection")
+_abc("MappingView", (DICT_KEYS, DICT_VALUES, DICT_ITEMS), "", "Sized")
+_abc("KeysView", (DICT_KEYS,), "", "MappingView", "Set")
+_abc("ItemsView", (DICT_ITEMS,), "", "MappingView", "Set")
+_abc("ValuesView", (DICT_VALUES,), "", "MappingView", "Collection")
 for _name in ("Awaitable", "Coroutine", "AsyncIterable", "AsyncIterator", "AsyncGenerator"):
     _abc(_name, ())
 _abc("Buffer", (bytes,))
@@ -302,6 +292,6 @@ ABC = Class("ABC", (OBJECT,), {}, payload=Instance, make=classes.construct, modu
 ABC.extra["inheritable"] = True
 ABC_MODULE: dict[str, Any] = {
     "ABC": ABC,
-    "ABCMeta": classes.form("ABCMeta"),
+    "ABCMeta": classes.TypingForm("ABCMeta"),
     "abstractmethod": Builtin("abstractmethod", _abstractmethod),
 }

@@ -33,7 +33,7 @@ class _State:
         self.function = function
         self.maxsize = maxsize
         self.typed = typed
-        self.found: dict[Any, Any] = {}
+        self.results: dict[Any, Any] = {}
         self.hits = self.misses = 0
 
 
@@ -80,19 +80,19 @@ def _key(m: Machine, state: _State, args: tuple[Any, ...], named: dict[str, Any]
         key = (*key, _SEPARATOR, *(m.class_of(value) for value in (*args, *named.values())))
     elif len(key) == 1 and key[0].__class__ in (int, str):
         key = key[0]
-    m.check_key(key, len(state.found))
+    m.check_key(key, len(state.results))
     return key
 
 
 @methods(CACHED, "__call__")
 def _call(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
     state: _State = owner.fields[_STATE]
-    key = _key(m, state, args, named)
-    if key in state.found:
+    results, key = state.results, _key(m, state, args, named)
+    if key in results:
         state.hits += 1
-        value = state.found[key]
+        value = results[key]
         if state.maxsize is not None:
-            state.found[key] = state.found.pop(key)
+            results[key] = results.pop(key)
         return value
     hash(key)
     state.misses += 1
@@ -100,10 +100,10 @@ def _call(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
     if state.maxsize == 0:
         return value
     m.charge(_ENTRY_STEPS)
-    m.allow_length(len(state.found) + 1, "the cache")
-    if state.maxsize is not None and key not in state.found and len(state.found) >= state.maxsize:
-        del state.found[next(iter(state.found))]
-    state.found[key] = value
+    m.allow_length(len(results) + 1, "the cache")
+    if state.maxsize is not None and key not in results and len(results) >= state.maxsize:
+        del results[next(iter(results))]
+    results[key] = value
     return value
 
 
@@ -118,7 +118,7 @@ for _name in ("__name__", "__qualname__", "__doc__", "__module__"):
 @methods(CACHED, "cache_clear")
 def _clear(m: Machine, owner: Any) -> None:
     state: _State = owner.fields[_STATE]
-    state.found.clear()
+    state.results.clear()
     state.hits = state.misses = 0
 
 
@@ -126,7 +126,7 @@ def _clear(m: Machine, owner: Any) -> None:
 def _info(m: Machine, owner: Any) -> Any:
     state: _State = owner.fields[_STATE]
     cls = make_class(m, "CacheInfo", ("hits", "misses", "maxsize", "currsize"), {}, {})
-    return m.call(cls, (state.hits, state.misses, state.maxsize, len(state.found)), None)
+    return m.call(cls, (state.hits, state.misses, state.maxsize, len(state.results)), None)
 
 
 @methods(CACHED, "cache_parameters")

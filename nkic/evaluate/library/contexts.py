@@ -6,15 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import exceptions
 from nkic.evaluate.library.abcs import MANAGER as ABSTRACT_MANAGER
-from nkic.evaluate.library.support import (
-    final,
-    function,
-    library_class,
-    methods,
-    new_instance,
-    unsupported,
-)
+from nkic.evaluate.library.support import final, library_class, methods, new_instance, unsupported
 from nkic.evaluate.objects import UNSET, Builtin, ErrorInstance, Generator, Method
+from nkic.evaluate.tables import builtin
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -33,15 +27,19 @@ MODULE: dict[str, Any] = {
 MANAGER = final(library_class("_GeneratorContextManager", "contextlib"))
 
 
-@function("contextmanager", MODULE)
+@builtin("contextmanager", MODULE)
 def _contextmanager(m: Machine, func: Any) -> Any:
     m.allocate(400)
 
     def helper(m: Machine, /, *args: Any, **named: Any) -> Any:
-        again = (func, args, named)
-        return new_instance(m, MANAGER, gen=m.call(func, args, named), again=again)
+        return _manager(m, func, args, named)
 
     return Builtin(getattr(func, "name", "helper"), helper)
+
+
+def _manager(m: Machine, func: Any, args: Any, named: Any) -> Any:
+    """Return a manager over a new generator; `recreate` holds what makes another one."""
+    return new_instance(m, MANAGER, gen=m.call(func, args, named), recreate=(func, args, named))
 
 
 def _generator(owner: Any) -> Generator:
@@ -89,12 +87,10 @@ def _throw_into(m: Machine, generator: Generator, value: Any) -> bool:
 @methods(MANAGER, "__call__")
 def _decorate(m: Machine, owner: Any, func: Any) -> Any:
     """Use a manager as a decorator: every call of the function runs under a new manager."""
-    maker, args, named = owner.fields["again"]
+    recreate = owner.fields["recreate"]
 
     def inner(m: Machine, /, *positional: Any, **keywords: Any) -> Any:
-        manager = new_instance(
-            m, MANAGER, gen=m.call(maker, args, named), again=(maker, args, named)
-        )
+        manager = _manager(m, *recreate)
         return _run_within(m, manager, lambda: m.call(func, positional, keywords))
 
     return Builtin(getattr(func, "name", "inner"), inner)

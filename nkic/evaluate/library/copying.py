@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nkic.evaluate.compare import plain_scalar
 from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, ErrorInstance
 from nkic.evaluate.sets import KernelFrozenSet, KernelSet
-from nkic.evaluate.types.shared import number_of
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -136,7 +136,7 @@ def _content(base: Any, value: Any) -> Any:
         return dict(dict.items(value))
     if base in (list, tuple):
         return list(base.__iter__(value))
-    return str.__str__(value) if base is str else base(number_of(value))
+    return plain_scalar(value)
 
 
 def _deepcopy(m: Machine, x: Any, memo: Any = None, /) -> Any:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nkic.evaluate import attributes, exceptions
 from nkic.evaluate.calls import bind
-from nkic.evaluate.code import FIRST, Code
+from nkic.evaluate.code import FIRST
 from nkic.evaluate.compare import compare, stable_hash
 from nkic.evaluate.errors import KernelError
 from nkic.evaluate.library import records
 from nkic.evaluate.library.specs import MISSING, Spec, all_specs
-from nkic.evaluate.library.support import kernel_class, representation, short_name
+from nkic.evaluate.library.support import Signature, check_owner, kernel_class, representation
 from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, Class
 
 if TYPE_CHECKING:
@@ -114,21 +114,6 @@ def _check_frozen(cls: Class, options: DataclassOptions) -> None:
 # ---- __init__ -----------------------------------------------------------------------------------
 
 
-class _Signature:
-    """The attributes of a function that `bind` reads."""
-
-    def __init__(self, cls: Class, specs: list[Spec]) -> None:
-        plain = [spec for spec in specs if not spec.kw_only]
-        named = [spec for spec in specs if spec.kw_only]
-        self.name = self.qualname = f"{cls.qualname}.__init__"
-        self.code = Code(self.qualname, self.qualname, None, None)  # type: ignore[arg-type]
-        self.code.positional = ("self", *(spec.name for spec in plain))
-        self.code.keyword_only = tuple(spec.name for spec in named)
-        self.defaults = tuple(_default(spec) for spec in plain if not spec.required)
-        self.keyword_defaults = {s.name: _default(s) for s in named if not s.required}
-        self.specs = [*plain, *named]
-
-
 def _default(spec: Spec) -> Any:
     return _FROM_FACTORY if spec.default is MISSING else spec.default
 
@@ -139,19 +124,30 @@ _FROM_FACTORY = object()  # a default from a factory
 def _init(m: Machine, cls: Class, specs: dict[str, Spec], options: DataclassOptions) -> Builtin:
     init_fields = [spec for spec in specs.values() if spec.init]
     _check_order(init_fields)
-    signature: Any = _Signature(cls, init_fields)
-    later_fields = [s for s in specs.values() if not s.init and s.kind == "field"]
+    plain = [spec for spec in init_fields if not spec.kw_only]
+    keyword_only = [spec for spec in init_fields if spec.kw_only]
+    signature: Any = Signature(
+        f"{cls.qualname}.__init__",
+        ["self", *(spec.name for spec in plain)],
+        [_default(spec) for spec in plain if not spec.required],
+        [spec.name for spec in keyword_only],
+        {spec.name: _default(spec) for spec in keyword_only if not spec.required},
+    )
+    parameters = [*plain, *keyword_only]
     later_fields = [
-        s for s in later_fields if s.factory is not MISSING or (options.slots and not s.required)
+        spec
+        for spec in specs.values()
+        if not spec.init and spec.kind == "field"
+        if spec.factory is not MISSING or (options.slots and not spec.required)
     ]
     put = attributes.put_field if options.frozen else attributes.put
 
     def call(m: Machine, /, *args: Any, **named: Any) -> None:
         values = bind(m, signature, args, named)[FIRST:]
         owner, field_values = values[0], values[1:]
-        _check_owner(m, cls, owner)
+        check_owner(m, owner, cls, "__init__")
         first: list[Any] = []
-        for spec, value in zip(signature.specs, field_values, strict=True):
+        for spec, value in zip(parameters, field_values, strict=True):
             if value is _FROM_FACTORY:
                 value = m.call(spec.factory, (), None)
             if spec.kind == "initvar":
@@ -163,7 +159,7 @@ def _init(m: Machine, cls: Class, specs: dict[str, Spec], options: DataclassOpti
             put(m, owner, spec.name, value)
         _call_post_init(m, cls, owner, first, specs)
 
-    return Builtin(f"{cls.name}.__init__", call, parameters=[s.name for s in signature.specs])
+    return Builtin(f"{cls.name}.__init__", call, parameters=[s.name for s in parameters])
 
 
 def _call_post_init(
@@ -175,11 +171,6 @@ def _call_post_init(
     first.sort(key=lambda pair: order.index(pair[0].name))
     values = tuple([value for _, value in first])
     m.call(attributes.get(m, owner, "__post_init__"), values, None)
-
-
-def _check_owner(m: Machine, cls: Class, owner: Any) -> None:
-    if owner.__class__ not in INSTANCES or not owner.cls.is_a(cls):
-        raise TypeError(f"{cls.name}.__init__() needs an object of the class")
 
 
 def _check_order(init_fields: list[Spec]) -> None:
@@ -205,7 +196,7 @@ def _add_repr_and_order(cls: Class, fields: list[Spec], options: DataclassOption
         for method, symbol in _ORDERS.items():
             if method in cls.members:
                 raise TypeError(
-                    f"Cannot overwrite attribute {method} in class {short_name(cls)}. "
+                    f"Cannot overwrite attribute {method} in class {cls.name}. "
                     "Consider using functools.total_ordering"
                 )
             _add_method(cls, method, _comparing(cls, method, symbol, names))
@@ -241,7 +232,7 @@ def _comparing(cls: Class, method: str, symbol: str, names: tuple[str, ...]) -> 
 
 def _add_hash(cls: Class, fields: list[Spec], options: DataclassOptions, explicit: bool) -> None:
     if options.unsafe_hash and explicit:
-        raise TypeError(f"Cannot overwrite attribute __hash__ in class {short_name(cls)}")
+        raise TypeError(f"Cannot overwrite attribute __hash__ in class {cls.name}")
     if explicit:
         return
     if options.unsafe_hash or (options.eq and options.frozen):
@@ -264,7 +255,7 @@ def _hash(cls: Class, names: tuple[str, ...]) -> Builtin:
 def _add_frozen(cls: Class, names: set[str]) -> None:
     for method, verb in (("__setattr__", "assign to"), ("__delattr__", "delete")):
         if method in cls.members:
-            raise TypeError(f"Cannot overwrite attribute {method} in class {short_name(cls)}")
+            raise TypeError(f"Cannot overwrite attribute {method} in class {cls.name}")
         cls.members[method] = Builtin(f"{cls.name}.{method}", _refusing(cls, names, verb))
 
 
@@ -283,7 +274,7 @@ def _refusing(cls: Class, names: set[str], verb: str) -> Callable[..., None]:
 
 def _add_slots(cls: Class, fields: list[Spec]) -> None:
     if "__slots__" in cls.members:
-        raise TypeError(f"{short_name(cls)} already specifies __slots__")
+        raise TypeError(f"{cls.name} already specifies __slots__")
     ancestors = [base for base in cls.mro[1:] if base.machine is not None]
     names = tuple(spec.name for spec in fields)
     cls.members["__slots__"] = names

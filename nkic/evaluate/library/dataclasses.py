@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nkic.evaluate import attributes, classes
+from nkic.evaluate import attributes
+from nkic.evaluate.classes import TypingForm
 from nkic.evaluate.library.copying import deep
 from nkic.evaluate.library.dataclass import dataclass
 from nkic.evaluate.library.specs import FIELD, MISSING, Spec, field
-from nkic.evaluate.library.support import function, unsupported
+from nkic.evaluate.library.support import unsupported
 from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, Class
+from nkic.evaluate.tables import builtin
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -19,17 +21,16 @@ MODULE: dict[str, Any] = {
     "field": Builtin("field", field),
     "Field": FIELD,
     "MISSING": MISSING,
-    "KW_ONLY": classes.form("KW_ONLY"),
-    "InitVar": classes.form("InitVar"),
+    "KW_ONLY": TypingForm("KW_ONLY"),
+    "InitVar": TypingForm("InitVar"),
     "make_dataclass": unsupported("make_dataclass", "write the class out, under `@dataclass`"),
 }
 
 
 def _specs(m: Machine, value: Any) -> dict[str, Spec] | None:
     cls = value if isinstance(value, Class) else m.class_of(value)
-    return next(
-        (ancestor.extra["dataclass"] for ancestor in cls.mro if "dataclass" in ancestor.extra), None
-    )
+    specs: dict[str, Spec] | None = cls.hook("dataclass")
+    return specs
 
 
 def _of_object(m: Machine, value: Any) -> list[Spec] | None:
@@ -39,7 +40,7 @@ def _of_object(m: Machine, value: Any) -> list[Spec] | None:
     return None if specs is None else [s for s in specs.values() if s.kind == "field"]
 
 
-@function("fields", MODULE)
+@builtin("fields", MODULE)
 def _fields(m: Machine, class_or_instance: Any, /) -> tuple[Any, ...]:
     specs = _specs(m, class_or_instance)
     if specs is None:
@@ -48,12 +49,12 @@ def _fields(m: Machine, class_or_instance: Any, /) -> tuple[Any, ...]:
     return tuple([spec.shown for spec in specs.values() if spec.kind == "field"])
 
 
-@function("is_dataclass", MODULE)
+@builtin("is_dataclass", MODULE)
 def _is_dataclass(m: Machine, obj: Any, /) -> bool:
     return _specs(m, obj) is not None
 
 
-@function("replace", MODULE)
+@builtin("replace", MODULE)
 def _replace(m: Machine, obj: Any, /, **changes: Any) -> Any:
     specs = _specs(m, obj)
     if obj.__class__ not in INSTANCES or specs is None:
@@ -73,14 +74,14 @@ def _replace(m: Machine, obj: Any, /, **changes: Any) -> Any:
     return m.call(obj.cls, (), changes)
 
 
-@function("asdict", MODULE)
+@builtin("asdict", MODULE)
 def _asdict(m: Machine, obj: Any, /, *, dict_factory: Any = None) -> Any:
     if _of_object(m, obj) is None:
         raise TypeError("asdict() should be called on dataclass instances")
     return _plain(m, obj, lambda pairs: _as_dict(m, pairs, dict_factory))
 
 
-@function("astuple", MODULE)
+@builtin("astuple", MODULE)
 def _astuple(m: Machine, obj: Any, /, *, tuple_factory: Any = None) -> Any:
     if _of_object(m, obj) is None:
         raise TypeError("astuple() should be called on dataclass instances")
@@ -144,6 +145,6 @@ def replaced(m: Machine, obj: Any, /, **changes: Any) -> Any:
             hook = obj.cls.find("_replace")
         if hook is not UNSET:
             return m.call(hook, (obj,), changes)
-        if any("dataclass" in ancestor.extra for ancestor in obj.cls.mro):
+        if obj.cls.hook("dataclass") is not None:
             return MODULE["replace"].call(m, obj, **changes)
     raise TypeError(f"replace() does not support {m.class_of(obj).name} objects")

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import classes
+from nkic.evaluate.compare import plain_scalar
 from nkic.evaluate.library.flags import BOUNDARY, FLAG_HOOKS, FLAG_METHODS, boundaries, give_bits
 from nkic.evaluate.library.members import (
     AUTO,
@@ -22,13 +23,7 @@ from nkic.evaluate.library.members import (
     resolved,
     unwrapped,
 )
-from nkic.evaluate.library.support import (
-    checked_methods,
-    kernel_class,
-    new_instance,
-    repr_of,
-    short_name,
-)
+from nkic.evaluate.library.support import checked_methods, kernel_class, new_instance, repr_of
 from nkic.evaluate.objects import (
     INSTANCES,
     UNSET,
@@ -44,7 +39,6 @@ from nkic.evaluate.objects import (
 from nkic.evaluate.tables import OBJECT
 from nkic.evaluate.types.functions import PROPERTY
 from nkic.evaluate.types.numbers import INT
-from nkic.evaluate.types.shared import number_of
 from nkic.evaluate.types.text import STR
 from nkic.syntax import names
 
@@ -112,9 +106,8 @@ def _add_payload_hash(cls: Class) -> None:
 
 
 def _base(owner: Any) -> Any:
-    if isinstance(owner, str):
-        return str.__str__(owner)
-    return number_of(owner) if isinstance(owner, int | float) else tuple(owner)
+    """Return the number, text or tuple that a member is."""
+    return tuple(owner) if isinstance(owner, tuple) else plain_scalar(owner)
 
 
 def _add_member(m: Machine, state: Members, name: str, value: Any) -> None:
@@ -206,7 +199,7 @@ def _looked_up(m: Machine, cls: Class, state: Members, args: tuple[Any, ...]) ->
     if m.class_of(member).is_a(cls) or isinstance(member, int):
         return member
     text = f"returned {m.repr(member)} instead of None or a valid member"
-    raise TypeError(f"error in {short_name(cls)}._missing_: {text}")
+    raise TypeError(f"error in {cls.name}._missing_: {text}")
 
 
 def _functional(
@@ -240,7 +233,7 @@ def _missing(m: Machine, cls: Class, value: Any, /) -> None:
 
 
 def _iterate(m: Machine, cls: Class) -> Iterator[Any]:
-    return iter(list(members_of(cls).canonical))
+    return iter(members_of(cls).canonical[:])
 
 
 def _reversed(m: Machine, cls: Class) -> Iterator[Any]:
@@ -265,7 +258,7 @@ def _contains(m: Machine, cls: Class, value: Any) -> bool:
 
 def _text(cls: Class) -> str:
     kind = "flag" if cls.is_a(FLAG) else "enum"
-    return f"<{kind} '{short_name(cls)}'>"
+    return f"<{kind} '{cls.name}'>"
 
 
 def _check_put(m: Machine, cls: Class, name: str) -> None:
@@ -304,34 +297,18 @@ STR_ENUM = _enumeration("StrEnum", STR, REPR_ENUM, payload=str)
 INT_FLAG = _enumeration("IntFlag", INT, REPR_ENUM, FLAG, payload=int)
 
 
-def _name_of(m: Machine, owner: Any) -> Any:
-    return owner.fields.get("_name_")
-
-
-def _value_of(m: Machine, owner: Any) -> Any:
-    return owner.fields.get("_value_")
-
-
 def _str(m: Machine, owner: Any, /) -> str:
-    return f"{short_name(owner.cls)}.{owner.fields.get('_name_')}"
+    return f"{owner.cls.name}.{owner.fields.get('_name_')}"
 
 
 def _format(m: Machine, owner: Any, spec: Any, /) -> str:
     return m.format(m.str(owner), spec)
 
 
-def _data_str(m: Machine, owner: Any, /) -> str:
-    return m.str(_base(owner))
-
-
-def _data_format(m: Machine, owner: Any, spec: Any, /) -> str:
-    return m.format(_base(owner), spec)
-
-
 @repr_of(ENUM)
 def _show(m: Machine, owner: Any, writer: Any) -> None:
     name = owner.fields.get("_name_")
-    writer.add(f"<{short_name(owner.cls)}{'' if name is None else f'.{name}'}: ")
+    writer.add(f"<{owner.cls.name}{'' if name is None else f'.{name}'}: ")
     writer.value(owner.fields.get("_value_"))
     writer.add(">")
 
@@ -341,14 +318,18 @@ def _hash(m: Machine, owner: Any, /) -> int:
 
 
 ENUM.members |= {
-    "name": Getter("name", _name_of),
-    "value": Getter("value", _value_of),
+    "name": Getter("name", lambda m, owner: owner.fields.get("_name_")),
+    "value": Getter("value", lambda m, owner: owner.fields.get("_value_")),
     "_missing_": ClassMethod(Builtin("_missing_", _missing)),
     "_generate_next_value_": Builtin("_generate_next_value_", one_more, static=True),
 }
 checked_methods(ENUM, {"__str__": _str, "__format__": _format, "__hash__": _hash})
+_DATA_TEXTS: dict[str, Any] = {
+    "__str__": lambda m, owner, /: m.str(_base(owner)),
+    "__format__": lambda m, owner, spec, /: m.format(_base(owner), spec),
+}
 for _cls in (INT_ENUM, STR_ENUM, INT_FLAG):
-    checked_methods(_cls, {"__str__": _data_str, "__format__": _data_format})
+    checked_methods(_cls, _DATA_TEXTS)
     _add_payload_hash(_cls)
 STR_ENUM.members["_generate_next_value_"] = Builtin(
     "_generate_next_value_", lambda m, name, start, count, values: m.str(name).lower(), static=True
@@ -371,10 +352,6 @@ def _unique(m: Machine, enumeration: Any, /) -> Any:
     return cls
 
 
-def _auto(m: Machine, /) -> Any:
-    return new_instance(m, AUTO)
-
-
 def _wrapper(cls: Class) -> Builtin:
     def call(m: Machine, value: Any, /) -> Any:
         return new_instance(m, cls, value=value)
@@ -389,12 +366,12 @@ MODULE: dict[str, Any] = {
     "IntEnum": INT_ENUM,
     "StrEnum": STR_ENUM,
     "IntFlag": INT_FLAG,
-    "EnumMeta": classes.form("EnumMeta"),
-    "EnumType": classes.form("EnumType"),
+    "EnumMeta": classes.TypingForm("EnumMeta"),
+    "EnumType": classes.TypingForm("EnumType"),
     **boundaries(),
     "FlagBoundary": BOUNDARY,
     "property": PROPERTY,
-    "auto": Builtin("auto", _auto),
+    "auto": Builtin("auto", lambda m, /: new_instance(m, AUTO)),
     "unique": Builtin("unique", _unique),
     "member": _wrapper(MEMBER),
     "nonmember": _wrapper(NONMEMBER),

@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import classes
 from nkic.evaluate.library.members import Members, members_of
-from nkic.evaluate.library.support import (
-    is_instance_of,
-    library_class,
-    repr_of,
-    shared_instance,
-    short_name,
-)
+from nkic.evaluate.library.support import is_instance_of, library_class, repr_of, shared_instance
 from nkic.evaluate.objects import INSTANCES, Builtin, Class, ClassMethod, Instance
 from nkic.evaluate.operators import OPERATIONS
 
@@ -116,7 +110,7 @@ def _in_range(m: Machine, cls: Class, state: Members, value: int) -> int:
 def _invalid(cls: Class, state: Members, value: int) -> str:
     bits = max(value.bit_length(), state.mask.bit_length())
     given_bits, allowed = _bits(value, bits), _bits(state.mask, bits)
-    name = f"<flag '{short_name(cls)}'>"
+    name = f"<flag '{cls.name}'>"
     return f"{name} invalid value {value}\n    given {given_bits}\n  allowed {allowed}"
 
 
@@ -135,7 +129,7 @@ def _composite(m: Machine, cls: Class, state: Members, value: int) -> Any:
 
 
 def _name(cls: Class, state: Members, value: int) -> str | None:
-    parts = [member for member in _in_order(state) if _number(member) & value]
+    parts = [member for member in state.canonical if _number(member) & value]
     if value & ~state.singles:
         for member in state.named.values():
             number = _number(member)
@@ -149,13 +143,8 @@ def _name(cls: Class, state: Members, value: int) -> str | None:
     if not covered:
         return None
     if unknown and not _keeps(cls):
-        raise ValueError(f"<flag '{short_name(cls)}'>: no members with value {unknown}")
+        raise ValueError(f"<flag '{cls.name}'>: no members with value {unknown}")
     return f"{text}|{unknown}" if unknown else text
-
-
-def _in_order(state: Members) -> list[Any]:
-    """Return the members of one bit in the order of the class body."""
-    return state.canonical
 
 
 # ---- operators ----------------------------------------------------------------------------------
@@ -189,13 +178,13 @@ def _contains(m: Machine, owner: Any, other: Any, /) -> bool:
 
 def _iter(m: Machine, owner: Any, /) -> Any:
     return iter(
-        [member for member in _in_order(members_of(owner.cls)) if _number(member) & _number(owner)]
+        [member for member in members_of(owner.cls).canonical if _number(member) & _number(owner)]
     )
 
 
 def _str(m: Machine, owner: Any, /) -> str:
     name = owner.fields.get("_name_")
-    cls = short_name(owner.cls)
+    cls = owner.cls.name
     return f"{cls}({_number(owner)})" if name is None else f"{cls}.{name}"
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import classes
-from nkic.evaluate.classes import form
+from nkic.evaluate.classes import TypingForm
 from nkic.evaluate.library import abcs
 from nkic.evaluate.library.collections.namedtuples import NAMED_TUPLE
-from nkic.evaluate.library.support import function, unsupported
+from nkic.evaluate.library.support import unsupported
 from nkic.evaluate.objects import (
     INSTANCES,
     UNSET,
@@ -19,7 +19,7 @@ from nkic.evaluate.objects import (
     no_objects,
 )
 from nkic.evaluate.operators import Union
-from nkic.evaluate.tables import OBJECT
+from nkic.evaluate.tables import OBJECT, builtin
 from nkic.evaluate.types.mappings import DICT
 from nkic.evaluate.types.sequences import LIST, TUPLE
 from nkic.evaluate.types.setlike import FROZENSET, SET
@@ -68,7 +68,7 @@ _ALIASES: dict[str, Class] = {
 }
 
 MODULE: dict[str, Any] = {
-    **{name: form(f"typing.{name}") for name in _FORMS},
+    **{name: TypingForm(f"typing.{name}") for name in _FORMS},
     **{name: Alias(name, cls) for name, cls in _ALIASES.items()},
     "Text": STR,
     "TYPE_CHECKING": False,
@@ -206,7 +206,7 @@ TYPED_DICT.make = _call_typed_dict
 def _form_maker(name: str) -> None:
     def call(m: Machine, given: Any = name, /, *args: Any, **named: Any) -> Any:
         m.allocate(100)
-        return form(f"~{m.str(given)}")
+        return TypingForm(f"~{m.str(given)}")
 
     MODULE[name] = Builtin(name, call)
 
@@ -215,28 +215,13 @@ for _name in ("TypeVar", "TypeVarTuple", "ParamSpec", "TypeAliasType"):
     _form_maker(_name)
 
 
-@function("cast", MODULE)
-def _cast(m: Machine, typ: Any, val: Any) -> Any:
-    return val
-
-
-@function("NewType", MODULE)
+@builtin("NewType", MODULE)
 def _new_type(m: Machine, name: Any, tp: Any) -> Any:
     m.allocate(200)
     return Builtin(m.str(name), lambda m, value, /: value)
 
 
-@function("assert_type", MODULE)
-def _assert_type(m: Machine, val: Any, typ: Any, /) -> Any:
-    return val
-
-
-@function("reveal_type", MODULE)
-def _reveal_type(m: Machine, obj: Any, /) -> Any:
-    return obj
-
-
-@function("assert_never", MODULE)
+@builtin("assert_never", MODULE)
 def _assert_never(m: Machine, arg: Any, /) -> Any:
     shown = m.repr(arg)
     if len(shown) > 100:
@@ -244,7 +229,7 @@ def _assert_never(m: Machine, arg: Any, /) -> Any:
     raise AssertionError(f"Expected code to be unreachable, but got: {shown}")
 
 
-@function("overload", MODULE)
+@builtin("overload", MODULE)
 def _overload(m: Machine, func: Any, /) -> Any:
     return Builtin("overload", _overloaded)
 
@@ -257,12 +242,10 @@ def _overloaded(m: Machine, /, *args: Any, **named: Any) -> Any:
     )
 
 
-def _same(name: str) -> None:
-    MODULE[name] = Builtin(name, lambda m, value, /: value)
-
-
-for _name in ("final", "override", "no_type_check", "clear_overloads"):
-    _same(_name)
+MODULE["cast"] = Builtin("cast", lambda m, typ, val: val)
+MODULE["assert_type"] = Builtin("assert_type", lambda m, val, typ, /: val)
+for _name in ("final", "override", "no_type_check", "clear_overloads", "reveal_type"):
+    MODULE[_name] = Builtin(_name, lambda m, value, /: value)
 
 
 def _with_text(name: str) -> None:
@@ -278,7 +261,7 @@ for _name in ("dataclass_transform", "deprecated"):
     _with_text(_name)
 
 
-@function("is_typeddict", MODULE)
+@builtin("is_typeddict", MODULE)
 def _is_typeddict(m: Machine, tp: Any, /) -> bool:
     return isinstance(tp, Class) and tp is not TYPED_DICT and tp.is_a(TYPED_DICT)
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import attributes
-from nkic.evaluate.compare import compare
+from nkic.evaluate.compare import COMPARISONS, compare
 from nkic.evaluate.errors import KernelError
 from nkic.evaluate.library.caches import CACHED_PROPERTY, cache, lru_cache
 from nkic.evaluate.library.support import (
     charge_arguments,
     final,
-    function,
     is_instance_of,
     kernel_class,
     library_class,
@@ -28,7 +27,8 @@ from nkic.evaluate.objects import (
     Function,
     Method,
 )
-from nkic.evaluate.tables import OBJECT
+from nkic.evaluate.tables import OBJECT, builtin
+from nkic.evaluate.types.lazy import is_callable
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -58,7 +58,7 @@ def _init(m: Machine, owner: Any, /, *args: Any, **named: Any) -> None:
     if not args:
         raise TypeError("type 'partial' takes at least one argument")
     func, *rest = args
-    if not _is_callable(m, func):
+    if not is_callable(m, func):
         raise TypeError("the first argument must be callable")
     if is_instance_of(func, PARTIAL) and "func" in func.fields:
         inner = func.fields
@@ -75,12 +75,6 @@ def _check_count(count: int) -> None:
             f"the partial would have {count} arguments; it has at most {_MAX_ARGUMENTS}",
             help="pass one list in place of so many arguments",
         )
-
-
-def _is_callable(m: Machine, value: Any) -> bool:
-    if value.__class__ in INSTANCES:
-        return value.cls.find("__call__") is not UNSET
-    return value.__class__ in m.callables or isinstance(value, Function)
 
 
 @methods(PARTIAL, "__call__")
@@ -106,7 +100,7 @@ def _show(m: Machine, owner: Any, writer: Writer) -> None:
 # ---- reduce and comparison ----------------------------------------------------------------------
 
 
-@function("reduce", MODULE)
+@builtin("reduce", MODULE)
 def _reduce(m: Machine, function: Any, iterable: Any, /, *initial: Any) -> Any:
     if len(initial) > 1:
         raise TypeError(f"reduce expected at most 3 arguments, got {2 + len(initial)}")
@@ -128,7 +122,7 @@ def _reduce(m: Machine, function: Any, iterable: Any, /, *initial: Any) -> Any:
 KEY = final(library_class("KeyWrapper", "functools"))
 
 
-@function("cmp_to_key", MODULE)
+@builtin("cmp_to_key", MODULE)
 def _cmp_to_key(m: Machine, mycmp: Any) -> Any:
     return Builtin("KeyWrapper", lambda m, obj: new_instance(m, KEY, compare=mycmp, obj=obj))
 
@@ -144,8 +138,9 @@ def _key_order(symbol: str) -> Any:
     return call
 
 
-for _symbol, _name in {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq"}.items():
-    KEY.members[f"__{_name}__"] = Builtin(f"__{_name}__", _key_order(_symbol))
+for _symbol, _name in COMPARISONS.items():
+    if _symbol != "!=":
+        KEY.members[_name] = Builtin(_name, _key_order(_symbol))
 KEY.members["__hash__"] = None
 
 
@@ -161,7 +156,7 @@ _DERIVED = {
 }
 
 
-@function("total_ordering", MODULE)
+@builtin("total_ordering", MODULE)
 def _total_ordering(m: Machine, cls: Any, /) -> Any:
     target_class = kernel_class(m, cls, "total_ordering")
     roots = [name for name in _DERIVED if _defined(target_class, name)]
@@ -176,8 +171,7 @@ def _total_ordering(m: Machine, cls: Any, /) -> Any:
 
 
 def _defined(cls: Class, name: str) -> bool:
-    holder = cls.holder(name)
-    return holder is not None and holder is not OBJECT
+    return any(name in ancestor.members for ancestor in cls.mro if ancestor is not OBJECT)
 
 
 def _derived(root: str, negated: bool, combined: str) -> Any:
@@ -197,7 +191,7 @@ def _derived(root: str, negated: bool, combined: str) -> Any:
 # ---- wraps --------------------------------------------------------------------------------------
 
 
-@function("update_wrapper", MODULE)
+@builtin("update_wrapper", MODULE)
 def _update_wrapper(
     m: Machine, wrapper: Any, wrapped: Any, assigned: Any = None, updated: Any = None
 ) -> Any:
@@ -209,13 +203,9 @@ def _update_wrapper(
             continue
         _set(m, wrapper, name, value)
     if isinstance(wrapper, Function):
-        attributes_found = (wrapped.attributes or {}) if isinstance(wrapped, Function) else {}
-        m.elements(3 * len(attributes_found), "the attributes")
-        wrapper.attributes = {
-            **(wrapper.attributes or {}),
-            **attributes_found,
-            "__wrapped__": wrapped,
-        }
+        copied = (wrapped.attributes or {}) if isinstance(wrapped, Function) else {}
+        m.elements(3 * len(copied), "the attributes")
+        wrapper.attributes = {**(wrapper.attributes or {}), **copied, "__wrapped__": wrapped}
     elif wrapper.__class__ in INSTANCES and "slots" not in wrapper.cls.extra:
         wrapper.fields["__wrapped__"] = wrapped
     return wrapper
@@ -235,7 +225,7 @@ def _set(m: Machine, wrapper: Any, name: str, value: Any) -> None:
         wrapper.fields[name] = value
 
 
-@function("wraps", MODULE)
+@builtin("wraps", MODULE)
 def _wraps(m: Machine, wrapped: Any, assigned: Any = None, updated: Any = None) -> Any:
     return Builtin(
         "update_wrapper",
@@ -248,7 +238,7 @@ def _wraps(m: Machine, wrapped: Any, assigned: Any = None, updated: Any = None) 
 DISPATCH = final(library_class("singledispatch", "functools"))
 
 
-@function("singledispatch", MODULE)
+@builtin("singledispatch", MODULE)
 def _singledispatch(m: Machine, func: Any) -> Any:
     return new_instance(m, DISPATCH, function=func, registry={m.builtins["object"]: func})
 

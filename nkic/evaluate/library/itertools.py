@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-from nkic.evaluate.library.support import function
 from nkic.evaluate.objects import UNSET, Builtin, Class, LazyIterator
 from nkic.evaluate.operators import OPERATIONS
-from nkic.evaluate.tables import OBJECT, class_function
+from nkic.evaluate.tables import OBJECT, builtin, class_function
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -321,7 +320,7 @@ def _zipped(m: Machine, waiting: list[Any], fill: Any) -> Iterator[Any]:
 # ---- tee and groupby ----------------------------------------------------------------------------
 
 
-@function("tee", MODULE)
+@builtin("tee", MODULE)
 def _tee(m: Machine, iterable: Any, n: Any = 2, /) -> tuple[LazyIterator, ...]:
     count = m.index(n)
     if count < 0:

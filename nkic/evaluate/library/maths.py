@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from nkic.evaluate.library.support import function
 from nkic.evaluate.objects import INSTANCES, UNSET, Builtin
 from nkic.evaluate.operators import OPERATIONS
+from nkic.evaluate.tables import builtin
+from nkic.evaluate.types.numbers import returned_float
 from nkic.evaluate.types.shared import number_of
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 _OF_FLOATS = (
     *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "copysign", "cos"),
     *("cosh", "degrees", "erf", "erfc", "exp", "exp2", "expm1", "fabs", "fmod", "frexp"),
-    *("gamma", "isfinite", "isinf", "isnan", "lgamma", "log1p", "modf", "pow", "radians"),
-    *("remainder", "sin", "sinh", "sqrt", "tan", "tanh", "ulp"),
+    *("gamma", "isfinite", "isinf", "isnan", "lgamma", "log", "log10", "log1p", "log2", "modf"),
+    *("pow", "radians", "remainder", "sin", "sinh", "sqrt", "tan", "tanh", "ulp"),
 )
 _NUMBERS = frozenset({int, float, bool})
 MODULE: dict[str, Any] = {name: getattr(math, name) for name in ("e", "inf", "nan", "pi", "tau")}
@@ -31,19 +32,12 @@ def real(m: Machine, value: Any) -> Any:
     if value.__class__ in INSTANCES:
         method = value.cls.find("__float__")
         if method is not UNSET:
-            return _float(m, m.call(method, (value,), None), value)
+            return returned_float(m, m.call(method, (value,), None), value)
         if isinstance(value, int | float):
             return number_of(value)
         if value.cls.find("__index__") is not UNSET:
             return m.index(value)
     return _other(m, value)
-
-
-def _float(m: Machine, result: Any, value: Any) -> float:
-    if not isinstance(result, float):
-        kinds = f"{m.class_of(value).name}.__float__ returned non-float"
-        raise TypeError(f"{kinds} (type {m.class_of(result).name})")
-    return float(number_of(result))
 
 
 def _other(m: Machine, value: Any) -> Any:
@@ -74,30 +68,14 @@ for _name in _OF_FLOATS:
 # ---- integers of any size -----------------------------------------------------------------------
 
 
-def _logarithm(name: str) -> None:
-    math_function: Callable[..., float] = getattr(math, name)
-
-    def call(m: Machine, x: Any, /, *base: Any) -> float:
-        return math_function(real(m, x), *[real(m, number) for number in base])
-
-    MODULE[name] = Builtin(name, call)
-
-
-for _name in ("log", "log2", "log10"):
-    _logarithm(_name)
-
-
 def _rounding(name: str) -> None:
     math_function: Callable[..., Any] = getattr(math, name)
 
     def call(m: Machine, x: Any, /) -> Any:
-        if x.__class__ in INSTANCES:
-            special = x.cls.find(f"__{name}__")
-            if special is not UNSET:
-                return m.call(special, (x,), None)
-            if name == "trunc" and not isinstance(x, int | float):
-                raise TypeError(f"type {x.cls.name} doesn't define __trunc__ method")
-        elif name == "trunc" and not isinstance(x, int | float):
+        special = x.cls.find(f"__{name}__") if x.__class__ in INSTANCES else UNSET
+        if special is not UNSET:
+            return m.call(special, (x,), None)
+        if name == "trunc" and not isinstance(x, int | float):
             raise TypeError(f"type {m.class_of(x).name} doesn't define __trunc__ method")
         return math_function(real(m, x))
 
@@ -144,21 +122,21 @@ for _name in ("factorial", "comb", "perm"):
     _counting(_name)
 
 
-@function("isqrt", MODULE)
+@builtin("isqrt", MODULE)
 def _isqrt(m: Machine, n: Any, /) -> int:
     number = m.index(n)
     m.charge((number.bit_length() >> 6) ** 2 >> 4)
     return math.isqrt(number)
 
 
-@function("gcd", MODULE)
+@builtin("gcd", MODULE)
 def _gcd(m: Machine, *integers: Any) -> int:
     numbers = [m.index(number) for number in integers]
     _charge_divisions(m, numbers)
     return math.gcd(*numbers)
 
 
-@function("lcm", MODULE)
+@builtin("lcm", MODULE)
 def _lcm(m: Machine, *integers: Any) -> int:
     numbers = [m.index(number) for number in integers]
     _charge_divisions(m, numbers)
@@ -174,7 +152,7 @@ def _charge_divisions(m: Machine, numbers: list[int]) -> None:
     m.charge(len(numbers) + (words * words >> 3))
 
 
-@function("ldexp", MODULE)
+@builtin("ldexp", MODULE)
 def _ldexp(m: Machine, x: Any, i: Any, /) -> float:
     if not isinstance(i, int) and not (
         i.__class__ in INSTANCES and i.cls.find("__index__") is not UNSET
@@ -183,13 +161,13 @@ def _ldexp(m: Machine, x: Any, i: Any, /) -> float:
     return math.ldexp(real(m, x), m.index(i))
 
 
-@function("isclose", MODULE)
+@builtin("isclose", MODULE)
 def _isclose(m: Machine, a: Any, b: Any, *, rel_tol: Any = 1e-09, abs_tol: Any = 0.0) -> bool:
     tolerances = {"rel_tol": real(m, rel_tol), "abs_tol": real(m, abs_tol)}
     return math.isclose(real(m, a), real(m, b), **tolerances)
 
 
-@function("nextafter", MODULE)
+@builtin("nextafter", MODULE)
 def _nextafter(m: Machine, x: Any, y: Any, /, *, steps: Any = None) -> float:
     """Return `math.nextafter`; `steps` exists since Python 3.12."""
     first, last = float(real(m, x)), float(real(m, y))
@@ -204,7 +182,7 @@ def _nextafter(m: Machine, x: Any, y: Any, /, *, steps: Any = None) -> float:
     return first if last == last else last
 
 
-@function("fma", MODULE)
+@builtin("fma", MODULE)
 def _fma(m: Machine, x: Any, y: Any, z: Any, /) -> float:
     """Return `x * y + z`, rounded once; exists since Python 3.13."""
     numbers = [float(real(m, number)) for number in (x, y, z)]
@@ -236,14 +214,14 @@ def _reals(m: Machine, values: Any) -> list[Any]:
     return [real(m, value) for value in m.to_list(values)]
 
 
-@function("fsum", MODULE)
+@builtin("fsum", MODULE)
 def _fsum(m: Machine, seq: Any, /) -> float:
     numbers = _reals(m, seq)
     m.charge(4 * len(numbers))
     return math.fsum(numbers)
 
 
-@function("prod", MODULE)
+@builtin("prod", MODULE)
 def _prod(m: Machine, iterable: Any, /, *, start: Any = 1) -> Any:
     result = start
     for value in m.iterate(iterable):
@@ -252,17 +230,17 @@ def _prod(m: Machine, iterable: Any, /, *, start: Any = 1) -> Any:
     return result
 
 
-@function("hypot", MODULE)
+@builtin("hypot", MODULE)
 def _hypot(m: Machine, *coordinates: Any) -> float:
     return math.hypot(*[real(m, number) for number in coordinates])
 
 
-@function("dist", MODULE)
+@builtin("dist", MODULE)
 def _dist(m: Machine, p: Any, q: Any, /) -> float:
     return math.dist(_reals(m, p), _reals(m, q))
 
 
-@function("sumprod", MODULE)
+@builtin("sumprod", MODULE)
 def _sumprod(m: Machine, p: Any, q: Any, /) -> Any:
     """Return the sum of products; since Python 3.12, where floats are summed exactly."""
     left, right = m.to_list(p), m.to_list(q)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from nkic.evaluate.compare import compare
-from nkic.evaluate.library.support import (
-    charge_arguments,
-    function,
-    library_class,
-    methods,
-    repr_of,
-)
+from nkic.evaluate.compare import COMPARISONS, compare
+from nkic.evaluate.library.support import charge_arguments, library_class, methods, repr_of
 from nkic.evaluate.objects import UNSET, Builtin
 from nkic.evaluate.operators import BINARY, OPERATIONS, in_place, unary
+from nkic.evaluate.tables import builtin
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -41,10 +37,8 @@ def _unary(symbol: str, *names: str) -> None:
 
 for _symbol, (_, _, _word, _) in BINARY.items():
     _binary(_symbol, _word)
-for _name, _symbol in {
-    **{"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="},
-}.items():
-    _comparison(_name, _symbol)
+for _symbol, _name in COMPARISONS.items():
+    _comparison(_name.strip("_"), _symbol)
 _unary("-", "neg")
 _unary("+", "pos")
 _unary("~", "inv", "invert")
@@ -53,53 +47,31 @@ _unary("~", "inv", "invert")
 # ---- functions ----------------------------------------------------------------------------------
 
 
-@function("abs", MODULE)
-def _abs(m: Machine, a: Any, /) -> Any:
-    return m.call(m.builtins["abs"], (a,), None)
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    "abs": lambda m, a, /: m.call(m.builtins["abs"], (a,), None),
+    "not_": lambda m, a, /: not m.truth(a),
+    "truth": lambda m, a, /: m.truth(a),
+    "is_": lambda m, a, b, /: a is b,
+    "is_not": lambda m, a, b, /: a is not b,
+    "is_none": lambda m, a, /: a is None,
+    "is_not_none": lambda m, a, /: a is not None,
+    "index": lambda m, a, /: m.index(a),
+    "contains": lambda m, a, b, /: m.contains(a, b),
+    "getitem": lambda m, a, b, /: m.item(a, b),
+    "setitem": lambda m, a, b, c, /: m.put_item(a, b, c),
+    "delitem": lambda m, a, b, /: m.remove_item(a, b),
+    "call": lambda m, obj, /, *args, **named: m.call(obj, args, named),
+}
+MODULE |= {name: Builtin(name, call) for name, call in _OPERATIONS.items()}
 
 
-@function("not_", MODULE)
-def _not(m: Machine, a: Any, /) -> bool:
-    return not m.truth(a)
-
-
-@function("truth", MODULE)
-def _truth(m: Machine, a: Any, /) -> bool:
-    return m.truth(a)
-
-
-@function("is_", MODULE)
-def _is(m: Machine, a: Any, b: Any, /) -> bool:
-    return m.identical(a, b)
-
-
-@function("is_not", MODULE)
-def _is_not(m: Machine, a: Any, b: Any, /) -> bool:
-    return not m.identical(a, b)
-
-
-@function("is_none", MODULE)
-def _is_none(m: Machine, a: Any, /) -> bool:
-    return a is None
-
-
-@function("is_not_none", MODULE)
-def _is_not_none(m: Machine, a: Any, /) -> bool:
-    return a is not None
-
-
-@function("index", MODULE)
-def _index(m: Machine, a: Any, /) -> int:
-    return m.index(a)
-
-
-@function("concat", MODULE)
+@builtin("concat", MODULE)
 def _concat(m: Machine, a: Any, b: Any, /) -> Any:
     _check_sequence(m, a)
     return OPERATIONS["+"](m, a, b)
 
 
-@function("iconcat", MODULE)
+@builtin("iconcat", MODULE)
 def _iconcat(m: Machine, a: Any, b: Any, /) -> Any:
     _check_sequence(m, a)
     return in_place(m, "+", a, b)
@@ -112,12 +84,7 @@ def _check_sequence(m: Machine, value: Any) -> None:
         raise TypeError(f"'{m.class_of(value).name}' object can't be concatenated")
 
 
-@function("contains", MODULE)
-def _contains(m: Machine, a: Any, b: Any, /) -> bool:
-    return m.contains(a, b)
-
-
-@function("countOf", MODULE)
+@builtin("countOf", MODULE)
 def _count_of(m: Machine, a: Any, b: Any, /) -> int:
     count = 0
     for value in m.iterate(a):
@@ -126,7 +93,7 @@ def _count_of(m: Machine, a: Any, b: Any, /) -> int:
     return count
 
 
-@function("indexOf", MODULE)
+@builtin("indexOf", MODULE)
 def _index_of(m: Machine, a: Any, b: Any, /) -> int:
     for index, value in enumerate(m.iterate(a)):
         m.charge(1)
@@ -135,32 +102,12 @@ def _index_of(m: Machine, a: Any, b: Any, /) -> int:
     raise ValueError("sequence.index(x): x not in sequence")
 
 
-@function("getitem", MODULE)
-def _getitem(m: Machine, a: Any, b: Any, /) -> Any:
-    return m.item(a, b)
-
-
-@function("setitem", MODULE)
-def _setitem(m: Machine, a: Any, b: Any, c: Any, /) -> None:
-    m.put_item(a, b, c)
-
-
-@function("delitem", MODULE)
-def _delitem(m: Machine, a: Any, b: Any, /) -> None:
-    m.remove_item(a, b)
-
-
-@function("length_hint", MODULE)
+@builtin("length_hint", MODULE)
 def _length_hint(m: Machine, obj: Any, default: Any = 0, /) -> int:
     try:
         return m.length(obj)
     except TypeError:
         return m.index(default)
-
-
-@function("call", MODULE)
-def _call(m: Machine, obj: Any, /, *args: Any, **named: Any) -> Any:
-    return m.call(obj, args, named)
 
 
 # ---- getters ------------------------------------------------------------------------------------

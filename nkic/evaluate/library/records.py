@@ -8,7 +8,7 @@ from nkic.base.suggest import did_you_mean
 from nkic.evaluate import attributes, classes
 from nkic.evaluate.compare import equal, stable_hash
 from nkic.evaluate.errors import KernelError
-from nkic.evaluate.library.support import representation
+from nkic.evaluate.library.support import check_owner, representation
 from nkic.evaluate.objects import (
     INSTANCES,
     UNSET,
@@ -79,8 +79,7 @@ def _subclass(
 
 def _init_of(cls: Class) -> Any:
     def call(m: Machine, owner: Any, /, *values: Any, **named: Any) -> None:
-        if owner.__class__ not in INSTANCES or not owner.cls.is_a(cls):
-            raise TypeError(f"{cls.name}.__init__() needs an object of the class")
+        check_owner(m, owner, cls, "__init__")
         set_fields(m, cls, owner, values, named)
 
     return call
@@ -143,7 +142,7 @@ def _plain_values(cls: Class) -> list[str]:
 
 def complete(m: Machine, cls: Class) -> None:
     """Let a record class be a dataclass, with the fields that have no annotation or default."""
-    if not any(ancestor.extra.get("record") for ancestor in cls.mro):
+    if not cls.hook("record"):
         return
     generated = cls.extra.pop("given init", None)
     if generated is not None and cls.members.get("__init__") is generated:

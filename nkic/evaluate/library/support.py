@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nkic.evaluate import classes
+from nkic.evaluate.code import Code
 from nkic.evaluate.errors import KernelError
 from nkic.evaluate.objects import INSTANCES, Builtin, Class, Instance
 from nkic.evaluate.tables import OBJECT
@@ -146,9 +147,29 @@ def repr_of(cls: Class) -> Callable[[Show], Show]:
     return add
 
 
-def short_name(cls: Class) -> str:
-    """Return `__name__` of a class."""
-    return cls.name
+# ---- signatures ---------------------------------------------------------------------------------
+
+
+class Signature:
+    """The attributes of a function that `bind` reads: a generated constructor's parameters.
+
+    `defaults` are those of the last positional parameters.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        positional: Sequence[str],
+        defaults: Sequence[Any],
+        keyword_only: Sequence[str] = (),
+        keyword_defaults: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = self.qualname = name
+        self.code = Code(name, name, None, None)  # type: ignore[arg-type]
+        self.code.positional = tuple(positional)
+        self.code.keyword_only = tuple(keyword_only)
+        self.defaults = tuple(defaults)
+        self.keyword_defaults = dict(keyword_defaults or {})
 
 
 # ---- arguments ----------------------------------------------------------------------------------
@@ -174,16 +195,6 @@ def unsupported(name: str, help: str) -> Builtin:
         raise KernelError("not-in-nki", f"`{name}` is not available in kernel code", help=help)
 
     return Builtin(name, call)
-
-
-def function(name: str, table: dict[str, Any]) -> Callable[[_Function], _Function]:
-    """Register a function `(m, …)` in a module."""
-
-    def add(call: _Function) -> _Function:
-        table[name] = Builtin(name, call)
-        return call
-
-    return add
 
 
 def charge_arguments(m: Machine, args: Sequence[Any], named: Mapping[str, Any]) -> None:

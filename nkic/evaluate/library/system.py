@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nkic.evaluate.library.support import function, library_class, methods, repr_of, shared_instance
+from nkic.evaluate.library.support import library_class, methods, repr_of, shared_instance
+from nkic.evaluate.tables import builtin
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -57,6 +58,6 @@ LOGGING: dict[str, Any] = {"NOTSET": 0, "DEBUG": 10, "INFO": 20, "WARNING": 30, 
 SYS: dict[str, Any] = {"stdout": None, "stderr": None, "maxsize": (1 << 63) - 1}
 
 
-@function("getenv", OS)
+@builtin("getenv", OS)
 def _getenv(m: Machine, key: Any, default: Any = None) -> Any:
     return default

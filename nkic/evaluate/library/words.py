@@ -7,7 +7,8 @@ import string
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import containers
-from nkic.evaluate.library.support import function, library_class, methods, unsupported
+from nkic.evaluate.library.support import library_class, methods, unsupported
+from nkic.evaluate.tables import builtin
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -31,7 +32,7 @@ def _text(m: Machine, value: Any) -> str:
     return str.__str__(value)
 
 
-@function("capwords", MODULE)
+@builtin("capwords", MODULE)
 def _capwords(m: Machine, s: Any, sep: Any = None) -> str:
     separator = None if sep is None else _text(m, sep)
     capitalised = string.capwords(_text(m, s), separator)
@@ -116,7 +117,7 @@ def _is_valid(m: Machine, owner: Any) -> bool:
 # ---- textwrap -----------------------------------------------------------------------------------
 
 
-@function("dedent", TEXTWRAP)
+@builtin("dedent", TEXTWRAP)
 def _dedent(m: Machine, text: Any) -> str:
     """Remove the blanks that all lines start with."""
     lines = _lines(m, text)
@@ -144,7 +145,7 @@ def _lines(m: Machine, text: Any) -> list[str]:
     return [f"{part}\n" for part in parts[:-1]] + [parts[-1]]
 
 
-@function("indent", TEXTWRAP)
+@builtin("indent", TEXTWRAP)
 def _indent(m: Machine, text: Any, prefix: Any, predicate: Any = None) -> str:
     start, value = _text(m, prefix), _text(m, text)
     lines = value.splitlines(keepends=True)

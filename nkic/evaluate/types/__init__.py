@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cache
 
 from nkic.evaluate.classes import TypingForm
+from nkic.evaluate.iteration import DICT_ITEMS, DICT_KEYS, DICT_VALUES
 from nkic.evaluate.objects import (
     Builtin,
     Class,
@@ -65,7 +66,7 @@ def table() -> dict[type, Class]:
     return {
         **{cls.payload: cls for cls in _NAMED if cls is not OBJECT and cls.payload is not None},
         **{set: SET, frozenset: FROZENSET, KernelSet: SET, KernelFrozenSet: FROZENSET},
-        **{type({}.keys()): KEYS, type({}.values()): VALUES, type({}.items()): ITEMS},
+        **{DICT_KEYS: KEYS, DICT_VALUES: VALUES, DICT_ITEMS: ITEMS},
         **{type(None): NONE, type(...): ELLIPSIS, type(NotImplemented): NOT_IMPLEMENTED},
         **{Function: FUNCTION, Builtin: BUILTIN, HostFunction: HOST, Method: METHOD},
         **{Property: PROPERTY, StaticMethod: STATIC, ClassMethod: CLASS_METHOD, Super: SUPER},
@@ -86,4 +87,4 @@ def by_name() -> dict[str, Class]:
     return {cls.name: cls for cls in _NAMED}
 
 
-_ = (protocols, root)
+_ = (protocols, root)  # imported for the special methods that they register

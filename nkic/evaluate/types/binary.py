@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.objects import INSTANCES, UNSET, Class
 from nkic.evaluate.tables import builtin_class, class_function, method
-from nkic.evaluate.types.shared import call_host, check_owner, class_method, constructor, text_of
+from nkic.evaluate.types.shared import (
+    arguments_by_name,
+    call_host,
+    check_owner,
+    class_method,
+    constructor,
+    text_of,
+)
 from nkic.evaluate.types.text import decode, encode, join
 from nkic.evaluate.types.textlike import textlike
 
@@ -19,12 +26,7 @@ BYTES = builtin_class("bytes", bytes)
 @constructor(BYTES)
 def make_bytes(m: Machine, cls: Class, /, *args: Any, **named: Any) -> bytes:
     """Return `bytes(count)`, `bytes(values)` or `bytes(text, encoding)`."""
-    bound = dict(zip(("source", "encoding", "errors"), args, strict=False)) | named
-    if len(args) + len(named) > 3:
-        raise TypeError(f"bytes() takes at most 3 arguments ({len(args) + len(named)} given)")
-    unknown = bound.keys() - {"source", "encoding", "errors"}
-    if unknown:
-        raise TypeError(f"'{min(unknown)}' is an invalid keyword argument for bytes()")
+    bound = arguments_by_name("bytes", ("source", "encoding", "errors"), args, named)
     if not bound:
         return b""
     value = bound.get("source", UNSET)

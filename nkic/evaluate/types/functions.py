@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.classes import TypingForm
 from nkic.evaluate.errors import KernelError
+from nkic.evaluate.iteration import HOST_ITERATORS
 from nkic.evaluate.objects import (
     INSTANCES,
     UNSET,
@@ -23,7 +24,14 @@ from nkic.evaluate.objects import (
 )
 from nkic.evaluate.operators import Union
 from nkic.evaluate.tables import builtin_class, getter, method
-from nkic.evaluate.types.shared import check_arity, check_owner, constructor, reject_keywords
+from nkic.evaluate.types.shared import (
+    arguments_by_name,
+    check_arity,
+    check_call,
+    check_owner,
+    constructor,
+    reject_keywords,
+)
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -79,32 +87,22 @@ for _cls in (NONE, ELLIPSIS, NOT_IMPLEMENTED):
 @constructor(PROPERTY)
 def make_property(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Property:
     """Return `property(fget, fset, fdel, doc)`."""
-    names = ("fget", "fset", "fdel", "doc")
-    if len(args) > len(names):
-        raise TypeError(f"property() takes at most 4 arguments ({len(args)} given)")
-    bound = dict(zip(names, args, strict=False)) | named
-    if bound.keys() - {*names}:
-        wrong = min(bound.keys() - {*names})
-        raise TypeError(f"property() got an unexpected keyword argument '{wrong}'")
+    bound = arguments_by_name("property", ("fget", "fset", "fdel", "doc"), args, named)
     m.allocate(72)
-    prop: Any = Property(*(bound.get(name) for name in names[:3]))
-    prop.doc = bound.get("doc", _doc(prop.fget))
-    typed: Property = prop
-    return typed
+    return Property(**{"doc": _doc(bound.get("fget")), **bound})
 
 
 def _doc(function: Any) -> Any:
     return function.doc if isinstance(function, Function) else None
 
 
-getter(PROPERTY, "__doc__")(lambda m, owner: getattr(owner, "doc", None))
+getter(PROPERTY, "__doc__")(lambda m, owner: owner.doc)
 
 
 @constructor(STATIC)
 def make_static(m: Machine, cls: Class, /, *args: Any, **named: Any) -> StaticMethod:
     """Return `staticmethod(function)`."""
-    reject_keywords("staticmethod", named)
-    check_arity("staticmethod", args, 1, 1)
+    check_call("staticmethod", args, named, 1, 1)
     m.allocate(48)
     return StaticMethod(args[0])
 
@@ -112,8 +110,7 @@ def make_static(m: Machine, cls: Class, /, *args: Any, **named: Any) -> StaticMe
 @constructor(CLASS_METHOD)
 def make_class_method(m: Machine, cls: Class, /, *args: Any, **named: Any) -> ClassMethod:
     """Return `classmethod(function)`."""
-    reject_keywords("classmethod", named)
-    check_arity("classmethod", args, 1, 1)
+    check_call("classmethod", args, named, 1, 1)
     m.allocate(48)
     return ClassMethod(args[0])
 
@@ -201,20 +198,6 @@ for _cls in (GENERATOR, LAZY_ITERATOR):
 
 # ---- Python's own iterators ---------------------------------------------------------------------
 
-_EMPTY: dict[Any, Any] = {}
-_ITERATORS: tuple[Any, ...] = (
-    *(iter([]), iter(()), iter(range(0)), iter(range(1 << 70)), iter(""), iter("é"), iter(b"")),
-    *(
-        iter(_EMPTY),
-        iter(_EMPTY.values()),
-        iter(_EMPTY.items()),
-        iter(set()),
-        reversed([]),
-        reversed(_EMPTY),
-    ),
-    *(reversed(_EMPTY.values()), reversed(_EMPTY.items()), reversed(())),
-)
-
 
 def _iterator(kind: type) -> Class:
     cls = builtin_class(kind.__name__, kind)
@@ -223,6 +206,4 @@ def _iterator(kind: type) -> Class:
     return cls
 
 
-ITERATORS: dict[type, Class] = {}
-for _one in _ITERATORS:
-    ITERATORS.setdefault(type(_one), _iterator(type(_one)))
+ITERATORS = {kind: _iterator(kind) for kind in HOST_ITERATORS}

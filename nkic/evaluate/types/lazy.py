@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nkic.evaluate import classes, exceptions
+from nkic.evaluate import exceptions
+from nkic.evaluate.iteration import DICT_ITEMS, DICT_KEYS, DICT_VALUES
 from nkic.evaluate.objects import INSTANCES, UNSET, Class, Function, Generator, LazyIterator
 from nkic.evaluate.tables import builtin
 from nkic.evaluate.types.functions import ITERATORS
-from nkic.evaluate.types.shared import check_arity, iterator_of, reject_keywords
+from nkic.evaluate.types.shared import check_call, iterator_of, reject_keywords
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -24,7 +25,8 @@ _CALL_STEPS = 10  # steps for an element that a function is called with
 _EXHAUSTED = object()
 
 
-def _lazy(m: Machine, name: str, values: Iterator[Any]) -> LazyIterator:
+def lazily(m: Machine, name: str, values: Iterator[Any]) -> LazyIterator:
+    """Return an iterator over the values, which pay for themselves."""
     m.allocate(_ITERATOR_BYTES)
     return LazyIterator(m, name, values)
 
@@ -34,12 +36,11 @@ def _lazy(m: Machine, name: str, values: Iterator[Any]) -> LazyIterator:
 
 @builtin("iter", LAZY)
 def _iter(m: Machine, *args: Any, **named: Any) -> Any:
-    reject_keywords("iter", named)
-    check_arity("iter", args, 1, 2)
+    check_call("iter", args, named, 1, 2)
     if len(args) == 2:
         if not is_callable(m, args[0]):
             raise TypeError("iter(v, w): v must be callable")
-        return _lazy(m, "callable_iterator", _until(m, *args))
+        return lazily(m, "callable_iterator", _until(m, *args))
     value = args[0]
     m.allocate(64)
     if value.__class__ in INSTANCES:
@@ -83,8 +84,7 @@ def _call_or_exhausted(m: Machine, function: Any, args: Sequence[Any]) -> Any:
 
 @builtin("next", LAZY)
 def _next(m: Machine, *args: Any, **named: Any) -> Any:
-    reject_keywords("next", named)
-    check_arity("next", args, 1, 2)
+    check_call("next", args, named, 1, 2)
     if not _is_iterator(m, args[0]):
         raise TypeError(f"'{m.class_of(args[0]).name}' object is not an iterator")
     try:
@@ -99,7 +99,7 @@ def _next(m: Machine, *args: Any, **named: Any) -> Any:
 
 @builtin("enumerate", LAZY)
 def _enumerate(m: Machine, iterable: Any, start: Any = 0) -> LazyIterator:
-    return _lazy(m, "enumerate", _numbered(m, iterator_of(m, iterable), m.index(start)))
+    return lazily(m, "enumerate", _numbered(m, iterator_of(m, iterable), m.index(start)))
 
 
 def _numbered(m: Machine, values: Iterator[Any], number: int) -> Iterator[tuple[int, Any]]:
@@ -116,8 +116,8 @@ def _map(m: Machine, *args: Any, **named: Any) -> LazyIterator:
         raise TypeError("map() must have at least two arguments.")
     parts = [iterator_of(m, value) for value in args[1:]]
     if len(parts) == 1:
-        return _lazy(m, "map", _mapped_one(m, args[0], parts[0]))
-    return _lazy(m, "map", _mapped(m, args[0], parts))
+        return lazily(m, "map", _mapped_one(m, args[0], parts[0]))
+    return lazily(m, "map", _mapped(m, args[0], parts))
 
 
 def _mapped_one(m: Machine, function: Any, values: Iterator[Any]) -> Iterator[Any]:
@@ -146,7 +146,7 @@ def _mapped(m: Machine, function: Any, parts: list[Iterator[Any]]) -> Iterator[A
 
 @builtin("filter", LAZY)
 def _filter(m: Machine, function: Any, iterable: Any, /) -> LazyIterator:
-    return _lazy(m, "filter", _filtered(m, function, iterator_of(m, iterable)))
+    return lazily(m, "filter", _filtered(m, function, iterator_of(m, iterable)))
 
 
 def _filtered(m: Machine, function: Any, values: Iterator[Any]) -> Iterator[Any]:
@@ -162,7 +162,7 @@ def _filtered(m: Machine, function: Any, values: Iterator[Any]) -> Iterator[Any]
 @builtin("zip", LAZY)
 def _zip(m: Machine, /, *iterables: Any, strict: Any = False) -> LazyIterator:
     parts = [iterator_of(m, value) for value in iterables]
-    return _lazy(m, "zip", _zipped(m, parts, m.truth(strict)))
+    return lazily(m, "zip", _zipped(m, parts, m.truth(strict)))
 
 
 def _zipped(m: Machine, parts: list[Any], strict: bool) -> Iterator[tuple[Any, ...]]:
@@ -201,23 +201,19 @@ def _reversed(m: Machine, sequence: Any, /) -> Any:
         if method is not UNSET and method is not None:
             return m.call(method, (value,), None)
         if value.cls.find("__getitem__") is not UNSET:
-            return _lazy(m, "reversed", _backwards(m, value, m.length(value)))
+            return lazily(m, "reversed", _backwards(m, value, m.length(value)))
     if isinstance(value, list | range):
         m.allocate(64)
         return list.__reversed__(value) if isinstance(value, list) else reversed(value)
-    if isinstance(value, str | tuple | bytes | dict | _VIEWS):
-        return _lazy(m, "reversed", _each(m, _host_reversed(value)))
-    hook = classes.class_hook(value, "reversed") if isinstance(value, Class) else None
+    if isinstance(value, str | tuple | bytes | dict | DICT_KEYS | DICT_VALUES | DICT_ITEMS):
+        return lazily(m, "reversed", each(m, _host_reversed(value)))
+    hook = value.hook("reversed") if isinstance(value, Class) else None
     if hook is not None:
         return hook(m, value)
     special = m.class_of(value).find("__reversed__")
     if special is not UNSET:
         return m.call(special, (value,), None)
     raise TypeError(f"'{m.class_of(value).name}' object is not reversible")
-
-
-_EMPTY_DICT: dict[Any, Any] = {}
-_VIEWS = type(_EMPTY_DICT.keys()) | type(_EMPTY_DICT.values()) | type(_EMPTY_DICT.items())
 
 
 def _host_reversed(value: Any) -> Iterator[Any]:
@@ -230,7 +226,8 @@ def _host_reversed(value: Any) -> Iterator[Any]:
     return iterator
 
 
-def _each(m: Machine, values: Iterator[Any]) -> Iterator[Any]:
+def each(m: Machine, values: Iterator[Any]) -> Iterator[Any]:
+    """Yield the values of one of Python's own iterators, at two steps each."""
     for value in values:
         m.charge(2)
         yield value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import containers
+from nkic.evaluate.iteration import DICT_ITEMS, DICT_KEYS, DICT_VALUES
 from nkic.evaluate.objects import Builtin, Class, DictInstance
 from nkic.evaluate.tables import builtin_class, method
 from nkic.evaluate.types.shared import (
@@ -22,11 +23,9 @@ if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
 DICT = builtin_class("dict", dict)
-_EMPTY: dict[Any, Any] = {}
-_KEYS, _VALUES, _ITEMS = type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items())
-KEYS = builtin_class("dict_keys", _KEYS)
-VALUES = builtin_class("dict_values", _VALUES)
-ITEMS = builtin_class("dict_items", _ITEMS)
+KEYS = builtin_class("dict_keys", DICT_KEYS)
+VALUES = builtin_class("dict_values", DICT_VALUES)
+ITEMS = builtin_class("dict_items", DICT_ITEMS)
 
 
 # ---- creation -----------------------------------------------------------------------------------
@@ -127,13 +126,13 @@ def _copy(m: Machine, owner: Any, /) -> dict[Any, Any]:
 # ---- views --------------------------------------------------------------------------------------
 
 
-def _isdisjoint(kind: type, cls: Class) -> None:
+def _isdisjoint(cls: Class) -> None:
     def isdisjoint(m: Machine, view: Any, other: Any, /) -> bool:
-        check_owner(m, view, kind, "isdisjoint")
+        check_owner(m, view, cls.payload, "isdisjoint")
         return not any(m.contains(view, element) for element in m.iterate(other))
 
     cls.members["isdisjoint"] = Builtin(f"{cls.name}.isdisjoint", isdisjoint)
 
 
-_isdisjoint(_KEYS, KEYS)
-_isdisjoint(_ITEMS, ITEMS)
+_isdisjoint(KEYS)
+_isdisjoint(ITEMS)

@@ -9,7 +9,7 @@ from nkic.evaluate.tables import builtin_class, getter, method
 from nkic.evaluate.types.binary import as_bytes
 from nkic.evaluate.types.shared import (
     call_host,
-    check_arity,
+    check_call,
     check_owner,
     class_method,
     constructor,
@@ -17,7 +17,6 @@ from nkic.evaluate.types.shared import (
     inheritable,
     no_extra_cost,
     number_of,
-    reject_keywords,
     text_of,
 )
 
@@ -139,7 +138,7 @@ def _from_bytes(
         raise TypeError(f"from_bytes() argument 'byteorder' must be str, not {kind}")
     number = call_host(m, int.from_bytes, (data, byteorder), {"signed": m.truth(signed)})
     m.allow_bits(number.bit_length())
-    return number if cls in (INT, BOOL) and cls is INT else m.call(cls, (number,), None)
+    return number if cls is INT else m.call(cls, (number,), None)
 
 
 getter(INT, "real")(lambda m, number: +number_of(number))
@@ -153,8 +152,7 @@ getter(INT, "denominator")(lambda m, number: 1)
 
 @constructor(BOOL)
 def _make_bool(m: Machine, cls: Class, /, *args: Any, **named: Any) -> bool:
-    reject_keywords("bool", named)
-    check_arity("bool", args, 0, 1)
+    check_call("bool", args, named, 0, 1)
     return m.truth(args[0]) if args else False
 
 
@@ -164,8 +162,7 @@ def _make_bool(m: Machine, cls: Class, /, *args: Any, **named: Any) -> bool:
 @constructor(FLOAT)
 def make_float(m: Machine, cls: Class, /, *args: Any, **named: Any) -> float:
     """Return `float(x)`."""
-    reject_keywords("float", named)
-    check_arity("float", args, 0, 1)
+    check_call("float", args, named, 0, 1)
     return _to_float(m, args[0]) if args else 0.0
 
 
@@ -176,7 +173,7 @@ def _to_float(m: Machine, value: Any) -> float:
     if kind in INSTANCES:
         method = value.cls.find("__float__")
         if method is not UNSET:
-            return _returned_float(m, m.call(method, (value,), None), value)
+            return returned_float(m, m.call(method, (value,), None), value)
         if isinstance(value, int | float):
             return float(number_of(value))
         if value.cls.find("__index__") is not UNSET:
@@ -193,7 +190,8 @@ def _to_float(m: Machine, value: Any) -> float:
     raise TypeError(f"float() argument must be a string or a real number, not '{kind_name}'")
 
 
-def _returned_float(m: Machine, result: Any, value: Any) -> float:
+def returned_float(m: Machine, result: Any, value: Any) -> float:
+    """Return the result of `value.__float__()`. Raises `TypeError` if it is not a float."""
     if not isinstance(result, float):
         kinds = f"{m.class_of(value).name}.__float__ returned non-float"
         raise TypeError(f"{kinds} (type {m.class_of(result).name})")

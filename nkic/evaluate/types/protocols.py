@@ -8,14 +8,16 @@ class, and obey the limits of the operators.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import containers
-from nkic.evaluate.compare import compare, contains, stable_hash
-from nkic.evaluate.objects import INSTANCES, UNSET, Class, LazyIterator
+from nkic.evaluate.compare import COMPARISONS, compare, contains, stable_hash
+from nkic.evaluate.iteration import DICT_ITEMS, DICT_KEYS, DICT_VALUES
+from nkic.evaluate.objects import INSTANCES, UNSET, Class
 from nkic.evaluate.operators import OPERATIONS
 from nkic.evaluate.types.binary import BYTES
+from nkic.evaluate.types.lazy import each, lazily
 from nkic.evaluate.types.mappings import DICT, ITEMS, KEYS, VALUES
 from nkic.evaluate.types.numbers import FLOAT, INT
 from nkic.evaluate.types.ranges import RANGE
@@ -28,8 +30,7 @@ from nkic.evaluate.types.text import STR
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
-_EMPTY: dict[Any, Any] = {}
-_SETS: tuple[Any, ...] = (set, frozenset, type(_EMPTY.keys()), type(_EMPTY.items()))
+_SETS: tuple[Any, ...] = (set, frozenset, DICT_KEYS, DICT_ITEMS)
 _WITH: dict[Class, Any] = {
     INT: int,
     FLOAT: (int, float),
@@ -47,9 +48,9 @@ _KINDS: dict[Class, Any] = {
     FLOAT: float,
     SET: set,
     FROZENSET: frozenset,
-    KEYS: type({}.keys()),
-    VALUES: type({}.values()),
-    ITEMS: type({}.items()),
+    KEYS: DICT_KEYS,
+    VALUES: DICT_VALUES,
+    ITEMS: DICT_ITEMS,
 }
 
 
@@ -85,7 +86,6 @@ _OF: tuple[tuple[tuple[Class, ...], str, bool], ...] = (
     ((STR, BYTES), "+ * %", False),
     ((LIST, TUPLE), "+ *", False),
 )
-_COMPARED = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 
 
 def _operator(cls: Class, symbol: str, declines: bool) -> None:
@@ -111,7 +111,7 @@ def _operator(cls: Class, symbol: str, declines: bool) -> None:
 
 def _comparison(cls: Class, symbol: str) -> None:
     kind, accepted = _KINDS[cls], _WITH.get(cls, _SETS)
-    name = f"__{_COMPARED[symbol]}__"
+    name = COMPARISONS[symbol]
 
     def compared(m: Machine, owner: Any, other: Any, /) -> Any:
         check_owner(m, owner, kind, name)
@@ -127,7 +127,7 @@ for _classes, _symbols, _declines in _OF:
         for _symbol in _symbols.split():
             _operator(_cls, _symbol, _declines)
 for _cls in (*_WITH, KEYS, ITEMS):
-    for _symbol in _COMPARED:
+    for _symbol in COMPARISONS:
         if _symbol in ("==", "!=") or _cls not in (DICT, RANGE):
             _comparison(_cls, _symbol)
 
@@ -320,11 +320,4 @@ def _reversed(m: Machine, owner: Any, /) -> Any:
     check_owner(m, owner, (list, dict), "__reversed__")  # type: ignore[arg-type]
     if isinstance(owner, list):
         return list.__reversed__(owner)
-    m.allocate(400)
-    return LazyIterator(m, "reversed", _each(m, dict.__reversed__(owner)))
-
-
-def _each(m: Machine, values: Iterator[Any]) -> Iterator[Any]:
-    for value in values:
-        m.charge(2)
-        yield value
+    return lazily(m, "reversed", each(m, dict.__reversed__(owner)))

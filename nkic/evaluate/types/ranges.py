@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nkic.base.device import DeviceBound, DeviceRange
 from nkic.evaluate.objects import Class
 from nkic.evaluate.tables import builtin_class, getter, method
-from nkic.evaluate.types.shared import (
-    call_host,
-    check_arity,
-    check_owner,
-    constructor,
-    reject_keywords,
-)
+from nkic.evaluate.types.shared import call_host, check_call, check_owner, constructor
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -28,8 +22,7 @@ def make_range(m: Machine, cls: Class, /, *args: Any, **named: Any) -> range | D
 
     Raises if the range is too long to iterate over.
     """
-    reject_keywords("range", named)
-    check_arity("range", args, 1, 3)
+    check_call("range", args, named, 1, 3)
     for arg in args:
         if isinstance(arg, DeviceBound):
             return arg.counted(args)
@@ -75,8 +68,7 @@ getter(RANGE, "step")(lambda m, values: values.step)
 @constructor(SLICE)
 def make_slice(m: Machine, cls: Class, /, *args: Any, **named: Any) -> slice:
     """Return `slice(stop)`. Nested slices are refused: freeing them overflows the C stack."""
-    reject_keywords("slice", named)
-    check_arity("slice", args, 1, 3)
+    check_call("slice", args, named, 1, 3)
     if any(isinstance(arg, slice) for arg in args):
         raise TypeError("slice bounds cannot be slices")
     m.allocate(56)

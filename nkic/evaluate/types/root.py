@@ -48,7 +48,7 @@ def protocol(cls: Class, *special: str, static: bool = False) -> Callable[[_Func
 def _make(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Instance:
     if args or named:
         raise TypeError(f"{cls.name}() takes no arguments")
-    return attributes.make_object(m, cls)
+    return classes.blank(m, cls)  # type: ignore[no-any-return]
 
 
 @inheritable(OBJECT)

@@ -9,12 +9,11 @@ from nkic.evaluate.objects import Builtin, Class, ListInstance, TupleInstance
 from nkic.evaluate.tables import builtin_class, method
 from nkic.evaluate.types.shared import (
     call_host,
-    check_arity,
+    check_call,
     check_owner,
     constructor,
     host_method,
     inheritable,
-    reject_keywords,
 )
 
 if TYPE_CHECKING:
@@ -32,8 +31,7 @@ _CHARACTERS_PER_STEP = 4096  # characters compared per step
 @constructor(LIST)
 def make_list(m: Machine, cls: Class, /, *args: Any, **named: Any) -> list[Any]:
     """Return `list(values)`."""
-    reject_keywords("list", named)
-    check_arity("list", args, 0, 1)
+    check_call("list", args, named, 0, 1)
     return m.to_list(args[0]) if args else []
 
 
@@ -44,8 +42,7 @@ def _list_content(m: Machine, cls: Class, payload: type, args: Any, named: Any) 
 
 def _init(m: Machine, values: Any, /, *args: Any, **named: Any) -> None:
     check_owner(m, values, list, "__init__")
-    reject_keywords("list", named)
-    check_arity("list", args, 0, 1)
+    check_call("list", args, named, 0, 1)
     elements = m.to_list(args[0]) if args else []
     list.clear(values)
     list.extend(values, elements)
@@ -57,8 +54,7 @@ LIST.members["__init__"] = Builtin("list.__init__", _init)
 @constructor(TUPLE)
 def make_tuple(m: Machine, cls: Class, /, *args: Any, **named: Any) -> tuple[Any, ...]:
     """Return `tuple(values)`."""
-    reject_keywords("tuple", named)
-    check_arity("tuple", args, 0, 1)
+    check_call("tuple", args, named, 0, 1)
     if not args:
         return ()
     if args[0].__class__ is tuple:

@@ -9,14 +9,7 @@ from nkic.evaluate import containers
 from nkic.evaluate.objects import Builtin, Class
 from nkic.evaluate.sets import KernelFrozenSet, KernelSet
 from nkic.evaluate.tables import builtin_class, method
-from nkic.evaluate.types.shared import (
-    call_host,
-    check_arity,
-    check_owner,
-    constructor,
-    host_method,
-    reject_keywords,
-)
+from nkic.evaluate.types.shared import call_host, check_call, check_owner, constructor, host_method
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -32,16 +25,14 @@ _NUMBERS = (int, float)
 @constructor(SET)
 def make_set(m: Machine, cls: Class, /, *args: Any, **named: Any) -> KernelSet:
     """Return `set(values)`."""
-    reject_keywords("set", named)
-    check_arity("set", args, 0, 1)
+    check_call("set", args, named, 0, 1)
     return containers.make_set(m, args[0] if args else ())
 
 
 @constructor(FROZENSET)
 def make_frozenset(m: Machine, cls: Class, /, *args: Any, **named: Any) -> KernelFrozenSet:
     """Return `frozenset(values)`."""
-    reject_keywords("frozenset", named)
-    check_arity("frozenset", args, 0, 1)
+    check_call("frozenset", args, named, 0, 1)
     if args and args[0].__class__ is KernelFrozenSet:
         return args[0]
     return containers.make_frozenset(m, args[0] if args else ())
@@ -163,18 +154,13 @@ def _add_one(m: Machine, owner: Any, item: Any, /) -> None:
     m.allow_length(len(owner), "the set")
 
 
-@method(SET, "discard")
-def _discard(m: Machine, owner: Any, item: Any, /) -> None:
-    check_owner(m, owner, set, "discard")
-    m.check_key(item, len(owner))
-    call_host(m, set.discard, (owner, item))
+def _charge_lookup(m: Machine, owner: Any, args: Any) -> None:
+    for item in args:
+        m.check_key(item, len(owner))
 
 
-@method(SET, "remove")
-def _remove(m: Machine, owner: Any, item: Any, /) -> None:
-    check_owner(m, owner, set, "remove")
-    m.check_key(item, len(owner))
-    call_host(m, set.remove, (owner, item))
+host_method(SET, set, "discard", _charge_lookup)
+host_method(SET, set, "remove", _charge_lookup)
 
 
 @method(SET, "pop")

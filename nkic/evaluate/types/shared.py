@@ -119,6 +119,27 @@ def _s(count: int) -> str:
     return "" if count == 1 else "s"
 
 
+def check_call(
+    name: str, args: Sequence[Any], named: Mapping[str, Any], minimum: int, maximum: int
+) -> None:
+    """Check the arguments of a function that takes no keyword arguments."""
+    reject_keywords(name, named)
+    check_arity(name, args, minimum, maximum)
+
+
+def arguments_by_name(
+    name: str, parameters: Sequence[str], args: Sequence[Any], named: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments by the names of the parameters, all of which are optional."""
+    count = len(args) + len(named)
+    if count > len(parameters):
+        raise TypeError(f"{name}() takes at most {len(parameters)} arguments ({count} given)")
+    unknown = named.keys() - {*parameters}
+    if unknown:
+        raise TypeError(f"'{min(unknown)}' is an invalid keyword argument for {name}()")
+    return {**dict(zip(parameters, args, strict=False)), **named}
+
+
 def reject_keywords(name: str, named: Mapping[str, Any]) -> None:
     """Raise if there are keyword arguments."""
     if named:

@@ -11,6 +11,7 @@ from nkic.evaluate.tables import builtin_class, class_function, method
 from nkic.evaluate.texts import format_method
 from nkic.evaluate.types import measures
 from nkic.evaluate.types.shared import (
+    arguments_by_name,
     call_host,
     check_owner,
     constructor,
@@ -55,12 +56,7 @@ _LONGEST_NAME = 90  # characters that `namereplace` substitutes for one
 @constructor(STR)
 def make_str(m: Machine, cls: Class, /, *args: Any, **named: Any) -> str:
     """Return `str(value)` or `str(bytes, encoding, errors)`."""
-    bound = dict(zip(("object", "encoding", "errors"), args, strict=False)) | named
-    if len(args) + len(named) > 3:
-        raise TypeError(f"str() takes at most 3 arguments ({len(args) + len(named)} given)")
-    unknown = bound.keys() - {"object", "encoding", "errors"}
-    if unknown:
-        raise TypeError(f"'{min(unknown)}' is an invalid keyword argument for str()")
+    bound = arguments_by_name("str", ("object", "encoding", "errors"), args, named)
     if bound.keys() <= {"object"}:
         return m.str(bound["object"]) if bound else ""
     value = bound.get("object", b"")

@@ -55,6 +55,14 @@ class AtRunTime(NamedTuple):
         return AtRunTime(self.source, self.static + other)
 
 
+class _Dim(NamedTuple):
+    """A dimension of the result: its size, its stride, and the `arange` calls along it."""
+
+    size: int
+    stride: int
+    axes: frozenset[int] = NO_AXES
+
+
 Part = slice | Index | AtRunTime | None  # None: a new dimension
 
 
@@ -103,7 +111,7 @@ def _part(view: View, axis: int, item: Any, tile_of: Any) -> Part:
         start, stop = _edge(item.start, size, 0), _edge(item.stop, size, size)
         return slice(start, stop, _edge(item.step, size, 1))
     if isinstance(item, DynamicSlice):
-        return _ds(item, size, tile_of)
+        return _ds(item, tile_of)
     source = tile_of(item)
     if source is not None:
         dims = tuple(Dim(n, 0) for n in source.shape)
@@ -118,7 +126,7 @@ def _part(view: View, axis: int, item: Any, tile_of: Any) -> Part:
     )
 
 
-def _ds(item: DynamicSlice, size: int, tile_of: Any) -> Part:
+def _ds(item: DynamicSlice, tile_of: Any) -> Part:
     count = int(plain(item.size))
     source = tile_of(item.start)
     if source is not None:
@@ -145,29 +153,39 @@ def _edge(value: Any, size: int, default: int) -> int:
 
 
 def _basic(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
-    shape, strides, kept = list[int](), list[int](), list[frozenset[int]]()
+    dims = list[_Dim]()
     offset, axis = view.offset, 0
     beyond = list[tuple[int, Index, int]]()
     for part in parts:
         if part is None:
-            _add(shape, strides, kept, 1, 0, NO_AXES)
+            dims.append(_Dim(1, 0))
             continue
         stride = view.strides[axis]
-        _note_outside(beyond, view, axis, part, len(shape))
+        _note_outside(beyond, view, axis, part, len(dims))
         if isinstance(part, slice):
-            start, size, step = _sliced(view, axis, part)
+            start, dim = _sliced_dim(view, axes, axis, part)
             offset += start * stride
-            whole = size == view.shape[axis]
-            _add(shape, strides, kept, size, stride * step, axes[axis] if whole else NO_AXES)
+            dims.append(dim)
         elif isinstance(part, Index):
             offset += part.start * stride
             if axis == 0 and on_chip(view):  # indexing keeps the partition dimension
-                _add(shape, strides, kept, 1, stride, NO_AXES)
+                dims.append(_Dim(1, stride))
         axis += 1
-    if not shape or (len(shape) < 2 and on_chip(view)):  # a tile has at least two dimensions
-        _add(shape, strides, kept, 1, 1, NO_AXES)
-    result = View(view.tensor, tuple(shape), tuple(strides), offset, view.dtype, view.dynamic)
-    return Indexed(result, tuple(kept), _extend(view, beyond, len(shape), 0))
+    if not dims or (len(dims) < 2 and on_chip(view)):  # a tile has at least two dimensions
+        dims.append(_Dim(1, 1))
+    return _indexed(view, dims, offset, view.dynamic, _extend(view, beyond, len(dims), 0))
+
+
+def _indexed(
+    view: View,
+    dims: Sequence[_Dim],
+    offset: int,
+    dynamic: Dynamic | None,
+    outside: tuple[Outside, ...],
+) -> Indexed:
+    shape, strides = tuple(dim.size for dim in dims), tuple(dim.stride for dim in dims)
+    result = View(view.tensor, shape, strides, offset, view.dtype, dynamic)
+    return Indexed(result, tuple(dim.axes for dim in dims), outside)
 
 
 def _note_outside(
@@ -194,17 +212,11 @@ def _extend(
     return tuple(extended)
 
 
-def _add(
-    shape: list[int],
-    strides: list[int],
-    kept: list[frozenset[int]],
-    size: int,
-    stride: int,
-    axes: frozenset[int],
-) -> None:
-    shape.append(size)
-    strides.append(stride)
-    kept.append(axes)
+def _sliced_dim(view: View, axes: Axes, axis: int, part: slice) -> tuple[int, _Dim]:
+    """Return the start of a slice, and the dimension that it leaves."""
+    start, size, step = _sliced(view, axis, part)
+    is_whole = size == view.shape[axis]
+    return start, _Dim(size, view.strides[axis] * step, axes[axis] if is_whole else NO_AXES)
 
 
 def _sliced(view: View, axis: int, part: slice) -> tuple[int, int, int]:
@@ -223,10 +235,10 @@ def _sliced(view: View, axis: int, part: slice) -> tuple[int, int, int]:
 
 
 def _advanced(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
-    together = _common_dims(parts)
-    rank = len(together)
+    common = _common_dims(parts)
+    rank = len(common)
     steps, offset = [0] * rank, view.offset
-    shape, strides, kept = list[int](), list[int](), list[frozenset[int]]()
+    dims = list[_Dim]()
     at, axis = -1, 0
     dynamic = view.dynamic
     partition: list[int] = []
@@ -234,19 +246,18 @@ def _advanced(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
     after = list[tuple[int, Index, int]]()
     for part in parts:
         if isinstance(part, Index | AtRunTime) and at < 0:
-            at = len(shape)
+            at = len(dims)
         if part is None:
-            _add(shape, strides, kept, 1, 0, NO_AXES)
+            dims.append(_Dim(1, 0))
             continue
         stride = view.strides[axis]
         if isinstance(part, slice):
-            _note_outside(beyond if at < 0 else after, view, axis, part, len(shape))
-            start, size, step = _sliced(view, axis, part)
+            _note_outside(beyond if at < 0 else after, view, axis, part, len(dims))
+            start, dim = _sliced_dim(view, axes, axis, part)
             offset += start * stride
-            whole = size == view.shape[axis]
-            _add(shape, strides, kept, size, stride * step, axes[axis] if whole else NO_AXES)
+            dims.append(dim)
         elif isinstance(part, Index):
-            _note_outside(beyond, view, axis, merged(part, Index(0, together))[0], at)
+            _note_outside(beyond, view, axis, merged(part, Index(0, common))[0], at)
         if not isinstance(part, slice):
             index = part.static if isinstance(part, AtRunTime) else part
             if isinstance(part, AtRunTime):
@@ -257,18 +268,15 @@ def _advanced(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
                 partition = moves
             steps = [old + move * stride for old, move in zip(steps, moves, strict=True)]
         axis += 1
-    shape[at:at] = [dim.size for dim in together]
-    strides[at:at] = steps
-    kept[at:at] = [dim.axes for dim in together]
-    length = len(shape)
+    dims[at:at] = [_Dim(dim.size, step, dim.axes) for dim, step in zip(common, steps, strict=True)]
+    length = len(dims)
     if on_chip(view):
-        _check_partition(view, parts[0], partition, at, shape, strides, kept)
+        _check_partition(view, parts[0], partition, at, dims)
     elif dynamic is not None and dynamic is not view.dynamic and dynamic.kind == "vector":
-        strides[at] = dynamic.stride  # of the rows, wherever they are
-    result = View(view.tensor, tuple(shape), tuple(strides), offset, view.dtype, dynamic)
+        dims[at] = dims[at]._replace(stride=dynamic.stride)  # of the rows, wherever they are
     shifted = [(place + rank, index, axis) for place, index, axis in after]
-    shift = int(len(shape) > length)
-    return Indexed(result, tuple(kept), _extend(view, [*beyond, *shifted], len(shape), shift))
+    outside = _extend(view, [*beyond, *shifted], len(dims), int(len(dims) > length))
+    return _indexed(view, dims, offset, dynamic, outside)
 
 
 def _common_dims(parts: Sequence[Part]) -> tuple[Dim, ...]:
@@ -287,31 +295,22 @@ def _aligned_steps(index: Index, rank: int) -> list[int]:
     return [0] * (rank - len(steps)) + steps
 
 
-def _check_partition(
-    view: View,
-    first: Part,
-    moves: list[int],
-    at: int,
-    shape: list[int],
-    strides: list[int],
-    kept: list[frozenset[int]],
-) -> None:
+def _check_partition(view: View, first: Part, moves: list[int], at: int, dims: list[_Dim]) -> None:
     """Check that dimension 0 of the result walks partitions, and that no other one does."""
     pitch = view.strides[0]
     if isinstance(first, Index) and not first.dims:  # a single partition, which remains a dimension
-        if shape and not at and shape[0] > 1 and not strides[0] and len(shape) > 1:
-            shape[0] = 1  # the same partition repeated: keep it once
-        if not shape or shape[0] != 1 or at:
-            shape.insert(0, 1)
-            strides.insert(0, pitch)
-            kept.insert(0, NO_AXES)
-        strides[0] = pitch
+        if len(dims) > 1 and not at and dims[0].size > 1 and not dims[0].stride:
+            dims[0] = dims[0]._replace(size=1)  # the same partition repeated: keep it once
+        if not dims or dims[0].size != 1 or at:
+            dims.insert(0, _Dim(1, pitch))
+        dims[0] = dims[0]._replace(stride=pitch)
         return
     good = at > 0
     if isinstance(first, Index):
+        size, stride, _ = dims[0]
         good = at == 0 and not any(moves[1:])
-        good = good and (shape[0] == 1 or (moves[0] != 0 and strides[0] == moves[0] * pitch))
-        strides[0] = pitch if shape[0] == 1 else strides[0]
+        good = good and (size == 1 or (moves[0] != 0 and stride == moves[0] * pitch))
+        dims[0] = dims[0]._replace(stride=pitch if size == 1 else stride)
     if not good:
         raise KernelError(
             "partition-dimension",
@@ -359,14 +358,20 @@ def part_of(view: View, starts: Sequence[int], sizes: Sequence[int]) -> View:
     return view._replace(shape=tuple(sizes), offset=offset, dynamic=dynamic)
 
 
+def permuted(view: View, order: Sequence[int]) -> View:
+    """Permute the dimensions of a view; those that `order` omits are dropped."""
+    shape, strides = (tuple(part[n] for n in order) for part in (view.shape, view.strides))
+    return view._replace(shape=shape, strides=strides)
+
+
 def broadcast(view: View, shape: Sequence[int]) -> View | None:
     """Broadcast a view to a shape; None if it does not fit. Partitions are not repeated."""
     if view.shape == tuple(shape):
         return view
     missing = len(shape) - len(view.shape)
     if missing < 0:
-        found = squeezed(view, len(shape))
-        return broadcast(found, shape) if found is not None else None
+        narrow = squeezed(view, len(shape))
+        return broadcast(narrow, shape) if narrow is not None else None
     if missing and on_chip(view):
         view = view._replace(
             shape=(view.shape[0], *(1,) * missing, *view.shape[1:]),
@@ -377,8 +382,8 @@ def broadcast(view: View, shape: Sequence[int]) -> View | None:
             shape=(1,) * missing + view.shape, strides=(0,) * missing + view.strides
         )
     strides = []
-    for axis, (size, wanted) in enumerate(zip(view.shape, shape, strict=True)):
-        if size == wanted:
+    for axis, (size, target) in enumerate(zip(view.shape, shape, strict=True)):
+        if size == target:
             strides.append(view.strides[axis])
         elif size == 1 and not (axis == 0 and on_chip(view)):
             strides.append(0)
@@ -403,12 +408,9 @@ def fitted(view: View, shape: Sequence[int]) -> View | None:
 def squeezed(view: View, rank: int) -> View | None:
     """Drop dimensions of size 1 down to a rank; None if there are too few."""
     dims = list(zip(view.shape, view.strides, strict=True))
-    least = int(on_chip(view))
-    at = len(dims) - 1
-    while len(dims) > rank and at >= least:
-        if dims[at][0] == 1:
+    for at in range(len(dims) - 1, int(on_chip(view)) - 1, -1):
+        if len(dims) > rank and dims[at][0] == 1:
             del dims[at]
-        at -= 1
     if len(dims) != rank:
         return None
     shape, strides = zip(*dims, strict=True)

@@ -54,14 +54,24 @@ def _number(block: Sequence[int], counts: Sequence[int]) -> int:
     )
 
 
-class Sbuf:
-    """`ncc.sbuf`: usable as `buffer=ncc.sbuf`, and a factory of allocators."""
+class _Memory:
+    """A memory: usable as `buffer=`, and a factory of allocators."""
 
-    buffer = Buffer.SBUF
+    buffer: Buffer
 
     def alloc(self, func: Any) -> Allocator:
         """Place blocks by a function of block, partitions and bytes."""
-        return Allocator(Buffer.SBUF, lambda block, p, f: func(idx=block, pdim_size=p, fdim_size=f))
+        return Allocator(self.buffer, lambda block, p, f: func(idx=block, pdim_size=p, fdim_size=f))
+
+    def auto_alloc(self) -> Allocator:
+        """Leave the placement to the compiler."""
+        return Allocator(self.buffer, None)
+
+
+class Sbuf(_Memory):
+    """`ncc.sbuf`."""
+
+    buffer = Buffer.SBUF
 
     def mod_alloc(
         self,
@@ -79,19 +89,11 @@ class Sbuf:
 
         return Allocator(Buffer.SBUF, place)
 
-    def auto_alloc(self) -> Allocator:
-        """Leave the placement to the compiler."""
-        return Allocator(Buffer.SBUF, None)
 
-
-class Psum:
+class Psum(_Memory):
     """`ncc.psum`."""
 
     buffer = Buffer.PSUM
-
-    def alloc(self, func: Any) -> Allocator:
-        """Place blocks by a function of block, partitions and bytes."""
-        return Allocator(Buffer.PSUM, lambda block, p, f: func(idx=block, pdim_size=p, fdim_size=f))
 
     def mod_alloc(
         self,
@@ -112,10 +114,6 @@ class Psum:
 
         return Allocator(Buffer.PSUM, place)
 
-    def auto_alloc(self) -> Allocator:
-        """Leave the placement to the compiler."""
-        return Allocator(Buffer.PSUM, None)
-
 
 def allocation_scope() -> Nothing:
     """`nki.compiler.allocation_scope`: a block without effect in nkic."""
@@ -134,23 +132,17 @@ class Nothing(AbstractContextManager[None]):
         return None
 
 
-DECORATORS = ("enable_stack_allocator", "force_auto_alloc", "skip_middle_end_transformations")
-
-
-def enable_stack_allocator(func: Any = None, log_level: int = 50) -> Any:
-    """`nki.compiler.enable_stack_allocator`, which affects only the vendor's compiler."""
-    return _unchanged(func)
-
-
-def force_auto_alloc(func: Any = None) -> Any:
-    """`nki.compiler.force_auto_alloc`, which affects only the vendor's compiler."""
-    return _unchanged(func)
-
-
-def skip_middle_end_transformations(func: Any = None) -> Any:
-    """`nki.compiler.skip_middle_end_transformations`, which affects only the vendor's compiler."""
-    return _unchanged(func)
-
-
-def _unchanged(func: Any) -> Any:
+def _unchanged(func: Any = None) -> Any:
     return (lambda function: function) if func is None else func
+
+
+def _enable_stack_allocator(func: Any = None, log_level: int = 50) -> Any:
+    return _unchanged(func)
+
+
+# Decorators of nki.compiler that affect only the vendor's compiler.
+DECORATORS = {
+    "enable_stack_allocator": _enable_stack_allocator,
+    "force_auto_alloc": _unchanged,
+    "skip_middle_end_transformations": _unchanged,
+}

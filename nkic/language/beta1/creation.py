@@ -6,7 +6,6 @@ guide, SDK 2.20 to 2.26.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from math import prod
 from typing import Any
@@ -15,20 +14,19 @@ from nkic.base.kernel_errors import KernelError
 from nkic.ir.program import Instruction
 from nkic.language.beta1.allocators import Allocator
 from nkic.language.beta1.emit import binders, emit, new, operand, result, state
-from nkic.language.beta1.extents import ALL, extent
+from nkic.language.beta1.extents import ALL, extent_of
 from nkic.language.beta1.moving import copy, tile
 from nkic.language.beta1.tiles import Blocks, Tile
 from nkic.language.dtypes_api import as_buffer, as_dtype
 from nkic.language.hosted import plain
-from nkic.language.tensors import creation, views
+from nkic.language.tensors import creation
 from nkic.language.tensors.arrays import ConstantArray, makers
 from nkic.language.tensors.constant_data import _of_numpy
-from nkic.language.tensors.constant_data import shared_constant as made
+from nkic.language.tensors.constant_data import shared_constant as constant_tensor
 from nkic.language.tensors.creation import ParDim
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.texts import brief
 from nkic.language.trace import active
-from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
 from nkic.machine.memory import Buffer
 
@@ -48,7 +46,7 @@ def ndarray(
     """
     if lazy_initialization:
         return zeros(shape, dtype, buffer=buffer, name=name)
-    return _make(shape, dtype, buffer, name, lambda made: made)
+    return _make(shape, dtype, buffer, name, lambda tile: tile)
 
 
 def _make(shape: Any, dtype: Any, buffer: Any, name: str, filled: Callable[[Tile], Tile]) -> Any:
@@ -190,24 +188,14 @@ def shared_constant(constant: Any, dtype: Any = None) -> Tile:
     if isinstance(constant, NkiTensor):
         return tile(constant)
     wanted = None if dtype is None else as_dtype(dtype)
-    if wanted is dtypes.DTYPES["bfloat16"]:
-        return _of_bfloat16(constant)
-    return Tile(made(constant if wanted is None else _converted(constant, wanted))._access)
+    return Tile(
+        constant_tensor(constant if wanted is None else _converted(constant, wanted))._access
+    )
 
 
 def _converted(constant: Any, dtype: DType) -> Any:
     array = _of_numpy(constant)
     return array.astype(dtype) if isinstance(array, ConstantArray) else array
-
-
-def _of_bfloat16(constant: Any) -> Tile:
-    """Return an array rounded to bfloat16, to nearest even: the upper half of each float32."""
-    array = _converted(constant, dtypes.FLOAT32)
-    words = struct.unpack(f"<{array.size}I", array._data)
-    halves = [(word + 0x7FFF + (word >> 16 & 1)) >> 16 & 0xFFFF for word in words]
-    data = struct.pack(f"<{array.size}H", *halves)
-    tensor = active().constant(array.shape, dtypes.DTYPES["bfloat16"], data)
-    return Tile(views.whole(tensor))
 
 
 def shared_identity_matrix(n: int, dtype: Any = "uint8") -> Tile:
@@ -219,7 +207,7 @@ def shared_identity_matrix(n: int, dtype: Any = "uint8") -> Tile:
 def device_print(prefix: str, x: Any, *, mask: Any = None) -> None:
     """Print a tensor at run time."""
     source = tile(x, "x")
-    if extent(mask, source.shape, source._axes) != ALL:
+    if extent_of(source, mask) != ALL:
         source = copy(source, mask=mask)
     active().recording()
     binders()["device_print"](prefix, operand(source))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from math import prod
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
@@ -17,7 +18,7 @@ from nkic.base.kernel_errors import KernelError
 from nkic.base.profiles import Profile
 from nkic.ir.program import Instruction, Item
 from nkic.ir.tensors import View
-from nkic.language.beta1.access import part_of
+from nkic.language.beta1.access import part_of, permuted
 from nkic.language.beta1.masks import Box, Mask
 from nkic.language.beta1.tiles import Tile
 from nkic.language.binder import Binder
@@ -150,16 +151,16 @@ def emit(row: str, dst: Any = None, **named: Any) -> NkiInstruction:
     deep = dst is not None and len(dst.shape) > _DIMENSIONS + 1 and row in _ELEMENTWISE
     if deep and _too_deep(dst, *named.values()):
         return _emit_slices(row, dst, named)
-    given = {name: operand(value) for name, value in named.items() if value is not None}
+    arguments = {name: operand(value) for name, value in named.items() if value is not None}
     if row == "tensor_scalar":
-        given.setdefault("operand0", None)  # for operators with one input
+        arguments.setdefault("operand0", None)  # for operators with one input
     if dst is not None:
         save_aliases(dst._access, dst)
-        given = {"dst": operand(dst), **given}
+        arguments = {"dst": operand(dst), **arguments}
         count_write(dst._access.tensor.number)
         if dst._access.tensor.buffer is Buffer.PSUM and row != "nc_matmul":
             state().overwritten.add(dst._access.tensor.number)
-    instruction: NkiInstruction = binders()[row](**given)
+    instruction: NkiInstruction = binders()[row](**arguments)
     return instruction
 
 
@@ -190,8 +191,8 @@ def note_part(tile: Tile, part: Part) -> None:
 def written_part(tile: Tile) -> Part:
     """Return the written part of a tile."""
     part, number, stamp = tile._part or (Part(), -1, 0)
-    now = tile._access.tensor.number
-    return part if number == now and stamp == state().write_counts.get(number, 0) else Part()
+    current = tile._access.tensor.number
+    return part if number == current and stamp == state().write_counts.get(number, 0) else Part()
 
 
 _DIMENSIONS = 4  # free dimensions of an instruction
@@ -215,13 +216,7 @@ def _emit_slices(row: str, dst: Tile, named: Mapping[str, Any]) -> NkiInstructio
         view = value._access
         sizes = (*shape[:axis], 1, *shape[axis + 1 :])
         view = part_of(view, [at * (n == axis) for n in range(len(shape))], sizes)
-        kept = [n for n in range(len(shape)) if n != axis]
-        return Tile(
-            view._replace(
-                shape=tuple(view.shape[n] for n in kept),
-                strides=tuple(view.strides[n] for n in kept),
-            )
-        )
+        return Tile(permuted(view, [n for n in range(len(shape)) if n != axis]))
 
     for at in range(shape[axis]):
         emit(row, part(dst, at), **{name: part(value, at) for name, value in named.items()})
@@ -263,10 +258,11 @@ def result(
 ) -> Tile:
     """Record an instruction that writes a new tile, or a part of one."""
     dst = tile if part is None else Tile(part_of(tile._access, part.starts, part.sizes))
-    done = emit(row, dst, **named)
-    if done._index >= 0:
-        place = ROWS[row].operand_index["dst"]
-        tile._written_by = Producer(done._body, done._index, place, part, remaining)
+    instruction = emit(row, dst, **named)
+    if instruction._index >= 0:
+        body, index = instruction._body, instruction._index
+        position = ROWS[row].operand_index["dst"]
+        tile._written_by = Producer(body, index, position, part, remaining)
     note_part(tile, Part(part, remaining))
     return tile
 
@@ -317,7 +313,7 @@ def redirect(value: Tile, target: Tile) -> bool:
     ):
         return False
     fill = state().zeros.pop(number, None)
-    if fill is not None and not _covers(view):
+    if fill is not None and not covers(view):
         state().zeros[number] = fill
         return False
     if state().aliases.get(number) and _has_alias(view):
@@ -417,19 +413,11 @@ def _reach(offset: int, shape: Sequence[int], strides: Sequence[int], size: int)
     return low * size, (high + 1) * size
 
 
-def _covers(view: View) -> bool:
-    """Return whether a view is all of a tensor, each element once."""
-    tensor = view.tensor
-    count = 1
-    for n in view.shape:
-        count *= n
-    dense = 0 not in [s for n, s in zip(view.shape, view.strides, strict=True) if n > 1]
-    return dense and count * view.dtype.size == tensor.bytes * tensor.shape[0]
-
-
 def covers(view: View) -> bool:
-    """Return whether a view is all of its tensor."""
-    return _covers(view)
+    """Return whether a view is all of its tensor, each element once."""
+    tensor = view.tensor
+    dense = 0 not in [s for n, s in zip(view.shape, view.strides, strict=True) if n > 1]
+    return dense and prod(view.shape) * view.dtype.size == tensor.bytes * tensor.shape[0]
 
 
 # ---- tiles that alias a part of a tensor --------------------------------------------------------
@@ -448,20 +436,17 @@ def save_aliases(view: View, writer: Any = None) -> None:
     references = state().aliases.get(view.tensor.number)
     if not references:
         return
-    kept = []
+    retained = []
     for reference in references:
         tile = reference()
         if tile is None:
             continue
-        if tile is writer:
-            kept.append(reference)
-            continue
-        if not overlap(tile._access, view):
-            kept.append(reference)
+        if tile is writer or not overlap(tile._access, view):
+            retained.append(reference)
             continue
         copy = new(tile.shape, tile.dtype, Buffer.SBUF)
         binders()["tensor_copy" if tile._access.tensor.on_chip else "dma_copy"](
             dst=NkiTensor(_at_least_2d(copy._access)), src=NkiTensor(_at_least_2d(tile._access))
         )
         tile._access = copy._access
-    state().aliases[view.tensor.number] = kept
+    state().aliases[view.tensor.number] = retained

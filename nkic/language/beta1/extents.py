@@ -17,6 +17,7 @@ from nkic.language.beta1.masks import (
     Mask,
     as_mask,
     bounding,
+    conjuncts,
     elements,
     range_over,
     rearranged,
@@ -25,7 +26,6 @@ from nkic.language.beta1.tiles import Tile
 from nkic.language.enums import OPERATORS
 from nkic.language.tensors.arrays import ConstantArray
 from nkic.language.tensors.constant_data import shared_constant
-from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import active
 from nkic.machine import dtypes
 from nkic.machine.memory import Buffer
@@ -62,6 +62,11 @@ def extent(mask: Any, shape: Shape, axes: Axes, product: bool = False) -> Extent
         return Extent(empty=True)
     whole = box.sizes == shape
     return Extent(None if whole and remaining is None else box, remaining)
+
+
+def extent_of(tile: Tile, mask: Any) -> Extent:
+    """Return the part of a tile that a mask leaves."""
+    return extent(mask, tile.shape, tile._axes)
 
 
 def startable(region: Extent, shape: Shape) -> Extent:
@@ -172,23 +177,15 @@ def _of_column(shape: Shape, region: Extent) -> Extent:
     """Return the part of a tile with one element per partition that corresponds to `region`."""
     if region.box is None or shape[0] == 1:
         return region._replace(box=None)
-    remaining = (0,) * (len(shape) - 1), shape[1:]
-    return region._replace(
-        box=Box((region.box.starts[0], *remaining[0]), (region.box.sizes[0], *remaining[1]))
-    )
+    starts = (region.box.starts[0], *(0,) * (len(shape) - 1))
+    return region._replace(box=Box(starts, (region.box.sizes[0], *shape[1:])))
 
 
-def column(value: Any, region: Extent) -> Any:
-    """Return the part of an operand with one element per partition; numbers are unchanged."""
-    if isinstance(value, Tile):
-        check_inside(value, _of_column(value.shape, region))
-    if not isinstance(value, NkiTensor) or region.box is None:
-        return value
-    view = value._access
-    if view.shape[0] == 1:
-        return value
-    starts = (region.box.starts[0], *(0,) * (len(view.shape) - 1))
-    return Tile(part_of(view, starts, (region.box.sizes[0], *view.shape[1:])))
+def column(value: Tile, region: Extent) -> Tile:
+    """Return the part of an operand with one element per partition."""
+    part = _of_column(value.shape, region)
+    check_inside(value, part)
+    return value if part.box is None else Tile(cut(value._access, part))
 
 
 # ---- predicates ----------------------------------------------------------------------------------
@@ -206,7 +203,7 @@ def predicate(mask: Mask, shape: Shape) -> Tile:
 
 
 def _predicate(mask: Mask, shape: Shape) -> Tile:
-    parts = mask.parts if isinstance(mask, All) else (mask,)
+    parts = conjuncts(mask)
     conditions = [part for part in parts if isinstance(part, Compared)]
     if len(conditions) < len(parts):
         return _constant(mask, shape)

@@ -5,6 +5,7 @@ Sources: the pages of these functions of nki.language, SDK 2.20 to 2.26.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -36,7 +37,7 @@ from nkic.language.beta1.extents import (
     check_inside,
     cut,
     expanded,
-    extent,
+    extent_of,
     part_inside,
     predicate,
 )
@@ -63,7 +64,7 @@ from nkic.language.trace import active
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
 from nkic.machine.memory import Buffer
-from nkic.machine.operators import ALU
+from nkic.machine.operators import ACTIVATIONS, ALU
 
 
 def update(name: str, target: Tile, other: Any) -> Tile:
@@ -77,8 +78,8 @@ def update(name: str, target: Tile, other: Any) -> Tile:
         if name == "add" and _accumulated(target, source):
             return target
         if prod(source.shape) > prod(target.shape):
-            found: Tile = binary(name, target, source)
-            return found
+            result: Tile = binary(name, target, source)
+            return result
         if name not in ALU or name == "power":
             assign(target, binary(name, target, source))
             return target
@@ -165,7 +166,7 @@ def _add_on_vector(target: Tile, source: Tile, region: Extent) -> None:
     Masked elements keep their value. All later sums are added in this way, too, because a matmul
     may accumulate only onto data that matmuls wrote.
     """
-    destination, part = (part_inside(one, region) for one in (target, source))
+    destination, part = part_inside(target, region), part_inside(source, region)
     total = destination if region.remaining is None else new(destination.shape, target.dtype)
     emit("tensor_tensor", total, data1=destination, data2=in_sbuf(part), op=OPERATORS["add"])
     if region.remaining is not None:
@@ -202,7 +203,7 @@ def _binary(name: str, first: Any, second: Any, dtype: Any, mask: Any) -> Any:
     if name == "divide":
         return _divide(first, second, dtype, mask)
     if name not in ALU or name == "power":
-        return _from_library(name, first, second, dtype, mask)
+        return _from_library(name, [first, second], dtype, mask)
     if not isinstance(first, NkiTensor):
         return _with_number(name, tile(second), first, dtype, mask, True)
     if not isinstance(second, NkiTensor):
@@ -314,24 +315,19 @@ def _divide(x: Any, y: Any, dtype: Any, mask: Any) -> Tile:
     return binary("multiply", x, inverse, kind(dtype, common), mask)  # type: ignore[no-any-return]
 
 
-def _from_library(name: str, x: Any, y: Any, dtype: Any, mask: Any) -> Tile:
-    """Compute a function composed of several instructions, on whole tiles."""
-    return _masked(stdlib(name, x, y, dtype=None if dtype is None else as_dtype(dtype)), mask)
+def _from_library(name: str, operands: Sequence[Any], dtype: Any, mask: Any) -> Tile:
+    """Compute a function composed of several instructions, on whole tiles.
 
-
-def _masked(output: Tile, mask: Any) -> Tile:
-    """Copy the part of a whole result that a mask leaves, if there is a mask."""
-    region = extent(mask, output.shape, output._axes)
+    If there is a mask, the part that it leaves is copied.
+    """
+    output: Tile = stdlib(name, *operands, dtype=None if dtype is None else as_dtype(dtype))
+    region = extent_of(output, mask)
     return output if region == ALL else copy(output, mask=mask)
 
 
-_ACTIVATED = frozenset(
-    {
-        *("exp", "log", "sqrt", "tanh", "sigmoid", "relu", "gelu", "gelu_apprx_sigmoid"),
-        *("gelu_apprx_tanh", "gelu_dx", "silu", "silu_dx", "softplus", "mish", "erf", "erf_dx"),
-        *("square", "arctan", "sign", "rsqrt"),
-    }
-)
+# Activation functions that the scalar engine does not compute: `abs` is an operator, too, and the
+# engine's `sin` is defined within ±pi only.
+_NOT_ACTIVATED = frozenset({"abs", "sin"})
 
 
 def unary(name: str, x: Any, dtype: Any = None, mask: Any = None) -> Tile:
@@ -344,18 +340,18 @@ def unary(name: str, x: Any, dtype: Any = None, mask: Any = None) -> Tile:
 
 def _unary(name: str, source: Tile, dtype: Any, mask: Any) -> Tile:
     default = _type(name, source.dtype)
+    is_activated = name in ACTIVATIONS and name not in _NOT_ACTIVATED
     if name == "negative":
         return _with_number("multiply", source, -1, dtype, mask, False)
-    if name not in _ACTIVATED and name != "reciprocal" and name not in ALU:
-        kind_ = None if dtype is None else as_dtype(dtype)
-        return _masked(stdlib(name, source, dtype=kind_), mask)
+    if not is_activated and name not in ALU:
+        return _from_library(name, [source], dtype, mask)
     output, region = output_for(source.shape, kind(dtype, default), mask, source)
     if region.empty:
         return output
     data = expanded(source, output.shape, region)
     if name == "reciprocal":
         return record("reciprocal", output, region, data=data)
-    if name in _ACTIVATED:
+    if is_activated:
         return record("activation", output, region, op=OPERATORS[name], data=data)
     return record("tensor_scalar", output, region, data=data, op0=OPERATORS[name])
 
@@ -365,31 +361,23 @@ def where_(condition: Any, x: Any, y: Any, *, dtype: Any = None, mask: Any = Non
     selector = tile(condition, "condition")
     tiles = [tile(v) for v in (x, y) if isinstance(v, NkiTensor)]
     shape = selector.shape
-    for other in tiles:
-        shape = _common(shape, other.shape)
+    for operand_tile in tiles:
+        shape = _common(shape, operand_tile.shape)
     default = library.promoted(tiles[0].dtype, tiles[-1].dtype) if tiles else dtypes.FLOAT32
     output, region = output_for(shape, kind(dtype, default), mask, selector, *tiles)
     if region.empty:
         return output
     selector = expanded(selector, shape, region)
     chosen = _with_number("not_equal", selector, 0.0, dtypes.UINT8, None, False)
-    for value in (y, x):
-        destination = part_inside(output, region)
-        if not isinstance(value, NkiTensor):
-            source = destination if value is y else full(shape, value, output.dtype)
-        else:
-            source = tile(value) if value is y else _converted(tile(value), output.dtype)
-        if value is y and not isinstance(value, NkiTensor):
-            emit("memset", destination, value=value)
-        elif value is y:
-            emit("tensor_copy", destination, src=expanded(source, shape, region))
-        else:
-            emit(
-                "tensor_copy_predicated",
-                destination,
-                src=expanded(source, shape, region),
-                predicate=chosen,
-            )
+    destination = part_inside(output, region)
+    if isinstance(y, NkiTensor):
+        emit("tensor_copy", destination, src=expanded(tile(y), shape, region))
+    else:
+        emit("memset", destination, value=y)
+    is_tile = isinstance(x, NkiTensor)
+    source = _converted(tile(x), output.dtype) if is_tile else full(shape, x, output.dtype)
+    source = expanded(source, shape, region)
+    emit("tensor_copy_predicated", destination, src=source, predicate=chosen)
     note_part(output, Part(region.box, region.remaining))
     return output
 

@@ -81,9 +81,9 @@ class Index:
                 dims.append(ONE)
                 continue
             dim = next(left)
-            first, kept = _part(dim, plain(part))
+            first, remaining = _part(dim, plain(part))
             start += first * dim.step
-            dims += [] if kept is None else [kept]
+            dims += [] if remaining is None else [remaining]
         return Index(start, (*dims, *left))
 
     def reshape(self, *shape: Any) -> Index:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from nkic.base.kernel_errors import KernelError
-from nkic.ir.tensors import View
+from nkic.language.beta1.access import permuted
 from nkic.language.beta1.emit import Part, hide, new, note_part, result
-from nkic.language.beta1.extents import Extent, column, extent, part_inside, startable
-from nkic.language.beta1.masks import Box, projected, rearranged
+from nkic.language.beta1.extents import Extent, column, extent_of, part_inside, reordered, startable
+from nkic.language.beta1.masks import Box, projected
 from nkic.language.beta1.moving import (
     check_box,
     fill_hidden,
@@ -50,12 +50,12 @@ def _per_partition(
     if row == "max8":
         source, region = _visible(source, mask)
     else:
-        region = check_box(extent(mask, source.shape, source._axes), row)
+        region = check_box(extent_of(source, mask), row)
     if region.empty:
         hide(output)
         return output
-    given: dict[str, Any] = {name: part_inside(source, region)}
-    return result(row, output, part=rows_of(region, count), **given)
+    operands: dict[str, Any] = {name: part_inside(source, region)}
+    return result(row, output, part=rows_of(region, count), **operands)
 
 
 def _visible(source: Tile, mask: Any) -> tuple[Tile, Extent]:
@@ -63,7 +63,7 @@ def _visible(source: Tile, mask: Any) -> tuple[Tile, Extent]:
 
     Unless the mask is an upper bound of columns, hidden elements are replaced by the least number.
     """
-    region = extent(mask, source.shape, source._axes)
+    region = extent_of(source, mask)
     box = region.box
     if box is None or (region.remaining is None and not any(box.starts[1:])):
         return source, region
@@ -86,9 +86,9 @@ def nc_find_index8(*, data: Any, vals: Any, mask: Any = None, dtype: Any = None)
     if region.empty:
         hide(output)
         return output
-    wanted = column(tile(vals, "vals"), region)
+    values = column(tile(vals, "vals"), region)
     part = part_inside(source, region)
-    return result("nc_find_index8", output, part=rows_of(region, 8), data=part, vals=wanted)
+    return result("nc_find_index8", output, part=rows_of(region, 8), data=part, vals=values)
 
 
 def nc_match_replace8(
@@ -131,39 +131,50 @@ def tensor_reduce(
     """Reduce data by op over free dimensions, not necessarily the last ones."""
     source = tile(data, "data")
     axes = reduced_axes(axis, source)
-    kept = [n for n in range(len(source.shape)) if n not in axes]
-    order = [*kept, *axes]
+    remaining_axes = [n for n in range(len(source.shape)) if n not in axes]
+    order = [*remaining_axes, *axes]
     shape = tuple(1 if n in axes else size for n, size in enumerate(source.shape))
     output = new(shape, kind(dtype, source.dtype))
     output._axes = tuple(
         frozenset() if n in axes else dim_axes for n, dim_axes in enumerate(source._axes)
     )
-    region = startable(extent(mask, source.shape, source._axes), source.shape)
-    remaining = None
-    if region.remaining is not None and region.box is not None:
-        source = fill_hidden(source, operator_name(op), mask)
-        remaining = projected(region.remaining, region.box, axes)
-        region = Extent(region.box)
+    region = startable(extent_of(source, mask), source.shape)
     if region.empty:
         hide(output)
     else:
-        box = region.box and Box(
-            tuple(0 if n in axes else at for n, at in enumerate(region.box.starts)),
-            tuple(1 if n in axes else size for n, size in enumerate(region.box.sizes)),
-        )
-        view = _permuted(part_inside(source, region)._access, order)
-        result(
+        source, region, written = _unmasked(op, source, region, mask, axes)
+        view = permuted(part_inside(source, region)._access, order)
+        record(
             "tensor_reduce",
             output,
-            part=box,
-            remaining=remaining,
+            written,
             op=operator(op),
             data=Tile(view),
-            axis=tuple(range(len(kept), len(order))),
+            axis=tuple(range(len(remaining_axes), len(order))),
             negate=negate,
             keepdims=keepdims if len(axes) == 1 and axes[0] == len(order) - 1 else None,
         )
     return output if keepdims else _without(output, axes)
+
+
+def _unmasked(
+    op: Any, source: Tile, region: Extent, mask: Any, axes: Sequence[int]
+) -> tuple[Tile, Extent, Extent]:
+    """Return a tile and the part of it to reduce along `axes`, and the part of the result to write.
+
+    Elements that the mask hides within that part are replaced by the identity of the reduction.
+    """
+    box, remaining = region.box, None
+    if box is None:
+        return source, region, region
+    if region.remaining is not None:
+        source = fill_hidden(source, operator_name(op), mask)
+        remaining = projected(region.remaining, box, axes)
+    written = Box(
+        tuple(0 if n in axes else at for n, at in enumerate(box.starts)),
+        tuple(1 if n in axes else size for n, size in enumerate(box.sizes)),
+    )
+    return source, Extent(box), Extent(written, remaining)
 
 
 def reduced_axes(axis: Any, source: Tile) -> tuple[int, ...]:
@@ -182,30 +193,20 @@ def reduced_axes(axis: Any, source: Tile) -> tuple[int, ...]:
     return tuple(axes)
 
 
-def _permuted(view: View, order: Sequence[int]) -> View:
-    return view._replace(
-        shape=tuple(view.shape[n] for n in order), strides=tuple(view.strides[n] for n in order)
-    )
-
-
 def _without(output: Tile, axes: Sequence[int]) -> Tile:
     """Drop the reduced dimensions; a tile keeps at least two."""
-    view, kept = output._access, list(range(len(output.shape)))
+    view, order = output._access, list(range(len(output.shape)))
     for axis in reversed(axes):
-        if len(kept) > 2:
-            kept.remove(axis)
-    if len(kept) == len(output.shape):
+        if len(order) > 2:
+            order.remove(axis)
+    if len(order) == len(output.shape):
         return output
-    squeezed = Tile(_permuted(view, kept), tuple(output._axes[n] for n in kept))
+    squeezed = Tile(permuted(view, order), tuple(output._axes[n] for n in order))
     producer = output._written_by
     if producer is not None:
-        part = producer.part and Box(
-            tuple(producer.part.starts[n] for n in kept),
-            tuple(producer.part.sizes[n] for n in kept),
-        )
-        remaining = None if producer.remaining is None else rearranged(producer.remaining, kept)
-        squeezed._written_by = producer._replace(part=part, remaining=remaining)
-        note_part(squeezed, Part(part, remaining))
+        box, remaining, _ = reordered(Extent(producer.part, producer.remaining), order)
+        squeezed._written_by = producer._replace(part=box, remaining=remaining)
+        note_part(squeezed, Part(box, remaining))
     return squeezed
 
 
@@ -213,16 +214,10 @@ def tensor_partition_reduce(op: Any, data: Any, *, mask: Any = None, dtype: Any 
     """Reduce all partitions to one."""
     source = in_sbuf(tile(data, "data"))
     output = new((1, *source.shape[1:]), kind(dtype, source.dtype))
-    region = extent(mask, source.shape, source._axes)
-    remaining = None
-    if region.remaining is not None and region.box is not None:
-        source = fill_hidden(source, operator_name(op), mask)
-        remaining = projected(region.remaining, region.box, (0,))
-        region = Extent(region.box)
+    region = extent_of(source, mask)
     if region.empty:
         hide(output)
         return output
-    box = region.box and Box((0, *region.box.starts[1:]), (1, *region.box.sizes[1:]))
+    source, region, written = _unmasked(op, source, region, mask, (0,))
     part = part_inside(source, region)
-    row = "tensor_partition_reduce"
-    return result(row, output, part=box, remaining=remaining, op=operator(op), data=part)
+    return record("tensor_partition_reduce", output, written, op=operator(op), data=part)

@@ -21,11 +21,13 @@ from nkic.language.beta1.extents import (
     cut,
     expanded,
     extent,
+    extent_of,
     part_inside,
     reordered,
 )
 from nkic.language.beta1.masks import Box, bounding, depends_on, rearranged, whole
 from nkic.language.beta1.moving import (
+    box_of,
     check_box,
     check_kind,
     copy,
@@ -115,7 +117,7 @@ def _of_product(
     if not flat and left._mask is right._mask is None:
         for side in (left, right) if mask is None else ():
             check_inside(side, ALL)
-        return extent(mask, output.shape, output._axes), (left, right)
+        return extent_of(output, mask), (left, right)
     if not flat:
         text = f"a mask hides part of a side of {left.shape} times {right.shape}"
         raise KernelError("bad-index", text, help="index both sides to two dimensions")
@@ -174,7 +176,7 @@ def nc_transpose(data: Any, *, mask: Any = None, dtype: Any = None, engine: Any 
     buffer = Buffer.SBUF if on_vector else Buffer.PSUM
     output = new((columns, rows), kind(dtype, source.dtype), buffer)
     output._axes = flat._axes[::-1]
-    region = extent(mask, flat.shape, flat._axes)
+    region = extent_of(flat, mask)
     if region.empty:
         hide(output)
         return output
@@ -202,17 +204,10 @@ def tensor_copy_dynamic_dst(
     """Copy to an offset known at run time."""
     target, source = tile(dst, "dst"), tile(src, "src")
     check_kind(dtype, target)
-    region = check_box(
-        extent(mask, target.shape, axes_of(target.shape, target, source)), "the copy"
-    )
+    region = box_of(mask, "the copy", target, source)
     if not region.empty:
-        part = part_inside(target, region)
-        emit(
-            "tensor_copy",
-            part,
-            src=expanded(source, target.shape, region),
-            engine=engine_choice(engine),
-        )
+        dst, src = part_inside(target, region), expanded(source, target.shape, region)
+        emit("tensor_copy", dst, src=src, engine=engine_choice(engine))
 
 
 def nc_stream_shuffle(
@@ -221,17 +216,11 @@ def nc_stream_shuffle(
     """Permute partitions within each quadrant of 32."""
     target, source = tile(dst, "dst"), tile(src, "src")
     check_kind(dtype, target)
-    region = check_box(
-        extent(mask, target.shape, axes_of(target.shape, target, source)), "the shuffle"
-    )
+    region = box_of(mask, "the shuffle", target, source)
     if not region.empty:
         part = part_inside(target, region)
-        emit(
-            "nc_stream_shuffle",
-            part,
-            src=source if source.shape[0] == 1 else expanded(source, target.shape, region),
-            shuffle_mask=list(shuffle_mask),
-        )
+        rows = source if source.shape[0] == 1 else expanded(source, target.shape, region)
+        emit("nc_stream_shuffle", part, src=rows, shuffle_mask=list(shuffle_mask))
 
 
 def dma_copy(
@@ -244,7 +233,6 @@ def dma_copy(
     dge_mode: Any = None,
 ) -> None:
     """dst = src, or with `dst_rmw_op`, dst = dst op src."""
-
     target, source = tile(dst, "dst"), tile(src, "src")
     view = access.broadcast(source._access, target.shape) or source._access
     if view.shape != target.shape:
@@ -262,15 +250,11 @@ def dma_copy(
 
 
 def _combined(target: Tile, source: Tile, op: Any, region: Extent, oob_mode: Any = None) -> None:
-    """goal = goal op source, by DMA."""
+    """target = target op source, by DMA."""
     region = check_box(region, "a transfer that combines")
     dst, src = part_inside(target, region), part_inside(source, region)
-    emit("dma_compute", dst, srcs=_plain([src, dst]), reduce_op=operator(op), oob_mode=oob_mode)
-
-
-def _plain(tiles: Sequence[Tile]) -> list[Any]:
-
-    return [operand(value) for value in tiles]
+    srcs = [operand(src), operand(dst)]
+    emit("dma_compute", dst, srcs=srcs, reduce_op=operator(op), oob_mode=oob_mode)
 
 
 def dma_transpose(src: Any, *, axes: Any = None, mask: Any = None, dtype: Any = None) -> Tile:
@@ -280,7 +264,7 @@ def dma_transpose(src: Any, *, axes: Any = None, mask: Any = None, dtype: Any = 
     order = tuple(axes) if axes is not None else (3, 1, 2, 0) if rank == 4 else range(rank)[::-1]
     shape = tuple(source.shape[n] for n in order)
     output = new(shape, source.dtype)
-    region = extent(mask, source.shape, source._axes)
+    region = extent_of(source, mask)
     if region.empty:
         hide(output)
         return output

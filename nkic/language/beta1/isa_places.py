@@ -1,4 +1,4 @@
-"""Predicates, index patterns, fills and random numbers of Beta 1's `nki.isa`."""
+"""Predicates, index patterns, and fills of Beta 1's `nki.isa`."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from nkic.language.beta1.emit import Part, Producer, emit, hide, new, note_part,
 from nkic.language.beta1.extents import (
     Extent,
     axes_of,
-    column,
     expanded,
-    extent,
+    extent_of,
     part_inside,
     select,
     startable,
 )
 from nkic.language.beta1.indices import ONE, Index, as_index
 from nkic.language.beta1.isa_moves import ANY, engine_choice
-from nkic.language.beta1.isa_vectors import per_partition
-from nkic.language.beta1.masks import All, Compared, Mask
+from nkic.language.beta1.isa_vectors import converted
+from nkic.language.beta1.masks import Compared, Mask, conjuncts
 from nkic.language.beta1.moving import (
-    check_box,
+    box_of,
     check_kind,
     copy,
     in_sbuf,
@@ -31,7 +30,6 @@ from nkic.language.beta1.moving import (
     record,
     tile,
 )
-from nkic.language.beta1.operators import operator
 from nkic.language.beta1.tiles import Tile
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.enums import reduce_cmd
@@ -53,18 +51,15 @@ def tensor_copy_predicated(
     """dst = src where the predicate is not 0."""
     target, selector, source = tile(dst, "dst"), _bits(tile(predicate, "predicate")), number(src)
     check_kind(dtype, target)
-    region = check_box(
-        extent(mask, target.shape, axes_of(target.shape, target, selector)), "the copy"
-    )
+    region = box_of(mask, "the copy", target, selector)
     if region.empty:
         return
-    given = (
-        expanded(tile(source), target.shape, region) if isinstance(source, NkiTensor) else source
-    )
+    if isinstance(source, NkiTensor):
+        source = expanded(tile(source), target.shape, region)
     emit(
         "tensor_copy_predicated",
         part_inside(target, region),
-        src=given,
+        src=source,
         predicate=expanded(selector, target.shape, region),
         reverse_pred=reverse_pred,
     )
@@ -100,13 +95,17 @@ def range_select(
         output,
         region,
         on_true_tile=part_inside(source, region),
-        comp_op0=operator(comp_op0, "comp_op0"),
-        comp_op1=operator(comp_op1, "comp_op1"),
-        bound0=per_partition(bound0, region),
-        bound1=per_partition(bound1, region),
-        reduce_cmd=reduce_cmd,
-        reduce_res=None if reduce_res is None else column(tile(reduce_res), region),
-        reduce_op=operator(reduce_op, "reduce_op"),
+        **converted(
+            "range_select",
+            region,
+            comp_op0=comp_op0,
+            comp_op1=comp_op1,
+            bound0=bound0,
+            bound1=bound1,
+            reduce_cmd=reduce_cmd,
+            reduce_res=reduce_res,
+            reduce_op=reduce_op,
+        ),
         range_start=number(range_start) + (region.box.starts[-1] if region.box else 0),
         on_false_value=on_false_value,
     )
@@ -128,9 +127,7 @@ def select_reduce(
     """dst = on_true where the predicate is not 0, else on_false."""
     target, selector = tile(dst, "dst"), _bits(tile(predicate, "predicate"))
     check_kind(dtype, target)
-    region = check_box(
-        extent(mask, target.shape, axes_of(target.shape, target, selector)), "select_reduce"
-    )
+    region = box_of(mask, "select_reduce", target, selector)
     if region.empty:
         return
     emit(
@@ -138,10 +135,10 @@ def select_reduce(
         part_inside(target, region),
         predicate=expanded(selector, target.shape, region),
         on_true=expanded(tile(on_true, "on_true"), target.shape, region),
-        on_false=per_partition(on_false, region),
-        reduce_res=None if reduce_res is None else column(tile(reduce_res), region),
+        **converted(
+            "select_reduce", region, on_false=on_false, reduce_res=reduce_res, reduce_op=reduce_op
+        ),
         reduce_cmd=reduce_cmd,
-        reduce_op=operator(reduce_op, "reduce_op"),
         reverse_pred=reverse_pred,
     )
 
@@ -156,7 +153,7 @@ def iota(expr: Any, dtype: Any, *, mask: Any = None) -> Tile:
     dims = index.dims
     output = new(index.shape, as_dtype(dtype))
     output._axes = tuple(dim.axes for dim in dims)
-    region = startable(extent(mask, output.shape, output._axes), output.shape)
+    region = startable(extent_of(output, mask), output.shape)
     if region.empty:
         hide(output)
         return output
@@ -195,15 +192,15 @@ def affine_select(
         text = "pred is a comparison of index expressions"
         raise KernelError("argument-kind", text, help="write pred=(i_p >= i_f)", argument="pred")
     condition = pred.placed(axes_of(source.shape, source), source.shape)
-    parts = condition.parts if isinstance(condition, All) else (condition,)
-    given = part_inside(source, region)
+    parts = conjuncts(condition)
+    selected = part_inside(source, region)
     target = part_inside(output, region)
     for part in parts:
         if not isinstance(part, Compared):
             text = "pred of affine_select joins comparisons with & alone"
             raise KernelError("argument-kind", text, argument="pred")
-        select(target, _within(part, region), given, number(on_false_value))
-        given = target
+        select(target, _within(part, region), selected, number(on_false_value))
+        selected = target
     if len(parts) == 1:
         _note(output, region)
     note_part(output, Part(region.box, region.remaining))
@@ -212,7 +209,6 @@ def affine_select(
 
 def _note(output: Tile, region: Extent) -> None:
     """Note that the last instruction wrote a new tile."""
-
     body = active().body
     output._written_by = Producer(body, len(body) - 1, 0, region.box, region.remaining)
 
@@ -222,31 +218,21 @@ def _within(condition: Compared, region: Extent) -> Compared:
     if region.box is None:
         return condition
     index = condition.index
-    moved = sum(at * dim.step for at, dim in zip(region.box.starts, index.dims, strict=True))
+    offset = sum(at * dim.step for at, dim in zip(region.box.starts, index.dims, strict=True))
     dims = tuple(
         dim._replace(size=size) for dim, size in zip(index.dims, region.box.sizes, strict=True)
     )
-    return Compared(Index(index.start + moved, dims), condition.symbol)
+    return Compared(Index(index.start + offset, dims), condition.symbol)
 
 
 def memset(shape: Any, value: Any, dtype: Any, *, mask: Any = None, engine: Any = ANY) -> Tile:
     """Return a tile filled with a number."""
     output = new(tuple(int(plain(size)) for size in shape), as_dtype(dtype))
-    region = startable(extent(mask, output.shape, output._axes), output.shape)
+    region = startable(extent_of(output, mask), output.shape)
     if region.empty:
         hide(output)
         return output
     return record("memset", output, region, value=number(value), engine=engine_choice(engine))
-
-
-def dropout(data: Any, prob: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
-    """Return data with elements replaced by 0 at random."""
-    source = tile(data, "data")
-    output, region = output_like(source, dtype, mask)
-    if region.empty:
-        return output
-    part = expanded(source, output.shape, region)
-    return record("dropout", output, region, data=part, prob=per_partition(prob, region))
 
 
 def local_gather(
@@ -258,19 +244,19 @@ def local_gather(
     mask: Any = None,
 ) -> Tile:
     """Gather in each 16 partitions the elements that start at each index."""
-    source, places = tile(src_buffer, "src_buffer"), tile(index, "index")
+    source, indices = tile(src_buffer, "src_buffer"), tile(index, "index")
     if mask is not None:
         raise KernelError(
             "argument-kind", "nkic does not support mask= of local_gather", argument="mask"
         )
-    count = places.shape[1] * 16 if num_valid_indices is None else int(num_valid_indices)
+    count = indices.shape[1] * 16 if num_valid_indices is None else int(num_valid_indices)
     sizes = (count,) if num_elem_per_idx == 1 else (count, num_elem_per_idx)
     output = new((source.shape[0], *sizes), source.dtype)
     return result(
         "local_gather",
         output,
         src_buffer=source,
-        index=places,
+        index=indices,
         num_elem_per_idx=num_elem_per_idx,
         num_valid_indices=num_valid_indices,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nkic.language import library
-from nkic.language.beta1.extents import Extent, column, expanded
+from nkic.language.beta1.extents import Extent, column, expanded, part_inside
 from nkic.language.beta1.functions import common_shape, readable_with
 from nkic.language.beta1.isa_moves import ANY, engine_choice
 from nkic.language.beta1.moving import (
@@ -21,6 +21,48 @@ from nkic.language.beta1.operators import operator
 from nkic.language.beta1.tiles import Tile
 from nkic.language.enums import reduce_cmd
 from nkic.language.tensors.tensor import NkiTensor
+from nkic.machine.instructions import ROWS
+from nkic.machine.operands import AttributeKind, Operand
+
+_OPERATORS = (AttributeKind.ALU, AttributeKind.ACTIVATION)
+
+
+def elementwise(row: str, data: Any, mask: Any, dtype: Any, **named: Any) -> Tile:
+    """Record an instruction that computes each element of a new tile from that of `data`.
+
+    `named` are the other arguments of the row, as the kernel passed them.
+    """
+    source = tile(data, "data")
+    output, region = output_like(source, dtype, mask)
+    if region.empty:
+        return output
+    part = part_inside(source, region)
+    return record(row, output, region, data=part, **converted(row, region, **named))
+
+
+def converted(row: str, region: Extent, **named: Any) -> dict[str, Any]:
+    """Convert arguments by the row that takes them.
+
+    Operators become the table's; an operand with one element per partition is cut to `region`.
+    """
+    row_ = ROWS[row]
+    operators = {attribute.name for attribute in row_.attributes if attribute.kind in _OPERATORS}
+    columns = {operand.name: operand for operand in row_.operands if operand.column}
+    result = named.copy()
+    for name, value in named.items():
+        if name in operators:
+            result[name] = operator(value, name)
+        elif name in columns and value is not None:
+            result[name] = _column(columns[name], value, region)
+    return result
+
+
+def _column(operand: Operand, value: Any, region: Extent) -> Any:
+    """Convert an operand with one element per partition, or a number if the row allows it."""
+    value = number(value)
+    if operand.number and not isinstance(value, NkiTensor):
+        return value
+    return column(tile(value, operand.name), region)
 
 
 def activation(
@@ -36,28 +78,8 @@ def activation(
     dtype: Any = None,
 ) -> Tile:
     """op(data x scale + bias)."""
-    source = tile(data, "data")
-    output, region = output_like(source, dtype, mask)
-    if region.empty:
-        return output
-    return record(
-        "activation",
-        output,
-        region,
-        op=operator(op),
-        data=expanded(source, output.shape, region),
-        bias=None if bias is None else per_partition(bias, region),
-        scale=per_partition(scale, region),
-        reduce_op=operator(reduce_op, "reduce_op"),
-        reduce_res=None if reduce_res is None else column(tile(reduce_res), region),
-        reduce_cmd=reduce_cmd,
-    )
-
-
-def per_partition(value: Any, region: Extent) -> Any:
-    """Convert an operand with one element per partition, or a number."""
-    value = number(value)
-    return column(tile(value), region) if isinstance(value, NkiTensor) else value
+    sums = {"reduce_op": reduce_op, "reduce_res": reduce_res, "reduce_cmd": reduce_cmd}
+    return elementwise("activation", data, mask, dtype, op=op, bias=bias, scale=scale, **sums)
 
 
 def activation_reduce(
@@ -72,20 +94,9 @@ def activation_reduce(
     dtype: Any = None,
 ) -> Tile:
     """op(data x scale + bias), and the reduction of the results in `reduce_res`."""
-    source = tile(data, "data")
-    output, region = output_like(source, dtype, mask)
-    if region.empty:
-        return output
-    return record(
-        "activation_reduce",
-        output,
-        region,
-        op=operator(op),
-        data=expanded(source, output.shape, region),
-        reduce_op=operator(reduce_op, "reduce_op"),
-        reduce_res=column(tile(reduce_res, "reduce_res"), region),
-        bias=None if bias is None else per_partition(bias, region),
-        scale=per_partition(scale, region),
+    sums = {"reduce_op": reduce_op, "reduce_res": tile(reduce_res, "reduce_res")}
+    return elementwise(
+        "activation_reduce", data, mask, dtype, op=op, bias=bias, scale=scale, **sums
     )
 
 
@@ -128,23 +139,10 @@ def tensor_scalar(
     engine: Any = ANY,
 ) -> Tile:
     """(data op0 operand0) op1 operand1, each operand a number or one per partition."""
-    source = tile(data, "data")
-    output, region = output_like(source, dtype, mask)
-    if region.empty:
-        return output
-    return record(
-        "tensor_scalar",
-        output,
-        region,
-        data=expanded(source, output.shape, region),
-        op0=operator(op0, "op0"),
-        operand0=per_partition(operand0, region),
-        reverse0=reverse0,
-        op1=operator(op1, "op1"),
-        operand1=None if operand1 is None else per_partition(operand1, region),
-        reverse1=reverse1,
-        engine=engine_choice(engine),
-    )
+    first = {"op0": op0, "operand0": operand0, "reverse0": reverse0}
+    second = {"op1": op1, "operand1": operand1, "reverse1": reverse1}
+    choice = engine_choice(engine)
+    return elementwise("tensor_scalar", data, mask, dtype, **first, **second, engine=choice)
 
 
 def scalar_tensor_tensor(
@@ -168,10 +166,8 @@ def scalar_tensor_tensor(
         "scalar_tensor_tensor",
         output,
         region,
-        data=expanded(source, output.shape, region),
-        op0=operator(op0, "op0"),
-        operand0=per_partition(operand0, region),
-        op1=operator(op1, "op1"),
+        data=part_inside(source, region),
+        **converted("scalar_tensor_tensor", region, op0=op0, operand0=operand0, op1=op1),
         operand1=expanded(readable_with(source, tile(operand1, "operand1")), output.shape, region),
         reverse0=reverse0,
         reverse1=reverse1,
@@ -190,21 +186,9 @@ def tensor_scalar_reduce(
     mask: Any = None,
 ) -> Tile:
     """data op0 operand0, and each partition reduced by reduce_op in `reduce_res`."""
-    source = tile(data, "data")
-    output, region = output_like(source, dtype, mask)
-    if region.empty:
-        return output
-    return record(
-        "tensor_scalar_reduce",
-        output,
-        region,
-        data=expanded(source, output.shape, region),
-        op0=operator(op0, "op0"),
-        operand0=per_partition(operand0, region),
-        reduce_op=operator(reduce_op, "reduce_op"),
-        reduce_res=column(tile(reduce_res, "reduce_res"), region),
-        reverse0=reverse0,
-    )
+    first = {"op0": op0, "operand0": operand0, "reverse0": reverse0}
+    sums = {"reduce_op": reduce_op, "reduce_res": tile(reduce_res, "reduce_res")}
+    return elementwise("tensor_scalar_reduce", data, mask, dtype, **first, **sums)
 
 
 def tensor_tensor_scan(
@@ -233,9 +217,7 @@ def tensor_tensor_scan(
         region,
         data0=expanded(left, shape, region),
         data1=expanded(right, shape, region),
-        initial=per_partition(initial, region),
-        op0=operator(op0, "op0"),
-        op1=operator(op1, "op1"),
+        **converted("tensor_tensor_scan", region, initial=initial, op0=op0, op1=op1),
         reverse0=reverse0,
         reverse1=reverse1,
     )
@@ -243,8 +225,9 @@ def tensor_tensor_scan(
 
 def reciprocal(data: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
     """1 / data."""
-    source = tile(data, "data")
-    output, region = output_like(source, dtype, mask)
-    if region.empty:
-        return output
-    return record("reciprocal", output, region, data=expanded(source, output.shape, region))
+    return elementwise("reciprocal", data, mask, dtype)
+
+
+def dropout(data: Any, prob: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
+    """Return data with elements replaced by 0 at random."""
+    return elementwise("dropout", data, mask, dtype, prob=prob)

@@ -14,7 +14,7 @@ from nkic.base.device import TracedOnce
 from nkic.base.diagnostics import Level
 from nkic.base.kernel_errors import KernelError
 from nkic.language.beta1.emit import hide, is_hidden, new, note_sum, result, state
-from nkic.language.beta1.extents import ALL, extent
+from nkic.language.beta1.extents import ALL, extent_of
 from nkic.language.beta1.functions import update
 from nkic.language.beta1.indices import Index
 from nkic.language.beta1.moving import fill_hidden, kind, tile
@@ -156,7 +156,7 @@ def loop_reduce(x: Any, op: Any, loop_indices: Any, *, dtype: Any = None, mask: 
     key = (here(), *_reduction_key(indices))
     total = state().reduced.get(key)
     if mask is not None:
-        region = extent(mask, source.shape, source._axes)
+        region = extent_of(source, mask)
         if region != ALL:
             source = fill_hidden(source, name, mask) if not region.empty else source
         if region.empty or is_hidden(source):

@@ -14,6 +14,7 @@ from nkic.base.diagnostics import Level
 from nkic.base.kernel_errors import KernelError
 from nkic.language.beta1.indices import ONE, Dim, Index, as_index, constant
 from nkic.language.complain import complain
+from nkic.language.tensors.views import replaced
 from nkic.language.texts import brief
 
 Axes = Sequence[frozenset[int]]
@@ -64,6 +65,10 @@ class Box(NamedTuple):
     starts: Shape
     sizes: Shape
 
+    def along(self, axis: int, start: int, size: int) -> Box:
+        """Return the box with another first element and number of elements along one dimension."""
+        return Box(replaced(self.starts, axis, start), replaced(self.sizes, axis, size))
+
 
 class Compared(Mask):
     """`index >= 0`, `== 0` or `!= 0`."""
@@ -95,23 +100,33 @@ class Compared(Mask):
         low, high = range_over(self.index, box)
         if self.symbol == ">=":
             return True if low >= 0 else False if high < 0 else None
-        outside = low > 0 or high < 0
-        check_box = low == high == 0
-        if not outside and not check_box:
+        is_never_zero = low > 0 or high < 0
+        is_zero = low == high == 0
+        if not is_never_zero and not is_zero:
             return None
-        return check_box if self.symbol == "==" else outside
+        return is_zero if self.symbol == "==" else is_never_zero
 
 
-class All(Mask):
-    """`first & second`."""
+class Joined(Mask):
+    """Several conditions."""
 
     __slots__ = ("parts",)
+    parts: tuple[Mask, ...]
+
+    def placed(self, axes: Axes, shape: Shape, product: bool = False) -> Mask:
+        return type(self)(*(part.placed(axes, shape, product) for part in self.parts))
+
+
+class All(Joined):
+    """`first & second`."""
+
+    __slots__ = ()
 
     def __init__(self, *parts: Mask) -> None:
         flat: list[Mask] = []
         for part in parts:
             flat += part.parts if isinstance(part, All) else (part,)
-        self.parts: tuple[Mask, ...] = tuple(flat)
+        self.parts = tuple(flat)
 
     def __repr__(self) -> str:
         return " & ".join(map(repr, self.parts))
@@ -122,18 +137,15 @@ class All(Mask):
     def __invert__(self) -> Mask:
         return Either(*(~part for part in self.parts))
 
-    def placed(self, axes: Axes, shape: Shape, product: bool = False) -> Mask:
-        return All(*(part.placed(axes, shape, product) for part in self.parts))
-
     def holds(self, box: Box) -> bool | None:
         results = {part.holds(box) for part in self.parts}
         return False if False in results else None if None in results else True
 
 
-class Either(Mask):
+class Either(Joined):
     """`first | second`."""
 
-    __slots__ = ("parts",)
+    __slots__ = ()
 
     def __init__(self, *parts: Mask) -> None:
         self.parts = parts
@@ -147,12 +159,14 @@ class Either(Mask):
     def __invert__(self) -> Mask:
         return All(*(~part for part in self.parts))
 
-    def placed(self, axes: Axes, shape: Shape, product: bool = False) -> Mask:
-        return Either(*(part.placed(axes, shape, product) for part in self.parts))
-
     def holds(self, box: Box) -> bool | None:
         results = {part.holds(box) for part in self.parts}
         return True if True in results else None if None in results else False
+
+
+def conjuncts(mask: Mask) -> tuple[Mask, ...]:
+    """Return the conditions that must all hold."""
+    return mask.parts if isinstance(mask, All) else (mask,)
 
 
 def _joined(first: Mask, value: Any, make: type[All] | type[Either]) -> Any:
@@ -205,7 +219,7 @@ def rearranged(mask: Mask, order: Sequence[int]) -> Mask:
     if isinstance(mask, Compared):
         dims = mask.index.dims
         return Compared(Index(mask.index.start, tuple(dims[n] for n in order)), mask.symbol)
-    assert isinstance(mask, All | Either)
+    assert isinstance(mask, Joined)
     return type(mask)(*(rearranged(part, order) for part in mask.parts))
 
 
@@ -213,7 +227,7 @@ def depends_on(mask: Mask, axis: int) -> bool:
     """Return whether a placed mask depends on a dimension."""
     if isinstance(mask, Compared):
         return mask.index.dims[axis].step != 0
-    assert isinstance(mask, All | Either)
+    assert isinstance(mask, Joined)
     return any(depends_on(part, axis) for part in mask.parts)
 
 
@@ -268,12 +282,12 @@ def bounding(mask: Mask, shape: Shape) -> tuple[Box | None, Mask | None]:
     """
     box: Box = whole(shape)
     remaining: list[Mask] = []
-    for part in mask.parts if isinstance(mask, All) else (mask,):
+    for part in conjuncts(mask):
         cut = _shrunk(part, box)
         if cut is None:
             return None, None
         box = cut
-    for part in mask.parts if isinstance(mask, All) else (mask,):
+    for part in conjuncts(mask):
         holds = part.holds(box)
         if holds is False:
             return None, None
@@ -300,10 +314,7 @@ def _shrunk(mask: Mask, box: Box) -> Box | None:
         first = max(first, -(start // step))
     else:
         end = min(end, start // -step + 1)
-    if first >= end:
-        return None
-    starts = (*box.starts[:at], first, *box.starts[at + 1 :])
-    return Box(starts, (*box.sizes[:at], end - first, *box.sizes[at + 1 :]))
+    return box.along(at, first, end - first) if first < end else None
 
 
 MAX_BOXES = 4096
@@ -329,7 +340,7 @@ def _decomposed(mask: Mask, box: Box) -> Iterator[Box]:
         yield box
         return
     cut: Box | None = box
-    for part in mask.parts if isinstance(mask, All) else (mask,):
+    for part in conjuncts(mask):
         cut = _shrunk(_fixed(part, box), cut) if cut is not None else None
     if cut is None:
         return
@@ -337,10 +348,10 @@ def _decomposed(mask: Mask, box: Box) -> Iterator[Box]:
         yield from _decomposed(mask, cut)
         return
     at = next(n for n, size in enumerate(box.sizes) if size > 1)
-    half = box.sizes[at] // 2
-    for start, size in ((0, half), (half, box.sizes[at] - half)):
-        starts = (*box.starts[:at], box.starts[at] + start, *box.starts[at + 1 :])
-        yield from _decomposed(mask, Box(starts, (*box.sizes[:at], size, *box.sizes[at + 1 :])))
+    first, size = box.starts[at], box.sizes[at]
+    half = size // 2
+    yield from _decomposed(mask, box.along(at, first, half))
+    yield from _decomposed(mask, box.along(at, first + half, size - half))
 
 
 def _fixed(mask: Mask, box: Box) -> Mask:
@@ -366,9 +377,9 @@ def _extended(merged: list[Box], new: Box) -> list[Box]:
     ]
     if len(differing) == 1:
         at = differing[0]
-        if old.starts[at] + old.sizes[at] == new.starts[at]:
-            sizes = (*old.sizes[:at], old.sizes[at] + new.sizes[at], *old.sizes[at + 1 :])
-            return [*merged[:-1], Box(old.starts, sizes)]
+        start, size = old.starts[at], old.sizes[at]
+        if start + size == new.starts[at]:
+            return [*merged[:-1], old.along(at, start, size + new.sizes[at])]
     merged.append(new)
     return merged
 
@@ -379,17 +390,17 @@ def projected(mask: Mask, box: Box, axes: Sequence[int]) -> Mask | None:
     Returns None if something of the box remains everywhere.
     """
     rank = len(box.sizes)
-    kept = [n for n in range(rank) if n not in axes]
-    projections = {tuple((b.starts[n], b.sizes[n]) for n in kept) for b in boxes(mask, box)}
-    if len(kept) == 1:
+    others = [n for n in range(rank) if n not in axes]
+    projections = {tuple((b.starts[n], b.sizes[n]) for n in others) for b in boxes(mask, box)}
+    if len(others) == 1:
         projections = {
             ((start, end - start),)
             for start, end in _merged_runs(box_part[0] for box_part in projections)
         }
-    if projections == {tuple((box.starts[n], box.sizes[n]) for n in kept)}:
+    if projections == {tuple((box.starts[n], box.sizes[n]) for n in others)}:
         return None
     parts = [
-        All(*(run for n, at in zip(kept, box_part, strict=True) for run in _within(n, *at, rank)))
+        All(*(run for n, at in zip(others, box_part, strict=True) for run in _within(n, *at, rank)))
         for box_part in sorted(projections)
     ]
     return parts[0] if len(parts) == 1 else Either(*parts)

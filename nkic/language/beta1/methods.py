@@ -14,31 +14,11 @@ from nkic.language.beta1.indices import Index, constant
 from nkic.language.beta1.moving import assign, static_cast
 from nkic.language.beta1.tiles import Blocks, Tile
 from nkic.language.hosted import plain
-from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.tensors.tensor import ARITHMETIC, COMPARISONS, UNARY, NkiTensor
 
 # ---- operators -----------------------------------------------------------------------------------
 
-_BINARY = {
-    "add": "add",
-    "sub": "subtract",
-    "mul": "multiply",
-    "truediv": "divide",
-    "mod": "mod",
-    "pow": "power",
-    "and": "bitwise_and",
-    "or": "bitwise_or",
-    "xor": "bitwise_xor",
-    "lshift": "left_shift",
-    "rshift": "right_shift",
-    "lt": "less",
-    "le": "less_equal",
-    "gt": "greater",
-    "ge": "greater_equal",
-    "eq": "equal",
-    "ne": "not_equal",
-}
-_UNARY = {"neg": "negative", "abs": "abs", "invert": "invert"}
-_IN_PLACE = {name: word for name, word in _BINARY.items() if len(name) > 2 or name == "or"}
+_IN_PLACE = {python: name for python, name in ARITHMETIC.items() if python != "matmul"}
 
 
 def _taken(value: Any) -> bool:
@@ -122,10 +102,10 @@ def install(functions: Collection[str]) -> None:
     for name, method in methods.items():
         setattr(Tile, name, method)
     setattr(Blocks, "__setitem__", _set_item)  # noqa: B010  (the class declares none)
-    for word, name in _BINARY.items():
-        setattr(Tile, f"__{word}__", _operator(name))
-        setattr(Tile, f"__r{word}__", _operator(name, swapped=True))
-    for word, name in _IN_PLACE.items():
-        setattr(Tile, f"__i{word}__", _in_place(name))
-    for word, name in _UNARY.items():
-        setattr(Tile, f"__{word}__", lambda self, name=name: unary(name, self))
+    for python, name in {**_IN_PLACE, **COMPARISONS}.items():
+        setattr(Tile, f"__{python}__", _operator(name))
+        setattr(Tile, f"__r{python}__", _operator(name, swapped=True))
+    for python, name in _IN_PLACE.items():
+        setattr(Tile, f"__i{python}__", _in_place(name))
+    for python, name in UNARY.items():
+        setattr(Tile, f"__{python}__", lambda self, name=name: unary(name, self))

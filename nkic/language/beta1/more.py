@@ -5,16 +5,17 @@ Reductions, normalisation, random numbers, and communication between instances o
 
 from __future__ import annotations
 
-from math import prod as prod_of
+from collections.abc import Callable
+from math import prod
 from typing import Any, NamedTuple
 
 from nkic.base.kernel_errors import KernelError
 from nkic.language.beta1.emit import emit, hide, is_hidden, new, result, written_part
-from nkic.language.beta1.extents import Extent, cut, extent, part_inside, predicate, startable
+from nkic.language.beta1.extents import Extent, cut, extent_of, part_inside, predicate, startable
 from nkic.language.beta1.functions import binary, unary
 from nkic.language.beta1.isa_folds import reduced_axes, tensor_reduce
 from nkic.language.beta1.isa_moves import dma_copy, nc_matmul, nc_transpose
-from nkic.language.beta1.isa_places import dropout as nisa_dropout
+from nkic.language.beta1.isa_vectors import dropout as nisa_dropout
 from nkic.language.beta1.isa_vectors import tensor_scalar
 from nkic.language.beta1.moving import (
     IDENTITY,
@@ -46,24 +47,13 @@ def _folded(op: str, x: Any, axis: Any, dtype: Any, mask: Any, keepdims: bool) -
     return tensor_reduce(OPERATORS[op], x, axis, mask=mask, dtype=dtype, keepdims=keepdims)
 
 
-def sum(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False) -> Tile:
-    """Return the sum over axes."""
-    return _folded("add", x, axis, dtype, mask, keepdims)
+def _reduction(op: str) -> Callable[..., Tile]:
+    def call(
+        x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False
+    ) -> Tile:
+        return _folded(op, x, axis, dtype, mask, keepdims)
 
-
-def prod(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False) -> Tile:
-    """Return the product over axes."""
-    return _folded("multiply", x, axis, dtype, mask, keepdims)
-
-
-def max(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False) -> Tile:
-    """Return the largest element over axes."""
-    return _folded("maximum", x, axis, dtype, mask, keepdims)
-
-
-def min(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False) -> Tile:
-    """Return the smallest element over axes."""
-    return _folded("minimum", x, axis, dtype, mask, keepdims)
+    return call
 
 
 def all(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
@@ -75,12 +65,12 @@ def mean(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bo
     """Return the mean, computed in float32."""
     source = tile(x, "x")
     total = _folded("add", source, axis, dtypes.FLOAT32, mask, keepdims)
-    region = extent(mask, source.shape, source._axes)
+    region = extent_of(source, mask)
     result_type = kind(dtype, source.dtype)
     if region.remaining is not None:
         return _mean_of_rows(total, source, region, axis, keepdims, result_type)
     sizes = source.shape if region.box is None else region.box.sizes
-    count = prod_of(sizes[reduced] for reduced in reduced_axes(axis, source))
+    count = prod(sizes[reduced] for reduced in reduced_axes(axis, source))
     return _in_part(total, "multiply", 1.0 / count, result_type)
 
 
@@ -96,7 +86,7 @@ def _mean_of_rows(
 
 
 def _in_part(output: Tile, name: str, other: Any, dtype: DType) -> Tile:
-    """`made op other`, for the written part of a result."""
+    """`output op other`, for the written part of a result."""
     updated = new(output.shape, dtype)
     updated._axes = output._axes
     box, remaining, _ = written_part(output)
@@ -133,10 +123,10 @@ def softmax(
 ) -> Tile:
     """exp(x) / sum of exp(x), shifted by the greatest element."""
     source = tile(x, "x")
-    largest = max(source, axis, dtype=dtypes.FLOAT32, mask=mask, keepdims=True)
+    largest = _folded("maximum", source, axis, dtypes.FLOAT32, mask, True)
     shifted = binary("subtract", source, largest, dtypes.FLOAT32, mask)
     powers = unary("exp", shifted, compute_dtype and as_dtype(compute_dtype), mask)
-    total = sum(powers, axis, dtype=dtypes.FLOAT32, mask=mask, keepdims=True)
+    total = _folded("add", powers, axis, dtypes.FLOAT32, mask, True)
     inverse = unary("reciprocal", total)
     normalised: Tile = binary("multiply", powers, inverse, kind(dtype, source.dtype), mask)
     return normalised
@@ -157,7 +147,7 @@ def rms_norm(
     source = tile(x, "x")
     inner = kind(compute_dtype, dtypes.FLOAT32)
     squares = unary("square", source, inner, mask)
-    total = sum(squares, axis, dtype=dtypes.FLOAT32, mask=mask, keepdims=True)
+    total = _folded("add", squares, axis, dtypes.FLOAT32, mask, True)
     scaled = tensor_scalar(
         total, OPERATORS["multiply"], 1.0 / plain(n), op1=OPERATORS["add"], operand1=epsilon
     )
@@ -167,7 +157,13 @@ def rms_norm(
     return normalised
 
 
-REDUCTIONS = ("sum", "prod", "max", "min", "all")
+REDUCTIONS = {
+    "sum": _reduction("add"),
+    "prod": _reduction("multiply"),
+    "max": _reduction("maximum"),
+    "min": _reduction("minimum"),
+    "all": all,
+}
 FUNCTIONS = (
     *("mean", "var", "softmax", "rms_norm", "dropout", "rand", "random_seed", "all_reduce"),
     *("gather_flattened", "atomic_rmw", "transpose", "matmul"),
@@ -270,7 +266,7 @@ def all_reduce(
         return copy(x, dtype=dtype, mask=mask)
     _check_fold(name, count)
     source = tile(x, "x")
-    region = startable(extent(mask, source.shape, source._axes), source.shape)
+    region = startable(extent_of(source, mask), source.shape)
     if region.remaining is not None and name not in IDENTITY:
         check_box(region, f"nl.all_reduce with {name}")
     if region.remaining is not None:
@@ -280,15 +276,15 @@ def all_reduce(
     return _with_other_core(name, source, kind(dtype, source.dtype), region, mask)
 
 
-def _with_other_core(name: str, own_tile: Tile, dtype: DType, region: Extent, mask: Any) -> Tile:
-    """Reduce `own_tile` of both cores, in the same order on both."""
-    other = new(own_tile.shape, own_tile.dtype)
-    other._axes = own_tile._axes
+def _with_other_core(name: str, local: Tile, dtype: DType, region: Extent, mask: Any) -> Tile:
+    """Reduce `local` of both cores, in the same order on both."""
+    other = new(local.shape, local.dtype)
+    other._axes = local._axes
     if not region.empty:
-        sent, rank = part_inside(own_tile, region), 1 - active().ids[0]
+        sent, rank = part_inside(local, region), 1 - active().ids[0]
         received = part_inside(other, region)
         emit("sendrecv", received, src=sent, send_to_rank=rank, recv_from_rank=rank, pipe_id=0)
-    pair = (other, own_tile) if active().ids[0] else (own_tile, other)
+    pair = (other, local) if active().ids[0] else (local, other)
     reduced: Tile = binary(name, *pair, dtype, mask)
     return reduced
 
@@ -360,7 +356,4 @@ def nc(count: Any) -> int:
 
 def spmd_dim(*dims: Any) -> int:
     """`nl.spmd_dim(a, b)`: a dimension of a grid composed of several."""
-    output = 1
-    for dim in dims:
-        output *= int(plain(dim))
-    return output
+    return prod(int(plain(dim)) for dim in dims)

@@ -36,6 +36,7 @@ from nkic.language.beta1.extents import (
     cut,
     expanded,
     extent,
+    extent_of,
     part_inside,
     predicate,
     reordered,
@@ -100,8 +101,7 @@ def number(value: Any) -> Any:
 
 def stdlib(name: str, *args: Any, **named: Any) -> Any:
     """Call a function of the standard library, which does not support masks."""
-    given = [operand(value) if isinstance(value, NkiTensor) else value for value in args]
-    returned = active().library(name)(*given, **named)
+    returned = active().library(name)(*map(operand, args), **named)
     return Tile(returned._access) if isinstance(returned, NkiTensor) else returned
 
 
@@ -126,7 +126,7 @@ def load(src: Any, *, mask: Any = None, dtype: Any = None, mode: Any = None) -> 
         outside, source = source._outside, source.expand_dims(-1)
         source._outside = outside
     output._axes = source._axes
-    region = extent(mask, source.shape, source._axes)
+    region = extent_of(source, mask)
     check_inside(source, region)
     if region.empty:
         hide(output)
@@ -195,12 +195,12 @@ def load_transpose2d(src: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
     rows, columns = source.shape
     output = new((columns, rows), source.dtype)
     output._axes = source._axes[::-1]
-    region = extent(mask, source.shape, source._axes)
+    region = extent_of(source, mask)
     if region.empty:
         hide(output)
     else:
-        turned = reordered(region, (1, 0))
-        record("dma_transpose", output, turned, src=part_inside(source, region))
+        transposed = reordered(region, (1, 0))
+        record("dma_transpose", output, transposed, src=part_inside(source, region))
     return output if dtype is None else static_cast(output, dtype)
 
 
@@ -213,6 +213,12 @@ def check_box(region: Extent, what: str) -> Extent:
         help="mask rows and columns separately: (i_p < rows) & (i_f < columns)",
         argument="mask",
     )
+
+
+def box_of(mask: Any, what: str, target: Tile, *sources: Tile) -> Extent:
+    """Return the part of `target` that a mask leaves, which must be a box."""
+    axes = axes_of(target.shape, target, *sources)
+    return check_box(extent(mask, target.shape, axes), what)
 
 
 def copy(src: Any, *, mask: Any = None, dtype: Any = None, engine: Any = None) -> Tile:
@@ -279,7 +285,7 @@ IDENTITY = {"add": 0.0, "multiply": 1.0, "maximum": -3.4e38, "minimum": 3.4e38}
 def fill_hidden(source: Tile, name: str, mask: Any) -> Tile:
     """Replace the elements that a mask hides by the identity of a reduction."""
     if name not in IDENTITY:
-        check_box(extent(mask, source.shape, source._axes), f"a reduction with {name}")
+        check_box(extent_of(source, mask), f"a reduction with {name}")
     filled = full(source.shape, IDENTITY[name], source.dtype)
     filled._axes = source._axes
     assign(filled, copy(source, mask=mask))

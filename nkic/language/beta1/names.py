@@ -58,8 +58,8 @@ class TileSizes(TileSize):
 class Limits:
     """`nl.fp32`: constants of a dtype."""
 
-    def __init__(self, least: float) -> None:
-        self.min = least
+    def __init__(self, lowest: float) -> None:
+        self.min = lowest
 
 
 _BINARY = (
@@ -132,16 +132,16 @@ _NL: tuple[tuple[Any, tuple[str, ...]], ...] = (
 
 def language() -> dict[str, Any]:
     """Return all names of `nki.language`."""
-    found: dict[str, Any] = {name: _binary(name) for name in _BINARY}
-    found |= {name: _unary(name) for name in _UNARY}
-    found |= {name: _remainder(name) for name in ("mod", "fmod")}
-    found |= {name: Function(name, getattr(more, name)) for name in more.REDUCTIONS}
+    names: dict[str, Any] = {name: _binary(name) for name in _BINARY}
+    names |= {name: _unary(name) for name in _UNARY}
+    names |= {name: _remainder(name) for name in ("mod", "fmod")}
+    names |= {name: Function(name, function) for name, function in more.REDUCTIONS.items()}
     plain = {name: getattr(more, name) for name in more.FUNCTIONS}
-    plain |= {name: getattr(module, name) for module, names in _NL for name in names}
-    found |= {name: fitting(f"nl.{name}", function) for name, function in plain.items()}
-    found |= {name: OPERATORS[name] for name in ("gelu_apprx_sigmoid_dx", "prelu", "bypass")}
+    plain |= {name: getattr(module, name) for module, listed in _NL for name in listed}
+    names |= {name: fitting(f"nl.{name}", function) for name, function in plain.items()}
+    names |= {name: OPERATORS[name] for name in ("gelu_apprx_sigmoid_dx", "prelu", "bypass")}
     return {
-        **found,
+        **names,
         **named(Profile.BETA1),
         **BUFFERS,
         "bool_": dtypes.BOOL,
@@ -175,11 +175,11 @@ _ISA: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (isa_moves, ("tensor_copy_dynamic_dst", "nc_stream_shuffle", "dma_copy", "dma_transpose")),
     (isa_vectors, ("activation", "activation_reduce", "tensor_tensor", "tensor_scalar")),
     (isa_vectors, ("scalar_tensor_tensor", "tensor_scalar_reduce", "tensor_tensor_scan")),
-    (isa_vectors, ("reciprocal",)),
+    (isa_vectors, ("reciprocal", "dropout")),
     (isa_folds, ("bn_stats", "bn_aggr", "max8", "nc_find_index8", "nc_match_replace8")),
     (isa_folds, ("tensor_reduce", "tensor_partition_reduce")),
     (isa_places, ("tensor_copy_predicated", "range_select", "select_reduce", "iota")),
-    (isa_places, ("affine_select", "memset", "dropout", "local_gather", "sequence_bounds")),
+    (isa_places, ("affine_select", "memset", "local_gather", "sequence_bounds")),
 )
 
 
@@ -205,15 +205,14 @@ def compiler() -> dict[str, Any]:
     return {
         "sbuf": allocators.Sbuf(),
         "psum": allocators.Psum(),
-        **{name: _decorator(name) for name in allocators.DECORATORS},
+        **{
+            name: Decorator(name, fitting(f"nki.compiler.{name}", function))
+            for name, function in allocators.DECORATORS.items()
+        },
         "no_reorder": NoReorder,
         "allocation_scope": allocators.allocation_scope,
         "multi_buffer": allocators.multi_buffer,
     }
-
-
-def _decorator(name: str) -> Decorator:
-    return Decorator(name, fitting(f"nki.compiler.{name}", getattr(allocators, name)))
 
 
 # Options of decorators for runs on a device and for output files (Beta 1: nki.baremetal,

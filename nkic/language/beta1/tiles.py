@@ -38,11 +38,13 @@ class Tile(NkiTensor):
     __slots__ = ("__weakref__", "_axes", "_mask", "_outside", "_part", "_written_by")
     __hash__ = None
 
-    def __init__(self, view: View, axes: Axes | None = None, made: Any = None) -> None:
+    def __init__(
+        self, view: View, axes: Axes | None = None, outside: tuple[access.Outside, ...] = ()
+    ) -> None:
         super().__init__(view)
         self._axes = axes or (NO_AXES,) * len(view.shape)
-        self._written_by = made
-        self._outside: tuple[access.Outside, ...] = ()
+        self._outside = outside
+        self._written_by: Any = None
         self._mask: Mask | None = None
         self._part: Any = None
 
@@ -53,17 +55,14 @@ class Tile(NkiTensor):
         if isinstance(key, Mask):
             return self._masked(key)
         indexed = access.take(self._access, self._axes, key, tile_view)
-        result = Tile(indexed.view, indexed.axes)
-        result._outside = indexed.outside
-        return result
+        return Tile(indexed.view, indexed.axes, indexed.outside)
 
     def _masked(self, mask: Mask) -> Tile:
         """`t[mask]`: the same tile, whose masked elements are hidden from its consumer."""
         placed = mask.placed(self._axes, self.shape)
         if bounding(placed, self.shape) == (whole(self.shape), None):
             return self
-        result = Tile(self._access, self._axes)
-        result._outside = self._outside
+        result = Tile(self._access, self._axes, self._outside)
         result._mask = placed if self._mask is None else self._mask & placed
         return result
 
@@ -104,9 +103,8 @@ class Tile(NkiTensor):
         wanted = _sizes(sizes, shape, self.size)
         if wanted == self.shape:
             return self
-        result = Tile(reshaped(self._access, wanted))
-        result._outside = tuple(outside for outside in self._outside if outside.part.is_fixed)
-        return result
+        fixed = tuple(outside for outside in self._outside if outside.part.is_fixed)
+        return Tile(reshaped(self._access, wanted), None, fixed)
 
     def expand_dims(self, axis: Any) -> Tile:
         """Insert one or several dimensions of size 1."""
@@ -139,8 +137,8 @@ def _sizes(sizes: tuple[Any, ...], shape: Any, count: int) -> tuple[int, ...]:
 def reshaped(view: View, shape: tuple[int, ...]) -> View:
     """Return the same elements in another shape; dimensions of size 1 may be added or dropped."""
     if len(shape) < 2 and views.on_chip(view):
-        kept = [d for d in zip(view.shape, view.strides, strict=True) if d[0] != 1][:1]
-        if prod(view.shape) == prod(shape) and kept in ([], [(view.shape[0], view.strides[0])]):
+        long = [d for d in zip(view.shape, view.strides, strict=True) if d[0] != 1][:1]
+        if prod(view.shape) == prod(shape) and long in ([], [(view.shape[0], view.strides[0])]):
             return view._replace(shape=shape, strides=(view.strides[0],) * len(shape))
     padded = view
     if len(view.shape) < 2 and views.on_chip(view):
@@ -162,7 +160,7 @@ def tile_view(value: Any) -> View | None:
 class Blocks:
     """A tensor whose leading dimensions enumerate tiles."""
 
-    __slots__ = ("_known", "_make", "_tile_shape", "buffer", "dtype", "name", "shape")
+    __slots__ = ("_made", "_make", "_tile_shape", "buffer", "dtype", "name", "shape")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(
@@ -179,7 +177,7 @@ class Blocks:
         self.name = ""
         self._make = make
         self._tile_shape = shape[partition:]
-        self._known: dict[tuple[int, ...], Tile] = {}
+        self._made: dict[tuple[int, ...], Tile] = {}
 
     @property
     def ndim(self) -> int:
@@ -201,28 +199,23 @@ class Blocks:
         return self.shape[: len(self.shape) - len(self._tile_shape)]
 
     def _tile(self, place: tuple[int, ...]) -> Tile:
-        tile = self._known.get(place)
+        tile = self._made.get(place)
         if tile is None:
-            outside = any(self._is_outside(axis, at) for axis, at in enumerate(place))
-            tile = self._placeholder(place) if outside else self._make(place)
-            self._known[place] = tile
+            outside = (n for n, at in enumerate(place) if not 0 <= at < self.shape[n])
+            axis = next(outside, None)
+            tile = self._make(place) if axis is None else self._placeholder(axis, place[axis])
+            self._made[place] = tile
         return tile
 
-    def _placeholder(self, place: tuple[int, ...]) -> Tile:
+    def _placeholder(self, axis: int, index: int) -> Tile:
         """Return a placeholder for a block out of bounds, which only masked accesses may use."""
-        out_of_bounds, axis = (
-            active().out_of_bounds,
-            next(n for n, at in enumerate(place) if self._is_outside(n, at)),
-        )
+        out_of_bounds = active().out_of_bounds
         number = POISON - 1 - len(out_of_bounds)  # never the number of a tensor in the program
         out_of_bounds[number] = (
-            f"index {place[axis]} is outside of 0 to {self.shape[axis] - 1}; shape is {self.shape}"
+            f"index {index} is outside of 0 to {self.shape[axis] - 1}; shape is {self.shape}"
         )
         tensor = Tensor(number, self.name, self.dtype, self._tile_shape, self.buffer, here())
         return Tile(views.whole(tensor))
-
-    def _is_outside(self, axis: int, at: int) -> bool:
-        return not 0 <= at < self.shape[axis]
 
     def _tiles(self) -> Iterator[Tile]:
         """Yield every block, in order."""
@@ -265,21 +258,21 @@ class Blocks:
 
     def _no_tile(self, part: Any = None) -> KernelError:
         count = len(self._counts)
-        said = f", not {brief(part)}" if part is not None else ""
+        actual = f", not {brief(part)}" if part is not None else ""
         return KernelError(
             "block-dimension",
             f"the first {count} dimension{'s' * (count > 1)} of a tensor of shape {self.shape} "
-            f"select a block, and must be indexed with an int or a loop variable{said}",
+            f"select a block, and must be indexed with an int or a loop variable{actual}",
             help="index one block at a time, or put the partition dimension first",
         )
 
     def __getitem__(self, key: Any) -> Any:
         active().viewing()
-        place, rest = self._within(key)
+        place, inner_key = self._within(key)
         if len(place) < len(self._counts):
             return self._inner(place)
         tile = self._tile(place)
-        return tile[rest] if rest else tile
+        return tile[inner_key] if inner_key else tile
 
     def view(self, dtype: Any) -> Blocks:
         """Reinterpret the same bytes as another dtype."""
@@ -303,8 +296,8 @@ class Blocks:
                 number = number * size + at
             old: list[int] = []
             for size in reversed(self._counts):
-                number, rest = divmod(number, size)
-                old.insert(0, rest)
+                number, coordinate = divmod(number, size)
+                old.insert(0, coordinate)
             return self._tile(tuple(old))
 
         if not counts:

@@ -108,8 +108,8 @@ def _array(data: bytes) -> ConstantArray:
         if dtype is None:
             raise ValueError(f"its NumPy type {header.element} is not an NKI dtype")
         if header.start + header.data_bytes != len(data):
-            rest = len(data) - header.start
-            raise ValueError(f"{rest:,} bytes follow its header, not {header.data_bytes:,}")
+            remaining = len(data) - header.start
+            raise ValueError(f"{remaining:,} bytes follow its header, not {header.data_bytes:,}")
         return ConstantArray(dtype, header.shape, npy.read_data(source, header).tobytes())
     except failures.Damaged as error:
         raise ValueError(str(error)) from error

@@ -63,7 +63,9 @@ class TensorClass(metaclass=_TensorClass):
     """`nl.NkiTensor`, for annotations and isinstance."""
 
 
-def make_tensor(shape: Any, dtype: Any, buffer: Any, name: Any, address: Any) -> NkiTensor:
+def make_tensor(
+    shape: Any, dtype: Any, buffer: Any, name: Any = "", address: Any = None
+) -> NkiTensor:
     """Return a new, uninitialised tensor.
 
     `address` is (partition, byte within each partition), on chip only. Public texts give the unit

@@ -16,6 +16,7 @@ from nkic.language.dtypes_api import as_buffer
 from nkic.language.hosted import plain
 from nkic.language.tensors.creation import make_tensor
 from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.tensors.views import replaced
 from nkic.language.texts import brief
 from nkic.machine.dtypes import DType
 from nkic.machine.memory import Buffer
@@ -155,14 +156,12 @@ class NkiGrid:
         step, size = self._steps[dim], area.sizes[dim]
         count = -(-size // step)
         first, last = _bounds(item, count, self.shape)
-        open_dims = (
-            area.open_dims
-            if isinstance(item, slice)
-            else tuple(d for d in area.open_dims if d != dim)
-        )
-        sizes = (*area.sizes[:dim], min(last * step, size) - first * step, *area.sizes[dim + 1 :])
-        start = area.starts[dim] + first * step
-        return Rectangle((*area.starts[:dim], start, *area.starts[dim + 1 :]), sizes, open_dims)
+        open_dims = area.open_dims
+        if not isinstance(item, slice):
+            open_dims = tuple(d for d in open_dims if d != dim)
+        starts = replaced(area.starts, dim, area.starts[dim] + first * step)
+        sizes = replaced(area.sizes, dim, min(last * step, size) - first * step)
+        return Rectangle(starts, sizes, open_dims)
 
 
 class NkiTileGrid(NkiGrid):

@@ -373,7 +373,7 @@ def _record_operands(result: Any, *operands: Any) -> Any:
     return result
 
 
-_BINARY = {
+ARITHMETIC = {  # the functions of Python's operators
     "add": "add",
     "sub": "subtract",
     "mul": "multiply",
@@ -387,7 +387,7 @@ _BINARY = {
     "lshift": "left_shift",
     "rshift": "right_shift",
 }
-_COMPARISONS = {
+COMPARISONS = {
     "lt": "less",
     "le": "less_equal",
     "gt": "greater",
@@ -395,17 +395,18 @@ _COMPARISONS = {
     "eq": "equal",
     "ne": "not_equal",
 }
+UNARY = {"neg": "negative", "abs": "abs", "invert": "invert"}
 _SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _REFLECTED = {  # by NumPy's binary function: the method of the second operand
-    **{name: f"__r{python}__" for python, name in _BINARY.items()},
-    **{name: f"__{_SWAPPED.get(python, python)}__" for python, name in _COMPARISONS.items()},
+    **{name: f"__r{python}__" for python, name in ARITHMETIC.items()},
+    **{name: f"__{_SWAPPED.get(python, python)}__" for python, name in COMPARISONS.items()},
 }
-for _python, _name in _BINARY.items():
+for _python, _name in ARITHMETIC.items():
     setattr(NkiTensor, f"__{_python}__", _operator(_name))
     setattr(NkiTensor, f"__r{_python}__", _operator(_name, swapped=True))
-for _python, _name in _COMPARISONS.items():
+for _python, _name in COMPARISONS.items():
     setattr(NkiTensor, f"__{_python}__", _operator(_name))
-for _python, _name in {"neg": "negative", "abs": "abs", "invert": "invert"}.items():
+for _python, _name in UNARY.items():
     setattr(NkiTensor, f"__{_python}__", _unary(_name))
 
 

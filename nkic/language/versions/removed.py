@@ -5,7 +5,7 @@ Sources: the migration guides from 0.1 to 0.6, release notes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from nkic.base.profiles import Profile
@@ -88,19 +88,6 @@ def _absent(name: str, removal: Removal, profile: Profile) -> Absent:
     else:
         text = f"nkic has no `{name}`, which was removed in NKI {removal.since.label}"
     return Absent("removed-name", text, removal.instead)
-
-
-def newer(
-    module: str, names: Iterable[str], since: Profile, profile: Profile, instead: str
-) -> dict[str, Absent]:
-    """Return the errors for names of `module` that version `since` added."""
-    text = "NKI {} has no `{}.{}`: it was added in NKI {}"
-    return {
-        name: Absent(
-            "needs-profile", text.format(profile.label, module, name, since.label), instead
-        )
-        for name in names
-    }
 
 
 # ---- parameters ----------------------------------------------------------------------------------

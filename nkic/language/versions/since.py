@@ -87,8 +87,11 @@ NESTED = Addition(NKI_0_3, "write one index of the whole tensor")
 
 def later(feature: str, addition: Addition, profile: Profile) -> Absent | None:
     """Return the error for `feature` if `profile` does not have it yet."""
-    if profile >= addition.since:
-        return None
+    return None if profile >= addition.since else added_later(feature, addition, profile)
+
+
+def added_later(feature: str, addition: Addition, profile: Profile) -> Absent:
+    """Return the error for `feature`, which `profile` does not have yet."""
     text = f"NKI {profile.label} has no {feature}: it was added in NKI {addition.since.label}"
     return Absent("needs-profile", text, addition.instead)
 

@@ -17,6 +17,7 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import Any
 
+from nkic.base import files
 from nkic.base.diagnostics import bad_value
 from nkic.base.suggest import did_you_mean
 from nkic.machine.clock import TABLE, Parameter
@@ -56,6 +57,11 @@ class MachineFile:
             contention=self.contention or target.contention,
             machine=self.hash,
         )
+
+
+def load_machine(path: str) -> MachineFile:
+    """Read and parse a machine file. Raises `UsageFailed`."""
+    return read_machine(path, files.read_bytes(path, MAX_BYTES).decode("utf-8", "replace"))
 
 
 def read_machine(path: str, text: str) -> MachineFile:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush, heappushpop
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nkic.machine.clock.exclusive import Exclusive
 from nkic.machine.clock.rings import Rings
@@ -24,7 +24,8 @@ Queue = list[tuple[int, int]]  # (time at which a line continues, its index)
 class Entry(NamedTuple):
     """An item of a stream, reduced to what affects time.
 
-    `waits` are semaphores with counts. `follows`: it needs the result of the previous item.
+    `waits` are semaphores with counts, and `signals` semaphores, unless a subclass of
+    `TimeSimulation` reads them otherwise. `follows`: it needs the result of the previous item.
     `is_rendezvous`: all cores run it together.
     """
 
@@ -32,7 +33,7 @@ class Entry(NamedTuple):
     table: str = ""
     follows: bool = False
     is_rendezvous: bool = False
-    waits: Sequence[tuple[int, int]] = ()
+    waits: Sequence[Any] = ()
     signals: Sequence[int] = ()
 
 
@@ -127,58 +128,61 @@ class TimeSimulation:
         start = now if now > line.free else line.free
         if line.is_ready:
             return start
-        _, _, follows, _, waits, _ = entry
-        if follows and line.done > start:
+        if entry.follows and line.done > start:
             start = line.done
-        if waits:
-            tokens = self.tokens[line.core]
-            for semaphore, count in waits:
-                available = tokens[semaphore]
-                if len(available) < count:
-                    self.parked[line.core][semaphore] = line
-                    return None
-                signalled = available[count - 1] + self.semaphore_ps
-                if signalled > start:
-                    start = signalled
+        if entry.waits:
+            signalled = self._arrival(line, entry)
+            if signalled is None:
+                return None
+            if signalled > start:
+                start = signalled
         line.is_ready = True
         return start
 
-    def _execute(self, line: Line, entry: Entry, start: int, queue: Queue) -> None:
-        _, _, _, _, waits, signals = entry
-        tokens = self.tokens[line.core]
-        for semaphore, count in waits:
+    def _arrival(self, line: Line, entry: Entry) -> int | None:
+        """Return when the last awaited signal arrives; park the line if one is not sent yet."""
+        tokens, latest = self.tokens[line.core], 0
+        for semaphore, count in entry.waits:
             available = tokens[semaphore]
-            for _ in range(count):
-                available.popleft()
-        self._advance_time(line, entry, start)
-        if signals:
-            parked = self.parked[line.core]
-            for semaphore in signals:
-                tokens[semaphore].append(line.done)
-                waiting = parked.pop(semaphore, None)
-                if waiting is not None:
-                    heappush(queue, (max(waiting.free, start), waiting.index))
-        line.entry = next(line.entries, None)
-        line.is_ready = False
+            if len(available) < count:
+                self.parked[line.core][semaphore] = line
+                return None
+            latest = max(latest, available[count - 1])
+        return latest + self.semaphore_ps
 
-    def _advance_time(self, line: Line, entry: Entry, start: int) -> None:
-        timing = entry.timing
-        hold, latency, lead = timing[:3]
+    def _execute(self, line: Line, entry: Entry, start: int, queue: Queue) -> None:
+        timing, table, *_ = entry
+        hold, latency, lead, *_ = timing
         if line.is_dma:
             self.rings.enqueue(line, line.core, timing, start)
             done = line.moved + lead + latency
         else:
             if line.engine is Engine.TENSOR:
                 hold = line.warmth.stretched(start, hold)
-            if entry.table:
-                hold += line.tables.loading(entry.table)
+            if table:
+                hold += line.tables.loading(table)
             line.free = start + hold
             done = line.free + latency
             line.granted = None
         if done > line.done:
             line.done = done
-        if line.done > self.end:
-            self.end = line.done
+            if done > self.end:
+                self.end = done
+        self._pass_signals(line, entry, start, queue)
+        line.entry = next(line.entries, None)
+        line.is_ready = False
+
+    def _pass_signals(self, line: Line, entry: Entry, start: int, queue: Queue) -> None:
+        """Consume the signals that an item waited for, and send its own."""
+        tokens, parked = self.tokens[line.core], self.parked[line.core]
+        for semaphore, count in entry.waits:
+            for _ in range(count):
+                tokens[semaphore].popleft()
+        for semaphore in entry.signals:
+            tokens[semaphore].append(line.done)
+            waiting = parked.pop(semaphore, None)
+            if waiting is not None:
+                heappush(queue, (max(waiting.free, start), waiting.index))
 
     def _rendezvous(self, line: Line, start: int, queue: Queue) -> bool:
         """Record that the core reached a rendezvous; return whether all cores have."""

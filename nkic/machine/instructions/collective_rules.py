@@ -56,8 +56,8 @@ def same_memory(facts: Facts) -> Violation | None:
     tiles = {name: t for name, t in facts.tiles.items() if name not in COUNTS}
     if len({tile.on_chip for tile in tiles.values()}) == 1:
         return None
-    places = ", ".join(f"`{name}` in {tile.buffer.value}" for name, tile in tiles.items())
-    text = f"{places}: all must be in HBM, or all in SBUF"
+    memories = ", ".join(f"`{name}` in {tile.buffer.value}" for name, tile in tiles.items())
+    text = f"{memories}: all must be in HBM, or all in SBUF"
     return Violation(SLUG, text, "dst", "copy one with nisa.dma_copy first")
 
 

@@ -31,7 +31,6 @@ from nkic.machine.operands import (
     Row,
     Rule,
     Violation,
-    always,
     no_access,
 )
 
@@ -71,7 +70,6 @@ def _row(
         operands=operands,
         attributes=(*attributes, PRIORITY),
         engines=(Engine.DMA,),
-        choose=always(Engine.DMA),
         cost=cost,
         rules=(
             *((rules.groups,) if GROUPS in attributes else ()),
@@ -101,7 +99,6 @@ def _register_row(name: str, opcode: int, doc: str, *attributes: Attribute) -> R
         operands=(register("dst", Access.WRITE),),
         attributes=attributes,
         engines=(Engine.SYNC,),
-        choose=always(Engine.SYNC),
         cost=costs.moving_register,
         rules=(rules.groups, rules.ring_step, rules.channel) if attributes else (),
         returns="dst",
@@ -121,9 +118,7 @@ def _prepare_row(name: str, opcode: int, prepares: str) -> Row:
             result(PREPARED, buffers=HBM, dtypes=_WORDS, keep_rank=True),
             source(METADATA, buffers=SBUF_OR_HBM, dtypes=_WORDS, keep_rank=True),
         ),
-        attributes=(),
         engines=(Engine.DMA,),
-        choose=always(Engine.DMA),
         cost=dma_costs.dma_preparing,
         rules=(rules.prepared,),
         warn=rules.without_switch,

@@ -25,7 +25,6 @@ from nkic.machine.operands import (
     Operand,
     Row,
     Violation,
-    always,
 )
 
 SHARED = frozenset({Buffer.SHARED_HBM})
@@ -151,7 +150,6 @@ ROWS = (
         operands=(Operand("data", Access.ORDER, SHARED, packed=True, wide=True),),
         attributes=(Attribute("cores", AttributeKind.INTS),),
         engines=COMPUTING,
-        choose=always(Engine.GPSIMD),
         cost=costs.core_barrier,
         rules=(names_cores,),
         rendezvous_rule=barrier_of_all,
@@ -176,7 +174,7 @@ ROWS = (
             choice("dma_engine", "dma", "dma", "gpsimd_dma", since=Profile.NKI_0_3),
         ),
         engines=(Engine.DMA, Engine.GPSIMD),
-        choose=swap_engine,
+        default_engine=swap_engine,
         cost=dma_costs.swapping,
         rules=(elementwise("dst", "src"), same_dtype("dst", "src"), known_ranks, small_enough),
         rendezvous_rule=swapped,

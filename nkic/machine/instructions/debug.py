@@ -6,7 +6,7 @@ from nkic.machine.clock import dma_costs
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
 from nkic.machine.instructions.parts import source
-from nkic.machine.operands import SBUF_OR_HBM, Attribute, AttributeKind, Effects, Row, always
+from nkic.machine.operands import SBUF_OR_HBM, Attribute, AttributeKind, Effects, Row
 
 STREAM = ("debug.stream",)
 
@@ -26,7 +26,6 @@ ROWS = (
         operands=(source("tensor", buffers=SBUF_OR_HBM, keep_rank=True, max_dims=8, packed=True),),
         attributes=(Attribute("print_prefix", AttributeKind.TEXT),),
         engines=(Engine.DMA,),
-        choose=always(Engine.DMA),
         cost=dma_costs.dma_printing,
         effects=printing,
         source="nki.language.device_print",

@@ -12,7 +12,7 @@ from nkic.machine.constraints import packed_as_is, same_dtype, wide_as_is
 from nkic.machine.engines import Engine
 from nkic.machine.instructions import dma_rules as rules
 from nkic.machine.instructions.parts import choice, optional, result, source
-from nkic.machine.operands import SBUF, SBUF_OR_HBM, AttributeKind, Depends, Row, always
+from nkic.machine.operands import SBUF, SBUF_OR_HBM, AttributeKind, Depends, Row
 
 DMA = (Engine.DMA,)
 OUT_OF_BOUNDS = choice("oob_mode", "error", "error", "skip")
@@ -42,7 +42,6 @@ ROWS = (
             choice("engine", "unknown", "unknown", "sync", "scalar"),
         ),
         engines=DMA,
-        choose=always(Engine.DMA),
         cost=dma_costs.dma_copying,
         rules=(
             rules.same_elements,
@@ -73,7 +72,6 @@ ROWS = (
         ),
         attributes=(optional("axes", AttributeKind.INTS), PRIORITY, DESCRIPTORS, OUT_OF_BOUNDS),
         engines=DMA,
-        choose=always(Engine.DMA),
         cost=dma_costs.dma_transposing,
         rules=(
             rules.transposed_shape,

@@ -13,7 +13,7 @@ from nkic.machine.instructions import dma_rules
 from nkic.machine.instructions.dma import OUT_OF_BOUNDS, SKIPPED
 from nkic.machine.instructions.parts import alu, optional, result, source
 from nkic.machine.memory import Buffer
-from nkic.machine.operands import SBUF_OR_HBM, Attribute, AttributeKind, Row, Violation, always
+from nkic.machine.operands import SBUF_OR_HBM, Attribute, AttributeKind, Row, Violation
 from nkic.machine.operators import ALU
 
 SOURCES = tuple(f"src{i}" for i in range(16))
@@ -132,7 +132,6 @@ ROWS = (
             replace(OUT_OF_BOUNDS, since=Profile.NKI_0_4),
         ),
         engines=(Engine.DMA,),
-        choose=always(Engine.DMA),
         cost=dma_costs.dma_computing,
         rules=(
             only_sums,

@@ -19,7 +19,6 @@ from nkic.machine.operands import (
     Operand,
     Row,
     Violation,
-    always,
 )
 
 MAX_PATTERN = 4  # pairs of an index pattern
@@ -118,7 +117,6 @@ ROWS = (
             Attribute("channel_multiplier", AttributeKind.INT32, default=0),
         ),
         engines=(Engine.GPSIMD,),
-        choose=always(Engine.GPSIMD),
         cost=costs.per_element("dst", starts=1),
         rules=(index_pattern, integer_offset),
         warn=changed_indices,
@@ -143,7 +141,6 @@ ROWS = (
             alu("cmp_op", default="equal"),
         ),
         engines=(Engine.GPSIMD,),
-        choose=always(Engine.GPSIMD),
         cost=costs.per_element("dst", starts=1),
         rules=(elementwise("dst", "on_true_tile"), index_pattern, integer_offset, comparison),
         source="nki.isa.affine_select",

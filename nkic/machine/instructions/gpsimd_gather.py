@@ -26,7 +26,6 @@ from nkic.machine.operands import (
     Depends,
     Row,
     Violation,
-    always,
 )
 from nkic.machine.operators import ALU
 
@@ -246,9 +245,7 @@ ROWS = (
             source("data", buffers=SBUF, packed=True),
             source("indices", buffers=SBUF, dtypes=frozenset({"uint32"})),
         ),
-        attributes=(),
         engines=GPSIMD,
-        choose=always(Engine.GPSIMD),
         cost=gathering,
         rules=(
             elementwise("dst", "indices"),
@@ -274,7 +271,6 @@ ROWS = (
             optional("num_valid_indices", AttributeKind.INT),
         ),
         engines=GPSIMD,
-        choose=always(Engine.GPSIMD),
         cost=gathering_locally,
         rules=(
             same_partitions("src_buffer", "index", "dst"),
@@ -293,7 +289,6 @@ ROWS = (
         operands=(result(buffers=SBUF), source("data", buffers=SBUF)),
         attributes=(Attribute("op", AttributeKind.ALU),),
         engines=GPSIMD,
-        choose=always(Engine.GPSIMD),
         # Documented only as slow; assumed: one cycle per partition of a core.
         cost=costs.per_element("data", CORE, starts=1, basis=costs.UNKNOWN),
         rules=(one_row, across, integers_for_bitvec("op", "dst", "data"), bits_of_one_type),
@@ -309,9 +304,7 @@ ROWS = (
             result(buffers=SBUF, dtypes=NUMBERS),
             source("segment_ids", buffers=SBUF, dtypes=NUMBERS),
         ),
-        attributes=(),
         engines=GPSIMD,
-        choose=always(Engine.GPSIMD),
         # No public figure; assumed: one pass in each direction.
         cost=costs.per_element("segment_ids", 2, starts=1, basis=costs.UNKNOWN),
         rules=(bounds_shape,),
@@ -333,7 +326,6 @@ ROWS = (
             Attribute("padding_val", AttributeKind.INT32, default=-1),
         ),
         engines=GPSIMD,
-        choose=always(Engine.GPSIMD),
         # No public figure; assumed: one pass.
         cost=costs.per_element("src", starts=1, basis=costs.UNKNOWN),
         rules=(same_partitions("dst", "src"), room_for_count),
@@ -353,7 +345,6 @@ ROWS = (
         ),
         attributes=(Attribute("n", AttributeKind.INT),),
         engines=GPSIMD,
-        choose=always(Engine.GPSIMD),
         cost=finding_largest,
         rules=(
             whole_snakes,

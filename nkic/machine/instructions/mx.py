@@ -24,7 +24,6 @@ from nkic.machine.operands import (
     Row,
     Rule,
     Violation,
-    always,
 )
 
 QUADRANT = 32  # partitions
@@ -206,7 +205,6 @@ ROWS = (
             Attribute("headroom", AttributeKind.BOOL, True, since=Profile.NKI_0_5, former=False),
         ),
         engines=(Engine.VECTOR,),
-        choose=always(Engine.VECTOR),
         # Four elements per cycle, by the Trainium3 architecture guide.
         cost=costs.per_element("src", 1 / LANES, basis=costs.NEW_IN_V4),
         rules=(
@@ -242,7 +240,6 @@ ROWS = (
             optional("accumulate", AttributeKind.BOOL, since=Profile.NKI_0_3),
         ),
         engines=(Engine.TENSOR,),
-        choose=always(Engine.TENSOR),
         # Four times the work of a product of 16-bit floats in the same time: one pass.
         cost=costs.matmul,
         rules=(

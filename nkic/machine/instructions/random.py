@@ -16,7 +16,7 @@ from nkic.machine.constraints import (
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
 from nkic.machine.instructions.parts import result, scalar, source
-from nkic.machine.operands import SBUF, Cost, Effects, Row, Rule, Violation, always
+from nkic.machine.operands import SBUF, Cost, Effects, Row, Rule, Violation
 
 VECTOR = (Engine.VECTOR,)
 BOTH = (Engine.VECTOR, Engine.GPSIMD)
@@ -135,9 +135,7 @@ ROWS = (
         doc="dst = data, with each element replaced by 0 with probability prob.",
         parameters=("dst", "data", "prob", "name"),
         operands=(result(), source("data"), scalar("prob", dtypes=FLOATS)),
-        attributes=(),
         engines=VECTOR,
-        choose=always(Engine.VECTOR),
         cost=costs.per_element("data"),
         rules=(
             elementwise("dst", "data"),
@@ -155,9 +153,7 @@ ROWS = (
         doc="Fills dst with random bits: of 32 per element, the lowest that fit.",
         parameters=("dst", "engine", "name"),
         operands=(result(dtypes=INTEGERS),),
-        attributes=(),
         engines=BOTH,
-        choose=always(Engine.VECTOR),
         cost=drawing_cost,
         rules=(engine_since(Engine.GPSIMD, 3, "use `engine=nisa.engine.vector`"),),
         effects=drawing,
@@ -171,9 +167,7 @@ ROWS = (
         operands=(
             source("src_seeds", column=True, dtypes=frozenset({"uint32", "int32", "float32"})),
         ),
-        attributes=(),
         engines=VECTOR,
-        choose=always(Engine.VECTOR),
         cost=costs.per_element("src_seeds", basis=costs.UNKNOWN),
         rules=(one_seed,),
         effects=seeding,
@@ -185,9 +179,7 @@ ROWS = (
         doc="Fills dst with random numbers, uniform from min to max.",
         parameters=("dst", "min", "max", "name"),
         operands=(result(dtypes=FLOATS | INTEGERS), scalar("min"), scalar("max")),
-        attributes=(),
         engines=VECTOR,
-        choose=always(Engine.VECTOR),
         cost=drawing_cost,
         rules=(same_partitions("dst", "min", "max"), float32_vectors("min", "max"), in_order),
         effects=drawing,
@@ -200,9 +192,8 @@ ROWS = (
         doc="Sets the state of an engine's generators, each lane from its partition.",
         parameters=("src_seeds", "engine", "name"),
         operands=(source("src_seeds", buffers=SBUF, dtypes=UINT32),),
-        attributes=(),
         engines=BOTH,
-        choose=always(Engine.GPSIMD),
+        default_engine=lambda facts: Engine.GPSIMD,
         cost=costs.per_element("src_seeds", basis=costs.UNKNOWN),
         rules=(engine_since(Engine.VECTOR, 4, OLDER), whole_state("src_seeds")),
         effects=seeding,
@@ -215,9 +206,8 @@ ROWS = (
         doc="Stores the state of an engine's generators, each lane to its partition.",
         parameters=("dst", "engine", "name"),
         operands=(result(dtypes=UINT32),),
-        attributes=(),
         engines=BOTH,
-        choose=always(Engine.GPSIMD),
+        default_engine=lambda facts: Engine.GPSIMD,
         cost=costs.per_element("dst", basis=costs.UNKNOWN),
         rules=(engine_since(Engine.VECTOR, 4, OLDER), whole_state("dst")),
         effects=looking,

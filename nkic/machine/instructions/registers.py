@@ -12,7 +12,7 @@ from nkic.machine.dtypes import DTYPES
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
 from nkic.machine.instructions.parts import choice, register, result, source
-from nkic.machine.operands import SBUF_OR_HBM, Access, Row, Rule, Violation, always
+from nkic.machine.operands import SBUF_OR_HBM, Access, Row, Rule, Violation
 
 WORDS = ("int32", "int64")  # of scalars
 SEQUENCERS = (Engine.SYNC, Engine.TENSOR, Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD)
@@ -104,9 +104,7 @@ ROWS = (
             register("dst", Access.WRITE),
             register("x", Access.READ, number=True, optional=True, default=None),
         ),
-        attributes=(),
         engines=SEQUENCERS,
-        choose=always(Engine.SYNC),
         cost=costs.moving_register,
         rules=(whole_number,),
         returns="dst",
@@ -121,9 +119,7 @@ ROWS = (
             register("dst", Access.WRITE),
             register("src", Access.READ, number=True),
         ),
-        attributes=(),
         engines=SEQUENCERS,
-        choose=always(Engine.SYNC),
         cost=costs.moving_register,
         rules=(whole_number,),
         source="nki.isa.register_move",
@@ -134,9 +130,7 @@ ROWS = (
         doc="Loads the single element of src into the register dst.",
         parameters=("dst", "src"),
         operands=(register("dst", Access.WRITE), source("src", buffers=SBUF_OR_HBM)),
-        attributes=(),
         engines=SEQUENCERS,
-        choose=always(Engine.SYNC),
         cost=costs.accessing_register,
         rules=(one_word("src"), integer_source),
         source="nki.isa.register_load",
@@ -147,9 +141,7 @@ ROWS = (
         doc="Stores the register src in the single element of dst.",
         parameters=("dst", "src"),
         operands=(result(buffers=SBUF_OR_HBM), register("src", Access.READ)),
-        attributes=(),
         engines=SEQUENCERS,
-        choose=always(Engine.SYNC),
         cost=costs.accessing_register,
         rules=(one_word("dst"),),
         source="nki.isa.register_store",
@@ -160,9 +152,7 @@ ROWS = (
         doc="Returns the single element of src as a scalar.",
         parameters=("src",),
         operands=(register("dst", Access.WRITE), source("src", buffers=SBUF_OR_HBM, wide=True)),
-        attributes=(),
         engines=SEQUENCERS,
-        choose=always(Engine.SYNC),
         cost=costs.accessing_register,
         rules=(one_word("src"), of_scalar("src")),
         since=Profile.NKI_0_7,
@@ -176,9 +166,7 @@ ROWS = (
         doc="Stores the scalar value in the single element of dst.",
         parameters=("dst", "value"),
         operands=(result(buffers=SBUF_OR_HBM, wide=True), register("value", Access.READ)),
-        attributes=(),
         engines=SEQUENCERS,
-        choose=always(Engine.SYNC),
         cost=costs.accessing_register,
         rules=(one_word("dst"), of_scalar("dst")),
         since=Profile.NKI_0_7,
@@ -200,7 +188,6 @@ ROWS = (
             choice("integer", "int32", *WORDS),
         ),
         engines=SEQUENCERS,
-        choose=always(Engine.SYNC),
         cost=costs.moving_register,
         rules=(word_of_scalar,),
         since=Profile.NKI_0_7,

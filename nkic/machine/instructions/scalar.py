@@ -19,7 +19,7 @@ from nkic.machine.instructions.parts import (
     scalar,
     source,
 )
-from nkic.machine.operands import Attribute, AttributeKind, Depends, Effects, Row, Violation, always
+from nkic.machine.operands import Attribute, AttributeKind, Depends, Effects, Row, Violation
 from nkic.machine.operators import ACTIVATIONS
 
 ACCUMULATOR = ("scalar.accumulator",)
@@ -155,7 +155,6 @@ ROWS = (
             choice("reduce_cmd", "idle", *COMMANDS),
         ),
         engines=SCALAR_ENGINE,
-        choose=always(Engine.SCALAR),
         cost=costs.activating,
         rules=(*RULES, reduces_with_something),
         effects=accumulating,
@@ -174,7 +173,6 @@ ROWS = (
         operands=(*SCALED, result("reduce_res", column=True, optional=True)),
         attributes=(FUNCTION, alu("reduce_op")),
         engines=SCALAR_ENGINE,
-        choose=always(Engine.SCALAR),
         cost=costs.activating,
         rules=RULES,
         effects=accumulating_afresh,

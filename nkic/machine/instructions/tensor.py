@@ -9,7 +9,7 @@ from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
 from nkic.machine.instructions import tensor_rules as rules
 from nkic.machine.instructions.parts import choice, flag, optional, result, source
-from nkic.machine.operands import PSUM, SBUF, Access, Attribute, AttributeKind, Depends, Row, always
+from nkic.machine.operands import PSUM, SBUF, Access, Attribute, AttributeKind, Depends, Row
 
 
 def matmul_access(name: str, facts: Facts) -> Access | None:
@@ -49,7 +49,6 @@ ROWS = (
             choice("perf_mode", "none", "none", "double_row", generation=3),
         ),
         engines=(Engine.TENSOR,),
-        choose=always(Engine.TENSOR),
         cost=costs.matmul,
         rules=(
             same_partitions("stationary", "moving"),
@@ -75,9 +74,8 @@ ROWS = (
         doc="dst = data with partitions and (flattened) free dimensions exchanged.",
         parameters=("dst", "data", "engine", "name"),
         operands=(result(packed=True, one_bank=True), source("data", packed=True)),
-        attributes=(),
         engines=(Engine.TENSOR, Engine.VECTOR),
-        choose=rules.transpose_engine,
+        default_engine=rules.transpose_engine,
         cost=costs.transposing,
         rules=(
             rules.transposed_buffers,

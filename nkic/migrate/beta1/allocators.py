@@ -12,16 +12,16 @@ from math import prod
 import libcst as cst
 
 from nkic.machine.memory import PSUM_BANK_BYTES, Buffer
-from nkic.migrate.arguments import find, is_plain, keyword_of, named
-from nkic.migrate.beta1.indices import added, code, factor, times
+from nkic.migrate.arguments import COMMA, find, is_plain, keyword, keyword_of, keyword_value, named
+from nkic.migrate.beta1.indices import added, code, factor, times, tuple_of
 from nkic.migrate.beta1.slices import NotSlices
 from nkic.migrate.sheet import Sheet
 
 _MODULES = {"nki.compiler.sbuf": Buffer.SBUF, "nki.compiler.psum": Buffer.PSUM}
 _MODULO, _BY_FUNCTION, _ANY = "mod_alloc", "alloc", "auto_alloc"
 _COUNTS = ("num_bank_tiles", "num_par_tiles", "num_free_tiles")
+_BASES = ("base_addr", "base_bank", "base_partition")
 _BUFFER = "buffer"
-_OF_NKI = "nki."
 
 
 def is_allocated(sheet: Sheet, call: cst.Call) -> bool:
@@ -41,7 +41,8 @@ def of_block(sheet: Sheet, old: cst.Call, new: cst.Call, block: Sequence[str]) -
     allocator = _allocator(sheet, old)
     if allocator is None:
         return new
-    buffer = next(arg for arg in new.args if keyword_of(arg) == _BUFFER)
+    buffer = keyword(new, _BUFFER)
+    assert buffer is not None
     callee = called(sheet, allocator)
     if callee is None:
         return _elsewhere(sheet, old, new, buffer, block)
@@ -69,8 +70,7 @@ def _placed(
         if not address:
             args.append(arg.with_changes(value=value))
             continue
-        comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-        args.append(arg.with_changes(value=value, comma=comma))
+        args.append(arg.with_changes(value=value, comma=COMMA))
         args.append(named("address", cst.parse_expression(address)).with_changes(comma=arg.comma))
     return call.with_changes(args=args)
 
@@ -83,20 +83,19 @@ def _elsewhere(
     """
     if block:
         raise NotSlices("the addresses of its blocks come from an expression of the kernel's own")
-    memory = next(tensor.buffer for tensor in sheet.facts.tensors[sheet.spot(old)])
+    memory = sheet.tensors(old)[0].buffer
     return _placed(sheet, new, buffer, memory, code(buffer.value))
 
 
 def _allocator(sheet: Sheet, call: cst.Call) -> cst.BaseExpression | None:
     """Return the value of `buffer=` if it is an allocator."""
-    value = next((arg.value for arg in call.args if keyword_of(arg) == _BUFFER), None)
+    value = keyword_value(call, _BUFFER)
     if value is None:
         return None
     if called(sheet, value) is not None:
         return value
-    tensors = sheet.facts.tensors.get(sheet.spot(call), ())
-    is_own = not sheet.name_of(value).startswith(_OF_NKI)
-    return value if is_own and any(tensor.fixed is not None for tensor in tensors) else None
+    is_placed = any(tensor.fixed is not None for tensor in sheet.tensors(call))
+    return value if is_placed and not sheet.name_of(value).startswith("nki.") else None
 
 
 def called(sheet: Sheet, value: cst.BaseExpression) -> tuple[Buffer, str] | None:
@@ -153,9 +152,7 @@ def _modulo(
     """Return the address that mod_alloc gives a block; `tile` returns the block's bytes per
     partition.
     """
-    byte = code(args["base_addr"]) if "base_addr" in args else "0"
-    bank = code(args["base_bank"]) if "base_bank" in args else "0"
-    first = code(args["base_partition"]) if "base_partition" in args else "0"
+    byte, bank, first = (code(args[n]) if n in args else "0" for n in _BASES)
     banks, partitions, free = (_number(args.get(name), block) for name in _COUNTS)
     if partitions != "0":
         raise NotSlices("its blocks share partitions")
@@ -190,11 +187,12 @@ def _tile(sheet: Sheet, old: cst.Call, new: cst.Call) -> str:
     It is a number if all evaluations found the same one, else an expression from its shape.
     """
     at = sheet.spot(old)
-    found = [facts.tensors.get(at, ()) for facts in (sheet.facts, *sheet.facts.of_other_shapes)]
-    sizes = {prod(tensor.shape[1:]) * tensor.dtype.size for tensors in found for tensor in tensors}
+    evaluations = (sheet.facts, *sheet.facts.of_other_shapes)
+    tensors = [tensor for facts in evaluations for tensor in facts.tensors.get(at, ())]
+    sizes = {prod(tensor.shape[1:]) * tensor.dtype.size for tensor in tensors}
     if len(sizes) == 1:
         return str(sizes.pop())
-    types = {one.dtype.size for made in found for one in made}
+    types = {tensor.dtype.size for tensor in tensors}
     shape = find(new, ("shape",), "shape")
     if len(types) != 1 or shape is None or not isinstance(shape.value, cst.Tuple):
         raise NotSlices("its size is unknown, or changes from iteration to iteration")
@@ -206,18 +204,15 @@ def _tile(sheet: Sheet, old: cst.Call, new: cst.Call) -> str:
 
 def _numbers(sheet: Sheet, call: cst.Call, block: Sequence[str]) -> str:
     """Return the evaluated address, if there is a single one, or one for each block; else ""."""
-    tensors = sheet.facts.tensors.get(sheet.spot(call), ())
-    places = [
-        (tensor.fixed.partition, tensor.fixed.byte)
-        for tensor in tensors
-        if tensor.fixed is not None
-    ]
-    per_turn = list(dict.fromkeys(places))
-    if len(per_turn) == 1:
-        return str(per_turn[0])
-    if len(block) != 1 or not per_turn or per_turn * (len(tensors) // len(per_turn)) != places:
+    tensors = sheet.tensors(call)
+    fixed = [tensor.fixed for tensor in tensors if tensor.fixed is not None]
+    places = [(address.partition, address.byte) for address in fixed]
+    distinct = list(dict.fromkeys(places))
+    if len(distinct) == 1:
+        return str(distinct[0])
+    if len(block) != 1 or not distinct or distinct * (len(tensors) // len(distinct)) != places:
         return ""
-    return f"({', '.join(map(str, per_turn))})[{block[0]}]"
+    return f"({', '.join(map(str, distinct))})[{block[0]}]"
 
 
 def _by_call(
@@ -235,7 +230,7 @@ def _by_call(
     first = shape.value.elements[0].value
     marked = isinstance(first, cst.Call) and code(first.func).rpartition(".")[2] == "par_dim"
     rows = code(first.args[0].value) if isinstance(first, cst.Call) and marked else code(first)
-    index = f"({', '.join(block)}{',' * (len(block) == 1)})"
+    index = tuple_of(block)
     args = f"idx={index}, pdim_size={rows}, fdim_size={_tile(sheet, old, new)}"
     text = f"{factor(code(call.args[0].value))}({args})"
     if memory is Buffer.SBUF:

@@ -38,7 +38,7 @@ def _filling(blocks: Blocks, old: cst.Attribute) -> cst.BaseExpression | None:
     if not isinstance(value, cst.Call) or sheet.name_of(value.func) != "nki.language.finfo":
         return None
     maker = next((p for p in sheet.parents(value) if isinstance(p, cst.Call)), None)
-    tensors = sheet.facts.tensors.get(sheet.spot(maker), ()) if maker else ()
+    tensors = sheet.tensors(maker) if maker else ()
     limits = {_limit(tensor.dtype, old.attr.value) for tensor in tensors}
     if len(limits) != 1 or None in limits:
         return None

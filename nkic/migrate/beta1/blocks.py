@@ -16,14 +16,14 @@ import libcst as cst
 
 from nkic.machine.memory import Buffer
 from nkic.machine.targets import KIB
-from nkic.migrate.arguments import find, is_plain, keyword_of
+from nkic.migrate.arguments import find, is_plain, keyword_value, parameter_of, replaced
 from nkic.migrate.beta1 import allocators
-from nkic.migrate.beta1.indices import Indices, code
+from nkic.migrate.beta1.indices import Indices, code, tuple_of
 from nkic.migrate.beta1.placing import Place, place_of
 from nkic.migrate.beta1.slices import NotSlices, SeveralAxes, is_indexed, sliced, subscript
 from nkic.migrate.scopes import bound, scope_of
 from nkic.migrate.sheet import Sheet
-from nkic.migrate.tree import walk
+from nkic.migrate.tree import names_in, walk
 
 BLOCKS = "a block dimension"
 PARTITIONS = "nki.language.par_dim"
@@ -50,7 +50,7 @@ class Kind:
 
     def kept(self, blocks: Sequence[str]) -> list[str]:
         """Return the items of the block dimensions that remain."""
-        return [one for place, one in enumerate(blocks) if place not in self.gone]
+        return [block for place, block in enumerate(blocks) if place not in self.gone]
 
 
 @dataclass(frozen=True)
@@ -71,21 +71,18 @@ class Blocks:
         self._kinds: dict[Key, Kind] = {}
         self._calls: dict[int, Maker] = {}
         self.places: dict[int, cst.CSTNode] = {}  # the destinations of moved statements
-        self._names = {id(node): node for node in walk(sheet.tree) if isinstance(node, cst.Name)}
-        self._functions = {
-            one.name.value: one for one in walk(sheet.tree) if isinstance(one, cst.FunctionDef)
-        }
+        functions = (node for node in walk(sheet.tree) if isinstance(node, cst.FunctionDef))
+        self._functions = {function.name.value: function for function in functions}
         self._bound: dict[int, set[str]] = {}
-        self._resolved: dict[int, Key] = {}
         self._by_key: dict[Key, list[cst.Name]] = {}
-        for name in self._names.values():
+        for name in names_in(sheet.tree):
             self._by_key.setdefault(self._key(name), []).append(name)
-        found = [
+        makers = [
             self._look_at(node, node.value)
             for node in walk(sheet.tree)
             if isinstance(node, cst.Assign) and isinstance(node.value, cst.Call)
         ]
-        self._shorten([one for one in found if one is not None])
+        self._shorten([maker for maker in makers if maker is not None])
 
     def _look_at(self, node: cst.Assign, call: cst.Call) -> tuple[Maker, Sequence[Key]] | None:
         """Register the tensor that a call makes with its names; return None for other calls."""
@@ -107,9 +104,7 @@ class Blocks:
             self.places[id(next(self.sheet.parents(node)))] = place.before
         for key in keys:
             self._kinds[key] = kind
-        maker = self._calls[id(call)] = Maker(
-            call, [code(expression) for expression in shape], kind
-        )
+        maker = self._calls[id(call)] = Maker(call, [*map(code, shape)], kind)
         return maker, keys
 
     def _place(
@@ -120,11 +115,11 @@ class Blocks:
         """
         uses = [use for use in self._by_key.get(keys[0], ()) if not self._is_set(use)]
         around = [next(self.sheet.parents(use)) for use in uses]
-        indexed = [one for one in around if isinstance(one, cst.Subscript)]
+        indexed = [parent for parent in around if isinstance(parent, cst.Subscript)]
         if len(keys) > 1 or len(indexed) < len(uses) or allocators.is_allocated(self.sheet, call):
             return None
         place = place_of(self.sheet, node, indexed, count)
-        names = {one.value for one in walk(call) if isinstance(one, cst.Name)}
+        names = {name.value for name in names_in(call)}
         is_same = self.indices.flow.is_same
         if place is None or not all(is_same(name, node, place.before) for name in names):
             return None
@@ -148,7 +143,7 @@ class Blocks:
         """Return the evaluated bytes per partition of a tensor that stays a tensor; 0 for
         others.
         """
-        tensors = self.sheet.facts.tensors.get(self.sheet.spot(maker.call), ())
+        tensors = self.sheet.tensors(maker.call)
         kind = maker.kind
         if kind.is_list or len(kind.gone) == kind.count:
             return 0
@@ -158,9 +153,8 @@ class Blocks:
 
     def _is_list(self, call: cst.Call) -> bool:
         """Whether it is in PSUM or has addresses, and thus becomes a tile for each block."""
-        tensors = self.sheet.facts.tensors.get(self.sheet.spot(call), ())
         in_psum = any(
-            tensor.buffer is Buffer.PSUM or tensor.fixed is not None for tensor in tensors
+            t.buffer is Buffer.PSUM or t.fixed is not None for t in self.sheet.tensors(call)
         )
         return in_psum or allocators.is_allocated(self.sheet, call)
 
@@ -182,14 +176,9 @@ class Blocks:
         return any(attribute_of(self.sheet, use) == SHAPE for use in self._by_key.get(key, ()))
 
     def _shape(self, call: cst.Call) -> list[cst.BaseExpression] | None:
-        if self.sheet.name_of(call.func) not in MAKERS or self._in_hbm(call):
+        if self.sheet.name_of(call.func) not in MAKERS or _in_hbm(self.sheet, call):
             return None
-        arg = find(call, (SHAPE,), SHAPE)
-        return _elements(arg.value) if arg is not None else None
-
-    def _in_hbm(self, call: cst.Call) -> bool:
-        buffer = next((arg.value for arg in call.args if keyword_of(arg) == "buffer"), None)
-        return buffer is not None and self.sheet.name_of(buffer).rpartition(".")[2] in _HBM
+        return _shape(call)
 
     # ---- uses ------------------------------------------------------------------------------
 
@@ -225,9 +214,9 @@ class Blocks:
         function = self._functions.get(call.func.value) if isinstance(call.func, cst.Name) else None
         if function is None or not is_plain(call) or argument.value is not use:
             return None
-        params = [one.name.value for one in walk(function.params) if isinstance(one, cst.Param)]
+        params = [p.name.value for p in walk(function.params) if isinstance(p, cst.Param)]
         place = next(n for n, arg in enumerate(call.args) if arg is argument)
-        name = keyword_of(argument) or (params[place] if place < len(params) else "")
+        name = parameter_of(argument, place, params)
         return (id(function), name) if name in params else None
 
     def _key(self, name: cst.Name) -> Key:
@@ -253,7 +242,7 @@ class Blocks:
         if not isinstance(parent, cst.Subscript) or parent.value is not use:
             return isinstance(parent, cst.Attribute) and parent.attr is use
         first = [element.slice for element in parent.slice[:count]]
-        numbers = [one for one in first if isinstance(one, cst.Index) and _is_number(one.value)]
+        numbers = [n for n in first if isinstance(n, cst.Index) and _is_number(n.value)]
         return len(numbers) == count
 
     def _is_view_of_one(self, use: cst.CSTNode, count: int) -> bool:
@@ -306,7 +295,7 @@ class Blocks:
         tiles = [f"{old.value.value}{'[0]' * depth}" for depth in range(kind.count + 1)]
         if name == DTYPE:
             return f"{tiles[-1]}.{DTYPE}"
-        lengths = ", ".join(f"len({one})" for one in tiles[:-1])
+        lengths = ", ".join(f"len({tile})" for tile in tiles[:-1])
         return f"({lengths}, *{tiles[-1]}.{SHAPE})"
 
     def element(self, old: cst.Subscript) -> tuple[str, int]:
@@ -319,7 +308,7 @@ class Blocks:
         texts = kind.kept([code(element.slice) for element in old.slice[: kind.count]])
         if texts and not kind.is_list:
             raise NotSlices("it has block dimensions")
-        return f"{code(old.value)}{''.join(f'[{one}]' for one in texts)}", kind.count
+        return f"{code(old.value)}{''.join(f'[{text}]' for text in texts)}", kind.count
 
     def target(self, call: cst.Call) -> str:
         """Return the part of a tensor that a call is assigned to, if plain slices express it."""
@@ -371,8 +360,8 @@ def _of_list(value: cst.BaseExpression, blocks: Sequence[str]) -> cst.BaseExpres
     if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute):
         inner = _of_list(value.func.value, blocks)
         return value.with_changes(func=value.func.with_changes(value=inner))
-    for one in blocks:
-        value = subscript(value, [one])
+    for block in blocks:
+        value = subscript(value, [block])
     return value
 
 
@@ -384,15 +373,20 @@ def attribute_of(sheet: Sheet, name: cst.Name) -> str:
 
 
 def _shaped(call: cst.Call, texts: Sequence[str]) -> cst.Call:
-    tail = "," if len(texts) == 1 else ""
-    shape = cst.parse_expression(f"({', '.join(texts)}{tail})")
     arg = find(call, (SHAPE,), SHAPE)
     assert arg is not None
-    changed = call.with_changes(
-        args=[one.with_changes(value=shape) if one is arg else one for one in call.args]
-    )
-    assert isinstance(changed, cst.Call)
-    return changed
+    return replaced(call, arg, arg.with_changes(value=cst.parse_expression(tuple_of(texts))))
+
+
+def _in_hbm(sheet: Sheet, call: cst.Call) -> bool:
+    buffer = keyword_value(call, "buffer")
+    return buffer is not None and sheet.name_of(buffer).rpartition(".")[2] in _HBM
+
+
+def _shape(call: cst.Call) -> list[cst.BaseExpression] | None:
+    """Return the dimensions of a call's shape, if that is a literal."""
+    arg = find(call, (SHAPE,), SHAPE)
+    return _elements(arg.value) if arg is not None else None
 
 
 def _elements(value: cst.BaseExpression) -> list[cst.BaseExpression] | None:
@@ -407,24 +401,21 @@ def _elements(value: cst.BaseExpression) -> list[cst.BaseExpression] | None:
 
 def _marked(sheet: Sheet, shape: Sequence[cst.BaseExpression]) -> int:
     """Return the number of dimensions before the one marked as that of the partitions."""
-    marks = [_is_mark(sheet, expression) for expression in shape]
+    marks = [_marked_size(sheet, size) is not None for size in shape]
     return marks.index(True) if marks.count(True) == 1 else 0
 
 
 def unmarked(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     """Remove the partition marks from the shape of a tensor in HBM, which has no partitions."""
-    buffer = next((one.value for one in old.args if keyword_of(one) == "buffer"), None)
-    arg = find(old, (SHAPE,), SHAPE)
-    shape = _elements(arg.value) if arg is not None else None
-    in_hbm = buffer is not None and sheet.name_of(buffer).rpartition(".")[2] in _HBM
-    if not in_hbm or shape is None or not any(_is_mark(sheet, expression) for expression in shape):
-        return new
-    marked = (one.args[0].value if _is_mark(sheet, one) else one for one in shape)  # type: ignore
-    return _shaped(new, [code(one) for one in marked])
+    shape = _shape(old) if _in_hbm(sheet, old) else None
+    sizes = [_marked_size(sheet, size) or size for size in shape or ()]
+    return new if shape is None or sizes == shape else _shaped(new, [*map(code, sizes)])
 
 
-def _is_mark(sheet: Sheet, one: cst.BaseExpression) -> bool:
-    return isinstance(one, cst.Call) and sheet.name_of(one.func) == PARTITIONS
+def _marked_size(sheet: Sheet, size: cst.BaseExpression) -> cst.BaseExpression | None:
+    """Return n of `nl.par_dim(n)`; None for other sizes."""
+    is_mark = isinstance(size, cst.Call) and sheet.name_of(size.func) == PARTITIONS
+    return size.args[0].value if isinstance(size, cst.Call) and is_mark else None
 
 
 def front(texts: Sequence[str], count: int) -> list[str]:

@@ -10,7 +10,9 @@ from nkic.machine.dtypes import BOOL
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
 from nkic.migrate.arguments import (
+    COMMA,
     find,
+    keyword,
     keyword_of,
     mask_argument,
     replaced,
@@ -41,7 +43,7 @@ def method(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
         return new
     sheet.done[METHODS] += 1
     tile = new.func.value.with_changes(lpar=(), rpar=())
-    first = cst.Arg(tile, comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
+    first = cst.Arg(tile, comma=COMMA)
     function = sheet.of_module("nki.language", name)
     return new.with_changes(func=function, args=[first, *new.args])
 
@@ -82,7 +84,7 @@ def scalar(sheet: Sheet, old: cst.Call) -> cst.BaseExpression | None:
 
 def unmasked(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     """Remove `mask=None`."""
-    argument = next((arg for arg in new.args if keyword_of(arg) == "mask"), None)
+    argument = keyword(new, "mask")
     if argument is None or mask_argument(old) is not None or not is_nki(sheet, old):
         return new
     sheet.done[MASKS] += 1
@@ -126,17 +128,15 @@ def combined(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
 
 def as_bits(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     """View a bool predicate as uint8, the type that instructions now take."""
-    instructions = sheet.facts.instructions.get(sheet.spot(old), ())
+    instructions = sheet.instructions(old)
     views = [
         instruction.operand(PREDICATE)
         for instruction in instructions
         if PREDICATE in instruction.row.operand_index
     ]
-    as_bool = [
-        isinstance(instruction, View) and instruction.tensor.dtype is BOOL for instruction in views
-    ]
-    argument = next((arg for arg in new.args if keyword_of(arg) == PREDICATE), None)
-    if argument is None or not views or not all(as_bool):
+    are_bool = all(isinstance(view, View) and view.tensor.dtype is BOOL for view in views)
+    argument = keyword(new, PREDICATE)
+    if argument is None or not views or not are_bool:
         return new
     byte = code(sheet.of_module("nki.language", "uint8"))
     value = cst.parse_expression(f"{code(argument.value)}.view({byte})")

@@ -6,17 +6,18 @@ the type of `t`, whatever that is: the instruction writes `t[...]` directly.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import libcst as cst
 
-from nkic.ir.tensors import Tensor
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
-from nkic.migrate.arguments import keyword_of
+from nkic.migrate.arguments import keyword_of, keyword_value
 from nkic.migrate.beta1.blocks import MAKERS
 from nkic.migrate.beta1.indices import Indices, code
 from nkic.migrate.beta1.results import Result
 from nkic.migrate.sheet import Sheet
-from nkic.migrate.tree import walk
+from nkic.migrate.tree import names_in
 
 
 def declared_result(sheet: Sheet, indices: Indices, call: cst.Call, row: Row) -> Result | None:
@@ -33,13 +34,13 @@ def declared_result(sheet: Sheet, indices: Indices, call: cst.Call, row: Row) ->
     if not isinstance(name, cst.Name) or sheet.spot(call) in sheet.facts.instructions:
         return None
     makers = _makers(sheet, indices, name)
-    requested = {code(arg.value) for arg in call.args if keyword_of(arg) == "dtype"}
-    declared = {code(a.value) for m in makers for a in m.args if keyword_of(a) == "dtype"}
+    requested, declared = _dtypes([call]), _dtypes(makers)
     is_typed = len(requested) == 1 and (
         requested == {f"{name.value}.dtype"} or requested == declared
     )
-    buffers = {tensor.buffer for maker in makers for tensor in _tensors(sheet, maker)}
-    is_written = len(buffers) == 1 and buffers <= {*_written(row)}
+    buffers = {tensor.buffer for maker in makers for tensor in sheet.tensors(maker)}
+    dst = row.operands[row.operand_index["dst"]]
+    is_written = len(buffers) == 1 and buffers <= dst.buffers
     if not is_typed or not is_written or _reads(call, name.value):
         return None
     return Result(row, (), (), is_new=False)
@@ -50,10 +51,8 @@ def is_in_psum(sheet: Sheet, indices: Indices, tile: cst.BaseExpression) -> bool
     name = tile.value if isinstance(tile, cst.Subscript) else tile
     if not isinstance(name, cst.Name):
         return False
-    tensors = [
-        tensor for maker in _makers(sheet, indices, name) for tensor in _tensors(sheet, maker)
-    ]
-    return bool(tensors) and all(t.buffer is Buffer.PSUM for t in tensors)
+    makers = _makers(sheet, indices, name)
+    return {t.buffer for maker in makers for t in sheet.tensors(maker)} == {Buffer.PSUM}
 
 
 def is_never_called(sheet: Sheet, function: cst.FunctionDef) -> bool:
@@ -62,8 +61,7 @@ def is_never_called(sheet: Sheet, function: cst.FunctionDef) -> bool:
     if around is None:
         return False
     name = function.name
-    named = (node for node in walk(around) if isinstance(node, cst.Name) and node is not name)
-    return all(node.value != name.value for node in named)
+    return all(node is name or node.value != name.value for node in names_in(around))
 
 
 def _makers(sheet: Sheet, indices: Indices, name: cst.Name) -> list[cst.Call]:
@@ -74,16 +72,13 @@ def _makers(sheet: Sheet, indices: Indices, name: cst.Name) -> list[cst.Call]:
     return makers if len(makers) == len(values) else []
 
 
-def _tensors(sheet: Sheet, maker: cst.Call) -> tuple[Tensor, ...]:
-    return sheet.facts.tensors.get(sheet.spot(maker), ())
-
-
-def _written(row: Row) -> tuple[Buffer, ...]:
-    return tuple(row.operands[row.operand_index["dst"]].buffers)
+def _dtypes(calls: Iterable[cst.Call]) -> set[str]:
+    """Return the element types that the calls state."""
+    values = (keyword_value(call, "dtype") for call in calls)
+    return {code(value) for value in values if value is not None}
 
 
 def _reads(call: cst.Call, name: str) -> bool:
     """Whether the call refers to the tile other than for its type."""
     values = [arg.value for arg in call.args if keyword_of(arg) != "dtype"]
-    nodes = (node for value in values for node in walk(value))
-    return any(isinstance(node, cst.Name) and node.value == name for node in nodes)
+    return any(node.value == name for value in values for node in names_in(value))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import libcst as cst
 
-from nkic.migrate.beta1.indices import Index, Indices, added, code, negative
+from nkic.migrate.beta1.indices import Index, Indices, added, code, index_values, negative
 from nkic.migrate.tree import walk
 
 
@@ -48,13 +48,10 @@ def _is_element(indices: Indices, node: cst.Subscript) -> bool:
     name = node.value
     if not isinstance(name, cst.Name) or not indices.is_whole(name) or not indices.is_tile(name):
         return False
-    tensors_of_values = [indices.tensors(value) for _, value in indices.definitions(name)]
-    ranks = {len(tensor.shape) for tensors in tensors_of_values for tensor in tensors}
-    plain = all(
-        isinstance(element.slice, cst.Index) and not indices.has_index(element.slice.value)
-        for element in node.slice
-    )
-    return plain and ranks == {len(node.slice)}
+    values = (value for _, value in indices.definitions(name))
+    ranks = {len(tensor.shape) for value in values for tensor in indices.tensors(value)}
+    numbers = [value for value in index_values(node) if not indices.has_index(value)]
+    return len(numbers) == len(node.slice) and ranks == {len(node.slice)}
 
 
 def _without(indices: Indices, node: cst.BaseExpression, tile: cst.Subscript) -> Index | None:

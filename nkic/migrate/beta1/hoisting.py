@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import libcst as cst
 
 from nkic.machine.memory import Buffer
-from nkic.migrate.arguments import keyword_of, named
+from nkic.migrate.arguments import COMMA, keyword_of, named
 from nkic.migrate.beta1.results import Result
 from nkic.migrate.sheet import Sheet
-from nkic.migrate.tree import names_set, walk
+from nkic.migrate.tree import code, names_in, names_set, only_target, walk
 
 RESULTS = "an instruction that returned a tile"
 RETURNING = "make dst with nl.ndarray, and pass it"
@@ -53,29 +53,21 @@ class PendingCalls:
 
     def inside(self, node: cst.CSTNode) -> Iterator[cst.Name]:
         """Yield the placeholders in a node, those nested in calls first."""
-        for inner in walk(node):
-            call = self.get(inner)
-            if call is not None:
-                assert isinstance(inner, cst.Name)
+        for name in names_in(node):
+            if (call := self.get(name)) is not None:
                 yield from self.inside(call.new)
-                yield inner
+                yield name
 
     def restored(self, tree: cst.Module, sheet: Sheet) -> cst.Module:
         """Return the tree with the original calls for placeholders that no statement wrote."""
-        placeholders = [node for node in walk(tree) if self.get(node) is not None]
-        while placeholders:
+        while placeholders := [name for name in names_in(tree) if name.value in self._calls]:
             calls: dict[str, cst.BaseExpression] = {}
             for placeholder in placeholders:
-                call = self.get(placeholder)
-                assert call is not None
-                assert isinstance(placeholder, cst.Name)
+                call = self._calls[placeholder.value]
                 text = "the result of this is used where no statement can precede it"
                 sheet.leave(call.old, text, RETURNING)
                 calls[placeholder.value] = call.new
             tree = replaced_names(tree, calls)
-            placeholders = [
-                placeholder for placeholder in walk(tree) if self.get(placeholder) is not None
-            ]
         return tree
 
 
@@ -100,11 +92,9 @@ class Hoisting:
         if all(needed):
             remaining = replaced_names(statement, self.names)
             self.lines.append(remaining.with_changes(leading_lines=()))
-        first, last = self.lines[0], self.lines[-1]
-        self.lines[0] = first.with_changes(leading_lines=statement.leading_lines)
-        last = self.lines[-1]
+        self.lines[0] = self.lines[0].with_changes(leading_lines=statement.leading_lines)
         trailing = statement.trailing_whitespace
-        self.lines[-1] = last.with_changes(trailing_whitespace=trailing)
+        self.lines[-1] = self.lines[-1].with_changes(trailing_whitespace=trailing)
         if condition:
             lines = [line for line in self.lines if is_allocation(line)]
             return _under(condition, lines, [line for line in self.lines if line not in lines])
@@ -127,7 +117,7 @@ class Hoisting:
             if plain and isinstance(target, cst.Name)
             else self.sheet.fresh(_tile_name(statement, call))
         )
-        maker = call.maker.replace(TARGET, _text(target)) if target is not None else call.maker
+        maker = call.maker.replace(TARGET, code(target)) if target is not None else call.maker
         self.lines.append(_allocated(statement if plain else None, tile, maker))
         dst = f"{tile}[{call.result.part}]" if call.result.part else tile
         self.lines.append(_line(_with_dst(new, cst.parse_expression(dst))))
@@ -173,13 +163,6 @@ def _under(
     return cst.FlattenSentinel([*before, conditional])
 
 
-def only_target(statement: cst.BaseSmallStatement | None) -> cst.BaseExpression | None:
-    """Return the target of an assignment of any kind, if there is only one."""
-    if isinstance(statement, cst.Assign) and len(statement.targets) == 1:
-        return statement.targets[0].target
-    return statement.target if isinstance(statement, cst.AugAssign | cst.AnnAssign) else None
-
-
 def replaced_names(node: Any, names: Mapping[str, cst.BaseExpression]) -> Any:
     """Return the node with expressions substituted for names."""
     return node.visit(_Names(names)) if names else node
@@ -221,15 +204,14 @@ def _allocated(
 
 
 def _with_dst(call: cst.Call, dst: cst.BaseExpression) -> cst.Call:
-    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
     by_name = bool(call.args) and all(keyword_of(arg) for arg in call.args)
     first = named("dst", dst) if by_name else cst.Arg(dst)
-    args = [first.with_changes(comma=comma), *call.args] if call.args else [first]
+    args = [first.with_changes(comma=COMMA), *call.args] if call.args else [first]
     return call.with_changes(args=args)
 
 
 def _mentions(node: cst.CSTNode, name: str) -> bool:
-    return any(isinstance(inner, cst.Name) and inner.value == name for inner in walk(node))
+    return any(inner.value == name for inner in names_in(node))
 
 
 def _line(value: cst.BaseExpression) -> cst.SimpleStatementLine:
@@ -263,10 +245,6 @@ def _is_like(last: cst.If, following: cst.If) -> bool:
     )
     if last.orelse is not None or following.orelse is not None or not blocks:
         return False
-    names = {node.value for node in walk(following.test) if isinstance(node, cst.Name)}
+    names = {node.value for node in names_in(following.test)}
     is_changed = any(set(names_set(node)) & names for node in walk(last.body))
-    return not is_changed and _text(last.test) == _text(following.test)
-
-
-def _text(node: cst.CSTNode) -> str:
-    return cst.Module([]).code_for_node(node)
+    return not is_changed and code(last.test) == code(following.test)

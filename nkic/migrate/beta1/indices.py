@@ -17,7 +17,7 @@ from nkic.migrate import tree
 from nkic.migrate.flow import Flow
 from nkic.migrate.scopes import scope_of
 from nkic.migrate.sheet import Sheet
-from nkic.migrate.tree import children, walk
+from nkic.migrate.tree import children, names_in, walk
 
 _CREATE = ("ndarray", "zeros", "ones", "full", "empty", "load")
 MAKERS = tuple(f"nki.language.{name}" for name in _CREATE)
@@ -125,10 +125,10 @@ class Indices:
 
     def definition(self, name: cst.Name) -> tuple[int, cst.BaseExpression] | None:
         """Return the value of a name at its use; None if there may be several."""
-        found = {id(self._statement(one[1])): one for one in self.definitions(name)}
-        statements = [self._statement(value) for _, value in found.values()]
+        definitions = {id(self._statement(d[1])): d for d in self.definitions(name)}
+        statements = [self._statement(value) for _, value in definitions.values()]
         reaching = self.flow.reaching(name.value, statements, name)
-        return found[id(reaching)] if reaching is not None else None
+        return definitions[id(reaching)] if reaching is not None else None
 
     def is_tile(self, node: cst.BaseExpression) -> bool:
         """Whether the expression is a tile on chip, or a part of one, rather than a number."""
@@ -145,7 +145,7 @@ class Indices:
 
     def tensors(self, value: cst.BaseExpression) -> Sequence[Tensor]:
         """Return the tensors that an expression made."""
-        return self.sheet.facts.tensors.get(self.sheet.spot(value), ())
+        return self.sheet.tensors(value)
 
     def is_whole(self, name: cst.Name, examined: tuple[int, ...] = ()) -> bool:
         """Whether the name is a whole tensor that was made or passed to the kernel, possibly
@@ -156,11 +156,7 @@ class Indices:
         values = [value for _, value in self.definitions(name) if id(value) not in examined]
         scope = scope_of(self.sheet, name)
         is_kernel = scope is not None and bool(scope.decorators)
-        return (
-            all(self._is_whole(expression, examined) for expression in values)
-            if values
-            else is_kernel
-        )
+        return all(self._is_whole(v, examined) for v in values) if values else is_kernel
 
     def _is_whole(self, value: cst.BaseExpression, examined: tuple[int, ...]) -> bool:
         function = value.func if isinstance(value, cst.Call) else None
@@ -201,7 +197,7 @@ class Indices:
         return self._are_same([value], value, use)
 
     def _are_same(self, nodes: Iterable[cst.CSTNode], value: cst.CSTNode, use: cst.CSTNode) -> bool:
-        names = {n.value for node in nodes for n in walk(node) if isinstance(n, cst.Name)}
+        names = {name.value for node in nodes for name in names_in(node)}
         set_at = self._statement(value)
         return all(self.flow.is_same(name, set_at, use) for name in names)
 
@@ -225,7 +221,7 @@ class Indices:
         axis = axes[position] if position < len(axes) else None
         if axis is None:
             return None
-        counts = tuple(one.count if one is not None else "" for one in axes)
+        counts = tuple(axis.count if axis is not None else "" for axis in axes)
         return Index("0", (("1", replace(axis, grid=counts)),))
 
     def _of_field(self, node: cst.Attribute) -> Index | None:
@@ -245,8 +241,8 @@ class Indices:
         """Return all axes of `nl.mgrid[0:128, 0:512]`, which may be an index by itself; [] for
         others.
         """
-        if isinstance(value, cst.Name) and (found := self.definition(value)) is not None:
-            return self.grid(found[1]) if found[0] < 0 else []
+        if isinstance(value, cst.Name) and (definition := self.definition(value)) is not None:
+            return self.grid(definition[1]) if definition[0] < 0 else []
         if not isinstance(value, cst.Subscript) or not self._is_grid(value):
             return []
         indices = [self._of_grid(value, n) for n in range(len(value.slice))]
@@ -262,9 +258,7 @@ class Indices:
             return None
         test = code(node.test)
         pairs = zip(yes.parts, no.parts, strict=True)
-        terms = tuple(
-            (_chosen(test, if_true, if_false), axis) for (if_true, axis), (if_false, _) in pairs
-        )
+        terms = tuple((_chosen(test, a, b), axis) for (a, axis), (b, _) in pairs)
         return Index(_chosen(test, yes.base, no.base), terms)
 
     def _of_operation(self, node: cst.BinaryOperation) -> Index | None:
@@ -327,15 +321,15 @@ def summed(text: str) -> str:
     For example `10944 - 128 * i` for `-128 * i + 10943 + 1`.
     """
     terms = [*_terms(cst.parse_expression(text), 1)]
-    number = sum(sign * int(one) for sign, one in terms if one.isdecimal())
-    rest = [(sign, one) for sign, one in terms if not one.isdecimal()]
-    if number or not rest:
-        rest.append((1 if number >= 0 else -1, str(abs(number))))
-    first = next((n for n, (sign, _) in enumerate(rest) if sign > 0), None)
+    number = sum(sign * int(term) for sign, term in terms if term.isdecimal())
+    terms = [(sign, term) for sign, term in terms if not term.isdecimal()]
+    if number or not terms:
+        terms.append((1 if number >= 0 else -1, str(abs(number))))
+    first = next((n for n, (sign, _) in enumerate(terms) if sign > 0), None)
     if first is not None:
-        rest.insert(0, rest.pop(first))
-    made = "".join(f" {'+' if sign > 0 else '-'} {one}" for sign, one in rest)
-    return made.removeprefix(" + ") if made.startswith(" + ") else f"-{made[3:]}"
+        terms.insert(0, terms.pop(first))
+    total = "".join(f" {'+' if sign > 0 else '-'} {term}" for sign, term in terms)
+    return total.removeprefix(" + ") if total.startswith(" + ") else f"-{total[3:]}"
 
 
 def _terms(node: cst.BaseExpression, sign: int) -> Iterator[tuple[int, str]]:
@@ -354,6 +348,11 @@ def _terms(node: cst.BaseExpression, sign: int) -> Iterator[tuple[int, str]]:
             yield sign, code(node)
     else:
         yield sign, code(node)
+
+
+def tuple_of(texts: Sequence[str]) -> str:
+    """Return the tuple of these elements."""
+    return f"({', '.join(texts)}{',' * (len(texts) == 1)})"
 
 
 def factor(text: str) -> str:
@@ -385,7 +384,7 @@ def negative(index: Index) -> Index:
 
 
 def _multiple(number: str, index: Index) -> Index:
-    parts = tuple((times(number, one), axis) for one, axis in index.parts)
+    parts = tuple((times(number, step), axis) for step, axis in index.parts)
     return Index(times(number, index.base), parts)
 
 
@@ -406,6 +405,12 @@ def _grid_axis(element: cst.SubscriptElement, place: int, rank: int) -> Axis | N
         return None
     start = code(part.lower) if part.lower is not None else "0"
     return Axis(rank, place, start, less(code(part.upper), start))
+
+
+def index_values(node: cst.Subscript) -> list[cst.BaseExpression]:
+    """Return the expressions in the brackets of an index, without slices."""
+    parts = (element.slice for element in node.slice)
+    return [part.value for part in parts if isinstance(part, cst.Index)]
 
 
 def is_whole(element: cst.SubscriptElement) -> bool:

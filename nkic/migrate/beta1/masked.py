@@ -10,7 +10,7 @@ from nkic.ir.program import Instruction
 from nkic.ir.tensors import View
 from nkic.migrate.arguments import keyword_of
 from nkic.migrate.beta1.blocks import Blocks
-from nkic.migrate.beta1.indices import Indices, added, code
+from nkic.migrate.beta1.indices import Indices, added, code, index_values
 from nkic.migrate.beta1.masks import Mask
 from nkic.migrate.beta1.slices import NotSlices, is_indexed, sliced, sliced_or_ap, subscript
 from nkic.migrate.sheet import Sheet
@@ -52,7 +52,7 @@ class Cutter:
         self.order = order
         self.indices = indices
         self.blocks = blocks
-        self.own = shapes
+        self.tile_shapes = shapes
         self.shapes = {**shapes, **_operands(instructions)}
         self.limits = mask.limits
         self.condition = mask.condition
@@ -105,10 +105,7 @@ class Cutter:
         value = definition[1] if definition is not None and definition[0] < 0 else None
         if not isinstance(value, cst.Subscript) or not is_indexed(self.indices, value):
             return None
-        expressions = (
-            element.slice.value for element in value.slice if isinstance(element.slice, cst.Index)
-        )
-        if not any(self.indices.is_tile(expression) for expression in expressions):
+        if not any(self.indices.is_tile(number) for number in index_values(value)):
             return None
         if not self.indices.is_same(value, name):
             raise NotSlices("its rows are given by a tile that changes before its use")
@@ -116,7 +113,7 @@ class Cutter:
 
     def expression(self, old: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpression:
         """Compute the whole expression, and use a part of it."""
-        tensors = self.indices.sheet.facts.tensors.get(self.indices.sheet.spot(old), ())
+        tensors = self.indices.sheet.tensors(old)
         if not tensors:
             return new  # a number
         part = self.part(frozenset(tensor.shape for tensor in tensors))
@@ -131,9 +128,9 @@ class Cutter:
         ranks = {axis.rank for axis in self.limits}
         parts = [element.slice for element in old.slice]
         axes = [n for n, part in enumerate(parts) if isinstance(part, cst.Slice)]
-        if ranks != {len(axes)} or any(_is_other(one) for one in parts):
+        if ranks != {len(axes)} or any(isinstance(n, cst.Ellipsis) for n in index_values(old)):
             raise NotSlices("a tile of the masked call has other dimensions than the mask")
-        texts = [code(one).rstrip(", ") for one in old.slice]
+        texts = [code(element).rstrip(", ") for element in old.slice]
         for axis, (low, high) in self.limits.items():
             place = axes[axis.place]
             texts[place] = self._cut(old, parts[place], place, low, high)
@@ -148,7 +145,7 @@ class Cutter:
             if code(part.upper) == added(start, "1"):
                 return f"{start}:{code(part.upper)}"
         elif isinstance(old.value, cst.Name):
-            shapes = self.own.get(old.value.value, frozenset())
+            shapes = self.tile_shapes.get(old.value.value, frozenset())
             if any(len(shape) > dim and shape[dim] == 1 for shape in shapes):
                 return ":"
         return f"{added(start, low)}:{added(start, high)}"
@@ -167,11 +164,8 @@ class Cutter:
             return reduced
         if not self.limits:
             return new
-        is_whole = [
-            isinstance(element.slice, cst.Index) and isinstance(element.slice.value, cst.Ellipsis)
-            for element in old.slice
-        ]
-        if is_whole != [True] or not isinstance(old.value, cst.Name):
+        is_whole = len(old.slice) == 1 and code(old.slice[0].slice) == "..."
+        if not is_whole or not isinstance(old.value, cst.Name):
             reduced = self.sliced(old)
             assert isinstance(reduced, cst.Subscript)
             return reduced
@@ -180,11 +174,9 @@ class Cutter:
 
     def is_tile(self, name: cst.Name) -> bool:
         """Whether the evaluation made a tile of this name, or a call or an operator assigned it."""
-        made = cst.Call | cst.Subscript | cst.BinaryOperation
-        values = [value for _, value in self.indices.definitions(name)]
-        return name.value in self.shapes or any(
-            isinstance(expression, made) for expression in values
-        )
+        makers = cst.Call | cst.Subscript | cst.BinaryOperation
+        values = (value for _, value in self.indices.definitions(name))
+        return name.value in self.shapes or any(isinstance(value, makers) for value in values)
 
     def full(self) -> frozenset[tuple[int, ...]]:
         """Return the shape of a tile that has every element of the mask's axes."""
@@ -214,8 +206,3 @@ class Cutter:
         if len(sizes) != 1:
             raise NotSlices("a tile of the masked call has one element only in some iterations")
         return not sizes.pop()
-
-
-def _is_other(part: cst.BaseSlice) -> bool:
-    """Whether the part of an index is neither a slice nor a number."""
-    return isinstance(part, cst.Index) and isinstance(part.value, cst.Ellipsis)

@@ -36,7 +36,7 @@ class Mask(NamedTuple):
         """The conjunction of all conditions; "" for none."""
         if len(self.conditions) < 2:
             return "".join(self.conditions)
-        return " and ".join(f"({one})" for one in self.conditions)
+        return " and ".join(f"({condition})" for condition in self.conditions)
 
 
 def mask_of(indices: Indices, node: cst.BaseExpression) -> Mask:

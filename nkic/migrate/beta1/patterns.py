@@ -16,7 +16,7 @@ from nkic.ir.tensors import View
 from nkic.language.versions.rewritten import AS_CHOICE, AS_PATTERN, BY_CONDITION, BY_INDEX, BY_SHAPE
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
-from nkic.migrate.arguments import find, named, with_args
+from nkic.migrate.arguments import COMMA, find, named, with_args
 from nkic.migrate.beta1.declared import is_in_psum
 from nkic.migrate.beta1.indices import Index, Indices, added, code, less, times
 from nkic.migrate.beta1.slices import NotSlices
@@ -33,14 +33,14 @@ _COMPARED: dict[type[Any], str] = {
 
 
 def rewritten(
-    indices: Indices, row: Row, old: cst.Call, new: cst.Call, made: Sequence[Instruction]
+    indices: Indices, row: Row, old: cst.Call, new: cst.Call, instructions: Sequence[Instruction]
 ) -> cst.Call:
     """Return the call in today's form, without its dst. Raises `NotSlices`."""
     name = row.name
     if name in BY_INDEX and find(old, BY_INDEX[name], BY_INDEX[name][0]) is not None:
         return _iota(indices, old, new, BY_INDEX[name])
     if name in BY_CONDITION and find(old, BY_CONDITION[name], BY_CONDITION[name][0]) is not None:
-        return _selected(indices, old, new, made, BY_CONDITION[name])
+        return _selected(indices, old, new, instructions, BY_CONDITION[name])
     if name in BY_SHAPE:
         return _filled(new, BY_SHAPE[name])
     return new
@@ -58,12 +58,12 @@ def _filled(new: cst.Call, names: Names) -> cst.Call:
     """Rewrite `memset(shape, value, dtype)` to `memset(value)`."""
     args = [find(new, names, name) for name in (names[0], names[2])]
     value = find(new, names, names[1])
-    kept = [
-        one.with_changes(keyword=cst.Name("value")) if one is value and one.keyword else one
-        for one in new.args
-        if all(one is not other for other in args)
+    remaining = [
+        arg.with_changes(keyword=cst.Name("value")) if arg is value and arg.keyword else arg
+        for arg in new.args
+        if all(arg is not other for other in args)
     ]
-    return with_args(new, kept)
+    return with_args(new, remaining)
 
 
 def _iota(indices: Indices, old: cst.Call, new: cst.Call, names: Names) -> cst.Call:
@@ -91,12 +91,11 @@ def _pattern(index: Index, counts: Sequence[str], rank: int) -> list[cst.Arg]:
         offset = added(offset, times(text, axis.start))
     pairs = [f"[{step}, {size}]" for step, size in zip(steps[1:], sizes[1:], strict=True)]
     texts = (f"[{', '.join(pairs) or '[0, 1]'}]", offset, steps[0])
-    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
     args = [
         named(name, cst.parse_expression(text))
         for name, text in zip(AS_PATTERN, texts, strict=True)
     ]
-    return [*(arg.with_changes(comma=comma) for arg in args[:-1]), args[-1]]
+    return [*(arg.with_changes(comma=COMMA) for arg in args[:-1]), args[-1]]
 
 
 def _selected(
@@ -114,32 +113,32 @@ def _selected(
     shape = _counts(was.value, instructions)
     rank = len(shape) or index.rank
     args = _pattern(index, shape or ["1"] * rank, rank)
-    args[-1] = args[-1].with_changes(comma=args[0].comma)
+    args[-1] = args[-1].with_changes(comma=COMMA)
     value = tile.value
     unreached = not instructions and is_in_psum(indices.sheet, indices, was.value)
     if unreached or _copied(instructions):
         copy = indices.sheet.of_module("nki.language", "copy")
         value = cst.Call(copy, [cst.Arg(value)])
     operator = indices.sheet.of_module("nki.language", compared)
-    more = list(map(named, AS_CHOICE, (value, other.value, operator)))
-    more[:-1] = [one.with_changes(comma=args[0].comma) for one in more[:-1]]
-    return new.with_changes(args=[*args, *more])
+    *choices, last = map(named, AS_CHOICE, (value, other.value, operator))
+    separated = (choice.with_changes(comma=COMMA) for choice in choices)
+    return new.with_changes(args=[*args, *separated, last])
 
 
 def _difference(indices: Indices, node: cst.BaseExpression) -> tuple[Index, str]:
     """Return the index that is compared with 0, and the comparison."""
     if isinstance(node, cst.Name):
-        found = indices.definition(node)
-        if found is None or found[0] >= 0:
+        definition = indices.definition(node)
+        if definition is None or definition[0] >= 0:
             raise NotSlices(f"`{node.value}` is set in several places")
-        return _difference(indices, found[1])
+        return _difference(indices, definition[1])
     if not isinstance(node, cst.Comparison) or len(node.comparisons) != 1:
         raise NotSlices(f"`{code(node)}` is not a comparison of two index expressions")
     operator = _COMPARED.get(type(node.comparisons[0].operator))
     left, right = indices.of(node.left), indices.of(node.comparisons[0].comparator)
     if operator is None or left is None or right is None:
         raise NotSlices(f"`{code(node)}` is not a comparison of two index expressions")
-    negated = tuple((_negative(one), axis) for one, axis in right.parts)
+    negated = tuple((_negative(step), axis) for step, axis in right.parts)
     return Index(less(left.base, right.base), (*left.parts, *negated)), operator
 
 
@@ -157,17 +156,14 @@ def _counts(tile: cst.BaseExpression, instructions: Sequence[Instruction]) -> li
     shapes = {view.shape for view in views if isinstance(view, View)}
     if len(shapes) == 1:
         return [str(size) for size in shapes.pop()]
-    if shapes:
-        rank = {len(shape) for shape in shapes}
-        if len(rank) == 1 and isinstance(tile, cst.Name):
-            return [f"{tile.value}.shape[{n}]" for n in range(rank.pop())]
+    ranks = {len(shape) for shape in shapes}
+    if len(ranks) == 1 and isinstance(tile, cst.Name):
+        return [f"{tile.value}.shape[{n}]" for n in range(ranks.pop())]
     return []
 
 
 def _copied(instructions: Sequence[Instruction]) -> bool:
     """Whether the tile is in PSUM, which the engine cannot read, so that it is copied first."""
-    copies = [
-        instruction for instruction in instructions if instruction.row.name not in BY_CONDITION
-    ]
-    sources = [one.operand("src") for one in copies if "src" in one.row.operand_index]
+    copies = (i for i in instructions if i.row.name not in BY_CONDITION)
+    sources = [copy.operand("src") for copy in copies if "src" in copy.row.operand_index]
     return any(isinstance(s, View) and s.tensor.buffer is Buffer.PSUM for s in sources)

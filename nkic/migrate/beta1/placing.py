@@ -33,11 +33,8 @@ def place_of(
     for loops in zip(*chains, strict=False):
         loop = loops[0]
         dim = _dimension(loop, uses, count)
-        if (
-            any(other_loop is not loop for other_loop in loops)
-            or dim is None
-            or dim in counted_dims
-        ):
+        is_shared = all(loop_of_use is loop for loop_of_use in loops)
+        if not is_shared or dim is None or dim in counted_dims:
             break
         counted_dims.add(dim)
         inner = loop

@@ -14,10 +14,9 @@ import libcst as cst
 from nkic.ir.program import Instruction
 from nkic.ir.tensors import Tensor, View
 from nkic.language.versions.rewritten import COPIED, SIZES
-from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
-from nkic.migrate.arguments import find, keyword_of
-from nkic.migrate.beta1.indices import code
+from nkic.migrate.arguments import find, keyword_value
+from nkic.migrate.beta1.indices import code, tuple_of
 from nkic.migrate.facts import Facts, dst_of
 from nkic.migrate.sheet import Sheet
 
@@ -60,20 +59,17 @@ def result_of(
     if row is not None:
         instructions = _without_copies(instructions, row)
     if only:
-        instructions = tuple(
-            instruction for instruction in instructions if instruction.row.name == only
-        )
+        instructions = tuple(i for i in instructions if i.row.name == only)
     rows = {i.row.name for i in instructions}
     if len(rows) != 1 or (row is not None and rows != {row.name}):
         raise NoResult(f"it is made of several instructions: {', '.join(sorted(rows))}")
-    views = [dst_of(i) for i in instructions]
-    tensors = tuple(view.tensor for view in views if view is not None)
+    tensors = tuple(dst.tensor for i in instructions if (dst := dst_of(i)) is not None)
     written = {id(tensor) for tensor in tensors}
-    made = [tensor for tensor in facts.tensors.get(at, ()) if id(tensor) in written]
-    are_new = {any(tensor is new for new in made) for tensor in tensors}
+    new = [tensor for tensor in facts.tensors.get(at, ()) if id(tensor) in written]
+    are_new = {any(tensor is new_tensor for new_tensor in new) for tensor in tensors}
     if len(are_new) != 1:
         raise NoResult("it writes a tile of its own only in some iterations")
-    if are_new == {True} and len(tensors) != len(made):
+    if are_new == {True} and len(tensors) != len(new):
         raise NoResult("it is made of several instructions in one iteration")
     return Result(instructions[0].row, tensors, instructions, are_new == {True})
 
@@ -85,11 +81,7 @@ def _without_copies(instructions: Sequence[Instruction], row: Row) -> tuple[Inst
     """
     if row.name not in COPIED:
         return tuple(instructions)
-    sources = [
-        instruction.operand(COPIED[row.name])
-        for instruction in instructions
-        if instruction.row.name == row.name
-    ]
+    sources = [i.operand(COPIED[row.name]) for i in instructions if i.row.name == row.name]
     used = {id(view.tensor) for view in sources if isinstance(view, View)}
 
     def is_copy(instruction: Instruction) -> bool:
@@ -100,7 +92,7 @@ def _without_copies(instructions: Sequence[Instruction], row: Row) -> tuple[Inst
 
 
 class Lookup(NamedTuple):
-    """Facts about lookup of the new source.
+    """Queries about the names and indices of the new source.
 
     `is_tensor`: whether a name is one tensor and not a list. `sizes`: the sizes of a part of a
     named tensor ("" for a list's), none if its index does not tell them. `tile`: a list's tile that
@@ -145,7 +137,7 @@ def _of_all(sheet: Sheet, result: Result, call: cst.Call) -> Result:
 def _allocation(sheet: Sheet, result: Result, call: cst.Call, lookup: Lookup, counts: str) -> str:
     """Return `nl.ndarray(data.shape, dtype=data.dtype, buffer=nl.sbuf)`.
 
-    `counts` is the shape of what is loaded, if index lookup tell it.
+    `counts` is the shape of what is loaded, if its index tells it.
     """
     operands = _operands(result, call, lookup)
     try:
@@ -158,7 +150,7 @@ def _allocation(sheet: Sheet, result: Result, call: cst.Call, lookup: Lookup, co
     buffers = {tensor.buffer for tensor in result.tensors}
     if len(buffers) != 1:
         raise NoResult("it is not always in the same memory")
-    buffer = code(sheet.of_module("nki.language", _name(buffers.pop())))
+    buffer = code(sheet.of_module("nki.language", buffers.pop().value))
     make = code(sheet.of_module("nki.language", "ndarray"))
     return f"{make}({shape}, dtype={dtype}, buffer={buffer})"
 
@@ -167,16 +159,9 @@ def _is_like_target(sheet: Sheet, result: Result, call: cst.Call) -> bool:
     """Whether every result was copied to a part of its own shape."""
     statement = next(sheet.parents(call))
     target = statement.targets[0].target if isinstance(statement, cst.Assign) else None
-    instructions = (
-        sheet.facts.instructions.get(sheet.spot(target), ()) if target is not None else ()
-    )
-    views = [dst_of(instruction) for instruction in instructions]
-    shapes = [view.shape for view in views if view is not None]
+    instructions = sheet.instructions(target) if target is not None else ()
+    shapes = [dst.shape for i in instructions if (dst := dst_of(i)) is not None]
     return shapes == [tensor.shape for tensor in result.tensors]
-
-
-def _name(buffer: Buffer) -> str:
-    return buffer.value
 
 
 class Operand(NamedTuple):
@@ -242,9 +227,9 @@ def _shape(result: Result, operands: Mapping[str, Operand], counts: str) -> str:
         raise NoResult("its shape changes from iteration to iteration")
     for operand in operands.values():
         if operand.shapes == shapes:
-            return f"({', '.join(operand.sizes)}{',' * (len(operand.sizes) == 1)})"
+            return tuple_of(operand.sizes)
     texts = [_size(result, operands, dim) for dim in range(ranks.pop())]
-    return f"({', '.join(texts)}{',' * (len(texts) == 1)})"
+    return tuple_of(texts)
 
 
 def _size(result: Result, operands: Mapping[str, Operand], dim: int) -> str:
@@ -265,9 +250,9 @@ def _size(result: Result, operands: Mapping[str, Operand], dim: int) -> str:
 
 
 def _dtype(sheet: Sheet, result: Result, call: cst.Call, operands: Mapping[str, Operand]) -> str:
-    argument = next((arg for arg in call.args if keyword_of(arg) == "dtype"), None)
-    if argument is not None:
-        return code(argument.value)
+    dtype = keyword_value(call, "dtype")
+    if dtype is not None:
+        return code(dtype)
     dtypes = [tensor.dtype for tensor in result.tensors]
     for operand in operands.values():
         if operand.name and [view.dtype for view in operand.views] == dtypes:

@@ -8,6 +8,8 @@ integers, which now stay integers.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 import libcst as cst
 
 from nkic.ir.program import Instruction
@@ -52,18 +54,14 @@ def operator(
         _leave(sheet, old, dtype)
         return new
     sheet.done[ROUNDED] += 1
-    return cst.Call(
-        sheet.of_module("nki.language", name),
-        [
-            *(cst.Arg(expression) for expression in (new.left, new.right)),
-            named("dtype", sheet.of_module("nki.language", dtype.name)),
-        ],
-    )
+    type_ = named("dtype", sheet.of_module("nki.language", dtype.name))
+    function = sheet.of_module("nki.language", name)
+    return cst.Call(function, [cst.Arg(new.left), cst.Arg(new.right), type_])
 
 
 def leave_added(sheet: Sheet, old: cst.AugAssign) -> None:
     """Report a `t[...] += x` with a wider `x` as left unchanged."""
-    for instruction in sheet.facts.instructions.get(sheet.spot(old), ()):
+    for instruction in sheet.instructions(old):
         dst = dst_of(instruction)
         if dst is not None and _twice(_inputs([instruction], ()), dst.dtype):
             _leave(sheet, old, dst.dtype)
@@ -79,16 +77,11 @@ def _direct(sheet: Sheet, node: cst.CSTNode, *, is_binary: bool) -> DType | None
     """Return the type that an expression wrote, if today's result has another one and other bits;
     else None.
     """
-    at = sheet.spot(node)
-    own = {id(tensor) for tensor in sheet.facts.tensors.get(at, ())}
-    instructions = list(sheet.facts.instructions.get(at, ()))
+    own = set(map(id, sheet.tensors(node)))
+    instructions = sheet.instructions(node)
     if not instructions:
         return None
-    last = [
-        dst_of(instruction)
-        for instruction in instructions
-        if instruction.row is instructions[-1].row
-    ]
+    last = (dst_of(i) for i in instructions if i.row is instructions[-1].row)
     views = [dst for dst in last if dst is not None]
     inputs = _inputs(instructions, own)
     dtypes = {
@@ -107,7 +100,7 @@ def _is_moved(view: View, own: set[int]) -> bool:
     return id(view.tensor) not in own and view.tensor.buffer is not Buffer.PSUM
 
 
-def _inputs(instructions: list[Instruction], own: set[int] | tuple[()]) -> set[DType]:
+def _inputs(instructions: Sequence[Instruction], own: Collection[int]) -> set[DType]:
     """Return the types of what the instructions read, other than tiles of their own."""
     views = (
         view
@@ -120,8 +113,8 @@ def _inputs(instructions: list[Instruction], own: set[int] | tuple[()]) -> set[D
 
 def _twice(inputs: set[DType], dtype: DType) -> bool:
     """Whether the result of operands of these types is rounded before it becomes `dtype`."""
-    is_rounded = bool(inputs) and FLOAT32 not in inputs and all(one.is_float for one in inputs)
-    is_other = any(one is not dtype and one.size >= dtype.size for one in inputs)
+    is_rounded = bool(inputs) and FLOAT32 not in inputs and all(i.is_float for i in inputs)
+    is_other = any(i is not dtype and i.size >= dtype.size for i in inputs)
     return dtype.is_float and is_rounded and is_other
 
 

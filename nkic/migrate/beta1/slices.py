@@ -8,7 +8,18 @@ from dataclasses import replace
 import libcst as cst
 
 from nkic.migrate.beta1.dynamic import dynamic
-from nkic.migrate.beta1.indices import Axis, Index, Indices, added, code, is_whole, less, times
+from nkic.migrate.beta1.indices import (
+    Axis,
+    Index,
+    Indices,
+    added,
+    code,
+    index_values,
+    is_whole,
+    less,
+    times,
+    tuple_of,
+)
 
 Limits = Mapping[Axis, tuple[str, str]]
 """For axes of a mask: the first selected element, and the one after the last."""
@@ -26,36 +37,31 @@ def is_indexed(indices: Indices, node: cst.BaseExpression) -> bool:
     """Whether the expression is a tensor indexed by index expressions."""
     if not isinstance(node, cst.Subscript) or indices.has_index(node.value):
         return False
-    return any(
-        isinstance(element.slice, cst.Index) and indices.has_index(element.slice.value)
-        for element in node.slice
-    )
+    return any(map(indices.has_index, index_values(node)))
 
 
 def sliced(indices: Indices, node: cst.Subscript, limits: Limits) -> list[str]:
     """Return the contents of the brackets, one text per dimension. Raises `NotSlices`."""
     dims = sums(indices, node)
     rank = max(index.rank for index in dims)
-    if any(
-        indices.is_tile(element.slice.value)
-        for element in node.slice
-        if isinstance(element.slice, cst.Index)
-    ):
+    if any(map(indices.is_tile, index_values(node))):
         raise SeveralAxes("its rows are given by a tile")
     if dynamic(indices, node) is not None:
         raise SeveralAxes("an element of a tile is part of it: t.ap(pattern) expresses that")
     if _repeated(dims):
         raise SeveralAxes("an axis of the grid is in none of its dimensions")
-    places = [[axis.place for _, axis in one.parts] for one in dims]
-    if any(len(one) > 1 for one in places):
+    places = [[axis.place for _, axis in index.parts] for index in dims]
+    if any(len(axes) > 1 for axes in places):
         raise SeveralAxes("two axes are added in one dimension: t.ap(pattern) expresses that")
-    order = [one[0] for one in places if one]
+    order = [axes[0] for axes in places if axes]
     if order != sorted(set(order)):
         raise SeveralAxes("its axes are not in dimension order: t.ap(pattern) expresses that")
     single = _single(places, rank)
     return [
-        _slice(indices, one, limits) if one.parts else (_one(one.base) if n in single else one.base)
-        for n, one in enumerate(dims)
+        _slice(indices, index, limits)
+        if index.parts
+        else (_one(index.base) if n in single else index.base)
+        for n, index in enumerate(dims)
     ]
 
 
@@ -77,17 +83,15 @@ def sliced_or_ap(
 
 def _repeated(dims: Sequence[Index]) -> dict[int, str]:
     """Return the axes of grids that are in no dimension, with their counts."""
-    own = {axis.place for index in dims for _, axis in index.parts}
-    found = {place: count for one in dims for place, count in one.repeated.items()}
-    return {place: count for place, count in found.items() if place not in own and count != "1"}
+    varying = {axis.place for index in dims for _, axis in index.parts}
+    counts = {place: count for index in dims for place, count in index.repeated.items()}
+    return {place: n for place, n in counts.items() if place not in varying and n != "1"}
 
 
-def _index(indices: Indices, element: cst.SubscriptElement) -> Index | None:
-    if not isinstance(element.slice, cst.Index):
-        return None
-    index = indices.of(element.slice.value)
+def _index(indices: Indices, value: cst.BaseExpression) -> Index:
+    index = indices.of(value)
     if index is None:
-        text = code(element.slice.value)
+        text = code(value)
         raise NotSlices(f"`{text}` is not a sum of numbers and axes, or its terms change")
     return index
 
@@ -168,7 +172,7 @@ def viewed(indices: Indices, node: cst.Subscript, skip: int = 0) -> str:
         slices.append(span(indices, low, added(low, size), size))
         shape += [axis.count for axis in axes]
         order += [axis.place for axis in axes]
-    rank = max(one.rank for one in dims)
+    rank = max(index.rank for index in dims)
     if sorted(order) != list(range(rank)):
         raise NotSlices("a dimension of the result is not an axis of the index")
     text = f"[{', '.join(slices)}].reshape(({', '.join(shape)}))"
@@ -183,7 +187,7 @@ def _nested(index: Index) -> list[Axis]:
         raise NotSlices("a dimension has a number beside several axes")
     axes: list[Axis] = []
     step = "1"
-    for text, axis in sorted(index.parts, key=lambda one: one[0] != "1"):
+    for text, axis in sorted(index.parts, key=lambda part: part[0] != "1"):
         if text != step or (axis.start != "0" and len(index.parts) > 1):
             raise NotSlices("an axis skips elements: t.ap(pattern) expresses that")
         axes.insert(0, axis)
@@ -201,7 +205,7 @@ def _product(counts: Sequence[str]) -> str:
 def counts(indices: Indices, node: cst.BaseExpression) -> str:
     """Return the shape of a tensor indexed by index expressions, "" if they do not tell it."""
     texts = sizes(indices, node) if is_indexed(indices, node) else []
-    return f"({', '.join(texts)}{',' * (len(texts) == 1)})" if texts else ""
+    return tuple_of(texts) if texts else ""
 
 
 def sizes(indices: Indices, node: cst.BaseExpression, name: str = "") -> list[str]:
@@ -212,16 +216,17 @@ def sizes(indices: Indices, node: cst.BaseExpression, name: str = "") -> list[st
     if not isinstance(node, cst.Subscript):
         return []
     if not is_indexed(indices, node):
-        found = [_extent(indices, element) for element in node.slice]
-        whole = [is_whole(one) and bool(name) for one in node.slice]
-        texts = [f"{name}.shape[{n}]" if whole[n] else text for n, text in enumerate(found)]
+        texts = [
+            f"{name}.shape[{n}]" if name and is_whole(element) else _extent(indices, element)
+            for n, element in enumerate(node.slice)
+        ]
         return texts if all(texts) else []
     try:
         dims = sums(indices, node)
     except NotSlices:
         return []
     axes = {axis.place: axis.count for index in dims for _, axis in index.parts}
-    return [axes.get(place, "1") for place in range(max(one.rank for one in dims))]
+    return [axes.get(place, "1") for place in range(max(index.rank for index in dims))]
 
 
 def _extent(indices: Indices, element: cst.SubscriptElement) -> str:
@@ -264,7 +269,7 @@ def pattern(
     dims = sums(indices, node)
     if scalar is not None:
         dims[scalar.dim] = scalar.rest
-    rank = max(one.rank for one in dims)
+    rank = max(index.rank for index in dims)
     steps = [_stride(name.value, dim, len(dims)) for dim in range(len(dims))]
     pairs: dict[int, tuple[str, str]] = {}
     offset = "0"
@@ -275,8 +280,8 @@ def pattern(
             offset = added(offset, times(times(text, axis.start), step))
             before = pairs.get(axis.place, ("0", axis.count))[0]
             pairs[axis.place] = added(before, times(text, step)), axis.count
-    found = _in_order(pairs, rank, dims)
-    texts = ["[{}, {}]".format(*found[place]) for place in order or range(rank)]
+    all_pairs = _in_order(pairs, rank, dims)
+    texts = ["[{}, {}]".format(*all_pairs[place]) for place in order or range(rank)]
     tail = f", offset={offset}" if offset != "0" else ""
     if scalar is not None:
         tail += f", scalar_offset={scalar.element}, indirect_dim={scalar.dim}"
@@ -288,15 +293,15 @@ def _gathered(indices: Indices, node: cst.Subscript, limits: Limits) -> str:
 
     Raises `NotSlices`.
     """
-    parts = [element.slice.value for element in node.slice if isinstance(element.slice, cst.Index)]
+    parts = index_values(node)
     tiles = [n for n, expression in enumerate(parts) if indices.is_tile(expression)]
     if not tiles:
         return ""
     if len(parts) != len(node.slice) or tiles != [len(parts) - 2]:
         raise NotSlices("a tile selects elements of a dimension other than the last but one")
     *numbers, rows, last = parts
-    column, before = indices.of(last), [indices.of(one) for one in numbers]
-    plain = column is not None and [(one, axis.place) for one, axis in column.parts] == [("1", 1)]
+    column, before = indices.of(last), [indices.of(number) for number in numbers]
+    plain = column is not None and [(step, axis.place) for step, axis in column.parts] == [("1", 1)]
     if column is None or not plain or not isinstance(node.value, cst.Name):
         raise NotSlices("a tile selects the rows, and the columns are not a slice")
     if any(index is None or index.parts for index in before):
@@ -307,7 +312,7 @@ def _gathered(indices: Indices, node: cst.Subscript, limits: Limits) -> str:
     if isinstance(rows, cst.Subscript):
         text = f"{code(rows.value)}[{', '.join(sliced(indices, rows, {}))}]"
     count = f"{text}.shape[0]"
-    for low, high in (limits[one] for one in limits if one.place == 0):
+    for low, high in (limits[axis] for axis in limits if axis.place == 0):
         text, count = f"{text}[{low}:{high}]", less(high, low)
     axis = limited(column.parts[0][1], limits)
     start = added(column.base, axis.start)
@@ -326,11 +331,11 @@ def sums(indices: Indices, node: cst.Subscript) -> list[Index]:
     only = node.slice[0].slice
     if len(node.slice) == 1 and isinstance(only, cst.Index) and (grid := indices.grid(only.value)):
         return [_looped(indices, index) for index in grid]
-    found = [_index(indices, element) for element in node.slice]
-    dims = [one for one in found if one is not None]
+    values = index_values(node)
+    dims = [_index(indices, value) for value in values]
     if len(dims) != len(node.slice):
         raise NotSlices("slices and index expressions are mixed in one index")
-    return [_looped(indices, one) for one in dims]
+    return [_looped(indices, index) for index in dims]
 
 
 def _looped(indices: Indices, index: Index) -> Index:
@@ -344,7 +349,7 @@ def _looped(indices: Indices, index: Index) -> Index:
             base = added(base, times(text, added(variable, axis.start)))
             continue
         before = sum(place < axis.place for place in indices.loops)
-        grid = tuple(one for n, one in enumerate(axis.grid) if n not in indices.loops)
+        grid = tuple(count for n, count in enumerate(axis.grid) if n not in indices.loops)
         rank = axis.rank - len(indices.loops)
         parts.append((text, replace(axis, rank=rank, place=axis.place - before, grid=grid)))
     return Index(base, tuple(parts))

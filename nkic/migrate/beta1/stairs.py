@@ -12,17 +12,16 @@ from typing import Any, NamedTuple
 import libcst as cst
 
 from nkic.language.versions.rewritten import BY_DMA
-from nkic.migrate.arguments import find, keyword_of, mask_argument
+from nkic.migrate.arguments import find, keyword_of, keyword_value, mask_argument
 from nkic.migrate.beta1.blocks import Blocks
 from nkic.migrate.beta1.calls import MASKS
-from nkic.migrate.beta1.hoisting import only_target
 from nkic.migrate.beta1.indices import Axis, Indices, added, code, less, times
 from nkic.migrate.beta1.masked import Cutter, Shapes
 from nkic.migrate.beta1.masks import Mask
 from nkic.migrate.beta1.slices import is_indexed, sizes
 from nkic.migrate.beta1.wider import BINARY
 from nkic.migrate.scopes import scope_of
-from nkic.migrate.tree import walk
+from nkic.migrate.tree import names_in, only_target
 
 _LOAD, _STORE = "nki.language.load", "nki.language.store"
 _COMPARED = cst.LessThan | cst.LessThanEqual
@@ -72,8 +71,8 @@ class Stairs:
     def written(self, old: cst.SimpleStatementLine, new: cst.SimpleStatementLine) -> Any:
         """Return the statements that replace one under such a mask; None for all others."""
         part, now = old.body[0], new.body[0]
-        call, made = getattr(part, "value", None), getattr(now, "value", None)
-        if not isinstance(call, cst.Call) or not isinstance(made, cst.Call):
+        call, new_call = getattr(part, "value", None), getattr(now, "value", None)
+        if not isinstance(call, cst.Call) or not isinstance(new_call, cst.Call):
             return None
         stair = self._stair(call) if mask_argument(call) is not None and self.is_one(call) else None
         if stair is None:
@@ -82,67 +81,67 @@ class Stairs:
         names, before = self._counted(old, stair)
         name = self.sheet.name_of(call.func)
         if name == _LOAD:
-            lines = self._loaded(now, call, made, stair, names)
+            lines = self._loaded(now, call, new_call, stair, names)
         elif name == _STORE:
-            lines = self._both(call, made, stair, names, lambda one: code(one))
+            lines = self._both(call, new_call, stair, names, code)
         else:
-            text = code(now.with_changes(value=_unmasked(made)))
+            text = code(now.with_changes(value=_unmasked(new_call)))
             lines = [f"if {names.whole} + {names.rest} > 0:\n    {text}\n"]
-        statements = [cst.parse_statement(one) for one in (*before, *lines)]
+        statements = [cst.parse_statement(text) for text in (*before, *lines)]
         statements[0] = statements[0].with_changes(leading_lines=new.leading_lines)
         return cst.FlattenSentinel(statements)
 
     def _loaded(
-        self, now: Any, call: cst.Call, made: cst.Call, stair: Stair, names: Names
+        self, now: Any, call: cst.Call, new_call: cst.Call, stair: Stair, names: Names
     ) -> list[str]:
         """Return the definition of a tile, and the transfers to its parts."""
         tile = code(now.targets[0].target)
         make, place = (code(self.sheet.of_module("nki.language", n)) for n in ("ndarray", "sbuf"))
         copy = code(self.sheet.of_module("nki.isa", BY_DMA))
-        requested = next((code(arg.value) for arg in made.args if keyword_of(arg) == "dtype"), "")
-        source = find(made, ("src",), "src")
+        requested = keyword_value(new_call, "dtype")
+        source = find(new_call, ("src",), "src")
         assert source is not None and isinstance(source.value, cst.Subscript)
         shape = f"({stair.rows.count}, {stair.columns.count})"
-        dtype = requested or f"{code(source.value.value)}.dtype"
+        dtype = code(requested) if requested is not None else f"{code(source.value.value)}.dtype"
         first = f"{tile} = {make}({shape}, dtype={dtype}, buffer={place})\n"
 
-        def moved(one: cst.Call, part: str) -> str:
-            found = find(one, ("src",), "src")
-            assert found is not None
-            return f"{copy}({tile}[{part}], {code(found.value)})"
+        def moved(load: cst.Call, part: str) -> str:
+            src = find(load, ("src",), "src")
+            assert src is not None
+            return f"{copy}({tile}[{part}], {code(src.value)})"
 
         limits = _limits(stair, names)
         parts = [f"{':'.join(rows)}, {':'.join(columns)}" for rows, columns in limits]
         texts = iter(parts)
-        return [first, *self._both(call, made, stair, names, lambda one: moved(one, next(texts)))]
+        return [
+            first,
+            *self._both(call, new_call, stair, names, lambda load: moved(load, next(texts))),
+        ]
 
     def _both(
-        self, call: cst.Call, made: cst.Call, stair: Stair, names: Names, text: Any
+        self, call: cst.Call, new_call: cst.Call, stair: Stair, names: Names, text: Any
     ) -> list[str]:
         """Return the statement for the whole rows, and for the elements after them."""
         lines = []
         for name, (rows, columns) in zip(names[:2], _limits(stair, names), strict=True):
             mask = Mask({stair.rows: rows, stair.columns: columns})
             cutter = Cutter(self.indices, self.blocks, self.shapes, mask, (), lambda _: ())
-            lines.append(f"if {name} > 0:\n    {text(cutter.call(call, made))}\n")
+            lines.append(f"if {name} > 0:\n    {text(cutter.call(call, new_call))}\n")
         return lines
 
     def _counted(self, line: cst.SimpleStatementLine, stair: Stair) -> tuple[Names, list[str]]:
         """Return the names of the counts, and the line that sets them unless it exists already."""
         key = (id(next(self.sheet.parents(line))), repr(stair))
-        found = self._names.get(key)
-        read = [
-            n.value for n in walk(cst.parse_expression(stair.present)) if isinstance(n, cst.Name)
-        ]
-        if found is not None and all(
-            self.indices.flow.is_same(one, found.line, line) for one in read
-        ):
-            return found, []
+        names = self._names.get(key)
+        read = [name.value for name in names_in(cst.parse_expression(stair.present))]
+        is_same = self.indices.flow.is_same
+        if names is not None and all(is_same(name, names.line, line) for name in read):
+            return names, []
         names = Names(self.sheet.fresh("whole"), self.sheet.fresh("rest"), line)
         self._names[key] = names
         row = stair.columns.count
-        most = times(stair.rows.count, row)
-        text = f"divmod(min(max({stair.present}, 0), {most}), {row})"
+        total = times(stair.rows.count, row)
+        text = f"divmod(min(max({stair.present}, 0), {total}), {row})"
         return names, [f"{names.whole}, {names.rest} = {text}\n"]
 
     # ---- recognition -----------------------------------------------------------------------
@@ -152,9 +151,8 @@ class Stairs:
         used.
         """
         scope = scope_of(self.sheet, tile)
-        nodes = walk(scope.body) if scope is not None else ()
-        named = (one for one in nodes if isinstance(one, cst.Name) and one.value == tile.value)
-        for use in named:
+        names = names_in(scope.body) if scope is not None else ()
+        for use in (name for name in names if name.value == tile.value):
             around = next(self.sheet.parents(use))
             if isinstance(around, cst.AssignTarget):
                 continue
@@ -171,25 +169,25 @@ class Stairs:
         stair = self._stair(call)
         if stair is None or not isinstance(value, cst.Subscript):
             return False
-        own = [stair.rows.count, stair.columns.count]
+        covered = [stair.rows.count, stair.columns.count]
         plain = isinstance(value.value, cst.Name) and self.blocks.count(value) == 0
-        return plain and is_indexed(self.indices, value) and sizes(self.indices, value) == own
+        return plain and is_indexed(self.indices, value) and sizes(self.indices, value) == covered
 
     def _stair(self, call: cst.Call) -> Stair | None:
         """Return the elements that the mask of a call selects, if it is such a mask; else None."""
         mask = mask_argument(call)
         if isinstance(mask, cst.Name):
-            found = self.indices.definition(mask)
-            mask = found[1] if found is not None and found[0] < 0 else None
+            definition = self.indices.definition(mask)
+            mask = definition[1] if definition is not None and definition[0] < 0 else None
         if not isinstance(mask, cst.Comparison) or len(mask.comparisons) != 1:
             return None
         compared = mask.comparisons[0]
         index, bound = self.indices.of(mask.left), self.indices.of(compared.comparator)
         if index is None or bound is None or bound.parts or len(index.parts) != 2:
             return None
-        (step, rows), (one, columns) = sorted(index.parts, key=lambda part: part[1].place)
+        (pitch, rows), (step, columns) = sorted(index.parts, key=lambda part: part[1].place)
         places = (rows.rank, columns.rank, rows.place, columns.place) == (2, 2, 0, 1)
-        whole = rows.start == columns.start == "0" and one == "1" and step == columns.count
+        whole = rows.start == columns.start == "0" and step == "1" and pitch == columns.count
         if not places or not whole or not isinstance(compared.operator, _COMPARED):
             return None
         exact = isinstance(compared.operator, cst.LessThan)

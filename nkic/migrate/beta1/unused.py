@@ -9,10 +9,9 @@ import libcst as cst
 from nkic.base.source import SourceFile
 from nkic.migrate.beta1.indices import ARANGE, Indices
 from nkic.migrate.facts import Facts
-from nkic.migrate.flow import plain_names
 from nkic.migrate.scopes import read_in, scope_of
 from nkic.migrate.sheet import Sheet
-from nkic.migrate.tree import walk
+from nkic.migrate.tree import target_names, walk
 
 PURE = (ARANGE, "nki.language.program_id", "nki.language.num_programs")
 
@@ -27,11 +26,7 @@ def without_unused(source: SourceFile, like: Sheet) -> str:
         if isinstance(candidate, cst.Assign) and _is_index(indices, candidate)
     ]
     removed = {id(assign) for assign in candidates}
-    while read := {
-        id(candidate)
-        for candidate in candidates
-        if id(candidate) in removed and _is_read(sheet, candidate, removed)
-    }:
+    while read := {id(c) for c in candidates if id(c) in removed and _is_read(sheet, c, removed)}:
         removed -= read
     module = sheet.tree.visit(_Remover(removed))
     assert isinstance(module, cst.Module)
@@ -43,7 +38,7 @@ class _Remover(cst.CSTTransformer):
         super().__init__()
         self.gone = removed
         self.before: dict[int, list[cst.EmptyLine]] = {}
-        self.kept: list[cst.EmptyLine] = []  # comments above removed statements, for the next one
+        self.comments: list[cst.EmptyLine] = []  # above removed statements, for the next
 
     def leave_Assign(  # noqa: N802
         self, original_node: cst.Assign, updated_node: cst.Assign
@@ -59,9 +54,9 @@ class _Remover(cst.CSTTransformer):
             lines = original_node.leading_lines
             text = " ".join(empty_line.comment.value for empty_line in lines if empty_line.comment)
             if text and not _OF_INDICES.search(text):
-                self.kept += lines
+                self.comments += lines
             return cst.RemoveFromParent()
-        return self._with_kept(updated_node)
+        return self._with_comments(updated_node)
 
     def leave_For(self, original_node: cst.For, updated_node: cst.For) -> cst.For:  # noqa: N802
         """Restore the loop's own comments, and those before it."""
@@ -70,19 +65,19 @@ class _Remover(cst.CSTTransformer):
 
     def visit_For(self, node: cst.For) -> None:  # noqa: N802
         """Keep pending comments before the loop, not in it."""
-        self.before[id(node)], self.kept = self.kept, []
+        self.before[id(node)], self.comments = self.comments, []
 
     def leave_IndentedBlock(  # noqa: N802
         self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
     ) -> cst.IndentedBlock:
         """Put comments after the last statement of a block at its end."""
-        footer = [*self.kept, *updated_node.footer]
-        self.kept = []
+        footer = [*self.comments, *updated_node.footer]
+        self.comments = []
         return updated_node.with_changes(footer=footer)
 
-    def _with_kept(self, line: cst.SimpleStatementLine) -> cst.SimpleStatementLine:
-        lines = [*self.kept, *line.leading_lines]
-        self.kept = []
+    def _with_comments(self, line: cst.SimpleStatementLine) -> cst.SimpleStatementLine:
+        lines = [*self.comments, *line.leading_lines]
+        self.comments = []
         return line.with_changes(leading_lines=lines)
 
 
@@ -94,7 +89,7 @@ def _is_read(sheet: Sheet, node: cst.Assign, removed: set[int]) -> bool:
     statements.
     """
     scope = scope_of(sheet, node)
-    names = {name.value for target in node.targets for name in plain_names(target.target)}
+    names = {name.value for target in node.targets for name in target_names(target.target)}
     return scope is None or not names or bool(names & read_in(scope, removed))
 
 

@@ -43,48 +43,40 @@ class Wider:
         first, second = (sizes or () for sizes in shapes)
         if len(first) != 2 or len(second) != 2 or first[0] == second[0]:
             return new
-        shape = tuple(map(max, first, second))
-        function = self.sheet.of_module("nki.language", "broadcast_to")
-        text = cst.parse_expression(str(shape))
-        position = 0 if first[0] == 1 else 1
-        args = list(new.args)
-        value = cst.Call(function, [cst.Arg(args[position].value), cst.Arg(text)])
-        args[position] = args[position].with_changes(value=value)
-        return new.with_changes(args=args)
+        operand = new.args[0 if first[0] == 1 else 1]
+        return self._broadcast(new, operand, tuple(map(max, first, second)))
 
     def repeated(self, row: Row, old: cst.Call, new: cst.Call) -> cst.Call:
         """Broadcast the operands of an instruction that Beta 1 broadcast along dimensions of one
         element.
         """
-        instructions = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
+        instructions = self.sheet.instructions(old)
         for operand in REPEATED.get(row.name, ()):
-            views = [
-                v
-                for instruction in instructions
-                if isinstance(v := instruction.operand(operand), View)
-            ]
+            values = (instruction.operand(operand) for instruction in instructions)
+            views = [value for value in values if isinstance(value, View)]
             shapes = {view.shape for view in views}
             arg = find(new, row.parameters[1:], operand)
             if arg is None or len(shapes) != 1 or not all(map(_is_repeated, views)):
                 continue
             if not isinstance(arg.value, cst.Name | cst.Subscript) or "broadcast" in code(arg):
                 continue
-            function = self.sheet.of_module("nki.language", "broadcast_to")
-            shape = cst.parse_expression(str(shapes.pop()))
-            value = cst.Call(function, [cst.Arg(arg.value), cst.Arg(shape)])
-            new = replaced(new, arg, arg.with_changes(value=value))
+            new = self._broadcast(new, arg, shapes.pop())
         return new
+
+    def _broadcast(self, call: cst.Call, arg: cst.Arg, shape: tuple[int, ...]) -> cst.Call:
+        """Return the call with an argument broadcast to a shape."""
+        function = self.sheet.of_module("nki.language", "broadcast_to")
+        text = cst.parse_expression(str(shape))
+        value = cst.Call(function, [cst.Arg(arg.value), cst.Arg(text)])
+        return replaced(call, arg, arg.with_changes(value=value))
 
     def _shape(self, value: cst.BaseExpression) -> tuple[int, ...] | None:
         """Return the only shape of a tile of this name; None if there are several."""
         if not isinstance(value, cst.Name):
             return None
-        tensors = self.sheet.facts.tensors
         calls = (expression for _, expression in self.indices.definitions(value))
-        made_shapes = {
-            tensor.shape for call in calls for tensor in tensors.get(self.sheet.spot(call), ())
-        }
-        shapes = made_shapes or self.shapes.get(value.value, frozenset())
+        evaluated = {tensor.shape for call in calls for tensor in self.sheet.tensors(call)}
+        shapes = evaluated or self.shapes.get(value.value, frozenset())
         return next(iter(shapes)) if len(shapes) == 1 else None
 
 

@@ -13,7 +13,15 @@ from nkic.base.source import Span
 from nkic.ir.tensors import View
 from nkic.language.versions import rewritten
 from nkic.machine.operands import Row
-from nkic.migrate.arguments import keyword_of, mask_argument, replaced, whole_numbers, with_args
+from nkic.migrate.arguments import (
+    keyword,
+    keyword_of,
+    keyword_value,
+    mask_argument,
+    replaced,
+    whole_numbers,
+    with_args,
+)
 from nkic.migrate.beta1 import allocators, attributes, calls, rounding
 from nkic.migrate.beta1.blocks import BLOCKS, MAKERS, Blocks, unmarked
 from nkic.migrate.beta1.calls import FOLDS, MASKS
@@ -91,7 +99,7 @@ class Writer(cst.CSTTransformer):
         replacements = [new for new in nodes if isinstance(new, cst.CSTNode)]
         return cst.FlattenSentinel([*before, *replacements])
 
-    # ---- index lookup -----------------------------------------------------------------
+    # ---- indices ----------------------------------------------------------------------
 
     def leave_Subscript(  # noqa: N802
         self, original_node: cst.Subscript, updated_node: cst.Subscript
@@ -140,13 +148,11 @@ class Writer(cst.CSTTransformer):
             return element + pattern(self.indices, old, {}, self._new_order(old))
 
     def _axes_last(self, old: cst.Subscript) -> str:
-        """Return the permutation that moves the axes which the enclosing call reduces to the
-        end.
-        """
+        """Return the permutation that moves the axes that the call reduces to the end."""
         argument, call, *_ = self.sheet.parents(old)
         if not isinstance(call, cst.Call):
             return ""
-        axis = next((item for item in call.args if keyword_of(item) == AXIS), None)
+        axis = keyword(call, AXIS)
         if axis is None or argument is axis:
             return ""
         axes = whole_numbers(axis.value)
@@ -170,7 +176,7 @@ class Writer(cst.CSTTransformer):
     def _reduced(self, old: cst.Call, new: cst.Call) -> cst.Call:
         """Return a call that reduces axes that have been moved to the end."""
         last = self._axes.get(id(old))
-        axis = next((argument for argument in new.args if keyword_of(argument) == AXIS), None)
+        axis = keyword(new, AXIS)
         if last is None or axis is None:
             return new
         return replaced(new, axis, axis.with_changes(value=cst.parse_expression(str(last))))
@@ -180,8 +186,8 @@ class Writer(cst.CSTTransformer):
         call = next((p for p in self.sheet.parents(old) if isinstance(p, cst.Call)), None)
         if call is None or not any(arg.value is old for arg in call.args):
             return new
-        instructions = self.sheet.facts.instructions.get(self.sheet.spot(call), ())
-        shapes = {t.shape for t in self.sheet.facts.tensors.get(self.sheet.spot(call), ())}
+        instructions = self.sheet.instructions(call)
+        shapes = {t.shape for t in self.sheet.tensors(call)}
         first, *others = new.slice
         numbers = [element.slice for element in others if isinstance(element.slice, cst.Index)]
         is_column = bool(shapes) and all(shape[1:] == (1,) for shape in shapes)
@@ -202,18 +208,13 @@ class Writer(cst.CSTTransformer):
     def _is_in_masked(self, node: cst.Subscript) -> bool:
         """Whether the enclosing call has a mask, and therefore rewrites this index itself."""
         argument, call, *_ = self.sheet.parents(node)
-        return (
-            isinstance(argument, cst.Arg)
-            and isinstance(call, cst.Call)
-            and mask_argument(call) is not None
-        )
+        is_argument = isinstance(argument, cst.Arg)
+        return is_argument and isinstance(call, cst.Call) and mask_argument(call) is not None
 
     def leave_Assign(  # noqa: N802
         self, original_node: cst.Assign, updated_node: cst.Assign
     ) -> cst.Assign:
-        """Rewrite the target of `t[...] = function(…, mask=…)` to the part that the mask
-        selects.
-        """
+        """Reduce the target of `t[...] = function(…, mask=…)` to what the mask selects."""
         cutter = self.cutters.get(id(original_node.value))
         if cutter is None or len(original_node.targets) != 1:
             return updated_node
@@ -243,9 +244,7 @@ class Writer(cst.CSTTransformer):
     def leave_Attribute(  # noqa: N802
         self, original_node: cst.Attribute, updated_node: cst.Attribute
     ) -> cst.BaseExpression:
-        """Rewrite numbers of element types, shapes of lists of tiles, `nki.tensor` in
-        annotations.
-        """
+        """Rewrite numbers of element types, shapes of lists of tiles, and `nki.tensor`."""
         return attributes.written(self.blocks, original_node) or updated_node
 
     # ---- calls -----------------------------------------------------------------------------
@@ -264,10 +263,10 @@ class Writer(cst.CSTTransformer):
             self.sheet.done[ADDRESSES] += 1
             return address
         row, mask = calls.instruction(self.sheet, old), mask_argument(old)
+        instructions = self.sheet.instructions(old)
         cutter = None
         if mask is not None and calls.is_nki(self.sheet, old):
             try:
-                instructions = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
                 bounds = mask_of(self.indices, mask)
                 cutter = Cutter(
                     self.indices, self.blocks, self.shapes, bounds, instructions, self._new_order
@@ -284,7 +283,6 @@ class Writer(cst.CSTTransformer):
         is_load = self.sheet.name_of(old.func) == LOAD
         if row is not None:
             try:
-                instructions = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
                 new = rewritten_patterns(self.indices, row, old, new, instructions)
                 new = self.wider.repeated(row, old, new)
             except NotSlices as failure:
@@ -327,9 +325,8 @@ class Writer(cst.CSTTransformer):
 
     def _writes_target(self, call: cst.Call) -> bool:
         """Whether the call is one instruction that writes what the statement assigns to."""
-        at = self.sheet.spot(call)
-        instructions = self.sheet.facts.instructions.get(at, ())
-        return len({i.row.name for i in instructions}) == 1 and at not in self.sheet.facts.tensors
+        rows = {instruction.row.name for instruction in self.sheet.instructions(call)}
+        return len(rows) == 1 and not self.sheet.tensors(call)
 
     def _product(self, old: cst.Call, new: cst.Call) -> cst.Call | cst.Name:
         """Rewrite `t += nl.matmul(x, y, transpose_x=True)` in PSUM to an instruction that adds to
@@ -339,7 +336,8 @@ class Writer(cst.CSTTransformer):
         product = rewritten.PRODUCTS.get(name) if module == "nki.language" else None
         if product is None:
             return new
-        flag = next((code(a.value) for a in old.args if keyword_of(a) == product.flag), "False")
+        value = keyword_value(old, product.flag)
+        flag = code(value) if value is not None else "False"
         factors = [arg for arg in new.args if keyword_of(arg) != product.flag]
         if not self._is_single_product(old, product, flag) or len(factors) != len(product.names):
             return new
@@ -358,8 +356,7 @@ class Writer(cst.CSTTransformer):
 
     def _is_single_product(self, old: cst.Call, product: rewritten.Product, flag: str) -> bool:
         """Whether every evaluation was one product, with what transposes its first factor."""
-        instructions = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
-        rows = Counter(instruction.row.name for instruction in instructions)
+        rows = Counter(instruction.row.name for instruction in self.sheet.instructions(old))
         before = {"True": (), "False": product.turn}.get(flag)
         count = rows[product.by]
         if before is None or not count:
@@ -494,4 +491,4 @@ class Writer(cst.CSTTransformer):
 
 def _returns(row: Row, call: cst.Call) -> bool:
     """Whether the instruction writes a dst that the call does not pass."""
-    return row.parameters[0] == "dst" and not any(keyword_of(arg) == "dst" for arg in call.args)
+    return row.parameters[0] == "dst" and keyword(call, "dst") is None

@@ -14,7 +14,17 @@ from nkic.language.versions import rewritten
 from nkic.language.versions.rewritten import ORDER_SINCE, Moved
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import AttributeKind, Row
-from nkic.migrate.arguments import find, is_plain, keyword_of, named, replaced, row_of, without
+from nkic.migrate.arguments import (
+    find,
+    is_plain,
+    keyword,
+    keyword_of,
+    named,
+    parameter_of,
+    replaced,
+    row_of,
+    without,
+)
 from nkic.migrate.sheet import Sheet
 from nkic.migrate.tree import code, walk
 
@@ -28,15 +38,11 @@ def enumerations(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
         return None
     call = new
     for position, argument in enumerate(new.args):
-        name = keyword_of(argument) or (
-            row.parameters[position] if position < len(row.parameters) else ""
-        )
+        name = parameter_of(argument, position, row.parameters)
         member = _member(row, name, argument.value)
         if member:
-            value = sheet.of_module("nki.isa", member)
-            call = replaced(
-                call, call.args[position], call.args[position].with_changes(value=value)
-            )
+            value, current = sheet.of_module("nki.isa", member), call.args[position]
+            call = replaced(call, current, current.with_changes(value=value))
     return call if call is not new else None
 
 
@@ -57,22 +63,21 @@ def buffer_names(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     """Rewrite `buffer="sbuf"` to `buffer=nl.sbuf`."""
     if sheet.name_of(old.func) not in _MADE:
         return None
-    argument = next((arg for arg in new.args if keyword_of(arg) == "buffer"), None)
+    argument = keyword(new, "buffer")
     if argument is None or not isinstance(argument.value, cst.SimpleString):
         return None
     name = argument.value.evaluated_value
     if name not in {buffer.value for buffer in Buffer}:
         return None
-    return replaced(
-        new, argument, argument.with_changes(value=sheet.of_module("nki.language", str(name)))
-    )
+    value = sheet.of_module("nki.language", str(name))
+    return replaced(new, argument, argument.with_changes(value=value))
 
 
 def shared_outputs(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     """Rewrite `buffer=nl.hbm` to `buffer=nl.shared_hbm` for what the kernel returns."""
     if sheet.spot(old) not in sheet.facts.outputs:
         return None
-    argument = next((arg for arg in new.args if keyword_of(arg) == "buffer"), None)
+    argument = keyword(new, "buffer")
     if argument is None or not isinstance(argument.value, cst.Attribute | cst.SimpleString):
         return None
     if code(argument.value).strip("'\"").rpartition(".")[2] != "hbm":
@@ -110,12 +115,9 @@ def reduced_axis(sheet: Sheet, old: cst.Call, new: cst.Call) -> None:
 
 def _views(sheet: Sheet, call: cst.Call, operand: str) -> list[View]:
     """Return the evaluated views of the operand."""
-    instructions = sheet.facts.instructions.get(sheet.spot(call), ())
-    return [
-        view
-        for instruction in instructions
-        if isinstance(view := instruction.operand(operand), View)
-    ]
+    instructions = sheet.instructions(call)
+    values = (instruction.operand(operand) for instruction in instructions)
+    return [value for value in values if isinstance(value, View)]
 
 
 def former_order(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
@@ -142,7 +144,7 @@ def former_order(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
 def _is_former(sheet: Sheet, old: cst.Call, moved: Moved, placed: int) -> bool:
     """Whether the call is written in the order of the former version."""
     if placed <= moved.shown or moved.shown == moved.place:
-        by_name = any(keyword_of(arg) == moved.named for arg in old.args)
+        by_name = keyword(old, moved.named) is not None
         if by_name or placed <= moved.shown:
             return by_name
     shown = old.args[moved.shown].value
@@ -191,9 +193,7 @@ def converted(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     """Rewrite `nl.shared_constant(array, dtype=d)` to `nl.shared_constant(array.astype(d))`."""
     module, _, name = sheet.name_of(old.func).rpartition(".")
     parameter = rewritten.CONVERTED.get(name) if module == "nki.language" else None
-    dtype = next(
-        (arg for arg in new.args if parameter is not None and keyword_of(arg) == parameter), None
-    )
+    dtype = keyword(new, parameter) if parameter is not None else None
     if dtype is None or keyword_of(new.args[0]):
         return None
     first = new.args[0]
@@ -206,17 +206,15 @@ def converted(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
 def words(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     """Rewrite `perf_mode="double_row_gen3"` to `perf_mode="double_row"`."""
     row = row_of(sheet.name_of(old.func))
+    if row is None:
+        return None
     for argument in new.args:
-        replacements = (
-            rewritten.WORDS.get((row.name, keyword_of(argument)), {}) if row is not None else {}
-        )
         literal = argument.value
-        today = (
-            replacements.get(str(literal.evaluated_value))
-            if isinstance(literal, cst.SimpleString)
-            else None
-        )
-        if today is not None and isinstance(literal, cst.SimpleString):
+        if not isinstance(literal, cst.SimpleString):
+            continue
+        replacements = rewritten.WORDS.get((row.name, keyword_of(argument)), {})
+        today = replacements.get(str(literal.evaluated_value))
+        if today is not None:
             value = literal.with_changes(value=f"{literal.quote}{today}{literal.quote}")
             return replaced(new, argument, argument.with_changes(value=value))
     return None

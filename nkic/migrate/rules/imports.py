@@ -10,7 +10,7 @@ import libcst as cst
 from nkic.language.provide import MODULES
 from nkic.language.versions.rewritten import DECORATORS, FRAMEWORKS
 from nkic.migrate.sheet import Sheet
-from nkic.migrate.tree import code, walk
+from nkic.migrate.tree import code, names_in
 from nkic.resolve.former import PREFIX, ROOT
 
 Import = cst.Import | cst.ImportFrom
@@ -72,7 +72,7 @@ def _is_removed_decorator(sheet: Sheet, alias: cst.ImportAlias) -> bool:
     """Whether the import is of a removed decorator such as `trace` that is used only as one."""
     name = code(alias.name)
     bound = code(alias.asname.name) if alias.asname is not None else name
-    uses = [n for n in walk(sheet.tree) if isinstance(n, cst.Name) and n.value == bound]
+    uses = (name for name in names_in(sheet.tree) if name.value == bound)
     around = [next(sheet.parents(use)) for use in uses]
     plain = all(isinstance(node, cst.Decorator | cst.ImportAlias | cst.AsName) for node in around)
     return plain and not DECORATORS.get(name, "?")

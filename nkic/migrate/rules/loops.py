@@ -13,7 +13,7 @@ from nkic.language.versions import deprecated
 from nkic.migrate.arguments import find, is_plain
 from nkic.migrate.scopes import bound, read_in, scope_of
 from nkic.migrate.sheet import Sheet
-from nkic.migrate.tree import children, walk
+from nkic.migrate.tree import children, names_in, walk
 
 Made = cst.FlattenSentinel[cst.BaseStatement]
 _RANGE = ("nki.language.dynamic_range", ("start", "stop", "step"))
@@ -113,8 +113,8 @@ def _reads_after(sheet: Sheet, scope: cst.CSTNode, loop: cst.While, name: str) -
     around = [outer for outer in sheet.parents(loop) if isinstance(outer, cst.For | cst.While)]
     inside = set(map(id, walk(loop)))
     end = sheet.span(loop)[3:]
-    for node in walk(scope):
-        if not isinstance(node, cst.Name) or node.value != name or id(node) in inside:
+    for node in names_in(scope):
+        if node.value != name or id(node) in inside:
             continue
         is_repeated = any(id(node) in set(map(id, walk(outer))) for outer in around)
         if is_repeated or sheet.span(node)[1:3] >= end:
@@ -127,11 +127,7 @@ def _set_anew(sheet: Sheet, loop: cst.For | cst.While, name: str) -> bool:
     scope = scope_of(sheet, loop)
     assert scope is not None
     inside = set(map(id, walk(loop)))
-    uses = [
-        node
-        for node in walk(scope)
-        if isinstance(node, cst.Name) and node.value == name and id(node) not in inside
-    ]
+    uses = [n for n in names_in(scope) if n.value == name and id(n) not in inside]
     heads = [head for head in walk(scope) if isinstance(head, cst.For) and head is not loop]
     redefined = {id(node) for head in heads if _counts(head, name) for node in walk(head)}
     return all(id(use) in redefined for use in uses)
@@ -148,16 +144,12 @@ def _is_register(sheet: Sheet, loop: cst.While) -> bool:
     scope = scope_of(sheet, loop)
     if sheet.facts.is_evaluated or scope is None or not isinstance(loop.test, cst.Name):
         return False
-    values = [
-        node.value
-        for node in walk(scope)
-        if isinstance(node, cst.Assign) and _assigns(node, loop.test.value)
-    ]
-    is_allocated = [
+    assignments = (node for node in walk(scope) if isinstance(node, cst.Assign))
+    values = [node.value for node in assignments if _assigns(node, loop.test.value)]
+    return bool(values) and all(
         isinstance(v, cst.Call) and sheet.name_of(v.func) == "nki.isa.register_alloc"
         for v in values
-    ]
-    return bool(is_allocated) and all(is_allocated)
+    )
 
 
 def _assigns(node: cst.Assign, name: str) -> bool:
@@ -229,11 +221,8 @@ def _bounds(call: cst.Call) -> list[cst.Arg]:
     first, second = find(call, _RANGE[1], "start"), find(call, _RANGE[1], "stop")
     assert first is not None
     zero = cst.Arg(cst.Integer("0"))
-    return (
-        [zero, cst.Arg(first.value)]
-        if second is None
-        else [cst.Arg(first.value), cst.Arg(second.value)]
-    )
+    bounds = [zero, first] if second is None else [first, second]
+    return [cst.Arg(bound.value) for bound in bounds]
 
 
 def _step(call: cst.Call) -> list[cst.Arg]:

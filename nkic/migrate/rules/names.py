@@ -11,8 +11,6 @@ import libcst as cst
 
 from nkic.base.profiles import Profile
 from nkic.language.versions import deprecated, removed
-from nkic.language.versions.deprecated import Deprecation
-from nkic.language.versions.removed import Removal
 from nkic.language.versions.rewritten import DECORATORS
 from nkic.migrate.arguments import keyword_of
 from nkic.migrate.sheet import Sheet
@@ -43,19 +41,11 @@ def change(sheet: Sheet, qualified: str) -> Change | None:
     module, _, name = qualified.rpartition(".")
     old, removal = _DEPRECATED.get(module, {}).get(name), _REMOVED.get(module, {}).get(name)
     if removal is not None and sheet.due(removal.since):
-        return _of_removal(removal)
-    return _of_deprecation(old, sheet.target) if old is not None and sheet.due(old.since) else None
-
-
-def _of_removal(removal: Removal) -> Change:
-    return Change(removal.since, removal.instead, removal.name, "", must=True)
-
-
-def _of_deprecation(deprecation: Deprecation, target: Profile) -> Change:
-    must = deprecation.removed_in is not None and target >= deprecation.removed_in
-    return Change(
-        deprecation.since, deprecation.instead, deprecation.name, deprecation.python, must
-    )
+        return Change(removal.since, removal.instead, removal.name, "", must=True)
+    if old is None or not sheet.due(old.since):
+        return None
+    must = old.removed_in is not None and sheet.target >= old.removed_in
+    return Change(old.since, old.instead, old.name, old.python, must)
 
 
 def rename_attribute(

@@ -14,6 +14,7 @@ from nkic.machine.operands import Row
 from nkic.migrate.arguments import (
     find,
     is_plain,
+    keyword,
     keyword_of,
     named,
     replaced,
@@ -56,7 +57,7 @@ class _Former:
 
     def rewritten(self, call: cst.Call) -> cst.Call:
         """Return the call without it; unchanged if that is not certain."""
-        argument = next((arg for arg in call.args if keyword_of(arg) == self.name), None)
+        argument = keyword(call, self.name)
         if argument is None:
             return call  # removed together with another one
         key = (self.row.name, self.name)
@@ -66,18 +67,15 @@ class _Former:
             return self.chosen(call, argument, rewritten.CHOSEN[key])
         if key in rewritten.MERGED:
             return self.merged(call, argument, rewritten.MERGED[key])
-        if key in rewritten.WITH and any(
-            keyword_of(other) == rewritten.WITH[key] for other in call.args
-        ):
+        if key in rewritten.WITH and keyword(call, rewritten.WITH[key]) is not None:
             return call
         return self.plain(call, argument)
 
     def plain(self, call: cst.Call, argument: cst.Arg) -> cst.Call:
         """Rename the argument, or leave it out."""
         if self.removal.name:
-            return replaced(
-                call, argument, argument.with_changes(keyword=cst.Name(self.removal.name))
-            )
+            renamed = argument.with_changes(keyword=cst.Name(self.removal.name))
+            return replaced(call, argument, renamed)
         if self.removal.idle and _has_dst(call, self.row.parameters):
             return without(call, argument)
         since = self.removal.since.label
@@ -117,9 +115,8 @@ class _Former:
         is_certain = is_plain(call) and not {keyword_of(arg) for arg in call.args} - allowed
         operator = next(arg.value for arg in self.old.args if keyword_of(arg) == self.name)
         if dst is None or src is None or not is_certain or not self.sheet.name_of(operator):
-            text = (
-                f"`{self.name}` of {self.row.called} was removed in NKI {self.removal.since.label}"
-            )
+            since = self.removal.since.label
+            text = f"`{self.name}` of {self.row.called} was removed in NKI {since}"
             self.sheet.leave(self.old, text, self.removal.instead)
             return call
         sources = cst.List([cst.Element(src.value), cst.Element(dst.value)])

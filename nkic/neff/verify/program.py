@@ -25,7 +25,7 @@ from nkic.neff.places import user_place
 from nkic.neff.records import Executable
 from nkic.neff.verify.rendezvous import verify_rendezvous
 from nkic.neff.verify.streams import verify_streams
-from nkic.neff.verify.tensors import verify_tensors
+from nkic.neff.verify.tensors import kinds_of, verify_tensors
 from nkic.neff.verify.unsound import Unsound
 
 
@@ -53,8 +53,9 @@ def verify_ordered(executable: Executable) -> None:
 def check(executable: Executable, limits: Limits) -> None:
     """The same as `verify`, but raises `Unsound`, which has the position of the record."""
     target = _target(executable, limits)
-    verify_tensors(executable, target, limits)
-    verify_streams(executable, target, limits)
+    kinds = kinds_of(executable)
+    verify_tensors(executable, kinds, target, limits)
+    verify_streams(executable, kinds, target, limits)
     verify_rendezvous(executable, target)
 
 

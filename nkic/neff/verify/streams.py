@@ -30,9 +30,10 @@ from nkic.neff.verify import patterns as verify_patterns
 from nkic.neff.verify.unsound import Unsound
 
 
-def verify_streams(executable: Executable, target: Target, limits: Limits) -> None:
-    """Raise `Unsound` for the first invalid item."""
-    kinds = _kinds(executable)
+def verify_streams(
+    executable: Executable, kinds: list[int], target: Target, limits: Limits
+) -> None:
+    """Raise `Unsound` for the first invalid item. `kinds` are those of the tensors."""
     cores = [
         _CoreVerifier(executable, target, core, limits, kinds) for core in range(executable.cores)
     ]
@@ -63,13 +64,6 @@ def _check_identity(
         seen.add(identity)
         return
     raise Unsound(text, section="code", record=record)
-
-
-def _kinds(executable: Executable) -> list[int]:
-    """Return the kind of each tensor: those that differ only in name, byte and place share it."""
-    numbers: dict[tuple[object, ...], int] = {}
-    keys = ((tensor[1].code, *tensor[2:7]) for tensor in executable.tensors)
-    return [numbers.setdefault(key, len(numbers)) for key in keys]
 
 
 class _SimilarPatterns(NamedTuple):
@@ -155,7 +149,10 @@ class _CoreVerifier:
         return self._signatures.setdefault(key, len(self._signatures) + 1)
 
     def _number_of_pattern(self, pattern: PatternRecord) -> int:
-        """The same as `_learn`; if a similar pattern was checked, check only offset and tensor."""
+        """Check a pattern and return its number.
+
+        If a similar pattern was checked, only the offset and the tensor are checked.
+        """
         at, dtype, start, partitions, offset, dims, dynamic = pattern
         kind = self._kinds[at] if 0 <= at < len(self._kinds) else -1
         key = (kind, dtype.code, start, partitions, dims, dynamic)

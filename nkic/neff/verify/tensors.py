@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from nkic.machine.memory import PARTITIONS, Buffer
 from nkic.machine.targets import Target
@@ -14,9 +15,26 @@ from nkic.neff.verify.unsound import Unsound
 _NAME = re.compile(r"[A-Za-z_][\w\[\].-]*", re.ASCII)
 
 
-def verify_tensors(executable: Executable, target: Target, limits: Limits) -> None:
-    """Raise `Unsound` for the first invalid tensor, parameter or constant."""
-    for index, tensor in enumerate(executable.tensors):
+def kinds_of(executable: Executable) -> list[int]:
+    """Return the kind of each tensor: those that differ only in name, byte and place share it."""
+    numbers: dict[tuple[object, ...], int] = {}
+    keys = ((tensor[1].code, *tensor[2:7]) for tensor in executable.tensors)
+    return [numbers.setdefault(key, len(numbers)) for key in keys]
+
+
+def verify_tensors(
+    executable: Executable, kinds: Sequence[int], target: Target, limits: Limits
+) -> None:
+    """Raise `Unsound` for the first invalid tensor, parameter or constant.
+
+    Tensors of one kind, at one byte, are checked once.
+    """
+    sound: set[tuple[int, int]] = set()
+    places = len(executable.places)
+    for index, (kind, tensor) in enumerate(zip(kinds, executable.tensors, strict=True)):
+        if (kind, tensor.byte) in sound and tensor.place < places:
+            continue
+        sound.add((kind, tensor.byte))
         if problem := _problem(tensor, executable, target, limits):
             text = f"tensor %{index} `{tensor.name}`: {problem}"
             raise Unsound(text, "artifact-bounds", record=index, place=tensor.place)

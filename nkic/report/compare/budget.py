@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from nkic.base.diagnostics import Diagnostic, bad_value, make
-from nkic.base.suggest import did_you_mean
+from nkic.base.diagnostics import Diagnostic, UsageFailed, bad_value, make
+from nkic.base.suggest import suggestion
 from nkic.base.text import clean
 from nkic.report.compare.profiles import FIGURES
 
@@ -42,33 +42,29 @@ def rules(text: str) -> list[Rule]:
 def _rule(word: str) -> Rule:
     match = _RULE.fullmatch(word)
     if match is None:
-        _bad(word, "expected FIGURE>LIMIT", "write cycles>+2%, sbuf_peak>24MiB or dma_bytes>+0")
-        raise AssertionError
+        help = "write cycles>+2%, sbuf_peak>24MiB or dma_bytes>+0"
+        raise _bad(word, "expected FIGURE>LIMIT", help)
     figure, plus, number, unit = match.groups()
     if figure not in FIGURES:
-        near = did_you_mean(figure, FIGURES) or f"known are: {', '.join(FIGURES)}"
-        _bad(word, f"there is no figure `{figure}`", near)
+        raise _bad(word, f"there is no figure `{figure}`", suggestion(figure, FIGURES))
     if unit == "%" and not plus:
-        _bad(
-            word,
-            "a percentage needs a baseline",
-            f"write {figure}>+{number}% to compare with a baseline",
-        )
+        help = f"write {figure}>+{number}% to compare with a baseline"
+        raise _bad(word, "a percentage needs a baseline", help)
     scale = 1 if unit == "%" else _UNITS[unit[:1]]
     return Rule(figure, float(number) * scale, bool(plus), unit == "%", word)
 
 
-def _bad(word: str, why: str, help: str) -> None:
-    raise bad_value(f"--fail-if {clean(word)}: {why}", help)
+def _bad(word: str, why: str, help: str) -> UsageFailed:
+    return bad_value(f"--fail-if {clean(word)}: {why}", help)
 
 
 def broken(
-    found: list[Rule], figures: Mapping[str, float], baseline: Mapping[str, float] | None
+    rules: list[Rule], figures: Mapping[str, float], baseline: Mapping[str, float] | None
 ) -> list[Diagnostic]:
     """Return an error for each rule that the run breaks."""
     return [
         _exceeded(rule, figures[rule.figure], rule.most(baseline))
-        for rule in found
+        for rule in rules
         if figures[rule.figure] > rule.most(baseline)
     ]
 

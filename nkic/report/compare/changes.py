@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from nkic.base.text import clean, width
+from nkic.base.text import aligned, clean
 from nkic.report.compare.profiles import Cost, Key, Profile
 
 LINES = 20  # source lines and instructions that are shown
@@ -57,10 +57,10 @@ class Changes:
     @property
     def headline(self) -> str:
         """Both runs in one line."""
-        one, other = self.before, self.after
-        same = "the same program" if one.id == other.id else "another program"
-        return f"{clean(one.kernel)} on {clean(one.target)}, then {clean(other.kernel)} on " + (
-            f"{clean(other.target)}: {same}"
+        a, b = self.before, self.after
+        same = "the same program" if a.id == b.id else "another program"
+        return f"{clean(a.kernel)} on {clean(a.target)}, then {clean(b.kernel)} on " + (
+            f"{clean(b.target)}: {same}"
         )
 
     def tables(self) -> Iterator[tuple[str, Sequence[Row]]]:
@@ -76,7 +76,8 @@ class Changes:
         parts = [self.headline + "\n"]
         for title, rows in self.tables():
             if rows:
-                parts.append(_aligned([(title, "before", "after", "change"), *_cells(rows)]))
+                head = (title, "before", "after", "change")
+                parts.append(aligned([head, *_cells(rows)], right=(1, 2, 3)))
         return "\n".join(parts)
 
     @property
@@ -93,32 +94,27 @@ class Changes:
     def as_json(self) -> dict[str, Any]:
         """Return the changes for programs."""
         tables = ("figures", "lines", "moved", "instructions")
-        found = {name: [row._asdict() for row in getattr(self, name)] for name in tables}
-        about = ("kernel", "target", "id")
-        both = {"before": asdict(self.before), "after": asdict(self.after)}
-        return {"schema": 1} | {k: {n: v[n] for n in about} for k, v in both.items()} | found
+        tables_json = {name: [row._asdict() for row in getattr(self, name)] for name in tables}
+        identity = ("kernel", "target", "id")
+        profiles = {"before": asdict(self.before), "after": asdict(self.after)}
+        return (
+            {"schema": 1}
+            | {k: {n: v[n] for n in identity} for k, v in profiles.items()}
+            | tables_json
+        )
 
 
 def plain(text: str) -> str:
     """Escape text for Markdown and HTML."""
-    for mark in "\\`*_{}[]<>|&#":
-        text = text.replace(mark, f"&#{ord(mark)};" if mark in "<>&|`" else f"\\{mark}")
+    for character in "\\`*_{}[]<>|&#":
+        text = text.replace(
+            character, f"&#{ord(character)};" if character in "<>&|`" else f"\\{character}"
+        )
     return text
 
 
 def _cells(rows: Sequence[Row]) -> list[tuple[str, str, str, str]]:
     return [row.cells() for row in rows]
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(width(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        first, *others = row
-        cells = [first + " " * (widths[0] - width(first))]
-        cells += [cell.rjust(n) for cell, n in zip(others, widths[1:], strict=True)]
-        lines.append("  ".join(cells).rstrip() + "\n")
-    return "".join(lines)
 
 
 def changes(before: Profile, after: Profile) -> Changes:

@@ -60,8 +60,8 @@ class Profile:
 def read_profile(data: bytes, path: str) -> Profile:
     """Return the profile in a file's bytes. Raises `UsageFailed` if they are not a profile."""
     try:
-        found = json.loads(data, parse_constant=_no_number)
-        return profile_of(found)
+        record = json.loads(data, parse_constant=_no_number)
+        return profile_of(record)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         reason = (
             str(error) if isinstance(error, _Wrong) else "its fields are not those of a profile"
@@ -79,22 +79,22 @@ def _no_number(word: str) -> float:
     raise _Wrong(f"it holds {word}")
 
 
-def profile_of(found: Mapping[str, Any]) -> Profile:
+def profile_of(record: Mapping[str, Any]) -> Profile:
     """Return the profile from its JSON, read from a file or just made."""
-    if found.get("profile") != KIND:
+    if record.get("profile") != KIND:
         raise _Wrong("it does not say that it is one")
-    version = str(found["profile_schema_version"])
+    version = str(record["profile_schema_version"])
     if version.partition(".")[0] != SCHEMA.partition(".")[0]:
         raise _Wrong(f"it has schema {version[:20]}, and this is nki-run for {SCHEMA}")
-    mix = {str(name): _number(count) for name, count in found["instructions"].items()}
-    lines = dict(_lines(found["lines"]))
-    own = {name: _number(found[name]) for name in ("cycles", "time_ns", "dma_bytes")}
-    own |= {name: _number(found[name]) for name in ("sbuf_peak", "psum_banks")}
-    own["instructions"] = sum(mix.values())
+    mix = {str(name): _number(count) for name, count in record["instructions"].items()}
+    lines = dict(_lines(record["lines"]))
+    all_figures = {name: _number(record[name]) for name in ("cycles", "time_ns", "dma_bytes")}
+    all_figures |= {name: _number(record[name]) for name in ("sbuf_peak", "psum_banks")}
+    all_figures["instructions"] = sum(mix.values())
     for name in ("hbm_read_bytes", "hbm_write_bytes"):
-        own[name] = sum(_number(row[name]) for row in found["lines"])
-    figures = {name: own[name] for name in FIGURES}
-    kernel, target, id = (str(found[name]) for name in ("kernel", "target", "id"))
+        all_figures[name] = sum(_number(row[name]) for row in record["lines"])
+    figures = {name: all_figures[name] for name in FIGURES}
+    kernel, target, id = (str(record[name]) for name in ("kernel", "target", "id"))
     return Profile(kernel, target, id, figures, mix, lines)
 
 

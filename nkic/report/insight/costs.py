@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from nkic.machine.engines import SHORT_NAMES
 from nkic.machine.memory import Buffer
-from nkic.report.insight.critical import Part
+from nkic.report.insight.critical import Segment
 from nkic.report.insight.relations import Relation, Use, Uses, relation
 from nkic.report.insight.sources import Line, Lines
 from nkic.trace import Cause, Event, Trace
@@ -57,7 +57,7 @@ class Accounts:
     the library's lines.
     """
 
-    def __init__(self, trace: Trace, path: list[Part]) -> None:
+    def __init__(self, trace: Trace, path: list[Segment]) -> None:
         self.trace = trace
         self.target = trace.target
         self.uses = Uses(trace.executable, trace.target)
@@ -68,9 +68,9 @@ class Accounts:
         for event in trace.events:
             for cost in self._costs(event):
                 self._add(event, cost)
-        for part in path:
-            for cost in self._costs(trace.events[part.event]):
-                cost.critical += part.time
+        for segment in path:
+            for cost in self._costs(trace.events[segment.event]):
+                cost.critical += segment.time
 
     def _costs(self, event: Event) -> list[LineCost]:
         """Return the costs to add to: those of the user's line, and those of nkic's library line,
@@ -142,9 +142,9 @@ class Accounts:
         for number in (event.before, *event.tokens):
             before = self.trace.events[number]
             key = (id(before.record), id(event.record))
-            found = self.why.get(key)
-            if found is None:
-                found = self.why[key] = relation(self.uses_of(before), uses)[0]
-            if found is not Relation.ORDER:
-                return found
+            relation_found = self.why.get(key)
+            if relation_found is None:
+                relation_found = self.why[key] = relation(self.uses_of(before), uses)[0]
+            if relation_found is not Relation.ORDER:
+                return relation_found
         return Relation.ORDER

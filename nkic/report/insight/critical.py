@@ -25,7 +25,7 @@ class Spent(Enum):
     __hash__ = object.__hash__
 
 
-class Part(NamedTuple):
+class Segment(NamedTuple):
     """A part of the path, in picoseconds. That of a signal belongs to the event that waited."""
 
     event: int
@@ -38,65 +38,65 @@ class Part(NamedTuple):
         return self.end - self.start
 
 
-def critical_path(trace: Trace) -> list[Part]:
+def critical_path(trace: Trace) -> list[Segment]:
     """Return the path from start to end; its parts are contiguous."""
     return [*reversed([*_backwards(trace)])] if trace.events else []
 
 
-def _backwards(trace: Trace) -> Iterator[Part]:
+def _backwards(trace: Trace) -> Iterator[Segment]:
     events, until = trace.events, trace.end
-    at = next(i for i, event in enumerate(events) if event.done == trace.end)
+    number = next(i for i, event in enumerate(events) if event.done == trace.end)
     triggered = False  # whether the path leaves the event through its trigger
-    while at >= 0:
-        event = events[at]
+    while number >= 0:
+        event = events[number]
         if triggered:
-            yield Part(at, Spent.TRIGGER, event.ready, until)
+            yield Segment(number, Spent.TRIGGER, event.ready, until)
         else:
-            yield from _within(at, event, until)
+            yield from _within(number, event, until)
         if event.is_late and not triggered:
-            at, until = event.pool_before, min(until, event.start)
+            number, until = event.pool_before, min(until, event.start)
             continue
-        let_go = 0
+        released = 0
         if event.before >= 0:
-            let_go = min(trace.let_go(event), event.ready)
-        if let_go < event.ready:
-            yield Part(at, _GAPS.get(event.cause, Spent.SIGNAL), let_go, event.ready)
+            released = min(trace.let_go(event), event.ready)
+        if released < event.ready:
+            yield Segment(number, _GAPS.get(event.cause, Spent.SIGNAL), released, event.ready)
         triggered = trace.by_trigger(event)
-        at, until = event.before, let_go
+        number, until = event.before, released
 
 
 _GAPS = {Cause.RENDEZVOUS: Spent.RENDEZVOUS, Cause.START: Spent.START}
 
 
-def _within(number: int, event: Event, until: int) -> Iterator[Part]:
+def _within(number: int, event: Event, until: int) -> Iterator[Segment]:
     """Yield the parts of the event itself, from its start `until` another event could continue."""
     free = min(event.free, until)
     loaded = min(event.start + event.table, free)
     if until > free:
-        yield Part(number, Spent.LATENCY, free, until)
+        yield Segment(number, Spent.LATENCY, free, until)
     if free > loaded:
-        yield Part(number, Spent.BUSY, loaded, free)
+        yield Segment(number, Spent.BUSY, loaded, free)
     if loaded > event.start:
-        yield Part(number, Spent.TABLE, event.start, loaded)
+        yield Segment(number, Spent.TABLE, event.start, loaded)
 
 
-def spending(trace: Trace, path: list[Part]) -> dict[str, int]:
+def spending(trace: Trace, path: list[Segment]) -> dict[str, int]:
     """Return the path's time by use, greatest first: "PE", "DMA transfers", "DMA latency", …"""
-    found: dict[str, int] = defaultdict(int)
-    for part in path:
-        found[_named(trace, part)] += part.time
-    return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+    times: dict[str, int] = defaultdict(int)
+    for segment in path:
+        times[_named(trace, segment)] += segment.time
+    return dict(sorted(times.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def _named(trace: Trace, part: Part) -> str:
-    engine = trace.streams[trace.events[part.event].stream].engine
-    if part.spent is Spent.BUSY:
+def _named(trace: Trace, segment: Segment) -> str:
+    engine = trace.streams[trace.events[segment.event].stream].engine
+    if segment.spent is Spent.BUSY:
         return TRANSFERS if engine is Engine.DMA else SHORT_NAMES[engine]
-    if part.spent is Spent.TRIGGER:
+    if segment.spent is Spent.TRIGGER:
         return TRIGGERS
-    if part.spent is Spent.LATENCY:
+    if segment.spent is Spent.LATENCY:
         return f"{SHORT_NAMES[engine]} latency"
-    return str(part.spent.value)
+    return str(segment.spent.value)
 
 
 TRANSFERS, TRIGGERS = "DMA transfers", "DMA triggers"

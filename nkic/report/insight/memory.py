@@ -45,9 +45,9 @@ def live_ranges(accounts: Accounts) -> list[LiveRange]:
         for use in accounts.uses_of(event):
             start, end = spans.get(use.tensor, (event.start, event.done))
             spans[use.tensor] = min(start, event.start), max(end, event.done)
-    found = [_live_range(accounts, number, *span) for number, span in spans.items()]
+    all_ranges = [_live_range(accounts, number, *span) for number, span in spans.items()]
     return sorted(
-        (live_range for live_range in found if live_range.buffer.on_chip),
+        (live_range for live_range in all_ranges if live_range.buffer.on_chip),
         key=lambda life: life[5:7],
     )
 
@@ -60,10 +60,10 @@ def _live_range(accounts: Accounts, number: int, start: int, end: int) -> LiveRa
     return LiveRange(number, tensor.name, tensor.buffer, tensor.core, line, start, end, size)
 
 
-def levels(found: Iterable[LiveRange]) -> list[tuple[int, int]]:
+def levels(live_ranges: Iterable[LiveRange]) -> list[tuple[int, int]]:
     """Return the times at which the number of live bytes changes, each with the new number."""
     changes: dict[int, int] = defaultdict(int)
-    for life in found:
+    for life in live_ranges:
         changes[life.start] += life.bytes
         changes[life.end] -= life.bytes
     level, series = 0, []
@@ -73,12 +73,13 @@ def levels(found: Iterable[LiveRange]) -> list[tuple[int, int]]:
     return series
 
 
-def peak(found: Sequence[LiveRange]) -> Peak:
-    """Return the peak of these live ranges."""
-    time, most = max(levels(found), key=lambda pair: (pair[1], -pair[0]), default=(0, 0))
+def peak(live_ranges: Sequence[LiveRange], buffer: Buffer) -> Peak:
+    """Return the peak of the live ranges in this memory."""
+    live_ranges = [life for life in live_ranges if life.buffer is buffer]
+    time, level = max(levels(live_ranges), key=lambda pair: (pair[1], -pair[0]), default=(0, 0))
     owners: dict[tuple[str, Line], int] = defaultdict(int)
-    for life in found:
+    for life in live_ranges:
         if life.start <= time < life.end:
             owners[life.name, life.line] += life.bytes
     ranked = sorted(owners.items(), key=lambda pair: (-pair[1], pair[0]))
-    return Peak(most, time, tuple((name, line, size) for (name, line), size in ranked))
+    return Peak(level, time, tuple((name, line, size) for (name, line), size in ranked))

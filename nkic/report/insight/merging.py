@@ -23,39 +23,39 @@ def chains(transfers: Iterable[tuple[Line, Numbered]]) -> Iterator[tuple[Line, C
 
     They are in the order of the columns; several queues may have run them in any order.
     """
-    alike: dict[_Key, list[dict[int, Numbered]]] = defaultdict(list)
+    groups: dict[_Key, list[dict[int, Numbered]]] = defaultdict(list)
     lines: dict[_Key, Line] = {}
-    for line, one in transfers:
-        patterns = _patterns(one[1].record)
+    for line, transfer in transfers:
+        patterns = _patterns(transfer[1].record)
         if patterns is None:
             continue
         first = patterns[0].offset
         key: _Key = (
             line,
-            one[1].record.row,
+            transfer[1].record.row,
             *(p._replace(offset=p.offset - first) for p in patterns),
         )
         lines[key] = line
-        passes = alike[key]
-        free = next((known for known in passes if first not in known), None)
+        passes = groups[key]
+        free = next((by_offset for by_offset in passes if first not in by_offset), None)
         if free is None:
             passes.append(free := {})
-        free[first] = one
-    for key, passes in alike.items():
-        for known in passes:
-            yield from ((lines[key], chain) for chain in _runs(known) if len(chain) > 1)
+        free[first] = transfer
+    for key, passes in groups.items():
+        for by_offset in passes:
+            yield from ((lines[key], chain) for chain in _runs(by_offset) if len(chain) > 1)
 
 
-def _runs(known: dict[int, Numbered]) -> Iterator[Chain]:
+def _runs(by_offset: dict[int, Numbered]) -> Iterator[Chain]:
     """Yield the transfers that move contiguous columns, as long as possible."""
     chain: Chain = []
     expected = 0
-    for first in sorted(known):
-        patterns = _patterns(known[first][1].record) or []
+    for first in sorted(by_offset):
+        patterns = _patterns(by_offset[first][1].record) or []
         if chain and first != expected:
             yield chain
             chain = []
-        chain.append(known[first])
+        chain.append(by_offset[first])
         expected = first + patterns[0].dims[-1][1]
     if chain:
         yield chain
@@ -66,11 +66,11 @@ class Accesses:
 
     def __init__(self, trace: Trace) -> None:
         self.tensors = trace.executable.tensors
-        self.found: dict[int, list[int]] = defaultdict(list)
+        self.by_tensor: dict[int, list[int]] = defaultdict(list)
         for number, event in enumerate(trace.events):
             operands = (o for o in event.record.operands if isinstance(o, PatternRecord))
             for tensor in dict.fromkeys(operand.tensor for operand in operands):
-                self.found[tensor].append(number)
+                self.by_tensor[tensor].append(number)
 
     def none_between(self, chain: Chain) -> bool:
         """Whether no other event accesses the tile on chip from the first transfer of the chain to
@@ -81,7 +81,7 @@ class Accesses:
         numbers = {number for number, _ in chain}
         for pattern in _patterns(chain[0][1].record) or []:
             if self.tensors[pattern.tensor].buffer.on_chip:
-                accesses = self.found[pattern.tensor]
+                accesses = self.by_tensor[pattern.tensor]
                 first, end = (
                     bisect_left(accesses, min(numbers)),
                     bisect_right(accesses, max(numbers)),
@@ -95,7 +95,7 @@ def times(trace: Trace, chain: Sequence[Numbered]) -> dict[int, Timing]:
     """Return timings in which the transfer that ran last does the work of all, and the others take
     no time.
     """
-    number, event = max(chain, key=lambda one: one[0])
+    number, event = max(chain, key=lambda each: each[0])
     patterns = _patterns(chain[0][1].record) or []
     wide = tuple(_widened(pattern, len(chain)) for pattern in patterns)
     record = event.record._replace(operands=wide)
@@ -103,13 +103,13 @@ def times(trace: Trace, chain: Sequence[Numbered]) -> dict[int, Timing]:
     facts = trace.executable.facts(record, trace.target, Engine.DMA)
     row = record.row
     assert row is not None
-    timings = {one: Timing(0, 0) for one, _ in chain}
+    timings = {each: Timing(0, 0) for each, _ in chain}
     return timings | {number: timing(row, facts, Engine.DMA, stream.queue)}
 
 
 def _patterns(record: InstructionRecord) -> list[PatternRecord] | None:
     """Return the operands of a transfer of contiguous columns; None for other instructions."""
-    patterns = [one for one in record.operands if isinstance(one, PatternRecord)]
+    patterns = [operand for operand in record.operands if isinstance(operand, PatternRecord)]
     is_plain = all(
         pattern.dynamic is None and pattern.dims and pattern.dims[-1][0] == 1
         for pattern in patterns

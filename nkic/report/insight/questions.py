@@ -22,7 +22,7 @@ from nkic.machine.patterns import run
 from nkic.machine.timing import Timing, timing
 from nkic.neff.records import PatternRecord
 from nkic.report.insight.costs import HBM, Accounts
-from nkic.report.insight.critical import Part, Spent
+from nkic.report.insight.critical import Segment, Spent
 from nkic.report.insight.memory import LiveRange, peak
 from nkic.report.insight.merging import Accesses, chains, times
 from nkic.report.insight.relations import Edge, Relation, edges
@@ -54,7 +54,7 @@ class Question:
     code: str = ""
 
 
-def questions(accounts: Accounts, path: list[Part], found: list[LiveRange]) -> list[Question]:
+def questions(accounts: Accounts, path: list[Segment], found: list[LiveRange]) -> list[Question]:
     """Return the questions for this run, greatest weight first.
 
     Events off the critical path are left out, because changing them would gain nothing.
@@ -71,7 +71,7 @@ def questions(accounts: Accounts, path: list[Part], found: list[LiveRange]) -> l
     ]
     return sorted(
         (question for question in candidates if question.weight),
-        key=lambda one: (-one.weight, one.name),
+        key=lambda candidate: (-candidate.weight, candidate.name),
     )
 
 
@@ -81,14 +81,16 @@ def _times(events: Mapping[int, Timing]) -> Change:
 
 
 class _Questions:
-    def __init__(self, accounts: Accounts, path: list[Part], live_ranges: list[LiveRange]) -> None:
+    def __init__(
+        self, accounts: Accounts, path: list[Segment], live_ranges: list[LiveRange]
+    ) -> None:
         self.accounts = accounts
         self.trace = accounts.trace
         self.path = path
         self.live_ranges = live_ranges
         self.critical: dict[int, int] = defaultdict(int)
-        for part in path:
-            self.critical[part.event] += part.time
+        for segment in path:
+            self.critical[segment.event] += segment.time
 
     def weight(self, events: Iterable[int]) -> int:
         """Return the part of the critical path that these events take."""
@@ -116,27 +118,27 @@ class _Questions:
 
     def loaded_once(self) -> Iterator[Question]:
         """Ask about repeated loads of the same bytes, if there is room to keep them."""
-        again: dict[int, dict[int, Timing]] = defaultdict(dict)
-        once: dict[int, int] = defaultdict(int)
+        repeats: dict[int, dict[int, Timing]] = defaultdict(dict)
+        first_bytes: dict[int, int] = defaultdict(int)
         patterns: set[PatternRecord] = set()
         for number, event in self.transfers():
             pattern = self._loaded(event)
             if pattern is None:
                 continue
             if pattern in patterns:
-                again[pattern.tensor][number] = FREE
+                repeats[pattern.tensor][number] = FREE
             else:
-                once[pattern.tensor] += bytes_of(pattern)
+                first_bytes[pattern.tensor] += bytes_of(pattern)
             patterns.add(pattern)
-        own = peak([life for life in self.live_ranges if life.buffer is Buffer.SBUF]).bytes
-        room = self.accounts.target.sbuf_usable * PARTITIONS - own
-        fitting = [tensor for tensor in again if once[tensor] <= room]
+        live = peak(self.live_ranges, Buffer.SBUF).bytes
+        room = self.accounts.target.sbuf_usable * PARTITIONS - live
+        fitting = [tensor for tensor in repeats if first_bytes[tensor] <= room]
         sets = [[tensor] for tensor in fitting]
-        if len(fitting) > 1 and sum(once[tensor] for tensor in fitting) <= room:
+        if len(fitting) > 1 and sum(first_bytes[tensor] for tensor in fitting) <= room:
             sets.append(fitting)
         for tensors in sets:
-            events = {number: FREE for tensor in tensors for number in again[tensor]}
-            yield self._load_once(tensors, events, sum(once[tensor] for tensor in tensors))
+            events = {number: FREE for tensor in tensors for number in repeats[tensor]}
+            yield self._load_once(tensors, events, sum(first_bytes[tensor] for tensor in tensors))
 
     def _loaded(self, event: Event) -> PatternRecord | None:
         """Return the part of an input that a transfer loads on chip; None for other transfers."""
@@ -148,12 +150,14 @@ class _Questions:
         is_input = tensor.buffer in HBM and tensor.role in ("input", "constant")
         return reads[0].pattern if is_input else None
 
-    def _load_once(self, tensors: list[int], events: dict[int, Timing], once: int) -> Question:
+    def _load_once(
+        self, tensors: list[int], events: dict[int, Timing], first_bytes: int
+    ) -> Question:
         names = [self.trace.executable.tensors[tensor].name for tensor in tensors]
-        more = sum(self.trace.events[number].bytes for number in events)
+        repeated_bytes = sum(self.trace.events[number].bytes for number in events)
         text = (
             f"load {' and '.join(names)} once and keep {'it' if len(names) == 1 else 'them'} in "
-            f"SBUF ({size(once)}): {size(more)} are loaded again"
+            f"SBUF ({size(first_bytes)}): {size(repeated_bytes)} are loaded again"
         )
         line = self.line(self.trace.events[min(events)])
         return self.timed(f"load-once:{','.join(names)}", text, events, line)
@@ -236,40 +240,40 @@ class _Questions:
         waits = self._waits_for_room()
         if not waits:
             return
-        found, kept = edges(self.trace, self.accounts.uses), self._by_slots()
-        given = _wired(found, kept)
+        dependences, by_slots = edges(self.trace, self.accounts.uses), self._by_slots()
+        original = _wired(dependences, by_slots)
         names: dict[Line, set[str]] = defaultdict(set)
-        for edge in found:
+        for edge in dependences:
             if edge.relation is Relation.ROOM:
                 names[self._declared(edge.tensor)].add(self._name(edge.tensor))
         for line, weight in waits.items():
-            rest = [
+            others = [
                 edge
-                for edge in found
+                for edge in dependences
                 if edge.relation is not Relation.ROOM or self._declared(edge.tensor) != line
             ]
             text = f"give {_listed(names[line])} ({line.short}) another buffer, to fill it earlier"
-            change = _wired(rest, kept)
-            yield Question(f"buffers:{line}", text, change, True, weight, line, given)
-        data = [edge for edge in found if edge.relation is not Relation.ROOM]
+            change = _wired(others, by_slots)
+            yield Question(f"buffers:{line}", text, change, True, weight, line, original)
+        data = [edge for edge in dependences if edge.relation is not Relation.ROOM]
         text = "if nothing waited for free memory"
         weight = sum(waits.values())
-        yield Question("free-room", text, _wired(data, kept), False, weight, None, given)
+        yield Question("free-room", text, _wired(data, by_slots), False, weight, None, original)
 
     def _waits_for_room(self) -> dict[Line, int]:
         """Return the part of the critical path before waits for memory, by the line that declares
         the overwritten tensor.
         """
-        found: dict[Line, int] = defaultdict(int)
-        for before, part in itertools.pairwise(self.path):
-            event = self.trace.events[part.event]
-            if event.cause is not Cause.SEMAPHORE or before.event == part.event or event.is_late:
+        waits: dict[Line, int] = defaultdict(int)
+        for before, segment in itertools.pairwise(self.path):
+            event = self.trace.events[segment.event]
+            if event.cause is not Cause.SEMAPHORE or before.event == segment.event or event.is_late:
                 continue
             if self.accounts.relation(event) is Relation.ROOM:
                 for use in self.accounts.uses_of(event):
                     if use.writes:
-                        found[self._declared(use.tensor)] += before.time
-        return found
+                        waits[self._declared(use.tensor)] += before.time
+        return waits
 
     def _declared(self, tensor: int) -> Line:
         return self.accounts.lines.of(self.trace.executable.tensors[tensor].place)
@@ -293,7 +297,7 @@ class _Questions:
 
     def tables(self) -> Iterator[Question]:
         """Ask about activation tables that load in no time."""
-        weight = sum(part.time for part in self.path if part.spent is Spent.TABLE)
+        weight = sum(segment.time for segment in self.path if segment.spent is Spent.TABLE)
         text = "if activation tables took no time to load"
         yield Question("free-tables", text, Change(tables=False), False, weight)
 
@@ -308,13 +312,13 @@ class _Questions:
             change = _times(dict.fromkeys(numbers, FREE))
             text = f"if {name} took no time"
             yield Question(f"free-{name}", text, change, False, self.weight(numbers))
-        triggers = sum(part.time for part in self.path if part.spent is Spent.TRIGGER)
+        triggers = sum(segment.time for segment in self.path if segment.spent is Spent.TRIGGER)
         text = "if triggering transfers took no time"
         yield Question("free-triggers", text, Change(retimed=_untriggered), False, triggers)
         queued = sum(
-            part.time
-            for part in self.path
-            if self.engine(event := self.trace.events[part.event]) is Engine.DMA
+            segment.time
+            for segment in self.path
+            if self.engine(event := self.trace.events[segment.event]) is Engine.DMA
             and event.cause is Cause.ENGINE
         )
         text = "if transfers did not wait for their queue"
@@ -357,8 +361,8 @@ def _listed(names: set[str]) -> str:
     return ", ".join(first[:2]) + (", …" if len(first) > 2 else "")
 
 
-def _wired(found: list[Edge], kept: list[tuple[int, int]]) -> Change:
-    return Change(wires=sorted({*kept, *((edge.before, edge.after) for edge in found)}))
+def _wired(dependences: list[Edge], by_slots: list[tuple[int, int]]) -> Change:
+    return Change(wires=sorted({*by_slots, *((edge.before, edge.after) for edge in dependences)}))
 
 
 def _untriggered(number: int, event: Event, known: Timing) -> Timing:

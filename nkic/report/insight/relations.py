@@ -41,7 +41,7 @@ class Box(NamedTuple):
     low: int
     high: int  # one past
 
-    def meets(self, other: Box) -> bool:
+    def overlaps(self, other: Box) -> bool:
         """Whether the boxes share a byte."""
         return (
             self.memory == other.memory
@@ -82,13 +82,13 @@ class Uses:
 
     def products(self, record: InstructionRecord, engine: Engine) -> int:
         """Return the additions and multiplications of a matrix product."""
-        found = self._products.get(id(record))
-        if found is None:
+        count = self._products.get(id(record))
+        if count is None:
             row = record.row
             facts = self.executable.facts(record, self.target, engine)
-            found = row.operations(facts) if row is not None and row.operations else 0
-            self._products[id(record)] = found
-        return found
+            count = row.operations(facts) if row is not None and row.operations else 0
+            self._products[id(record)] = count
+        return count
 
     def of(self, record: InstructionRecord, engine: Engine, core: int) -> tuple[Use, ...]:
         """Return the accesses of an instruction on that stream; none for an empty slot."""
@@ -123,16 +123,16 @@ class Uses:
 
 def relation(before: tuple[Use, ...], after: tuple[Use, ...]) -> tuple[Relation, int]:
     """Return why `after` has to wait for `before`, and the tensor concerned (-1: none)."""
-    found = (Relation.ORDER, -1)
-    for one in before:
-        for other in after:
-            if not one.box.meets(other.box):
+    result = (Relation.ORDER, -1)
+    for first in before:
+        for second in after:
+            if not first.box.overlaps(second.box):
                 continue
-            if one.writes and other.reads and one.tensor == other.tensor:
-                return Relation.DATA, other.tensor
-            if other.writes and (one.reads or one.writes):
-                found = (Relation.ROOM, other.tensor)
-    return found
+            if first.writes and second.reads and first.tensor == second.tensor:
+                return Relation.DATA, second.tensor
+            if second.writes and (first.reads or first.writes):
+                result = (Relation.ROOM, second.tensor)
+    return result
 
 
 class Edge(NamedTuple):
@@ -145,7 +145,7 @@ class Edge(NamedTuple):
 
 
 @dataclass
-class _Held:
+class _LatestAccesses:
     """The latest accesses to a box."""
 
     writer: int = -1
@@ -158,19 +158,19 @@ class _Finder:
 
     def __init__(self, trace: Trace, uses: Uses) -> None:
         self.trace = trace
-        self.all = [
+        self.uses = [
             uses.of(e.record, trace.streams[e.stream].engine, trace.streams[e.stream].core)
             for e in trace.events
         ]
-        self.held: dict[Box, _Held] = {}
+        self.accesses: dict[Box, _LatestAccesses] = {}
         self.near: dict[Box, list[Box]] = {}
         self.by_memory: dict[tuple[int, str], list[Box]] = defaultdict(list)
-        self.matters = self._matters()
+        self.tracked = self._tracked()
 
-    def _matters(self) -> set[tuple[int, str]]:
+    def _tracked(self) -> set[tuple[int, str]]:
         """Return the memories of which some bytes are both written and read."""
         read, written = set(), set()
-        for use in {use for uses in self.all for use in uses}:
+        for use in {use for uses in self.uses for use in uses}:
             read |= {use.box.memory} if use.reads else set()
             written |= {use.box.memory} if use.writes else set()
         return read & written
@@ -178,22 +178,22 @@ class _Finder:
     def edges(self) -> Iterator[Edge]:
         for number, event in enumerate(self.trace.events):
             latest: dict[tuple[int, Relation, int], int] = {}
-            for use in self.all[number]:
-                if use.box.memory in self.matters:
-                    for before, why in self._before(use):
-                        self._keep(latest, number, before, why, use.tensor)
-            for use in self.all[number]:
-                if use.box.memory in self.matters:
-                    self._hold(use, number, event.stream)
-            for (_, why, tensor), before in latest.items():
-                yield Edge(before, number, why, tensor)
+            for use in self.uses[number]:
+                if use.box.memory in self.tracked:
+                    for before, reason in self._before(use):
+                        self._add(latest, number, before, reason, use.tensor)
+            for use in self.uses[number]:
+                if use.box.memory in self.tracked:
+                    self._record(use, number, event.stream)
+            for (_, reason, tensor), before in latest.items():
+                yield Edge(before, number, reason, tensor)
 
-    def _keep(
+    def _add(
         self,
         latest: dict[tuple[int, Relation, int], int],
         number: int,
         before: int,
-        why: Relation,
+        reason: Relation,
         tensor: int,
     ) -> None:
         """Record the edge unless another implies it.
@@ -204,40 +204,43 @@ class _Finder:
         same = stream == self.trace.events[number].stream
         if same and self.trace.streams[stream].engine is not Engine.DMA:
             return
-        key = (stream, why, tensor)
+        key = (stream, reason, tensor)
         latest[key] = max(before, latest.get(key, -1))
 
     def _neighbours(self, box: Box) -> list[Box]:
         """Return the known boxes that share bytes with `box`, itself included."""
-        if box not in self.held:
-            self.held[box] = _Held()
-            others = [other for other in self.by_memory[box.memory] if other.meets(box)]
-            for other in others:
-                self.near[other].append(box)
-            self.near[box] = [*others, box]
+        if box not in self.accesses:
+            self.accesses[box] = _LatestAccesses()
+            neighbours = [each for each in self.by_memory[box.memory] if each.overlaps(box)]
+            for each in neighbours:
+                self.near[each].append(box)
+            self.near[box] = [*neighbours, box]
             self.by_memory[box.memory].append(box)
         return self.near[box]
 
     def _before(self, use: Use) -> Iterator[tuple[int, Relation]]:
         for box in self._neighbours(use.box):
-            held = self.held[box]
-            if use.reads and held.writer >= 0:
-                yield held.writer, Relation.DATA
+            accesses = self.accesses[box]
+            if use.reads and accesses.writer >= 0:
+                yield accesses.writer, Relation.DATA
             if not use.writes:
                 continue
-            for reader in held.readers.values():
+            for reader in accesses.readers.values():
                 yield reader, Relation.ROOM
-            if held.writer >= 0 and not use.reads:
-                yield held.writer, Relation.ROOM if held.tensor != use.tensor else Relation.DATA
+            if accesses.writer >= 0 and not use.reads:
+                yield (
+                    accesses.writer,
+                    Relation.ROOM if accesses.tensor != use.tensor else Relation.DATA,
+                )
 
-    def _hold(self, use: Use, number: int, stream: int) -> None:
+    def _record(self, use: Use, number: int, stream: int) -> None:
         if use.writes:
             for box in self._neighbours(use.box):
                 if use.box.covers(box):
-                    self.held[box] = _Held()
-            self.held[use.box] = _Held(number, use.tensor)
+                    self.accesses[box] = _LatestAccesses()
+            self.accesses[use.box] = _LatestAccesses(number, use.tensor)
         elif use.reads:
-            self.held[use.box].readers[stream] = number
+            self.accesses[use.box].readers[stream] = number
 
 
 def edges(trace: Trace, uses: Uses) -> list[Edge]:

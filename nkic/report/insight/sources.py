@@ -55,8 +55,12 @@ class Lines:
         places, files = self.executable.places, self.executable.files
         if not 0 <= place < len(places):
             return UNKNOWN
-        at = places[place]
-        return Line(files[at.file].path, at.line) if 0 <= at.file < len(files) else UNKNOWN
+        source_place = places[place]
+        return (
+            Line(files[source_place.file].path, source_place.line)
+            if 0 <= source_place.file < len(files)
+            else UNKNOWN
+        )
 
 
 def name_of(trace: Trace, record: StreamRecord) -> str:

@@ -13,7 +13,7 @@ from nkic.base.text import clean, decimal, size
 from nkic.machine.engines import SHORT_NAMES, Engine
 from nkic.machine.memory import PARTITIONS, Buffer
 from nkic.report.insight.costs import Accounts
-from nkic.report.insight.critical import Part, critical_path, spending
+from nkic.report.insight.critical import Segment, critical_path, spending
 from nkic.report.insight.memory import LiveRange, Peak, live_ranges, peak
 from nkic.report.insight.questions import Question, questions
 from nkic.report.resources import resources
@@ -48,7 +48,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Hot:
+class HotLine:
     """A line with its part of the critical path, and the engine that it mostly uses."""
 
     line: str
@@ -82,7 +82,7 @@ class Verdict:
     mfu: float
     mbu: float
     hbm_rate: float
-    hot: Sequence[Hot]
+    hot: Sequence[HotLine]
     answers: Sequence[Answer]
     sbuf_peak: int
     sbuf_limit: int
@@ -98,7 +98,7 @@ class Verdict:
     @property
     def _bound(self) -> str:
         name = self.bound
-        figures = [f"{short} {_percent(part)} busy" for short, part in self.busy.items() if part]
+        figures = [f"{short} {_percent(share)} busy" for short, share in self.busy.items() if share]
         if self.mfu:
             figures.append(f"MFU {_percent(self.mfu)}")
         if self.mbu:
@@ -108,8 +108,8 @@ class Verdict:
 
     @property
     def _hot(self) -> str:
-        words = [f"{one.line} {_percent(one.share)} ({one.engine})" for one in self.hot]
-        return f"critical path: {', '.join(words)}" if words else ""
+        lines = [f"{hot.line} {_percent(hot.share)} ({hot.engine})" for hot in self.hot]
+        return f"critical path: {', '.join(lines)}" if lines else ""
 
     @property
     def _help(self) -> list[str]:
@@ -125,26 +125,26 @@ class Verdict:
     def _memory(self) -> str:
         if not self.sbuf_peak:
             return ""
-        whose = (
+        shares = (
             f"{clean(o.name)} ({o.line}) {_percent(o.bytes / self.sbuf_peak)}" for o in self.owners
         )
         used = f"{size(self.sbuf_peak)} of {size(self.sbuf_limit)}"
         moved = (
             f"; {decimal(self.spilled)} moved for lack of room (--spill)" if self.spilled else ""
         )
-        return f"memory: at most {used} of SBUF in use: {', '.join(whose)}{moved}"
+        return f"memory: at most {used} of SBUF in use: {', '.join(shares)}{moved}"
 
     def as_json(self) -> dict[str, object]:
         """Return the verdict for programs; empty parts are left out."""
-        found = asdict(self)
+        record = asdict(self)
         if not self.spilled:
-            del found["spilled"]
-        return found
+            del record["spilled"]
+        return record
 
 
-def _percent(part: float) -> str:
+def _percent(share: float) -> str:
     """Return a percentage with as many digits as are meaningful."""
-    return f"{100 * part:.0f}%" if part >= 0.01 or part == 0 else f"{100 * part:.1g}%"
+    return f"{100 * share:.0f}%" if share >= 0.01 or share == 0 else f"{100 * share:.1g}%"
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class Insight:
 
     trace: Trace
     accounts: Accounts
-    path: list[Part]
+    path: list[Segment]
     live_ranges: list[LiveRange]
     verdict: Verdict
     kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
@@ -169,13 +169,13 @@ def insight(trace: Trace, again: Again | None, max_events: int = QUESTION_EVENTS
     with without_collector():
         path = critical_path(trace)
         accounts = Accounts(trace, path)
-        found = live_ranges(accounts)
-        answers = _answers(accounts, path, found, again, max_events) if again is not None else []
-        return Insight(trace, accounts, path, found, _verdict(accounts, path, found, answers))
+        ranges = live_ranges(accounts)
+        answers = _answers(accounts, path, ranges, again, max_events) if again is not None else []
+        return Insight(trace, accounts, path, ranges, _verdict(accounts, path, ranges, answers))
 
 
 def _answers(
-    accounts: Accounts, path: list[Part], found: list[LiveRange], again: Again, max_events: int
+    accounts: Accounts, path: list[Segment], found: list[LiveRange], again: Again, max_events: int
 ) -> list[Answer]:
     """Answer as many questions as the budget allows, greatest weight first, advice before
     limits.
@@ -185,9 +185,9 @@ def _answers(
     chosen = sorted(questions(accounts, path, found), key=lambda question: not question.is_advice)[
         :count
     ]
-    fair = {id(one.given): again(one.given) == trace.end for one in chosen if one.given is not None}
-    chosen = [one for one in chosen if one.given is None or fair[id(one.given)]]
-    answers = [_answer(one, again(one.change), trace.end) for one in chosen]
+    fair = {id(q.given): again(q.given) == trace.end for q in chosen if q.given is not None}
+    chosen = [q for q in chosen if q.given is None or fair[id(q.given)]]
+    answers = [_answer(q, again(q.change), trace.end) for q in chosen]
     return sorted(answers, key=lambda answer: (answer.time_ps, answer.name))
 
 
@@ -197,7 +197,7 @@ def _answer(question: Question, time: int, end: int) -> Answer:
 
 
 def _verdict(
-    accounts: Accounts, path: list[Part], found: list[LiveRange], answers: list[Answer]
+    accounts: Accounts, path: list[Segment], ranges: list[LiveRange], answers: list[Answer]
 ) -> Verdict:
     trace, target = accounts.trace, accounts.target
     end, cores = trace.end or 1, max(1, trace.executable.cores)
@@ -205,8 +205,8 @@ def _verdict(
     spent = {name: time / end for name, time in spending(trace, path).items()}
     hbm = sum(cost.hbm for cost in costs.values())
     operations = sum(cost.operations for cost in costs.values())
-    sbuf = peak([life for life in found if life.buffer is Buffer.SBUF])
-    psum = peak([life for life in found if life.buffer is Buffer.PSUM])
+    sbuf = peak(ranges, Buffer.SBUF)
+    psum = peak(ranges, Buffer.PSUM)
     return Verdict(
         bound=next(iter(spent), "nothing"),
         path=spent,
@@ -224,8 +224,8 @@ def _verdict(
     )
 
 
-def _owners(found: Peak) -> list[Owner]:
-    return [Owner(name, line.short, size) for name, line, size in found.owners[:LINES]]
+def _owners(memory_peak: Peak) -> list[Owner]:
+    return [Owner(name, line.short, size) for name, line, size in memory_peak.owners[:LINES]]
 
 
 def _busy(accounts: Accounts, time: int) -> dict[str, float]:
@@ -233,18 +233,18 @@ def _busy(accounts: Accounts, time: int) -> dict[str, float]:
 
     Queues run in parallel, so a sum over them would be meaningless.
     """
-    found = dict.fromkeys((n for e, n in SHORT_NAMES.items() if e is not Engine.DMA), 0)
+    times = dict.fromkeys((n for e, n in SHORT_NAMES.items() if e is not Engine.DMA), 0)
     for cost in accounts.by_line.values():
         for name, busy in (*cost.busy.items(), *cost.triggers.items()):
-            if name in found:
-                found[name] += busy
-    return {name: busy / time for name, busy in found.items() if busy}
+            if name in times:
+                times[name] += busy
+    return {name: busy / time for name, busy in times.items() if busy}
 
 
-def _hot(accounts: Accounts, end: int) -> list[Hot]:
+def _hot(accounts: Accounts, end: int) -> list[HotLine]:
     ranked = sorted(accounts.by_line.items(), key=lambda pair: (-pair[1].critical, pair[0]))
     return [
-        Hot(line.short, cost.critical / end, cost.main or "waiting")
+        HotLine(line.short, cost.critical / end, cost.main or "waiting")
         for line, cost in ranked[:LINES]
         if cost.critical
     ]

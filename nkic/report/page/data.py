@@ -28,21 +28,21 @@ def column(values: Iterable[float], kind: str) -> str:
     return base64.b64encode(np.fromiter(values, f"<{kind}").tobytes()).decode("ascii")
 
 
-def columns(found: Insight) -> dict[str, Any]:
+def columns(insight: Insight) -> dict[str, Any]:
     """Return tracks, instructions, the critical path and memory."""
     names, lines = _Names(), _Names()
     return {
-        "end": found.trace.end,
-        "clock": found.accounts.target.base_clock_mhz,
-        "tracks": _tracks(found),
-        "events": _events(found, names, lines),
-        "triggers": _triggers(found),
-        "path": _path(found),
-        "memory": [_memory(found, buffer, names, lines) for buffer in ("sbuf", "psum")],
+        "end": insight.trace.end,
+        "clock": insight.accounts.target.base_clock_mhz,
+        "tracks": _tracks(insight),
+        "events": _events(insight, names, lines),
+        "triggers": _triggers(insight),
+        "path": _path(insight),
+        "memory": [_memory(insight, buffer, names, lines) for buffer in ("sbuf", "psum")],
         "names": [clean(name) for name in names.known],
         "lines": [clean(line) for line in lines.known],
-        "iterations": [clean(iterations) for iterations in found.trace.executable.iterations],
-        "causes": list(_causes(found)),
+        "iterations": [clean(iterations) for iterations in insight.trace.executable.iterations],
+        "causes": list(_causes(insight)),
     }
 
 
@@ -84,18 +84,18 @@ def _triggers(insight: Insight) -> dict[str, str]:
     """Return the time that transfers take on the engines that trigger them."""
     slices = [*tracks.triggers(insight)]
     return {
-        "event": column((one.event for one in slices), "i4"),
-        "stream": column((one.track for one in slices), "u2"),
-        "start": column((one.start for one in slices), "f8"),
-        "time": column((one.end - one.start for one in slices), "f8"),
+        "event": column((trigger.event for trigger in slices), "i4"),
+        "stream": column((trigger.track for trigger in slices), "u2"),
+        "start": column((trigger.start for trigger in slices), "f8"),
+        "time": column((trigger.end - trigger.start for trigger in slices), "f8"),
     }
 
 
 def _path(insight: Insight) -> dict[str, str]:
     return {
-        "event": column((part.event for part in insight.path), "i4"),
-        "start": column((part.start for part in insight.path), "f8"),
-        "end": column((part.end for part in insight.path), "f8"),
+        "event": column((segment.event for segment in insight.path), "i4"),
+        "start": column((segment.start for segment in insight.path), "f8"),
+        "end": column((segment.end for segment in insight.path), "f8"),
     }
 
 

@@ -27,7 +27,7 @@ class Section(NamedTuple):
 
 
 def page(
-    found: Insight,
+    insight: Insight,
     run: Mapping[str, Any],
     sources: Mapping[str, SourceFile],
     compared: Changes | None = None,
@@ -38,16 +38,16 @@ def page(
     baseline.
     """
     sections = [
-        Section("what-if", "What if", parts.answers(found)),
-        Section("critical", "Critical path", parts.critical(found)),
-        Section("source", "Source", parts.annotated(found, sources)),
-        Section("roofline", "Roofline", parts.roofline(found)),
+        Section("what-if", "What if", parts.answers(insight)),
+        Section("critical", "Critical path", parts.critical(insight)),
+        Section("source", "Source", parts.annotated(insight, sources)),
+        Section("roofline", "Roofline", parts.roofline(insight)),
         Section("resources", "Resources", parts.resources(run)),
     ]
     if compared is not None:
         sections.append(Section("changes", "Against the baseline", parts.compared(compared)))
     style, script = _asset("page.css"), _asset("page.js")
-    drawn = columns(found)
+    drawn = columns(insight)
     line = f"{run['cycles']:,} cycles, {run['time_ns'] / 1000:,.2f} us on {run['target']}"
     tracks = ", ".join(track["name"] for track in drawn["tracks"])
     return Template(_asset("page.html")).substitute(
@@ -59,11 +59,11 @@ def page(
         script=script,
         script_hash=_hash(script),
         links="".join(f'<a href="#{s.id}">{escaped(s.title)}</a>' for s in (*_FIRST, *sections)),
-        verdict="".join(f"<p>{escaped(words)}</p>" for words in found.verdict.lines),
+        verdict="".join(f"<p>{escaped(words)}</p>" for words in insight.verdict.lines),
         legend=_legend(drawn),
         timeline_label=escaped(f"Timeline of {run['kernel']}: {tracks}, critical path. {line}"),
         memory_label="Bytes of SBUF and PSUM in use over time",
-        owners=parts.owners(found),
+        owners=parts.owners(insight),
         sections="".join(_section(s) for s in sections),
         data=_embedded(drawn),
     )

@@ -16,9 +16,9 @@ from nkic.report.insight.costs import LineCost
 from nkic.report.insight.memory import peak
 from nkic.report.insight.sources import Line
 from nkic.report.insight.verdict import Insight
+from nkic.report.views import annotate
 
 MAX_CRITICAL = 12  # rows
-COLUMNS = ("path", "cycles", "on", "runs", "waited for", "bytes")
 
 
 def escaped(text: object) -> str:
@@ -42,7 +42,7 @@ def table(
     return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def answers(found: Insight) -> str:
+def answers(insight: Insight) -> str:
     """Return the hypothetical changes, greatest gain first."""
     rows = [
         (
@@ -51,82 +51,81 @@ def answers(found: Insight) -> str:
             "advice" if answer.is_advice else "limit",
             answer.words,
         )
-        for answer in found.verdict.answers
+        for answer in insight.verdict.answers
     ]
     return table(("less time", "run takes", "kind", "if"), rows, (0, 1)) if rows else ""
 
 
-def critical(found: Insight) -> str:
+def critical(insight: Insight) -> str:
     """Return the lines and loop iterations that take most of the critical path."""
-    ranked = by_iteration(found)
-    end, clock = found.trace.end or 1, found.accounts.target.base_clock_mhz
+    ranked = by_iteration(insight)
+    end, clock = insight.trace.end or 1, insight.accounts.target.base_clock_mhz
     rows = [
         (f"{100 * time / end:.1f}%", grouped(round(time * clock / 1e6)), line, iterations, spent)
         for (line, iterations, spent), time in ranked[:MAX_CRITICAL]
     ]
     head = ("path", "cycles", "line", "iteration", "spent on")
-    more = len(ranked) - len(rows)
-    left = f"<p>and {grouped(more)} more</p>" if more > 0 else ""
-    return table(head, rows, (0, 1)) + left if rows else ""
+    hidden = len(ranked) - len(rows)
+    remainder = f"<p>and {grouped(hidden)} more</p>" if hidden > 0 else ""
+    return table(head, rows, (0, 1)) + remainder if rows else ""
 
 
-def by_iteration(found: Insight) -> list[tuple[tuple[str, str, str], int]]:
+def by_iteration(insight: Insight) -> list[tuple[tuple[str, str, str], int]]:
     """Return the critical path's time in picoseconds by line, loop iterations and use, greatest
     first.
     """
     times: Counter[tuple[str, str, str]] = Counter()
-    for part in found.path:
-        event = found.trace.events[part.event]
-        line = found.accounts.lines.of(event.record.place)
-        iterations = places.iterations(found.trace.executable, event.record)
-        times[str(line), iterations, part.spent.value] += part.time
+    for segment in insight.path:
+        event = insight.trace.events[segment.event]
+        line = insight.accounts.lines.of(event.record.place)
+        iterations = places.iterations(insight.trace.executable, event.record)
+        times[str(line), iterations, segment.spent.value] += segment.time
     return sorted(times.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
 def resources(run: Mapping[str, Any]) -> str:
     """Return the kernel's use of the machine."""
-    found = run["resources"]
+    used = run["resources"]
     rows = [
-        ("SBUF", f"{size(found['sbuf_bytes'])} of {size(found['sbuf_limit'])}"),
-        ("PSUM", f"{found['psum_banks']} of {found['psum_limit']} banks"),
+        ("SBUF", f"{size(used['sbuf_bytes'])} of {size(used['sbuf_limit'])}"),
+        ("PSUM", f"{used['psum_banks']} of {used['psum_limit']} banks"),
         ("transfers", f"{grouped(run['dma_bytes'])} bytes"),
-        *((f"{name} instructions", grouped(n)) for name, n in found["instructions"].items() if n),
+        *((f"{name} instructions", grouped(n)) for name, n in used["instructions"].items() if n),
         ("target", run["target"]),
         ("program", run["id"]),
     ]
     return table(("resource", "used"), rows)
 
 
-def compared(found: Changes) -> str:
+def compared(changes: Changes) -> str:
     """Return the changes against another run."""
     tables = [
         table((title, "before", "after", "change"), (row.cells() for row in rows), (1, 2, 3))
-        for title, rows in found.tables()
+        for title, rows in changes.tables()
         if rows
     ]
-    return f"<p>{escaped(found.headline)}</p>{''.join(tables)}"
+    return f"<p>{escaped(changes.headline)}</p>{''.join(tables)}"
 
 
-def owners(found: Insight) -> str:
+def owners(insight: Insight) -> str:
     """Return the owners of the bytes at each memory's peak."""
     rows = []
-    for buffer in sorted({life.buffer for life in found.live_ranges}, key=lambda one: one.value):
-        most = peak([life for life in found.live_ranges if life.buffer is buffer])
-        for name, line, own in most.owners:
-            rows.append((buffer.value.upper(), name, line, size(own)))
+    for buffer in sorted({life.buffer for life in insight.live_ranges}, key=lambda b: b.value):
+        for name, line, bytes in peak(insight.live_ranges, buffer).owners:
+            rows.append((buffer.value.upper(), name, line, size(bytes)))
     return table(("at the peak of", "tensor", "declared in", "bytes"), rows, (3,))
 
 
-def roofline(found: Insight) -> str:
+def roofline(insight: Insight) -> str:
     """Return the roofline: operations per second over operations per byte, with the machine's
     peak.
     """
-    target, end = found.accounts.target, found.trace.end
-    flops = sum(cost.operations for cost in found.accounts.by_line.values())
-    moved = sum(cost.hbm for cost in found.accounts.by_line.values())
+    target, end = insight.accounts.target, insight.trace.end
+    flops = sum(cost.operations for cost in insight.accounts.by_line.values())
+    moved = sum(cost.hbm for cost in insight.accounts.by_line.values())
     if not flops or not moved or not end:
         return "<p>No matrix products: the roofline does not apply to this kernel.</p>"
-    cores = max(1, found.trace.executable.cores)
+    cores = max(1, insight.trace.executable.cores)
     roof, rate = target.peak_operations * cores, target.peak_rate * cores  # per ns
     intensity, reached = flops / moved, flops * 1000 / end
     bend = roof / rate
@@ -139,10 +138,10 @@ def roofline(found: Insight) -> str:
     def y(value: float) -> float:
         return 250 - 230 * (log10(value) - log10(low_y)) / (log10(high_y) - log10(low_y))
 
-    can = min(roof, rate * intensity)
+    attainable = min(roof, rate * intensity)
     label = (
-        f"{intensity:.1f} operations per byte, {reached / 1000:.2f} of {can / 1000:.2f} "
-        f"attainable TFLOP/s ({100 * reached / can:.0f}%)"
+        f"{intensity:.1f} operations per byte, {reached / 1000:.2f} of {attainable / 1000:.2f} "
+        f"attainable TFLOP/s ({100 * reached / attainable:.0f}%)"
     )
     line = f"{x(low_x):.1f},{y(rate * low_x):.1f} {x(bend):.1f},{y(roof):.1f}"
     return (
@@ -159,18 +158,18 @@ def roofline(found: Insight) -> str:
     )
 
 
-def annotated(found: Insight, sources: Mapping[str, SourceFile]) -> str:
+def annotated(insight: Insight, sources: Mapping[str, SourceFile]) -> str:
     """Return every file with its costs."""
-    paths = sorted({line.path for line in found.accounts.by_line if line.number})
-    return "".join(_file(found, path, sources.get(path)) for path in paths)
+    paths = sorted({line.path for line in insight.accounts.by_line if line.number})
+    return "".join(_file(insight, path, sources.get(path)) for path in paths)
 
 
 def _file(insight: Insight, path: str, source: SourceFile | None) -> str:
     costs = {line: cost for line, cost in insight.accounts.by_line.items() if line.path == path}
     numbers = sorted(line.number for line in costs)
     if source is not None:
-        numbers = list(range(1, len(source.lines) + 1 - (not source.lines[-1])))
-    head = "".join(f'<th scope="col">{cell}</th>' for cell in (*COLUMNS, "line", "source"))
+        numbers = list(range(1, annotate.line_count(source) + 1))
+    head = "".join(f'<th scope="col">{cell}</th>' for cell in (*annotate.HEAD, "line", "source"))
     rows = "".join(_row(insight, Line(path, number), source) for number in numbers)
     return (
         f"<h3>{escaped(path)}</h3><div class='source' tabindex='0' role='region' "
@@ -182,9 +181,9 @@ def _file(insight: Insight, path: str, source: SourceFile | None) -> str:
 def _row(insight: Insight, line: Line, source: SourceFile | None) -> str:
     cost = insight.accounts.by_line.get(line)
     text = escaped(source.line(line.number)) if source is not None else ""
-    at = f'<td class="at">{line.number}</td><td class="code">{text}</td>'
+    source_cells = f'<td class="at">{line.number}</td><td class="code">{text}</td>'
     if cost is None:
-        return f"<tr>{'<td></td>' * len(COLUMNS)}{at}</tr>"
+        return f"<tr>{'<td></td>' * len(annotate.HEAD)}{source_cells}</tr>"
     inner = "".join(
         f'<tr class="inner">{_cells(insight, line_cost)}<td></td><td>in {escaped(place)}</td></tr>'
         for (caller, place), line_cost in sorted(
@@ -194,25 +193,15 @@ def _row(insight: Insight, line: Line, source: SourceFile | None) -> str:
     )
     return (
         f'<tr class="costs" tabindex="0" role="button" aria-pressed="false" '
-        f'data-line="{escaped(line)}">{_cells(insight, cost)}{at}</tr>{inner}'
+        f'data-line="{escaped(line)}">{_cells(insight, cost)}{source_cells}</tr>{inner}'
     )
 
 
 def _cells(insight: Insight, cost: LineCost) -> str:
-    end, clock = insight.trace.end or 1, insight.accounts.target.base_clock_mhz
-    part = 100 * cost.critical / end
-    ranked = sorted(cost.stalls.items(), key=lambda pair: (-pair[1], pair[0]))
-    waits = ", ".join(f"{c} {grouped(round(t * clock / 1e6))}" for c, t in ranked[:2] if t)
-    cells = (
-        grouped(round(cost.time * clock / 1e6)) if cost.time else "",
-        cost.main,
-        grouped(cost.executions) if cost.executions else "",
-        waits,
-        size(cost.hbm) if cost.hbm else "",
-    )
-    bar = f'<td class="number bar" data-part="{part:.1f}">{part:.1f}%</td>'
-    bar = bar if cost.critical else "<td></td>"
-    kinds = ("number", "", "number", "", "number")
-    return bar + "".join(
-        f'<td class="{kind}">{escaped(cell)}</td>' for kind, cell in zip(kinds, cells, strict=True)
+    share, *cells = annotate.cost_cells(insight, cost)
+    bar = f'<td class="number bar" data-part="{share.rstrip("%")}">{share}</td>'
+    classes = ("number", "", "number", "", "number")
+    return (bar if share else "<td></td>") + "".join(
+        f'<td class="{name}">{escaped(cell)}</td>'
+        for name, cell in zip(classes, cells, strict=True)
     )

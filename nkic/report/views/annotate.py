@@ -15,7 +15,7 @@ HEAD = ("path", "cycles", "on", "runs", "waited for", "bytes")
 CAUSES = 2  # causes of waiting that are named
 
 
-def annotated(found: Insight, sources: Mapping[str, SourceFile]) -> str:
+def annotated(insight: Insight, sources: Mapping[str, SourceFile]) -> str:
     """Return every file with a line that has a cost; only those lines if the file's text is
     missing.
 
@@ -23,21 +23,21 @@ def annotated(found: Insight, sources: Mapping[str, SourceFile]) -> str:
     engines, the engine it held longest, its executions, what engines waited for before it (cycles),
     and the bytes from and to HBM.
     """
-    costs = found.accounts.by_line
+    costs = insight.accounts.by_line
     paths = sorted({line.path for line in costs if line.number})
-    return "\n".join("".join(_file(found, path, sources.get(path))) for path in paths)
+    return "\n".join("".join(_file(insight, path, sources.get(path))) for path in paths)
 
 
 def _file(insight: Insight, path: str, source: SourceFile | None) -> Iterator[str]:
     costs = {
         line.number: cost for line, cost in insight.accounts.by_line.items() if line.path == path
     }
-    rows = {number: _cells(insight, cost) for number, cost in costs.items()}
+    rows = {number: cost_cells(insight, cost) for number, cost in costs.items()}
     inner = _inside(insight, path)
-    everything = [HEAD, *rows.values(), *(cells for _, own in inner.items() for _, cells in own)]
-    widths = [max(len(row[i]) for row in everything) for i in range(len(HEAD))]
+    all_cells = [HEAD, *rows.values(), *(cells for _, calls in inner.items() for _, cells in calls)]
+    widths = [max(len(row[i]) for row in all_cells) for i in range(len(HEAD))]
     yield f"{clean(path)}\n{_margin(HEAD, widths)} |\n"
-    numbers = range(1, _length(source) + 1) if source is not None else sorted(rows)
+    numbers = range(1, line_count(source) + 1) if source is not None else sorted(rows)
     for number in numbers:
         text = clean(source.line(number), keep="\t").rstrip() if source is not None else ""
         margin = _margin(rows.get(number, ("",) * len(HEAD)), widths)
@@ -46,7 +46,7 @@ def _file(insight: Insight, path: str, source: SourceFile | None) -> Iterator[st
             yield f"{_margin(cells, widths)} |       in {line}\n"
 
 
-def _length(source: SourceFile) -> int:
+def line_count(source: SourceFile) -> int:
     """Return the number of lines, without an empty one at the end."""
     return len(source.lines) - (not source.lines[-1])
 
@@ -56,7 +56,7 @@ def _inside(insight: Insight, path: str) -> dict[int, list[tuple[Line, tuple[str
     rows: dict[int, list[tuple[Line, tuple[str, ...]]]] = {}
     for (line, inner), cost in sorted(insight.accounts.inside.items(), key=lambda pair: pair[0]):
         if line.path == path:
-            rows.setdefault(line.number, []).append((inner, _cells(insight, cost)))
+            rows.setdefault(line.number, []).append((inner, cost_cells(insight, cost)))
     return rows
 
 
@@ -68,7 +68,8 @@ def _margin(cells: tuple[str, ...], widths: list[int]) -> str:
     return "  ".join(aligned)
 
 
-def _cells(insight: Insight, cost: LineCost) -> tuple[str, ...]:
+def cost_cells(insight: Insight, cost: LineCost) -> tuple[str, ...]:
+    """Return the cells of a line's costs, in the order of `HEAD`."""
     target, end = insight.accounts.target, insight.trace.end or 1
     ranked = sorted(cost.stalls.items(), key=lambda pair: (-pair[1], pair[0]))
     waits = [f"{cause} {_cycles(time, target)}" for cause, time in ranked[:CAUSES] if time]

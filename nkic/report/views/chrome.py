@@ -19,33 +19,39 @@ _ENCODER = json.JSONEncoder(allow_nan=False)
 _EFFORT = 6  # of gzip: more takes twice the time and saves one per cent
 
 
-def trace(found: Insight) -> bytes:
+def trace(insight: Insight) -> bytes:
     """Return the whole trace."""
-    lines = ",\n".join([*map(_ENCODER.encode, _events(found)), *_flows(found), *_levels(found)])
-    head = json.dumps({"kernel": found.trace.executable.name, "end_ps": found.trace.end})
+    lines = ",\n".join(
+        [*map(_ENCODER.encode, _events(insight)), *_flows(insight), *_levels(insight)]
+    )
+    head = json.dumps({"kernel": insight.trace.executable.name, "end_ps": insight.trace.end})
     return (
         f'{{"displayTimeUnit": "ns", "otherData": {head}, "traceEvents": [\n{lines}\n]}}\n'.encode()
     )
 
 
-def compressed(found: Insight) -> bytes:
+def compressed(insight: Insight) -> bytes:
     """Return the trace compressed with gzip, without a time or name, so that equal runs give equal
     bytes.
     """
-    return gzip.compress(trace(found), _EFFORT, mtime=0)
+    return gzip.compress(trace(insight), _EFFORT, mtime=0)
 
 
 def _events(insight: Insight) -> Iterator[dict[str, Any]]:
     yield _meta("process_name", {"name": insight.trace.executable.name})
-    for place, (stream, name) in enumerate(tracks.track_names(insight).items()):
+    for position, (stream, name) in enumerate(tracks.track_names(insight).items()):
         yield _meta("thread_name", {"name": name}, stream)
-        yield _meta("thread_sort_index", {"sort_index": place}, stream)
-    for one in (*tracks.slices(insight), *tracks.triggers(insight)):
-        kind = "trigger" if one.name == "trigger" else "instruction"
+        yield _meta("thread_sort_index", {"sort_index": position}, stream)
+    for interval in (*tracks.slices(insight), *tracks.triggers(insight)):
+        kind = "trigger" if interval.name == "trigger" else "instruction"
         yield {
-            **{"ph": "X", "cat": kind, "name": one.name, "pid": PROCESS},
-            **{"tid": one.track + 1, "ts": _us(one.start), "dur": _us(one.end - one.start)},
-            "args": one.args,
+            **{"ph": "X", "cat": kind, "name": interval.name, "pid": PROCESS},
+            **{
+                "tid": interval.track + 1,
+                "ts": _us(interval.start),
+                "dur": _us(interval.end - interval.start),
+            },
+            "args": interval.args,
         }
 
 
@@ -56,18 +62,18 @@ def _flows(insight: Insight) -> Iterator[str]:
     events = insight.trace.events
     for number, (before, after) in enumerate(tracks.flows(insight)):
         source, target = events[before], events[after]
-        both = f'"cat": "signal", "name": "signal", "id": {number}, "pid": {PROCESS}, "tid": '
-        yield f'{{"ph": "s", {both}{source.stream + 1}, "ts": {_us(source.start)!r}}}'
-        yield f'{{"ph": "f", "bp": "e", {both}{target.stream + 1}, "ts": {_us(target.start)!r}}}'
+        shared = f'"cat": "signal", "name": "signal", "id": {number}, "pid": {PROCESS}, "tid": '
+        yield f'{{"ph": "s", {shared}{source.stream + 1}, "ts": {_us(source.start)!r}}}'
+        yield f'{{"ph": "f", "bp": "e", {shared}{target.stream + 1}, "ts": {_us(target.start)!r}}}'
 
 
 def _levels(insight: Insight) -> Iterator[str]:
     """Yield lines of JSON for the counters."""
     for counter in tracks.counters(insight):
         name, unit = json.dumps(counter.name), json.dumps(counter.unit)
-        both = f'{{"ph": "C", "name": {name}, "pid": {PROCESS}, "tid": {_COUNTERS}, "ts": '
+        shared = f'{{"ph": "C", "name": {name}, "pid": {PROCESS}, "tid": {_COUNTERS}, "ts": '
         for time, value in counter.values:
-            yield f'{both}{_us(time)!r}, "args": {{{unit}: {value!r}}}}}'
+            yield f'{shared}{_us(time)!r}, "args": {{{unit}: {value!r}}}}}'
 
 
 def _meta(name: str, args: dict[str, Any], stream: int = -1) -> dict[str, Any]:

@@ -46,35 +46,35 @@ def is_there() -> bool:
     return find_spec("pyarrow") is not None
 
 
-def rows(found: Insight) -> Iterator[dict[str, Any]]:
+def rows(insight: Insight) -> Iterator[dict[str, Any]]:
     """Yield a row per instruction."""
-    accounts, trace = found.accounts, found.trace
-    for one in tracks.slices(found):
-        event = trace.events[one.event]
+    accounts, trace = insight.accounts, insight.trace
+    for interval in tracks.slices(insight):
+        event = trace.events[interval.event]
         stream = trace.streams[event.stream]
         line = accounts.lines.of(event.record.place)
         read, written = accounts.hbm_bytes(event)
         stall, waited = max(accounts.stalls(event), key=lambda pair: pair[1], default=("", 0))
         values = (
-            *(one.event, stream.core, SHORT_NAMES[stream.engine], stream.queue, one.name),
-            *(clean(line.path), line.number, one.args.get("inside", ""), one.args["run"]),
-            one.args.get("iteration", ""),
+            *(interval.event, stream.core, SHORT_NAMES[stream.engine], stream.queue, interval.name),
+            *(clean(line.path), line.number, interval.args.get("inside", ""), interval.args["run"]),
+            interval.args.get("iteration", ""),
             *(event.start, event.free, event.done, stall, waited),
-            *(one.args.get("critical_ps", 0), event.bytes, read, written),
+            *(interval.args.get("critical_ps", 0), event.bytes, read, written),
             accounts.operations(event),
         )
         yield dict(zip(COLUMNS, values, strict=True))
 
 
-def parquet(found: Insight) -> bytes:
+def parquet(insight: Insight) -> bytes:
     """Return the bytes of the file."""
     import pyarrow
     import pyarrow.parquet
 
     kinds = {name: getattr(pyarrow, kind)() for name, kind in COLUMNS.items()}
-    about = {"profile_schema_version": SCHEMA, "kernel": clean(found.trace.executable.name)}
-    schema = pyarrow.schema(list(kinds.items()), metadata=about)
-    table = pyarrow.Table.from_pylist(list(rows(found)), schema=schema)
+    metadata = {"profile_schema_version": SCHEMA, "kernel": clean(insight.trace.executable.name)}
+    schema = pyarrow.schema(list(kinds.items()), metadata=metadata)
+    table = pyarrow.Table.from_pylist(list(rows(insight)), schema=schema)
     stream = pyarrow.BufferOutputStream()
     pyarrow.parquet.write_table(table, stream)
     return bytes(stream.getvalue().to_pybytes())

@@ -76,22 +76,23 @@ class Lane(NamedTuple):
     share: float
 
 
-def lanes(found: Insight, window: Window) -> list[Lane]:
+def lanes(insight: Insight, window: Window) -> list[Lane]:
     """Return every stream that executed or triggered something."""
     by_stream: dict[int, list[Event]] = defaultdict(list)
-    for event in found.trace.events:
+    for event in insight.trace.events:
         if event.record.row is not None:
             by_stream[event.stream].append(event)
-    held: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for one in tracks.triggers(found):
-        held[one.track].append((one.start, one.end))
-    streams = tracks.streams(found)
+    triggers: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for trigger in tracks.triggers(insight):
+        triggers[trigger.track].append((trigger.start, trigger.end))
+    streams = tracks.streams(insight)
     order = sorted(
-        {*by_stream, *held},
+        {*by_stream, *triggers},
         key=lambda s: (streams[s].core, _ORDER.index(streams[s].engine), streams[s].queue),
     )
     return [
-        _lane(found, name_of(found.trace, streams[s]), by_stream[s], held[s], window) for s in order
+        _lane(insight, name_of(insight.trace, streams[s]), by_stream[s], triggers[s], window)
+        for s in order
     ]
 
 
@@ -99,24 +100,24 @@ def _lane(
     insight: Insight,
     name: str,
     events: Sequence[Event],
-    held: Sequence[tuple[int, int]],
+    triggers: Sequence[tuple[int, int]],
     window: Window,
 ) -> Lane:
     busy = [0.0] * window.cells
     idle: list[dict[str, float]] = [defaultdict(float) for _ in busy]
-    own = [(event.start + event.table, event.free) for event in events]
-    for start, end in (*own, *held):
-        for cell, part in window.shares(start, end):
-            busy[cell] += part
+    executed = [(event.start + event.table, event.free) for event in events]
+    for start, end in (*executed, *triggers):
+        for cell, share in window.shares(start, end):
+            busy[cell] += share
     for event in events:
         for cause, start, end in _waits(insight, event):
-            for cell, part in window.shares(start, end):
-                idle[cell][cause] += part
+            for cell, share in window.shares(start, end):
+                idle[cell][cause] += share
     letters = [
         LETTERS.get(max(waits, key=lambda cause: waits[cause]), " ")
-        if waits and part < 0.5
+        if waits and share < 0.5
         else " "
-        for part, waits in zip(busy, idle, strict=True)
+        for share, waits in zip(busy, idle, strict=True)
     ]
     return Lane(name, busy, letters, sum(busy) / window.cells)
 
@@ -131,30 +132,30 @@ def _waits(insight: Insight, event: Event) -> Iterable[tuple[str, int, int]]:
         yield "table", event.start, event.start + event.table
 
 
-def path_row(found: Insight, window: Window) -> str:
+def path_row(insight: Insight, window: Window) -> str:
     """Return the engine of the critical path, per cell."""
     times: list[dict[str, float]] = [defaultdict(float) for _ in range(window.cells)]
-    for part in found.path:
-        engine = found.trace.streams[found.trace.events[part.event].stream].engine
-        for cell, share in window.shares(part.start, part.end):
+    for segment in insight.path:
+        engine = insight.trace.streams[insight.trace.events[segment.event].stream].engine
+        for cell, share in window.shares(segment.start, segment.end):
             times[cell][ON_PATH[engine]] += share
     return "".join(max(cell, key=lambda k: cell[k]) if cell else " " for cell in times)
 
 
-def text(found: Insight, width: int, blocks: str = BLOCKS, window: Window | None = None) -> str:
+def text(insight: Insight, width: int, blocks: str = BLOCKS, window: Window | None = None) -> str:
     """Return the lanes, `width` characters wide, of the whole run or of a window."""
-    names = [name_of(found.trace, stream) for stream in tracks.streams(found)]
+    names = [name_of(insight.trace, stream) for stream in tracks.streams(insight)]
     left = max([len("path"), *map(len, names)]) + 1
     cells = max(10, width - left - len("  100%"))
-    start, end = (window.start, window.end) if window else (0, found.trace.end)
+    start, end = (window.start, window.end) if window else (0, insight.trace.end)
     shown = Window(start, max(end, start + 1), cells)
     rows = [_axis(shown, left)]
-    for lane in lanes(found, shown):
-        bars = "".join(blocks[_level(part, len(blocks))] for part in lane.busy)
+    for lane in lanes(insight, shown):
+        bars = "".join(blocks[_level(share, len(blocks))] for share in lane.busy)
         rows.append(f"{lane.name.ljust(left)}{bars} {100 * lane.share:4.0f}%")
         if any(letter != " " for letter in lane.waits):
             rows.append(" " * left + "".join(lane.waits).rstrip())
-    rows.append(f"{'path'.ljust(left)}{path_row(found, shown)}".rstrip())
+    rows.append(f"{'path'.ljust(left)}{path_row(insight, shown)}".rstrip())
     rows.append(LEGEND)
     return "\n".join(row.rstrip() for row in rows) + "\n"
 
@@ -174,11 +175,11 @@ LEGEND = (
 )
 
 
-def _level(part: float, levels: int) -> int:
+def _level(share: float, levels: int) -> int:
     """Return the level of a share; only 0 maps to the lowest level, and only 1 to the highest."""
-    if part <= 0:
+    if share <= 0:
         return 0
-    return max(1, min(levels - 2, round(part * (levels - 1)))) if part < 0.9995 else levels - 1
+    return max(1, min(levels - 2, round(share * (levels - 1)))) if share < 0.9995 else levels - 1
 
 
 def _axis(window: Window, left: int) -> str:

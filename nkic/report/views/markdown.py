@@ -9,9 +9,9 @@ from nkic.report.compare.changes import Changes, plain
 from nkic.report.insight.verdict import Insight
 
 
-def markdown(found: Insight, run: Mapping[str, Any], compared: Changes | None = None) -> str:
+def markdown(insight: Insight, run: Mapping[str, Any], compared: Changes | None = None) -> str:
     """Return the time, the verdict, and the changes against a baseline."""
-    verdict = found.verdict
+    verdict = insight.verdict
     title = f"### {plain(run['kernel'])} on {plain(run['target'])}: {run['cycles']:,} cycles"
     points = [f"- {plain(line)}" for line in verdict.lines]
     changed = ["", compared.markdown] if compared is not None else []

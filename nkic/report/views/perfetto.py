@@ -24,22 +24,22 @@ def is_there() -> bool:
     return find_spec("perfetto") is not None
 
 
-def trace(found: Insight) -> bytes:
+def trace(insight: Insight) -> bytes:
     """Return the whole trace."""
     writer = _Writer()
-    writer.process(found.trace.executable.name)
-    for stream, name in tracks.track_names(found).items():
+    writer.process(insight.trace.executable.name)
+    for stream, name in tracks.track_names(insight).items():
         writer.track(_FIRST_STREAM + stream, name)
     incoming: dict[int, list[int]] = defaultdict(list)
     outgoing: dict[int, list[int]] = defaultdict(list)
-    for number, (before, after) in enumerate(tracks.flows(found), 1):
+    for number, (before, after) in enumerate(tracks.flows(insight), 1):
         outgoing[before].append(number)
         incoming[after].append(number)
-    for one in tracks.slices(found):
-        writer.slice(one, outgoing[one.event], incoming[one.event])
-    for one in tracks.triggers(found):
-        writer.slice(one, [], [])
-    for number, counter in enumerate(tracks.counters(found), _FIRST_COUNTER):
+    for interval in tracks.slices(insight):
+        writer.slice(interval, outgoing[interval.event], incoming[interval.event])
+    for interval in tracks.triggers(insight):
+        writer.slice(interval, [], [])
+    for number, counter in enumerate(tracks.counters(insight), _FIRST_COUNTER):
         writer.counter(number, counter)
     return writer.bytes()
 
@@ -64,18 +64,18 @@ class _Writer:
         descriptor.sibling_order_rank = uuid
         return descriptor
 
-    def slice(self, one: tracks.Slice, outgoing: list[int], incoming: list[int]) -> None:
-        begin = self._event(one.track + _FIRST_STREAM, one.start, "TYPE_SLICE_BEGIN")
-        begin.name = one.name
+    def slice(self, interval: tracks.Slice, outgoing: list[int], incoming: list[int]) -> None:
+        begin = self._event(interval.track + _FIRST_STREAM, interval.start, "TYPE_SLICE_BEGIN")
+        begin.name = interval.name
         begin.categories.append("instruction")
         begin.flow_ids.extend(outgoing)
         begin.terminating_flow_ids.extend(incoming)
-        path, _, line = one.args["source"].rpartition(":")
+        path, _, line = interval.args["source"].rpartition(":")
         if path:
             begin.source_location.file_name = path
             begin.source_location.line_number = int(line)
-        _annotate(begin, one.args)
-        self._event(one.track + _FIRST_STREAM, one.end, "TYPE_SLICE_END")
+        _annotate(begin, interval.args)
+        self._event(interval.track + _FIRST_STREAM, interval.end, "TYPE_SLICE_END")
 
     def counter(self, uuid: int, counter: tracks.Level) -> None:
         self.track(uuid, counter.name).counter.unit_name = counter.unit

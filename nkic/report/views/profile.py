@@ -18,14 +18,14 @@ KIND = "nki-run profile"
 
 
 def profile(
-    found: Insight, run: Mapping[str, Any], sources: Mapping[str, SourceFile]
+    insight: Insight, run: Mapping[str, Any], sources: Mapping[str, SourceFile]
 ) -> dict[str, Any]:
     """Return the figures of a run, the costs of its lines, and its memory by tensor.
 
     `run` is the JSON of the run; lines carry their text if it is in `sources`. Times are
     nanoseconds. Two runs of one program give the same object.
     """
-    trace, accounts = found.trace, found.accounts
+    trace, accounts = insight.trace, insight.accounts
     mix = Counter(e.record.row.name for e in trace.events if e.record.row is not None)
     return {
         "profile": KIND,
@@ -36,7 +36,7 @@ def profile(
         "instructions": dict(sorted(mix.items())),
         "sbuf_peak": run["resources"]["sbuf_bytes"],
         "psum_banks": run["resources"]["psum_banks"],
-        "verdict": found.verdict.as_json(),
+        "verdict": insight.verdict.as_json(),
         "lines": [
             {"path": line.path, "line": line.number, **_text(line, sources), **_cost(cost)}
             for line, cost in sorted(accounts.by_line.items())
@@ -45,7 +45,7 @@ def profile(
             {"path": line.path, "line": line.number, "inside": str(inner), **_cost(cost)}
             for (line, inner), cost in sorted(accounts.inside.items())
         ],
-        "memory": _memory(found),
+        "memory": _memory(insight),
     }
 
 
@@ -70,14 +70,14 @@ def _cost(cost: LineCost) -> dict[str, Any]:
 def _memory(insight: Insight) -> dict[str, Any]:
     """Return, by memory, the maximum of bytes in use at one time, and their owners."""
     memories: dict[str, Any] = {}
-    for buffer in sorted({life.buffer.value for life in insight.live_ranges}):
-        most = peak([life for life in insight.live_ranges if life.buffer.value == buffer])
-        memories[buffer] = {
-            "peak_bytes": most.bytes,
-            "peak_at_ns": most.time / 1000,
+    for buffer in sorted({life.buffer for life in insight.live_ranges}, key=lambda b: b.value):
+        memory_peak = peak(insight.live_ranges, buffer)
+        memories[buffer.value] = {
+            "peak_bytes": memory_peak.bytes,
+            "peak_at_ns": memory_peak.time / 1000,
             "tensors": [
                 {"name": name, "path": line.path, "line": line.number, "bytes": size}
-                for name, line, size in most.owners
+                for name, line, size in memory_peak.owners
             ],
         }
     return memories

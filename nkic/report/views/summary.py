@@ -41,7 +41,7 @@ class _Facts:
     """Sums over a trace that several metrics need."""
 
     def __init__(self, insight: Insight) -> None:
-        self.found = insight
+        self.insight = insight
         self.trace = insight.trace
         self.target = insight.accounts.target
         self.cores = max(1, self.trace.executable.cores)
@@ -61,18 +61,18 @@ class _Facts:
         """Return the seconds in which at least one instruction or trigger of these engines was
         executing.
         """
-        own = [(e.start, e.free) for e in self.events(*engines)]
+        executing = [(e.start, e.free) for e in self.events(*engines)]
         triggers = [(e.ready, e.ready + e.trigger) for e in self.trace.events if e.by in engines]
-        return _union([*own, *triggers]) * PS
+        return _union([*executing, *triggers]) * PS
 
     def products(self) -> list[Event]:
         """Return the matrix products."""
-        events = (e for e in self.trace.events if e.record.row is not None)
-        return [e for e in events if e.record.row and e.record.row.operations is not None]
+        rows = ((event, event.record.row) for event in self.trace.events)
+        return [event for event, row in rows if row is not None and row.operations is not None]
 
     def all_counted(self) -> bool:
         """Whether every instruction of the tensor engine is arithmetic of the kernel."""
-        operations = self.found.accounts.operations
+        operations = self.insight.accounts.operations
         return all(operations(e) for e in self.events(Engine.TENSOR))
 
 
@@ -177,8 +177,8 @@ METRICS: dict[str, Metric] = {
 }
 
 
-def summary(found: Insight) -> dict[str, Number]:
+def summary(insight: Insight) -> dict[str, Number]:
     """Return the known metrics of this run."""
-    facts = _Facts(found)
+    facts = _Facts(insight)
     values = ((name, metric.value(facts)) for name, metric in METRICS.items())
     return {name: value for name, value in values if value is not None}

@@ -42,43 +42,43 @@ class Level(NamedTuple):
     values: list[tuple[int, float]]
 
 
-def streams(found: Insight) -> tuple[StreamRecord, ...]:
+def streams(insight: Insight) -> tuple[StreamRecord, ...]:
     """Return the streams of the trace, then one without items for each engine that only triggers
     transfers.
     """
-    own = found.trace.streams
-    known = {(stream.core, stream.engine) for stream in own}
-    by = {(own[e.stream].core, e.by) for e in found.trace.events if e.trigger}
-    more = sorted(by - known, key=lambda pair: (pair[0], pair[1].value))
-    return (*own, *(StreamRecord(core, engine, 0, ()) for core, engine in more))
+    traced = insight.trace.streams
+    present = {(stream.core, stream.engine) for stream in traced}
+    by = {(traced[e.stream].core, e.by) for e in insight.trace.events if e.trigger}
+    more = sorted(by - present, key=lambda pair: (pair[0], pair[1].value))
+    return (*traced, *(StreamRecord(core, engine, 0, ()) for core, engine in more))
 
 
-def track_names(found: Insight) -> dict[int, str]:
+def track_names(insight: Insight) -> dict[int, str]:
     """Return the names of the streams that executed or triggered something, engines before
     queues.
     """
-    used = {event.stream for event in found.trace.events if event.record.row is not None}
-    used |= {one.track for one in triggers(found)}
-    own = streams(found)
+    used = {event.stream for event in insight.trace.events if event.record.row is not None}
+    used |= {trigger.track for trigger in triggers(insight)}
+    all_streams = streams(insight)
     rank = [*SHORT_NAMES]
-    key = [(stream.core, rank.index(stream.engine), stream.queue) for stream in own]
+    key = [(stream.core, rank.index(stream.engine), stream.queue) for stream in all_streams]
     ordered = sorted(used, key=lambda number: key[number])
-    return {number: name_of(found.trace, own[number]) for number in ordered}
+    return {number: name_of(insight.trace, all_streams[number]) for number in ordered}
 
 
-def slices(found: Insight) -> list[Slice]:
+def slices(insight: Insight) -> list[Slice]:
     """Return every instruction. Those of one track do not overlap."""
-    if "slices" not in found.kept:
-        found.kept["slices"] = list(_slices(found))
-    known: list[Slice] = found.kept["slices"]
-    return known
+    if "slices" not in insight.kept:
+        insight.kept["slices"] = list(_slices(insight))
+    cached: list[Slice] = insight.kept["slices"]
+    return cached
 
 
 def _slices(insight: Insight) -> Iterator[Slice]:
     accounts, runs = insight.accounts, Counter[int]()
     critical: dict[int, int] = defaultdict(int)
-    for part in insight.path:
-        critical[part.event] += part.time
+    for segment in insight.path:
+        critical[segment.event] += segment.time
     for number, event in enumerate(insight.trace.events):
         record = event.record
         if record.row is None:
@@ -105,22 +105,22 @@ def _slices(insight: Insight) -> Iterator[Slice]:
         yield Slice(number, event.stream, record.row.name, event.start, event.free, args)
 
 
-def triggers(found: Insight) -> Iterator[Slice]:
+def triggers(insight: Insight) -> Iterator[Slice]:
     """Yield the time that transfers take on the engines that trigger them, on those engines'
     tracks.
 
     Time in which such an engine also did work of its own is left out.
     """
-    own = streams(found)
-    known: dict[tuple[int, Engine], int] = {
-        (s.core, s.engine): n for n, s in enumerate(own) if s.engine is not Engine.DMA
+    all_streams = streams(insight)
+    by_engine: dict[tuple[int, Engine], int] = {
+        (s.core, s.engine): n for n, s in enumerate(all_streams) if s.engine is not Engine.DMA
     }
-    for number, event in enumerate(found.trace.events):
+    for number, event in enumerate(insight.trace.events):
         if event.held:
-            stream = known[own[event.stream].core, event.by]
+            stream = by_engine[all_streams[event.stream].core, event.by]
             args = {
-                "source": str(found.accounts.lines.of(event.record.place)),
-                "iteration": places.iterations(found.trace.executable, event.record),
+                "source": str(insight.accounts.lines.of(event.record.place)),
+                "iteration": places.iterations(insight.trace.executable, event.record),
                 "start_ps": event.ready + event.beside,
                 "duration_ps": event.held,
             }
@@ -128,47 +128,47 @@ def triggers(found: Insight) -> Iterator[Slice]:
             yield Slice(number, stream, "trigger", start, end, args)
 
 
-def flows(found: Insight) -> Iterator[Flow]:
+def flows(insight: Insight) -> Iterator[Flow]:
     """Yield a flow from each signalling event to the waiting one.
 
     An empty slot waits on behalf of the next instruction of its stream, and signals on behalf of
     the last one.
     """
-    events = found.trace.events
-    known: dict[int, set[int]] = {}  # of slots: the instructions that they stand for
+    events = insight.trace.events
+    origins: dict[int, set[int]] = {}  # of slots: the instructions that they stand for
     last: dict[int, int] = {}  # the latest instruction, by stream
     pending: dict[int, set[int]] = defaultdict(set)
     for number, event in enumerate(events):
         sources = pending.pop(event.stream, set())
         for token in event.tokens:
-            sources |= known.get(token, {token})
+            sources |= origins.get(token, {token})
         if event.record.row is None:
             pending[event.stream] = sources
-            before = last.get(event.stream)
-            known[number] = sources if before is None else {before}
+            latest = last.get(event.stream)
+            origins[number] = sources if latest is None else {latest}
             continue
         last[event.stream] = number
         yield from (Flow(source, number) for source in sorted(sources))
 
 
-def counters(found: Insight) -> list[Level]:
+def counters(insight: Insight) -> list[Level]:
     """Return the bytes live on chip, the rate of transfers, and the number of transfers in
     flight.
     """
-    events, streams = found.trace.events, found.trace.streams
-    made: list[Level] = []
+    events, streams = insight.trace.events, insight.trace.streams
+    levels_made: list[Level] = []
     for buffer in MEMORIES:
-        live_ranges = [life for life in found.live_ranges if life.buffer is buffer]
+        live_ranges = [life for life in insight.live_ranges if life.buffer is buffer]
         if live_ranges:
             alive = [(time, float(level)) for time, level in levels(live_ranges)]
-            made.append(Level(f"{buffer.value.upper()} in use", "bytes", alive))
+            levels_made.append(Level(f"{buffer.value.upper()} in use", "bytes", alive))
     moved = [e for e in events if e.record.row and streams[e.stream].engine is Engine.DMA]
     if moved:
         rates = [(e.start, e.free, e.bytes * 1000 / max(1, e.free - e.start)) for e in moved]
-        made.append(Level("transfers", "GB/s", steps(rates)))
+        levels_made.append(Level("transfers", "GB/s", steps(rates)))
         depth = [(e.start, e.done, 1.0) for e in moved]
-        made.append(Level("transfers under way", "transfers", steps(depth)))
-    return made
+        levels_made.append(Level("transfers under way", "transfers", steps(depth)))
+    return levels_made
 
 
 def steps(spans: Iterable[tuple[int, int, float]]) -> list[tuple[int, float]]:
@@ -178,9 +178,9 @@ def steps(spans: Iterable[tuple[int, int, float]]) -> list[tuple[int, float]]:
         if end > start:
             changes[start].append(value)
             changes[end].append(-value)
-    level, found, open_spans = 0.0, [], 0
+    level, series, open_spans = 0.0, [], 0
     for time in sorted(changes):
         open_spans += sum(1 if value > 0 else -1 for value in changes[time])
         level = level + sum(changes[time]) if open_spans else 0.0  # no rounding residue
-        found.append((time, round(level, 6)))
-    return found
+        series.append((time, round(level, 6)))
+    return series

@@ -105,7 +105,7 @@ def function(name: str, x: Bounded) -> Bounded | None:
 def _at_corners(
     evaluate: Callable[[Doubles, Doubles], Doubles], a: Bounded, b: Bounded, value: Doubles
 ) -> Doubles:
-    """Return the greatest distance from `found` over the corners."""
+    """Return the greatest distance from `value` over the corners."""
     error = np.zeros(value.shape)
     for x, y in product(_corners(a), _corners(b)):
         distance = np.abs(evaluate(x, y) - value)

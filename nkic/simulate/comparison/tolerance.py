@@ -56,6 +56,11 @@ class ToleranceSettings:
     by_name: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     equal_nan: bool = False
 
+    @classmethod
+    def of_all(cls, **values: float | None) -> ToleranceSettings:
+        """Return these settings for all outputs; None for a default."""
+        return cls({key: {EVERY: value} for key, value in values.items() if value is not None})
+
     def rule(self, name: str, dtype: DType) -> Tolerance:
         """Return the rule for an output."""
         mode = self._setting("mode", name) or "close"

@@ -33,18 +33,18 @@ class Compact:
 
     def window(self, pattern: PatternRecord, form: WindowForm) -> NDArray[Any] | None:
         """Return `Memory.window`, or None over the caller's memory, which differs between runs."""
-        tensor = pattern.tensor
+        tensor, _, start, _, offset, _, _ = pattern
         array = self._held.get(tensor)
         if array is None:
             if not self.memory.is_tile(tensor):
                 is_borrowed = self.memory.is_borrowed(tensor)
                 return None if is_borrowed else self.memory.window(pattern, form)
             array = self._held[tensor] = self._take(tensor)
-        key = (id(array), form, pattern.start, pattern.offset)
+        key = (id(array), form, start, offset)
         found = self._windows.get(key)
         if found is None:
             row = array.strides[0]
-            first, strides = pattern.start * row + pattern.offset * form.unit, form.strides
+            first, strides = start * row + offset * form.unit, form.strides
             found = np.ndarray(form.shape, form.storage, array, first, (row, *strides[1:]))
             self._windows[key] = found
         return found

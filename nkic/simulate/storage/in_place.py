@@ -11,16 +11,20 @@ Programs with device loops are excluded: an instruction in a loop writes more th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nkic.machine.patterns import Dims, merged
 from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord
 from nkic.simulate.storage.tensor_usage import TensorUse, flags_of
+
+Mask = NDArray[np.bool_]
 
 
 class Piece(NamedTuple):
@@ -31,9 +35,13 @@ class Piece(NamedTuple):
 
 
 class InPlace:
-    """The tiles of a program that are pieces of HBM tensors: `loaded` and `stored` by tensor."""
+    """The tiles of a program that are pieces of HBM tensors: `loaded` and `stored` by tensor.
+
+    `complete` are results of which every element is stored by exactly one transfer of such a tile.
+    """
 
     def __init__(self) -> None:
+        self.complete: set[int] = set()
         self.loaded: dict[int, Piece] = {}
         self.stored: dict[int, Piece] = {}
 
@@ -156,27 +164,26 @@ def _keep_stores(
         tiles = {tile for tile, _ in pairs}
         if number not in results or not len(tiles) == len(pairs) == uses[number].writes:
             continue
-        written = _WrittenElements(executable, uses[number], number)
-        if all(written.add(piece.pattern) for _, piece in pairs):
+        size = prod(executable.tensors[number].shape) * executable.tensors[number].dtype.size
+        written = _granules(size, uses[number].columns, [piece.pattern for _, piece in pairs])
+        if written is not None:
             in_place.stored |= {tile: p for tile, p in pairs if tile not in in_place.loaded}
+            if written.all():
+                in_place.complete.add(number)
 
 
-class _WrittenElements:
-    """The written elements of an HBM tensor, in granules that no access splits."""
-
-    def __init__(self, executable: Executable, use: TensorUse, number: int) -> None:
-        tensor = executable.tensors[number]
-        self.grain = use.columns
-        size = prod(tensor.shape) * tensor.dtype.size
-        self.array = np.zeros(-(-size // self.grain), np.bool_)
-
-    def add(self, pattern: PatternRecord) -> bool:
-        """Record a write, and return whether all its elements are new."""
-        size = pattern.dtype.size
-        shape, strides = flags_of(pattern.dims, size, self.grain)
-        window = np.ndarray(
-            shape, np.bool_, self.array, pattern.offset * size // self.grain, strides
-        )
-        is_new = not window.any()
-        window.fill(True)
-        return is_new
+def _granules(size: int, grain: int, patterns: Iterable[PatternRecord]) -> Mask | None:
+    """Return which granules of an HBM tensor of `size` bytes these patterns access; None if they
+    access some more than once. No access splits a granule, of `grain` bytes.
+    """
+    offsets: dict[tuple[Dims, int], list[int]] = defaultdict(list)  # by shape and element size
+    for _, dtype, _, _, offset, dims, _ in patterns:
+        offsets[dims, dtype.size].append(offset * dtype.size // grain)
+    accessed, count = np.zeros(-(-size // grain), np.bool_), 0
+    for (dims, unit), firsts in offsets.items():
+        indices = np.array(firsts)
+        for num, step in zip(*flags_of(dims, unit, grain), strict=True):
+            indices = np.add.outer(indices, np.arange(num) * step)
+        accessed[indices] = True
+        count += indices.size
+    return accessed if np.count_nonzero(accessed) == count else None

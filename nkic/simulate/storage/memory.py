@@ -108,19 +108,9 @@ class WindowForm:
         self.strides = (kind.pitch, *(step * self.unit for step, _ in pairs))
 
 
-class Spot:
-    """An access pattern in these memories.
-
-    `region` identifies its region on the device; `window` has its elements, once requested.
-    """
-
-    __slots__ = ("form", "pattern", "region", "window")
-
-    def __init__(self, pattern: PatternRecord, form: WindowForm, region: int) -> None:
-        self.pattern = pattern  # a reference, so that its identity stays unique
-        self.form = form
-        self.region = region
-        self.window: NDArray[Any] | None = None
+# An access pattern, its form in these memories, and the identity of its region on the device. The
+# pattern is a reference, so that its identity stays unique.
+Spot = tuple[PatternRecord, WindowForm, int]
 
 
 class Memory:
@@ -149,7 +139,9 @@ class Memory:
         self.recycled: Recycled | None = None  # for results of which every byte is written
         self._kinds: dict[tuple[Buffer, DType | None, int], WindowLayout] = {}
         self._forms: dict[tuple[WindowLayout, int, int, int, Dims], WindowForm] = {}
-        self.spots: dict[int, Spot] = {}  # by identity of the pattern
+        # both by identity of the pattern
+        self.spots: dict[int, Spot] = {}
+        self._windows: dict[int, NDArray[Any]] = {}
         self._staged: dict[tuple[object, ...], int] = {}
         self._add_own_types()
         chips: dict[tuple[int, str], list[int]] = defaultdict(list)
@@ -266,24 +258,25 @@ class Memory:
     def spot(self, pattern: PatternRecord) -> Spot:
         """Make the spot of `pattern`, which has none yet. Equal patterns are mostly interned."""
         region = id(self.placed[pattern.tensor].region)
-        spot = self.spots[id(pattern)] = Spot(pattern, self.form(pattern), region)
+        spot = self.spots[id(pattern)] = (pattern, self.form(pattern), region)
         return spot
 
     def cached_window(self, pattern: PatternRecord) -> NDArray[Any]:
         """Return `window`, memoised."""
-        spot = self.spots.get(id(pattern)) or self.spot(pattern)
-        if spot.window is None:
-            spot.window = self.window(pattern, spot.form)
-        return spot.window
+        window = self._windows.get(id(pattern))
+        if window is None:
+            _, form, _ = self.spots.get(id(pattern)) or self.spot(pattern)
+            window = self._windows[id(pattern)] = self.window(pattern, form)
+        return window
 
     def form(self, pattern: PatternRecord) -> WindowForm:
         """Return the address-independent part of `pattern`."""
         tensor, dtype, start, partitions, _, dims, _ = pattern
         home = self.homes[tensor]
-        first = home.partition + start
-        key = (home.kind, dtype.code, first, partitions, dims)
+        key = (home.kind, dtype.code, home.partition + start, partitions, dims)
         form = self._forms.get(key)
         if form is None:
+            first = home.partition + start
             form = self._forms[key] = WindowForm(home.kind, dtype, first, partitions, dims)
         return form
 
@@ -373,6 +366,7 @@ class Memory:
         """Release the caller's arrays."""
         self.contents = {}
         self.spots.clear()
+        self._windows.clear()
         for number in self.borrowed:
             self._set_region(number, EMPTY)
 
@@ -419,7 +413,7 @@ def _pitch(tensor: TensorRecord) -> int:
 def _region(
     rows: int, size: int, grid: DType | None, allocate: Callable[..., NDArray[Any]] = zeros
 ) -> Region:
-    """Return a region of zeros, which `made` allocates."""
+    """Return a region of zeros, allocated by `allocate`."""
     if grid is not None:
         return Region(allocate(rows, -(-size // grid.size), np.float32), grid)
     return Region(allocate(rows, size, np.uint8), None)

@@ -22,6 +22,9 @@ from nkic.simulate.storage.shadow import Mark
 SLUG = "accumulates-onto-data"
 
 
+Shifts = Callable[[], Sequence[int]]
+
+
 def _once() -> Sequence[int]:
     """Return the single shift of a pattern at a fixed address."""
     return (0,)
@@ -35,7 +38,7 @@ class Written(NamedTuple):
 
     pattern: PatternRecord
     adds: bool
-    shifts: Callable[[], Sequence[int]] = _once
+    shifts: Shifts = _once
 
 
 class Author(Protocol):
@@ -45,12 +48,8 @@ class Author(Protocol):
     authors: tuple[Mark, ...]
 
 
-class _Candidate(NamedTuple):
-    """An item, and one of its writes to PSUM."""
-
-    item: Author
-    by_matmul: bool
-    written: Written
+# An item, whether it is a matmul, and one of its writes to PSUM.
+_Candidate = tuple[Author, bool, PatternRecord, bool, Shifts]
 
 
 class PsumWrites:
@@ -68,23 +67,30 @@ class PsumWrites:
         self._accumulated: set[int] = set()
         self._foreign: set[int] = set()
 
-    def register(self, item: Author, engine: Engine, written: Written) -> None:
-        """Register a write of an item; `settle` decides which writes are tracked."""
-        tensor, by_matmul = written.pattern.tensor, is_matmul(engine)
+    def register(
+        self,
+        item: Author,
+        engine: Engine,
+        pattern: PatternRecord,
+        adds: bool,
+        shifts: Shifts = _once,
+    ) -> None:
+        """Register a write of an item, as in `Written`; `settle` decides which are tracked."""
+        tensor, by_matmul = pattern.tensor, is_matmul(engine)
         if self.executable.tensors[tensor].buffer is not Buffer.PSUM:
             return
         if not by_matmul:
             self._foreign.add(tensor)
-        elif written.adds:
+        elif adds:
             self._accumulated.add(tensor)
-        self._candidates.append(_Candidate(item, by_matmul, written))
+        self._candidates.append((item, by_matmul, pattern, adds, shifts))
 
     def settle(self) -> None:
         """Attach the recorders of tracked writes to their items."""
         mixed = self._accumulated & self._foreign
-        for item, by_matmul, written in self._candidates if mixed else ():
-            if written.pattern.tensor in mixed:
-                mark = self._mark(item.record, by_matmul, written)
+        for item, by_matmul, pattern, adds, shifts in self._candidates if mixed else ():
+            if pattern.tensor in mixed:
+                mark = self._mark(item.record, by_matmul, Written(pattern, adds, shifts))
                 item.authors += (mark,) if mark is not None else ()
         self._candidates.clear()
 

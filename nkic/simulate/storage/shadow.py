@@ -41,8 +41,9 @@ class Shadow:
     """The flags of every accessed tensor, and the owner of each byte on chip.
 
     `is_initialised` marks the tensors whose accesses need no check of flags: those that are fully
-    initialised until another tensor takes over their bytes, and those whose writes do not matter.
-    `owns_bytes` marks those that own their bytes.
+    initialised until another tensor takes over their bytes, those whose writes do not matter, and
+    results that are certain to be complete at the end. `owns_bytes` marks those that own their
+    bytes.
     """
 
     def __init__(self, executable: Executable, memory: Memory) -> None:
@@ -65,8 +66,9 @@ class Shadow:
         }
         self.is_initialised = [False] * len(executable.tensors)
         self.owns_bytes = [False] * len(executable.tensors)
-        for number in self.unread:
+        for number in (*self.unread, *memory.in_place.complete):
             self.is_initialised[number] = True
+        self._rows = [tensor.shape[0] for tensor in executable.tensors]  # partitions, on the chip
         self._segments = _segments(executable, memory)
 
     def _flags_of(self, number: int) -> Flags:
@@ -116,7 +118,7 @@ class Shadow:
             return
         if not self.owns_bytes[number]:
             self._move_in(number)
-        if self._is_all(pattern):
+        if self._has_one_flag(number) or self._is_all(pattern):
             self.is_initialised[number] = True
             if number in self.flags:
                 self.flags[number].array.fill(True)
@@ -128,6 +130,11 @@ class Shadow:
         window.fill(True)
         if window.size >= array.size and array.all():
             self.is_initialised[number] = True
+
+    def _has_one_flag(self, number: int) -> bool:
+        """Return whether every access to an on-chip tensor covers all of it."""
+        use, home = self.memory.uses[number], self.homes[number]
+        return use.columns >= home.pitch and use.rows >= self._rows[number]
 
     def _is_all(self, pattern: PatternRecord) -> bool:
         """Return whether the access covers a whole on-chip tensor."""

@@ -198,6 +198,8 @@ def never_written(executable: Executable, shadow: Shadow) -> list[Diagnostic]:
 
 def _missing(executable: Executable, shadow: Shadow, tensor: int) -> str:
     """Describe the unwritten part of an HBM tensor; empty if all is written."""
+    if shadow.is_initialised[tensor]:
+        return ""
     flags, record = shadow.flags.get(tensor), executable.tensors[tensor]
     if flags is None:
         return "all"

@@ -19,6 +19,7 @@ from nkic.language.trace import OpenLoop, Trace
 from nkic.language.versions import deprecated
 from nkic.specialise.native.call_sites import CallSite, CallSites
 from nkic.syntax import nodes
+from nkic.syntax.scopes import nodes_in_scope
 from nkic.syntax.walk import children
 
 
@@ -69,17 +70,14 @@ class Whiles:
 
 def _only_continues(node: nodes.While) -> bool:
     """Return whether the body has `continue`, and no other statement that leaves it early."""
-    kinds = {type(inner) for statement in node.body for inner in _own(statement)}
+    kinds = set(map(type, nodes_in_scope(node.body)))
     return nodes.Continue in kinds and not kinds & {nodes.Break, nodes.Return, nodes.Try}
 
 
 def left_early(head: Span, call_sites: CallSites) -> KernelError:
     """Return the error for a device loop at `head` that was left early."""
-    module = call_sites.sources.module(head.path)
-    loop = module.statement_at(head) if module is not None else None
-    for statement in loop.body if isinstance(loop, nodes.For | nodes.While) else ():
-        for keyword, node in _leaving(statement):
-            return left_by(keyword, node.span)
+    for keyword, node in _statements_leaving(head, call_sites):
+        return left_by(keyword, node.span)
     text = "an exception cannot leave a loop that runs on the device"
     help = "catch it inside the loop's body"
     return KernelError("device-loop-misuse", text, help=help, span=head)
@@ -87,18 +85,23 @@ def left_early(head: Span, call_sites: CallSites) -> KernelError:
 
 def returned(head: Span, call_sites: CallSites) -> KernelError | None:
     """Return the error for a `return` in a loop of Beta 1 at `head`, or None if there is none."""
+    for keyword, node in _statements_leaving(head, call_sites):
+        if keyword == "return":
+            text = (
+                "`return` inside of a loop whose body is traced once ends the function after all "
+                "iterations; Python ends it in the first one"
+            )
+            help = "write it after the loop, or compile the file from the command line"
+            return KernelError("device-loop-misuse", text, help=help, span=node.span)
+    return None
+
+
+def _statements_leaving(head: Span, call_sites: CallSites) -> Iterator[tuple[str, nodes.Node]]:
+    """Yield the statements that leave the loop at `head`, with their keywords."""
     module = call_sites.sources.module(head.path)
     loop = module.statement_at(head) if module is not None else None
-    for statement in loop.body if isinstance(loop, nodes.For) else ():
-        for keyword, node in _leaving(statement):
-            if keyword == "return":
-                text = (
-                    "`return` inside of a loop whose body is traced once ends the function after "
-                    "all iterations; Python ends it in the first one"
-                )
-                help = "write it after the loop, or compile the file from the command line"
-                return KernelError("device-loop-misuse", text, help=help, span=node.span)
-    return None
+    for statement in loop.body if isinstance(loop, nodes.For | nodes.While) else ():
+        yield from _leaving(statement)
 
 
 def _leaving(node: nodes.Node, is_inside: bool = False) -> Iterator[tuple[str, nodes.Node]]:
@@ -111,10 +114,3 @@ def _leaving(node: nodes.Node, is_inside: bool = False) -> Iterator[tuple[str, n
         is_loop = isinstance(node, nodes.For | nodes.While)
         for child in children(node):
             yield from _leaving(child, is_inside or is_loop)
-
-
-def _own(node: nodes.Node) -> Iterator[nodes.Node]:
-    yield node
-    if not isinstance(node, nodes.FunctionDef | nodes.ClassDef | nodes.Lambda):
-        for child in children(node):
-            yield from _own(child)

@@ -27,7 +27,9 @@ def order(*body: str, backwards: bool = False) -> list[str]:
 
 
 def _written(one: Instruction) -> str:
-    return one.operands[0].tensor.name  # type: ignore[union-attr]
+    dst = one.operands[0]
+    assert isinstance(dst, AccessPattern)
+    return dst.tensor.name
 
 
 def fill(number: int, tile: int) -> str:

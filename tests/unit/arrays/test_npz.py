@@ -26,7 +26,7 @@ from nkic.arrays.npz import DTYPES_MEMBER, read_npz, write_npz
 from nkic.arrays.offers import natural, offer_npy, offer_raw
 from nkic.arrays.streams import SLACK, Opened, opened
 from nkic.base.diagnostics import InputFailed, UsageFailed
-from nkic.machine.dtypes import DTYPES
+from nkic.machine.dtypes import DTYPES, DType
 
 Array = NDArray[Any]
 
@@ -310,11 +310,12 @@ def test_a_bomb_is_not_inflated(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(data) < 60_000
     taken: list[int] = []
     fill = archive.Content.fill
-    monkeypatch.setattr(
-        archive.Content,
-        "fill",
-        lambda self, target: (taken.append(len(target)), fill(self, target)),
-    )
+
+    def noted(self: archive.Content, target: memoryview) -> None:
+        taken.append(len(target))
+        fill(self, target)
+
+    monkeypatch.setattr(archive.Content, "fill", noted)
     offer = read_npz(opened_bytes(data), "d.npz")["x"]
     assert offer.shape == (50 << 20,)
     assert sum(taken) < 1000
@@ -333,7 +334,8 @@ def assert_harmless(changed: bytes) -> None:
     except InputFailed:
         return
     for name, array in found.items():
-        wanted = {"a": SMALL, "b": np.arange(4, dtype=np.int16)}.get(name)
+        originals: dict[str, Array] = {"a": SMALL, "b": np.arange(4, dtype=np.int16)}
+        wanted = originals.get(name)
         assert wanted is None or np.array_equal(array, wanted)
 
 
@@ -404,7 +406,7 @@ def test_what_cannot_be_opened(path: str, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("dtype", DTYPES.values(), ids=str)
-def test_written_types_are_restored(dtype: Any) -> None:
+def test_written_types_are_restored(dtype: DType) -> None:
     """Every type is recognised after writing and reading, and has the same bytes."""
     element = natural(dtype)
     array = np.arange(24, dtype=np.uint8).view(f"{element.kind}{element.size}")

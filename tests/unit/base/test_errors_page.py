@@ -30,7 +30,8 @@ def said() -> Iterator[str]:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and node.args and is_warning(node):
                 first = node.args[0]
-                yield from [first.value] if isinstance(first, ast.Constant) else []
+                if isinstance(first, ast.Constant):
+                    yield str(first.value)
 
 
 def is_warning(call: ast.Call) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ def test_an_entry_is_read_as_it_was_written(kept: Store) -> None:
     assert (found.facts, found.data) == ({"key": KEY, **FACTS}, DATA)
     assert kept.read(OTHER) is None
     assert stat.S_IMODE(kept.path(KEY).stat().st_mode) == 0o600
-    assert [one.name for one in kept.place.iterdir()] == [f"{KEY}.nkic"]
+    assert [one.name for one in kept.folder.iterdir()] == [f"{KEY}.nkic"]
 
 
 def flipped(path: Path, at: int) -> None:
@@ -64,6 +65,11 @@ def piped(path: Path) -> None:
     os.mkfifo(path)
 
 
+def made_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
 DAMAGE: dict[str, Callable[[Path], object]] = {
     "a bit of its hash": lambda path: flipped(path, 3),
     "a bit of its facts": lambda path: flipped(path, 40),
@@ -79,7 +85,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "a link": linked,
     "a pipe": piped,
     "others may write it": lambda path: path.chmod(0o622),
-    "it cannot be read": lambda path: (path.unlink(), path.mkdir()),
+    "it cannot be read": made_folder,
 }
 
 
@@ -182,6 +188,7 @@ def test_diagnostics_survive_json() -> None:
     assert from_json(json.loads(json.dumps(to_json([found, fixed, warned])))) == (
         *(found, fixed, warned),
     )
+    wrong: list[Any]
     for wrong in ([{}], [3], [{**to_json([warned])[0], "count": "1"}], [{"code": "none"}]):
         with pytest.raises((ValueError, LookupError, TypeError)):
             from_json(wrong)

@@ -11,7 +11,7 @@ import pytest
 
 from nkic.base.diagnostics import UsageFailed
 from nkic.cli.common import Session
-from nkic.cli.common.conflicts import given
+from nkic.cli.common.conflicts import given_options
 from nkic.cli.common.help import Tool
 from nkic.cli.nki_run import command as nki_run
 from nkic.cli.nki_run import conflicts as of_runner
@@ -67,7 +67,7 @@ def refused(tool: str, words: Sequence[str]) -> str:
     try:
         with command.make_context(tool, [*words], obj=Session(tool)) as context:
             line = options.CommandLine(**context.params)
-            conflicts.refuse_conflicts(line, given())
+            conflicts.refuse_conflicts(line, given_options())
     except UsageFailed as failed:
         return failed.diagnostics[0].message
     except click.UsageError as error:  # a second file

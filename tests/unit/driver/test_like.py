@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,7 +39,8 @@ def test_types_that_numpy_lacks(tmp_path: Path) -> None:
     path = tmp_path / "d.npz"
     noted = np.frombuffer(b'{"y": "float8_e5m2", "w": "float8_e5m2"}', np.uint8)
     arrays = {"x": "V2", "y": "V1", "z": "V1", "w": "V2"}
-    np.savez(path, __nki_dtypes__=noted, **{n: np.zeros(2, kind) for n, kind in arrays.items()})
+    contents: dict[str, Any] = {n: np.zeros(2, kind) for n, kind in arrays.items()}
+    np.savez(path, __nki_dtypes__=noted, **contents)
     found = read_like(str(path))
     assert sorted(found) == ["w", "x", "y", "z"]
     assert (str(found["x"]), str(found["y"])) == ("bfloat16[2]", "float8_e5m2[2]")

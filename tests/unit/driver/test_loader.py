@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -121,9 +122,9 @@ def test_neighbours_of_an_included_file_are_found_from_there(files: Make) -> Non
 
 
 @pytest.mark.parametrize("more", [{"includes": ["gone"]}, {"modules": {"m": "gone.py"}}])
-def test_what_is_named_must_exist(more: dict[str, object]) -> None:
+def test_what_is_named_must_exist(more: dict[str, Any]) -> None:
     with pytest.raises(UsageFailed, match="there is no `gone"):
-        Loader.beside("k.py", **more)  # type: ignore[arg-type]
+        Loader.beside("k.py", **more)
 
 
 def test_the_paths_to_print_lead_from_here(files: Make, monkeypatch: pytest.MonkeyPatch) -> None:

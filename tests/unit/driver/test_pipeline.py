@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nkic import prove
 from nkic.base.diagnostics import CompileFailed, Reporter, UsageFailed
 from nkic.base.source import SourceFile
 from nkic.depend import depend
@@ -17,9 +18,11 @@ from nkic.driver.forms import FORMS
 from nkic.driver.loader import Loader
 from nkic.driver.pipeline import AuditFailed, compile_source, compile_text
 from nkic.driver.request import parse_options, request_for
+from nkic.emit import emit
 from nkic.ir.dependence import DependenceGraph
 from nkic.ir.program import Program
 from nkic.ir.text import program_text
+from nkic.lower import lower
 from nkic.neff.load import load
 from nkic.neff.records import InstructionRecord
 from nkic.specialise.request import RequestOptions
@@ -87,7 +90,6 @@ def test_results_that_nobody_will_read_are_given_up() -> None:
 
 def test_the_program_with_views_is_freed_after_lower(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[weakref.ref[Program]] = []
-    lower, depend = pipeline.lower, pipeline.depend
 
     def noted(program: Program, report: Reporter) -> Program:
         made.append(weakref.ref(program))
@@ -144,17 +146,16 @@ def test_a_finding_of_an_audit_is_no_fault_of_the_kernel(
     stage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proof = {"allocate": "prove_addresses", "schedule": "prove_order"}[stage]
-    monkeypatch.setattr(pipeline.prove, proof, lambda *made: ["one", "two"])
+    monkeypatch.setattr(prove, proof, lambda *made: ["one", "two"])
     with pytest.raises(AuditFailed, match=f"{stage} produced a wrong program: one, and 1 more"):
         run()
 
 
 def test_what_the_runner_would_refuse_is_a_bug_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = pipeline.emit
     monkeypatch.setattr(
         pipeline,
         "emit",
-        lambda *words: made(*words).__class__(**{**vars(made(*words)), "cores": 9}),
+        lambda *words: emit(*words).__class__(**{**vars(emit(*words)), "cores": 9}),
     )
     with pytest.raises(AuditFailed, match="emit produced a wrong program: 9 cores"):
         run()
@@ -264,7 +265,7 @@ def test_a_large_program_frees_its_graphs_and_builds_them_again_for_search(
         return depend(program)
 
     monkeypatch.setattr(pipeline, "depend", counted)
-    monkeypatch.setattr("nkic.driver.compiled.MANY", 2)
+    monkeypatch.setattr("nkic.driver.compiled.MANY_INSTRUCTIONS", 2)
     freed = run(options=CompileOptions(level=level, keep=frozenset()))
     assert freed.data == kept.data
     assert len(built) == times

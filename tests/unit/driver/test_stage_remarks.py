@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -60,12 +61,12 @@ for i in range(6):
 Built = tuple[Compiled, list[Remark]]
 
 
-def built(body: str, profile: Profile = Profile.NKI_0_7, **options: bool | int) -> Built:
+def built(body: str, profile: Profile = Profile.NKI_0_7, **options: Any) -> Built:
     lines = "\n".join(f"    {line}" for line in body.strip("\n").split("\n"))
     source = SourceFile("k.py", f"{HEAD}{lines}\n    return out\n")
     args = dict([parse_arg("a=float32[128,4096]")])
     request = Request(args=args, profile=profile)
-    chosen = CompileOptions(**options)  # type: ignore[arg-type]
+    chosen = CompileOptions(**options)
     compiled = compile_source(source, request, lambda *_: None, chosen)
     return compiled, remarks(compiled, chosen.level)
 

@@ -7,6 +7,7 @@ import pytest
 from nkic.base.evaluation import Limits
 from nkic.base.kernel_errors import SECOND_WAY, KernelError
 from nkic.base.source import CallChain, Span
+from nkic.evaluate.modules import Table
 from nkic.language.namespace import Namespace
 from tests.harness import metalanguage
 from tests.harness.metalanguage import HEAD, Done, body, resolved, run
@@ -41,6 +42,12 @@ CASES = [
     ("return sorted([1, 'a'])", "wrong-type", "'<' not supported between instances of", 8),
     ("return range()", "wrong-type", "range expected at least 1 argument, got 0", 8),
     ("return iter(1, 2)", "wrong-type", "iter(v, w): v must be callable", 8),
+    (
+        "return kernel(**{'a': 1}, **{'a': 2})",
+        "wrong-call",
+        "kernel() got multiple values for keyword argument 'a'",
+        8,
+    ),
     ("return len(1, 2)", "wrong-type", "`len` is called with the wrong number or names", 8),
     ("with 5: pass", "not-in-nki", "`with` cannot be used with a value of type `int`", 6),
     ("nl.x = 1", "hidden-attribute", "attribute `x` of the module `nki.language` cannot be", 1),
@@ -160,7 +167,7 @@ def failing_call(code: str, error: Exception, monkeypatch: pytest.MonkeyPatch) -
 
     spaces = metalanguage.namespaces
 
-    def with_instruction(log: list[str]) -> dict[str, Namespace]:
+    def with_instruction(log: list[str]) -> dict[str, Table | Namespace]:
         return {**spaces(log), "nki.isa": Namespace("nki.isa", {"step": fail, "apply": apply})}
 
     def apply(function: object) -> None:

@@ -120,7 +120,8 @@ def test_a_mask_finds_the_dimension_by_its_arange() -> None:
     """Both run along the second dimension of the indexed tensor, and one of them along the first
     dimension of the tile.
     """
-    i, j = indices.arange(6)[None, :], indices.arange(8)[None, :]
+    i: Any = indices.arange(6)[None, :]
+    j: Any = indices.arange(8)[None, :]
     axes = [i.dims[1].axes, j.dims[1].axes]
     mask = ((i < 2) & (j < 5)).placed(axes, SHAPE)
     assert masks.bounding(mask, SHAPE) == (masks.Box((0, 0), (2, 5)), None)

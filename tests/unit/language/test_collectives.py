@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,9 @@ def run(
     text += "" if "return" in body else TAIL
     kinds = {"a": f"{data.dtype.name}[{data.shape[1]},{data.shape[2]}]", **more}
     args = dict(parse_arg(f"{name}={kind}") for name, kind in kinds.items())
-    request = Request(lnc=lnc, grid=(lnc,), args=args, **({"target": target} if target else {}))
+    request = Request(lnc=lnc, grid=(lnc,), args=args)
+    if target:
+        request = replace(request, target=target)
     done = compile_source(SourceFile("k.py", text), request, lambda *_: None)
     return simulate_ranks(read(done.data), [{"a": one} for one in data])
 

@@ -40,11 +40,13 @@ ERF = vectorised(erf)
 
 
 def gelu(x: Array) -> Array:
-    return x * (1 + ERF(x / sqrt(2))) / 2
+    found: Array = x * (1 + ERF(x / sqrt(2))) / 2
+    return found
 
 
 def gelu_tanh(x: Array) -> Array:
-    return x * (1 + np.tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2
+    found: Array = x * (1 + np.tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2
+    return found
 
 
 def gelu_sigmoid(x: Array) -> Array:

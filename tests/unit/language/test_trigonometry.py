@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -24,7 +25,9 @@ def angles(limit: float) -> Floats:
 
 
 def true(function: str, x: Floats) -> NDArray[np.float64]:
-    return np.vectorize(getattr(math, function), otypes=[np.float64])(x.astype(np.float64))
+    exact = np.vectorize(getattr(math, function), otypes=[np.float64])
+    found: NDArray[np.float64] = exact(x.astype(np.float64))
+    return found
 
 
 @pytest.mark.parametrize("target", ["trn1", "trn2", "trn3"])
@@ -56,7 +59,7 @@ def test_the_engine_s_own_sine_goes_on_as_a_cubic() -> None:
 @pytest.mark.parametrize("buffer", ["sbuf", "psum"])
 @pytest.mark.parametrize("kind", [ml_dtypes.bfloat16, np.float16])
 def test_narrow_types_are_reduced_in_float32(kind: type, buffer: str) -> None:
-    x = angles(6e4).astype(kind)
+    x: NDArray[Any] = angles(6e4).astype(kind)
     found = evaluate(["nl.sin(x)", "nl.cos(x, dtype=nl.float32)"], {"x": x}, buffer)
     sine = true("sin", x.astype(np.float32))
     assert found[0].array.dtype == kind

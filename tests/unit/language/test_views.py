@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -156,7 +156,7 @@ Call = Callable[[View], View]
         (lambda t: reshapes.rearrange(t, "abc", "abc", {"b": 5}), "bad-pattern"),
         (lambda t: reshapes.rearrange(t, "aab", "aab", {}), "bad-pattern"),
         (lambda t: patterns.access_pattern(t, [[48, 64], [1, 24]]), "partition-dimension"),
-        (lambda t: patterns.access_pattern(t, [24, 128]), "bad-pattern"),
+        (lambda t: patterns.access_pattern(t, cast(Any, [24, 128])), "bad-pattern"),
         (lambda t: patterns.access_pattern(t, [[24, 128]]), "bad-pattern"),
         (lambda t: patterns.access_pattern(t, [[24, 128], [1, 0]]), "bad-pattern"),
         (lambda t: patterns.access_pattern(t, [[24, 128], [1, 2]], TEXT), "bad-pattern"),
@@ -240,12 +240,13 @@ def test_ap_with_a_scalar_offset_scales_by_the_stride_of_its_view() -> None:
 def test_one_run_time_index_at_most() -> None:
     once = indexing.index(make((4, 128, 8), HBM), KEY[VirtualRegister(Register(3))])
     register = VirtualRegister(Register(4))
-    for call in (
+    calls: list[Callable[[], View]] = [
         lambda: indexing.index(once, KEY[register]),
         lambda: patterns.vector_select(once, 0, make((128, 1), dtype="int32")),
         lambda: indexing.index(make((4, 8, 8), HBM), KEY[register, register]),
         lambda: views.reinterpret(once, dtypes.DTYPES["int8"]),
-    ):
+    ]
+    for call in calls:
         with pytest.raises(ViewError) as caught:
             call()
         assert caught.value.slug == "indirect-view"

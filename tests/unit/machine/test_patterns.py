@@ -27,6 +27,11 @@ def test_merged(dims: Any, wanted: Any) -> None:
     assert merged(dims) == wanted
 
 
+def test_merged_pairs_have_at_most_as_many_elements_as_the_limit() -> None:
+    assert merged(((4, 2), (1, 4)), 8) == ((1, 8),)
+    assert merged(((4, 2), (1, 4)), 7) == ((4, 2), (1, 4))
+
+
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(1, 4)), max_size=4).map(tuple))
 def test_merged_visits_the_same_elements_in_the_same_order(dims: Any) -> None:
     def visit(pairs: Any) -> list[int]:

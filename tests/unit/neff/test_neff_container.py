@@ -6,7 +6,10 @@ import os
 import struct
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import msgpack
 import pytest
@@ -16,6 +19,7 @@ from nkic.machine.targets import TARGETS
 from nkic.neff import container, header
 from nkic.neff.limits import Limits
 from nkic.neff.read import open_file, read
+from nkic.neff.records import StreamRecord
 from nkic.neff.write import write
 from tests.harness.executables import ROWS, SCALED, sample
 from tests.harness.tamper import rebuilt, refused, with_header
@@ -161,7 +165,7 @@ def test_a_program_is_identified_by_what_it_does() -> None:
     assert container.unpack(write(replace(sample(), streams=streams))).header.id != original
 
 
-def _unplaced(stream):
+def _unplaced(stream: StreamRecord) -> StreamRecord:
     return stream._replace(items=tuple(item._replace(place=-1) for item in stream.items))
 
 
@@ -178,14 +182,15 @@ def test_the_header_must_agree_with_the_sections(change: dict[str, object], says
 
 
 def double_key(fields: dict[str, object]) -> bytes:
-    encoded = msgpack.packb(fields)
+    encoded: bytes = msgpack.packb(fields)
     assert encoded[0] == 0x80 + len(fields)
-    twice = msgpack.packb("fmt") + msgpack.packb([1, 0])
+    twice: bytes = msgpack.packb("fmt") + msgpack.packb([1, 0])
     return bytes([encoded[0] + 1]) + twice + encoded[1:]
 
 
 def long_integer(fields: dict[str, object]) -> bytes:
-    return msgpack.packb(fields).replace(b"\xa3req\x00", b"\xa3req\xcc\x00")
+    encoded: bytes = msgpack.packb(fields)
+    return encoded.replace(b"\xa3req\x00", b"\xa3req\xcc\x00")
 
 
 @pytest.mark.parametrize(
@@ -209,7 +214,9 @@ def long_integer(fields: dict[str, object]) -> bytes:
         (lambda f: {"target": f.pop("target"), **f}, "in this order"),
     ],
 )
-def test_headers_with_right_digests_and_wrong_contents(change, says: str) -> None:
+def test_headers_with_right_digests_and_wrong_contents(
+    change: Callable[[dict[str, Any]], Any], says: str
+) -> None:
     number, message = outcome(with_header(DATA, change))
     assert number == "NKI0805"
     assert says in message
@@ -260,7 +267,7 @@ def test_announced_sizes_are_not_believed() -> None:
     assert outcome(huge)[0] == "NKI0806"
 
 
-def test_files_are_opened_within_the_size_limit(tmp_path) -> None:
+def test_files_are_opened_within_the_size_limit(tmp_path: Path) -> None:
     path = tmp_path / "a.neff"
     path.write_bytes(DATA)
     assert open_file(str(path), len(DATA)) == DATA

@@ -11,7 +11,7 @@ from nkic.neff.info import info
 from nkic.neff.listing.diff import MAX_ALIGNED, diff
 from nkic.neff.read import read
 from nkic.neff.write import write
-from tests.harness.executables import ROWS, SCALED, SOURCE, long_sample, sample
+from tests.harness.executables import ROWS, SCALED, SOURCE, instruction_of, long_sample, sample
 from tests.harness.tamper import rebuilt, refused
 
 DATA = write(sample(), embed_source=True)
@@ -132,7 +132,8 @@ def test_different_programs_are_shown_by_stream() -> None:
 def test_long_differences_are_not_aligned() -> None:
     first = long_sample(2 * MAX_ALIGNED)
     items = tuple(
-        item._replace(attributes=("add", *item.attributes[1:])) for item in first.streams[1].items
+        item._replace(attributes=("add", *item.attributes[1:]))
+        for item in map(instruction_of, first.streams[1].items)
     )
     second = replace(first, streams=(first.streams[0], first.streams[1]._replace(items=items)))
     found = diff(write(first), write(second), rows=ROWS)

@@ -128,7 +128,7 @@ def test_scaled_limits(limit: str) -> None:
 def test_the_writer_keeps_the_limits_too() -> None:
     for limit in ("items", "tensors", "files", "places", "notes", "values", "forms", "streams"):
         tight = replace(LIMITS, **{limit: SAMPLE_COUNTS[limit] - 1})
-        code, message = refused(lambda tight=tight: write(sample(), limits=tight))
+        code, message = refused(partial(write, sample(), limits=tight))
         assert code == "NKI0806"
         assert f"the limit is {SAMPLE_COUNTS[limit] - 1}" in message
 

@@ -16,7 +16,7 @@ from nkic.neff.limits import LIMITS, Limits
 from nkic.neff.read import read
 from nkic.neff.records import PlaceRecord
 from nkic.neff.write import write
-from tests.harness.executables import ROWS, SCALED, sample
+from tests.harness.executables import ROWS, SCALED, instruction_of, sample
 from tests.harness.tamper import contents, rebuilt, records, refused, with_records
 
 DATA = write(sample(), embed_source=True)
@@ -265,8 +265,8 @@ def test_the_one_nan_is_kept_and_others_refused() -> None:
     item = SCALED._replace(attributes=form, operands=(*SCALED.operands[:2], -nan))
     streams = (sample().streams[1]._replace(items=(item,)),)
     data = write(replace(sample(), streams=streams))
-    (found,) = read(data, rows=ROWS).streams[0].items
-    assert found.attributes[2] != found.attributes[2]
+    (item,) = map(instruction_of, read(data, rows=ROWS).streams[0].items)
+    assert item.attributes[2] != item.attributes[2]
     content = contents(data)["code"]
     canonical = msgpack.packb(nan)
     assert content.count(canonical) == 2
@@ -280,8 +280,8 @@ def test_the_optional_sections_may_be_absent() -> None:
     assert [t.name for t in found.tensors] == ["t0", "t1", "t2", "t3", "t4", "t5"]
     assert {item.place for stream in found.streams for item in stream.items} == {-1}
     assert (found.files, found.places, found.meta, found.arguments) == ((), (), {}, {})
-    assert [s.items[0].operands for s in found.streams] == [
-        s.items[0].operands for s in sample().streams
+    assert [instruction_of(s.items[0]).operands for s in found.streams] == [
+        instruction_of(s.items[0]).operands for s in sample().streams
     ]
 
 
@@ -337,5 +337,5 @@ def test_ones_that_are_equal_but_not_the_same_stay_apart() -> None:
     )
     streams = (sample().streams[1]._replace(items=items),)
     (stream,) = read(write(replace(sample(), streams=streams)), rows=ROWS).streams
-    shown = [repr((i.operands[2], i.attributes[2])) for i in stream.items]
+    shown = [repr((i.operands[2], i.attributes[2])) for i in map(instruction_of, stream.items)]
     assert shown == ["(1, 1)", "(1.0, 1.0)", "(0.0, 0)", "(-0.0, -0.0)"]

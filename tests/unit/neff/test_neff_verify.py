@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from nkic.base.diagnostics import ArtifactFailed
 from nkic.machine import dtypes
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
@@ -261,8 +262,8 @@ def test_patterns_inside_their_tensors(dims: tuple[tuple[int, int], ...]) -> Non
 
 def test_patterns_in_hbm() -> None:
     verify(running(LOAD, engine=Engine.DMA))
-    for change in ({"start": 1}, {"partitions": 1}):
-        item = LOAD._replace(operands=(A_TILE, A._replace(**change)))
+    for changed in (A._replace(start=1), A._replace(partitions=1)):
+        item = LOAD._replace(operands=(A_TILE, changed))
         assert "partitions in HBM" in outcome(running(item, engine=Engine.DMA))[1]
     item = LOAD._replace(operands=(A_TILE, A._replace(offset=1)))
     assert "bytes 4 to 8,196; the tensor has 8,192" in outcome(running(item, engine=Engine.DMA))[1]
@@ -458,7 +459,7 @@ def test_refusals_say_where() -> None:
     bad = SCALE._replace(operands=(OUT_TILE, A_TILE._replace(offset=1), 2.5), place=3)
     executable = running(DONE._replace(signals=()), bad)
     data = write(executable)
-    with pytest.raises(Exception) as caught:
+    with pytest.raises(ArtifactFailed) as caught:
         load(data, rows=ROWS)
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.notes == ("compiled from kernels/add.py:2:5",)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,9 +65,9 @@ def slots(found: Executable) -> list[tuple[int, int, InstructionRecord]]:
     ]
 
 
-def changed(found: Executable, stream: int, at: int, **fields: object) -> Executable:
+def changed(found: Executable, stream: int, at: int, **fields: Any) -> Executable:
     record = found.streams[stream]
-    new = record.items[at]._replace(**fields)  # type: ignore[arg-type]
+    new = record.items[at]._replace(**fields)
     items = (*record.items[:at], new, *record.items[at + 1 :])
     return with_stream(found, stream, record._replace(items=items))
 

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from lark import Lark, UnexpectedInput
+from lark import Lark, UnexpectedToken
 from lark import Token as LarkToken
 from lark.common import LexerConf
 from lark.lexer import Lexer
@@ -60,9 +60,9 @@ def ours() -> Parser:
 def stop_of_lark(tokens: list[Token]) -> int | None:
     """Return the index of the token that is rejected, or None."""
     try:
-        lark().parse(tokens)  # type: ignore[arg-type]
-    except UnexpectedInput as error:
-        refused = error.token  # type: ignore[attr-defined]
+        lark().parse(tokens)
+    except UnexpectedToken as error:
+        refused = error.token
         return len(tokens) - 1 if refused.type == "$END" else int(refused.start_pos)
     return None
 

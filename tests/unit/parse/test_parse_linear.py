@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import unicodedata
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ def test_the_measure_sees_quadratic_work() -> None:
     def pairs(n: int) -> int:
         return sum(a < b for a in range(n) for b in range(n))
 
-    once, twice, four = (work(lambda n=n: pairs(n)) for n in (30, 60, 120))
+    once, twice, four = (work(partial(pairs, n)) for n in (30, 60, 120))
     assert four - twice > 2.25 * (twice - once) + 2000
 
 

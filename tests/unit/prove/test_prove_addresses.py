@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -184,11 +185,14 @@ def test_a_tensor_of_a_loop_is_in_use_between_its_touches(own: str) -> None:
     assert [one.rule for one in found] == ([] if own else ["overlap"])
 
 
+Trace = Callable[[FrameType, str, object], Any]
+
+
 def work(action: Callable[[], object]) -> int:
     """Count the lines of nkic/prove that `action` runs."""
     count = 0
 
-    def trace(frame: FrameType, event: str, arg: object) -> object:
+    def trace(frame: FrameType, event: str, arg: object) -> Trace | None:
         nonlocal count
         if "prove" not in frame.f_code.co_filename:
             return None
@@ -196,7 +200,7 @@ def work(action: Callable[[], object]) -> int:
         return trace
 
     before = sys.gettrace()
-    sys.settrace(trace)  # type: ignore[arg-type]
+    sys.settrace(trace)
     try:
         action()
     finally:

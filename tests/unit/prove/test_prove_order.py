@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -354,7 +355,7 @@ def test_an_instruction_outside_its_loop_is_found() -> None:
 
 
 @pytest.mark.parametrize("change", [{"stop": 5}, {"start": 1}, {"step": 2}, {"number": 9}])
-def test_a_loop_that_runs_otherwise_is_found(change: dict[str, int]) -> None:
+def test_a_loop_that_runs_otherwise_is_found(change: dict[str, Any]) -> None:
     found = made(tiles(2), *LOOP)
 
     def other(items: Items) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 from nkic.base.source import NOWHERE, CallChain
 from nkic.ir.tensors import AccessPattern, Dynamic, Tensor
@@ -29,11 +30,11 @@ def patterns(tensor: Tensor) -> list[AccessPattern]:
         Dynamic("scalar", WORD._replace(offset=1), 1, 16),
         Dynamic("vector", WORD, 1, 16),
     ]
-    changes: list[dict[str, object]] = [
+    changes: list[dict[str, Any]] = [
         {"dtype": DTYPES["int32"]}, {"start": 1}, {"partitions": 7}, {"offset": 1},
-        {"dims": ((1, 7),)}, *({"dynamic": offset} for offset in offsets),
+        {"dims": ((1, 7),)}, *[{"dynamic": offset} for offset in offsets],
     ]  # fmt: skip
-    return [plain, *(plain._replace(**change) for change in changes)]  # type: ignore[arg-type]
+    return [plain, *(plain._replace(**change) for change in changes)]
 
 
 def test_patterns_are_the_same_where_all_but_the_tensor_is() -> None:

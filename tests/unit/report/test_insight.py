@@ -199,8 +199,11 @@ def test_what_is_not_on_the_path_would_gain_nothing(name: str) -> None:
         numbers = {
             i for i, e in enumerate(trace.events) if trace.streams[e.stream].engine is engine
         }
-        change = Change(retimed=lambda n, event, t, of=numbers: Timing(0, 0) if n in of else t)
-        assert kept.again(change) == trace.end
+        assert kept.again(without_time(numbers)) == trace.end
+
+
+def without_time(numbers: set[int]) -> Change:
+    return Change(retimed=lambda n, event, t: Timing(0, 0) if n in numbers else t)
 
 
 # ---- who waits for whom --------------------------------------------------------------------
@@ -269,8 +272,8 @@ def test_the_peak_is_the_most_that_is_alive(name: str) -> None:
     trace = recorded(sample(name)).trace
     found = [one for one in live_ranges(Accounts(trace, [])) if one.buffer is Buffer.SBUF]
     most = max(sum(o.bytes for o in found if o.start <= one.start < o.end) for one in found)
-    assert peak(found).bytes == most
-    assert sum(size for _, _, size in peak(found).owners) == most
+    assert peak(found, Buffer.SBUF).bytes == most
+    assert sum(size for _, _, size in peak(found, Buffer.SBUF).owners) == most
     target = trace.executable.meta["sbuf_peak"]
     assert 0 < most <= int(target) * 128
 

@@ -50,7 +50,7 @@ def test_each_core_does_its_half_at_the_same_time() -> None:
         executable = read(done.data)
         assert executable.cores == cores
         found[cores] = simulate(executable, {"a": TALL})
-    expected = TALL + np.repeat(np.float32([1, 2]), 512)[:, None]
+    expected = TALL + np.repeat(np.array([1, 2], np.float32), 512)[:, None]
     assert np.array_equal(found[2].outputs["output_0"], expected)
     assert np.array_equal(found[1].outputs["output_0"], TALL + 1)
     assert found[2].engines["core1.vector"].instructions == 4
@@ -257,10 +257,12 @@ def without_last(executable: Executable, core: int, name: str) -> Executable:
 
     def left(stream: StreamRecord) -> StreamRecord:
         items = list(stream.items)
-        rows = [item.row.name if getattr(item, "row", None) else "" for item in items]
+        rows = [getattr(getattr(item, "row", None), "name", "") for item in items]
         if stream.core == core and name in rows:
             index = len(rows) - 1 - rows[::-1].index(name)
-            items[index] = items[index]._replace(row=None, operands=(), attributes=())
+            last = items[index]
+            assert isinstance(last, InstructionRecord)
+            items[index] = last._replace(row=None, operands=(), attributes=())
         return stream._replace(items=tuple(items))
 
     return replace(executable, streams=tuple(map(left, executable.streams)))
@@ -290,7 +292,10 @@ def _to_itself(stream: StreamRecord) -> StreamRecord:
     """Make core 1 send to itself and receive from itself, so that core 0 has no partner."""
     items = [
         item._replace(attributes=(1, 1, *item.attributes[2:]))
-        if getattr(item, "row", None) and item.row.is_rendezvous and stream.core
+        if isinstance(item, InstructionRecord)
+        and item.row is not None
+        and item.row.is_rendezvous
+        and stream.core
         else item
         for item in stream.items
     ]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nkic.base.diagnostics import ArtifactFailed, UsageFailed
-from nkic.neff.records import Executable
+from nkic.neff.records import Executable, PatternRecord
 from nkic.neff.verify import verify
 from nkic.simulate import RunOptions, simulate_ranks
 from nkic.simulate.debug.breakpoints import Breakpoint, breakpoint_of
@@ -99,7 +99,7 @@ def _conflict(executable: Executable, one: Party, other: Party) -> bool:
     target = RunOptions().target_of(executable)
     touched = []
     for party in (one, other):
-        operands = [o for o in party.item.record.operands if hasattr(o, "tensor")]
+        operands = [o for o in party.item.record.operands if isinstance(o, PatternRecord)]
         numbers = {o.tensor for o in operands}
         writes = set(written(executable, target, party.runner, party.item))
         touched.append((numbers, writes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,8 +39,8 @@ def build(*body: str, chip: int = 3, serial: bool = False) -> Executable:
     return executable
 
 
-def run(executable: Executable, **options: object) -> Result:
-    return simulate(executable, {"x": DATA}, RunOptions(**options))  # type: ignore[arg-type]
+def run(executable: Executable, **options: Any) -> Result:
+    return simulate(executable, {"x": DATA}, RunOptions(**options))
 
 
 def output(executable: Executable) -> NDArray[np.generic]:
@@ -161,9 +162,12 @@ def with_items(
 
 def test_a_deadlock_names_who_waits_for_what() -> None:
     executable = build(*ROUND_TRIP)
-    loads = [i._replace(signals=()) for i in stream(executable, "core0.dma0").items]
+    loads = [
+        i._replace(signals=()) if isinstance(i, InstructionRecord) else i
+        for i in stream(executable, "core0.dma0").items
+    ]
     with pytest.raises(ProgramFault) as caught:
-        run(with_items(executable, "core0.dma0", loads))  # type: ignore[arg-type]
+        run(with_items(executable, "core0.dma0", loads))
     (found,) = caught.value.diagnostics
     assert found.code.slug == "deadlock"
     assert any("core0.vector, at tensor_scalar" in note for note in found.notes)
@@ -192,7 +196,8 @@ def test_an_endless_loop_of_one_stream_meets_the_time_limit() -> None:
     start = InstructionRecord(ROWS["register_move"], (Register(0), 1), (), (), (), -1)
     nothing = loop._replace(counter=Register(1), start=0, stop=0, length=1)
     body = step._replace(waits=(), signals=())
-    for items in ([endless, body], [endless._replace(length=2), nothing, body]):
+    items: tuple[InstructionRecord | LoopRecord, ...]
+    for items in ((endless, body), (endless._replace(length=2), nothing, body)):
         alone = replace(
             executable,
             streams=(StreamRecord(0, Engine.VECTOR, 0, (start, *items)),),

@@ -7,7 +7,7 @@ import pytest
 
 from nkic.machine.engines import Engine
 from nkic.machine.targets import TARGETS
-from nkic.neff.records import PatternRecord
+from nkic.neff.records import InstructionRecord, PatternRecord
 from nkic.pace.clock import Clock
 from nkic.simulate.decode import Decoder, EngineState, Registers
 from nkic.simulate.plans import Plan, Planner
@@ -24,8 +24,8 @@ def plans_of(*pairs: tuple[PatternRecord, PatternRecord]) -> list[Plan]:
     decoder = Decoder(Memory(program), target, True)
     state, engine = EngineState(Registers([])), Engine.VECTOR
     planner = Planner(program, target, decoder, Clock(program, target), engine, state)
-    items = [item for item in program.streams[0].items if item.row is not None]
-    return [planner.plan(item, item.row) for item in items]
+    items = [item for item in program.streams[0].items if isinstance(item, InstructionRecord)]
+    return [planner.plan(item, item.row) for item in items if item.row is not None]
 
 
 def at(number: int, offset: int = 0, size: int = 8, start: int = 0) -> PatternRecord:

@@ -18,7 +18,7 @@ from nkic.machine.instructions import ROWS
 from nkic.machine.psum import MAX_WRITES, History, Rectangle, Write, bank_problem, banks
 from nkic.machine.targets import TRN2, TRN3
 from nkic.neff.read import read
-from nkic.neff.records import Executable, InstructionRecord, PatternRecord, StreamRecord
+from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord, StreamRecord
 from nkic.neff.verify import verify
 from nkic.report.resources import resources
 from nkic.specialise.request import Request
@@ -112,7 +112,7 @@ def compiled() -> Executable:
 def moved(executable: Executable, offset: int) -> Executable:
     """Return the program with the results of matmuls at another offset of their tensor."""
 
-    def item(one: object) -> object:
+    def item(one: InstructionRecord | LoopRecord) -> InstructionRecord | LoopRecord:
         if not isinstance(one, InstructionRecord) or one.row is not ROWS["nc_matmul"]:
             return one
         dst = one.operands[0]
@@ -120,7 +120,7 @@ def moved(executable: Executable, offset: int) -> Executable:
         return one._replace(operands=(dst._replace(offset=offset), *one.operands[1:]))
 
     def stream(one: StreamRecord) -> StreamRecord:
-        return one._replace(items=tuple(map(item, one.items)))  # type: ignore[arg-type]
+        return one._replace(items=tuple(map(item, one.items)))
 
     return replace(executable, streams=tuple(map(stream, executable.streams)))
 

@@ -13,7 +13,7 @@ from nkic.base.source import SourceFile
 from nkic.driver.pipeline import compile_source
 from nkic.machine.targets import TARGETS
 from nkic.neff.read import read
-from nkic.neff.records import Executable, InstructionRecord
+from nkic.neff.records import Executable, InstructionRecord, LoopRecord
 from nkic.simulate import Result, RunOptions, simulate
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
@@ -271,7 +271,7 @@ def without_stores(executable: Executable, kept: int) -> Executable:
     (output,) = executable.outputs
     seen = 0
 
-    def damaged(item: object) -> object:
+    def damaged(item: InstructionRecord | LoopRecord) -> InstructionRecord | LoopRecord:
         nonlocal seen
         if not isinstance(item, InstructionRecord) or item.row is None:
             return item
@@ -280,7 +280,7 @@ def without_stores(executable: Executable, kept: int) -> Executable:
         return item._replace(row=None, operands=(), attributes=()) if lost else item
 
     streams = tuple(s._replace(items=tuple(map(damaged, s.items))) for s in executable.streams)
-    return replace(executable, streams=streams)  # type: ignore[arg-type]
+    return replace(executable, streams=streams)
 
 
 def test_a_store_that_is_lost_is_noticed() -> None:

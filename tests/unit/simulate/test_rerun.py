@@ -168,10 +168,10 @@ def test_results_and_inputs_are_the_callers_alone() -> None:
         assert np.array_equal(result, drawn(seed)["a"] + np.float32(1))
     given = drawn(9)["a"]
     held = weakref.ref(given)
-    result = weakref.ref(simulate(executable, {"a": given}).outputs["output_0"])
+    output = weakref.ref(simulate(executable, {"a": given}).outputs["output_0"])
     del given
     gc.collect()
-    assert is_kept() and held() is None and result() is None
+    assert is_kept() and held() is None and output() is None
 
 
 def test_pages_of_results_are_taken_again_when_nobody_holds_them() -> None:
@@ -185,7 +185,7 @@ def test_pages_of_results_are_taken_again_when_nobody_holds_them() -> None:
         given = draw.standard_normal((128, pages.SMALL // 512)).astype(np.float32)
         found = simulate(executable, {"a": given}).outputs["output_0"]
         assert found.tobytes() == (given + np.float32(1)).tobytes()
-        part = (found, found[3:5], memoryview(found)[7:9], found.view(np.uint8)[0])[iteration % 4]
+        part = (found, found[3:5], found.data[7:9], found.view(np.uint8)[0])[iteration % 4]
         held.append((part, bytes(np.asarray(part).tobytes())))
         del found, part
         assert all(np.asarray(one).tobytes() == before for one, before in held)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,9 +42,9 @@ def seen_by_a_call(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
     seen: list[set[int]] = []
     whole = matmul._store
 
-    def spy(*words: object) -> None:
+    def spy(*words: Any) -> None:
         seen.append(in_use())
-        whole(*words)  # type: ignore[arg-type]
+        whole(*words)
 
     monkeypatch.setattr(matmul, "_store", spy)
     api.call(k.product, (X, X), {})

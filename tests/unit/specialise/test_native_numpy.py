@@ -107,9 +107,9 @@ def test_numbers_of_numpy_are_operands_and_shapes_are_known(body: str, ways: Way
 
 def test_operators_after_numpys_numbers_are_those_of_pythons_numbers(ways: Ways) -> None:
     for theirs, ours in (("np.float32(2.0) - t", "2.0 - t"), ("np.int32(2) < t", "2 < t")):
-        found = [ways(f"y = {one}")[0].data for one in (theirs, ours)]
-        assert found[0] is not None
-        assert arithmetic(found[0]) == arithmetic(found[1])
+        numpys, pythons = (ways(f"y = {one}")[0].data for one in (theirs, ours))
+        assert numpys is not None and pythons is not None
+        assert arithmetic(numpys) == arithmetic(pythons)
 
 
 @pytest.mark.parametrize(

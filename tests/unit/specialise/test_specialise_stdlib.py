@@ -58,7 +58,8 @@ def sigmoid(x: Array) -> Array:
 
 
 def phi(x: Array) -> Array:
-    return np.vectorize(lambda v: (1 + erf(v / 2**0.5)) / 2)(x)
+    found: Array = np.vectorize(lambda v: (1 + erf(v / 2**0.5)) / 2)(x)
+    return found
 
 
 Reference = Callable[[Array, Array], Array]

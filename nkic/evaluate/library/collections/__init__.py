@@ -16,6 +16,6 @@ _CLASSES = {
 }
 MODULE: dict[str, Any] = {
     **namedtuples.FUNCTIONS,
-    **{name: found for (name, _), found in _CLASSES.items()},
+    **{name: cls for (name, _), cls in _CLASSES.items()},
 }
-TYPING = {name: found for (_, name), found in _CLASSES.items()}
+TYPING = {name: cls for (_, name), cls in _CLASSES.items()}

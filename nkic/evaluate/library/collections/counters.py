@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nkic.evaluate.compare import compare
+from nkic.evaluate.compare import COMPARISONS, compare
 from nkic.evaluate.library.collections.mappings import dict_class, plain
-from nkic.evaluate.library.support import is_instance_of, methods, repr_of, short_name
+from nkic.evaluate.library.support import is_instance_of, methods, repr_of
 from nkic.evaluate.objects import Builtin, ClassMethod, LazyIterator
 from nkic.evaluate.operators import OPERATIONS
 
@@ -117,14 +117,10 @@ COUNTER.members["fromkeys"] = ClassMethod(Builtin("Counter.fromkeys", _fromkeys)
 # ---- arithmetic ---------------------------------------------------------------------------------
 
 
-def _positive(m: Machine, value: Any) -> bool:
-    return m.less(0, value)
-
-
 def _make_instance(m: Machine, pairs: Any) -> Any:
     counter = m.call(COUNTER, (), None)
     for key, count in pairs:
-        if _positive(m, count):
+        if m.less(0, count):
             _put(m, counter, key, count)
     return counter
 
@@ -174,9 +170,6 @@ def _unary(symbol: str) -> Any:
     return call
 
 
-_ORDER = {"==": "eq", "!=": "ne", "<=": "le", ">=": "ge"}
-
-
 def _comparing(symbol: str) -> Any:
     def call(m: Machine, owner: Any, other: Any, /) -> Any:
         if not is_instance_of(other, COUNTER) or not is_instance_of(owner, COUNTER):
@@ -205,16 +198,15 @@ for _symbol, _name in {"+": "add", "-": "sub", "|": "or", "&": "and"}.items():
     COUNTER.members[f"__i{_name}__"] = Builtin(f"Counter.__i{_name}__", _in_place(_symbol))
 for _symbol, _name in {"+": "pos", "-": "neg"}.items():
     COUNTER.members[f"__{_name}__"] = Builtin(f"Counter.__{_name}__", _unary(_symbol))
-for _symbol, _name in _ORDER.items():
-    COUNTER.members[f"__{_name}__"] = Builtin(f"Counter.__{_name}__", _comparing(_symbol))
-for _symbol, _name in {"<": "lt", ">": "gt"}.items():
-    COUNTER.members[f"__{_name}__"] = Builtin(f"Counter.__{_name}__", _strictly(_symbol))
+for _symbol, _name in COMPARISONS.items():
+    _compared = _strictly(_symbol) if _symbol in ("<", ">") else _comparing(_symbol)
+    COUNTER.members[_name] = Builtin(f"Counter.{_name}", _compared)
 COUNTER.members["__hash__"] = None
 
 
 @repr_of(COUNTER)
 def _show(m: Machine, owner: Any, writer: Writer) -> None:
-    name = short_name(owner.cls)
+    name = owner.cls.name
     if not dict.__len__(owner):
         writer.add(f"{name}()")
         return

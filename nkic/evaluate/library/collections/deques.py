@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nkic.evaluate.compare import compare
+from nkic.evaluate.compare import COMPARISONS, compare
 from nkic.evaluate.library.support import Hidden, is_instance_of, library_class, methods, repr_of
 from nkic.evaluate.objects import Builtin, Class, Getter, ListInstance
 
@@ -70,8 +70,8 @@ def _appendleft(m: Machine, owner: Any, x: Any, /) -> None:
     _put(m, owner, x, left=True)
 
 
-@methods(DEQUE, "extend", "__iadd__")
-def _extend_method(m: Machine, owner: Any, iterable: Any, /) -> Any:
+@methods(DEQUE, "extend")
+def _extend_method(m: Machine, owner: Any, iterable: Any, /) -> None:
     _extend(m, owner, iterable)
 
 
@@ -261,15 +261,8 @@ def _comparing(symbol: str) -> Any:
     return call
 
 
-for _symbol, _name in {
-    "==": "eq",
-    "!=": "ne",
-    "<": "lt",
-    "<=": "le",
-    ">": "gt",
-    ">=": "ge",
-}.items():
-    DEQUE.members[f"__{_name}__"] = Builtin(f"deque.__{_name}__", _comparing(_symbol))
+for _symbol, _name in COMPARISONS.items():
+    DEQUE.members[_name] = Builtin(f"deque.{_name}", _comparing(_symbol))
 
 
 @repr_of(DEQUE)

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import classes
 from nkic.evaluate.calls import bind
-from nkic.evaluate.code import FIRST, Code
-from nkic.evaluate.library.support import function, representation, short_name
+from nkic.evaluate.code import FIRST
+from nkic.evaluate.library.support import Signature, check_owner, representation
 from nkic.evaluate.objects import (
-    INSTANCES,
     Builtin,
     Class,
     ClassMethod,
@@ -20,6 +19,7 @@ from nkic.evaluate.objects import (
     StaticMethod,
     TupleInstance,
 )
+from nkic.evaluate.tables import builtin
 from nkic.evaluate.types.sequences import TUPLE
 
 if TYPE_CHECKING:
@@ -27,18 +27,6 @@ if TYPE_CHECKING:
     from nkic.evaluate.texts import Writer
 
 FUNCTIONS: dict[str, Any] = {}
-
-
-class _Signature:
-    """The attributes of a function that `bind` reads."""
-
-    def __init__(self, cls: Class, names: Sequence[str], defaults: tuple[Any, ...]) -> None:
-        self.cls = cls
-        self.name = self.qualname = f"{short_name(cls)}.__new__"
-        self.code = Code(self.qualname, self.qualname, None, None)  # type: ignore[arg-type]
-        self.code.positional = ("_cls", *names)
-        self.defaults = defaults
-        self.keyword_defaults: dict[str, Any] = {}
 
 
 # ---- methods ------------------------------------------------------------------------------------
@@ -53,9 +41,9 @@ def _make_instance(m: Machine, cls: Class, values: Sequence[Any]) -> Any:
     return classes.blank(m, cls, values)
 
 
-def _new(signature: Any, m: Machine, /, *args: Any, **named: Any) -> Any:
+def _new(base: Class, signature: Any, m: Machine, /, *args: Any, **named: Any) -> Any:
     cls, *values = bind(m, signature, args, named)[FIRST:]
-    if not isinstance(cls, Class) or not cls.is_a(signature.cls):
+    if not isinstance(cls, Class) or not cls.is_a(base):
         raise TypeError(f"{signature.name}() takes a class that inherits from the named tuple")
     return _make_instance(m, cls, values)
 
@@ -80,28 +68,23 @@ def _asdict(names: tuple[str, ...], m: Machine, owner: Any, /) -> dict[str, Any]
 
 
 def _show(names: tuple[str, ...], m: Machine, owner: Any, writer: Writer) -> None:
-    writer.named(short_name(owner.cls), list(zip(names, tuple.__iter__(owner), strict=True)))
+    writer.named(owner.cls.name, list(zip(names, tuple.__iter__(owner), strict=True)))
 
 
 def _field(cls: Class, name: str, index: int) -> Getter:
     def get(m: Machine, owner: Any) -> Any:
-        _check(m, cls, owner, name)
+        check_owner(m, owner, cls, name)
         return tuple.__getitem__(owner, index)
 
     return Getter(name, get)
 
 
-def _check(m: Machine, cls: Class, owner: Any, name: str) -> None:
-    if owner.__class__ not in INSTANCES or not owner.cls.is_a(cls):
-        raise TypeError(f"descriptor '{name}' requires a '{short_name(cls)}' object")
-
-
 def _method(cls: Class, name: str, call: Any, names: tuple[str, ...]) -> Builtin:
     def checked(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
-        _check(m, cls, owner, name)
+        check_owner(m, owner, cls, name)
         return call(names, m, owner, *args, **named)
 
-    return Builtin(f"{short_name(cls)}.{name}", checked)
+    return Builtin(f"{cls.name}.{name}", checked)
 
 
 # ---- creation of classes ------------------------------------------------------------------------
@@ -120,9 +103,9 @@ def make_class(
     m.allocate(4000 + 400 * len(names))
     cls = Class(name, (TUPLE,), {}, payload=tuple, make=classes.construct, machine=m)
     cls.extra |= {"content": _content, "fields": names}
-    signature: Any = _Signature(cls, names, tuple(defaults.values()))
+    signature = Signature(f"{cls.name}.__new__", ("_cls", *names), tuple(defaults.values()))
     cls.members |= {
-        "__new__": StaticMethod(Builtin(signature.name, partial(_new, signature))),
+        "__new__": StaticMethod(Builtin(signature.name, partial(_new, cls, signature))),
         "_make": ClassMethod(Builtin("_make", partial(_make, names))),
         "_replace": _method(cls, "_replace", _replace, names),
         "_asdict": _method(cls, "_asdict", _asdict, names),
@@ -140,7 +123,7 @@ def make_class(
 
 def _checked_show(cls: Class, names: tuple[str, ...]) -> Any:
     def show(m: Machine, owner: Any, writer: Writer) -> None:
-        _check(m, cls, owner, "__repr__")
+        check_owner(m, owner, cls, "__repr__")
         _show(names, m, owner, writer)
 
     return show
@@ -209,7 +192,7 @@ def _text(m: Machine, value: Any) -> str:
     return str.__str__(value)
 
 
-@function("namedtuple", FUNCTIONS)
+@builtin("namedtuple", FUNCTIONS)
 def _namedtuple(
     m: Machine,
     typename: Any,

@@ -20,10 +20,8 @@ from nkic.language.complain import complain
 from nkic.language.tensors.views import whole
 from nkic.language.trace import active, here
 
-ITERATIONS, MAX_INSTRUCTIONS = (
-    3,
-    4096,
-)  # limits of the analysis: iterations, and instructions in total
+# Limits of the analysis: iterations, and instructions in total.
+ITERATIONS, MAX_INSTRUCTIONS = 3, 4096
 
 Box = tuple[tuple[int, int], ...]
 _ASSOCIATIVE = {
@@ -54,7 +52,7 @@ class DependenceCheck:
     def __init__(self, independent: bool) -> None:
         trace = active()
         self._body: list[Item] = trace.body
-        self._known = len(trace.tensors)
+        self._first_local = len(trace.tensors)  # the number of the loop's first tensor
         self._starts: list[int] = []
         self._independent = independent
 
@@ -65,13 +63,12 @@ class DependenceCheck:
 
     def report(self) -> None:
         """Report a dependence between iterations, once per source location."""
-        places = state().checked_loops
-        at = here()
-        if at in places or len(self._starts) < 3:
+        checked, at = state().checked_loops, here()
+        if at in checked or len(self._starts) < 3:
             return
-        places.add(at)
+        checked.add(at)
         dependence = next(self._carried(), None)
-        if dependence is not None and dependence.written.view.tensor.number >= self._known:
+        if dependence is not None and dependence.written.view.tensor.number >= self._first_local:
             _complain_of_variable(dependence)
         elif dependence is not None:
             _complain_of_order(dependence)
@@ -91,42 +88,44 @@ class DependenceCheck:
 
     def _is_relevant(self, tensor: Tensor) -> bool:
         """Return whether dependences through the tensor matter: not for results of loop_reduce."""
-        if tensor.number < self._known:
+        if tensor.number < self._first_local:
             return self._independent
-        kept = (*state().reduced.values(), *state().predicates.values())
-        return all(tile._access.tensor is not tensor for tile in kept)
+        shared = (*state().reduced.values(), *state().predicates.values())
+        return all(tile._access.tensor is not tensor for tile in shared)
 
 
 def _complain_of_variable(dependence: _Carried) -> None:
     read, written = dependence
-    complain(
-        "loop-carried",
+    _complain(
+        dependence,
         f"iteration {read.iteration} of this loop reads `{read.view.tensor.name}`, a tile that "
         f"iteration {written.iteration} made: the body is traced once, when the variable still has "
         "its value from before the loop",
-        help="make the tile before the loop, and assign to it in place: `t[...] = `",
-        level=Level.WARNING,
-        labels=_labels(dependence),
+        "make the tile before the loop, and assign to it in place: `t[...] = `",
     )
 
 
 def _complain_of_order(dependence: _Carried) -> None:
     read, written = dependence
-    complain(
-        "loop-carried",
+    _complain(
+        dependence,
         f"iteration {read.iteration} of this affine_range reads `{read.view.tensor.name}` where "
         f"iteration {written.iteration} wrote it: iterations of an affine_range must not depend on "
         "each other",
-        help="loop over nl.sequential_range, whose iterations run in order",
-        level=Level.WARNING,
-        labels=_labels(dependence),
+        "loop over nl.sequential_range, whose iterations run in order",
     )
 
 
+def _complain(dependence: _Carried, text: str, help: str) -> None:
+    labels = _labels(dependence)
+    complain("loop-carried", text, help=help, level=Level.WARNING, labels=labels)
+
+
 def _labels(dependence: _Carried) -> list[Label]:
-    places = [dependence.written.item.at.primary, dependence.read.item.at.primary]
-    texts = ["written here", "read here"] if places[0] != places[1] else ["read and written here"]
-    return [Label(place, text) for place, text in zip(places, texts, strict=False)]
+    write, read = dependence.written.item.at.primary, dependence.read.item.at.primary
+    if write == read:
+        return [Label(write, "read and written here")]
+    return [Label(write, "written here"), Label(read, "read here")]
 
 
 # ---- accesses ------------------------------------------------------------------------------------
@@ -193,8 +192,8 @@ def _covers(outer: Box, inner: Box) -> bool:
     return all(a[0] <= b[0] and b[1] <= a[1] for a, b in zip(outer, inner, strict=True))
 
 
-def _intersect(one: Box, other: Box) -> bool:
-    return all(a[0] <= b[1] and b[0] <= a[1] for a, b in zip(one, other, strict=True))
+def _intersect(first: Box, second: Box) -> bool:
+    return all(a[0] <= b[1] and b[0] <= a[1] for a, b in zip(first, second, strict=True))
 
 
 def _box(view: View) -> Box | None:

@@ -70,8 +70,8 @@ class _Planner:
 
     def plans(self, groups: Iterable[RowBroadcast]) -> dict[int, _Plan]:
         """Return the plans by the index of the first instruction that each replaces."""
-        found = {group.first: self._plan(group) for group in groups}
-        return {place: plan for place, plan in found.items() if plan is not None}
+        plans = {group.first: self._plan(group) for group in groups}
+        return {first: plan for first, plan in plans.items() if plan is not None}
 
     def _plan(self, group: RowBroadcast) -> _Plan | None:
         shuffle = self.body[group.first]

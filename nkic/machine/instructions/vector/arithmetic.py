@@ -35,7 +35,7 @@ from nkic.machine.instructions.parts import (
     source,
 )
 from nkic.machine.instructions.vector import integers, rules
-from nkic.machine.operands import Access, Attribute, AttributeKind, Depends, Operand, Row, always
+from nkic.machine.operands import Access, Attribute, AttributeKind, Depends, Operand, Row
 
 VECTOR = (Engine.VECTOR,)
 COPYING = (Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD)
@@ -57,9 +57,7 @@ ROWS = (
             result(indexed=True, packed=True),
             source("src", indexed=True, packed=True),
         ),
-        attributes=(),
         engines=COPYING,
-        choose=always(Engine.VECTOR),
         by_workload=rules.copying_engines,
         cost=costs.copying("src"),
         rules=(
@@ -82,7 +80,7 @@ ROWS = (
         operands=(result(packed=True),),
         attributes=(Attribute("value", AttributeKind.NUMBER, into="dst"),),
         engines=FILLING,
-        choose=rules.fill_engine,
+        default_engine=rules.fill_engine,
         cost=costs.filling,
         rules=(rules.fill_value,),
         source="nki.isa.memset; migration guide to NKI 0.3.0 (strict type matching)",
@@ -97,7 +95,7 @@ ROWS = (
         operands=(result(indexed=True), source("data1", indexed=True), source("data2")),
         attributes=(alu(),),
         engines=FILLING,
-        choose=rules.binary_engine,
+        default_engine=rules.binary_engine,
         cost=costs.two_tiles("data1", "data2"),
         rules=(
             elementwise("dst", "data1", "data2"),
@@ -131,7 +129,7 @@ ROWS = (
             flag("reverse1"),
         ),
         engines=COPYING,
-        choose=rules.scalar_engine,
+        default_engine=rules.scalar_engine,
         cost=costs.scalar_operands,
         rules=(
             elementwise("dst", "data"),
@@ -162,7 +160,6 @@ ROWS = (
         operands=(result(), source("data"), scalar("operand0"), source("operand1")),
         attributes=(alu("op0"), alu("op1"), flag("reverse0"), flag("reverse1")),
         engines=VECTOR,
-        choose=always(Engine.VECTOR),
         cost=costs.scalar_then_tile,
         rules=(
             elementwise("dst", "data", "operand1"),
@@ -184,7 +181,6 @@ ROWS = (
         operands=(result(indexed=True), source("data", indexed=True, keep_rank=True)),
         attributes=(alu(), Attribute("axis", AttributeKind.INTS), flag("negate"), flag("keepdims")),
         engines=VECTOR,
-        choose=always(Engine.VECTOR),
         cost=costs.reducing,
         rules=(
             rules.kept_partitions,
@@ -207,7 +203,6 @@ ROWS = (
         operands=(result(), source("data0"), source("data1"), scalar("initial")),
         attributes=(alu("op0"), alu("op1"), flag("reverse0"), flag("reverse1")),
         engines=VECTOR,
-        choose=always(Engine.VECTOR),
         cost=costs.scanning,
         rules=(
             elementwise("dst", "data0", "data1"),
@@ -224,9 +219,7 @@ ROWS = (
         doc="Count, mean and variance x count of data's even elements, then of its odd ones.",
         parameters=("dst", "data", "name"),
         operands=(result(), source("data")),
-        attributes=(),
         engines=VECTOR,
-        choose=always(Engine.VECTOR),
         cost=costs.per_element("data"),
         rules=(
             same_partitions("dst", "data"),
@@ -243,9 +236,7 @@ ROWS = (
         "in data summarise.",
         parameters=("dst", "data", "name"),
         operands=(result(), source("data")),
-        attributes=(),
         engines=VECTOR,
-        choose=always(Engine.VECTOR),
         cost=costs.per_element("data", 13 / 3),
         rules=(
             same_partitions("dst", "data"),
@@ -262,9 +253,7 @@ ROWS = (
         doc="dst = 1 / data.",
         parameters=("dst", "data", "name"),
         operands=(result(), source("data")),
-        attributes=(),
         engines=VECTOR,
-        choose=always(Engine.VECTOR),
         cost=costs.per_element("data", 8),
         rules=(elementwise("dst", "data"),),
         source="nki.isa.reciprocal; NKI API common fields, engine selection (8 N cycles)",
@@ -283,7 +272,6 @@ ROWS = (
         ),
         attributes=(flag("reverse_pred"),),
         engines=VECTOR,
-        choose=always(Engine.VECTOR),
         cost=costs.predicated,
         rules=(
             elementwise("dst", "predicate", "src"),
@@ -299,9 +287,7 @@ ROWS = (
         doc="The 8 largest elements of each partition of src, in descending order.",
         parameters=("dst", "src", "name"),
         operands=(result(max_rank=2), source("src", max_rank=3)),
-        attributes=(),
         engines=VECTOR,
-        choose=always(Engine.VECTOR),
         cost=costs.per_element("src"),
         rules=(
             same_partitions("dst", "src"),

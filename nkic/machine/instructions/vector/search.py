@@ -7,7 +7,7 @@ from nkic.machine.constraints import elements, elementwise, exactly, same_dtype,
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
 from nkic.machine.instructions.parts import result, source
-from nkic.machine.operands import Access, Attribute, AttributeKind, Depends, Row, Violation, always
+from nkic.machine.operands import Access, Attribute, AttributeKind, Depends, Row, Violation
 from nkic.machine.tiles import start_partitions
 
 VECTOR = (Engine.VECTOR,)
@@ -68,14 +68,14 @@ def _bad_mask(text: str, hint: str) -> Violation:
 def shuffled_starts(facts: Facts) -> Violation | None:
     """src and dst start at a partition allowed for the longer one."""
     longer = max(facts.tile("src").partitions, facts.tile("dst").partitions)
-    places = start_partitions(longer)
+    allowed = start_partitions(longer)
     for name in ("src", "dst"):
         tile = facts.tile(name)
-        if tile.start not in places:
+        if tile.start not in allowed:
             return Violation(
                 "start-partition",
                 f"`{name}` starts at partition {tile.start}; where `src` or `dst` has {longer} "
-                f"partitions it must start at {' or '.join(map(str, places))}",
+                f"partitions it must start at {' or '.join(map(str, allowed))}",
                 name,
                 "use several instructions, one for each quadrant",
             )
@@ -100,9 +100,7 @@ ROWS = (
             source("data", max_rank=3),
             source("vals", max_rank=3),
         ),
-        attributes=(),
         engines=VECTOR,
-        choose=always(Engine.VECTOR),
         cost=costs.per_element("data"),
         rules=(
             same_partitions("dst", "data", "vals"),
@@ -126,7 +124,6 @@ ROWS = (
         ),
         attributes=(Attribute("imm", AttributeKind.NUMBER, into="dst"),),
         engines=VECTOR,
-        choose=always(Engine.VECTOR),
         cost=costs.per_element("data"),
         rules=(
             elementwise("dst", "data"),
@@ -146,7 +143,6 @@ ROWS = (
         operands=(result(packed=True), source("src", packed=True)),
         attributes=(Attribute("shuffle_mask", AttributeKind.INTS),),
         engines=VECTOR,
-        choose=always(Engine.VECTOR),
         cost=costs.per_element("src"),
         rules=(
             same_dtype("dst", "src"),

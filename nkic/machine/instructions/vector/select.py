@@ -26,7 +26,7 @@ from nkic.machine.instructions.accumulator import (
     stage,
 )
 from nkic.machine.instructions.parts import alu, choice, flag, result, scalar, source
-from nkic.machine.operands import Attribute, AttributeKind, Depends, Row, Violation, always
+from nkic.machine.operands import Attribute, AttributeKind, Depends, Row, Violation
 from nkic.machine.operators import ALU
 
 VECTOR = (Engine.VECTOR,)
@@ -125,7 +125,6 @@ ROWS = (
             flag("reduce_res_negate"),
         ),
         engines=VECTOR,
-        choose=always(Engine.VECTOR),
         cost=costs.per_element("data", read_out=True),
         rules=(
             elementwise("dst", "data"),
@@ -158,7 +157,6 @@ ROWS = (
             choice("reduce_cmd", "reset_reduce", "reset_reduce", "reduce", "load_reduce"),
         ),
         engines=VECTOR,
-        choose=always(Engine.VECTOR),
         cost=costs.per_element("src", basis=costs.UNKNOWN),
         rules=(
             elementwise("dst", "src"),
@@ -195,7 +193,6 @@ ROWS = (
             flag("reverse_pred"),
         ),
         engines=VECTOR,
-        choose=always(Engine.VECTOR),
         cost=costs.two_tiles("on_true", "predicate", costs.UNKNOWN),
         rules=(
             elementwise("dst", "predicate", "on_true"),
@@ -233,7 +230,6 @@ ROWS = (
             Attribute("on_false_value", AttributeKind.NUMBER, default=FP32_MIN),
         ),
         engines=VECTOR,
-        choose=always(Engine.VECTOR),
         cost=costs.per_element("on_true_tile"),
         rules=(
             elementwise("dst", "on_true_tile"),

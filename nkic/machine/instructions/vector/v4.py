@@ -25,7 +25,7 @@ from nkic.machine.instructions.parts import (
     source,
 )
 from nkic.machine.instructions.parts import scalar as scalar_operand
-from nkic.machine.operands import AttributeKind, Depends, Row, Violation, always
+from nkic.machine.operands import AttributeKind, Depends, Row, Violation
 from nkic.machine.operators import ACTIVATIONS, ALU
 
 INTEGERS = frozenset({"int8", "int16", "int32", "uint8", "uint16"})
@@ -113,7 +113,6 @@ ROWS = (
         ),
         attributes=(choice("reduce_cmd", "idle", "idle", "reset_reduce", "reduce", "load_reduce"),),
         engines=(Engine.VECTOR,),
-        choose=always(Engine.VECTOR),
         # Four times the scalar engine's rate (Trainium3 architecture guide).
         cost=costs.per_element("src", 1 / 4, basis=costs.NEW_IN_V4),
         rules=(
@@ -156,7 +155,6 @@ ROWS = (
             choice("reduce_cmd", "idle", *scalar.COMMANDS),
         ),
         engines=(Engine.SCALAR,),
-        choose=always(Engine.SCALAR),
         cost=costs.activating,
         rules=(
             elementwise("dst", "data"),

@@ -38,18 +38,18 @@ def stored(
         text = "this returns tiles on the chip, and does not name them one by one"
         sheet.leave(old, text, "store them in tensors of nl.shared_hbm, and return those")
         return None
-    found = {place: _stored(sheet, pending, values[place].value) for place in places}
+    stores = {place: _stored(sheet, pending, values[place].value) for place in places}
     sheet.done[STORED] += len(places)
-    lines = [one for more, _ in found.values() for one in more]
-    new = {place: output for place, (_, output) in found.items()}
-    lines.append(line.with_changes(body=[_returning(now, new)], leading_lines=()))
+    lines = [store_line for store_lines, _ in stores.values() for store_line in store_lines]
+    outputs = {place: output for place, (_, output) in stores.items()}
+    lines.append(line.with_changes(body=[_returning(now, outputs)], leading_lines=()))
     lines[0] = lines[0].with_changes(leading_lines=line.leading_lines)
     return cst.FlattenSentinel(_hoisted(sheet, pending, lines))
 
 
 def _is_called_by_kernels(sheet: Sheet, name: str) -> bool:
     """Whether evaluated functions call this one and use its tile."""
-    calls = (one for one in walk(sheet.tree) if isinstance(one, cst.Call))
+    calls = (node for node in walk(sheet.tree) if isinstance(node, cst.Call))
     around = [scope_of(sheet, call) for call in calls if code(call.func) == name]
     lines = {at[0] for at in sheet.facts.instructions}
     spans = [sheet.span(scope) for scope in around if scope is not None]
@@ -61,8 +61,8 @@ def _hoisted(
 ) -> Iterator[cst.BaseStatement]:
     """Yield the lines, each preceded by the instructions inside it."""
     for line in lines:
-        made = Hoisting(sheet, pending).hoisted(line)
-        yield from made if isinstance(made, cst.FlattenSentinel) else [made]
+        lines_of = Hoisting(sheet, pending).hoisted(line)
+        yield from lines_of if isinstance(lines_of, cst.FlattenSentinel) else [lines_of]
 
 
 def _values(value: cst.BaseExpression) -> Sequence[cst.BaseElement]:
@@ -85,10 +85,10 @@ def _stored(
         name = tile.value
     output = sheet.fresh(f"{name}_hbm")
     make, store, shared = (
-        code(sheet.of_module("nki.language", one)) for one in ("ndarray", "store", "shared_hbm")
+        code(sheet.of_module("nki.language", n)) for n in ("ndarray", "store", "shared_hbm")
     )
-    made = f"{output} = {make}({name}.shape, dtype={name}.dtype, buffer={shared})"
-    return [*lines, _line(made), _line(f"{store}({output}, {name})")], cst.Name(output)
+    allocation = f"{output} = {make}({name}.shape, dtype={name}.dtype, buffer={shared})"
+    return [*lines, _line(allocation), _line(f"{store}({output}, {name})")], cst.Name(output)
 
 
 def _line(text: str) -> cst.SimpleStatementLine:

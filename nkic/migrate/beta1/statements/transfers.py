@@ -27,22 +27,19 @@ def moved(
     was, target = old.targets[0].target, now.targets[0].target
     if not isinstance(was, cst.Subscript) or not isinstance(target, cst.Subscript):
         return None
-    instructions = sheet.facts.instructions.get(sheet.spot(was), ())
-    if not any(_is_transfer(instruction) for instruction in instructions) or not isinstance(
-        was.value, cst.Name
-    ):
+    if not any(map(_is_transfer, sheet.instructions(was))) or not isinstance(was.value, cst.Name):
         return None
     if len(was.slice) == 1 and code(was.slice[0].slice) == "...":
         return None  # the whole tile: boxes of a mask were moved
-    goal = _as_slices(was, target)
+    dst = _as_slices(was, target)
     value = code(now.value)
-    if _is_number(sheet, was):
-        shape = f"({'1, ' * (len(was.slice) - 1)}1)" if _is_element(was) else f"{goal}.shape"
+    if sheet.tensors(was):  # a tile was made for the value, a number
+        shape = f"({'1, ' * (len(was.slice) - 1)}1)" if _is_element(was) else f"{dst}.shape"
         full = code(sheet.of_module("nki.language", "full"))
         value = f"{full}({shape}, {value}, dtype={was.value.value}.dtype)"
     sheet.done[MOVED] += 1
     function = code(sheet.of_module("nki.isa", BY_DMA))
-    call = cst.parse_expression(f"{function}({goal}, {value})")
+    call = cst.parse_expression(f"{function}({dst}, {value})")
     return line.with_changes(body=[cst.Expr(call)])
 
 
@@ -54,11 +51,6 @@ def _is_transfer(instruction: Instruction) -> bool:
     return all(isinstance(view, View) and view.tensor.on_chip for view in views)
 
 
-def _is_number(sheet: Sheet, target: cst.Subscript) -> bool:
-    """Whether a tile was made for the assigned value."""
-    return bool(sheet.facts.tensors.get(sheet.spot(target)))
-
-
 def _is_element(target: cst.Subscript) -> bool:
     return not any(isinstance(element.slice, cst.Slice) for element in target.slice)
 
@@ -67,7 +59,7 @@ def _as_slices(was: cst.Subscript, target: cst.Subscript) -> str:
     """Return the target with one-element slices for numbers."""
     if len(was.slice) != len(target.slice):
         return code(target)
-    texts = [code(one.slice) for one in target.slice]
+    texts = [code(element.slice) for element in target.slice]
     for place, element in enumerate(target.slice):
         value = element.slice.value if isinstance(element.slice, cst.Index) else None
         if value is not None and not isinstance(value, cst.Ellipsis | cst.Call):

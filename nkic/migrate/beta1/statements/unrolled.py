@@ -32,7 +32,7 @@ def loops_of(sheet: Sheet, indices: Indices, line: cst.SimpleStatementLine) -> L
     if not isinstance(target, cst.Subscript) or not is_indexed(indices, target):
         return {}
     instructions = [*_inside(sheet, part)]
-    least = min((len(view.shape) for view in _written(instructions)), default=0)
+    min_rank = min((len(view.shape) for view in _written(instructions)), default=0)
     subscripts = [target, *_indexed(indices, part.value)]
     try:
         grids = [
@@ -44,12 +44,16 @@ def loops_of(sheet: Sheet, indices: Indices, line: cst.SimpleStatementLine) -> L
     except NotSlices:
         return {}
     ranks = {rank for rank, _, _ in grids}
-    if len(ranks) != 1 or not 1 < least < max(ranks) or not _is_apart(sheet, target, instructions):
+    if (
+        len(ranks) != 1
+        or not 1 < min_rank < max(ranks)
+        or not _is_apart(sheet, target, instructions)
+    ):
         return {}
     if not _is_plain(indices, part.value):
         return {}
     counts: Loops = {}
-    for place in range(1, max(ranks) - least + 1):
+    for place in range(1, max(ranks) - min_rank + 1):
         texts = {count for _, axis, count in grids if axis == place}
         if len(texts) != 1:
             return {}
@@ -67,7 +71,7 @@ def _inside(sheet: Sheet, part: cst.Assign) -> Iterator[Instruction]:
     """Yield the instructions recorded in a statement."""
     for node in (part.targets[0].target, *walk(part.value)):
         if isinstance(node, cst.BaseExpression):
-            yield from sheet.facts.instructions.get(sheet.spot(node), ())
+            yield from sheet.instructions(node)
 
 
 def _written(instructions: list[Instruction]) -> Iterator[View]:
@@ -76,9 +80,8 @@ def _written(instructions: list[Instruction]) -> Iterator[View]:
 
 def _is_apart(sheet: Sheet, target: cst.Subscript, instructions: list[Instruction]) -> bool:
     """Whether the statement does not read the tensor that it sets."""
-    own = {id(t) for t in _tensors(sheet.facts.instructions.get(sheet.spot(target), ()), True)}
-    read = {id(tensor) for tensor in _tensors(instructions, False)}
-    return bool(own) and not own & read
+    written = set(map(id, _tensors(sheet.instructions(target), True)))
+    return bool(written) and written.isdisjoint(map(id, _tensors(instructions, False)))
 
 
 def _tensors(

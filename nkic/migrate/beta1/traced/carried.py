@@ -42,29 +42,25 @@ class Carried:
         if not names or not isinstance(new.body, cst.IndentedBlock):
             return cst.FlattenSentinel([new])
         self.sheet.done[CARRIED] += len(names)
-        kept = {name: self.sheet.fresh(f"{name}_before") for name in names}
-        first, *lines = [_line(copy, name) for name, copy in kept.items()]
+        copies = {name: self.sheet.fresh(f"{name}_before") for name in names}
+        first, *lines = [_line(copy, name) for name, copy in copies.items()]
         before = [first.with_changes(leading_lines=new.leading_lines), *lines]
-        back = [_line(name, copy) for name, copy in kept.items()]
+        back = [_line(name, copy) for name, copy in copies.items()]
         body = new.body.with_changes(body=[*back, *new.body.body])
         return cst.FlattenSentinel([*before, new.with_changes(body=body, leading_lines=())])
 
     def _names(self, loop: cst.For) -> list[str]:
         """Return the loop-carried numbers."""
         nodes = [*walk(loop.body)]
-        names = dict.fromkeys(
-            name for one in nodes if isinstance(one, _SETS) for name in set_by(one)
-        )
-        handed = ((name, self._read_first(name, nodes)) for name in names)
-        return [
-            name for name, use in handed if use is not None and self._is_number(use, frozenset())
-        ]
+        names = dict.fromkeys(n for node in nodes if isinstance(node, _SETS) for n in set_by(node))
+        uses = ((name, self._read_first(name, nodes)) for name in names)
+        return [name for name, use in uses if use and self._is_number(use, frozenset())]
 
     def _read_first(self, name: str, nodes: Sequence[cst.CSTNode]) -> cst.Name | None:
         """Return a place in a loop's body that may read the name before the body sets it."""
         setters = [node for node in nodes if name in set_by(node)]
-        uses = (one for one in nodes if isinstance(one, cst.Name) and one.value == name)
-        reads = (one for one in uses if self._is_read(one))
+        uses = (node for node in nodes if isinstance(node, cst.Name) and node.value == name)
+        reads = filter(self._is_read, uses)
         is_after = self.indices.flow.dominates
         return next((use for use in reads if not any(is_after(s, use) for s in setters)), None)
 
@@ -87,10 +83,8 @@ class Carried:
         if isinstance(node, cst.Call):
             plain = any(self.sheet.is_builtin(node.func, name) for name in _PURE)
             return plain and all(self._is_number(arg.value, seen) for arg in node.args)
-        inside = [one for one in children(node) if isinstance(one, cst.BaseExpression)]
-        return isinstance(node, _PLAIN) and all(
-            self._is_number(expression, seen) for expression in inside
-        )
+        inside = [child for child in children(node) if isinstance(child, cst.BaseExpression)]
+        return isinstance(node, _PLAIN) and all(self._is_number(value, seen) for value in inside)
 
     def _is_set_to_numbers(self, name: cst.Name, seen: frozenset[str]) -> bool:
         """Whether every value assigned to the name in its function is a number; a loop's counter
@@ -99,11 +93,9 @@ class Carried:
         scope = scope_of(self.sheet, name)
         setters = [node for node in walk(scope or self.sheet.tree) if name.value in set_by(node)]
         values = [value for _, value in self.indices.definitions(name)]
-        values += [one.value for one in setters if isinstance(one, cst.AugAssign)]
-        counted = any(isinstance(one, cst.For) for one in setters)
-        return (counted or bool(values)) and all(
-            self._is_number(expression, seen) for expression in values
-        )
+        values += [setter.value for setter in setters if isinstance(setter, cst.AugAssign)]
+        counted = any(isinstance(setter, cst.For) for setter in setters)
+        return (counted or bool(values)) and all(self._is_number(value, seen) for value in values)
 
 
 _SETS = cst.Assign | cst.AugAssign

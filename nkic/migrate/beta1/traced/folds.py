@@ -37,8 +37,8 @@ class Folds:
         was, now = old.body[0], new.body[0]
         if not isinstance(was, cst.Assign) or not isinstance(now, cst.Assign):
             return None
-        call, made = was.value, now.value
-        if not isinstance(call, cst.Call) or not isinstance(made, cst.Call):
+        call, rewritten_call = was.value, now.value
+        if not isinstance(call, cst.Call) or not isinstance(rewritten_call, cst.Call):
             return None
         target = now.targets[0].target
         if self.sheet.name_of(call.func) != REDUCE or not isinstance(target, cst.Subscript):
@@ -46,7 +46,7 @@ class Folds:
         operator, first = self._operator(call), self._first(call)
         if not operator or not first or not is_plain(call) or not self._is_kept(call, was):
             return None
-        value = find(made, _PARAMETERS, "x")
+        value = find(rewritten_call, _PARAMETERS, "x")
         assert value is not None
         return self._lines(new, target, value.value, operator, first)
 
@@ -81,14 +81,14 @@ class Folds:
         if arg is None or not isinstance(arg.value, cst.List | cst.Tuple):
             return ""
         names = [element.value for element in arg.value.elements]
-        loops = [self._counts(call, expression) for expression in names]
-        return " and ".join(f"{code(one)} == 0" for one in names) if all(loops) else ""
+        loops = [self._counts(call, name) for name in names]
+        return " and ".join(f"{code(name)} == 0" for name in names) if all(loops) else ""
 
     def _counts(self, call: cst.Call, name: cst.BaseExpression) -> bool:
         """Whether the name counts a loop around the call from 0."""
-        for one in self.sheet.parents(call):
-            if isinstance(one, cst.For) and code(one.target) == code(name):
-                head = one.iter
+        for parent in self.sheet.parents(call):
+            if isinstance(parent, cst.For) and code(parent.target) == code(name):
+                head = parent.iter
                 is_range = isinstance(head, cst.Call) and len(head.args) == 1
                 function = self.sheet.name_of(head.func) if isinstance(head, cst.Call) else ""
                 return is_range and function.rpartition(".")[2] in _RANGES
@@ -98,13 +98,13 @@ class Folds:
         """Whether the call has no mask, and its sum has the element type of the target."""
         if mask_argument(call) is not None:
             return False
-        tensors = self.sheet.facts.tensors.get(self.sheet.spot(call), ())
+        tensors = self.sheet.tensors(call)
         target = part.targets[0].target
         name = target.value if isinstance(target, cst.Subscript) else None
         dtypes = {
             t.dtype
-            for found in self.sheet.facts.tensors.values()
-            for t in found
+            for tensors_at in self.sheet.facts.tensors.values()
+            for t in tensors_at
             if isinstance(name, cst.Name) and t.name == name.value
         }
-        return bool(dtypes) and {tensor.dtype for tensor in tensors} <= dtypes and len(dtypes) == 1
+        return len(dtypes) == 1 and {tensor.dtype for tensor in tensors} <= dtypes

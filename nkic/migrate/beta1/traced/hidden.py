@@ -15,10 +15,9 @@ from nkic.ir.tensors import Tensor, View
 from nkic.language.versions.rewritten import OUTPUTS
 from nkic.migrate.arguments import keyword_of
 from nkic.migrate.beta1.blocks import Blocks
-from nkic.migrate.beta1.hoisting import only_target
 from nkic.migrate.facts import Facts
 from nkic.migrate.scopes import scope_of
-from nkic.migrate.tree import walk
+from nkic.migrate.tree import names_in, only_target, walk
 
 _UNWRITTEN = ("nki.language.ndarray", "nki.language.empty")
 
@@ -40,9 +39,9 @@ class Hidden:
         """Return the condition on which a statement's inputs exist, if it was skipped in some
         iteration; else "".
         """
-        names = {one.value: one for one in _read(part)}
-        found = {self._of_tile(name, part) for name in names.values()} - {""}
-        return found.pop() if len(found) == 1 else ""
+        names = {name.value: name for name in _read(part)}
+        conditions = {self._of_tile(name, part) for name in names.values()} - {""}
+        return conditions.pop() if len(conditions) == 1 else ""
 
     def _of_tile(self, name: cst.Name, part: cst.BaseSmallStatement) -> str:
         """Return the condition of all writes of a tile that the statement reads."""
@@ -59,16 +58,16 @@ class Hidden:
         text = conditions.pop() if len(conditions) == 1 else ""
         if not text:
             return ""
-        read = [one for one in walk(cst.parse_expression(text)) if isinstance(one, cst.Name)]
+        read = [*names_in(cst.parse_expression(text))]
         same = self.indices.flow.is_same
-        uses = (part, *(one for one in writers if one is not None))
-        return text if all(same(o.value, maker, use) for o in read for use in uses) else ""
+        uses = (part, *(writer for writer in writers if writer is not None))
+        return text if all(same(n.value, maker, use) for n in read for use in uses) else ""
 
     def _place(self, expression: cst.BaseExpression) -> cst.CSTNode | None:
         """Return the statement that makes a tile, or before which it is made in the new source."""
         around = [*self.sheet.parents(expression)]
         moved = (self._places[id(node)] for node in around if id(node) in self._places)
-        assigned = (one for one in around if isinstance(one, cst.Assign))
+        assigned = (node for node in around if isinstance(node, cst.Assign))
         return next(moved, None) or next(assigned, None)
 
     def _writers(self, name: cst.Name) -> Iterator[cst.CSTNode | None]:
@@ -77,21 +76,21 @@ class Hidden:
         if scope is None:
             yield None
             return
-        for one in walk(scope.body):
-            if isinstance(one, cst.Assign | cst.AugAssign):
-                target = only_target(one)
+        for node in walk(scope.body):
+            if isinstance(node, cst.Assign | cst.AugAssign):
+                target = only_target(node)
                 if target is None or (
                     isinstance(target, cst.Subscript) and _base(target) == name.value
                 ):
-                    yield one
-            elif isinstance(one, cst.Call) and self._may_write(one, name.value):
+                    yield node
+            elif isinstance(node, cst.Call) and self._may_write(node, name.value):
                 yield None
 
     def _may_write(self, call: cst.Call, name: str) -> bool:
         """Whether the tile is passed for an output, or to a function of the kernel's own."""
-        own = not self.sheet.name_of(call.func).startswith("nki.")
+        is_local = not self.sheet.name_of(call.func).startswith("nki.")
         passed = [arg for arg in call.args if _base(arg.value) == name]
-        return any(own or keyword_of(one) in OUTPUTS for one in passed)
+        return any(is_local or keyword_of(arg) in OUTPUTS for arg in passed)
 
     # ---- facts of the evaluations ----------------------------------------------------------
 
@@ -99,18 +98,17 @@ class Hidden:
         """Whether, in some iteration, the statement did not read the tile that was made there."""
         at = self.sheet.spot(maker)
         for facts in (self.sheet.facts, *self.sheet.facts.of_other_shapes):
-            made = {id(tensor) for tensor in facts.tensors.get(at, ())}
-            if made - {id(one) for one in self._tensors(facts, part)}:
+            tiles = set(map(id, facts.tensors.get(at, ())))
+            if tiles - set(map(id, self._tensors(facts, part))):
                 return True
         return False
 
     def _tensors(self, facts: Facts, part: cst.BaseSmallStatement) -> Iterator[Tensor]:
         """Yield all tensors that the instructions of a statement access."""
-        nodes = (one for one in walk(part) if isinstance(one, cst.BaseExpression))
+        nodes = (node for node in walk(part) if isinstance(node, cst.BaseExpression))
         for at in {self.sheet.spot(node) for node in (part, *nodes)}:
             for instruction in facts.instructions.get(at, ()):
-                views = (one for one in instruction.operands if isinstance(one, View))
-                yield from (view.tensor for view in views)
+                yield from (v.tensor for v in instruction.operands if isinstance(v, View))
 
 
 def _read(part: cst.BaseSmallStatement) -> Iterator[cst.Name]:
@@ -118,7 +116,7 @@ def _read(part: cst.BaseSmallStatement) -> Iterator[cst.Name]:
     value = part.value if isinstance(part, cst.Expr) else None
     if isinstance(part, cst.Assign) and isinstance(part.targets[0].target, cst.Subscript):
         value = part.value
-    return (one for one in walk(value) if isinstance(one, cst.Name)) if value else iter(())
+    return names_in(value) if value else iter(())
 
 
 def _base(node: cst.BaseExpression) -> str:

@@ -46,8 +46,8 @@ def _last(loop: cst.For) -> cst.SimpleStatementLine | None:
 
 def _returns(node: cst.CSTNode) -> Iterator[cst.Return]:
     """Yield the returns of the same function."""
-    for one in children(node):
-        if isinstance(one, cst.Return):
-            yield one
-        elif not isinstance(one, cst.FunctionDef | cst.Lambda):
-            yield from _returns(one)
+    for child in children(node):
+        if isinstance(child, cst.Return):
+            yield child
+        elif not isinstance(child, cst.FunctionDef | cst.Lambda):
+            yield from _returns(child)

@@ -11,12 +11,13 @@ import libcst as cst
 from nkic.language.versions.rewritten import MADE_LIKE, SIZES
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
-from nkic.migrate.arguments import find, keyword_of
-from nkic.migrate.beta1.hoisting import TARGET, only_target
+from nkic.migrate.arguments import find, keyword_value
+from nkic.migrate.beta1.hoisting import TARGET
 from nkic.migrate.beta1.indices import Indices, code
 from nkic.migrate.beta1.results import Lookup, Result
 from nkic.migrate.beta1.slices import PARTS
 from nkic.migrate.sheet import Sheet
+from nkic.migrate.tree import only_target
 
 
 def unreached_result(
@@ -43,7 +44,7 @@ def unreached_result(
 
 
 def _dtype(new: cst.Call, row: Row, read: cst.BaseExpression, lookup: Lookup) -> str:
-    dtype = next((arg.value for arg in new.args if keyword_of(arg) == "dtype"), None)
+    dtype = keyword_value(new, "dtype")
     if dtype is not None:
         return code(dtype) if row.name not in SIZES else ""  # those convert in a second step
     name = _name(read, lookup)

@@ -168,8 +168,8 @@ def of_tile(name: str, tile: Tile) -> Iterator[Change]:
         yield Change(f"{name} with dimensions", f"{rank}", {name: folded(tile, rank)})
     if isinstance(tile.offsets, Tile):
         yield from of_index(name, tile, tile.offsets)
-    for field in ("dynamic", "indexed"):
-        yield Change(f"{name} is", field, {name: tile._replace(**{field: True})})
+    yield Change(f"{name} is", "dynamic", {name: tile._replace(dynamic=True)})
+    yield Change(f"{name} is", "indexed", {name: tile._replace(indexed=True)})
 
 
 def of_index(name: str, tile: Tile, index: Tile) -> Iterator[Change]:

@@ -12,7 +12,7 @@ from nkic.base.profiles import Profile
 from nkic.language import isa
 from nkic.machine.engines import Engine
 from nkic.machine.instructions import BY_OPCODE, ROWS, _unique, listing
-from nkic.machine.operands import Access, AttributeKind, Row
+from nkic.machine.operands import Access, Attribute, AttributeKind, Operand, Row
 from nkic.machine.targets import TRN1, TRN2
 from tests.unit import public_isa
 from tests.unit.instances import COLUMN, T, facts_of, tile
@@ -193,7 +193,8 @@ def test_no_parameter_is_accepted_and_ignored() -> None:
     folders = (NKIC / "simulate/semantics", NKIC / "machine")
     read = "".join(p.read_text("utf-8") for folder in folders for p in folder.rglob("*.py"))
     for row in OWN:
-        for rule in (*row.operands, *row.attributes):
+        rules: list[Operand | Attribute] = [*row.operands, *row.attributes]
+        for rule in rules:
             uses = read.count(f'"{rule.name}"')
             assert uses > 1 or rule.name in SPREAD, f"{row.name}: {rule.name} is never read"
 

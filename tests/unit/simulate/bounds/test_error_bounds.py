@@ -111,7 +111,8 @@ TRANSPOSED = """
 
 def softmax(x: Array) -> Array:
     e = np.exp(x - x.max(axis=1, keepdims=True))
-    return e / e.sum(axis=1, keepdims=True)
+    quotients: Array = e / e.sum(axis=1, keepdims=True)
+    return quotients
 
 
 def scan(x: Array) -> Array:

@@ -186,7 +186,7 @@ def scaled(words: Array, scales: Array) -> Array:
     elements = words.view(np.uint8).view(ml_dtypes.float8_e4m3fn).astype(np.float64)
     powers = 2.0 ** (scales.astype(np.float64) - 127)
     rows = [powers[p // 32 * 32 + p % 32 // 8] for p in range(len(words))]
-    numbers = elements.reshape(len(words), -1, 4) * np.stack(rows)[:, :, None]
+    numbers: Array = elements.reshape(len(words), -1, 4) * np.stack(rows)[:, :, None]
     return numbers.transpose(0, 2, 1).reshape(-1, words.shape[1])
 
 
@@ -196,7 +196,7 @@ def test_microscaled_products() -> None:
     x, y = (one.view(np.uint32) for one in values)
     s, t = (rng.integers(120, 132, one.shape).astype(np.uint8) for one in (x, y))
     exact = scaled(x, s).T @ scaled(y, t)
-    arrays = {"x": x, "y": y, "s": s, "t": t}
+    arrays: dict[str, Array] = {"x": x, "y": y, "s": s, "t": t}
     for found, bound, result in bounded(MX, arrays, "trn3"):
         off = np.abs(found - exact)
         assert not result.uncovered

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,9 +21,9 @@ PRODUCT = """
     result = nl.copy(p)"""
 
 
-def run(body: str, x: NDArray[np.float32], target: str = "trn2", **more: object) -> Result:
+def run(body: str, x: NDArray[np.float32], target: str = "trn2", **more: Any) -> Result:
     compiled, _ = simulated(HEAD.format(body=body), {"x": x}, target)
-    options = replace(RunOptions(), **more)  # type: ignore[arg-type]
+    options = replace(RunOptions(), **more)
     return simulate(compiled.executable, {"x": x}, options)
 
 
@@ -54,7 +55,7 @@ def test_over_partitions_and_in_products() -> None:
 
 
 @pytest.mark.parametrize("more", [{"accumulate": "float32"}, {"accumulate": "pairwise"}])
-def test_nothing_is_hidden_in_float32(more: dict[str, object]) -> None:
+def test_nothing_is_hidden_in_float32(more: dict[str, Any]) -> None:
     assert not run(BODIES["tensor_reduce"], swinging(3), **more).remarks
 
 

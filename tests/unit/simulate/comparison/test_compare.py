@@ -110,7 +110,7 @@ def test_range_agrees_with_max_all_close(
 ) -> None:
     a, b = pair
     a = np.where(np.arange(len(a)) % 2, a, b) if near else a
-    rule = {"rtol": rtol, "atol": atol, "equal_nan": nan, "min_pass_rate": rate}
+    rule: dict[str, Any] = {"rtol": rtol, "atol": atol, "equal_nan": nan, "min_pass_rate": rate}
     assert compared(a, b, mode="range", **rule).passed == whole_tensor_close(
         a, b, rtol, atol, nan, rate
     )
@@ -129,7 +129,7 @@ def test_close_agrees_with_numpy(
 def test_infinity_is_right_only_where_it_is_expected() -> None:
     """|inf - -inf| <= rtol * inf, and |1 - inf| <= rtol * inf, but neither makes them close."""
     for mode in ("close", "range", "ulp", "exact", "cosine"):
-        rule = {"mode": mode, "rtol": 1.0, "max_ulp": 1e9, "min_cosine": -1.0}
+        rule: dict[str, Any] = {"mode": mode, "rtol": 1.0, "max_ulp": 1e9, "min_cosine": -1.0}
         assert compared([INF, 1.0], [INF, 1.0], **rule).passed, mode
         assert not compared([INF, 1.0], [-INF, 1.0], **rule).passed, mode
         assert not compared([1.0, 1.0], [INF, 1.0], **rule).passed, mode
@@ -138,7 +138,7 @@ def test_infinity_is_right_only_where_it_is_expected() -> None:
 
 @pytest.mark.parametrize("mode", ["close", "range", "ulp", "exact", "cosine"])
 def test_nan_equals_nothing_unless_asked(mode: str) -> None:
-    rule = {"mode": mode, "rtol": 1.0, "max_ulp": 1e9, "min_cosine": -1.0}
+    rule: dict[str, Any] = {"mode": mode, "rtol": 1.0, "max_ulp": 1e9, "min_cosine": -1.0}
     assert not compared([NAN, 1.0], [NAN, 1.0], **rule).passed
     assert compared([NAN, 1.0], [NAN, 1.0], equal_nan=True, **rule).passed
     assert not compared([NAN, 1.0], [1.0, 1.0], equal_nan=True, **rule).passed

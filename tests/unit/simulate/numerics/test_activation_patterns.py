@@ -32,7 +32,8 @@ def softplus(x: Long) -> Long:
 
 
 def phi(x: Long) -> Long:
-    return ERFC(-(x / np.sqrt(L(2))).astype(float)).astype(L) / 2
+    found: Long = ERFC(-(x / np.sqrt(L(2))).astype(float)).astype(L) / 2
+    return found
 
 
 TRUE: dict[str, Callable[[Long], Long]] = {
@@ -70,7 +71,8 @@ def every_pattern(name: str) -> NDArray[np.float32]:
     values = values[np.isfinite(values)]
     row = ACTIVATIONS[name]
     size = np.abs(values) if row.by_magnitude else values
-    return values[(size >= row.low) & (size <= row.high)]
+    covered: NDArray[np.float32] = values[(size >= row.low) & (size <= row.high)]
+    return covered
 
 
 def test_every_function_is_tried() -> None:

@@ -46,14 +46,14 @@ def stream(pattern: Pattern, offset: int, multiplier: int, partitions: int) -> l
 @pytest.mark.parametrize(("offset", "multiplier"), [(0, 0), (7, 100), (-50, -3)])
 def test_iota(pattern: Pattern, offset: int, multiplier: int) -> None:
     """dst may have any free dimensions."""
-    given = {"pattern": pattern, "offset": offset, "channel_multiplier": multiplier}
+    given: dict[str, Any] = {"pattern": pattern, "offset": offset, "channel_multiplier": multiplier}
     found = run_one("iota", dst=tile((5, 2, 12), dtype="int32", steps=(20, -1)), **given)
     assert found.reshape(5, 24).tolist() == stream(pattern, offset, multiplier, 5)
 
 
 def test_iota_converts_to_dst_s_type() -> None:
     """Integers are exact and saturate; floats are rounded from float32 (assumed)."""
-    given = {"pattern": ((1, 3),), "offset": 2**24 - 1}
+    given: dict[str, Any] = {"pattern": ((1, 3),), "offset": 2**24 - 1}
     assert run_one("iota", dst=tile((1, 3)), **given).tolist() == [[2**24 - 1, 2**24, 2**24]]
     given = {"pattern": ((100, 5),), "offset": -200}
     for dtype, expected in {
@@ -67,7 +67,11 @@ def test_iota_converts_to_dst_s_type() -> None:
 
 
 def test_indices_wrap_at_32_bits() -> None:
-    given = {"pattern": ((1, 3),), "offset": 2**31 - 2, "channel_multiplier": 2**31 - 1}
+    given: dict[str, Any] = {
+        "pattern": ((1, 3),),
+        "offset": 2**31 - 2,
+        "channel_multiplier": 2**31 - 1,
+    }
     found = run_one("iota", dst=tile((2, 3), dtype="int32"), **given)
     assert found.tolist() == [[2**31 - 2, 2**31 - 1, -(2**31)], [-3, -2, -1]]
 
@@ -89,7 +93,12 @@ def test_affine_select(pattern: Pattern, op: str) -> None:
     """Comparisons of affine values with 0; the default is equal."""
     values = np.arange(1, 97, dtype=np.float32).reshape(4, 24)
     x = tile(values)
-    given = {"pattern": pattern, "channel_multiplier": 5, "offset": -6, "on_false_value": -1.0}
+    given: dict[str, Any] = {
+        "pattern": pattern,
+        "channel_multiplier": 5,
+        "offset": -6,
+        "on_false_value": -1.0,
+    }
     found = run_one("affine_select", dst=x.like(), on_true_tile=x, cmp_op=op, **given)
     affine = stream(pattern, -6, 5, 4)
     chosen = [[COMPARISONS[op](value, 0) for value in row] for row in affine]
@@ -105,7 +114,11 @@ def test_a_causal_mask_in_place() -> None:
     scores = np.random.default_rng(3).standard_normal((8, 8)).astype(np.float32)
     for dtype in ("float32", "bfloat16", "int32"):
         x = tile(scores * 100, dtype=dtype)
-        given = {"pattern": ((-1, 8),), "channel_multiplier": 1, "cmp_op": "greater_equal"}
+        given: dict[str, Any] = {
+            "pattern": ((-1, 8),),
+            "channel_multiplier": 1,
+            "cmp_op": "greater_equal",
+        }
         found = run_one("affine_select", dst=x, on_true_tile=x, on_false_value=-9984.0, **given)
         before = x.window(x.tensor.contents)
         expected = np.where(np.tri(8, dtype=bool), before, np.array(-9984).astype(before.dtype))
@@ -115,7 +128,7 @@ def test_a_causal_mask_in_place() -> None:
 def test_on_false_value_is_a_float32_whatever_the_types() -> None:
     """Release notes of NKI 0.6.0: any float, including the least float32. Casts saturate."""
     lowest = float(np.finfo(np.float32).min)
-    given = {"pattern": ((1, 2),), "channel_multiplier": 0, "cmp_op": "less"}
+    given: dict[str, Any] = {"pattern": ((1, 2),), "channel_multiplier": 0, "cmp_op": "less"}
     x = tile(np.array([[2**24 + 1, 5]], np.int32))
     for number, dtype, expected in (
         (lowest, "float32", lowest),
@@ -130,7 +143,7 @@ def test_on_false_value_is_a_float32_whatever_the_types() -> None:
 
 
 def test_what_is_selected_goes_through_float32_between_types() -> None:
-    given = {"pattern": ((0, 2),), "channel_multiplier": 0, "on_false_value": 0.0}
+    given: dict[str, Any] = {"pattern": ((0, 2),), "channel_multiplier": 0, "on_false_value": 0.0}
     x = tile(np.array([[2**24 + 1, 5]], np.int32))
     found = run_one("affine_select", dst=x.like(), on_true_tile=x, **given)
     assert found.tolist() == [[2**24 + 1, 5]]
@@ -141,7 +154,7 @@ def test_what_is_selected_goes_through_float32_between_types() -> None:
 def test_offsets_in_registers() -> None:
     """Release notes of NKI 0.4.0: both support them. They are read at each execution."""
     x = tile(np.ones((2, 4), np.float32))
-    given = {"pattern": ((1, 4),), "channel_multiplier": 10, "offset": "$0"}
+    given: dict[str, Any] = {"pattern": ((1, 4),), "channel_multiplier": 10, "offset": "$0"}
     dsts = [tile((2, 4), dtype="int32") for _ in range(2)]
     chosen = x.like()
     outcome = run(

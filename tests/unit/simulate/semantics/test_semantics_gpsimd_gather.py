@@ -59,8 +59,11 @@ def test_local_gather(run: int, count: int | None, dtype: str) -> None:
     number = 48 if count is None else count
     found = run_one(
         "local_gather",
-        **{"dst": tile((48, number * run), dtype=dtype), "src_buffer": tile(x)},
-        **{"index": tile(at), "num_elem_per_idx": run, "num_valid_indices": count},
+        dst=tile((48, number * run), dtype=dtype),
+        src_buffer=tile(x),
+        index=tile(at),
+        num_elem_per_idx=run,
+        num_valid_indices=count,
     )
     expected = np.empty((48, number, run), x.dtype)
     for core in range(3):
@@ -125,7 +128,7 @@ def bounds(ids: list[int]) -> list[list[int]]:
 def test_sequence_bounds(dtype: str, ids: list[int]) -> None:
     found = run_one(
         "sequence_bounds",
-        **{"dst": tile((1, 2, len(ids)), dtype=dtype)},
+        dst=tile((1, 2, len(ids)), dtype=dtype),
         segment_ids=tile(np.array([ids], dtype)),
     )
     assert found[0].tolist() == bounds(ids)
@@ -146,7 +149,10 @@ def test_nonzero_with_count(dtype: str, offset: int, padding: int) -> None:
     before = rng.integers(0, 99, (40, 10)).astype(np.int32)
     found = run_one(
         "nonzero_with_count",
-        **{"dst": tile(before), "src": tile(x), "index_offset": offset, "padding_val": padding},
+        dst=tile(before),
+        src=tile(x),
+        index_offset=offset,
+        padding_val=padding,
     )
     expected = before.astype(np.int64)
     for row in (0, 16, 32):

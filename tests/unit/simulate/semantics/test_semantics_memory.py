@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -74,11 +76,12 @@ def test_every_bit_pattern_survives_copies(dtype: str) -> None:
 def test_the_last_one_stays_where_elements_are_written_twice(dtype: str, row: str) -> None:
     """A dst with a step of 0, for results that are not needed."""
     x, dst = tile(X), tile((8, 12), dtype=dtype, steps=(0,))
-    given = {
+    rows: dict[str, dict[str, Any]] = {
         "activation": {"data": x, "op": "gelu"},
         "tensor_copy": {"src": x},
         "tensor_scalar": {"data": x, "op0": "maximum", "operand0": 0.1},
-    }[row]
+    }
+    given = rows[row]
     program = built([call(row, dst=dst, **given)])
     alone = built([call(row, dst=(whole := x.like(dtype=dtype)), **given)]).run()[whole]
     for outcome in (program.run(), program.run(raw=True)):

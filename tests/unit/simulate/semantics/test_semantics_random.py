@@ -151,7 +151,8 @@ def test_dropout(dtype: str, vector: bool) -> None:
     prob = np.linspace(0, 1, 40, dtype=np.float32)[:, None]
     found = run_one(
         "dropout",
-        **{"dst": tile((40, 128), dtype=dtype), "data": tile(x)},
+        dst=tile((40, 128), dtype=dtype),
+        data=tile(x),
         prob=tile(prob) if vector else 0.25,
     )
     kept = found != 0

@@ -27,7 +27,8 @@ def gate(values: Array) -> Array:
 
 def slope(scale: float) -> Array:
     """Return the derivative of x gate(scale x)."""
-    return gate(scale * WIDE) * (1 + scale * WIDE * (1 - gate(scale * WIDE)))
+    found: Array = gate(scale * WIDE) * (1 + scale * WIDE * (1 - gate(scale * WIDE)))
+    return found
 
 
 TANH = np.sqrt(2 / pi) * (WIDE + 0.044715 * WIDE**3)
@@ -111,7 +112,7 @@ def sums(*rows: Array) -> Array:
 
 
 def reducing(data: Tile, command: str, taker: Tile | None = None) -> Call:
-    more = {"reduce_op": "add", "reduce_cmd": command, "reduce_res": taker}
+    more: dict[str, Any] = {"reduce_op": "add", "reduce_cmd": command, "reduce_res": taker}
     return call("activation", dst=data.like(), data=data, op="square", **more)
 
 
@@ -159,7 +160,7 @@ def test_registers_are_zero_at_first_and_belong_to_partitions() -> None:
 def test_activation_reduce_starts_from_zero_and_shares_the_registers() -> None:
     x, y = tile(X), tile(X[:, :5])
     takers = [tile((8, 1)), tile((8, 1), dtype="bfloat16"), tile((8, 1), buffer="psum")]
-    given = {"op": "relu", "reduce_op": "add", "scale": 2.0, "bias": 0.25}
+    given: dict[str, Any] = {"op": "relu", "reduce_op": "add", "scale": 2.0, "bias": 0.25}
     outcome = run(
         [
             reducing(y, "reset_reduce"),
@@ -201,7 +202,7 @@ def test_a_result_that_is_laid_over_dst_keeps_the_sum(row: str) -> None:
     dst = x.like()
     taker = dst.over(offset=3, dims=((1, 1),))
     command = {"reduce_cmd": "reset_reduce"} if row == "activation" else {}
-    given = {"op": "copy", "reduce_op": "add", "reduce_res": taker, **command}
+    given: dict[str, Any] = {"op": "copy", "reduce_op": "add", "reduce_res": taker, **command}
     outcome = run([call(row, dst=dst, data=x, **given)])
     expected = X.copy()
     expected[:, 3:4] = sums(X)

@@ -114,7 +114,7 @@ def test_accumulating_in_bfloat16_rounds_every_time() -> None:
     ],
 )
 def test_hints_and_places_in_the_array_change_no_value(hint: dict[str, Any]) -> None:
-    given = {"dst": psum(12, 20), "stationary": tile(A), "moving": tile(B)}
+    given: dict[str, Any] = {"dst": psum(12, 20), "stationary": tile(A), "moving": tile(B)}
     assert np.array_equal(run_one("nc_matmul", **given, **hint), A.T @ B)
 
 
@@ -125,7 +125,10 @@ def test_double_row_contracts_pairs(left: str) -> None:
     """
     a = RNG.integers(-2, 3, (128, 2, 1)).astype(np.float32)
     b = RNG.integers(-2, 3, (128, 2, 3)).astype(np.float32)
-    given = {"stationary": tile(a, dtype=left), "moving": tile(b, dtype="float8_e4m3")}
+    given: dict[str, Any] = {
+        "stationary": tile(a, dtype=left),
+        "moving": tile(b, dtype="float8_e4m3"),
+    }
     found = run_one("nc_matmul", dst=psum(1, 3), perf_mode="double_row", **given)
     expected = np.einsum("kpm,kpn->mn", a, b)
     assert np.array_equal(found, expected)
@@ -147,7 +150,7 @@ IDENTITY = np.eye(2, dtype=np.float32)
 def test_transpose_mode_moves_bits(dtype: str) -> None:
     """From NeuronCore-v3 on; without it, or before, NaN spreads."""
     x, one = tile(SPECIALS, dtype=dtype), tile(IDENTITY, dtype=dtype)
-    given = {"stationary": x, "moving": one}
+    given: dict[str, Any] = {"stationary": x, "moving": one}
     found = run_one("nc_matmul", dst=psum(3, 2, dtype=dtype), is_transpose=True, **given)
     assert found.tobytes() == x.window(x.tensor.contents).T.tobytes()
     for found in (
@@ -166,13 +169,13 @@ def test_transpose_mode_to_a_wider_type_and_with_another_matrix() -> None:
     dst = psum(12, 16, dtype="bfloat16")
     found = run_one("nc_matmul", dst=dst, stationary=x, moving=one, is_transpose=True)
     same(found, stored(A.T, "bfloat16"))
-    given = {"stationary": tile(A), "moving": tile(B), "is_transpose": True}
+    given: dict[str, Any] = {"stationary": tile(A), "moving": tile(B), "is_transpose": True}
     assert np.array_equal(run_one("nc_matmul", dst=psum(12, 20), **given), A.T @ B)
 
 
 def test_an_accumulating_transpose_adds() -> None:
     x, one, dst = tile(A), tile(np.eye(16, dtype=np.float32)), psum(12, 16)
-    given = {"dst": dst, "stationary": x, "moving": one, "is_transpose": True}
+    given: dict[str, Any] = {"dst": dst, "stationary": x, "moving": one, "is_transpose": True}
     steps = [call("nc_matmul", accumulate=flag, **given) for flag in (False, True)]
     assert np.array_equal(run(steps)[dst], 2 * A.T)
 

@@ -25,7 +25,7 @@ X = RNG.standard_normal((8, 12)).astype(np.float32)
 Y = np.where(RNG.random((8, 12)) < 0.3, X, RNG.standard_normal((8, 12))).astype(np.float32)
 Y[0, :3] = 0, -0.0, np.inf
 WORDS = RNG.integers(0, 2**32, (8, 12), np.uint32)
-FORMULAS: dict[str, Callable[[Array, Array], Array]] = {
+FORMULAS: dict[str, Callable[[Array, Any], Array]] = {
     "add": lambda a, b: a + b,
     "subtract": lambda a, b: a - b,
     "multiply": lambda a, b: a * b,
@@ -51,7 +51,7 @@ FORMULAS: dict[str, Callable[[Array, Array], Array]] = {
     "reciprocal": lambda a, b: 1 / a,
     "bypass": lambda a, b: a,
 }
-BITS: dict[str, Callable[[Array, Array], Array]] = {
+BITS: dict[str, Callable[[Any, Any], Array]] = {
     "bitwise_and": lambda a, b: a & b,
     "bitwise_or": lambda a, b: a | b,
     "bitwise_xor": lambda a, b: a ^ b,
@@ -152,7 +152,7 @@ def test_packed_types_are_set_to_zero_and_moved(dtype: str) -> None:
 )
 def test_packed_types_are_not_computed_with(row: str, values: dict[str, Any]) -> None:
     x = tile((4, 1), dtype="float8_e4m3fn_x4")
-    given = {name: x if value == "x" else value for name, value in values.items()}
+    given: dict[str, Any] = {name: x if value == "x" else value for name, value in values.items()}
     with pytest.raises(ArtifactFailed, match="does not support arithmetic"):
         run_one(row, target="trn3", dst=x.like(), **given)
 
@@ -195,7 +195,7 @@ def test_gpsimd_computes_with_32_bit_integers() -> None:
     a = np.array([[2**24 + 1, 2**31 - 1, -7, 2**30]], np.int32)
     b = np.array([[1, 1, 2, 6]], np.int32)
     x, y = tile(a), tile(b)
-    given = {"dst": x.like(), "data1": x, "data2": y}
+    given: dict[str, Any] = {"dst": x.like(), "data1": x, "data2": y}
     for op, expected in {
         "add": [2**24 + 2, -(2**31), -5, 2**30 + 6],
         "subtract": [2**24, 2**31 - 2, -9, 2**30 - 6],
@@ -211,7 +211,7 @@ def test_gpsimd_computes_with_32_bit_integers() -> None:
 def test_integers_have_the_sign_of_their_own_type() -> None:
     x, y = tile(np.array([[-1, 5]], np.int32)), tile(np.array([[3_000_000_000, 4]], np.uint32))
     for op, expected in {"greater": [0, 1], "maximum": [3_000_000_000, 5]}.items():
-        given = {"dst": x.like(dtype="uint32"), "data1": x, "data2": y, "op": op}
+        given: dict[str, Any] = {"dst": x.like(dtype="uint32"), "data1": x, "data2": y, "op": op}
         assert run_one("tensor_tensor", engine="gpsimd", **given).tolist() == [expected]
 
 
@@ -232,10 +232,16 @@ def test_tensor_scalar_operators(op: str, reverse: bool) -> None:
 
 def test_tensor_scalar_has_two_stages() -> None:
     x, y = tile(X), tile(X[:, :1])
-    given = {"data": x, "op0": "subtract", "operand0": y, "op1": "subtract", "operand1": 3.0}
+    given: dict[str, Any] = {
+        "data": x,
+        "op0": "subtract",
+        "operand0": y,
+        "op1": "subtract",
+        "operand1": 3.0,
+    }
     first = single(X.astype(np.float64) - X[:, :1])
     for reverse0, reverse1 in ((False, False), (True, False), (False, True), (True, True)):
-        flags = {"reverse0": reverse0, "reverse1": reverse1}
+        flags: dict[str, Any] = {"reverse0": reverse0, "reverse1": reverse1}
         found = run_one("tensor_scalar", dst=x.like(), **given, **flags)
         expected = single((-first if reverse0 else first) - 3) * (-1 if reverse1 else 1)
         same(found, stored(expected, "float32"))
@@ -243,7 +249,7 @@ def test_tensor_scalar_has_two_stages() -> None:
 
 def test_tensor_scalar_on_the_scalar_engine() -> None:
     x = tile(X)
-    given = {"op0": "multiply", "operand0": 3.0, "op1": "add", "operand1": 0.1}
+    given: dict[str, Any] = {"op0": "multiply", "operand0": 3.0, "op1": "add", "operand1": 0.1}
     found = run_one("tensor_scalar", engine="scalar", dst=x.like(dtype="bfloat16"), data=x, **given)
     expected = single(single(X.astype(np.float64) * 3) + np.float32(0.1))
     same(found, stored(expected, "bfloat16"))
@@ -268,7 +274,7 @@ def test_tensor_scalar_on_bits(op: str, vector: bool) -> None:
 def test_tensor_scalar_computes_addresses_exactly() -> None:
     """32-bit integers throughout, with a vector (assumed; docs/fidelity.md)."""
     x, y = tile(WORDS.view(np.int32)), tile(WORDS.view(np.int32)[:, :1])
-    given = {"op0": "multiply", "operand0": 5, "op1": "add", "operand1": y}
+    given: dict[str, Any] = {"op0": "multiply", "operand0": 5, "op1": "add", "operand1": y}
     found = run_one("tensor_scalar", dst=x.like(), data=x, **given)
     assert np.array_equal(found.view(np.uint32), WORDS * np.uint32(5) + WORDS[:, :1])
     given |= {"op0": "add", "operand0": y, "op1": "less", "operand1": 0}  # wraps in between
@@ -282,7 +288,13 @@ def test_tensor_scalar_computes_addresses_exactly() -> None:
 
 def test_scalar_tensor_tensor_takes_operators_with_one_input() -> None:
     x, y = tile(X), tile(Y)
-    given = {"op0": "abs", "operand0": 0.0, "reverse0": True, "op1": "subtract", "operand1": y}
+    given: dict[str, Any] = {
+        "op0": "abs",
+        "operand0": 0.0,
+        "reverse0": True,
+        "op1": "subtract",
+        "operand1": y,
+    }
     found = run_one("scalar_tensor_tensor", dst=x.like(), data=x, reverse1=True, **given)
     same(found, stored(computed("subtract", Y, np.abs(X)), "float32"))
 
@@ -310,7 +322,7 @@ def test_tensor_reduce_axes_and_operators(axis: tuple[int, ...], op: str) -> Non
     }[op]()
     dst = tile((4, expected[0].size), dtype="float32")
     for negate, keepdims in ((False, False), (True, False), (False, True)):
-        given = {"axis": axis, "op": op, "negate": negate, "keepdims": keepdims}
+        given: dict[str, Any] = {"axis": axis, "op": op, "negate": negate, "keepdims": keepdims}
         found = run_one("tensor_reduce", dst=dst, data=x, **given)
         same(found, stored(expected * (-1.0 if negate else 1.0), "float32"))
 
@@ -336,7 +348,7 @@ def test_tensor_reduce_on_bits(op: str, dtype: str) -> None:
 
 def test_tensor_tensor_scan_is_the_documented_recurrence() -> None:
     x, y, initial = tile(X), tile(Y), tile(X[:, 3:4])
-    given = {"data0": x, "data1": y, "op0": "multiply", "op1": "add"}
+    given: dict[str, Any] = {"data0": x, "data1": y, "op0": "multiply", "op1": "add"}
     for start, column in ((0.5, np.full(8, 0.5)), (initial, X[:, 3])):
         found = run_one("tensor_tensor_scan", dst=x.like(), initial=start, **given)
         state, expected = column.astype(np.float64), []
@@ -357,8 +369,8 @@ def test_tensor_tensor_scan_is_the_documented_recurrence() -> None:
 )
 def test_tensor_tensor_scan_reverses(reverse0: bool, reverse1: bool, expected: list[float]) -> None:
     x, y = tile(np.array([[2.0, 2, 3]], np.float32)), tile(np.array([[1.0, 2, 4]], np.float32))
-    given = {"initial": 1.0, "op0": "subtract", "op1": "subtract"}
-    flags = {"reverse0": reverse0, "reverse1": reverse1}
+    given: dict[str, Any] = {"initial": 1.0, "op0": "subtract", "op1": "subtract"}
+    flags: dict[str, Any] = {"reverse0": reverse0, "reverse1": reverse1}
     found = run_one("tensor_tensor_scan", dst=x.like(), data0=x, data1=y, **given, **flags)
     assert found.tolist() == [expected]
 
@@ -414,7 +426,7 @@ def test_max8(dtype: str) -> None:
 
 
 def predicated(dst: Tile, src: Tile | float, flags: Tile, reverse: bool = False) -> Array:
-    given = {"src": src, "predicate": flags, "reverse_pred": reverse}
+    given: dict[str, Any] = {"src": src, "predicate": flags, "reverse_pred": reverse}
     return run_one("tensor_copy_predicated", dst=dst, **given)
 
 

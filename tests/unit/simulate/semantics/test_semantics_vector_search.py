@@ -39,7 +39,8 @@ def test_find_index8_gives_successive_occurrences(dtype: str, index: str) -> Non
     data, vals = many(dtype)
     found = run_one(
         "nc_find_index8",
-        **{"dst": tile((40, 8), dtype=index), "data": tile(data.reshape(40, 4, 6))},
+        dst=tile((40, 8), dtype=index),
+        data=tile(data.reshape(40, 4, 6)),
         vals=tile(vals.reshape(40, 2, 4)),
     )
     expected = [found_indices(*pair, downwards=False) for pair in zip(data, vals, strict=True)]
@@ -58,7 +59,11 @@ def test_match_replace8(dtype: str, imm: float, in_place: bool) -> None:
         [
             call(
                 "nc_match_replace8",
-                **{"dst": dst, "data": x, "vals": tile(vals), "imm": imm, "dst_idx": places},
+                dst=dst,
+                data=x,
+                vals=tile(vals),
+                imm=imm,
+                dst_idx=places,
             )
         ]
     )
@@ -78,7 +83,10 @@ def test_the_published_example_of_equal_values() -> None:
         [
             call(
                 "nc_match_replace8",
-                **{"dst": tile(data.shape), "data": tile(data), "vals": tile(vals), "imm": 0.0},
+                dst=tile(data.shape),
+                data=tile(data),
+                vals=tile(vals),
+                imm=0.0,
                 dst_idx=places,
             )
         ]
@@ -126,7 +134,9 @@ def test_shuffle_broadcasts_one_partition() -> None:
     data = np.arange(6, dtype=np.float32)[None]
     found = run_one(
         "nc_stream_shuffle",
-        **{"dst": tile((20, 2, 3), start=96), "src": tile(data), "shuffle_mask": (0,) * 32},
+        dst=tile((20, 2, 3), start=96),
+        src=tile(data),
+        shuffle_mask=(0,) * 32,
     )
     np.testing.assert_array_equal(found.reshape(20, 6), np.repeat(data, 20, axis=0))
 

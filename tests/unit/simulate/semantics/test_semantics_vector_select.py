@@ -46,8 +46,12 @@ def test_results_are_reduced_over_all_free_dimensions(op: str, fold: Callable[..
         [
             call(
                 "tensor_scalar_reduce",
-                **{"dst": dst, "data": tile(x), "op0": "add", "operand0": 0.25},
-                **{"reduce_op": op, "reduce_res": total},
+                dst=dst,
+                data=tile(x),
+                op0="add",
+                operand0=0.25,
+                reduce_op=op,
+                reduce_res=total,
             )
         ]
     )
@@ -85,7 +89,8 @@ def test_reduce_goes_on_and_load_reduce_starts_from_a_value() -> None:
     )
 
     def total(array: Array) -> Array:
-        return array.astype(np.float64).sum(axis=1, keepdims=True)
+        sums: Array = array.astype(np.float64).sum(axis=1, keepdims=True)
+        return sums
 
     np.testing.assert_allclose(outcome[both], total(x) + total(y), rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(outcome[loaded], total(x) + start, rtol=1e-6, atol=1e-6)
@@ -124,8 +129,12 @@ def test_accumulators_belong_to_partitions() -> None:
             scalar_reduce(low, operand0=1.0),
             call(
                 "tensor_scalar_reduce",
-                **{"dst": tile((32, 4), start=32), "data": high, "op0": "add", "operand0": 0.0},
-                **{"reduce_op": "add", "reduce_res": sums[1]},
+                dst=tile((32, 4), start=32),
+                data=high,
+                op0="add",
+                operand0=0.0,
+                reduce_op="add",
+                reduce_res=sums[1],
             ),
             scalar_reduce(low, operand0=0.0, reduce_cmd="reduce", reduce_res=sums[0]),
         ]
@@ -169,7 +178,10 @@ def test_cumulative(op: str, imm0: float | None) -> None:
     x, v = values(8, 7), values(8, 1, seed=3)
     found = run_one(
         "tensor_scalar_cumulative",
-        **{"dst": tile((8, 7)), "src": tile(x), "op0": "subtract", "op1": op},
+        dst=tile((8, 7)),
+        src=tile(x),
+        op0="subtract",
+        op1=op,
         imm0=tile(v) if imm0 is None else imm0,
     )
     terms = x - (v if imm0 is None else np.float32(imm0))
@@ -180,17 +192,23 @@ def test_cumulative(op: str, imm0: float | None) -> None:
 def test_cumulative_goes_on_from_what_was_loaded(imm1: float | None) -> None:
     x, y, v = values(8, 5), values(8, 6, seed=1), values(8, 1, seed=2)
     one, two = tile((8, 5), dtype="float16"), tile((8, 6))
-    common = {"op0": "add", "op1": "add", "imm0": 0.0}
+    common: dict[str, Any] = {"op0": "add", "op1": "add", "imm0": 0.0}
     outcome = run(
         [
             call(
                 "tensor_scalar_cumulative",
-                **{"dst": one, "src": tile(x), "reduce_cmd": "load_reduce", **common},
+                dst=one,
+                src=tile(x),
+                reduce_cmd="load_reduce",
+                **common,
                 imm1=tile(v) if imm1 is None else imm1,
             ),
             call(
                 "tensor_scalar_cumulative",
-                **{"dst": two, "src": tile(y), "reduce_cmd": "reduce", **common},
+                dst=two,
+                src=tile(y),
+                reduce_cmd="reduce",
+                **common,
             ),
         ]
     )
@@ -201,7 +219,8 @@ def test_cumulative_goes_on_from_what_was_loaded(imm1: float | None) -> None:
 
 
 def test_cumulative_does_not_load_without_load_reduce() -> None:
-    x, common = values(8, 5), {"op0": "add", "op1": "add", "imm0": 0.0}
+    x = values(8, 5)
+    common: dict[str, Any] = {"op0": "add", "op1": "add", "imm0": 0.0}
     found = run_one("tensor_scalar_cumulative", dst=tile((8, 5)), src=tile(x), imm1=7.0, **common)
     np.testing.assert_array_equal(found, cumulated(x, "add", 0))
 
@@ -219,9 +238,12 @@ def test_select_takes_one_of_two_and_the_greatest(reverse: bool, vector: bool) -
         [
             call(
                 "select_reduce",
-                **{"dst": dst, "predicate": tile(flags), "on_true": tile(x)},
+                dst=dst,
+                predicate=tile(flags),
+                on_true=tile(x),
                 on_false=tile(otherwise) if vector else -0.75,
-                **{"reduce_res": greatest, "reduce_cmd": "reset_reduce"},
+                reduce_res=greatest,
+                reduce_cmd="reset_reduce",
                 reverse_pred=reverse,
             )
         ]
@@ -293,9 +315,15 @@ def test_both_comparisons_must_hold(op0: str, op1: str) -> None:
         [
             call(
                 "range_select",
-                **{"dst": dst, "on_true_tile": tile(x), "comp_op0": op0, "comp_op1": op1},
-                **{"bound0": tile(low), "bound1": tile(high.copy()), "range_start": 2},
-                **{"reduce_res": greatest, "on_false_value": -3.4028235e38},
+                dst=dst,
+                on_true_tile=tile(x),
+                comp_op0=op0,
+                comp_op1=op1,
+                bound0=tile(low),
+                bound1=tile(high.copy()),
+                range_start=2,
+                reduce_res=greatest,
+                on_false_value=-3.4028235e38,
             )
         ]
     )

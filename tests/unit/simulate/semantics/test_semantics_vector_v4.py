@@ -39,7 +39,9 @@ def test_exponential_of_the_difference(vector: bool, dtype: str) -> None:
         [
             call(
                 "exponential",
-                **{"dst": dst, "src": tile(x), "max_value": tile(most) if vector else 0.75},
+                dst=dst,
+                src=tile(x),
+                max_value=tile(most) if vector else 0.75,
             )
         ],
         target="trn3",
@@ -67,8 +69,13 @@ def test_exponentials_are_summed_in_the_shared_accumulators() -> None:
             exponential(x, reduce_cmd="load_reduce", reduce_init=2.5, reduce_res=number),
             call(
                 "tensor_scalar_reduce",
-                **{"dst": tile((8, 5)), "data": tile(x), "op0": "multiply", "operand0": 1.0},
-                **{"reduce_op": "maximum", "reduce_cmd": "reduce", "reduce_res": shared},
+                dst=tile((8, 5)),
+                data=tile(x),
+                op0="multiply",
+                operand0=1.0,
+                reduce_op="maximum",
+                reduce_cmd="reduce",
+                reduce_res=shared,
             ),
         ],
         target="trn3",
@@ -179,12 +186,16 @@ def test_results_are_reduced_in_the_reduce_registers(op: str, fold: Callable[...
         [
             activated(
                 *(x, "bypass", "bypass"),
-                **{"reduce_op": op, "reduce_cmd": "reset_reduce", "reduce_res": first},
+                reduce_op=op,
+                reduce_cmd="reset_reduce",
+                reduce_res=first,
             ),
             activated(x, "bypass", "bypass"),
             activated(
                 *(y, "bypass", "bypass"),
-                **{"reduce_op": op, "reduce_cmd": "reduce", "reduce_res": both},
+                reduce_op=op,
+                reduce_cmd="reduce",
+                reduce_res=both,
             ),
         ],
         target="trn3",
@@ -200,7 +211,9 @@ def test_reset_reduces_nothing() -> None:
         [
             activated(
                 *(values(8, 5), "bypass", "bypass"),
-                **{"reduce_op": "minimum", "reduce_cmd": "reset", "reduce_res": least},
+                reduce_op="minimum",
+                reduce_cmd="reset",
+                reduce_res=least,
             )
         ],
         target="trn3",

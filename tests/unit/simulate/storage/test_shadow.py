@@ -20,9 +20,9 @@ def shadow_of(*accesses: PatternRecord, tensors: tuple[TensorRecord, ...] = (TIL
     return Shadow(program, Memory(program))
 
 
-def part(low: int, size: int, **more: int) -> PatternRecord:
+def part(low: int, size: int, *, start: int = 0, partitions: int = 128) -> PatternRecord:
     """Return columns of all partitions."""
-    return access(0, ((1, size),), offset=low, **{"partitions": 128, **more})
+    return access(0, ((1, size),), offset=low, start=start, partitions=partitions)
 
 
 def test_a_tile_that_is_always_whole_has_one_flag() -> None:

@@ -48,7 +48,7 @@ def test_splitting_a_window_never_copies(sizes: list[int], data: st.DataObject) 
     """For all steps, including 0 and negative ones."""
     steps = data.draw(st.lists(st.integers(-2, 3), min_size=len(sizes), max_size=len(sizes)))
     low = sum(-s * (n - 1) for s, n in zip(steps, sizes, strict=True) if s < 0)
-    (tile,) = tiles(access(0, zip(steps, sizes, strict=True), partitions=8, offset=low))
+    (tile,) = tiles(access(0, list(zip(steps, sizes, strict=True)), partitions=8, offset=low))
     total = prod(sizes)
     cuts = data.draw(st.sampled_from([d for d in range(1, total + 1) if total % d == 0]))
     common = refined((tuple(sizes), (cuts, total // cuts)))
