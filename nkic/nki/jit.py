@@ -173,7 +173,8 @@ class Kernel:
 
     def __repr__(self) -> str:
         axes = "" if self.launch.axes is None else f"[{self.launch.axes!r}]"
-        return f"<nki kernel {self.__wrapped__.__qualname__}{axes}>"  # type: ignore[attr-defined]
+        name = getattr(self.func, "__qualname__", None) or repr(self.func)
+        return f"<nki kernel {name}{axes}>"
 
 
 def _tell(called: api.Called) -> None:
