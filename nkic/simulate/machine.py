@@ -23,6 +23,7 @@ from math import inf
 from typing import Any, NamedTuple, NoReturn
 
 from nkic.base.diagnostics import LimitHit, ProgramFault, make
+from nkic.base.text import plural
 from nkic.machine.clock.exclusive import Exclusive
 from nkic.machine.clock.rings import Rings
 from nkic.machine.targets import Target
@@ -351,16 +352,15 @@ class Machine:
         if loops:
             iterations, loop = max(loops, key=lambda pair: pair[0])
             span = source_of(self.executable, loop.place)
-            notes = [f"this loop had run {iterations:,} times"]
+            notes = [f"this loop had run {plural(iterations, 'time')}"]
         help = "raise the limit, or drop it"
         raise LimitHit([make("time-limit", message, span, notes=notes, help=help)])
 
     def _iteration_limit(self, loop: LoopRecord, iterations: int) -> NoReturn:
         """Raise LimitHit for a loop with a run-time bound that does not end."""
         state = "its register is not 0 yet" if loop.condition is not None else "has not ended"
-        message = (
-            f"this loop has run {iterations:,} times and {state}: more than --max-iterations allows"
-        )
+        times = plural(iterations, "time")
+        message = f"this loop has run {times} and {state}: more than --max-iterations allows"
         diagnostic = make(
             "loop-limit",
             message,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from types import ModuleType
@@ -259,6 +260,7 @@ def test_modes_and_flags_of_other_compilers_change_nothing(drop_in: ModuleType) 
 def test_a_kernel_keeps_its_name_and_documentation(drop_in: ModuleType) -> None:
     assert drop_in.add.__name__ == "add" and drop_in.add.__doc__ == "Return a + b."
     assert repr(drop_in.add[2]) == "<nki kernel add[2]>"
+    assert "partial(<function" in repr(nki().jit(functools.partial(drop_in.plain, 1)))
 
 
 def test_benchmark_gives_simulated_time(drop_in: ModuleType, tmp_path: Path) -> None:

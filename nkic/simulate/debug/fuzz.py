@@ -78,7 +78,11 @@ class Fuzz:
     ) -> None:
         self.executable = executable
         self.inputs = inputs
-        self.options = replace(options, max_cycles=None, trace=0, timeline=0, report_bounds=False)
+        # Other orders split a transfer into parts, which the race detector does not follow; its
+        # vector clocks find the races of every order in the normal run.
+        self.options = replace(
+            options, max_cycles=None, trace=0, timeline=0, report_bounds=False, check_races=False
+        )
         self.seed = seed
 
     def search(self, count: int) -> Race | None:

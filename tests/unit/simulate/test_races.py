@@ -51,13 +51,17 @@ SWAPPED = np.roll(SAME, 128)
 BOTH = np.tile(SAME[:128], (2, 1))  # the indices of both cores are the first 128
 
 
-def run(body: str, at: Array, lnc: int = 2, **how: Any) -> Array:
+def compiled(body: str, lnc: int = 2) -> bytes:
     text = HEAD + "".join(f"    {line}\n" for line in body.strip().split("\n")) + TAIL
     args = dict(map(parse_arg, ("a=f32[256,16]", "at=i32[256,1]")))
     request = Request(lnc=lnc, grid=(lnc,), args=args)
-    done = compile_source(SourceFile("k.py", text), request, lambda *_: None)
+    return compile_source(SourceFile("k.py", text), request, lambda *_: None).data
+
+
+def run(body: str, at: Array, lnc: int = 2, **how: Any) -> Array:
     options = RunOptions(check_races=True, **how)
-    return simulate(read(done.data), {"a": DATA, "at": at}, options).outputs["output_0"]
+    inputs = {"a": DATA, "at": at}
+    return simulate(read(compiled(body, lnc)), inputs, options).outputs["output_0"]
 
 
 SCATTER = "nisa.dma_copy(shared.ap([[16, 128], [1, 16]], vector_offset=index), x)"
@@ -140,12 +144,16 @@ def test_one_core_has_no_races() -> None:
 
 
 def test_the_command_asks_for_it(nki: Run) -> None:
-    text = HEAD + f"    {SCATTER}\n    {READ}\n" + TAIL
-    args = dict(map(parse_arg, ("a=f32[256,16]", "at=i32[256,1]")))
-    request = Request(lnc=2, grid=(2,), args=args)
-    done = compile_source(SourceFile("k.py", text), request, lambda *_: None)
-    Path("k.neff").write_bytes(done.data)
+    Path("k.neff").write_bytes(compiled(f"{SCATTER}\n{READ}"))
     np.savez("in.npz", a=DATA, at=SAME)
     assert nki("k.neff", "--inputs", "in.npz").code == 0
     found = nki("k.neff", "--inputs", "in.npz", "--race-check")
     assert found.code != 0 and "error[NKI0642]" in found.err
+
+
+def test_other_orders_may_be_tried_as_well(nki: Run) -> None:
+    """Transfers of other orders start and end apart from each other."""
+    Path("k.neff").write_bytes(compiled(f"{SCATTER}\n{BARRIER}\n{READ}"))
+    np.savez("in.npz", a=DATA, at=SWAPPED)
+    done = nki("k.neff", "--inputs", "in.npz", "--race-check", "--fuzz-order", "3")
+    assert done.code == 0 and "3 other orders of seed 0" in done.err
